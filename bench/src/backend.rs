@@ -1,0 +1,131 @@
+//! Backends by name: which are compiled in, and how to get the others.
+
+use burn::tensor::Device;
+
+/// A backend that `--backend` may name.
+#[derive(Debug, Clone, Copy)]
+pub struct BackendMeta {
+    /// Name, and the cargo feature that compiles it in.
+    pub id: &'static str,
+    /// What it runs on.
+    pub about: &'static str,
+    /// Makes its device; `None` where it is not compiled in.
+    device: Option<fn() -> Device>,
+}
+
+/// Every backend, compiled in or not.
+pub const ALL: &[BackendMeta] = &[
+    BackendMeta {
+        id: "flex",
+        about: "pure Rust on the CPU; needs nothing but cargo",
+        #[cfg(feature = "flex")]
+        device: Some(Device::flex),
+        #[cfg(not(feature = "flex"))]
+        device: None,
+    },
+    BackendMeta {
+        id: "tch",
+        about: "LibTorch on the CPU; set LIBTORCH_USE_PYTORCH=1 with PyTorch 2.9.0 in the active Python",
+        #[cfg(feature = "tch")]
+        device: Some(libtorch),
+        #[cfg(not(feature = "tch"))]
+        device: None,
+    },
+    BackendMeta {
+        id: "cuda",
+        about: "NVIDIA GPUs",
+        #[cfg(feature = "cuda")]
+        device: Some(|| Device::cuda(0)),
+        #[cfg(not(feature = "cuda"))]
+        device: None,
+    },
+    BackendMeta {
+        id: "wgpu",
+        about: "Vulkan, Metal or WebGPU",
+        #[cfg(feature = "wgpu")]
+        device: Some(|| Device::wgpu(burn::tensor::DeviceKind::DefaultDevice)),
+        #[cfg(not(feature = "wgpu"))]
+        device: None,
+    },
+];
+
+#[cfg(feature = "tch")]
+#[expect(deprecated, reason = "Burn drops LibTorch in its next release; 0.22.1 is pinned for it")]
+fn libtorch() -> Device {
+    Device::libtorch()
+}
+
+/// A backend that cannot be used.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum BackendError {
+    /// No backend has this name.
+    #[error("unknown backend `{id}`{}; known: {known}", nearest.as_ref().map(|n| format!(", did you mean `{n}`?")).unwrap_or_default())]
+    Unknown {
+        /// What was asked for.
+        id: String,
+        /// The nearest name, if one is near.
+        nearest: Option<String>,
+        /// All names.
+        known: String,
+    },
+    /// It exists, but this program was built without it.
+    #[error(
+        "backend `{id}` is not compiled in; this program has: {compiled}. \
+         Build with `cargo build --release --features {id}` to get it"
+    )]
+    NotCompiled {
+        /// What was asked for.
+        id: String,
+        /// What there is.
+        compiled: String,
+    },
+}
+
+impl BackendMeta {
+    /// Whether this program has it.
+    pub fn is_compiled(&self) -> bool {
+        self.device.is_some()
+    }
+}
+
+/// The device of a backend.
+///
+/// # Errors
+/// [`BackendError`], with the names that would work.
+pub fn device(id: &str) -> Result<Device, BackendError> {
+    let known = || ALL.iter().map(|meta| meta.id);
+    let Some(meta) = ALL.iter().find(|meta| meta.id == id) else {
+        return Err(BackendError::Unknown {
+            id: id.to_owned(),
+            nearest: pe_zoo::settings::nearest(id, known()),
+            known: known().collect::<Vec<_>>().join(", "),
+        });
+    };
+    meta.device.map(|make| make()).ok_or_else(|| BackendError::NotCompiled {
+        id: id.to_owned(),
+        compiled: ALL
+            .iter()
+            .filter(|meta| meta.is_compiled())
+            .map(|meta| meta.id)
+            .collect::<Vec<_>>()
+            .join(", "),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_backend_suggests_the_nearest() {
+        let error = device("flexx").unwrap_err().to_string();
+        assert!(error.contains("did you mean `flex`?"), "{error}");
+    }
+
+    #[test]
+    #[cfg(not(feature = "cuda"))]
+    fn a_backend_that_is_not_compiled_in_says_how_to_get_it() {
+        let error = device("cuda").unwrap_err().to_string();
+        assert!(error.contains("--features cuda") && error.contains("flex"), "{error}");
+    }
+}

@@ -1,0 +1,186 @@
+//! One run's complete configuration. Its key is a hash of all of it, so that a finished run is
+//! found again and a changed one is not mistaken for it.
+
+use pe_zoo::{EncodingConfig, PeError};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tasks::TaskConfig;
+
+use crate::model::{ModelConfig, ModelError};
+use crate::optimizer::OptimizerConfig;
+
+/// How a model is trained.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TrainConfig {
+    /// Optimizer steps.
+    pub steps: usize,
+    /// Sequences per step.
+    pub batch_size: usize,
+    /// Length of training sequences, in the task's unit.
+    pub len: usize,
+    /// Points of the training curve.
+    pub curve_points: usize,
+    /// Optimizer and learning rate.
+    pub optimizer: OptimizerConfig,
+}
+
+impl Default for TrainConfig {
+    fn default() -> Self {
+        Self {
+            steps: 1000,
+            batch_size: 32,
+            len: 64,
+            curve_points: 50,
+            optimizer: OptimizerConfig::default(),
+        }
+    }
+}
+
+/// How a model is evaluated.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EvalConfig {
+    /// Lengths, in the task's unit; empty: the training length.
+    pub lens: Vec<usize>,
+    /// Splits of the task; `None`: all.
+    pub splits: Option<Vec<String>>,
+    /// Sequences per split and length.
+    pub samples: usize,
+    /// Sequences per pass; it changes time and memory, not results.
+    pub batch_size: usize,
+    /// Seed of the evaluation data: the same for all cells, so that all answer the same questions.
+    pub seed: u64,
+}
+
+impl Default for EvalConfig {
+    fn default() -> Self {
+        Self { lens: Vec::new(), splits: None, samples: 500, batch_size: 32, seed: 1_000_003 }
+    }
+}
+
+impl EvalConfig {
+    /// The lengths, with the default put in.
+    pub fn lens_or<'a>(&'a self, train_len: &'a usize) -> &'a [usize] {
+        if self.lens.is_empty() { std::slice::from_ref(train_len) } else { &self.lens }
+    }
+}
+
+/// One run: an encoding on a task at a seed.
+#[derive(Debug, Clone)]
+pub struct Cell<C> {
+    /// Name of the workload (task and sizes) within its suite.
+    pub workload: String,
+    /// Name of the encoding within its suite; its id unless settings differ from the defaults.
+    pub name: String,
+    /// The encoding's settings.
+    pub encoding: C,
+    /// The task's settings.
+    pub task: TaskConfig,
+    /// The model.
+    pub model: ModelConfig,
+    /// Training.
+    pub train: TrainConfig,
+    /// Evaluation.
+    pub eval: EvalConfig,
+    /// Seed of weights, data and dropout.
+    pub seed: u64,
+    /// Name of the backend.
+    pub backend: String,
+}
+
+/// A cell that is refused before anything is trained.
+#[derive(Debug, thiserror::Error)]
+pub enum CellError {
+    /// The encoding refuses the sizes.
+    #[error(transparent)]
+    Encoding(#[from] PeError),
+    /// The model cannot be built.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The task refuses its settings or a length.
+    #[error(transparent)]
+    Task(#[from] tasks::TaskError),
+    /// A number under `[train]` or `[eval]` that cannot be used.
+    #[error("{field} is {value}, expected {expected}; change it in the suite")]
+    Number {
+        /// The field, with its section.
+        field: &'static str,
+        /// Its value.
+        value: String,
+        /// What would be accepted.
+        expected: String,
+    },
+}
+
+impl<C: EncodingConfig> Cell<C> {
+    /// The complete configuration, defaults included; what [`key`](Self::key) is a
+    /// hash of.
+    pub fn config(&self, task: &dyn tasks::Task) -> Value {
+        json!({
+            "encoding": { "id": self.encoding.meta().id, "settings": self.encoding },
+            "task": self.task,
+            "task_version": task.meta().version,
+            "task_data_sha256": task.data_sha256(),
+            "model": self.model,
+            "train": self.train,
+            "eval": self.eval,
+            "seed": self.seed,
+            "backend": self.backend,
+            "engine": ENGINE,
+        })
+    }
+
+    /// Sixteen hexadecimal digits that stand for the complete configuration.
+    pub fn key(&self, task: &dyn tasks::Task) -> String {
+        reports::cell_key(&self.config(task))
+    }
+
+    /// Refuses what cannot work, before anything is trained.
+    ///
+    /// # Errors
+    /// [`CellError`], the field named.
+    pub fn check(&self, task: &dyn tasks::Task) -> Result<(), CellError> {
+        self.model.check()?;
+        for (field, value) in [
+            ("train.steps", self.train.steps),
+            ("train.batch_size", self.train.batch_size),
+            ("train.curve_points", self.train.curve_points),
+            ("eval.samples", self.eval.samples),
+            ("eval.batch_size", self.eval.batch_size),
+        ] {
+            if value == 0 {
+                let expected = "at least 1".to_owned();
+                return Err(CellError::Number { field, value: "0".to_owned(), expected });
+            }
+        }
+        self.train.optimizer.check()?;
+        task.check_len(self.train.len)?;
+        for len in self.eval.lens_or(&self.train.len) {
+            task.check_len(*len)?;
+        }
+        for split in self.eval.splits.iter().flatten() {
+            // Refuses an unknown split, with the nearest name.
+            task.eval_set(split, self.train.len, 1, 0)?;
+        }
+        self.encoding.check(&self.dims(task))?;
+        Ok(())
+    }
+
+    /// The sizes that the encoding is built for.
+    pub fn dims(&self, task: &dyn tasks::Task) -> pe_zoo::Dims {
+        let [train_len, max_len] = self.token_lens(task);
+        self.model.dims(train_len, max_len)
+    }
+
+    /// Longest input in tokens, in training and ever.
+    pub fn token_lens(&self, task: &dyn tasks::Task) -> [usize; 2] {
+        let input = |len: usize| task.max_tokens(len).saturating_sub(1);
+        let train = input(self.train.len);
+        let longest = self.eval.lens_or(&self.train.len).iter().map(|len| input(*len)).max();
+        [train, longest.unwrap_or(train).max(train)]
+    }
+}
+
+/// The attention engine; there is one so far.
+pub const ENGINE: &str = "reference";

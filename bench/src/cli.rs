@@ -1,0 +1,201 @@
+//! The command line: `pe-bench`.
+
+mod docs;
+mod list;
+mod out;
+mod run;
+mod speed;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use out::say;
+
+#[derive(Parser)]
+#[command(
+    name = "pe-bench",
+    version,
+    about = "Races position encodings for Transformers on the same tasks under the same budget",
+    after_help = "Start with `pe-bench run quick`: it trains, evaluates and writes a report."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Trains and evaluates every cell of a suite, then writes its report.
+    ///
+    /// Finished cells are kept: run the same command again to go on.
+    Run(RunArgs),
+    /// Writes the report of one or more result folders again.
+    Report {
+        /// Folders of results (each with a `cells` folder).
+        #[arg(required = true)]
+        results: Vec<PathBuf>,
+        /// Where the report goes; default: the first folder.
+        #[arg(long)]
+        out: Option<PathBuf>,
+    },
+    /// Lists what there is.
+    List {
+        /// What to list.
+        what: What,
+    },
+    /// Real text for language models.
+    Data {
+        #[command(subcommand)]
+        command: DataCommand,
+    },
+    /// Prints an example suite to start your own from.
+    #[command(
+        after_help = "Example: pe-bench new-suite mine > mine.toml && pe-bench run mine.toml"
+    )]
+    NewSuite {
+        /// Name of the suite.
+        name: String,
+    },
+    /// Measures a training step of each encoding at one size.
+    Speed(speed::SpeedArgs),
+    /// Writes the generated tables of README.md, or checks them.
+    Docs {
+        /// Fail if a table is not what would be written.
+        #[arg(long)]
+        check: bool,
+        /// The project's folder.
+        #[arg(long, default_value = ".")]
+        root: PathBuf,
+    },
+    /// One cell, ordered on standard input; `run` starts these.
+    #[command(hide = true)]
+    Worker,
+}
+
+#[derive(Subcommand)]
+enum DataCommand {
+    /// Fetches a corpus through cargo and checks its hash; all of them if none is named.
+    Fetch {
+        /// Which.
+        names: Vec<String>,
+    },
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum What {
+    /// Position encodings.
+    Encodings,
+    /// Tasks.
+    Tasks,
+    /// Built-in suites.
+    Suites,
+    /// Backends, and whether this program has them.
+    Backends,
+}
+
+/// Arguments of `run`.
+#[derive(Args, Clone)]
+pub(crate) struct RunArgs {
+    /// A built-in suite (`pe-bench list suites`) or the path of a TOML file.
+    suite: String,
+    /// Backend: flex, tch, cuda or wgpu.
+    #[arg(long, default_value = "flex")]
+    backend: String,
+    /// Threads of each cell.
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+    /// Cells side by side; default: as many as there are processors for their threads.
+    #[arg(long)]
+    jobs: Option<usize>,
+    /// Run this seed instead of the suite's; may be repeated.
+    #[arg(long = "seed")]
+    seeds: Vec<u64>,
+    /// Only these encodings of the suite, separated by commas.
+    #[arg(long, value_delimiter = ',')]
+    encodings: Vec<String>,
+    /// A text file for every workload on text, instead of its corpus.
+    #[arg(long, value_name = "PATH")]
+    data: Option<PathBuf>,
+    /// Folder of the results; default: results/<suite>.
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Run finished cells again.
+    #[arg(long)]
+    force: bool,
+    /// Print the cells and how long they would take, and stop.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    match dispatch(Cli::parse().command) {
+        Ok(code) => code,
+        Err(error) => {
+            out::complain(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Run(arguments) => return run::run(&arguments),
+        Command::Report { results, out } => report(&results, out)?,
+        Command::List { what } => list::list(what),
+        Command::Data { command: DataCommand::Fetch { names } } => fetch(&names)?,
+        Command::NewSuite { name } => say(&new_suite(&name)),
+        Command::Speed(arguments) => speed::speed(&arguments)?,
+        Command::Docs { check, root } => docs::docs(&root, check)?,
+        Command::Worker => {
+            crate::sweep::serve(std::io::stdin(), std::io::stdout()).map_err(anyhow::Error::msg)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn report(results: &[PathBuf], out: Option<PathBuf>) -> anyhow::Result<()> {
+    let mut records = Vec::new();
+    for folder in results {
+        let found = reports::read_dir(folder)?;
+        anyhow::ensure!(
+            !found.is_empty(),
+            "{}: no records in its `cells` folder; give the folder that `pe-bench run` wrote to",
+            folder.display()
+        );
+        records.extend(found);
+    }
+    let out = out.unwrap_or_else(|| results[0].clone());
+    let mut suites = records.iter().map(|record| record.suite.as_str()).collect::<Vec<_>>();
+    suites.sort_unstable();
+    suites.dedup();
+    let folders = results.iter().map(|r| r.display().to_string()).collect::<Vec<_>>();
+    let meta = reports::ReportMeta {
+        title: suites.join(", "),
+        command: format!("pe-bench report {}", folders.join(" ")),
+        skipped: Vec::new(),
+    };
+    let summary = reports::write_report(&records, &out, &meta)?;
+    for sentence in &summary.sentences {
+        say(sentence);
+    }
+    say(&format!("Report: {}", summary.html.display()));
+    Ok(())
+}
+
+fn fetch(names: &[String]) -> anyhow::Result<()> {
+    let all = tasks::corpus::CORPORA.iter().map(|corpus| corpus.id.to_owned());
+    let names = if names.is_empty() { all.collect() } else { names.to_vec() };
+    for name in names {
+        let path = tasks::corpus::fetch(&name).with_context(|| format!("corpus {name}"))?;
+        say(&format!("{name}: {} (hash verified)", path.display()));
+    }
+    Ok(())
+}
+
+fn new_suite(name: &str) -> String {
+    include_str!("../suites/example.toml.in").replace("{name}", name).trim_end().to_owned()
+}

@@ -1,0 +1,94 @@
+//! `pe-bench docs`: tables in documents that are made from the registries.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+
+use super::out::say;
+
+/// A generated part of a document: the file, its marker, and what stands between the markers.
+const PARTS: &[(&str, &str, fn() -> String)] =
+    &[("README.md", "encodings", encodings), ("README.md", "tasks", tasks_table)];
+
+pub(super) fn docs(root: &Path, check: bool) -> anyhow::Result<()> {
+    for (file, marker, make) in PARTS {
+        let path = root.join(file);
+        let text = std::fs::read_to_string(&path)
+            .with_context(|| format!("{}: run this in the project's folder", path.display()))?;
+        let wanted = replaced(&text, marker, &make())
+            .with_context(|| format!("{}: markers of `{marker}`", path.display()))?;
+        if wanted == text {
+            continue;
+        }
+        if check {
+            bail!("{}: table `{marker}` is out of date; run `pe-bench docs`", path.display());
+        }
+        std::fs::write(&path, wanted).with_context(|| path.display().to_string())?;
+        say(&format!("{}: table `{marker}` written", path.display()));
+    }
+    Ok(())
+}
+
+/// The text with everything between the two markers replaced.
+fn replaced(text: &str, marker: &str, content: &str) -> anyhow::Result<String> {
+    let (begin, end) =
+        (format!("<!-- generated: {marker} -->\n"), format!("<!-- end: {marker} -->"));
+    let start = text.find(&begin).context("the first is missing")? + begin.len();
+    let stop = start + text[start..].find(&end).context("the second is missing")?;
+    Ok(format!("{}{content}{}", &text[..start], &text[stop..]))
+}
+
+fn encodings() -> String {
+    let mut table = String::from(
+        "| id | encoding | acts on | learned parameters | looks at content | length limit | paper |\n\
+         | --- | --- | --- | --- | --- | --- | --- |\n",
+    );
+    for meta in pe_zoo::zoo::ALL {
+        let sites = meta.sites.iter().map(|site| site.label()).collect::<Vec<_>>().join(", ");
+        let yes = |claim: bool, text: &'static str| if claim { text } else { "–" };
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            table,
+            "| `{}` | {} | {} | {} | {} | {} | [{}]({}) |",
+            meta.id,
+            meta.label,
+            if sites.is_empty() { "–" } else { &sites },
+            meta.parameters,
+            yes(meta.claims.content_dependent, "yes"),
+            yes(meta.claims.limited_length, "table"),
+            meta.paper,
+            meta.url,
+        );
+    }
+    table
+}
+
+fn tasks_table() -> String {
+    let mut table =
+        String::from("| id | task | ranked by | what it asks |\n| --- | --- | --- | --- |\n");
+    for meta in tasks::ALL {
+        let _ = writeln!(
+            table,
+            "| `{}` | {} | {} | {} |",
+            meta.id,
+            meta.label,
+            meta.headline.id(),
+            meta.summary
+        );
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::replaced;
+
+    #[test]
+    fn only_what_stands_between_the_markers_changes() {
+        let text = "a\n<!-- generated: x -->\nold\n<!-- end: x -->\nb\n";
+        let new = replaced(text, "x", "new\n").unwrap();
+        assert_eq!(new, "a\n<!-- generated: x -->\nnew\n<!-- end: x -->\nb\n");
+        assert!(replaced(text, "y", "").is_err());
+    }
+}

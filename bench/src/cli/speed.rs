@@ -1,0 +1,139 @@
+//! `pe-bench speed`.
+
+use std::process::{Command, Stdio};
+
+use anyhow::Context;
+use clap::Args;
+
+use super::list::aligned;
+use super::out::say;
+use crate::backend;
+use crate::speed::{SpeedRequest, SpeedRow, measure};
+
+/// Arguments of `speed`.
+#[derive(Args, Clone)]
+pub(crate) struct SpeedArgs {
+    /// Encodings, separated by commas; default: all.
+    #[arg(long, value_delimiter = ',')]
+    encodings: Vec<String>,
+    /// Sequences per step.
+    #[arg(long, default_value_t = 16)]
+    batch: usize,
+    /// Tokens per sequence.
+    #[arg(long, default_value_t = 512)]
+    len: usize,
+    /// Width of the model.
+    #[arg(long, default_value_t = 256)]
+    dim: usize,
+    /// Attention heads.
+    #[arg(long, default_value_t = 4)]
+    heads: usize,
+    /// Layers.
+    #[arg(long, default_value_t = 4)]
+    layers: usize,
+    /// Size of the vocabulary.
+    #[arg(long, default_value_t = 64)]
+    vocab: usize,
+    /// Steps that are timed, after two that are not.
+    #[arg(long, default_value_t = 7)]
+    steps: usize,
+    /// Threads.
+    #[arg(long, default_value_t = 2)]
+    threads: usize,
+    /// Backend: flex, tch, cuda or wgpu.
+    #[arg(long, default_value = "flex")]
+    backend: String,
+    /// One JSON object per line instead of a table.
+    #[arg(long)]
+    json: bool,
+    /// Measure in this process; used for the processes that `speed` starts.
+    #[arg(long, hide = true)]
+    in_process: bool,
+}
+
+pub(super) fn speed(arguments: &SpeedArgs) -> anyhow::Result<()> {
+    backend::device(&arguments.backend)?;
+    let encodings = if arguments.encodings.is_empty() {
+        pe_zoo::zoo::ALL.iter().map(|meta| meta.id.to_owned()).collect()
+    } else {
+        arguments.encodings.clone()
+    };
+    let mut rows = Vec::new();
+    for encoding in encodings {
+        let row = if arguments.in_process {
+            measure(&request(arguments, encoding)).map_err(anyhow::Error::msg)?
+        } else {
+            elsewhere(arguments, &encoding)?
+        };
+        if arguments.json || arguments.in_process {
+            say(&serde_json::to_string(&row)?);
+        }
+        rows.push(row);
+    }
+    if !arguments.json && !arguments.in_process {
+        print(&rows);
+    }
+    Ok(())
+}
+
+fn request(arguments: &SpeedArgs, encoding: String) -> SpeedRequest {
+    SpeedRequest {
+        encoding,
+        backend: arguments.backend.clone(),
+        batch: arguments.batch,
+        len: arguments.len,
+        dim: arguments.dim,
+        heads: arguments.heads,
+        layers: arguments.layers,
+        vocab: arguments.vocab,
+        steps: arguments.steps,
+        threads: arguments.threads,
+    }
+}
+
+/// Measures in a process of its own, so that the peak memory is this encoding's.
+fn elsewhere(arguments: &SpeedArgs, encoding: &str) -> anyhow::Result<SpeedRow> {
+    let program = std::env::current_exe().context("the program's own path")?;
+    let numbers = [
+        ("--batch", arguments.batch),
+        ("--len", arguments.len),
+        ("--dim", arguments.dim),
+        ("--heads", arguments.heads),
+        ("--layers", arguments.layers),
+        ("--vocab", arguments.vocab),
+        ("--steps", arguments.steps),
+        ("--threads", arguments.threads),
+    ];
+    let output = Command::new(program)
+        .args(["speed", "--in-process", "--encodings", encoding, "--backend", &arguments.backend])
+        .args(numbers.iter().flat_map(|(name, n)| [(*name).to_owned(), n.to_string()]))
+        .env("RAYON_NUM_THREADS", arguments.threads.to_string())
+        .stderr(Stdio::piped())
+        .output()
+        .context("the measuring process cannot be started")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    anyhow::ensure!(
+        output.status.success(),
+        "{encoding}: {}",
+        said.trim().trim_start_matches("error: ")
+    );
+    serde_json::from_slice(&output.stdout).context("the measuring process's answer")
+}
+
+fn print(rows: &[SpeedRow]) {
+    let base = rows.iter().find(|row| row.encoding == "rope").map(|row| row.step_seconds);
+    let header = ["encoding", "backend", "engine", "step ms", "x rope", "tokens/s", "peak MiB"];
+    let mut table = vec![header.map(str::to_owned).to_vec()];
+    table.extend(rows.iter().map(|row| {
+        vec![
+            row.encoding.clone(),
+            row.backend.clone(),
+            row.engine.clone(),
+            format!("{:.1}", row.step_seconds * 1e3),
+            base.map_or("–".to_owned(), |base| format!("{:.2}", row.step_seconds / base)),
+            format!("{:.0}", row.tokens_per_second),
+            row.peak_bytes.map_or("–".to_owned(), |b| format!("{:.0}", b as f64 / 1048576.0)),
+        ]
+    }));
+    aligned(&table).iter().for_each(|line| say(line));
+}

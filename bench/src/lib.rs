@@ -1,0 +1,27 @@
+//! The instrument: a decoder, its trainer and evaluator, suites of runs, and the `pe-bench` command.
+//!
+//! | Module | What it holds |
+//! | --- | --- |
+//! | [`model`] | a causal decoder, generic over the position encoding |
+//! | [`cell`](mod@cell) | one run's complete configuration, and its key |
+//! | [`train`], [`evaluate`] | what happens to a model |
+//! | [`runner`] | a cell from configuration to record |
+//! | [`suite`] | TOML files of encodings x workloads x seeds |
+//! | [`sweep`] | many cells, in worker processes |
+//! | [`cli`] | the command line |
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests panic on failure"))]
+
+pub mod backend;
+pub mod cell;
+pub mod cli;
+pub mod evaluate;
+pub mod flops;
+pub mod host;
+pub mod model;
+pub mod optimizer;
+pub mod runner;
+pub mod speed;
+pub mod streams;
+pub mod suite;
+pub mod sweep;
+pub mod train;

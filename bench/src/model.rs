@@ -1,0 +1,11 @@
+//! A causal decoder, generic over the position encoding.
+
+mod block;
+mod config;
+mod decoder;
+mod dropout;
+mod layers;
+
+pub use config::{Activation, Init, ModelConfig, ModelError, Norm, NormPlace};
+pub use decoder::{Cache, Decoder, Pass};
+pub use dropout::Dropout;

@@ -1,0 +1,218 @@
+//! The model's settings, its initial values, and its size before it is built.
+
+use pe_zoo::Dims;
+use serde::{Deserialize, Serialize};
+
+/// Which normalisation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Norm {
+    /// Mean and variance, with gain and offset.
+    #[default]
+    LayerNorm,
+    /// Root mean square, with gain.
+    RmsNorm,
+}
+
+/// Where it stands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NormPlace {
+    /// Before each part, and once more before the head.
+    #[default]
+    Pre,
+    /// After each residual sum.
+    Post,
+}
+
+/// The feed-forward part's activation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Activation {
+    /// `max(x, 0)`.
+    #[default]
+    Relu,
+    /// `x Phi(x)`, exact.
+    Gelu,
+    /// `silu(x W) * (x V)`.
+    SwiGlu,
+}
+
+/// Initial values.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Init {
+    /// Weights and biases even in `+-1 / sqrt(inputs)`, as PyTorch does by default; embeddings
+    /// normal with deviation `width^(-1/2)`, as CoPE's code.
+    #[default]
+    FanIn,
+    /// Weights and embeddings normal with deviation 0.02, biases zero, projections back into the
+    /// residual stream divided by `sqrt(2 layers)`, as GPT-2.
+    Gpt2,
+    /// Weights and embeddings normal with deviation 0.02, biases zero, as Llama and TAPE.
+    Normal002,
+}
+
+/// The model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ModelConfig {
+    /// Blocks of attention and feed-forward.
+    pub layers: usize,
+    /// Width of the residual stream.
+    pub width: usize,
+    /// Attention heads; must divide `width`.
+    pub heads: usize,
+    /// Hidden width of the feed-forward part; `None`: four times `width`.
+    pub feed_forward_width: Option<usize>,
+    /// Which normalisation.
+    pub norm: Norm,
+    /// Where it stands.
+    pub norm_place: NormPlace,
+    /// The feed-forward part's activation.
+    pub activation: Activation,
+    /// Whether linear maps have a bias.
+    pub bias: bool,
+    /// Whether the head reuses the token embeddings.
+    pub tied_head: bool,
+    /// Share of activations dropped in training, after embedding, attention and feed-forward.
+    pub dropout: f64,
+    /// Initial values.
+    pub init: Init,
+}
+
+impl Default for ModelConfig {
+    fn default() -> Self {
+        Self {
+            layers: 2,
+            width: 64,
+            heads: 2,
+            feed_forward_width: None,
+            norm: Norm::LayerNorm,
+            norm_place: NormPlace::Pre,
+            activation: Activation::Relu,
+            bias: true,
+            tied_head: false,
+            dropout: 0.0,
+            init: Init::FanIn,
+        }
+    }
+}
+
+/// A model that cannot be built.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("model.{field} is {value}, expected {expected}; change `{field}` under [model]")]
+pub struct ModelError {
+    /// The field at fault.
+    pub field: &'static str,
+    /// Its value.
+    pub value: String,
+    /// What would be accepted.
+    pub expected: String,
+}
+
+impl ModelConfig {
+    /// Refuses sizes that cannot work.
+    ///
+    /// # Errors
+    /// [`ModelError`], the field named.
+    pub fn check(&self) -> Result<(), ModelError> {
+        let error = |field, value: String, expected: &str| {
+            Err(ModelError { field, value, expected: expected.to_owned() })
+        };
+        for (field, value) in [
+            ("layers", self.layers),
+            ("width", self.width),
+            ("heads", self.heads),
+            ("feed_forward_width", self.hidden()),
+        ] {
+            if value == 0 {
+                return error(field, value.to_string(), "at least 1");
+            }
+        }
+        if self.width % self.heads != 0 {
+            let expected = format!("a divisor of width {}", self.width);
+            return error("heads", self.heads.to_string(), &expected);
+        }
+        if !(0.0..1.0).contains(&self.dropout) {
+            return error("dropout", self.dropout.to_string(), "at least 0 and below 1");
+        }
+        Ok(())
+    }
+
+    /// Hidden width of the feed-forward part.
+    pub fn hidden(&self) -> usize {
+        self.feed_forward_width.unwrap_or(4 * self.width)
+    }
+
+    /// The sizes that encodings are built for.
+    pub fn dims(&self, train_len: usize, max_len: usize) -> Dims {
+        Dims {
+            layers: self.layers,
+            heads: self.heads,
+            head_dim: self.width / self.heads,
+            train_len,
+            max_len,
+        }
+    }
+
+    /// Matrices of the feed-forward part that lead into its hidden width.
+    fn ways_in(&self) -> usize {
+        if self.activation == Activation::SwiGlu { 2 } else { 1 }
+    }
+
+    /// Learned numbers without the encoding's, known before the model is built.
+    pub fn param_count(&self, vocabulary: usize) -> usize {
+        let (width, hidden, ways_in) = (self.width, self.hidden(), self.ways_in());
+        let linear =
+            |inputs: usize, outputs: usize| inputs * outputs + if self.bias { outputs } else { 0 };
+        let norm = if self.norm == Norm::LayerNorm { 2 * width } else { width };
+        let block = linear(width, 3 * width)
+            + linear(width, width)
+            + linear(width, ways_in * hidden)
+            + linear(hidden, width)
+            + 2 * norm;
+        let last_norm = if self.norm_place == NormPlace::Pre { norm } else { 0 };
+        let head = if self.tied_head { 0 } else { linear(width, vocabulary) };
+        vocabulary * width + self.layers * block + last_norm + head
+    }
+
+    /// Multiply-accumulates of one forward pass over `len` tokens, without the encoding's. The
+    /// whole square of the attention is counted, and the head for every token.
+    pub fn forward_macs(&self, vocabulary: usize, len: usize) -> u64 {
+        let (width, hidden) = (self.width, self.hidden());
+        let per_token = 4 * width * width + (self.ways_in() + 1) * hidden * width;
+        let attention = 2 * len * len * width;
+        (self.layers * (len * per_token + attention) + len * width * vocabulary) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tapes_155m_model_has_its_published_size() {
+        let tape = ModelConfig {
+            layers: 12,
+            width: 768,
+            heads: 12,
+            feed_forward_width: Some(3072),
+            norm: Norm::RmsNorm,
+            activation: Activation::SwiGlu,
+            bias: false,
+            init: Init::Normal002,
+            ..ModelConfig::default()
+        };
+        assert_eq!(tape.param_count(32_000), 162_417_408);
+        // Table 3 of the paper: 160.46 G multiply-accumulates for 1024 tokens.
+        assert_eq!(tape.forward_macs(32_000, 1024), 160_457_293_824);
+    }
+
+    #[test]
+    fn heads_that_do_not_divide_the_width_are_refused_by_name() {
+        let model = ModelConfig { heads: 3, ..ModelConfig::default() };
+        let error = model.check().unwrap_err().to_string();
+        assert!(error.contains("model.heads is 3") && error.contains("width 64"), "{error}");
+    }
+}

@@ -1,0 +1,113 @@
+//! Linear maps, normalisation and activations, with initial values drawn on the host.
+
+use burn::module::{Module, Param};
+use burn::nn::{LayerNorm, LayerNormConfig, Linear, RmsNorm, RmsNormConfig};
+use burn::tensor::activation::{gelu, relu, silu};
+use burn::tensor::{Device, Tensor};
+use pe_zoo::init;
+use rand_chacha::ChaCha8Rng;
+
+use super::config::{Activation, Init, ModelConfig, Norm};
+
+/// What a linear map's output goes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Into {
+    /// Further layers.
+    Layer,
+    /// The residual stream.
+    Residual,
+}
+
+pub(super) fn linear(
+    config: &ModelConfig,
+    [inputs, outputs]: [usize; 2],
+    into: Into,
+    rng: &mut ChaCha8Rng,
+    device: &Device,
+) -> Linear {
+    let bound = (inputs as f64).powf(-0.5);
+    let weight = match config.init {
+        Init::FanIn => init::uniform(bound, [inputs, outputs], rng, device),
+        Init::Gpt2 if into == Into::Residual => {
+            let std = 0.02 / (2.0 * config.layers as f64).sqrt();
+            init::normal(std, [inputs, outputs], rng, device)
+        }
+        Init::Gpt2 | Init::Normal002 => init::normal(0.02, [inputs, outputs], rng, device),
+    };
+    let bias = config.bias.then(|| match config.init {
+        Init::FanIn => init::uniform(bound, [outputs], rng, device),
+        Init::Gpt2 | Init::Normal002 => init::zeros([outputs], device),
+    });
+    Linear { weight, bias }
+}
+
+pub(super) fn embedding(
+    config: &ModelConfig,
+    vocabulary: usize,
+    rng: &mut ChaCha8Rng,
+    device: &Device,
+) -> Param<Tensor<2>> {
+    let std = match config.init {
+        Init::FanIn => (config.width as f64).powf(-0.5),
+        Init::Gpt2 | Init::Normal002 => 0.02,
+    };
+    init::normal(std, [vocabulary, config.width], rng, device)
+}
+
+/// Either normalisation.
+#[derive(Module, Debug)]
+pub(super) enum AnyNorm {
+    Layer(LayerNorm),
+    Rms(RmsNorm),
+}
+
+impl AnyNorm {
+    pub(super) fn new(config: &ModelConfig, device: &Device) -> Self {
+        match config.norm {
+            Norm::LayerNorm => Self::Layer(LayerNormConfig::new(config.width).init(device)),
+            Norm::RmsNorm => Self::Rms(RmsNormConfig::new(config.width).init(device)),
+        }
+    }
+
+    pub(super) fn forward(&self, x: Tensor<3>) -> Tensor<3> {
+        match self {
+            Self::Layer(norm) => norm.forward(x),
+            Self::Rms(norm) => norm.forward(x),
+        }
+    }
+}
+
+/// `up`, activation, `down`.
+#[derive(Module, Debug)]
+pub(super) struct FeedForward {
+    up: Linear,
+    down: Linear,
+    #[module(skip)]
+    activation: Activation,
+}
+
+impl FeedForward {
+    pub(super) fn new(config: &ModelConfig, rng: &mut ChaCha8Rng, device: &Device) -> Self {
+        let hidden = config.hidden();
+        let up = if config.activation == Activation::SwiGlu { 2 * hidden } else { hidden };
+        Self {
+            up: linear(config, [config.width, up], Into::Layer, rng, device),
+            down: linear(config, [hidden, config.width], Into::Residual, rng, device),
+            activation: config.activation,
+        }
+    }
+
+    pub(super) fn forward(&self, x: Tensor<3>) -> Tensor<3> {
+        let up = self.up.forward(x);
+        let hidden = match self.activation {
+            Activation::Relu => relu(up),
+            Activation::Gelu => gelu(up),
+            Activation::SwiGlu => {
+                let [_batch, _tokens, both] = up.dims();
+                let gate = up.clone().slice_dim(2, 0..both / 2);
+                silu(gate) * up.slice_dim(2, both / 2..both)
+            }
+        };
+        self.down.forward(hidden)
+    }
+}

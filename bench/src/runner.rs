@@ -1,0 +1,266 @@
+//! A cell from configuration to record. Whatever happens, there is a record.
+
+use std::time::Instant;
+
+use pe_zoo::EncodingConfig;
+use reports::{
+    EncodingInfo, ParamCount, RunRecord, SCHEMA, SkippedEval, Status, TaskInfo, TrainSummary,
+};
+use serde::{Deserialize, Serialize};
+use tasks::Task;
+
+use crate::cell::{Cell, ENGINE};
+use crate::evaluate::{EvalRequest, evaluate};
+use crate::model::Decoder;
+use crate::streams::{Stream, stream};
+use crate::train::{Trained, Trainer, train};
+use crate::{backend, flops, host};
+
+/// Where a cell runs and for whom.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunContext {
+    /// Name of the suite.
+    pub suite: String,
+    /// Threads of this run.
+    pub threads: usize,
+    /// Runs side by side on the machine.
+    pub jobs: usize,
+}
+
+/// How far a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Progress {
+    /// Training steps done, of how many, with the latest loss.
+    Train {
+        /// Steps done.
+        done: usize,
+        /// Of how many.
+        of: usize,
+        /// Latest mean loss; `None` if it is not finite.
+        loss: Option<f64>,
+    },
+    /// Evaluations done, of how many.
+    Eval {
+        /// Evaluations done.
+        done: usize,
+        /// Of how many.
+        of: usize,
+    },
+}
+
+/// Trains and evaluates one cell.
+///
+/// A cell that cannot be built, or whose evaluation breaks, leaves a record with the reason.
+pub fn run<C: EncodingConfig>(
+    cell: &Cell<C>,
+    task: &dyn Task,
+    context: &RunContext,
+    progress: &mut dyn FnMut(Progress),
+) -> RunRecord {
+    let mut record = blank(cell, task, context);
+    if let Err(reason) = fill(&mut record, cell, task, progress) {
+        record.status = Status::Failed { reason };
+    }
+    record.peak_bytes = host::peak_bytes();
+    record
+}
+
+/// The record of a cell that has not begun.
+pub fn blank<C: EncodingConfig>(
+    cell: &Cell<C>,
+    task: &dyn Task,
+    context: &RunContext,
+) -> RunRecord {
+    let meta = cell.encoding.meta();
+    let dims = cell.dims(task);
+    let vocabulary = task.vocab_size();
+    let encoding_params = cell.encoding.param_count(&dims);
+    let [train_tokens, _] = cell.token_lens(task);
+    let (commit, dirty) = host::commit();
+    RunRecord {
+        schema: SCHEMA,
+        key: cell.key(task),
+        suite: context.suite.clone(),
+        workload: cell.workload.clone(),
+        encoding: EncodingInfo {
+            id: meta.id.to_owned(),
+            name: cell.name.clone(),
+            label: meta.label.to_owned(),
+            config: serde_json::to_value(&cell.encoding).unwrap_or_default(),
+        },
+        task: TaskInfo {
+            id: task.meta().id.to_owned(),
+            label: task.meta().label.to_owned(),
+            version: task.meta().version,
+            headline: task.meta().headline.id().to_owned(),
+            len_unit: task.meta().len_unit.to_owned(),
+            chance: task.chance(),
+            config: serde_json::to_value(&cell.task).unwrap_or_default(),
+        },
+        config: cell.config(task),
+        seed: cell.seed,
+        status: Status::Interrupted,
+        train_len: cell.train.len as u64,
+        params: ParamCount {
+            total: (cell.model.param_count(vocabulary) + encoding_params) as u64,
+            encoding: encoding_params as u64,
+        },
+        flops: flops::count(
+            &cell.encoding,
+            &cell.model,
+            &dims,
+            vocabulary,
+            cell.train.batch_size,
+            train_tokens,
+        ),
+        train: TrainSummary {
+            steps: 0,
+            batch_size: cell.train.batch_size as u64,
+            tokens: 0,
+            final_loss: None,
+            seconds: 0.0,
+            step_seconds_median: None,
+            tokens_per_second: None,
+            curve: Vec::new(),
+        },
+        evals: Vec::new(),
+        skipped_evals: Vec::new(),
+        peak_bytes: None,
+        host: host::host(context.threads, context.jobs),
+        backend: cell.backend.clone(),
+        engine: ENGINE.to_owned(),
+        precision: "f32".to_owned(),
+        commit,
+        dirty,
+        versions: host::versions(),
+        started_utc: host::now_utc(),
+    }
+}
+
+/// Builds the model of a cell on its backend's device, with autodiff.
+///
+/// # Errors
+/// The reason, in words.
+pub fn build<C: EncodingConfig>(
+    cell: &Cell<C>,
+    task: &dyn Task,
+) -> Result<(Decoder<C::Encoding>, burn::tensor::Device), String> {
+    cell.check(task).map_err(|error| error.to_string())?;
+    let device = backend::device(&cell.backend).map_err(|error| error.to_string())?.autodiff();
+    let mut model_rng = stream(cell.seed, Stream::Model);
+    let mut encoding_rng = stream(cell.seed, Stream::Encoding);
+    let model = Decoder::new(
+        &cell.model,
+        task.vocab_size(),
+        &cell.encoding,
+        cell.token_lens(task),
+        [&mut model_rng, &mut encoding_rng],
+        &device,
+    );
+    Ok((model.map_err(|error| error.to_string())?, device))
+}
+
+fn fill<C: EncodingConfig>(
+    record: &mut RunRecord,
+    cell: &Cell<C>,
+    task: &dyn Task,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(), String> {
+    let (model, device) = build(cell, task)?;
+    let id = cell.encoding.meta().id;
+    let trainer =
+        Trainer::new(model, id, &cell.train, cell.model.dropout, task, cell.seed, &device);
+    let trained = train(trainer, &mut |done, of, loss| {
+        progress(Progress::Train { done, of, loss: Some(loss).filter(|l| l.is_finite()) });
+    })
+    .map_err(|error| error.to_string())?;
+    record.train = summary(&trained, cell.train.batch_size);
+    if let Some((step, reason)) = trained.diverged {
+        record.status = Status::Diverged { step: step as u64, reason };
+        return Ok(());
+    }
+    let device = device.inner();
+    let requests = requests(cell, task);
+    for (done, request) in requests.iter().enumerate() {
+        progress(Progress::Eval { done, of: requests.len() });
+        let started = Instant::now();
+        match evaluate(&trained.model, id, task, *request, &device) {
+            Ok(mut point) => {
+                point.seconds = started.elapsed().as_secs_f64();
+                record.evals.push(point);
+            }
+            Err(error) => record.skipped_evals.push(SkippedEval {
+                split: request.split.to_owned(),
+                len: request.len as u64,
+                reason: error.to_string(),
+            }),
+        }
+    }
+    record.status = Status::Done;
+    Ok(())
+}
+
+fn requests<'a, C: EncodingConfig>(cell: &'a Cell<C>, task: &dyn Task) -> Vec<EvalRequest<'a>> {
+    let all = task.splits().iter().map(|split| split.name).collect::<Vec<_>>();
+    let splits = match &cell.eval.splits {
+        Some(splits) => splits.iter().map(String::as_str).collect(),
+        None => all,
+    };
+    let lens = cell.eval.lens_or(&cell.train.len);
+    splits
+        .into_iter()
+        .flat_map(|split| lens.iter().map(move |len| (split, *len)))
+        .map(|(split, len)| EvalRequest {
+            split,
+            len,
+            samples: task
+                .max_eval_samples(len)
+                .map_or(cell.eval.samples, |most| most.min(cell.eval.samples)),
+            batch_size: cell.eval.batch_size,
+            seed: cell.eval.seed,
+            train_len: cell.train.len,
+        })
+        .collect()
+}
+
+fn summary<M>(trained: &Trained<M>, batch_size: usize) -> TrainSummary {
+    let median = median(&trained.step_seconds);
+    let steps = trained.step_seconds.len();
+    TrainSummary {
+        steps: steps as u64,
+        batch_size: batch_size as u64,
+        tokens: trained.tokens,
+        final_loss: trained.curve.last().map(|point| point.loss),
+        seconds: trained.seconds,
+        step_seconds_median: median,
+        tokens_per_second: median
+            .filter(|seconds| *seconds > 0.0)
+            .map(|seconds| trained.tokens as f64 / steps as f64 / seconds),
+        curve: trained.curve.clone(),
+    }
+}
+
+/// The middle value; the mean of the middle two where there are two.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => None,
+        n if n % 2 == 1 => Some(sorted[middle]),
+        _ => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::median;
+
+    #[test]
+    fn an_even_number_of_values_has_the_mean_of_the_middle_two() {
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
+        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&[]), None);
+    }
+}

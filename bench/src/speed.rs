@@ -1,0 +1,214 @@
+//! The time of one training step at one size: the same work as `torch_step.py`-like peers do.
+//!
+//! Pre-norm decoder, GELU, `AdamW`, next-token cross-entropy over every token, random tokens, f32.
+
+use std::time::Instant;
+
+use pe_zoo::EncodingConfig;
+use pe_zoo::zoo::PeConfig;
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+use tasks::{Headline, Sample, Split, Task, TaskError, TaskMeta};
+
+use crate::cell::{ENGINE, TrainConfig};
+use crate::model::{Activation, Decoder, ModelConfig};
+use crate::optimizer::{Decay, OptimizerConfig};
+use crate::runner::median;
+use crate::streams::{Stream, stream};
+use crate::train::Trainer;
+use crate::{backend, host};
+
+/// What is measured.
+#[derive(Debug, Clone)]
+pub struct SpeedRequest {
+    /// Id of the encoding.
+    pub encoding: String,
+    /// Name of the backend.
+    pub backend: String,
+    /// Sequences per step.
+    pub batch: usize,
+    /// Tokens per sequence.
+    pub len: usize,
+    /// Width of the model.
+    pub dim: usize,
+    /// Attention heads.
+    pub heads: usize,
+    /// Layers.
+    pub layers: usize,
+    /// Size of the vocabulary.
+    pub vocab: usize,
+    /// Steps that are timed, after two that are not.
+    pub steps: usize,
+    /// Threads of this process.
+    pub threads: usize,
+}
+
+/// What was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SpeedRow {
+    /// Id of the encoding.
+    pub encoding: String,
+    /// Name of the backend.
+    pub backend: String,
+    /// Name of the attention engine.
+    pub engine: String,
+    /// Median time of a training step.
+    pub step_seconds: f64,
+    /// Tokens through the model in a second.
+    pub tokens_per_second: f64,
+    /// Largest resident size of the process; `None` where the system does not tell.
+    pub peak_bytes: Option<u64>,
+    /// Sequences per step.
+    pub batch: usize,
+    /// Tokens per sequence.
+    pub len: usize,
+    /// Width of the model.
+    pub dim: usize,
+    /// Attention heads.
+    pub heads: usize,
+    /// Layers.
+    pub layers: usize,
+    /// Threads.
+    pub threads: usize,
+}
+
+/// Measures one encoding in this process.
+///
+/// # Errors
+/// The reason, in words.
+pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
+    for (name, value) in [
+        ("--batch", request.batch),
+        ("--len", request.len),
+        ("--vocab", request.vocab),
+        ("--steps", request.steps),
+    ] {
+        if value == 0 {
+            return Err(format!("{name} is 0, expected at least 1"));
+        }
+    }
+    let encoding = PeConfig::from_id(&request.encoding).map_err(|error| error.to_string())?;
+    let model = ModelConfig {
+        layers: request.layers,
+        width: request.dim,
+        heads: request.heads,
+        activation: Activation::Gelu,
+        ..ModelConfig::default()
+    };
+    model.check().map_err(|error| error.to_string())?;
+    let config = TrainConfig {
+        steps: request.steps + WARM_UP,
+        batch_size: request.batch,
+        len: request.len,
+        optimizer: OptimizerConfig {
+            warmup_steps: 0,
+            decay: Decay::Constant,
+            clip_norm: None,
+            ..OptimizerConfig::default()
+        },
+        ..TrainConfig::default()
+    };
+    let device = backend::device(&request.backend).map_err(|error| error.to_string())?.autodiff();
+    let decoder = Decoder::new(
+        &model,
+        request.vocab,
+        &encoding,
+        [request.len, request.len],
+        [&mut stream(0, Stream::Model), &mut stream(0, Stream::Encoding)],
+        &device,
+    )
+    .map_err(|error| error.to_string())?;
+    let task = RandomTokens { vocabulary: request.vocab };
+    let id = encoding.meta().id;
+    let mut trainer = Trainer::new(decoder, id, &config, 0.0, &task, 0, &device);
+    let mut step_seconds = Vec::new();
+    for step in 0..config.steps {
+        let start = Instant::now();
+        trainer.step().map_err(|error| error.to_string())?;
+        device.sync().map_err(|error| format!("{error:?}"))?;
+        if step >= WARM_UP {
+            step_seconds.push(start.elapsed().as_secs_f64());
+        }
+    }
+    let step_seconds = median(&step_seconds).ok_or("--steps is 0, expected at least 1")?;
+    Ok(SpeedRow {
+        encoding: request.encoding.clone(),
+        backend: request.backend.clone(),
+        engine: ENGINE.to_owned(),
+        step_seconds,
+        tokens_per_second: (request.batch * request.len) as f64 / step_seconds,
+        peak_bytes: host::peak_bytes(),
+        batch: request.batch,
+        len: request.len,
+        dim: request.dim,
+        heads: request.heads,
+        layers: request.layers,
+        threads: request.threads,
+    })
+}
+
+const WARM_UP: usize = 2;
+
+static META: TaskMeta = TaskMeta {
+    id: "random-tokens",
+    label: "Random tokens",
+    version: 1,
+    headline: Headline::Perplexity,
+    len_unit: "tokens",
+    summary: "Nothing to learn: for timing alone.",
+    source: "",
+};
+
+/// Even draws from the vocabulary, every label scored.
+#[derive(Debug)]
+struct RandomTokens {
+    vocabulary: usize,
+}
+
+impl Task for RandomTokens {
+    fn meta(&self) -> &'static TaskMeta {
+        &META
+    }
+
+    fn vocab_size(&self) -> usize {
+        self.vocabulary
+    }
+
+    fn token_text(&self, token: u32) -> String {
+        token.to_string()
+    }
+
+    fn splits(&self) -> &'static [Split] {
+        &[]
+    }
+
+    fn max_tokens(&self, len: usize) -> usize {
+        len + 1
+    }
+
+    fn check_len(&self, _len: usize) -> Result<(), TaskError> {
+        Ok(())
+    }
+
+    fn train_sample(&self, len: usize, rng: &mut ChaCha8Rng) -> Sample {
+        let mut scored = vec![true; len + 1];
+        scored[0] = false;
+        let tokens = (0..=len).map(|_| rng.random_range(0..self.vocabulary as u32)).collect();
+        Sample { tokens, scored, slices: Vec::new() }
+    }
+
+    fn eval_set(
+        &self,
+        _split: &str,
+        _len: usize,
+        _count: usize,
+        _seed: u64,
+    ) -> Result<Vec<Sample>, TaskError> {
+        Ok(Vec::new())
+    }
+
+    fn chance(&self) -> Option<f64> {
+        None
+    }
+}

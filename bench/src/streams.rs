@@ -1,0 +1,39 @@
+//! One seed, many independent streams of random numbers: what one part draws moves no other.
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+/// What random numbers are drawn for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// Initial weights of the model: the same for all encodings of a seed.
+    Model,
+    /// Initial weights of the encoding.
+    Encoding,
+    /// Training samples: the same, in the same order, for all encodings of a seed.
+    Data,
+    /// Dropout masks.
+    Dropout,
+    /// Random positions in training.
+    Positions,
+}
+
+/// The generator of one stream under a seed.
+pub fn stream(seed: u64, stream: Stream) -> ChaCha8Rng {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    rng.set_stream(stream as u64);
+    rng
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::RngExt;
+
+    #[test]
+    fn streams_of_one_seed_differ_and_repeat() {
+        let draw = |s| stream(5, s).random::<u64>();
+        assert_ne!(draw(Stream::Model), draw(Stream::Encoding));
+        assert_eq!(draw(Stream::Data), draw(Stream::Data));
+    }
+}

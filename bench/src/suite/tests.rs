@@ -1,0 +1,111 @@
+use std::collections::BTreeSet;
+
+use super::*;
+
+fn parsed(text: &str) -> Result<Suite, SuiteError> {
+    parse("test", text, &Overrides::default())
+}
+
+const SMALL: &str = r#"
+name = "small"
+title = "t"
+about = "a"
+seeds = [3, 4]
+encodings = ["nope", { kind = "rope", base = 500.0 }]
+[train]
+steps = 7
+optimizer = { warmup_steps = 2 }
+[[workload]]
+name = "w"
+task = "flip-flop"
+train = { batch_size = 5, optimizer = { learning_rate = 0.5 } }
+"#;
+
+#[test]
+fn the_built_in_suites_are_the_files_of_the_folder_and_all_parse() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("suites");
+    let files = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "toml"))
+        .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
+        .collect::<BTreeSet<_>>();
+    let names = BUILT_IN.iter().map(|(name, _)| (*name).to_owned()).collect::<BTreeSet<_>>();
+    assert_eq!(files, names);
+    for (name, text) in BUILT_IN {
+        assert_eq!(parse(name, text, &Overrides::default()).unwrap().name, *name);
+    }
+}
+
+#[test]
+fn the_smoke_suite_has_every_encoding_and_every_task_that_needs_no_network() {
+    let suite = parse("smoke", BUILT_IN[2].1, &Overrides::default()).unwrap();
+    for meta in pe_zoo::zoo::ALL {
+        use pe_zoo::EncodingConfig;
+        assert!(suite.cells.iter().any(|c| c.encoding.meta().id == meta.id), "{}", meta.id);
+    }
+    for meta in tasks::ALL.iter().filter(|meta| meta.id != "text") {
+        assert!(suite.cells.iter().any(|c| c.task.meta().id == meta.id), "{}", meta.id);
+    }
+}
+
+#[test]
+fn the_example_suite_parses_with_the_name_put_in() {
+    let text = include_str!("../../suites/example.toml.in").replace("{name}", "mine");
+    let suite = parsed(&text).unwrap();
+    assert_eq!((suite.name.as_str(), suite.cells.len()), ("mine", 2 * 4 * 3));
+}
+
+#[test]
+fn cells_are_seeds_times_encodings_with_sections_merged() {
+    let suite = parsed(SMALL).unwrap();
+    let names = suite.cells.iter().map(|c| (c.seed, c.name.as_str())).collect::<Vec<_>>();
+    let rope = "rope(base=500.0)";
+    assert_eq!(names, [(3, "nope"), (3, rope), (4, "nope"), (4, rope)]);
+    let train = &suite.cells[0].train;
+    assert_eq!((train.steps, train.batch_size), (7, 5));
+    assert_eq!(train.optimizer.warmup_steps, 2);
+    assert!((train.optimizer.learning_rate - 0.5).abs() < 1e-12);
+}
+
+#[test]
+fn the_command_line_overrides_seeds_backend_and_encodings() {
+    let overrides = Overrides {
+        seeds: vec![9],
+        backend: Some("tch".to_owned()),
+        encodings: vec!["nope".to_owned()],
+        ..Overrides::default()
+    };
+    let suite = parse("test", SMALL, &overrides).unwrap();
+    assert_eq!(suite.cells.len(), 1);
+    assert_eq!((suite.cells[0].seed, suite.cells[0].backend.as_str()), (9, "tch"));
+    let overrides = Overrides { encodings: vec!["nop".to_owned()], ..Overrides::default() };
+    let error = parse("test", SMALL, &overrides).unwrap_err().to_string();
+    assert!(error.contains("did you mean `nope`?"), "{error}");
+}
+
+#[test]
+fn every_mistake_is_named_with_its_place() {
+    for (from, to, expected) in [
+        ("seeds", "sedes", "sedes"),
+        ("steps = 7", "stepps = 7", "stepps"),
+        ("warmup_steps", "warmup", "optimizer"),
+        ("\"nope\"", "\"nop\"", "did you mean `nope`?"),
+        ("base = 500.0", "bass = 500.0", "bass"),
+        ("\"flip-flop\"", "\"flipflop\"", "flip-flop"),
+        ("steps = 7", "steps = \"seven\"", "train.steps"),
+        ("name = \"small\"", "name = \"../small\"", "lower-case"),
+        ("{ kind = \"rope\", base = 500.0 }", "\"nope\"", "stands twice"),
+        ("[3, 4]", "[]", "no cell"),
+    ] {
+        let error = parsed(&SMALL.replacen(from, to, 1)).unwrap_err().to_string();
+        assert!(error.contains(expected), "{to}: {error}");
+    }
+}
+
+#[test]
+fn an_unknown_suite_suggests_the_nearest() {
+    let error = super::text("quik").unwrap_err().to_string();
+    assert!(error.contains("did you mean `quick`?"), "{error}");
+    assert!(super::text("no/such.toml").unwrap_err().to_string().contains("no/such.toml"));
+}

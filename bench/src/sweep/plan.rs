@@ -1,0 +1,142 @@
+//! What a sweep will do: checked cells, their tasks, and the records that are there already.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pe_zoo::zoo::PeConfig;
+use reports::RunRecord;
+use tasks::{Task, TaskError};
+
+use super::{SweepError, SweepOptions};
+use crate::cell::{Cell, CellError};
+use crate::flops;
+use crate::suite::Suite;
+
+/// A cell that can be run.
+#[derive(Debug, Clone)]
+pub struct Planned {
+    /// Its configuration.
+    pub cell: Cell<PeConfig>,
+    /// Its task, built.
+    pub task: Arc<dyn Task>,
+}
+
+impl Planned {
+    /// Analytic operations of the whole training.
+    pub fn train_flops(&self) -> u64 {
+        let [train_tokens, _] = self.cell.token_lens(&*self.task);
+        let per_step = flops::count(
+            &self.cell.encoding,
+            &self.cell.model,
+            &self.cell.dims(&*self.task),
+            self.task.vocab_size(),
+            self.cell.train.batch_size,
+            train_tokens,
+        );
+        per_step.train_step * self.cell.train.steps as u64
+    }
+}
+
+/// Cells that cannot be run because their data are not to be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unrunnable {
+    /// The workload.
+    pub workload: String,
+    /// How many cells it has.
+    pub cells: usize,
+    /// Why, and what to do.
+    pub reason: String,
+}
+
+/// What a sweep will do.
+#[derive(Debug)]
+pub struct Plan {
+    /// Name of the suite.
+    pub suite: String,
+    /// Cells in the suite's order.
+    pub cells: Vec<Planned>,
+    /// What is left out.
+    pub unrunnable: Vec<Unrunnable>,
+}
+
+/// A suite that is refused before anything is trained.
+#[derive(Debug, thiserror::Error)]
+#[error("workload `{workload}`, encoding `{encoding}`: {source}")]
+pub struct PlanError {
+    /// The workload at fault.
+    pub workload: String,
+    /// The encoding at fault.
+    pub encoding: String,
+    /// What was wrong.
+    pub source: CellError,
+}
+
+impl Plan {
+    /// Builds the tasks of a suite and checks every cell.
+    ///
+    /// # Errors
+    /// [`PlanError`] for the first cell that cannot work. Data that are not to be had are no error:
+    /// see [`Plan::unrunnable`].
+    pub fn new(suite: Suite) -> Result<Self, PlanError> {
+        let mut tasks: BTreeMap<String, Result<Arc<dyn Task>, String>> = BTreeMap::new();
+        let (mut cells, mut unrunnable) = (Vec::new(), Vec::<Unrunnable>::new());
+        for cell in suite.cells {
+            let refuse = |cell: &Cell<PeConfig>, source: CellError| PlanError {
+                workload: cell.workload.clone(),
+                encoding: cell.name.clone(),
+                source,
+            };
+            let key = serde_json::to_string(&cell.task).unwrap_or_default();
+            let known = match tasks.get(&key) {
+                Some(known) => known.clone(),
+                None => {
+                    let built = match cell.task.build() {
+                        Ok(task) => Ok(Arc::from(task)),
+                        Err(TaskError::Corpus(error)) => Err(error.to_string()),
+                        Err(error) => return Err(refuse(&cell, error.into())),
+                    };
+                    tasks.insert(key, built.clone());
+                    built
+                }
+            };
+            match known {
+                Ok(task) => {
+                    cell.check(&*task).map_err(|source| refuse(&cell, source))?;
+                    cells.push(Planned { cell, task });
+                }
+                Err(reason) => match unrunnable.iter_mut().find(|u| u.workload == cell.workload) {
+                    Some(unrunnable) => unrunnable.cells += 1,
+                    None => {
+                        unrunnable.push(Unrunnable { workload: cell.workload, cells: 1, reason });
+                    }
+                },
+            }
+        }
+        Ok(Self { suite: suite.name, cells, unrunnable })
+    }
+
+    /// Finished records of the plan's cells, by index; none where cells are to be run again.
+    ///
+    /// # Errors
+    /// [`SweepError::Record`] for a record of a newer schema or a damaged one: nothing is touched.
+    pub fn existing(&self, options: &SweepOptions) -> Result<Vec<Option<RunRecord>>, SweepError> {
+        self.cells
+            .iter()
+            .map(|planned| {
+                let key = planned.cell.key(&*planned.task);
+                let path = options.out.join("cells").join(format!("{key}.json"));
+                if options.force || !path.is_file() {
+                    return Ok(None);
+                }
+                let mut record = RunRecord::read(&path)?;
+                if !record.is_finished() {
+                    return Ok(None);
+                }
+                // Names are how a suite shows a cell; they are no part of what was run.
+                record.workload.clone_from(&planned.cell.workload);
+                record.encoding.name.clone_from(&planned.cell.name);
+                Ok(Some(record))
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,93 @@
+//! Causal multi-head attention that applies any encoding, with a cache for decoding.
+
+mod cache;
+mod reference;
+
+pub use cache::LayerCache;
+pub use reference::{Attended, attend};
+
+use burn::tensor::Tensor;
+
+use crate::encoding::{LayerContext, ScoreContext, StateContext, Update};
+use crate::{PositionEncoding, Positions, TokenState};
+
+/// Whether attention weights are wanted besides the output; only the reference engine has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weights {
+    /// They are made and dropped.
+    Drop,
+    /// They are returned, `[B, H, T, S]`.
+    Return,
+}
+
+/// One layer's attention: its input and projections of the new tokens.
+#[derive(Debug)]
+pub struct LayerInput<'a> {
+    /// Index of the layer, from 0.
+    pub layer: usize,
+    /// Positions of rows and columns.
+    pub at: &'a Positions,
+    /// The layer's normalised input, `[B, T, C]`.
+    pub x: &'a Tensor<3>,
+    /// Queries, `[B, H, T, D]`.
+    pub q: Tensor<4>,
+    /// Keys, `[B, H, T, D]`.
+    pub k: Tensor<4>,
+    /// Values, `[B, H, T, D]`.
+    pub v: Tensor<4>,
+    /// What the layer before left for these tokens.
+    pub carried: &'a TokenState,
+}
+
+/// What one layer's attention gives.
+#[derive(Debug)]
+pub struct LayerOutput {
+    /// Mixed values, `[B, H, T, D]`.
+    pub output: Tensor<4>,
+    /// What the rows carry on.
+    pub carried: TokenState,
+    /// Attention weights, if asked for.
+    pub weights: Option<Tensor<4>>,
+}
+
+/// Runs one layer's attention under an encoding.
+///
+/// `cache` holds the tokens that came before and receives the new ones; without one, the new
+/// tokens are all there are.
+///
+/// # Panics
+/// If shapes or positions do not fit each other.
+pub fn layer<P: PositionEncoding>(
+    encoding: &P,
+    input: LayerInput<'_>,
+    cache: Option<&mut LayerCache>,
+    weights: Weights,
+) -> LayerOutput {
+    let LayerInput { layer, at, x, q, k, v, carried } = input;
+    let rows = encoding.state(&StateContext { layer, at, x, carried });
+    let (k, v, cols) = match cache {
+        Some(cache) => cache.append(k, v, &rows),
+        None => (k, v, rows.clone()),
+    };
+    let [_batch, _heads, columns, head_dim] = k.dims();
+    assert_eq!(columns, at.cols().len(), "keys and column positions differ in number");
+
+    let ctx = LayerContext { layer, at, rows: &rows, cols: &cols };
+    let (q, k) = encoding.transform_qk(q, k, &ctx);
+    let modifier = encoding.score(&ScoreContext { layer: &ctx, q: &q, k: &k });
+    let values = match encoding.mixed_values(&ctx) {
+        Some(extra) => Tensor::cat(vec![v.clone(), extra], 3),
+        None => v.clone(),
+    };
+    let scale = 1.0 / (head_dim as f64).sqrt();
+    let Attended { output, weights } = attend(&q, &k, &v, values, &modifier, at, scale, weights);
+    let [_batch, _heads, _rows, mixed_dim] = output.dims();
+    let (output, mixed) = if mixed_dim > head_dim {
+        let mixed = output.clone().slice_dim(3, head_dim..mixed_dim);
+        (output.slice_dim(3, 0..head_dim), Some(mixed))
+    } else {
+        (output, None)
+    };
+    let carried = encoding.update(rows, layer, Update::Attention(mixed.as_ref()));
+    LayerOutput { output, carried, weights }
+}

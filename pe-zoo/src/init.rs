@@ -1,0 +1,73 @@
+//! Initial values, drawn on the host: the same seed gives the same numbers on every backend.
+
+use burn::module::Param;
+use burn::tensor::{Device, Tensor, TensorData};
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+/// A learned tensor of zeros.
+pub fn zeros<const D: usize>(shape: [usize; D], device: &Device) -> Param<Tensor<D>> {
+    constant(0.0, shape, device)
+}
+
+/// A learned tensor, every entry `value`.
+pub fn constant<const D: usize>(
+    value: f32,
+    shape: [usize; D],
+    device: &Device,
+) -> Param<Tensor<D>> {
+    param(vec![value; shape.iter().product()], shape, device)
+}
+
+/// A learned tensor drawn from the normal distribution with mean 0 and the given deviation.
+pub fn normal<const D: usize>(
+    std: f64,
+    shape: [usize; D],
+    rng: &mut ChaCha8Rng,
+    device: &Device,
+) -> Param<Tensor<D>> {
+    let values = (0..shape.iter().product()).map(|_| (std * standard_normal(rng)) as f32).collect();
+    param(values, shape, device)
+}
+
+/// A learned tensor drawn evenly from `-bound..bound`.
+pub fn uniform<const D: usize>(
+    bound: f64,
+    shape: [usize; D],
+    rng: &mut ChaCha8Rng,
+    device: &Device,
+) -> Param<Tensor<D>> {
+    let values = (0..shape.iter().product())
+        .map(|_| ((2.0 * rng.random::<f64>() - 1.0) * bound) as f32)
+        .collect();
+    param(values, shape, device)
+}
+
+/// One draw from the standard normal distribution (Box-Muller, cosine branch).
+pub fn standard_normal(rng: &mut ChaCha8Rng) -> f64 {
+    let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
+    radius * (std::f64::consts::TAU * rng.random::<f64>()).cos()
+}
+
+fn param<const D: usize>(values: Vec<f32>, shape: [usize; D], device: &Device) -> Param<Tensor<D>> {
+    Param::from_data(TensorData::new(values, shape), device)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand_chacha::rand_core::SeedableRng;
+
+    #[test]
+    fn normal_draws_have_the_stated_moments() {
+        let mut rng = ChaCha8Rng::seed_from_u64(3);
+        let draws = (0..100_000).map(|_| standard_normal(&mut rng)).collect::<Vec<_>>();
+        let n = draws.len() as f64;
+        let mean = draws.iter().sum::<f64>() / n;
+        let variance = draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
+        let kurtosis = draws.iter().map(|x| (x - mean).powi(4)).sum::<f64>() / n / variance.powi(2);
+        assert!(mean.abs() < 0.02, "{mean}");
+        assert!((variance - 1.0).abs() < 0.03, "{variance}");
+        assert!((kurtosis - 3.0).abs() < 0.15, "{kurtosis}");
+    }
+}

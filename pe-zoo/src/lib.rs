@@ -1,0 +1,46 @@
+//! Position encodings for Transformers: one trait, every encoding, and the attention that applies them.
+//!
+//! | Module | What it holds |
+//! | --- | --- |
+//! | [`encoding`] | [`PositionEncoding`] and [`EncodingConfig`], the whole contract |
+//! | [`score`] | [`ScoreMod`], what an encoding may do to attention logits |
+//! | [`positions`] | [`Positions`], which position each row and column stands for |
+//! | [`attention`] | the engine that applies an encoding, and its cache for decoding |
+//! | [`zoo`] | every encoding, one file each, and the one registry list |
+//! | [`mod@reference`] | scalar f64 loops straight from each paper's equation |
+//! | [`testkit`] | the checks that every encoding passes, yours included |
+//!
+//! ```
+//! use pe_zoo::{Dims, EncodingConfig, zoo::PeConfig};
+//! use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+//!
+//! let dims = Dims { layers: 2, heads: 4, head_dim: 16, train_len: 64, max_len: 128 };
+//! let device = burn::tensor::Device::flex();
+//! let mut rng = ChaCha8Rng::seed_from_u64(0);
+//! let rope = PeConfig::from_id("rope")?;
+//! let encoding = rope.init(&dims, &mut rng, &device)?;
+//! assert_eq!(rope.param_count(&dims), 0);
+//! # let _ = encoding;
+//! # Ok::<(), pe_zoo::PeError>(())
+//! ```
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests panic on failure"))]
+
+pub mod attention;
+pub mod encoding;
+mod error;
+pub mod init;
+mod math;
+pub mod meta;
+pub mod positions;
+pub mod reference;
+pub mod score;
+pub mod settings;
+mod state;
+pub mod testkit;
+pub mod zoo;
+
+pub use encoding::{Dims, EncodingConfig, PositionEncoding};
+pub use error::PeError;
+pub use positions::Positions;
+pub use score::ScoreMod;
+pub use state::TokenState;

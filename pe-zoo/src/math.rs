@@ -1,0 +1,4 @@
+//! Mathematics that several encodings share, tested once.
+
+pub(crate) mod frequencies;
+pub(crate) mod slopes;

@@ -1,0 +1,51 @@
+//! ALiBi's slopes.
+
+/// The paper's formula for any number of heads: `2^(-8 (h + 1) / heads)`.
+pub(crate) fn geometric(heads: usize) -> Vec<f64> {
+    (1..=heads).map(|k| (-8.0 * k as f64 / heads as f64).exp2()).collect()
+}
+
+/// The authors' rule: where `heads` is no power of two, the slopes of the power below it, then
+/// every other slope of the power above it.
+pub(crate) fn spliced(heads: usize) -> Vec<f64> {
+    if heads.is_power_of_two() {
+        return geometric(heads);
+    }
+    let below = heads.next_power_of_two() / 2;
+    let mut slopes = geometric(below);
+    slopes.extend(geometric(2 * below).into_iter().step_by(2).take(heads - below));
+    slopes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// `spec/encodings.md` 4.1, computed with the rule of the authors' `get_slopes`.
+    #[test]
+    fn spliced_slopes_are_those_of_the_authors() {
+        assert_eq!(spliced(2), vec![0.0625, 0.003_906_25]);
+        assert_eq!(spliced(6), vec![0.25, 0.0625, 0.015_625, 0.003_906_25, 0.5, 0.125]);
+        let twelve = spliced(12);
+        let expected = [0.707_107, 0.353_553, 0.176_777, 0.088_388_3];
+        for (slope, expected) in twelve[8..].iter().zip(expected) {
+            assert!((slope - expected).abs() < 1e-6, "{twelve:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn there_is_one_slope_per_head_between_zero_and_one(heads in 1usize..200) {
+            for slopes in [spliced(heads), geometric(heads)] {
+                prop_assert_eq!(slopes.len(), heads);
+                prop_assert!(slopes.iter().all(|s| *s > 0.0 && *s < 1.0));
+            }
+        }
+
+        #[test]
+        fn the_two_rules_agree_exactly_at_powers_of_two(heads in 1usize..200) {
+            prop_assert_eq!(spliced(heads) == geometric(heads), heads.is_power_of_two());
+        }
+    }
+}

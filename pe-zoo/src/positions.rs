@@ -1,0 +1,205 @@
+//! Which position each row (query) and column (key) of the attention stands for.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
+
+use crate::PeError;
+
+type Memo = Arc<Mutex<BTreeMap<String, Box<dyn Any + Send>>>>;
+
+/// Explicit integer positions of the columns, and which of the columns are the rows.
+///
+/// A full pass has as many rows as columns; decoding has few rows at the end of many columns.
+/// Positions ascend strictly, so that "may be seen" and "is not later" are the same thing, but
+/// they need be neither contiguous nor start at 0: offsets and random positions are ordinary.
+///
+/// ```
+/// use pe_zoo::Positions;
+/// let decode_one = Positions::contiguous(9, 1);
+/// assert_eq!((decode_one.rows(), decode_one.cols().len()), (&[9][..], 10));
+/// ```
+#[derive(Debug, Clone)]
+pub struct Positions {
+    cols: Arc<[usize]>,
+    first_row: usize,
+    memo: Memo,
+}
+
+impl PartialEq for Positions {
+    fn eq(&self, other: &Self) -> bool {
+        (self.first_row, &self.cols) == (other.first_row, &other.cols)
+    }
+}
+
+impl Eq for Positions {}
+
+impl Positions {
+    /// Takes the positions of all columns; rows are the columns from `first_row` on.
+    ///
+    /// # Errors
+    /// [`PeError::Positions`] if there is no row, or if positions do not ascend strictly.
+    pub fn new(cols: Vec<usize>, first_row: usize) -> Result<Self, PeError> {
+        if first_row >= cols.len() {
+            return Err(PeError::Positions {
+                reason: format!(
+                    "first_row is {first_row} with {} columns, expected at least one row; \
+                     give at least one token",
+                    cols.len()
+                ),
+            });
+        }
+        if let Some(at) = cols.windows(2).position(|pair| pair[0] >= pair[1]) {
+            return Err(PeError::Positions {
+                reason: format!(
+                    "column {} has position {} after {}, expected strictly ascending ones; sort them",
+                    at + 1,
+                    cols[at + 1],
+                    cols[at]
+                ),
+            });
+        }
+        Ok(Self { cols: cols.into(), first_row, memo: Memo::default() })
+    }
+
+    /// `new_tokens` rows after `cached_tokens` tokens that came before, counted from 0.
+    ///
+    /// # Panics
+    /// If `new_tokens` is 0.
+    pub fn contiguous(cached_tokens: usize, new_tokens: usize) -> Self {
+        assert!(new_tokens > 0, "new_tokens is 0, expected at least one row");
+        Self {
+            cols: (0..cached_tokens + new_tokens).collect(),
+            first_row: cached_tokens,
+            memo: Memo::default(),
+        }
+    }
+
+    /// The same tokens, all positions later by `offset`.
+    #[must_use]
+    pub fn shifted(&self, offset: usize) -> Self {
+        Self {
+            cols: self.cols.iter().map(|p| p + offset).collect(),
+            first_row: self.first_row,
+            memo: Memo::default(),
+        }
+    }
+
+    /// Positions of the rows (queries).
+    pub fn rows(&self) -> &[usize] {
+        &self.cols[self.first_row..]
+    }
+
+    /// Positions of the columns (keys), cached tokens included.
+    pub fn cols(&self) -> &[usize] {
+        &self.cols
+    }
+
+    /// Index among the columns of the first row: the number of tokens in the cache.
+    pub fn first_row(&self) -> usize {
+        self.first_row
+    }
+
+    /// Positions of the rows as floats, `[T]`.
+    pub fn row_tensor(&self, device: &Device) -> Tensor<1> {
+        self.memo("rows", device, || float_tensor(self.rows(), device))
+    }
+
+    /// Distances `row - column` as integers, `[T, S]`; 0 where the column comes later.
+    pub fn distances(&self, device: &Device) -> Tensor<2, Int> {
+        self.memo("distances", device, || {
+            let (rows, cols) = (self.rows(), self.cols());
+            let values = rows
+                .iter()
+                .flat_map(|row| cols.iter().map(|col| row.saturating_sub(*col) as i64))
+                .collect::<Vec<_>>();
+            Tensor::from_data(TensorData::new(values, [rows.len(), cols.len()]), device)
+        })
+    }
+
+    /// 1 where the row may see the column and 0 elsewhere, `[T, S]`.
+    pub fn visible(&self, device: &Device) -> Tensor<2> {
+        self.memo("visible", device, || self.causal(1.0, 0.0, device))
+    }
+
+    /// 0 where the row may see the column and minus infinity elsewhere, `[T, S]`.
+    pub fn causal_bias(&self, device: &Device) -> Tensor<2> {
+        self.memo("causal-bias", device, || self.causal(0.0, f32::NEG_INFINITY, device))
+    }
+
+    fn causal(&self, seen: f32, hidden: f32, device: &Device) -> Tensor<2> {
+        let (rows, cols) = (self.rows(), self.cols());
+        let values = rows
+            .iter()
+            .flat_map(|row| cols.iter().map(move |col| if col <= row { seen } else { hidden }))
+            .collect::<Vec<_>>();
+        Tensor::from_data(TensorData::new(values, [rows.len(), cols.len()]), device)
+    }
+
+    /// A value that depends only on these positions, made once: layers, and training steps that
+    /// use the same positions, share it. `key` must name everything else it depends on.
+    pub fn memo<T: Clone + Send + 'static>(
+        &self,
+        key: &str,
+        device: &Device,
+        make: impl FnOnce() -> T,
+    ) -> T {
+        let key = format!("{key} {device:?} {}", device.is_autodiff());
+        let found = self
+            .memo
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&key)
+            .and_then(|value| value.downcast_ref::<T>().cloned());
+        found.unwrap_or_else(|| {
+            let value = make();
+            self.memo
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(key, Box::new(value.clone()));
+            value
+        })
+    }
+}
+
+fn float_tensor(positions: &[usize], device: &Device) -> Tensor<1> {
+    let values = positions.iter().map(|p| *p as f32).collect::<Vec<_>>();
+    let len = values.len();
+    Tensor::from_data(TensorData::new(values, [len]), device)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_that_repeat_are_refused_with_the_column() {
+        let error = Positions::new(vec![0, 3, 3], 0).unwrap_err().to_string();
+        assert!(error.contains("column 2") && error.contains("position 3"), "{error}");
+    }
+
+    #[test]
+    fn no_row_is_refused() {
+        assert!(Positions::new(vec![0, 1], 2).is_err());
+        assert!(Positions::new(vec![], 0).is_err());
+    }
+
+    #[test]
+    fn a_shift_keeps_distances() {
+        let device = Device::flex();
+        let at = Positions::new(vec![0, 4, 9], 1).unwrap();
+        let expected = at.distances(&device).into_data();
+        assert_eq!(at.shifted(7).distances(&device).into_data(), expected);
+        assert_eq!(expected.convert::<i64>().try_to_vec::<i64>().unwrap(), vec![4, 0, 0, 9, 5, 0]);
+    }
+
+    #[test]
+    fn a_memo_is_made_once() {
+        let at = Positions::contiguous(0, 2);
+        let device = Device::flex();
+        assert_eq!(at.memo("x", &device, || 1), 1);
+        assert_eq!(at.memo("x", &device, || 2), 1);
+    }
+}

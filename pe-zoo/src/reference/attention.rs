@@ -1,0 +1,34 @@
+//! Softmax attention over given logits.
+
+use super::{Heads, dot};
+
+/// Softmax of each row.
+pub fn softmax(logits: &Heads) -> Heads {
+    let row = |row: &Vec<f64>| {
+        let top = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let sum = row.iter().map(|x| (x - top).exp()).sum::<f64>();
+        row.iter().map(|x| (x - top).exp() / sum).collect()
+    };
+    logits.iter().map(|head| head.iter().map(row).collect()).collect()
+}
+
+/// Values mixed by the weights, `[head][row][D]`.
+pub fn mix(weights: &Heads, values: &Heads) -> Heads {
+    weights
+        .iter()
+        .zip(values)
+        .map(|(head, values)| {
+            head.iter()
+                .map(|row| {
+                    (0..values[0].len())
+                        .map(|d| {
+                            let column =
+                                values[..row.len()].iter().map(|v| v[d]).collect::<Vec<_>>();
+                            dot(row, &column)
+                        })
+                        .collect()
+                })
+                .collect()
+        })
+        .collect()
+}

@@ -1,0 +1,98 @@
+//! What an encoding may do to the attention logits: a description, not a tensor.
+//!
+//! The encoding says *what* is added, the engine decides *how*, and nothing of size `T x S` need
+//! exist. `i` is the row's position, `j` the column's, `H` heads, `D` head dimension; the plain
+//! logit is `q_i . k_j / sqrt(D)`.
+
+use burn::tensor::Tensor;
+
+/// Tables are read at integer distances; this says what happens past their end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beyond {
+    /// Nothing is added.
+    Zero,
+    /// The last entry is used again.
+    Last,
+}
+
+/// What an encoding does to the logits.
+#[derive(Debug, Clone)]
+pub enum ScoreMod {
+    /// Nothing.
+    None,
+    /// Adds `-slope[h] * (i - j)`; `[H]`.
+    Slope(Tensor<1>),
+    /// Adds `table[h, i - j]`.
+    Distance {
+        /// `[H, N]`.
+        table: Tensor<2>,
+        /// What distances of `N` and more get.
+        beyond: Beyond,
+    },
+    /// Adds `q_i . table[:, i - j] / sqrt(D)`, the query being the one after `transform_qk`.
+    QueryDistance {
+        /// `[D, N]`, shared by the heads.
+        table: Tensor<2>,
+        /// What distances of `N` and more get.
+        beyond: Beyond,
+    },
+    /// Adds `cumulative[i] - cumulative[j]`.
+    Decay {
+        /// Running sum up to and with each column's token, `[B, H, S]`.
+        cumulative: Tensor<3>,
+    },
+    /// Adds a function of the contextual position `p_ij = sum of gates over j..=i`.
+    Contextual(Contextual),
+    /// Replaces the softmax: `w_ij = sigma(z_ij) * product over j < m < i of (1 - sigma(z_im))`,
+    /// strictly `j < i`.
+    StickBreaking,
+    /// Adds this tensor, `[1 or B, 1 or H, T, S]`: the door that is always open.
+    Dense(Tensor<4>),
+    /// Adds all of them.
+    Sum(Vec<ScoreMod>),
+}
+
+/// Positions that are counted in the row by gates, as CoPE does.
+#[derive(Debug, Clone)]
+pub struct Contextual {
+    /// What opens a gate.
+    pub gates: GateSource,
+    /// Contextual positions are clamped to `0..=max_position`.
+    pub max_position: f64,
+    /// What a contextual position adds to the logit.
+    pub function: ContextualFunction,
+    /// Where the division by `sqrt(D)` stands.
+    pub convention: Convention,
+}
+
+/// Where gate logits come from.
+#[derive(Debug, Clone)]
+pub enum GateSource {
+    /// The content logits themselves.
+    QueryKey,
+    /// Queries with values.
+    QueryValue,
+    /// Queries with keys of their own, `[B, H, S, D]`.
+    Keys(Tensor<4>),
+}
+
+/// What a contextual position `p` adds to the logit.
+#[derive(Debug, Clone)]
+pub enum ContextualFunction {
+    /// `q_i . e[p]`, linear between integer positions; `e` is `[D, N]` with `N > max_position`.
+    Table(Tensor<2>),
+    /// `slope[h] * p`; `[H]`.
+    Slope(Tensor<1>),
+}
+
+/// The published forms of CoPE's logits; `z` is what the contextual position adds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Convention {
+    /// `q.k / sqrt(D) + z`, gates from `q.k / sqrt(D)`: the paper's Listing 1.
+    Listing,
+    /// `(q.k + z) / sqrt(D)`, gates from `q.k / sqrt(D)`: the authors' code by default.
+    Code,
+    /// `q.k + z`, gates from `q.k`: the paper's equations 3 to 5, without any division.
+    Equation,
+}

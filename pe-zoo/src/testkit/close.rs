@@ -1,0 +1,67 @@
+//! Comparing numbers: finite first, then close, within a tolerance that has a name and a reason.
+
+use burn::tensor::Tensor;
+
+/// How far two numbers may be apart: `absolute + relative * |expected|`.
+#[derive(Debug, Clone, Copy)]
+pub struct Tolerance {
+    /// In the numbers' own unit.
+    pub absolute: f64,
+    /// As a fraction of the expected number.
+    pub relative: f64,
+}
+
+/// f32 against f64 through sums of a few hundred products of numbers near 1.
+pub const F32: Tolerance = Tolerance { absolute: 2e-5, relative: 2e-5 };
+
+/// f32 against f32 by another order of summation.
+pub const F32_REORDERED: Tolerance = Tolerance { absolute: 1e-5, relative: 1e-5 };
+
+/// f64 against numbers printed with twelve digits.
+pub const PRINTED: Tolerance = Tolerance { absolute: 2e-11, relative: 2e-11 };
+
+/// Says where two sequences of numbers differ, or that one of them is not finite.
+///
+/// # Errors
+/// The first place and both numbers.
+pub fn compare(actual: &[f64], expected: &[f64], tolerance: Tolerance) -> Result<(), String> {
+    if actual.len() != expected.len() {
+        return Err(format!("{} numbers, expected {}", actual.len(), expected.len()));
+    }
+    for (at, (a, e)) in actual.iter().zip(expected).enumerate() {
+        if !a.is_finite() || !e.is_finite() {
+            return Err(format!("number {at} is {a}, expected {e}: not finite"));
+        }
+        let limit = tolerance.absolute + tolerance.relative * e.abs();
+        if (a - e).abs() > limit {
+            return Err(format!("number {at} is {a}, expected {e} within {limit:.1e}"));
+        }
+    }
+    Ok(())
+}
+
+/// All numbers of a tensor in f64.
+///
+/// # Panics
+/// If the tensor cannot be read back.
+pub fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
+    tensor.into_data().convert::<f64>().try_into_vec::<f64>().expect("a float tensor")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nan_is_close_to_nothing() {
+        assert!(compare(&[f64::NAN], &[f64::NAN], F32).is_err());
+        assert!(compare(&[f64::INFINITY], &[f64::INFINITY], F32).is_err());
+    }
+
+    #[test]
+    fn a_difference_is_named_with_its_place() {
+        let error = compare(&[1.0, 2.1], &[1.0, 2.0], F32).unwrap_err();
+        assert!(error.contains("number 1 is 2.1"), "{error}");
+        assert!(compare(&[1.0], &[1.0, 2.0], F32).is_err());
+    }
+}

@@ -1,0 +1,31 @@
+//! Tables that start at zero would pass most checks trivially: fill them first.
+
+use burn::module::{Module, ModuleMapper, Param};
+use burn::tensor::{Tensor, TensorData};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use crate::init::standard_normal;
+
+/// The module with every float parameter replaced by normal draws of deviation 0.5.
+#[must_use]
+pub fn randomise<M: Module>(module: M, seed: u64) -> M {
+    module.map(&mut Randomiser { rng: ChaCha8Rng::seed_from_u64(seed) })
+}
+
+struct Randomiser {
+    rng: ChaCha8Rng,
+}
+
+impl ModuleMapper for Randomiser {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        param.map(|tensor| {
+            let values = (0..tensor.shape().num_elements())
+                .map(|_| (0.5 * standard_normal(&mut self.rng)) as f32)
+                .collect::<Vec<_>>();
+            let device = tensor.device();
+            let random = Tensor::from_data(TensorData::new(values, tensor.dims()), &device);
+            if device.is_autodiff() { random.require_grad() } else { random }
+        })
+    }
+}

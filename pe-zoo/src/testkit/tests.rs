@@ -1,0 +1,5 @@
+mod fixtures;
+mod laws;
+mod saboteurs;
+mod score_mods;
+mod state;

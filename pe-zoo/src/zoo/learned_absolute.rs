@@ -1,0 +1,127 @@
+//! # Learned absolute: one learned vector per position
+//!
+//! ## What it does
+//! Adds to each token's embedding a vector that is learned for its position. Positions past the
+//! end of the table do not exist.
+//!
+//! ## Formula
+//! `x[n] += table[n]`
+//!
+//! ## Shapes
+//! `embed: [B, T, C] -> [B, T, C]`; table `[max_len, C]`.
+//!
+//! ## Settings
+//! `max_len` (positions; default: the longest sequence that the run will ask for, so that
+//! evaluation beyond the training length runs over rows that training never touched).
+//! `std` (default `C^(-1/2)`, as in CoPE's code): deviation of the initial table.
+//!
+//! ## Deviations
+//! None.
+//!
+//! ## References
+//! Gehring et al. 2017, arXiv 1705.03122; initial values as in `facebookresearch/RAM`
+//! `projects/cope` at e6f051fbcf.
+
+use burn::module::{Module, Param};
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::encoding::EmbedContext;
+use crate::meta::{Claims, PeMeta, Site};
+use crate::reference::{ScalarReference, Tokens, learned_absolute, table_f64};
+use crate::{Dims, EncodingConfig, PeError, PositionEncoding, init};
+
+/// The facts.
+pub const META: PeMeta = PeMeta {
+    id: "learned-absolute",
+    label: "Learned absolute",
+    summary: "Adds a learned vector per position to the token embeddings.",
+    sites: &[Site::Embedding],
+    claims: Claims { shift_invariant: false, content_dependent: false, limited_length: true },
+    parameters: "max_len C",
+    paper: "Gehring et al. 2017",
+    url: "https://arxiv.org/abs/1705.03122",
+};
+
+/// Settings.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Rows of the table; `None`: the longest sequence of the run.
+    pub max_len: Option<usize>,
+    /// Deviation of the initial table; `None`: `C^(-1/2)`.
+    pub std: Option<f64>,
+}
+
+/// A table of learned vectors.
+#[derive(Module, Debug)]
+pub struct LearnedAbsolute {
+    /// `[max_len, C]`.
+    pub table: Param<Tensor<2>>,
+}
+
+impl Config {
+    fn rows(&self, dims: &Dims) -> usize {
+        self.max_len.unwrap_or(dims.max_len)
+    }
+}
+
+impl EncodingConfig for Config {
+    type Encoding = LearnedAbsolute;
+
+    fn meta(&self) -> &'static PeMeta {
+        &META
+    }
+
+    fn check(&self, dims: &Dims) -> Result<(), PeError> {
+        let rows = self.rows(dims);
+        if rows < dims.max_len {
+            let expected = format!("at least {}, the longest sequence of the run", dims.max_len);
+            return Err(PeError::invalid(META.id, "max_len", rows, expected));
+        }
+        if let Some(std) = self.std.filter(|std| !(std.is_finite() && *std >= 0.0)) {
+            return Err(PeError::invalid(META.id, "std", std, "a number of at least 0"));
+        }
+        Ok(())
+    }
+
+    fn init(
+        &self,
+        dims: &Dims,
+        rng: &mut ChaCha8Rng,
+        device: &Device,
+    ) -> Result<LearnedAbsolute, PeError> {
+        self.check(dims)?;
+        let std = self.std.unwrap_or((dims.width() as f64).powf(-0.5));
+        let table = init::normal(std, [self.rows(dims), dims.width()], rng, device);
+        Ok(LearnedAbsolute { table })
+    }
+
+    fn param_count(&self, dims: &Dims) -> usize {
+        self.rows(dims) * dims.width()
+    }
+}
+
+impl PositionEncoding for LearnedAbsolute {
+    fn embed(&self, x: Tensor<3>, ctx: &EmbedContext<'_>) -> Tensor<3> {
+        let device = x.device();
+        let rows = ctx.at.memo("rows-int", &device, || {
+            let rows = ctx.at.rows().iter().map(|p| *p as i64).collect::<Vec<_>>();
+            let len = rows.len();
+            Tensor::<1, Int>::from_data(TensorData::new(rows, [len]), &device)
+        });
+        x + self.table.val().select(0, rows).unsqueeze::<3>()
+    }
+
+    fn max_len(&self) -> Option<usize> {
+        let [rows, _width] = self.table.val().dims();
+        Some(rows)
+    }
+}
+
+impl ScalarReference for LearnedAbsolute {
+    fn scalar_embed(&self, x: &Tokens, positions: &[usize]) -> Tokens {
+        learned_absolute::embed(x, positions, &table_f64(&self.table))
+    }
+}

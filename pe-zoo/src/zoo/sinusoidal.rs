@@ -1,0 +1,120 @@
+//! # Sinusoidal: fixed waves added to the embeddings
+//!
+//! ## What it does
+//! Adds to each token's embedding a vector of sines and cosines of its position. Wavelengths grow
+//! geometrically from channel to channel.
+//!
+//! ## Formula
+//! `x[n, 2m] += sin(n * base^(-2m / C))`, `x[n, 2m+1] += cos(n * base^(-2m / C))`
+//!
+//! ## Shapes
+//! `embed: [B, T, C] -> [B, T, C]`; `C` even.
+//!
+//! ## Settings
+//! `base` (10000, the paper's): sets the longest wavelength.
+//!
+//! ## Deviations
+//! None. (Some code concatenates all sines and all cosines: equal up to a permutation.) The paper
+//! multiplies token embeddings by `sqrt(C)`; that is the model's business, see the `embedding`
+//! setting of the model.
+//!
+//! ## References
+//! Vaswani et al. 2017, "Attention Is All You Need", arXiv 1706.03762, section 3.5.
+
+use burn::module::Module;
+use burn::tensor::{Device, Tensor, TensorData};
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::encoding::EmbedContext;
+use crate::math::frequencies::inverse_frequencies;
+use crate::meta::{Claims, PeMeta, Site};
+use crate::reference::{ScalarReference, Tokens, sinusoidal};
+use crate::{Dims, EncodingConfig, PeError, PositionEncoding};
+
+/// The facts.
+pub const META: PeMeta = PeMeta {
+    id: "sinusoidal",
+    label: "Sinusoidal",
+    summary: "Adds fixed sines and cosines of the position to the token embeddings.",
+    sites: &[Site::Embedding],
+    claims: Claims { shift_invariant: false, content_dependent: false, limited_length: false },
+    parameters: "0",
+    paper: "Vaswani et al. 2017",
+    url: "https://arxiv.org/abs/1706.03762",
+};
+
+/// Settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Wavelengths run from `2 pi` to `2 pi base`.
+    pub base: f64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { base: 10_000.0 }
+    }
+}
+
+/// Fixed sines and cosines.
+#[derive(Module, Debug)]
+pub struct Sinusoidal {
+    #[module(skip)]
+    base: f64,
+}
+
+impl EncodingConfig for Config {
+    type Encoding = Sinusoidal;
+
+    fn meta(&self) -> &'static PeMeta {
+        &META
+    }
+
+    fn check(&self, dims: &Dims) -> Result<(), PeError> {
+        if dims.width() % 2 != 0 {
+            return Err(PeError::invalid(META.id, "model.width", dims.width(), "an even number"));
+        }
+        if !(self.base.is_finite() && self.base > 1.0) {
+            return Err(PeError::invalid(META.id, "base", self.base, "a number above 1"));
+        }
+        Ok(())
+    }
+
+    fn init(
+        &self,
+        dims: &Dims,
+        _rng: &mut ChaCha8Rng,
+        _device: &Device,
+    ) -> Result<Sinusoidal, PeError> {
+        self.check(dims)?;
+        Ok(Sinusoidal { base: self.base })
+    }
+}
+
+impl PositionEncoding for Sinusoidal {
+    fn embed(&self, x: Tensor<3>, ctx: &EmbedContext<'_>) -> Tensor<3> {
+        let [_batch, rows, width] = x.dims();
+        let device = x.device();
+        let key = format!("sinusoidal {} {width}", self.base);
+        let waves = ctx.at.memo(&key, &device, || {
+            let frequencies = inverse_frequencies(self.base, width);
+            let values = ctx
+                .at
+                .rows()
+                .iter()
+                .flat_map(|n| frequencies.iter().map(move |f| *n as f64 * f))
+                .flat_map(|angle| [angle.sin() as f32, angle.cos() as f32])
+                .collect::<Vec<_>>();
+            Tensor::<3>::from_data(TensorData::new(values, [1, rows, width]), &device)
+        });
+        x + waves
+    }
+}
+
+impl ScalarReference for Sinusoidal {
+    fn scalar_embed(&self, x: &Tokens, positions: &[usize]) -> Tokens {
+        sinusoidal::embed(x, positions, self.base)
+    }
+}

@@ -1,0 +1,131 @@
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn folder() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/zoo")
+}
+
+#[test]
+fn every_file_of_the_folder_is_one_entry_of_the_list() {
+    let files = std::fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
+        .filter(|stem| stem != "registry" && stem != "tests")
+        .collect::<BTreeSet<_>>();
+    let listed = MODULES.iter().map(|module| (*module).to_owned()).collect::<BTreeSet<_>>();
+    assert_eq!(files, listed);
+}
+
+#[test]
+fn an_encoding_is_named_nowhere_but_in_its_file_and_its_registry_line() {
+    let source = folder().join("..");
+    let mut found = Vec::new();
+    let mut folders = vec![source.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                // The scalar references and the encodings themselves are the named files.
+                if !path.ends_with("zoo") && !path.ends_with("reference") {
+                    folders.push(path);
+                }
+            } else if !path.ends_with("reference.rs") && !path.ends_with("lib.rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                for module in MODULES {
+                    // `id == "rope"` or `Pe::Rope`: a branch on a kind.
+                    let id = module.replace('_', "-");
+                    if text.contains(&format!("== \"{id}\""))
+                        || text.contains(&format!("\"{id}\" =>"))
+                    {
+                        found.push(format!("{} branches on {id}", path.display()));
+                    }
+                }
+            }
+        }
+    }
+    assert!(found.is_empty(), "{found:?}");
+}
+
+#[test]
+fn ids_are_kebab_case_sorted_and_equal_to_the_file() {
+    for (meta, module) in ALL.iter().zip(MODULES) {
+        assert_eq!(meta.id, module.replace('_', "-"));
+    }
+    assert!(MODULES.is_sorted(), "{MODULES:?}");
+}
+
+#[test]
+fn every_file_documents_itself_under_the_same_headings() {
+    let headings = ["What it does", "Formula", "Shapes", "Settings", "Deviations", "References"];
+    for module in MODULES {
+        let text = std::fs::read_to_string(folder().join(format!("{module}.rs"))).unwrap();
+        let found =
+            text.lines().filter_map(|line| line.strip_prefix("//! ## ")).collect::<Vec<_>>();
+        assert_eq!(found, headings, "{module}");
+    }
+}
+
+#[test]
+fn settings_survive_a_round_trip() {
+    for meta in ALL {
+        let config = PeConfig::from_id(meta.id).unwrap();
+        let Value::Object(fields) = serde_json::to_value(&config).unwrap() else {
+            panic!("{} is no map", meta.id);
+        };
+        assert_eq!(PeConfig::from_fields(meta.id, fields).unwrap(), config);
+    }
+}
+
+#[test]
+fn an_unknown_setting_is_refused_by_name() {
+    for meta in ALL {
+        let Value::Object(fields) = json!({ "thetta": 5 }) else { unreachable!() };
+        let error = PeConfig::from_fields(meta.id, fields).unwrap_err().to_string();
+        assert!(error.contains(meta.id) && error.contains("thetta"), "{error}");
+    }
+}
+
+#[test]
+fn an_unknown_setting_within_a_choice_is_refused_by_name() {
+    let Value::Object(fields) =
+        json!({ "scaling": { "type": "linear", "factor": 2.0, "facter": 1 } })
+    else {
+        unreachable!()
+    };
+    let error = PeConfig::from_fields("rope", fields).unwrap_err().to_string();
+    assert!(error.contains("facter"), "{error}");
+}
+
+#[test]
+fn an_unknown_id_suggests_the_nearest() {
+    let error = PeConfig::from_id("relativ").unwrap_err().to_string();
+    assert!(
+        error.contains("did you mean `relative`?") && error.contains("known: alibi"),
+        "{error}"
+    );
+}
+
+#[test]
+fn option_sets_beside_the_defaults_conform_too() {
+    let sets = [
+        ("alibi", json!({ "slopes": "paper" })),
+        ("cope", json!({ "convention": "code", "max_positions": 5 })),
+        ("cope", json!({ "convention": "equation", "sharing": "all-layers" })),
+        ("cope", json!({ "gates": "query-value" })),
+        ("learned-absolute", json!({ "max_len": 70, "std": 1.0 })),
+        ("relative", json!({ "max_distance": 4 })),
+        ("relative-capped", json!({ "max_distance": 4 })),
+        ("rope", json!({ "layout": "interleaved" })),
+        ("rope", json!({ "scaling": { "type": "linear", "factor": 2.0 } })),
+        ("rope", json!({ "scaling": { "type": "ntk", "factor": 4.0 }, "base": 500.0 })),
+        ("sinusoidal", json!({ "base": 100.0 })),
+    ];
+    for (id, set) in sets {
+        let Value::Object(fields) = set else { unreachable!() };
+        crate::testkit::assert_conforms(&PeConfig::from_fields(id, fields).unwrap());
+    }
+}

@@ -1,0 +1,375 @@
+//! Everything a page shows, computed once; the formats only lay it out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use polars::prelude::DataFrame;
+
+use crate::frame::{Aggregate, aggregate, aggregate_rows, evals_frame, runs_frame};
+use crate::record::{RunRecord, Status};
+use crate::report::{ReportError, ReportMeta};
+use crate::select::{NotCounted, select, warnings};
+use crate::sentences::{NOTHING, workload_sentence};
+use crate::standing::{Contest, Metric, Region};
+use crate::stats::Estimate;
+
+/// A report before it has a format.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// Title, command and skipped cells, as the caller gave them.
+    pub meta: ReportMeta,
+    /// All encodings of all records, sorted by name: the order of colours in every figure.
+    pub encodings: Vec<Encoding>,
+    /// Sorted by name.
+    pub workloads: Vec<Workload>,
+    /// One per workload.
+    pub sentences: Vec<String>,
+    /// What makes the cells hard to compare.
+    pub warnings: Vec<String>,
+    /// All records, sorted by workload, encoding, seed and key.
+    pub cells: Vec<RunRecord>,
+    /// Cells without influence on any number.
+    pub not_counted: Vec<NotCounted>,
+    /// Evaluations that were not possible.
+    pub skipped_evals: Vec<SkippedEvals>,
+    /// Aggregated evaluations; see [`aggregate`].
+    pub aggregate: DataFrame,
+    /// All evaluations of all records; see [`evals_frame`].
+    pub evals: DataFrame,
+    /// All records; see [`runs_frame`].
+    pub runs: DataFrame,
+}
+
+/// An encoding as the report calls and colours it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Encoding {
+    /// Name of the suite's expression.
+    pub name: String,
+    /// Its label, or its name where several share the label.
+    pub display: String,
+    /// Registry id.
+    pub id: String,
+    /// Place in the sorted list: chooses colour, line and marker.
+    pub slot: usize,
+}
+
+/// A task-and-sizes group.
+#[derive(Debug, Clone)]
+pub struct Workload {
+    /// Its name.
+    pub name: String,
+    /// The task's label.
+    pub task: String,
+    /// What ranks.
+    pub headline: Metric,
+    /// What lengths count.
+    pub len_unit: String,
+    /// The headline metric of guessing.
+    pub chance: Option<f64>,
+    /// Lengths in training (one, unless the records disagree).
+    pub train_lens: Vec<u64>,
+    /// In distribution, up to the training length.
+    pub inside: Contest,
+    /// Everything else.
+    pub beyond: Contest,
+    /// Aggregated evaluations of this workload.
+    pub rows: Vec<Aggregate>,
+    /// Mean loss over seeds by step, for each encoding.
+    pub training: Vec<Curve>,
+    /// What each encoding costs.
+    pub costs: Vec<Cost>,
+}
+
+/// A training curve: the mean over the seeds that have a loss at that step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Curve {
+    /// Name of the encoding.
+    pub encoding: String,
+    /// Step and loss in nats per scored token.
+    pub points: Vec<(u64, f64)>,
+}
+
+/// What an encoding costs on a workload; means over seeds of finished cells.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cost {
+    /// Name of the encoding.
+    pub encoding: String,
+    /// Parameters of the model.
+    pub params_total: u64,
+    /// Parameters of the encoding.
+    pub params_encoding: u64,
+    /// Analytic FLOPs of a training step.
+    pub flops_train_step: u64,
+    /// Tokens per second in training.
+    pub tokens_per_second: Option<f64>,
+    /// Seconds of a step (mean over seeds of the median).
+    pub step_seconds: Option<f64>,
+    /// Its step time over that of `rope`.
+    pub step_ratio: Option<f64>,
+    /// Highest peak memory.
+    pub peak_bytes: Option<u64>,
+}
+
+/// Evaluations of one encoding that were left out for one reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkippedEvals {
+    /// Task-and-sizes group.
+    pub workload: String,
+    /// Name of the encoding.
+    pub encoding: String,
+    /// Split.
+    pub split: String,
+    /// Lengths.
+    pub lens: BTreeSet<u64>,
+    /// Seeds.
+    pub seeds: BTreeSet<u64>,
+    /// Why.
+    pub reason: String,
+}
+
+impl Report {
+    /// Computes everything from `records`, in whatever order they come.
+    ///
+    /// # Errors
+    /// [`ReportError::UnknownHeadline`] when a record's headline metric is none that is known,
+    /// [`ReportError::Frame`] when polars fails, [`ReportError::Record`] when a record has no JSON form.
+    pub fn new(records: &[RunRecord], meta: &ReportMeta) -> Result<Self, ReportError> {
+        let mut cells = as_on_disk(records)?;
+        let suites: BTreeSet<&str> = cells.iter().map(|r| r.suite.as_str()).collect();
+        if suites.len() > 1 {
+            // The names of workloads are unique within a suite only.
+            for record in &mut cells {
+                record.workload = format!("{}: {}", record.suite, record.workload);
+            }
+        }
+        cells.sort_by(|a, b| {
+            let id = |r: &RunRecord| {
+                (r.workload.clone(), r.encoding.name.clone(), r.seed, r.key.clone())
+            };
+            id(a).cmp(&id(b))
+        });
+        let (counted, not_counted) = select(&cells);
+        let aggregate = aggregate(&evals_frame(&counted)?)?;
+        let rows = aggregate_rows(&aggregate)?;
+        let encodings = encodings(&cells);
+        let display: BTreeMap<String, String> =
+            encodings.iter().map(|e| (e.name.clone(), e.display.clone())).collect();
+        let names: BTreeSet<&str> = cells.iter().map(|r| r.workload.as_str()).collect();
+        let workloads = names
+            .into_iter()
+            .map(|name| workload(name, &cells, &counted, &rows, &display))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut sentences: Vec<String> = workloads
+            .iter()
+            .map(|w| workload_sentence(&w.name, &w.len_unit, &w.inside, &w.beyond, &not_counted))
+            .collect();
+        if sentences.is_empty() {
+            sentences.push(NOTHING.to_owned());
+        }
+        Ok(Self {
+            meta: meta.clone(),
+            encodings,
+            workloads,
+            sentences,
+            warnings: warnings(&cells),
+            not_counted,
+            skipped_evals: skipped_evals(&counted),
+            aggregate,
+            evals: evals_frame(&cells)?,
+            runs: runs_frame(&cells)?,
+            cells,
+        })
+    }
+
+    /// The encoding of this name. Every name in the report is in the list.
+    pub fn encoding(&self, name: &str) -> Option<&Encoding> {
+        self.encodings.iter().find(|e| e.name == name)
+    }
+
+    /// How the report calls the encoding of this name.
+    pub fn display<'a>(&'a self, name: &'a str) -> &'a str {
+        self.encoding(name).map_or(name, |e| &e.display)
+    }
+
+    /// When, where and by which command, a line each. The date is that of the cells, not of the
+    /// rendering, so that the same records give the same bytes.
+    pub fn about(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let started = || self.cells.iter().map(|r| r.started_utc.as_str());
+        match (started().min(), started().max()) {
+            (Some(first), Some(last)) if first == last => {
+                lines.push(format!("Cells started {first}"));
+            }
+            (Some(first), Some(last)) => lines.push(format!("Cells started {first} to {last}")),
+            _ => {}
+        }
+        let hosts: BTreeSet<String> = self
+            .cells
+            .iter()
+            .map(|r| format!("Host: {}, {} threads, {}", r.host.cpu, r.host.threads, r.host.os))
+            .collect();
+        lines.extend(hosts);
+        if !self.meta.command.is_empty() {
+            lines.push(format!("Command: `{}`", self.meta.command));
+        }
+        lines
+    }
+
+    /// The smallest and the largest n behind any number; `None` without numbers.
+    pub fn seeds(&self) -> Option<(u32, u32)> {
+        let n = || self.workloads.iter().flat_map(|w| &w.rows).map(|r| r.exact_match.n);
+        n().min().zip(n().max())
+    }
+}
+
+/// The records as they would be read from their files: numbers rounded as [`RunRecord`] says. A
+/// report made right after a run is then byte for byte the one made of the files later.
+fn as_on_disk(records: &[RunRecord]) -> Result<Vec<RunRecord>, ReportError> {
+    records
+        .iter()
+        .map(|record| {
+            serde_json::to_string(record)
+                .and_then(|text| serde_json::from_str(&text))
+                .map_err(|source| ReportError::Record { key: record.key.clone(), source })
+        })
+        .collect()
+}
+
+fn encodings(cells: &[RunRecord]) -> Vec<Encoding> {
+    let infos: BTreeMap<&str, &RunRecord> =
+        cells.iter().map(|r| (r.encoding.name.as_str(), r)).collect();
+    let with_label = |label: &str| infos.values().filter(|r| r.encoding.label == label).count();
+    infos
+        .values()
+        .enumerate()
+        .map(|(slot, r)| Encoding {
+            name: r.encoding.name.clone(),
+            // `RoPE` stays the plain one's label beside `rope(linear)`.
+            display: if with_label(&r.encoding.label) == 1 || r.encoding.name == r.encoding.id {
+                r.encoding.label.clone()
+            } else {
+                r.encoding.name.clone()
+            },
+            id: r.encoding.id.clone(),
+            slot,
+        })
+        .collect()
+}
+
+fn workload(
+    name: &str,
+    cells: &[RunRecord],
+    counted: &[RunRecord],
+    rows: &[Aggregate],
+    display: &BTreeMap<String, String>,
+) -> Result<Workload, ReportError> {
+    let all: Vec<&RunRecord> = cells.iter().filter(|r| r.workload == name).collect();
+    let counted: Vec<&RunRecord> = counted.iter().filter(|r| r.workload == name).collect();
+    let mut headline = Metric::ExactMatch;
+    for record in &all {
+        headline = Metric::from_headline(&record.task.headline).ok_or_else(|| {
+            ReportError::UnknownHeadline {
+                key: record.key.clone(),
+                headline: record.task.headline.clone(),
+            }
+        })?;
+    }
+    let contest = |region| Contest::new(&counted, display, region, headline);
+    // Names come from the records, so there is a first one.
+    let task = all.first().map(|r| r.task.clone());
+    let train_lens: BTreeSet<u64> = all.iter().map(|r| r.train_len).collect();
+    Ok(Workload {
+        name: name.to_owned(),
+        task: task.as_ref().map_or_else(String::new, |t| t.label.clone()),
+        len_unit: task.as_ref().map_or_else(String::new, |t| t.len_unit.clone()),
+        chance: task.and_then(|t| t.chance),
+        headline,
+        train_lens: train_lens.into_iter().collect(),
+        inside: contest(Region::Inside),
+        beyond: contest(Region::Beyond),
+        rows: rows.iter().filter(|r| r.workload == name).cloned().collect(),
+        training: training(&counted),
+        costs: costs(&counted),
+    })
+}
+
+fn by_encoding<'a>(records: &[&'a RunRecord]) -> BTreeMap<&'a str, Vec<&'a RunRecord>> {
+    let mut groups: BTreeMap<&str, Vec<&RunRecord>> = BTreeMap::new();
+    for record in records {
+        groups.entry(&record.encoding.name).or_default().push(record);
+    }
+    groups
+}
+
+fn training(records: &[&RunRecord]) -> Vec<Curve> {
+    by_encoding(records)
+        .into_iter()
+        .map(|(encoding, records)| {
+            let mut steps: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+            for point in records.iter().flat_map(|r| &r.train.curve) {
+                steps.entry(point.step).or_default().push(point.loss);
+            }
+            let points = steps
+                .into_iter()
+                .filter_map(|(step, losses)| Some((step, Estimate::of(&losses)?.mean)))
+                .collect();
+            Curve { encoding: encoding.to_owned(), points }
+        })
+        .collect()
+}
+
+fn costs(records: &[&RunRecord]) -> Vec<Cost> {
+    let mean = |records: &[&RunRecord], get: fn(&RunRecord) -> Option<f64>| {
+        let values: Vec<f64> = records.iter().filter_map(|r| get(r)).collect();
+        Estimate::of(&values).map(|e| e.mean)
+    };
+    let groups = by_encoding(records);
+    let step = |records: &[&RunRecord]| mean(records, |r| r.train.step_seconds_median);
+    let yardstick = groups.get("rope").and_then(|records| step(records));
+    groups
+        .into_iter()
+        .filter_map(|(encoding, records)| {
+            let first = records.first()?;
+            debug_assert!(records.iter().all(|r| r.status == Status::Done));
+            let step_seconds = step(&records);
+            Some(Cost {
+                encoding: encoding.to_owned(),
+                params_total: first.params.total,
+                params_encoding: first.params.encoding,
+                flops_train_step: first.flops.train_step,
+                tokens_per_second: mean(&records, |r| r.train.tokens_per_second),
+                step_ratio: step_seconds.zip(yardstick).map(|(a, b)| a / b),
+                step_seconds,
+                peak_bytes: records.iter().filter_map(|r| r.peak_bytes).max(),
+            })
+        })
+        .collect()
+}
+
+fn skipped_evals(counted: &[RunRecord]) -> Vec<SkippedEvals> {
+    let mut found: Vec<SkippedEvals> = Vec::new();
+    for record in counted {
+        for skipped in &record.skipped_evals {
+            let known = found.iter().position(|s| {
+                (&s.workload, &s.encoding, &s.split, &s.reason)
+                    == (&record.workload, &record.encoding.name, &skipped.split, &skipped.reason)
+            });
+            let index = known.unwrap_or_else(|| {
+                found.push(SkippedEvals {
+                    workload: record.workload.clone(),
+                    encoding: record.encoding.name.clone(),
+                    split: skipped.split.clone(),
+                    lens: BTreeSet::new(),
+                    seeds: BTreeSet::new(),
+                    reason: skipped.reason.clone(),
+                });
+                found.len() - 1
+            });
+            found[index].lens.insert(skipped.len);
+            found[index].seeds.insert(record.seed);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests;

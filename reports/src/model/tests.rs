@@ -1,0 +1,69 @@
+use super::*;
+use crate::testkit::{Cell, suite};
+
+fn report(records: &[RunRecord]) -> Report {
+    Report::new(records, &ReportMeta::default()).unwrap()
+}
+
+#[test]
+fn costs_are_relative_to_rope_and_absent_without_it() {
+    let with = report(&suite());
+    let flip_flop = &with.workloads[0];
+    let ratio =
+        |name: &str| flip_flop.costs.iter().find(|c| c.encoding == name).unwrap().step_ratio;
+    assert_eq!((ratio("cope"), ratio("rope")), (Some(2.0), Some(1.0)));
+    let without = report(&[Cell::new("w", "cope", 0).record()]);
+    assert_eq!(without.workloads[0].costs[0].step_ratio, None);
+}
+
+#[test]
+fn training_curves_are_means_over_seeds() {
+    let report = report(&suite());
+    let cope = &report.workloads[0].training[0];
+    // 2 / i + the mean of 0, .01 and .02.
+    assert_eq!(cope.points.len(), 4);
+    assert_eq!(cope.points[1].0, 100);
+    assert!((cope.points[1].1 - 1.01).abs() < 1e-12);
+}
+
+#[test]
+fn display_names_are_unique() {
+    let report = report(&suite());
+    let names: Vec<_> = report.encodings.iter().map(|e| e.display.as_str()).collect();
+    assert_eq!(names, ["ALiBi", "CoPE", "learned-absolute", "NoPE", "RoPE", "rope(linear)"]);
+}
+
+#[test]
+fn skipped_evaluations_are_gathered_over_seeds_and_lengths() {
+    let report = report(&suite());
+    assert_eq!(
+        report.skipped_evals,
+        [SkippedEvals {
+            workload: "flip-flop".into(),
+            encoding: "learned-absolute".into(),
+            split: "sparse".into(),
+            lens: BTreeSet::from([128, 256]),
+            seeds: BTreeSet::from([0, 1, 2]),
+            reason: "the table has 64 positions".into(),
+        }]
+    );
+}
+
+#[test]
+fn suites_are_kept_apart() {
+    let mut other = Cell::new("w", "rope", 0).exact(0.0).record();
+    other.suite = "first-look".into();
+    other.key = "0000000000000000".into();
+    let report = report(&[Cell::new("w", "rope", 0).record(), other]);
+    let names: Vec<_> = report.workloads.iter().map(|w| w.name.as_str()).collect();
+    assert_eq!(names, ["first-look: w", "quick: w"]);
+    assert!(report.not_counted.is_empty());
+}
+
+#[test]
+fn an_unknown_headline_is_refused_by_name() {
+    let mut record = Cell::new("w", "rope", 0).record();
+    record.task.headline = "exact_match".into();
+    let error = Report::new(&[record], &ReportMeta::default()).unwrap_err().to_string();
+    assert!(error.contains("`exact_match`") && error.contains("`exact-match`"), "{error}");
+}

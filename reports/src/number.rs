@@ -1,0 +1,119 @@
+//! Numbers as people read them. What is not finite is shown as `n/a`, never as a number.
+
+const MISSING: &str = "n/a";
+
+/// A share of 1 in percent with one decimal: `97.1 %`.
+pub(crate) fn percent(share: f64) -> String {
+    if share.is_finite() { format!("{:.1} %", 100.0 * share) } else { MISSING.to_owned() }
+}
+
+/// A share of 1 in percentage points, without a unit: `-4.0`.
+pub(crate) fn points(share: f64) -> String {
+    let text = format!("{:.1}", 100.0 * share);
+    if !share.is_finite() {
+        MISSING.to_owned()
+    } else if text == "-0.0" {
+        "0.0".to_owned()
+    } else {
+        text
+    }
+}
+
+/// Three significant digits: `0.0123`, `4.53`, `453`, `45300`; scientific from a million on.
+pub(crate) fn three_digits(value: f64) -> String {
+    if !value.is_finite() {
+        return MISSING.to_owned();
+    }
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    // The exponent after rounding: 9.999 has three digits as 10.0, not as 10.00.
+    let scientific = format!("{value:.2e}");
+    let exponent: i32 = scientific.split('e').nth(1).and_then(|e| e.parse().ok()).unwrap_or(0);
+    if !(-6..6).contains(&exponent) {
+        return scientific;
+    }
+    let rounded: f64 = scientific.parse().unwrap_or(value);
+    let decimals = usize::try_from(2 - exponent).unwrap_or(0);
+    format!("{rounded:.decimals$}")
+}
+
+/// With a decimal prefix: `1.50 G`.
+pub(crate) fn si(value: f64) -> String {
+    scaled(value, 1000.0, &["", " k", " M", " G", " T", " P", " E"])
+}
+
+/// Bytes with a binary prefix: `64.0 MiB`.
+pub(crate) fn bytes(value: f64) -> String {
+    scaled(value, 1024.0, &[" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"])
+}
+
+fn scaled(value: f64, base: f64, units: &[&str]) -> String {
+    let mut value = value;
+    let mut index = 0;
+    while value.abs() >= base && index + 1 < units.len() {
+        value /= base;
+        index += 1;
+    }
+    let number = if index == 0 && value.fract() == 0.0 {
+        format!("{value:.0}")
+    } else {
+        three_digits(value)
+    };
+    format!("{number}{}", units[index])
+}
+
+/// A whole number with thin spaces between thousands: `104 000`.
+pub(crate) fn thousands(value: u64) -> String {
+    let digits = value.to_string();
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push('\u{2009}');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub(crate) fn listed(items: &[String], last: &str) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., end] => format!("{} {last} {end}", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_as_intended() {
+        assert_eq!(percent(0.9714), "97.1 %");
+        assert_eq!(percent(f64::NAN), "n/a");
+        assert_eq!(points(-0.0001), "0.0");
+        assert_eq!(points(-0.04), "-4.0");
+        for (value, text) in [
+            (4.534, "4.53"),
+            (9.999, "10.0"),
+            (45.34, "45.3"),
+            (453.4, "453"),
+            (4536.0, "4540"),
+            (1.0, "1.00"),
+            (0.012_34, "0.0123"),
+            (12_345_678.0, "1.23e7"),
+            (0.0, "0"),
+            (f64::INFINITY, "n/a"),
+        ] {
+            assert_eq!(three_digits(value), text, "{value}");
+        }
+        assert_eq!(si(1_500_000_000.0), "1.50 G");
+        assert_eq!(si(512.0), "512");
+        assert_eq!(bytes(f64::from(64 << 20)), "64.0 MiB");
+        assert_eq!(thousands(104_000), "104\u{2009}000");
+        assert_eq!(thousands(12), "12");
+        assert_eq!(listed(&["a".into(), "b".into(), "c".into()], "and"), "a, b and c");
+    }
+}

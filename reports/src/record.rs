@@ -1,0 +1,282 @@
+//! The run record: everything one cell (encoding x task x sizes x seed) left behind.
+//!
+//! Units stand in the field names or their comments; what was not measured is `None`, never 0.
+//! Numbers that are not finite: see the schema note on [`RunRecord`].
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::json_float;
+
+/// The schema that this crate writes, and the newest one that it reads.
+pub const SCHEMA: u32 = 1;
+
+/// One cell's complete result, kept as one JSON file `cells/<key>.json`.
+///
+/// Numbers are written with 15 significant digits. NaN and infinities are written as `null`: a plain
+/// `f64` comes back as NaN, an `Option<f64>` as `None`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunRecord {
+    /// Version of this layout; see [`SCHEMA`].
+    pub schema: u32,
+    /// 16 lower-case hex digits: [`crate::cell_key`] of the cell's complete configuration.
+    pub key: String,
+    /// The suite that the cell belongs to.
+    pub suite: String,
+    /// Display name of the task-and-sizes group in the suite, for example `flip-flop`.
+    pub workload: String,
+    /// The position encoding that was trained.
+    pub encoding: EncodingInfo,
+    /// The task that it was trained on.
+    pub task: TaskInfo,
+    /// The cell's complete configuration, defaults included.
+    pub config: Value,
+    /// Seed of initialisation and data.
+    pub seed: u64,
+    /// How the cell ended.
+    pub status: Status,
+    /// Sequence length in training, in `task.len_unit`.
+    pub train_len: u64,
+    /// Parameters of the model.
+    pub params: ParamCount,
+    /// Analytic floating-point operations.
+    pub flops: FlopCount,
+    /// What training took and how it went.
+    pub train: TrainSummary,
+    /// One entry per split and length that was evaluated.
+    pub evals: Vec<EvalPoint>,
+    /// Evaluations that the suite asks for and that were not possible.
+    pub skipped_evals: Vec<SkippedEval>,
+    /// Peak memory in bytes; `None`: not measured.
+    pub peak_bytes: Option<u64>,
+    /// The machine.
+    pub host: Host,
+    /// The tensor backend, for example `flex`.
+    pub backend: String,
+    /// The attention engine, for example `reference`.
+    pub engine: String,
+    /// The number format of training, for example `f32`.
+    pub precision: String,
+    /// Commit of the source; `None`: unknown.
+    pub commit: Option<String>,
+    /// Whether the source had uncommitted changes; `None`: unknown.
+    pub dirty: Option<bool>,
+    /// Versions of what matters for the numbers, by name.
+    pub versions: BTreeMap<String, String>,
+    /// When the cell started, RFC 3339, UTC.
+    pub started_utc: String,
+}
+
+/// How a cell ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Status {
+    /// Trained and evaluated to the end.
+    Done,
+    /// Training left the finite numbers: a result about the encoding, and final.
+    Diverged {
+        /// The step at which it was seen.
+        step: u64,
+        /// What was seen.
+        reason: String,
+    },
+    /// Something broke; a new run tries again.
+    Failed {
+        /// What broke.
+        reason: String,
+    },
+    /// Stopped from outside; a new run tries again.
+    Interrupted,
+}
+
+impl Status {
+    /// The state's name in JSON and in tables.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Diverged { .. } => "diverged",
+            Self::Failed { .. } => "failed",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    /// Why the cell did not end well; empty for [`Status::Done`].
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Done => String::new(),
+            Self::Diverged { step, reason } => format!("at step {step}: {reason}"),
+            Self::Failed { reason } => reason.clone(),
+            Self::Interrupted => "stopped before its end; run the suite again".to_owned(),
+        }
+    }
+}
+
+/// Which encoding, and with which settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EncodingInfo {
+    /// Registry id, for example `rope`.
+    pub id: String,
+    /// Display expression, unique in a suite: `rope`, `rope(linear)`.
+    pub name: String,
+    /// Label for people, for example `RoPE`.
+    pub label: String,
+    /// Complete settings.
+    pub config: Value,
+}
+
+/// Which task, and with which settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskInfo {
+    /// Registry id.
+    pub id: String,
+    /// Label for people.
+    pub label: String,
+    /// Version of the generator: results of different versions are not comparable.
+    pub version: u32,
+    /// The metric that ranks: `exact-match` or `perplexity`.
+    pub headline: String,
+    /// What a length counts, for example `tokens`.
+    pub len_unit: String,
+    /// Headline metric of guessing, if it is known.
+    #[serde(with = "json_float::option")]
+    pub chance: Option<f64>,
+    /// Complete settings.
+    pub config: Value,
+}
+
+/// Numbers of learned parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ParamCount {
+    /// Of the whole model.
+    pub total: u64,
+    /// Of the encoding alone, all layers.
+    pub encoding: u64,
+}
+
+/// Analytic floating-point operations (a multiply-add counts as two).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlopCount {
+    /// One training step: forward, backward, whole batch.
+    pub train_step: u64,
+    /// One token of a forward pass at the training length.
+    pub forward_per_token: u64,
+}
+
+/// What training took and how it went.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrainSummary {
+    /// Optimiser steps done.
+    pub steps: u64,
+    /// Sequences per step.
+    pub batch_size: u64,
+    /// Tokens seen.
+    pub tokens: u64,
+    /// Loss at the end, nats per scored token.
+    #[serde(with = "json_float::option")]
+    pub final_loss: Option<f64>,
+    /// Wall-clock seconds of training.
+    #[serde(with = "json_float")]
+    pub seconds: f64,
+    /// Median seconds of a step.
+    #[serde(with = "json_float::option")]
+    pub step_seconds_median: Option<f64>,
+    /// Tokens per second.
+    #[serde(with = "json_float::option")]
+    pub tokens_per_second: Option<f64>,
+    /// The loss on the way.
+    pub curve: Vec<CurvePoint>,
+}
+
+/// One point of a training curve.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CurvePoint {
+    /// Steps done.
+    pub step: u64,
+    /// Mean loss since the point before, nats per scored token.
+    #[serde(with = "json_float")]
+    pub loss: f64,
+    /// Learning rate at this step.
+    #[serde(with = "json_float")]
+    pub learning_rate: f64,
+    /// Seconds since training began.
+    #[serde(with = "json_float")]
+    pub seconds: f64,
+}
+
+/// One evaluation: a split at a length.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EvalPoint {
+    /// Name of the split.
+    pub split: String,
+    /// The split is in distribution *and* `len <= train_len`.
+    pub in_distribution: bool,
+    /// Length, in `task.len_unit`.
+    pub len: u64,
+    /// Sequences evaluated.
+    pub samples: u64,
+    /// Tokens that count.
+    pub scored_tokens: u64,
+    /// Share of samples whose scored tokens are all right, 0 to 1.
+    #[serde(with = "json_float")]
+    pub exact_match: f64,
+    /// Share of scored tokens that are right, 0 to 1.
+    #[serde(with = "json_float")]
+    pub token_accuracy: f64,
+    /// Negative log-likelihood, nats per scored token.
+    #[serde(with = "json_float")]
+    pub nll: f64,
+    /// `exp(nll)`.
+    #[serde(with = "json_float")]
+    pub perplexity: f64,
+    /// Bits per byte of text, where the task is text.
+    #[serde(with = "json_float::option")]
+    pub bits_per_byte: Option<f64>,
+    /// Wall-clock seconds of the evaluation.
+    #[serde(with = "json_float")]
+    pub seconds: f64,
+}
+
+/// An evaluation that was not possible.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SkippedEval {
+    /// Name of the split.
+    pub split: String,
+    /// Length, in `task.len_unit`.
+    pub len: u64,
+    /// Why.
+    pub reason: String,
+}
+
+/// The machine that a cell ran on.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// CPU model.
+    pub cpu: String,
+    /// Logical CPUs that the process may use.
+    pub logical_cpus: u64,
+    /// Operating system.
+    pub os: String,
+    /// Threads given to the cell.
+    pub threads: u64,
+    /// Cells that ran at the same time.
+    pub jobs: u64,
+}
+
+impl RunRecord {
+    /// Whether a later run may keep this result: [`Status::Done`] or [`Status::Diverged`].
+    pub fn is_finished(&self) -> bool {
+        matches!(self.status, Status::Done | Status::Diverged { .. })
+    }
+}

@@ -1,0 +1,216 @@
+//! Lines along a horizontal axis, named at their right ends.
+
+use super::{Point, Series, TOP, WIDTH, classes, escape, marker, open, put, widest};
+use crate::render::scale::Scale;
+
+const HEIGHT: f64 = 300.0;
+const BOTTOM: f64 = 40.0;
+const LEFT: f64 = 50.0;
+/// Between labels, baseline to baseline.
+const LABEL_GAP: f64 = 14.0;
+
+/// A chart with one line for each series.
+#[derive(Debug, Clone)]
+pub(in crate::render) struct Lines<'a> {
+    pub(in crate::render) title: &'a str,
+    pub(in crate::render) x_label: &'a str,
+    pub(in crate::render) x: Scale,
+    pub(in crate::render) y: Scale,
+    /// Vertical rules with labels.
+    pub(in crate::render) rules: &'a [(f64, String)],
+    /// A horizontal rule with a label.
+    pub(in crate::render) level: Option<(f64, &'a str)>,
+    /// Whether points are marked, and spread so that their bars do not cover each other.
+    pub(in crate::render) markers: bool,
+    pub(in crate::render) series: &'a [Series],
+}
+
+/// Baselines for labels as near to `wanted` as keeps them `LABEL_GAP` apart within `top..bottom`.
+fn spread(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..wanted.len()).collect();
+    order.sort_by(|a, b| wanted[*a].total_cmp(&wanted[*b]));
+    let mut places = wanted.to_vec();
+    let mut least = top;
+    for index in &order {
+        places[*index] = places[*index].max(least);
+        least = places[*index] + LABEL_GAP;
+    }
+    let mut most = bottom;
+    for index in order.iter().rev() {
+        places[*index] = places[*index].min(most);
+        most = places[*index] - LABEL_GAP;
+    }
+    places
+}
+
+/// Where the plot lies: from `LEFT` to `right` and from `TOP` to `floor`.
+struct Frame<'a> {
+    chart: &'a Lines<'a>,
+    right: f64,
+    floor: f64,
+}
+
+impl Frame<'_> {
+    fn x(&self, value: f64) -> f64 {
+        LEFT + 8.0 + self.chart.x.place(value) * (self.right - LEFT - 16.0)
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        self.floor - self.chart.y.place(value) * (self.floor - TOP)
+    }
+
+    fn horizontal(&self, class: &str, y: f64) -> String {
+        let right = self.right;
+        format!(
+            "<line class=\"{class}\" x1=\"{LEFT}\" x2=\"{right:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>"
+        )
+    }
+
+    fn axes(&self, out: &mut String) {
+        for (value, label) in &self.chart.y.ticks {
+            let y = self.y(*value);
+            put!(out, "{}", self.horizontal("grid", y));
+            put!(out, "{}", text(LEFT - 6.0, y + 4.0, "end", label));
+        }
+        let below = self.floor + 16.0;
+        let mut last = f64::NEG_INFINITY;
+        for (value, label) in &self.chart.x.ticks {
+            let x = self.x(*value);
+            // A label that would touch the one before is left out.
+            if x - last >= widest(std::iter::once(label.as_str())) + 8.0 {
+                put!(out, "{}", text(x, below, "middle", label));
+                last = x;
+            }
+        }
+        let middle = f64::midpoint(LEFT, self.right);
+        put!(out, "{}", text(middle, self.floor + 33.0, "middle", self.chart.x_label));
+    }
+
+    fn rules(&self, out: &mut String) {
+        for (value, label) in self.chart.rules {
+            let (x, floor) = (self.x(*value), self.floor);
+            put!(
+                out,
+                "<line class=\"rule\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" y2=\"{floor:.1}\"/>"
+            );
+            // The label stays within the plot.
+            let (anchor, shift) =
+                if x > f64::midpoint(LEFT, self.right) { ("end", -4.0) } else { ("start", 4.0) };
+            put!(out, "{}", text(x + shift, TOP - 3.0, anchor, label));
+        }
+        if let Some((value, label)) = self.chart.level {
+            let y = self.y(value);
+            put!(out, "{}", self.horizontal("rule", y));
+            put!(out, "{}", text(self.right - 2.0, y - 4.0, "end", label));
+        }
+    }
+
+    /// A line with its marks, and its label at height `label_y`.
+    fn series(&self, out: &mut String, series: &Series, shift: f64, label_y: f64) {
+        let points = || finite(series);
+        let label = escape(&series.label);
+        put!(out, "<g class=\"{}\"><title>{label}</title>", classes(series.slot));
+        let path: Vec<String> =
+            points().map(|p| format!("{:.1} {:.1}", self.x(p.x) + shift, self.y(p.y))).collect();
+        put!(out, "<path class=\"line\" d=\"M{}\"/>", path.join("L"));
+        let marked = if self.chart.markers { usize::MAX } else { 0 };
+        for point in points().take(marked) {
+            let (x, y) = (self.x(point.x) + shift, self.y(point.y));
+            if let Some((low, high)) = point.bar {
+                let (low, high) = (self.y(low), self.y(high));
+                put!(
+                    out,
+                    "<line class=\"bar\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{low:.1}\" y2=\"{high:.1}\"/>"
+                );
+            }
+            put!(out, "{}", marker(series.slot, x, y));
+        }
+        let label_x = self.right + 18.0;
+        if let Some(end) = points().last() {
+            put!(
+                out,
+                "<line class=\"lead\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{label_y:.1}\"/>",
+                self.x(end.x) + shift + 5.0,
+                self.y(end.y),
+                label_x - 3.0
+            );
+        }
+        put!(out, "{}</g>", text(label_x, label_y + 4.0, "start", &series.label));
+    }
+}
+
+fn text(x: f64, y: f64, anchor: &str, text: &str) -> String {
+    let text = escape(text);
+    format!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>")
+}
+
+fn finite(series: &Series) -> impl Iterator<Item = &Point> {
+    series.points.iter().filter(|p| p.y.is_finite())
+}
+
+/// Draws the chart; series without a finite value are left out.
+pub(in crate::render) fn lines(chart: &Lines) -> String {
+    let shown: Vec<(&Series, f64)> =
+        chart.series.iter().filter_map(|series| Some((series, finite(series).last()?.y))).collect();
+    let count = shown.len() as f64;
+    let label_width = widest(shown.iter().map(|(s, _)| s.label.as_str())).clamp(30.0, 170.0);
+    let height = HEIGHT.max(TOP + BOTTOM + LABEL_GAP * (count + 1.0));
+    let frame = Frame { chart, right: WIDTH - label_width - 26.0, floor: height - BOTTOM };
+    let mut out = open(chart.title, height);
+    frame.axes(&mut out);
+    frame.rules(&mut out);
+    let ends: Vec<f64> = shown.iter().map(|(_, end)| frame.y(*end)).collect();
+    let labels = spread(&ends, TOP + 4.0, frame.floor);
+    for (index, ((series, _), label_y)) in shown.iter().zip(labels).enumerate() {
+        // Bars at the same length stand side by side.
+        let shift = if chart.markers {
+            (index as f64 - (count - 1.0) / 2.0) * (14.0 / count).min(3.0)
+        } else {
+            0.0
+        };
+        frame.series(&mut out, series, shift, label_y);
+    }
+    out.push_str("</svg>");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_keep_apart_and_within_the_frame() {
+        let places = spread(&[100.0, 101.0, 100.5, 290.0, 20.0], 30.0, 260.0);
+        let mut sorted = places.clone();
+        sorted.sort_by(f64::total_cmp);
+        assert!(sorted.windows(2).all(|w| w[1] - w[0] >= LABEL_GAP - 1e-9), "{places:?}");
+        assert!(sorted[0] >= 30.0 && sorted[4] <= 260.0);
+        assert!(places[0] < places[2] && places[2] < places[1], "order is kept: {places:?}");
+    }
+
+    #[test]
+    fn values_that_are_not_finite_leave_no_mark() {
+        let point = |x, y| Point { x, y, bar: None };
+        let series = [
+            Series {
+                slot: 0,
+                label: "a<b".into(),
+                points: vec![point(1.0, 0.5), point(2.0, f64::NAN)],
+            },
+            Series { slot: 9, label: "gone".into(), points: vec![point(1.0, f64::NAN)] },
+        ];
+        let svg = lines(&Lines {
+            title: "t & u",
+            x_label: "length",
+            x: Scale::at(&[1.0, 2.0]),
+            y: Scale::percent(),
+            rules: &[(1.0, "trained".into())],
+            level: Some((0.5, "chance")),
+            markers: true,
+            series: &series,
+        });
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+        assert!(svg.contains("a&lt;b") && svg.contains("t &amp; u") && !svg.contains("gone"));
+        assert_eq!(svg.matches("class=\"m\"").count(), 1);
+    }
+}

@@ -1,0 +1,147 @@
+use super::*;
+use crate::record::{RunRecord, Status};
+use crate::select::select;
+use crate::standing::Region;
+use crate::testkit::Cell;
+use std::collections::BTreeMap;
+
+fn say(records: &[RunRecord]) -> String {
+    let (counted, not_counted) = select(records);
+    let headline = Metric::from_headline(&records[0].task.headline).unwrap();
+    let display: BTreeMap<String, String> =
+        records.iter().map(|r| (r.encoding.name.clone(), r.encoding.label.clone())).collect();
+    let counted: Vec<&RunRecord> = counted.iter().collect();
+    let contest = |region| Contest::new(&counted, &display, region, headline);
+    let (inside, beyond) = (contest(Region::Inside), contest(Region::Beyond));
+    workload_sentence(&records[0].workload, "tokens", &inside, &beyond, &not_counted)
+}
+
+/// Cells with these values beyond training, one per seed, and 100 % within.
+fn cells(encoding: &str, values: &[f64]) -> Vec<RunRecord> {
+    values
+        .iter()
+        .zip(0..)
+        .map(|(value, seed)| Cell::new("flip-flop", encoding, seed).beyond(*value).record())
+        .collect()
+}
+
+#[test]
+fn a_clear_winner_is_named_with_its_margin() {
+    let records = [cells("cope", &[0.96, 0.97, 0.98]), cells("rope", &[0.60, 0.63, 0.66])].concat();
+    assert_eq!(
+        say(&records),
+        "flip-flop: CoPE is best beyond training (exact match 97.0 % on `sparse` at 128 tokens), \
+         and with n = 3 seeds it is separable from the runner-up RoPE (63.0 %; difference 34.0 \
+         points, 95 % interval 29.0 to 39.0); in distribution both encodings are equal (exact \
+         match 100.0 % on `in-distribution` at 64 tokens)."
+    );
+}
+
+#[test]
+fn a_lead_within_the_noise_is_not_a_win() {
+    let records = [
+        cells("cope", &[0.97, 0.972]),
+        cells("rope", &[0.943, 0.935]),
+        cells("nope", &[0.5, 0.501]),
+    ]
+    .concat();
+    let text = say(&records);
+    assert!(
+        text.starts_with(
+            "flip-flop: CoPE is best beyond training (exact match 97.1 % on `sparse` at 128 \
+             tokens), but with n = 2 seeds it is not separable from RoPE (93.9 %; difference \
+             3.2 points, 95 % interval -3.2 to 9.6), while it is separable from NoPE;"
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+fn one_seed_makes_no_claim() {
+    let records = [
+        Cell::new("text", "cope", 0).text(1.4, 1.5).record(),
+        Cell::new("text", "rope", 0).text(1.45, 1.6).record(),
+    ];
+    assert_eq!(
+        say(&records),
+        "text: CoPE is ahead beyond training (perplexity 4.48 on `sparse` at 128 tokens) of RoPE \
+         (4.95), but with one seed there is no interval, so no claim; CoPE is ahead in \
+         distribution (perplexity 4.06 on `in-distribution` at 64 tokens) of RoPE (4.26), but \
+         with one seed there is no interval, so no claim."
+    );
+}
+
+#[test]
+fn ties_are_called_ties() {
+    let records =
+        [cells("cope", &[0.9, 0.8]), cells("rope", &[0.8, 0.9]), cells("nope", &[0.1, 0.2])]
+            .concat();
+    let text = say(&records);
+    assert!(text.starts_with("flip-flop: CoPE and RoPE tie for best beyond training"), "{text}");
+    let all = [cells("cope", &[1.0]), cells("rope", &[1.0])].concat();
+    assert!(say(&all).contains("beyond training both encodings are equal"), "{}", say(&all));
+}
+
+#[test]
+fn equal_differences_on_two_seeds_are_too_few() {
+    let records = [cells("cope", &[1.0, 1.0]), cells("rope", &[0.0, 0.0])].concat();
+    let text = say(&records);
+    assert!(
+        text.contains(
+            "not separable from RoPE (0.0 %; difference 100.0 points in each of 2 seeds)"
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+fn token_accuracy_steps_in_and_says_so() {
+    let records = [
+        Cell::new("copy", "cope", 0).exact(0.0).token_accuracy(0.9).record(),
+        Cell::new("copy", "rope", 0).exact(0.0).token_accuracy(0.8).record(),
+    ];
+    let text = say(&records);
+    assert!(
+        text.starts_with(
+            "copy: CoPE is ahead beyond training (token accuracy 90.0 % on `sparse` at 128 \
+             tokens; exact match is 0.0 % for all, so token accuracy decides) of RoPE"
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+fn one_encoding_or_none_is_said_plainly() {
+    let text = say(&cells("rope", &[0.5, 0.6]));
+    assert!(text.contains("only RoPE was measured beyond training (exact match 55.0 %"), "{text}");
+    let failed = Status::Failed { reason: "no corpus".into() };
+    let text = say(&[Cell::new("text", "rope", 0).status(failed).record()]);
+    assert_eq!(text, "text: none of its 1 cells was finished, so nothing can be said.");
+    let text = say(&[Cell::new("text", "rope", 0).without_evals().record()]);
+    assert_eq!(text, "text: nothing was evaluated, so nothing can be said.");
+}
+
+#[test]
+fn an_encoding_that_is_not_ranked_is_named() {
+    let complete = cells("rope", &[0.5, 0.6]);
+    let limited: Vec<RunRecord> = (0..2)
+        .map(|seed| Cell::new("flip-flop", "learned", seed).limited_to(64).record())
+        .collect();
+    let text = say(&[complete, limited].concat());
+    assert!(
+        text.contains("there is nothing to compare; not ranked: learned (0 of 1 evaluations);"),
+        "{text}"
+    );
+}
+
+#[test]
+fn lost_cells_are_part_of_the_sentence() {
+    let diverged = Status::Diverged { step: 3, reason: "NaN".into() };
+    let records = [
+        cells("cope", &[0.9]),
+        cells("rope", &[0.8]),
+        vec![Cell::new("flip-flop", "rope", 1).without_evals().status(diverged).record()],
+    ]
+    .concat();
+    assert!(say(&records).ends_with(" Not counted: rope seed 1 (diverged)."), "{}", say(&records));
+}

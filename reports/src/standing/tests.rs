@@ -1,0 +1,85 @@
+use super::*;
+use crate::testkit::{Cell, suite};
+
+fn contest(records: &[RunRecord], region: Region, metric: Metric) -> Contest {
+    Contest::new(&records.iter().collect::<Vec<_>>(), &BTreeMap::new(), region, metric)
+}
+
+#[test]
+fn values_are_means_over_evaluations_and_then_over_seeds() {
+    let records: Vec<RunRecord> = [(0, 0.9, 0.5), (1, 0.7, 0.3)]
+        .into_iter()
+        .map(|(seed, at_128, at_256)| {
+            Cell::new("w", "rope", seed).beyond(at_128).eval("sparse", false, 256, at_256).record()
+        })
+        .collect();
+    let contest = contest(&records, Region::Beyond, Metric::ExactMatch);
+    assert_eq!(contest.points, [("sparse".into(), 128), ("sparse".into(), 256)]);
+    let rope = &contest.standings[0];
+    let by_hand = [(0, f64::midpoint(0.9, 0.5)), (1, f64::midpoint(0.7, 0.3))];
+    assert_eq!(rope.per_seed, by_hand);
+    assert!((rope.mean() - 0.6).abs() < 1e-12);
+    assert_eq!(rope.rank, Rank::Best);
+}
+
+#[test]
+fn an_encoding_without_the_long_evaluations_is_shown_and_not_ranked() {
+    let records: Vec<RunRecord> =
+        suite().into_iter().filter(|r| r.workload == "flip-flop" && !r.evals.is_empty()).collect();
+    let beyond = contest(&records, Region::Beyond, Metric::ExactMatch);
+    let learned = beyond.standings.iter().find(|s| s.encoding == "learned-absolute").unwrap();
+    assert_eq!((learned.rank, learned.estimate, learned.evaluated), (Rank::Unranked, None, 0));
+    let names: Vec<_> = beyond.ranking().iter().map(|s| s.encoding.clone()).collect();
+    assert_eq!(names, ["cope", "rope(linear)", "rope"]);
+    let inside = contest(&records, Region::Inside, Metric::ExactMatch);
+    assert!(inside.standings.iter().all(|s| s.rank == Rank::Best));
+}
+
+#[test]
+fn a_perfect_short_score_does_not_beat_a_complete_one() {
+    let complete = Cell::new("w", "rope", 0).eval("sparse", false, 512, 0.2).record();
+    let short =
+        Cell::new("w", "learned", 0).eval("sparse", false, 512, 0.0).limited_to(128).record();
+    let contest = contest(&[complete, short], Region::Beyond, Metric::ExactMatch);
+    let learned = &contest.standings[0];
+    assert_eq!((learned.evaluated, learned.mean(), learned.rank), (1, 1.0, Rank::Unranked));
+    assert_eq!(contest.ranking().len(), 1);
+}
+
+#[test]
+fn lower_perplexity_wins_and_the_difference_is_positive() {
+    let records = [
+        Cell::new("text", "rope", 0).text(1.4, 1.55).record(),
+        Cell::new("text", "cope", 0).text(1.4, 1.5).record(),
+    ];
+    let contest = contest(&records, Region::Beyond, Metric::Perplexity);
+    assert_eq!(contest.ranking()[0].encoding, "cope");
+    let Rank::Behind(Some(c)) = contest.standings[1].rank else { panic!("rope is behind") };
+    assert!((c.mean_difference - 0.05).abs() < 1e-12 && !c.separable);
+    assert!(contest.standings[1].is_level());
+    assert_eq!(contest.metric.show(contest.standings[0].mean()), "4.48");
+    assert_eq!(contest.metric.show_difference(&c), "its perplexity is 1.05 times as high");
+}
+
+#[test]
+fn equal_exact_matches_hand_over_to_token_accuracy_only_when_it_tells_more() {
+    let cell =
+        |encoding, tokens| Cell::new("w", encoding, 0).exact(0.0).token_accuracy(tokens).record();
+    let told = [cell("rope", 0.8), cell("cope", 0.9)];
+    let by_token = contest(&told, Region::Beyond, Metric::ExactMatch);
+    assert_eq!((by_token.metric, by_token.fallback), (Metric::TokenAccuracy, Some(0.0)));
+    assert_eq!(by_token.ranking()[0].encoding, "cope");
+    let untold = [cell("rope", 0.8), cell("cope", 0.8)];
+    let same = contest(&untold, Region::Beyond, Metric::ExactMatch);
+    assert_eq!((same.metric, same.common_value()), (Metric::ExactMatch, Some(0.0)));
+}
+
+#[test]
+fn a_value_that_is_not_finite_is_not_ranked() {
+    let mut bad = Cell::new("w", "cope", 0).record();
+    bad.evals[1].exact_match = f64::NAN;
+    let good = Cell::new("w", "rope", 0).beyond(0.1).record();
+    let contest = contest(&[bad, good], Region::Beyond, Metric::ExactMatch);
+    assert_eq!(contest.standings[0].rank, Rank::Unranked);
+    assert_eq!(contest.standings[1].rank, Rank::Best);
+}

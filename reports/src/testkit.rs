@@ -1,0 +1,226 @@
+//! Made-up records for tests.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use crate::record::{
+    CurvePoint, EncodingInfo, EvalPoint, FlopCount, Host, ParamCount, RunRecord, SCHEMA,
+    SkippedEval, Status, TaskInfo, TrainSummary,
+};
+use crate::store::cell_key;
+
+/// Builds one record: an evaluation `in-distribution` at 64 and one `sparse` at 128, both perfect.
+pub(crate) struct Cell(RunRecord);
+
+impl Cell {
+    pub(crate) fn new(workload: &str, encoding: &str, seed: u64) -> Self {
+        let id = encoding.split('(').next().unwrap();
+        let label = match id {
+            "rope" => "RoPE",
+            "cope" => "CoPE",
+            "alibi" => "ALiBi",
+            "nope" => "NoPE",
+            other => other,
+        };
+        let config = json!({"encoding": encoding, "workload": workload, "seed": seed});
+        let curve = (1..=4_u64)
+            .map(|i| CurvePoint {
+                step: i * 50,
+                loss: 2.0 / (i as f64) + 0.01 * seed as f64,
+                learning_rate: 1e-3,
+                seconds: i as f64,
+            })
+            .collect();
+        let record = RunRecord {
+            schema: SCHEMA,
+            key: cell_key(&config),
+            suite: "quick".into(),
+            workload: workload.into(),
+            encoding: EncodingInfo {
+                id: id.into(),
+                name: encoding.into(),
+                label: label.into(),
+                config: json!({"kind": id}),
+            },
+            task: TaskInfo {
+                id: workload.into(),
+                label: workload.to_uppercase(),
+                version: 1,
+                headline: "exact-match".into(),
+                len_unit: "tokens".into(),
+                chance: Some(0.5),
+                config: json!({}),
+            },
+            config,
+            seed,
+            status: Status::Done,
+            train_len: 64,
+            params: ParamCount { total: 104_000, encoding: if id == "cope" { 4096 } else { 0 } },
+            flops: FlopCount { train_step: 1_500_000_000, forward_per_token: 250_000 },
+            train: TrainSummary {
+                steps: 200,
+                batch_size: 16,
+                tokens: 204_800,
+                final_loss: Some(0.5),
+                seconds: 4.0,
+                step_seconds_median: Some(if id == "cope" { 0.04 } else { 0.02 }),
+                tokens_per_second: Some(51_200.0),
+                curve,
+            },
+            evals: Vec::new(),
+            skipped_evals: Vec::new(),
+            peak_bytes: Some(64 << 20),
+            host: Host {
+                cpu: "Test CPU <9000>".into(),
+                logical_cpus: 2,
+                os: "linux".into(),
+                threads: 2,
+                jobs: 1,
+            },
+            backend: "flex".into(),
+            engine: "reference".into(),
+            precision: "f32".into(),
+            commit: Some("abc1234".into()),
+            dirty: Some(false),
+            versions: BTreeMap::from([("burn".into(), "0.22.1".into())]),
+            started_utc: "2026-01-02T03:04:05Z".into(),
+        };
+        Self(record).eval("in-distribution", true, 64, 1.0).eval("sparse", false, 128, 1.0)
+    }
+
+    /// Adds an evaluation; token accuracy is half way between `exact` and 1.
+    pub(crate) fn eval(mut self, split: &str, inside: bool, len: u64, exact: f64) -> Self {
+        let nll = 0.5 * (1.0 - exact);
+        self.0.evals.push(EvalPoint {
+            split: split.into(),
+            in_distribution: inside,
+            len,
+            samples: 256,
+            scored_tokens: 256 * len,
+            exact_match: exact,
+            token_accuracy: f64::midpoint(1.0, exact),
+            nll,
+            perplexity: nll.exp(),
+            bits_per_byte: None,
+            seconds: 0.25,
+        });
+        self
+    }
+
+    fn evals(
+        mut self,
+        which: impl Fn(&EvalPoint) -> bool,
+        change: impl Fn(&mut EvalPoint),
+    ) -> Self {
+        self.0.evals.iter_mut().filter(|e| which(e)).for_each(change);
+        self
+    }
+
+    pub(crate) fn exact(self, value: f64) -> Self {
+        self.inside(value).beyond(value)
+    }
+
+    pub(crate) fn inside(self, value: f64) -> Self {
+        self.evals(|e| e.in_distribution, |e| e.exact_match = value)
+    }
+
+    pub(crate) fn beyond(self, value: f64) -> Self {
+        self.evals(|e| !e.in_distribution, |e| e.exact_match = value)
+    }
+
+    pub(crate) fn token_accuracy(self, value: f64) -> Self {
+        self.evals(|_| true, |e| e.token_accuracy = value)
+    }
+
+    /// A text task with these negative log-likelihoods.
+    pub(crate) fn text(mut self, inside: f64, beyond: f64) -> Self {
+        self.0.task.headline = "perplexity".into();
+        self.0.task.chance = None;
+        self.evals(
+            |_| true,
+            |e| {
+                e.nll = if e.in_distribution { inside } else { beyond };
+                e.perplexity = e.nll.exp();
+                e.bits_per_byte = Some(e.nll / std::f64::consts::LN_2);
+                e.exact_match = 0.0;
+                e.token_accuracy = 0.4;
+            },
+        )
+    }
+
+    pub(crate) fn status(mut self, status: Status) -> Self {
+        self.0.status = status;
+        self
+    }
+
+    pub(crate) fn without_evals(mut self) -> Self {
+        self.0.evals.clear();
+        self
+    }
+
+    /// Drops the evaluations longer than `limit` and says so.
+    pub(crate) fn limited_to(mut self, limit: u64) -> Self {
+        let (kept, cut): (Vec<_>, Vec<_>) = self.0.evals.into_iter().partition(|e| e.len <= limit);
+        self.0.evals = kept;
+        self.0.skipped_evals = cut
+            .into_iter()
+            .map(|e| SkippedEval {
+                split: e.split,
+                len: e.len,
+                reason: format!("the table has {limit} positions"),
+            })
+            .collect();
+        self
+    }
+
+    pub(crate) fn change(mut self, change: impl FnOnce(&mut RunRecord)) -> Self {
+        change(&mut self.0);
+        self
+    }
+
+    pub(crate) fn record(self) -> RunRecord {
+        self.0
+    }
+}
+
+/// A small suite with everything that a report must show: two tasks, seeds, a limited encoding, a
+/// diverged and a failed cell.
+pub(crate) fn suite() -> Vec<RunRecord> {
+    let mut records = Vec::new();
+    for seed in 0..3_u64 {
+        let noise = 0.01 * seed as f64;
+        for (encoding, beyond) in
+            [("cope", 0.96), ("rope", 0.60), ("rope(linear)", 0.61 + 3.0 * noise)]
+        {
+            records.push(
+                Cell::new("flip-flop", encoding, seed)
+                    .eval("sparse", false, 256, 0.0)
+                    .beyond(beyond + noise)
+                    .record(),
+            );
+        }
+        records.push(
+            Cell::new("flip-flop", "learned-absolute", seed)
+                .eval("sparse", false, 256, 0.0)
+                .limited_to(64)
+                .record(),
+        );
+    }
+    records.push(
+        Cell::new("flip-flop", "nope", 0)
+            .without_evals()
+            .status(Status::Diverged { step: 17, reason: "loss is NaN".into() })
+            .record(),
+    );
+    for (encoding, beyond) in [("cope", 1.50), ("rope", 1.55), ("alibi", 1.6)] {
+        records.push(Cell::new("text", encoding, 0).text(1.4, beyond).record());
+    }
+    records.push(
+        Cell::new("text", "nope", 0)
+            .without_evals()
+            .status(Status::Failed { reason: "no corpus | <gone>".into() })
+            .record(),
+    );
+    records
+}

@@ -1,0 +1,46 @@
+//! Makes what is learned: seeded task generators and text corpora, as integer tokens with a mask of what is scored.
+//!
+//! | module | job |
+//! | --- | --- |
+//! | [`task`] | the contract: [`Task`], its facts ([`TaskMeta`]) and its [`Split`]s |
+//! | [`suite`] | the list of tasks, one file each, and [`TaskConfig`] |
+//! | [`registry`] | the macro behind the list: ids, parsing, building |
+//! | [`sample`] | [`Sample`] and the padded [`Batch`] |
+//! | [`corpus`] | real text: fetched, verified, cached |
+//! | [`mod@draw`] | a sample as two lines of text |
+//! | [`error`] | [`TaskError`] |
+//!
+//! ```
+//! use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+//! use tasks::{Batch, TaskConfig};
+//!
+//! let task = TaskConfig::from_id("flip-flop")?.build()?;
+//! task.check_len(64)?;
+//! let mut rng = ChaCha8Rng::seed_from_u64(7);
+//! let samples: Vec<_> = (0..4).map(|_| task.train_sample(64, &mut rng)).collect();
+//! let batch = Batch::collate(&samples);
+//! assert_eq!((batch.batch_size, batch.len), (4, 63));
+//!
+//! let sparse = task.eval_set("sparse", 128, 10, 7)?;
+//! assert_eq!(sparse.len(), 10);
+//! # Ok::<(), tasks::TaskError>(())
+//! ```
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests panic on failure"))]
+
+pub mod corpus;
+pub mod draw;
+pub mod error;
+mod random;
+pub mod registry;
+pub mod sample;
+pub mod suite;
+pub mod task;
+#[cfg(test)]
+pub(crate) mod testing;
+
+pub use corpus::{CorpusError, CorpusMeta};
+pub use draw::draw;
+pub use error::TaskError;
+pub use sample::{Batch, Sample};
+pub use suite::{ALL, TaskConfig};
+pub use task::{Headline, Split, Task, TaskMeta};

@@ -1,0 +1,100 @@
+//! Integer draws made from `ChaCha8` words alone, so that an update of `rand` cannot change a sample.
+
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use sha2::{Digest, Sha256};
+
+/// Draws uniformly from `0..n`.
+///
+/// Multiply-shift without rejection: a value's chance is off by less than 2^-32, and each draw costs one word.
+pub(crate) fn below(rng: &mut ChaCha8Rng, n: u32) -> u32 {
+    ((u64::from(rng.next_u32()) * u64::from(n)) >> 32) as u32
+}
+
+/// A choice among `N` things with given weights, exact to 2^-31.
+#[derive(Debug, Clone)]
+pub(crate) struct Weighted<const N: usize> {
+    /// Choice `k` is taken below `upper[k]`, of 2^31.
+    upper: [u32; N],
+}
+
+impl<const N: usize> Weighted<N> {
+    /// Takes finite weights that are not negative and not all zero; callers have checked them.
+    pub(crate) fn new(weights: [f64; N]) -> Self {
+        const SCALE: f64 = (1_u32 << 31) as f64;
+        let total: f64 = weights.iter().sum();
+        let mut sum = 0.0;
+        let upper = weights.map(|weight| {
+            sum += weight;
+            (sum / total * SCALE).round() as u32
+        });
+        Self { upper }
+    }
+
+    /// Draws a choice and, from the bit that it leaves over, a fair coin (0 or 1).
+    pub(crate) fn draw(&self, rng: &mut ChaCha8Rng) -> (usize, u32) {
+        let word = rng.next_u32();
+        let point = word >> 1;
+        // The last bound is 2^31 and needs no look; counting the others has no branch to mispredict.
+        let choice = self.upper[..N - 1].iter().filter(|u| point >= **u);
+        (choice.count(), word & 1)
+    }
+}
+
+/// The stream of an evaluation set: keyed by a hash, so that no training seed can lead to it.
+pub(crate) fn eval_rng(task: &str, split: &str, len: usize, seed: u64) -> ChaCha8Rng {
+    let key = Sha256::digest(format!("pe-zoo/tasks/eval/{task}/{split}/{len}/{seed}"));
+    ChaCha8Rng::from_seed(key.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_are_kept_and_the_coin_is_fair_and_independent() {
+        let odds = Weighted::new([1.0, 50.0, 7.0]);
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let mut counts = [[0_u32; 2]; 3];
+        for _ in 0..580_000 {
+            let (choice, coin) = odds.draw(&mut rng);
+            counts[choice][coin as usize] += 1;
+        }
+        for (count, expected) in counts.iter().zip([5_000_i64, 250_000, 35_000]) {
+            for side in count {
+                // 5 standard deviations of a binomial count.
+                let tolerance = 5.0 * (expected as f64).sqrt();
+                assert!(((i64::from(*side) - expected) as f64).abs() < tolerance);
+            }
+        }
+    }
+
+    #[test]
+    fn zero_weights_are_never_drawn() {
+        let mut rng = ChaCha8Rng::seed_from_u64(2);
+        for (weights, only) in [([1.0, 0.0, 0.0], 0), ([0.0, 2.0, 0.0], 1), ([0.0, 0.0, 3.0], 2)] {
+            let odds = Weighted::new(weights);
+            assert!((0..1000).all(|_| odds.draw(&mut rng).0 == only));
+        }
+    }
+
+    #[test]
+    fn below_reaches_every_value_equally_often() {
+        let mut rng = ChaCha8Rng::seed_from_u64(3);
+        let mut counts = [0_u32; 26];
+        for _ in 0..26_000 {
+            counts[below(&mut rng, 26) as usize] += 1;
+        }
+        assert!(counts.iter().all(|c| c.abs_diff(1000) < 160), "{counts:?}");
+    }
+
+    #[test]
+    fn eval_streams_differ_in_every_argument() {
+        let first = |mut rng: ChaCha8Rng| rng.next_u64();
+        let base = first(eval_rng("copy", "uniform", 8, 0));
+        assert_ne!(base, first(eval_rng("text", "uniform", 8, 0)));
+        assert_ne!(base, first(eval_rng("copy", "other", 8, 0)));
+        assert_ne!(base, first(eval_rng("copy", "uniform", 9, 0)));
+        assert_ne!(base, first(eval_rng("copy", "uniform", 8, 1)));
+    }
+}

@@ -1,0 +1,103 @@
+//! Programs as the authors' generator draws them.
+
+use std::ops::RangeInclusive;
+
+use rand_chacha::ChaCha8Rng;
+
+use crate::random::{Weighted, below};
+
+/// Most variables: the letters that name them.
+pub(super) const MAX_VARIABLES: usize = 26;
+
+/// One line of a program; variables are numbered from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Statement {
+    /// `v = 0 ;`
+    Set(u32),
+    /// `pass;`
+    Pass,
+    /// `v ++;`
+    Increment(u32),
+}
+
+/// A whole program with its question and answer, not truncated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// In order of execution.
+    pub statements: Vec<Statement>,
+    /// The variable that is printed.
+    pub query: u32,
+    /// Its value at the end.
+    pub answer: u32,
+}
+
+/// What a program is drawn by; checked by the configuration.
+#[derive(Debug)]
+pub(super) struct Rules<'a> {
+    /// Weights of set, pass, increment.
+    pub(super) odds: &'a Weighted<3>,
+    /// How many statements.
+    pub(super) ops: RangeInclusive<u32>,
+    pub(super) variables: u32,
+    pub(super) max_value: u32,
+}
+
+/// The variables that have a value.
+struct State {
+    values: [u32; MAX_VARIABLES],
+    /// In the order in which they were first set.
+    set: Vec<u32>,
+}
+
+impl Rules<'_> {
+    /// Draws programs until one sets a variable, so that there is something to ask for.
+    pub(super) fn draw(&self, rng: &mut ChaCha8Rng) -> Program {
+        let (fewest, spread) = (*self.ops.start(), self.ops.end() - self.ops.start() + 1);
+        let mut statements = Vec::new();
+        let mut state =
+            State { values: [0; MAX_VARIABLES], set: Vec::with_capacity(self.variables as usize) };
+        while state.set.is_empty() {
+            let ops = (fewest + below(rng, spread)) as usize;
+            statements.clear();
+            statements.reserve(ops);
+            while statements.len() < ops {
+                statements.extend(self.statement(&mut state, rng));
+            }
+        }
+        let query = state.any(rng);
+        Program { statements, query, answer: state.values[query as usize] }
+    }
+
+    /// Draws and runs one statement; `None` if the one drawn is impossible.
+    fn statement(&self, state: &mut State, rng: &mut ChaCha8Rng) -> Option<Statement> {
+        let (choice, _) = self.odds.draw(rng);
+        match choice {
+            0 => {
+                let variable = below(rng, self.variables);
+                state.values[variable as usize] = 0;
+                if !state.set.contains(&variable) {
+                    state.set.push(variable);
+                }
+                Some(Statement::Set(variable))
+            }
+            1 => Some(Statement::Pass),
+            _ if state.set.is_empty() => None,
+            _ => {
+                let variable = state.any(rng);
+                let value = &mut state.values[variable as usize];
+                if *value == self.max_value {
+                    return None;
+                }
+                *value += 1;
+                Some(Statement::Increment(variable))
+            }
+        }
+    }
+}
+
+impl State {
+    /// A uniform variable among those set, of which there must be one.
+    fn any(&self, rng: &mut ChaCha8Rng) -> u32 {
+        self.set[below(rng, self.set.len() as u32) as usize]
+    }
+}

@@ -1,0 +1,219 @@
+//! # Flip-flop: remember the last written bit, ignore the rest
+//! ## What it asks of an encoding
+//! To find the latest `w` among any number of distractors. Attention by distance alone looks at the wrong place as soon
+//! as distances differ from training; attention that counts writes, not tokens, does not care.
+//!
+//! ## Definition
+//! `FFL(T, p)` has `T` tokens (even): instructions at even places, each followed by a bit. The first instruction is
+//! `w`(rite), the last `r`(ead), the others are independent: `i`(gnore) with probability `p`, `w` and `r` with
+//! `(1 - p) / 2` each. Bits after `w` and `i` are fair coins; the bit after `r` is the one after the latest `w`.
+//! Only bits after reads are scored: all of them, or (`scored = "last-read"`) the final one. `len` is `T`. Training
+//! uses `p = ignore`; the splits `sparse` and `dense` change `p` alone.
+//!
+//! Settings: `ignore` 0.8, `ignore_sparse` 0.98, `ignore_dense` 0.1 (probabilities, the paper's values),
+//! `scored` `all-reads` or `last-read`. Slices: `reads`, and `distance` in tokens from the bit that the final read
+//! asks for to its answer.
+//!
+//! ## Sample
+//! ```text
+//! w 0 i 1 i 1 i 1 i 0 i 0 i 0 w 0 r 0 i 1 i 1 r 0
+//!                                   ^           ^
+//! ```
+//!
+//! ## Source
+//! Liu, Ash, Goel, Krishnamurthy, Zhang: Exposing Attention Glitches with Flip-Flop Language Modeling, 2023,
+//! arXiv 2306.00946, section 3 and appendix B.2. Token ids as on the authors' data card (`synthseq/flipflop`).
+
+use rand::Rng;
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::random::{Weighted, eval_rng};
+use crate::task::{check_range, check_setting, find_split};
+use crate::{Headline, Sample, Split, Task, TaskError, TaskMeta};
+
+/// What is true of flip-flop whatever its settings.
+pub const META: TaskMeta = TaskMeta {
+    id: "flip-flop",
+    label: "Flip-flop",
+    version: 1,
+    headline: Headline::ExactMatch,
+    len_unit: "tokens",
+    summary: "Recall the last written bit among writes, reads and ignored bits.",
+    source: "Liu et al. 2023, arXiv 2306.00946",
+};
+
+const WRITE: u32 = 0;
+const READ: u32 = 1;
+const ZERO: u32 = 3;
+const TEXTS: [&str; 5] = ["w", "r", "i", "0", "1"];
+
+const SPLITS: &[Split] = &[
+    Split {
+        name: "in-distribution",
+        in_distribution: true,
+        about: "As many ignored bits as in training.",
+    },
+    Split {
+        name: "sparse",
+        in_distribution: false,
+        about: "Almost everything is ignored: the write lies far back.",
+    },
+    Split {
+        name: "dense",
+        in_distribution: false,
+        about: "Almost nothing is ignored: many writes and reads compete.",
+    },
+];
+
+/// Which reads are scored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScoredReads {
+    /// Every bit after a read.
+    AllReads,
+    /// The final bit alone.
+    LastRead,
+}
+
+/// Settings; the defaults are the paper's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FlipFlopConfig {
+    /// Probability of `i` in training and in the split `in-distribution`.
+    pub ignore: f64,
+    /// Probability of `i` in the split `sparse`.
+    pub ignore_sparse: f64,
+    /// Probability of `i` in the split `dense`.
+    pub ignore_dense: f64,
+    /// Which reads are scored.
+    pub scored: ScoredReads,
+}
+
+impl Default for FlipFlopConfig {
+    fn default() -> Self {
+        Self { ignore: 0.8, ignore_sparse: 0.98, ignore_dense: 0.1, scored: ScoredReads::AllReads }
+    }
+}
+
+impl FlipFlopConfig {
+    /// Checks the settings and makes the task.
+    ///
+    /// # Errors
+    /// [`TaskError::InvalidSetting`] for a probability outside 0 to 1.
+    pub fn build(&self) -> Result<FlipFlop, TaskError> {
+        let odds = |field, ignore: f64| {
+            check_setting(&META, field, ignore, &(0.0..=1.0))?;
+            let other = (1.0 - ignore) / 2.0;
+            Ok::<_, TaskError>(Weighted::new([other, other, ignore]))
+        };
+        Ok(FlipFlop {
+            train: odds("ignore", self.ignore)?,
+            sparse: odds("ignore_sparse", self.ignore_sparse)?,
+            dense: odds("ignore_dense", self.ignore_dense)?,
+            scored: self.scored,
+        })
+    }
+}
+
+/// The flip-flop task.
+#[derive(Debug, Clone)]
+pub struct FlipFlop {
+    train: Weighted<3>,
+    sparse: Weighted<3>,
+    dense: Weighted<3>,
+    scored: ScoredReads,
+}
+
+impl FlipFlop {
+    fn sample(&self, odds: &Weighted<3>, len: usize, rng: &mut ChaCha8Rng) -> Sample {
+        let mut tokens = Vec::with_capacity(len);
+        let mut scored = vec![false; len];
+        let mut stored = ZERO + (rng.next_u32() & 1);
+        let mut written_at = 1;
+        let mut reads = 1;
+        tokens.extend([WRITE, stored]);
+        for pair in 1..len / 2 - 1 {
+            let (choice, coin) = odds.draw(rng);
+            let instruction = choice as u32;
+            let mut bit = ZERO + coin;
+            if instruction == READ {
+                bit = stored;
+                reads += 1;
+                scored[2 * pair + 1] = self.scored == ScoredReads::AllReads;
+            } else if instruction == WRITE {
+                stored = bit;
+                written_at = 2 * pair + 1;
+            }
+            tokens.extend([instruction, bit]);
+        }
+        tokens.extend([READ, stored]);
+        scored[len - 1] = true;
+        let distance = (len - 1 - written_at) as u32;
+        Sample { tokens, scored, slices: vec![("reads", reads), ("distance", distance)] }
+    }
+}
+
+impl Task for FlipFlop {
+    fn meta(&self) -> &'static TaskMeta {
+        &META
+    }
+
+    fn vocab_size(&self) -> usize {
+        TEXTS.len()
+    }
+
+    fn token_text(&self, token: u32) -> String {
+        TEXTS.get(token as usize).unwrap_or(&"?").to_string()
+    }
+
+    fn splits(&self) -> &'static [Split] {
+        SPLITS
+    }
+
+    fn max_tokens(&self, len: usize) -> usize {
+        len
+    }
+
+    fn check_len(&self, len: usize) -> Result<(), TaskError> {
+        check_range(&META, len, 4, "one write and one read")?;
+        if len.is_multiple_of(2) {
+            return Ok(());
+        }
+        Err(TaskError::InvalidLen {
+            task: META.id,
+            len,
+            expected: format!("even, such as {}: each instruction has a bit", len + 1),
+        })
+    }
+
+    fn train_sample(&self, len: usize, rng: &mut ChaCha8Rng) -> Sample {
+        self.sample(&self.train, len, rng)
+    }
+
+    fn eval_set(
+        &self,
+        split: &str,
+        len: usize,
+        count: usize,
+        seed: u64,
+    ) -> Result<Vec<Sample>, TaskError> {
+        let split = find_split(self, split)?;
+        self.check_len(len)?;
+        let odds = match split.name {
+            "sparse" => &self.sparse,
+            "dense" => &self.dense,
+            _ => &self.train,
+        };
+        let mut rng = eval_rng(META.id, split.name, len, seed);
+        Ok((0..count).map(|_| self.sample(odds, len, &mut rng)).collect())
+    }
+
+    /// One half for the final read alone; with all reads it falls with the length.
+    fn chance(&self) -> Option<f64> {
+        (self.scored == ScoredReads::LastRead).then_some(0.5)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

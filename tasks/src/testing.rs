@@ -1,0 +1,94 @@
+//! What every task's tests need: an example, a made-up text, the shared checks. Compiled for tests only.
+
+pub(crate) mod checks;
+pub(crate) mod documented;
+
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+
+use crate::TaskConfig;
+
+/// Given the texts of all tokens before a scored one, says what must follow; `None` if that is not determined.
+pub(crate) type Oracle = fn(&[String]) -> Option<String>;
+
+/// A task as its shared tests see it.
+pub(crate) struct Example {
+    /// Settings of the golden hash and of the documented sample.
+    pub(crate) config: TaskConfig,
+    /// A length that fits on a line or two of documentation.
+    pub(crate) len: usize,
+    /// Settings and length with which the oracle is asked.
+    pub(crate) oracle_config: (TaskConfig, usize),
+    pub(crate) oracle: Oracle,
+    /// Drawn, not cut out of a text: the oracle always knows, the seed matters, and any number of samples exists.
+    pub(crate) synthetic: bool,
+    /// SHA-256 of the samples that `checks::golden` draws.
+    pub(crate) golden: &'static str,
+    /// Keeps the text of the example on disk.
+    _folder: Option<TempDir>,
+}
+
+impl Example {
+    pub(crate) fn synthetic(
+        config: TaskConfig,
+        len: usize,
+        oracle: Oracle,
+        golden: &'static str,
+    ) -> Self {
+        Self {
+            oracle_config: (config.clone(), len),
+            config,
+            len,
+            oracle,
+            synthetic: true,
+            golden,
+            _folder: None,
+        }
+    }
+
+    pub(crate) fn from_text(
+        config: TaskConfig,
+        folder: TempDir,
+        len: usize,
+        oracle: Oracle,
+        golden: &'static str,
+    ) -> Self {
+        Self {
+            synthetic: false,
+            _folder: Some(folder),
+            ..Self::synthetic(config, len, oracle, golden)
+        }
+    }
+
+    pub(crate) fn with_oracle_config(self, config: TaskConfig, len: usize) -> Self {
+        Self { oracle_config: (config, len), ..self }
+    }
+}
+
+/// About 7000 characters of made-up sentences, some of them not ASCII; the same each time.
+pub(crate) fn harbour_text() -> String {
+    const WHO: [&str; 5] = ["the pilot", "a gull", "Zoé", "the old ferry", "nobody"];
+    const DOES: [&str; 7] = ["counts", "follows", "forgets", "paints", "hears", "lifts", "crosses"];
+    const WHAT: [&str; 6] =
+        ["the tide", "four ropes", "a café", "the lamp", "twelve crates", "fog"];
+    const END: [&str; 4] = [".\n", "; ", " — again. ", "!\n"];
+    let mut text = String::new();
+    for k in 0..240 {
+        text += WHO[k * 3 % 5];
+        text += " ";
+        text += DOES[k * k % 7];
+        text += " ";
+        text += WHAT[(k + k / 6) % 6];
+        text += END[k * 7 % 11 % 4];
+    }
+    text
+}
+
+/// A file with these bytes, and the folder that removes it when dropped.
+pub(crate) fn write_temp(bytes: &[u8]) -> (TempDir, PathBuf) {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("text.txt");
+    std::fs::write(&path, bytes).unwrap();
+    (folder, path)
+}

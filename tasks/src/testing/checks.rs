@@ -1,0 +1,171 @@
+//! What must be true of every task.
+
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+use super::Example;
+use crate::corpus::sha256_hex;
+use crate::{Batch, Sample, Task, TaskConfig, TaskError};
+
+/// Samples per split: what the example text has room for.
+const COUNT: usize = 8;
+
+fn build(example: &Example) -> Box<dyn Task> {
+    example.config.build().unwrap()
+}
+
+fn train(task: &dyn Task, len: usize, seed: u64, count: usize) -> Vec<Sample> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    (0..count).map(|_| task.train_sample(len, &mut rng)).collect()
+}
+
+pub(crate) fn same_seed(example: &Example) {
+    let (task, again) = (build(example), build(example));
+    let len = example.len;
+    let first = train(task.as_ref(), len, 3, 20);
+    assert_eq!(first, train(again.as_ref(), len, 3, 20));
+    assert_ne!(first, train(task.as_ref(), len, 4, 20));
+    for split in task.splits() {
+        let set = |task: &dyn Task, seed| task.eval_set(split.name, len, COUNT, seed).unwrap();
+        assert_eq!(set(task.as_ref(), 3), set(again.as_ref(), 3));
+        let seed_matters = set(task.as_ref(), 3) != set(task.as_ref(), 4);
+        assert_eq!(seed_matters, example.synthetic, "{}", split.name);
+    }
+}
+
+pub(crate) fn eval_differs(example: &Example) {
+    let task = build(example);
+    let mut seen = Vec::new();
+    for split in task.splits() {
+        let set = task.eval_set(split.name, example.len, COUNT, 5).unwrap();
+        assert!(!seen.contains(&set), "{} equals another split", split.name);
+        assert_ne!(set, train(task.as_ref(), example.len, 5, COUNT), "{}", split.name);
+        seen.push(set);
+    }
+}
+
+/// One sample against the contract of [`Sample`] and of the task's own bounds.
+fn check_sample(task: &dyn Task, len: usize, sample: &Sample) {
+    let Sample { tokens, scored, slices } = sample;
+    assert_eq!(tokens.len(), scored.len());
+    assert!(tokens.len() >= 2 && tokens.len() <= task.max_tokens(len));
+    assert!(tokens.iter().all(|t| (*t as usize) < task.vocab_size()));
+    assert!(!scored[0] && scored.contains(&true));
+    assert!(slices.iter().all(|(name, _)| !name.is_empty()));
+}
+
+pub(crate) fn well_formed(example: &Example) {
+    let task = build(example);
+    let task = task.as_ref();
+    assert!(task.check_len(example.len).is_ok());
+    assert!(task.check_len(usize::MAX).is_err());
+    // Asked before a length is checked, these must not overflow.
+    assert_eq!(task.max_tokens(usize::MAX), usize::MAX);
+    assert!(task.max_eval_samples(usize::MAX).is_none_or(|count| count == 0));
+    assert!((0..task.vocab_size() as u32).all(|t| !task.token_text(t).is_empty()));
+    assert_eq!(task.token_text(u32::MAX), "?");
+    // A fixed seed: a failure must come back on the next run.
+    let config = Config { failure_persistence: None, cases: 200, ..Config::default() };
+    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let arguments = (0..=150_usize, proptest::num::u64::ANY);
+    let checked = TestRunner::new_with_rng(config, rng).run(&arguments, |(len, seed)| {
+        let valid = task.check_len(len).is_ok();
+        let mut samples = Vec::new();
+        if valid {
+            samples.extend(train(task, len, seed, 4));
+        }
+        for split in task.splits() {
+            let set = task.eval_set(split.name, len, 2, seed);
+            assert_eq!(set.is_ok(), valid);
+            samples.extend(set.into_iter().flatten());
+        }
+        for sample in &samples {
+            check_sample(task, len, sample);
+            let names = |sample: &Sample| -> Vec<_> { sample.slices.iter().map(|s| s.0).collect() };
+            assert_eq!(names(sample), names(&samples[0]), "slices differ between samples");
+        }
+        if valid {
+            assert!(Batch::collate(&samples).len < task.max_tokens(len));
+        }
+        Ok(())
+    });
+    checked.unwrap();
+}
+
+pub(crate) fn oracle(example: &Example) {
+    let (config, len) = &example.oracle_config;
+    let task = config.build().unwrap();
+    let mut samples = train(task.as_ref(), *len, 11, 50);
+    for split in task.splits() {
+        samples.extend(task.eval_set(split.name, *len, COUNT, 11).unwrap());
+    }
+    let (mut asked, mut answered) = (0, 0);
+    for Sample { tokens, scored, .. } in &samples {
+        let texts: Vec<String> = tokens.iter().map(|t| task.token_text(*t)).collect();
+        for t in (0..tokens.len()).filter(|t| scored[*t]) {
+            asked += 1;
+            if let Some(answer) = (example.oracle)(&texts[..t]) {
+                assert_eq!(answer, texts[t], "after {:?}", &texts[..t]);
+                answered += 1;
+            }
+        }
+    }
+    // A text is determined only where its prefix occurs once.
+    let enough = if example.synthetic { asked } else { asked / 3 };
+    assert!(answered >= enough, "{answered} of {asked}");
+}
+
+pub(crate) fn round_trip(example: &Example) {
+    for config in [&example.config, &example.oracle_config.0] {
+        let json = serde_json::to_string(config).unwrap();
+        assert_eq!(&serde_json::from_str::<TaskConfig>(&json).unwrap(), config);
+        let toml = toml::to_string(config).unwrap();
+        assert!(!toml.contains('['), "not flat: {toml}");
+        assert_eq!(&toml::from_str::<TaskConfig>(&toml).unwrap(), config);
+    }
+    // Left out, every setting has its default.
+    let id = example.config.meta().id;
+    let bare: TaskConfig = toml::from_str(&format!("kind = \"{id}\"")).unwrap();
+    assert_eq!(bare, TaskConfig::from_id(id).unwrap());
+}
+
+pub(crate) fn unknown_key(example: &Example) {
+    let id = example.config.meta().id;
+    let toml = toml::to_string(&example.config).unwrap() + "\nignor = 0.5\n";
+    let said = toml::from_str::<TaskConfig>(&toml).unwrap_err().to_string();
+    assert!(said.contains(&format!("{id}: unknown field `ignor`, expected")), "{said}");
+    let json = format!(r#"{{"kind": "{id}", "ignor": 0.5}}"#);
+    let said = serde_json::from_str::<TaskConfig>(&json).unwrap_err().to_string();
+    assert!(said.starts_with(&format!("{id}: unknown field `ignor`, expected")), "{said}");
+}
+
+pub(crate) fn unknown_split(example: &Example) {
+    let task = build(example);
+    let name = task.splits()[0].name;
+    let misspelt = &name[..name.len() - 1];
+    let error = task.eval_set(misspelt, example.len, 1, 0).unwrap_err();
+    assert!(matches!(error, TaskError::UnknownSplit { nearest: Some(n), .. } if n == name));
+    assert!(error.to_string().contains(&format!("did you mean `{name}`?")), "{error}");
+}
+
+pub(crate) fn golden(example: &Example) {
+    let task = build(example);
+    let mut samples = train(task.as_ref(), example.len, 0, 64);
+    for split in task.splits() {
+        samples.extend(task.eval_set(split.name, example.len, COUNT, 0).unwrap());
+    }
+    let mut bytes = Vec::new();
+    for Sample { tokens, scored, slices } in &samples {
+        bytes.extend(tokens.iter().flat_map(|t| t.to_le_bytes()));
+        bytes.extend(scored.iter().map(|s| u8::from(*s)));
+        bytes.extend(format!("{slices:?}\n").bytes());
+    }
+    let got = format!("v{} {}", task.meta().version, sha256_hex(&bytes));
+    assert_eq!(
+        got,
+        example.golden,
+        "{}: the samples have changed. If that is meant, raise META.version and put the new hash into example()",
+        task.meta().id
+    );
+}

@@ -1,0 +1,40 @@
+//! The module documentation of a task must have its headings and a sample that the task really draws.
+
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+use super::Example;
+use crate::draw;
+
+const HEADINGS: [&str; 5] =
+    ["# ", "## What it asks of an encoding", "## Definition", "## Sample", "## Source"];
+
+/// Seed of the documented sample.
+const SEED: u64 = 0;
+
+pub(crate) fn check(source: &str, example: &Example) {
+    let doc: Vec<&str> = source
+        .lines()
+        .map_while(|line| line.strip_prefix("//!"))
+        .map(|line| line.strip_prefix(' ').unwrap_or(line))
+        .collect();
+    let headings = doc.iter().filter(|line| line.starts_with('#'));
+    for (line, heading) in headings.clone().zip(HEADINGS) {
+        assert!(line.starts_with(heading), "`{line}` instead of `{heading}`");
+    }
+    assert_eq!(headings.count(), HEADINGS.len());
+
+    let task = example.config.build().unwrap();
+    let sample = task.train_sample(example.len, &mut ChaCha8Rng::seed_from_u64(SEED));
+    let drawn = draw(task.as_ref(), &sample);
+    let documented = doc
+        .iter()
+        .skip_while(|line| **line != "## Sample")
+        .skip_while(|line| **line != "```text")
+        .skip(1)
+        .take_while(|line| **line != "```")
+        .copied()
+        .collect::<Vec<_>>()
+        .join("\n");
+    assert_eq!(documented, drawn, "write this sample into the documentation:\n{drawn}\n");
+}
