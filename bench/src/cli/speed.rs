@@ -108,6 +108,7 @@ fn elsewhere(arguments: &SpeedArgs, encoding: &str) -> anyhow::Result<SpeedRow> 
         .args(["speed", "--in-process", "--encodings", encoding, "--backend", &arguments.backend])
         .args(numbers.iter().flat_map(|(name, n)| [(*name).to_owned(), n.to_string()]))
         .env("RAYON_NUM_THREADS", arguments.threads.to_string())
+        .env("MIMALLOC_PURGE_DELAY", "-1")
         .stderr(Stdio::piped())
         .output()
         .context("the measuring process cannot be started")?;
