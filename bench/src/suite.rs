@@ -162,7 +162,7 @@ pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, Sui
         let task = task_config(workload, overrides)
             .map_err(|error| field(format!("{at}.task"), error.to_string()))?;
         let encodings = workload.encodings.as_ref().unwrap_or(&file.encodings);
-        let encodings = encodings
+        let encodings = with_all(encodings)
             .iter()
             .map(|entry| encoding(entry).map_err(|e| field(format!("{at}.encodings"), e)))
             .collect::<Result<Vec<_>, _>>()?;
@@ -208,6 +208,15 @@ pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, Sui
         return Err(field(format!("workload `{workload}`"), reason));
     }
     Ok(Suite { name: file.name, title: file.title, about: file.about, cells })
+}
+
+/// `"*"` stands for every encoding of the registry at its defaults.
+fn with_all(entries: &[Value]) -> Vec<Value> {
+    let all = || pe_zoo::zoo::ALL.iter().map(|meta| Value::from(meta.id));
+    entries
+        .iter()
+        .flat_map(|entry| if entry == "*" { all().collect() } else { vec![entry.clone()] })
+        .collect()
 }
 
 /// Reads an encoding: its id, or a map with `kind`, its settings, and a `name` if it needs one.

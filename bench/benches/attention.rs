@@ -1,0 +1,94 @@
+//! Attention under each encoding, forward alone and with its backward pass, at three lengths.
+#![expect(missing_docs, reason = "criterion's macros make undocumented items")]
+
+use std::hint::black_box;
+
+use burn::tensor::{Device, Tensor};
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use pe_zoo::attention::{LayerInput, Weights, layer};
+use pe_zoo::testkit::problem::{Problem, tensor3, tensor4};
+use pe_zoo::zoo::{ALL, Pe, PeConfig};
+use pe_zoo::{Dims, EncodingConfig, Positions, TokenState};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+const BATCH: usize = 4;
+const LENS: [usize; 3] = [128, 512, 1024];
+
+fn dims(len: usize) -> Dims {
+    Dims { layers: 1, heads: 4, head_dim: 64, train_len: len, max_len: len }
+}
+
+fn encoding(id: &str, len: usize, device: &Device) -> Pe {
+    let mut rng = ChaCha8Rng::seed_from_u64(0);
+    let config = PeConfig::from_id(id).expect("an id of the list");
+    config.init(&dims(len), &mut rng, device).expect("sizes that every encoding accepts")
+}
+
+struct Inputs {
+    x: Tensor<3>,
+    q: Tensor<4>,
+    k: Tensor<4>,
+    v: Tensor<4>,
+    at: Positions,
+}
+
+impl Inputs {
+    fn new(len: usize, device: &Device) -> Self {
+        let problem = Problem::random(BATCH, len, &dims(len), 1);
+        let ready = |t: Tensor<4>| if device.is_autodiff() { t.require_grad() } else { t };
+        Self {
+            x: tensor3(&problem.x, device),
+            q: ready(tensor4(&problem.q, device)),
+            k: ready(tensor4(&problem.k, device)),
+            v: ready(tensor4(&problem.v, device)),
+            at: Positions::contiguous(0, len),
+        }
+    }
+
+    fn attend(&self, encoding: &Pe) -> Tensor<4> {
+        let input = LayerInput {
+            layer: 0,
+            at: &self.at,
+            x: &self.x,
+            q: self.q.clone(),
+            k: self.k.clone(),
+            v: self.v.clone(),
+            carried: &TokenState::default(),
+        };
+        layer(encoding, input, None, Weights::Drop).output
+    }
+}
+
+fn forward(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("attention-forward");
+    group.sample_size(10);
+    let device = Device::flex();
+    for len in LENS {
+        let inputs = Inputs::new(len, &device);
+        for meta in ALL {
+            let encoding = encoding(meta.id, len, &device);
+            group.bench_function(BenchmarkId::new(meta.id, len), |bencher| {
+                bencher.iter(|| black_box(inputs.attend(&encoding)));
+            });
+        }
+    }
+}
+
+fn forward_backward(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("attention-forward-backward");
+    group.sample_size(10);
+    let device = Device::flex().autodiff();
+    for len in LENS {
+        let inputs = Inputs::new(len, &device);
+        for meta in ALL {
+            let encoding = encoding(meta.id, len, &device);
+            group.bench_function(BenchmarkId::new(meta.id, len), |bencher| {
+                bencher.iter(|| black_box(inputs.attend(&encoding).sum().backward()));
+            });
+        }
+    }
+}
+
+criterion_group!(benches, forward, forward_backward);
+criterion_main!(benches);

@@ -1,0 +1,258 @@
+//! The command line as a user meets it.
+#![allow(clippy::unwrap_used, reason = "tests panic on failure")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+const TINY: &str = r#"
+name = "tiny"
+title = "Tiny"
+about = "For tests."
+seeds = [0, 1]
+encodings = ["alibi", "nope"]
+[model]
+layers = 1
+width = 16
+[train]
+steps = 4
+batch_size = 4
+len = 8
+[eval]
+lens = [8, 16]
+samples = 6
+[[workload]]
+name = "flip-flop"
+task = "flip-flop"
+"#;
+
+fn bench(arguments: &[&str]) -> Output {
+    bench_with(arguments, &[])
+}
+
+fn bench_with(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_pe-bench"))
+        .args(arguments)
+        .envs(environment.iter().copied())
+        .output()
+        .unwrap()
+}
+
+fn text(output: &Output) -> String {
+    let (out, err) = (&output.stdout, &output.stderr);
+    format!("{}{}", String::from_utf8_lossy(out), String::from_utf8_lossy(err))
+}
+
+/// A folder with the tiny suite in it, and the paths of suite and results.
+fn tiny(suite: &str) -> (tempfile::TempDir, String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tiny.toml");
+    std::fs::write(&file, suite).unwrap();
+    let out = folder.path().join("out");
+    let name = |path: &Path| path.to_str().unwrap().to_owned();
+    let (file, out) = (name(&file), name(&out));
+    (folder, file, out)
+}
+
+fn cells(out: &str) -> Vec<std::path::PathBuf> {
+    let mut cells = std::fs::read_dir(Path::new(out).join("cells"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect::<Vec<_>>();
+    cells.sort();
+    cells
+}
+
+#[test]
+fn a_suite_leaves_records_and_a_report_and_is_kept_the_second_time() {
+    let (_folder, suite, out) = tiny(TINY);
+    let first = bench(&["run", &suite, "--out", &out]);
+    assert!(first.status.success(), "{}", text(&first));
+    assert!(text(&first).contains("report.html"), "{}", text(&first));
+    for file in ["report.html", "report.md", "report.csv", "report.parquet", "cells.csv"] {
+        assert!(Path::new(&out).join(file).is_file(), "{file}");
+    }
+    let before = cells(&out).iter().map(|p| std::fs::read(p).unwrap()).collect::<Vec<_>>();
+    assert_eq!(before.len(), 4);
+
+    let again = bench(&["run", &suite, "--out", &out]);
+    assert!(text(&again).contains("4 cells, 4 of them kept"), "{}", text(&again));
+    let after = cells(&out).iter().map(|p| std::fs::read(p).unwrap()).collect::<Vec<_>>();
+    assert!(before == after, "kept records were written again");
+
+    let (_folder, changed, _) = tiny(&TINY.replace("steps = 4", "steps = 5"));
+    let changed = bench(&["run", &changed, "--out", &out]);
+    assert!(text(&changed).contains("4 cells, 0 of them kept"), "{}", text(&changed));
+    assert_eq!(cells(&out).len(), 8);
+
+    let forced = bench(&["run", &suite, "--out", &out, "--force", "--seed", "0"]);
+    assert!(text(&forced).contains("2 cells, 0 of them kept"), "{}", text(&forced));
+
+    let report = bench(&["report", &out]);
+    assert!(report.status.success(), "{}", text(&report));
+}
+
+#[test]
+fn a_dry_run_prints_the_cells_and_trains_nothing() {
+    let (_folder, suite, out) = tiny(TINY);
+    let output = bench(&["run", &suite, "--out", &out, "--dry-run"]);
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(text(&output).contains("4 cells; about"), "{}", text(&output));
+    assert!(!Path::new(&out).exists());
+}
+
+#[test]
+fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
+    let (_folder, suite, _) = tiny(TINY);
+    let (_other, heads, _) = tiny(&TINY.replace("width = 16", "width = 15"));
+    let (_third, odd, _) = tiny(&TINY.replace("width = 16", "width = 6").replace("alibi", "rope"));
+    for (arguments, expected) in [
+        (vec!["run", "quik"], "did you mean `quick`?"),
+        (vec!["run", "smoke", "--backend", "flx"], "did you mean `flex`?"),
+        (vec!["run", &suite, "--encodings", "aliby"], "did you mean `alibi`?"),
+        (vec!["run", &suite, "--jobs", "0"], "--jobs is 0"),
+        (vec!["run", &suite, "--threads", "0"], "--threads is 0"),
+        (vec!["run", &heads], "model.heads is 2"),
+        (vec!["run", &odd], "model.head_dim is 3"),
+        (vec!["run", "no/such/suite.toml"], "no/such/suite.toml"),
+        (vec!["run", &suite, "--data", "no/such/text"], "no/such/text"),
+        (vec!["speed", "--encodings", "cop"], "did you mean `cope`?"),
+        (vec!["speed", "--encodings", "nope", "--heads", "3"], "model.heads is 3"),
+        (vec!["report", "no/such/results"], "no/such/results"),
+        (vec!["data", "fetch", "tinyshakespear"], "tinyshakespeare"),
+        (vec!["worker"], "pe-bench run"),
+    ] {
+        let output = bench(&arguments);
+        assert!(!output.status.success(), "{arguments:?} succeeded");
+        let said = text(&output);
+        assert!(said.contains(expected), "{arguments:?}: {said}");
+        assert!(!said.contains("panicked"), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+#[cfg(not(feature = "cuda"))]
+fn a_backend_that_is_not_compiled_in_says_how_to_get_it() {
+    let output = bench(&["run", "smoke", "--backend", "cuda"]);
+    assert!(text(&output).contains("--features cuda"), "{}", text(&output));
+}
+
+#[test]
+fn a_record_of_a_newer_schema_is_refused_and_left_as_it_is() {
+    let (_folder, suite, out) = tiny(TINY);
+    assert!(bench(&["run", &suite, "--out", &out]).status.success());
+    let file = cells(&out).remove(0);
+    let newer = std::fs::read_to_string(&file).unwrap().replace("\"schema\": 1", "\"schema\": 999");
+    assert!(newer.contains("999"));
+    std::fs::write(&file, &newer).unwrap();
+    for arguments in [vec!["run", &suite, "--out", &out], vec!["report", &out]] {
+        let output = bench(&arguments);
+        assert!(!output.status.success());
+        assert!(text(&output).contains("999"), "{}", text(&output));
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), newer);
+    }
+}
+
+#[test]
+fn a_corpus_that_is_not_to_be_had_leaves_the_rest_of_the_suite_running() {
+    let with_text = format!("{TINY}\n[[workload]]\nname = \"words\"\ntask = \"text\"\n");
+    let (folder, suite, out) = tiny(&with_text);
+    let cache = folder.path().join("cache");
+    let environment =
+        [("PE_ZOO_CACHE", cache.to_str().unwrap()), ("CARGO", "no-such-program-called-cargo")];
+    let output = bench_with(&["run", &suite, "--out", &out], &environment);
+    assert!(!output.status.success());
+    let said = text(&output);
+    assert!(said.contains("workload `words`") && said.contains("--data"), "{said}");
+    assert_eq!(cells(&out).len(), 4);
+    let page = std::fs::read_to_string(Path::new(&out).join("report.md")).unwrap();
+    assert!(page.contains("words"), "{page}");
+}
+
+#[test]
+fn any_text_file_can_be_learned() {
+    let suite = TINY.replace("task = \"flip-flop\"", "task = \"text\"");
+    let (folder, suite, out) = tiny(&suite);
+    let data = folder.path().join("data.txt");
+    std::fs::write(&data, "the quick brown fox jumps over the lazy dog. ".repeat(60)).unwrap();
+    let output = bench(&["run", &suite, "--out", &out, "--data", data.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(text(&output).contains("ppl"), "{}", text(&output));
+
+    std::fs::write(&data, [0xff, 0xfe, 0x00]).unwrap();
+    let output = bench(&["run", &suite, "--out", &out, "--data", data.to_str().unwrap()]);
+    assert!(text(&output).contains("UTF-8"), "{}", text(&output));
+    std::fs::write(&data, "").unwrap();
+    let output = bench(&["run", &suite, "--out", &out, "--data", data.to_str().unwrap()]);
+    assert!(text(&output).contains("empty"), "{}", text(&output));
+}
+
+#[test]
+#[cfg(unix)]
+fn ctrl_c_keeps_what_is_finished_and_says_how_to_go_on() {
+    let long = TINY.replace("steps = 4", "steps = 400");
+    let (_folder, suite, out) = tiny(&long);
+    let child = Command::new(env!("CARGO_BIN_EXE_pe-bench"))
+        .args(["run", &suite, "--out", &out, "--jobs", "1"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let finished = || Path::new(&out).join("cells").is_dir() && !cells(&out).is_empty();
+    for _ in 0..600 {
+        if finished() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    assert!(finished(), "no cell finished");
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output));
+    assert!(text(&output).contains("run the same command to go on"), "{}", text(&output));
+    let kept = cells(&out).len();
+    assert!((1..4).contains(&kept), "{kept}");
+    let again = bench(&["run", &suite, "--out", &out]);
+    assert!(text(&again).contains(&format!("4 cells, {kept} of them kept")), "{}", text(&again));
+    assert_eq!(cells(&out).len(), 4);
+}
+
+#[test]
+fn the_example_suite_runs_dry() {
+    let example = bench(&["new-suite", "mine"]);
+    let (_folder, suite, _) = tiny(&String::from_utf8(example.stdout).unwrap());
+    let output = bench(&["run", &suite, "--dry-run"]);
+    assert!(output.status.success(), "{}", text(&output));
+}
+
+#[test]
+fn every_list_prints() {
+    for (what, expected) in [
+        ("encodings", "cope"),
+        ("tasks", "flip-flop"),
+        ("suites", "quick"),
+        ("backends", "--features cuda"),
+    ] {
+        let output = bench(&["list", what]);
+        assert!(output.status.success() && text(&output).contains(expected), "{}", text(&output));
+    }
+}
+
+#[test]
+fn speed_prints_one_object_per_line_with_the_stated_keys() {
+    let small = ["--batch", "2", "--len", "16", "--dim", "16", "--heads", "2", "--layers", "1"];
+    let mut arguments = vec!["speed", "--json", "--steps", "3", "--encodings", "nope,cope"];
+    arguments.extend(small);
+    let output = bench(&arguments);
+    assert!(output.status.success(), "{}", text(&output));
+    let lines = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(lines.lines().count(), 2);
+    for line in lines.lines() {
+        let row: serde_json::Value = serde_json::from_str(line).unwrap();
+        for key in
+            ["encoding", "backend", "engine", "step_seconds", "tokens_per_second", "peak_bytes"]
+        {
+            assert!(!row[key].is_null(), "{key}: {line}");
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! The decoder: sizes, decoding with a cache, reproducibility, learning.
+#![allow(clippy::unwrap_used, reason = "tests panic on failure")]
+
+use burn::module::Module;
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use pe_bench::cell::{Cell, EvalConfig, TrainConfig};
+use pe_bench::model::{Activation, Cache, Decoder, Dropout, Init, ModelConfig, Norm, NormPlace};
+use pe_bench::optimizer::{Decay, OptimizerConfig};
+use pe_bench::runner::{RunContext, run};
+use pe_bench::streams::{Stream, stream};
+use pe_zoo::attention::Weights;
+use pe_zoo::testkit::close::{self, F32_REORDERED, numbers};
+use pe_zoo::testkit::randomise;
+use pe_zoo::zoo::{ALL, Pe, PeConfig};
+use pe_zoo::{EncodingConfig, Positions};
+use reports::{RunRecord, Status};
+use tasks::TaskConfig;
+
+const VOCABULARY: usize = 11;
+const TOKENS: usize = 10;
+
+fn decoder(model: &ModelConfig, encoding: &PeConfig, device: &Device) -> Decoder<Pe> {
+    Decoder::new(
+        model,
+        VOCABULARY,
+        encoding,
+        [TOKENS, TOKENS],
+        [&mut stream(1, Stream::Model), &mut stream(1, Stream::Encoding)],
+        device,
+    )
+    .unwrap()
+}
+
+/// The recipes of the literature, at a size for tests.
+fn recipes() -> Vec<(&'static str, ModelConfig)> {
+    let small = ModelConfig { layers: 2, width: 24, heads: 3, ..ModelConfig::default() };
+    let llama = ModelConfig {
+        norm: Norm::RmsNorm,
+        activation: Activation::SwiGlu,
+        feed_forward_width: Some(40),
+        bias: false,
+        init: Init::Normal002,
+        ..small.clone()
+    };
+    vec![
+        ("flip-flop", small.clone()),
+        (
+            "cope-counting",
+            ModelConfig {
+                norm_place: NormPlace::Post,
+                tied_head: true,
+                dropout: 0.1,
+                ..small.clone()
+            },
+        ),
+        (
+            "gpt2",
+            ModelConfig {
+                activation: Activation::Gelu,
+                tied_head: true,
+                init: Init::Gpt2,
+                ..small
+            },
+        ),
+        ("llama", llama),
+    ]
+}
+
+fn tokens(device: &Device) -> Tensor<2, Int> {
+    let values =
+        (0..2 * TOKENS).map(|n| (n * n * 7 + n) as i32 % VOCABULARY as i32).collect::<Vec<_>>();
+    Tensor::from_data(TensorData::new(values, [2, TOKENS]), device)
+}
+
+#[test]
+fn parameters_are_known_before_a_model_is_built() {
+    let device = Device::flex();
+    for (name, model) in recipes() {
+        for meta in ALL {
+            let encoding = PeConfig::from_id(meta.id).unwrap();
+            let expected =
+                model.param_count(VOCABULARY) + encoding.param_count(&model.dims(TOKENS, TOKENS));
+            let built = decoder(&model, &encoding, &device).num_params();
+            assert_eq!(built, expected, "{name} with {}", meta.id);
+        }
+    }
+}
+
+#[test]
+fn decoding_with_a_cache_equals_the_full_pass() {
+    let device = Device::flex();
+    for (name, model) in recipes() {
+        for meta in ALL {
+            let encoding = PeConfig::from_id(meta.id).unwrap();
+            let model = randomise(decoder(&model, &encoding, &device), 5);
+            let full = model.forward(
+                tokens(&device),
+                &Positions::contiguous(0, TOKENS),
+                None,
+                Dropout::off(),
+                Weights::Drop,
+            );
+            for step in [1, 3] {
+                let mut cache = Cache::new(2);
+                let parts = (0..TOKENS).step_by(step).map(|start| {
+                    let end = (start + step).min(TOKENS);
+                    assert_eq!(cache.len(), start);
+                    let at = Positions::contiguous(start, end - start);
+                    let part = tokens(&device).slice_dim(1, start..end);
+                    model.forward(part, &at, Some(&mut cache), Dropout::off(), Weights::Drop).hidden
+                });
+                let decoded = numbers(Tensor::cat(parts.collect(), 1));
+                close::compare(&decoded, &numbers(full.hidden.clone()), F32_REORDERED)
+                    .unwrap_or_else(|e| panic!("{name}, {}, {step} at a time: {e}", meta.id));
+            }
+        }
+    }
+}
+
+#[test]
+fn attention_weights_are_returned_per_layer_and_sum_to_one() {
+    let device = Device::flex();
+    let encoding = PeConfig::from_id("cope").unwrap();
+    let model = decoder(&ModelConfig { width: 24, ..ModelConfig::default() }, &encoding, &device);
+    let at = Positions::contiguous(0, TOKENS);
+    let pass = model.forward(tokens(&device), &at, None, Dropout::off(), Weights::Return);
+    assert_eq!(pass.weights.len(), 2);
+    for map in pass.weights {
+        let sums = numbers(map.sum_dim(3));
+        assert!(sums.iter().all(|sum| (sum - 1.0).abs() < 1e-5), "{sums:?}");
+    }
+}
+
+fn cell(encoding: &str, task: &str, seed: u64) -> Cell<PeConfig> {
+    Cell {
+        workload: task.to_owned(),
+        name: encoding.to_owned(),
+        encoding: PeConfig::from_id(encoding).unwrap(),
+        task: TaskConfig::from_id(task).unwrap(),
+        model: ModelConfig { width: 32, dropout: 0.1, ..ModelConfig::default() },
+        train: TrainConfig {
+            steps: 40,
+            batch_size: 8,
+            len: 16,
+            curve_points: 4,
+            optimizer: OptimizerConfig { warmup_steps: 5, ..OptimizerConfig::default() },
+        },
+        eval: EvalConfig { lens: vec![16, 32], samples: 20, ..EvalConfig::default() },
+        seed,
+        backend: "flex".to_owned(),
+    }
+}
+
+fn record(cell: &Cell<PeConfig>) -> RunRecord {
+    let context = RunContext { suite: "test".to_owned(), threads: 1, jobs: 1 };
+    let task = cell.task.build().unwrap();
+    run(cell, &*task, &context, &mut |_| {})
+}
+
+/// What must repeat: everything but time and memory.
+fn results(record: &RunRecord) -> Vec<f64> {
+    let losses = record.train.curve.iter().map(|point| point.loss);
+    let evals = record.evals.iter().flat_map(|e| [e.exact_match, e.token_accuracy, e.nll]);
+    losses.chain(evals).collect()
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bits_and_another_seed_does_not() {
+    let first = record(&cell("cope", "flip-flop", 3));
+    assert_eq!(first.status, Status::Done);
+    assert_eq!(results(&first), results(&record(&cell("cope", "flip-flop", 3))));
+    assert_ne!(results(&first), results(&record(&cell("cope", "flip-flop", 4))));
+}
+
+#[test]
+fn every_encoding_learns_every_task_that_needs_no_network() {
+    for meta in ALL {
+        for task in tasks::ALL.iter().filter(|task| task.id != "text") {
+            let record = record(&cell(meta.id, task.id, 0));
+            assert_eq!(record.status, Status::Done, "{} on {}", meta.id, task.id);
+            let curve = &record.train.curve;
+            assert!(
+                curve[curve.len() - 1].loss < curve[0].loss,
+                "{} on {}: {curve:?}",
+                meta.id,
+                task.id
+            );
+            assert_eq!(
+                record.evals.len(),
+                2 * TaskConfig::from_id(task.id).unwrap().build().unwrap().splits().len()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_loss_that_leaves_the_numbers_is_recorded_as_diverged() {
+    let mut cell = cell("nope", "flip-flop", 0);
+    cell.train.optimizer = OptimizerConfig {
+        learning_rate: 1e30,
+        warmup_steps: 0,
+        decay: Decay::Constant,
+        clip_norm: None,
+        ..OptimizerConfig::default()
+    };
+    let record = record(&cell);
+    assert!(matches!(record.status, Status::Diverged { .. }), "{:?}", record.status);
+}
+
+#[test]
+fn all_encodings_of_a_seed_meet_the_same_model_and_data() {
+    // CoPE's table starts at zero: its first step is NoPE's, number for number.
+    let one_step = |id: &str| {
+        let mut cell = cell(id, "flip-flop", 0);
+        cell.train.curve_points = 40;
+        record(&cell).train.curve[0].loss
+    };
+    let (nope, cope) = (one_step("nope"), one_step("cope"));
+    assert!((nope - cope).abs() < 1e-6, "{nope} {cope}");
+}
+
+#[test]
+fn what_cannot_work_is_refused_by_name_before_training() {
+    let refused = |change: &dyn Fn(&mut Cell<PeConfig>), expected: &str| {
+        let mut cell = cell("rope", "flip-flop", 0);
+        change(&mut cell);
+        let task = cell.task.build().unwrap();
+        let error = cell.check(&*task).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    refused(&|c| c.model.heads = 5, "model.heads is 5");
+    refused(&|c| (c.model.width, c.model.heads) = (30, 2), "model.head_dim is 15");
+    refused(&|c| c.train.len = 0, "len is 0");
+    refused(&|c| c.train.steps = 0, "train.steps is 0");
+    refused(&|c| c.eval.splits = Some(vec!["sparce".to_owned()]), "sparse");
+    refused(
+        &|c| {
+            let serde_json::Value::Object(fields) = serde_json::json!({ "max_len": 8 }) else {
+                unreachable!()
+            };
+            c.encoding = PeConfig::from_fields("learned-absolute", fields).unwrap();
+        },
+        "max_len is 8",
+    );
+}
