@@ -1,5 +1,5 @@
 //! Attention under each encoding, forward alone and with its backward pass, at three lengths.
-#![expect(missing_docs, reason = "criterion's macros make undocumented items")]
+#![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::hint::black_box;
 

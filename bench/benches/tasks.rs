@@ -1,5 +1,5 @@
 //! How fast tasks are generated: tokens a second on one core.
-#![expect(missing_docs, reason = "criterion's macros make undocumented items")]
+#![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::hint::black_box;
 

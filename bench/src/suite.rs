@@ -159,8 +159,8 @@ pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, Sui
     let mut cells = Vec::new();
     for workload in &file.workload {
         let at = format!("workload `{}`", workload.name);
-        let task = task_config(workload, overrides)
-            .map_err(|error| field(format!("{at}.task"), error.to_string()))?;
+        let task =
+            task_config(workload, overrides).map_err(|error| field(format!("{at}.task"), error))?;
         let encodings = workload.encodings.as_ref().unwrap_or(&file.encodings);
         let encodings = with_all(encodings)
             .iter()

@@ -27,8 +27,8 @@ where
     C::Encoding: ScalarReference,
 {
     let failures = conforms(config);
-    let list = failures.iter().map(|f| format!("\n  {f}")).collect::<String>();
-    assert!(failures.is_empty(), "{} fails:{list}", config.meta().id);
+    let list = failures.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n  ");
+    assert!(failures.is_empty(), "{} fails:\n  {list}", config.meta().id);
 }
 
 #[cfg(test)]

@@ -7,12 +7,20 @@ use anyhow::{Context, bail};
 
 use super::out::say;
 
-/// A generated part of a document: the file, its marker, and what stands between the markers.
-const PARTS: &[(&str, &str, fn() -> String)] =
-    &[("README.md", "encodings", encodings), ("README.md", "tasks", tasks_table)];
+/// A generated part of a document.
+struct Part {
+    file: &'static str,
+    marker: &'static str,
+    make: fn() -> String,
+}
+
+const PARTS: &[Part] = &[
+    Part { file: "README.md", marker: "encodings", make: encodings },
+    Part { file: "README.md", marker: "tasks", make: tasks_table },
+];
 
 pub(super) fn docs(root: &Path, check: bool) -> anyhow::Result<()> {
-    for (file, marker, make) in PARTS {
+    for Part { file, marker, make } in PARTS {
         let path = root.join(file);
         let text = std::fs::read_to_string(&path)
             .with_context(|| format!("{}: run this in the project's folder", path.display()))?;

@@ -133,8 +133,11 @@ fn print(rows: &[SpeedRow]) {
             format!("{:.1}", row.step_seconds * 1e3),
             base.map_or("–".to_owned(), |base| format!("{:.2}", row.step_seconds / base)),
             format!("{:.0}", row.tokens_per_second),
-            row.peak_bytes.map_or("–".to_owned(), |b| format!("{:.0}", b as f64 / 1048576.0)),
+            row.peak_bytes
+                .map_or("–".to_owned(), |b| format!("{:.0}", b as f64 / f64::from(1 << 20))),
         ]
     }));
-    aligned(&table).iter().for_each(|line| say(line));
+    for line in aligned(&table) {
+        say(&line);
+    }
 }

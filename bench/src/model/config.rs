@@ -130,7 +130,7 @@ impl ModelConfig {
                 return error(field, value.to_string(), "at least 1");
             }
         }
-        if self.width % self.heads != 0 {
+        if !self.width.is_multiple_of(self.heads) {
             let expected = format!("a divisor of width {}", self.width);
             return error("heads", self.heads.to_string(), &expected);
         }

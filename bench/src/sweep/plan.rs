@@ -68,7 +68,7 @@ pub struct PlanError {
     /// The encoding at fault.
     pub encoding: String,
     /// What was wrong.
-    pub source: CellError,
+    pub source: Box<CellError>,
 }
 
 impl Plan {
@@ -84,20 +84,19 @@ impl Plan {
             let refuse = |cell: &Cell<PeConfig>, source: CellError| PlanError {
                 workload: cell.workload.clone(),
                 encoding: cell.name.clone(),
-                source,
+                source: Box::new(source),
             };
             let key = serde_json::to_string(&cell.task).unwrap_or_default();
-            let known = match tasks.get(&key) {
-                Some(known) => known.clone(),
-                None => {
-                    let built = match cell.task.build() {
-                        Ok(task) => Ok(Arc::from(task)),
-                        Err(TaskError::Corpus(error)) => Err(error.to_string()),
-                        Err(error) => return Err(refuse(&cell, error.into())),
-                    };
-                    tasks.insert(key, built.clone());
-                    built
-                }
+            let known = if let Some(known) = tasks.get(&key) {
+                known.clone()
+            } else {
+                let built = match cell.task.build() {
+                    Ok(task) => Ok(Arc::from(task)),
+                    Err(TaskError::Corpus(error)) => Err(error.to_string()),
+                    Err(error) => return Err(refuse(&cell, error.into())),
+                };
+                tasks.insert(key, built.clone());
+                built
             };
             match known {
                 Ok(task) => {

@@ -28,7 +28,7 @@ mod tests {
         assert_eq!(spliced(2), vec![0.0625, 0.003_906_25]);
         assert_eq!(spliced(6), vec![0.25, 0.0625, 0.015_625, 0.003_906_25, 0.5, 0.125]);
         let twelve = spliced(12);
-        let expected = [0.707_107, 0.353_553, 0.176_777, 0.088_388_3];
+        let expected = [0.5f64.sqrt(), 0.353_553, 0.176_777, 0.088_388_3];
         for (slope, expected) in twelve[8..].iter().zip(expected) {
             assert!((slope - expected).abs() < 1e-6, "{twelve:?}");
         }

@@ -208,11 +208,11 @@ fn causal<P: PositionEncoding>(encoding: &P) -> Outcome {
     let changed_at = 7;
     let mut changed = problem.clone();
     for h in 0..DIMS.heads {
-        changed.q[0][h][changed_at] = other.q[0][h][changed_at].clone();
-        changed.k[0][h][changed_at] = other.k[0][h][changed_at].clone();
-        changed.v[0][h][changed_at] = other.v[0][h][changed_at].clone();
+        changed.q[0][h][changed_at].clone_from(&other.q[0][h][changed_at]);
+        changed.k[0][h][changed_at].clone_from(&other.k[0][h][changed_at]);
+        changed.v[0][h][changed_at].clone_from(&other.v[0][h][changed_at]);
     }
-    changed.x[0][changed_at] = other.x[0][changed_at].clone();
+    changed.x[0][changed_at].clone_from(&other.x[0][changed_at]);
     let split = |problem: &Problem| {
         let output = full_pass(encoding, problem, &at, 0, &device);
         let before = output.clone().slice_dim(2, 0..changed_at);

@@ -30,7 +30,6 @@ macro_rules! zoo {
 
         /// Any encoding of the zoo.
         #[derive(Module, Debug)]
-        #[expect(clippy::large_enum_variant, reason = "one instance a model; boxes are no modules")]
         pub enum Pe {
             $(
                 #[doc = concat!("See [`", stringify!($module), "`].")]

@@ -138,7 +138,7 @@ impl EncodingConfig for Config {
     }
 
     fn check(&self, dims: &Dims) -> Result<(), PeError> {
-        if dims.head_dim % 2 != 0 {
+        if !dims.head_dim.is_multiple_of(2) {
             let expected = "an even number; channels turn in pairs (head_dim = width / heads)";
             return Err(PeError::invalid(META.id, "model.head_dim", dims.head_dim, expected));
         }

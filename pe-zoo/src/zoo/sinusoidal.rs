@@ -73,7 +73,7 @@ impl EncodingConfig for Config {
     }
 
     fn check(&self, dims: &Dims) -> Result<(), PeError> {
-        if dims.width() % 2 != 0 {
+        if !dims.width().is_multiple_of(2) {
             return Err(PeError::invalid(META.id, "model.width", dims.width(), "an even number"));
         }
         if !(self.base.is_finite() && self.base > 1.0) {

@@ -27,14 +27,9 @@ pub(super) fn print(plan: &Plan, options: &SweepOptions) -> anyhow::Result<()> {
         let about = if existing[index].is_some() {
             "done".to_owned()
         } else {
-            let seconds = match step_seconds.get(&kind) {
-                Some(seconds) => *seconds,
-                None => {
-                    let seconds = time_step(planned)?;
-                    step_seconds.insert(kind, seconds);
-                    seconds
-                }
-            };
+            let known = step_seconds.get(&kind).copied();
+            let seconds = if let Some(seconds) = known { seconds } else { time_step(planned)? };
+            step_seconds.insert(kind, seconds);
             let seconds = seconds * cell.train.steps as f64;
             total += seconds;
             clock(Duration::from_secs_f64(seconds))
@@ -50,7 +45,9 @@ pub(super) fn print(plan: &Plan, options: &SweepOptions) -> anyhow::Result<()> {
             about,
         ]);
     }
-    aligned(&rows).iter().for_each(|line| say(line));
+    for line in aligned(&rows) {
+        say(&line);
+    }
     say(&format!(
         "{} cells; about {} of training in all, {} with {} side by side; evaluation comes on top",
         plan.cells.len(),

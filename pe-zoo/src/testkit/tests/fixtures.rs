@@ -15,8 +15,10 @@ fn wave(f: fn(f64) -> f64, start: f64, [h, t, d]: [f64; 3]) -> Heads {
         .map(|head| {
             (0..5)
                 .map(|token| {
-                    (0..HEAD_DIM)
-                        .map(|c| f(start + h * head as f64 + t * token as f64 + d * c as f64))
+                    (0..HEAD_DIM as u8)
+                        .map(|c| {
+                            f(start + h * f64::from(head) + t * f64::from(token) + d * f64::from(c))
+                        })
                         .collect()
                 })
                 .collect()
@@ -38,7 +40,7 @@ fn input() -> ScalarInput {
 
 fn table() -> Vec<Vec<f64>> {
     (0..HEAD_DIM)
-        .map(|d| (0..5).map(|n| 0.1 * (1.0 + 0.7 * n as f64 + 0.4 * d as f64).sin()).collect())
+        .map(|d| (0..5).map(|n| 0.1 * (1.0 + 0.7 * f64::from(n) + 0.4 * d as f64).sin()).collect())
         .collect()
 }
 

@@ -102,7 +102,9 @@ fn permuting_early_tokens_moves_the_last_output_unless_nothing_encodes_order() {
         let pe = randomise(pe(meta.id, serde_json::json!({})), 3);
         let mut swapped = input();
         for heads in [&mut swapped.q, &mut swapped.k, &mut swapped.v] {
-            heads.iter_mut().for_each(|head| head.swap(1, 4));
+            for head in heads {
+                head.swap(1, 4);
+            }
         }
         let mix = |input: &ScalarInput| {
             let weights = crate::reference::attention::softmax(&pe.scalar_logits(input));
