@@ -158,6 +158,7 @@ static META: TaskMeta = TaskMeta {
     len_unit: "tokens",
     summary: "Nothing to learn: for timing alone.",
     source: "",
+    takes_path: false,
 };
 
 /// Even draws from the vocabulary, every label scored.

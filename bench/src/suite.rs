@@ -263,9 +263,11 @@ fn task_config(workload: &Workload, overrides: &Overrides) -> Result<TaskConfig,
         other => other.clone(),
     };
     let config: TaskConfig = serde_json::from_value(value).map_err(|error| error.to_string())?;
-    match (&overrides.data, config.meta().id) {
-        (Some(path), "text") => serde_json::from_value(json!({ "kind": "text", "path": path }))
-            .map_err(|e| e.to_string()),
+    match &overrides.data {
+        Some(path) if config.meta().takes_path => {
+            serde_json::from_value(json!({ "kind": config.meta().id, "path": path }))
+                .map_err(|error| error.to_string())
+        }
         _ => Ok(config),
     }
 }

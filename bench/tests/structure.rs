@@ -1,4 +1,4 @@
-//! Which crate may depend on which.
+//! Which crate may depend on which, and who may name a kind of encoding or task.
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
 
 use std::path::Path;
@@ -22,4 +22,50 @@ fn arrows_point_from_bench_to_the_other_three_and_nowhere_else() {
     }
     arrows.sort_unstable();
     assert_eq!(arrows, [("bench", "pe-zoo"), ("bench", "reports"), ("bench", "tasks")]);
+}
+
+/// Every Rust file below a folder, tests and the kinds' own files left out.
+fn sources(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        let own = ["zoo", "reference", "suite", "tests", "testing"];
+        if path.is_dir() {
+            // `tasks/src/suite` holds the kinds, `bench/src/suite` only tests.
+            if !own.contains(&name.as_str()) {
+                sources(&path, found);
+            }
+        } else if name.ends_with(".rs") && !["tests.rs", "testkit.rs"].contains(&name.as_str()) {
+            found.push(path);
+        }
+    }
+}
+
+/// Adding an encoding or a task is one file and one line of a registry: nothing else may ask which
+/// kind it has.
+#[test]
+fn nothing_outside_the_registries_branches_on_a_kind() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut files = Vec::new();
+    for member in ["pe-zoo", "tasks", "reports", "bench"] {
+        sources(&root.join(member).join("src"), &mut files);
+    }
+    assert!(files.len() > 50, "{}", files.len());
+    let encodings = pe_zoo::zoo::ALL.iter().map(|meta| meta.id);
+    let ids = encodings.chain(tasks::ALL.iter().map(|meta| meta.id)).collect::<Vec<_>>();
+    let mut found = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        // Tests within a file may name what they test.
+        let code = text.split("#[cfg(test)]").next().unwrap();
+        for id in &ids {
+            for branch in [format!("== \"{id}\""), format!("\"{id}\" =>"), format!("\"{id}\") =>")]
+            {
+                if code.contains(&branch) {
+                    found.push(format!("{}: {branch}", file.display()));
+                }
+            }
+        }
+    }
+    assert!(found.is_empty(), "{found:#?}");
 }

@@ -46,6 +46,8 @@ pub struct TaskMeta {
     pub summary: &'static str,
     /// Where the task comes from.
     pub source: &'static str,
+    /// Whether it learns a text, so that its setting `path` may name any UTF-8 file.
+    pub takes_path: bool,
 }
 
 /// A distribution of evaluation samples.

@@ -51,6 +51,9 @@ pub(crate) struct SpeedArgs {
     in_process: bool,
 }
 
+/// What the others' times are compared with in the table.
+const BASELINE: &str = "rope";
+
 pub(super) fn speed(arguments: &SpeedArgs) -> anyhow::Result<()> {
     backend::device(&arguments.backend)?;
     let encodings = if arguments.encodings.is_empty() {
@@ -122,7 +125,7 @@ fn elsewhere(arguments: &SpeedArgs, encoding: &str) -> anyhow::Result<SpeedRow> 
 }
 
 fn print(rows: &[SpeedRow]) {
-    let base = rows.iter().find(|row| row.encoding == "rope").map(|row| row.step_seconds);
+    let base = rows.iter().find(|row| row.encoding == BASELINE).map(|row| row.step_seconds);
     let header = ["encoding", "backend", "engine", "step ms", "x rope", "tokens/s", "peak MiB"];
     let mut table = vec![header.map(str::to_owned).to_vec()];
     table.extend(rows.iter().map(|row| {

@@ -21,36 +21,6 @@ fn every_file_of_the_folder_is_one_entry_of_the_list() {
 }
 
 #[test]
-fn an_encoding_is_named_nowhere_but_in_its_file_and_its_registry_line() {
-    let source = folder().join("..");
-    let mut found = Vec::new();
-    let mut folders = vec![source.clone()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                // The scalar references and the encodings themselves are the named files.
-                if !path.ends_with("zoo") && !path.ends_with("reference") {
-                    folders.push(path);
-                }
-            } else if !path.ends_with("reference.rs") && !path.ends_with("lib.rs") {
-                let text = std::fs::read_to_string(&path).unwrap();
-                for module in MODULES {
-                    // `id == "rope"` or `Pe::Rope`: a branch on a kind.
-                    let id = module.replace('_', "-");
-                    if text.contains(&format!("== \"{id}\""))
-                        || text.contains(&format!("\"{id}\" =>"))
-                    {
-                        found.push(format!("{} branches on {id}", path.display()));
-                    }
-                }
-            }
-        }
-    }
-    assert!(found.is_empty(), "{found:?}");
-}
-
-#[test]
 fn ids_are_kebab_case_sorted_and_equal_to_the_file() {
     for (meta, module) in ALL.iter().zip(MODULES) {
         assert_eq!(meta.id, module.replace('_', "-"));

@@ -38,6 +38,7 @@ pub const META: TaskMeta = TaskMeta {
     len_unit: "symbols",
     summary: "Repeat a random string, letter by letter.",
     source: "Jelassi et al. 2024, arXiv 2402.01032",
+    takes_path: false,
 };
 
 const SPLITS: &[Split] = &[Split {

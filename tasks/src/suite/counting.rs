@@ -55,6 +55,7 @@ pub const META: TaskMeta = TaskMeta {
     len_unit: "tokens",
     summary: "Count the increments of a variable since it was last set.",
     source: "Golovneva et al. 2024 (CoPE), arXiv 2405.18719",
+    takes_path: false,
 };
 
 const PASS: u32 = 0;

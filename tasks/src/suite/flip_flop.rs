@@ -41,6 +41,7 @@ pub const META: TaskMeta = TaskMeta {
     len_unit: "tokens",
     summary: "Recall the last written bit among writes, reads and ignored bits.",
     source: "Liu et al. 2023, arXiv 2306.00946",
+    takes_path: false,
 };
 
 const WRITE: u32 = 0;

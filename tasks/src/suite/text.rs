@@ -40,6 +40,7 @@ pub const META: TaskMeta = TaskMeta {
     len_unit: "tokens",
     summary: "Predict the next character of real text.",
     source: "character-level language modelling as in char-rnn and nanoGPT",
+    takes_path: true,
 };
 
 const SPLITS: &[Split] = &[Split {
