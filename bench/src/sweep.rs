@@ -3,6 +3,7 @@
 //! Each cell runs in a process of its own, so that its peak memory is its own and its end, however
 //! bad, is one record and not the end of the sweep.
 
+mod estimate;
 mod plan;
 mod worker;
 
@@ -16,6 +17,7 @@ use pe_zoo::EncodingConfig;
 use pe_zoo::zoo::PeConfig;
 use reports::{RecordError, RunRecord};
 
+pub use estimate::training_seconds;
 pub use plan::{Plan, PlanError, Planned, Unrunnable};
 pub use worker::{WorkOrder, serve};
 
@@ -79,19 +81,22 @@ type Message = (usize, Result<worker::Answer, SweepError>);
 
 /// Runs the cells of a plan that have no record yet; `on_event` hears of everything.
 ///
+/// `seconds` is how long each cell is expected to take: the longest start first, so that no long
+/// one is left alone at the end.
+///
 /// # Errors
 /// [`SweepError`]; cells that ended before keep their records.
 pub fn sweep(
     plan: &Plan,
     options: &SweepOptions,
+    seconds: &[f64],
     stop: &Arc<AtomicBool>,
     on_event: &mut dyn FnMut(Event),
 ) -> Result<Outcome, SweepError> {
     let mut records = plan.existing(options)?;
     let mut waiting =
         (0..plan.cells.len()).filter(|index| records[*index].is_none()).collect::<Vec<_>>();
-    // The longest first, so that no long one is left alone at the end.
-    waiting.sort_by_key(|index| std::cmp::Reverse(plan.cells[*index].train_flops()));
+    waiting.sort_by(|a, b| seconds[*b].total_cmp(&seconds[*a]));
     let context =
         RunContext { suite: plan.suite.clone(), threads: options.threads, jobs: options.jobs };
     let queue: Queue = Arc::new(Mutex::new(waiting.into()));

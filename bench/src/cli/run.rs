@@ -14,7 +14,7 @@ use reports::{ReportMeta, RunRecord, Status};
 use super::RunArgs;
 use super::out::{complain, say};
 use crate::suite::{self, Overrides};
-use crate::sweep::{Event, Outcome, Plan, SweepOptions, sweep};
+use crate::sweep::{Event, Outcome, Plan, SweepOptions, sweep, training_seconds};
 use crate::{backend, host};
 use table::Live;
 
@@ -82,8 +82,10 @@ fn watch(plan: &Plan, options: &SweepOptions) -> anyhow::Result<Outcome> {
     ctrlc::set_handler(move || handler.store(true, Ordering::SeqCst))
         .context("the handler for Ctrl-C cannot be set")?;
     let existing = plan.existing(options)?;
-    let mut live = Live::new(plan, &existing, options.jobs);
-    let outcome = sweep(plan, options, &stop, &mut |event| match event {
+    let kept = existing.iter().map(Option::is_some).collect::<Vec<_>>();
+    let seconds = training_seconds(plan, &kept).map_err(anyhow::Error::msg)?;
+    let mut live = Live::new(plan, &existing, &seconds, options.jobs);
+    let outcome = sweep(plan, options, &seconds, &stop, &mut |event| match event {
         Event::Progress { index, progress } => live.progress(index, progress),
         Event::Ended { index, record } => live.ended(index, &record),
     });

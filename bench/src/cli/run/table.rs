@@ -19,32 +19,32 @@ pub(super) struct Live<'a> {
     plan: &'a Plan,
     bar: ProgressBar,
     start: Instant,
-    /// Share of each cell that is done, 0 to 1; kept cells are 1 and cost nothing.
+    /// Share of each cell that is done, 0 to 1.
     done: Vec<f64>,
+    /// Expected seconds of each cell; kept ones cost nothing.
     cost: Vec<f64>,
     ended: usize,
     jobs: usize,
 }
 
 impl<'a> Live<'a> {
-    pub(super) fn new(plan: &'a Plan, existing: &[Option<RunRecord>], jobs: usize) -> Self {
+    pub(super) fn new(
+        plan: &'a Plan,
+        existing: &[Option<RunRecord>],
+        seconds: &[f64],
+        jobs: usize,
+    ) -> Self {
         let bar = ProgressBar::with_draw_target(Some(BAR_STEPS), ProgressDrawTarget::stderr());
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}") {
             bar.set_style(style);
         }
-        let cost = plan
-            .cells
-            .iter()
-            .zip(existing)
-            .map(|(cell, kept)| if kept.is_some() { 0.0 } else { cell.train_flops() as f64 })
-            .collect();
         let kept = existing.iter().flatten().count();
         let live = Self {
             plan,
             bar,
             start: Instant::now(),
             done: vec![0.0; plan.cells.len()],
-            cost,
+            cost: seconds.to_vec(),
             ended: kept,
             jobs,
         };
