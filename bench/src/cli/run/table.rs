@@ -85,12 +85,13 @@ impl<'a> Live<'a> {
         let done = self.done.iter().zip(&self.cost).map(|(done, cost)| done * cost).sum::<f64>();
         let share = if total > 0.0 { done / total } else { 1.0 };
         self.bar.set_position((share * BAR_STEPS as f64) as u64);
-        let left = if share > 0.01 {
-            let seconds = self.start.elapsed().as_secs_f64() * (1.0 - share) / share;
-            clock(Duration::from_secs_f64(seconds))
+        // Until there is something to go by, what the timed steps promise.
+        let seconds = if share > 0.02 {
+            self.start.elapsed().as_secs_f64() * (1.0 - share) / share
         } else {
-            "?".to_owned()
+            total * (1.0 - share) / self.jobs as f64
         };
+        let left = clock(Duration::from_secs_f64(seconds));
         let running = self
             .plan
             .cells
