@@ -13,15 +13,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pe_zoo::EncodingConfig;
-use pe_zoo::zoo::PeConfig;
 use reports::{RecordError, RunRecord};
 
 pub use estimate::training_seconds;
 pub use plan::{Plan, PlanError, Planned, Unrunnable};
 pub use worker::{WorkOrder, serve};
 
-use crate::cell::Cell;
 use crate::runner::{Progress, RunContext};
 
 /// How a sweep is run.
@@ -174,9 +171,4 @@ fn collect(
         }
     }
     Ok(())
-}
-
-/// A cell's place in tables: workload, encoding, seed.
-pub fn label(cell: &Cell<PeConfig>) -> String {
-    format!("{} {} seed {}", cell.workload, cell.encoding.meta().label, cell.seed)
 }

@@ -205,8 +205,9 @@ fn ctrl_c_keeps_what_is_finished_and_says_how_to_go_on() {
         std::thread::sleep(std::time::Duration::from_millis(100));
     }
     assert!(finished(), "no cell finished");
-    let id = child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    // The shell's own `kill`: a bare machine may have no program of that name.
+    let interrupt = format!("kill -INT {}", child.id());
+    assert!(Command::new("sh").args(["-c", &interrupt]).status().unwrap().success());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", text(&output));
     assert!(text(&output).contains("run the same command to go on"), "{}", text(&output));

@@ -102,11 +102,6 @@ impl Positions {
         self.first_row
     }
 
-    /// Positions of the rows as floats, `[T]`.
-    pub fn row_tensor(&self, device: &Device) -> Tensor<1> {
-        self.memo("rows", device, || float_tensor(self.rows(), device))
-    }
-
     /// Distances `row - column` as integers, `[T, S]`; 0 where the column comes later.
     pub fn distances(&self, device: &Device) -> Tensor<2, Int> {
         self.memo("distances", device, || {
@@ -162,12 +157,6 @@ impl Positions {
             value
         })
     }
-}
-
-fn float_tensor(positions: &[usize], device: &Device) -> Tensor<1> {
-    let values = positions.iter().map(|p| *p as f32).collect::<Vec<_>>();
-    let len = values.len();
-    Tensor::from_data(TensorData::new(values, [len]), device)
 }
 
 #[cfg(test)]
