@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pe_zoo::settings::nearest;
+use pe_zoo::settings::{explain, nearest};
 use pe_zoo::zoo::PeConfig;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -262,7 +262,8 @@ fn task_config(workload: &Workload, overrides: &Overrides) -> Result<TaskConfig,
         Value::String(id) => json!({ "kind": id }),
         other => other.clone(),
     };
-    let config: TaskConfig = serde_json::from_value(value).map_err(|error| error.to_string())?;
+    let config: TaskConfig =
+        serde_json::from_value(value).map_err(|error| explain(&error.to_string()))?;
     match &overrides.data {
         Some(path) if config.meta().takes_path => {
             serde_json::from_value(json!({ "kind": config.meta().id, "path": path }))
@@ -284,7 +285,11 @@ fn read<T: serde::de::DeserializeOwned>(
             ("", inner) => inner.to_owned(),
             (prefix, inner) => format!("{prefix}.{inner}"),
         };
-        SuiteError::Field { name: name.to_owned(), path, reason: error.into_inner().to_string() }
+        SuiteError::Field {
+            name: name.to_owned(),
+            path,
+            reason: explain(&error.into_inner().to_string()),
+        }
     })
 }
 

@@ -20,13 +20,45 @@ pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
 /// # Errors
 /// [`PeError::Settings`] for an unknown field, a missing one or a wrong type, the field named.
 pub fn read<T: DeserializeOwned>(pe: &str, fields: Map<String, Value>) -> Result<T, PeError> {
-    serde_json::from_value(Value::Object(fields))
-        .map_err(|error| PeError::Settings { pe: pe.to_owned(), reason: error.to_string() })
+    serde_json::from_value(Value::Object(fields)).map_err(|error| PeError::Settings {
+        pe: pe.to_owned(),
+        reason: explain(&error.to_string()),
+    })
+}
+
+/// A parser's complaint about an unknown field or variant, with the nearest of the names that it
+/// expected put after it. Other complaints come back as they are.
+pub fn explain(complaint: &str) -> String {
+    let quoted = |text: &str| -> Vec<String> {
+        text.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    };
+    let Some((unknown, expected)) = complaint.split_once(", expected ") else {
+        return complaint.to_owned();
+    };
+    let given = quoted(unknown);
+    let known = quoted(expected);
+    let near = given.last().and_then(|given| nearest(given, known.iter().map(String::as_str)));
+    match near {
+        Some(near) if unknown.contains("unknown ") => {
+            format!("{complaint}; did you mean `{near}`?")
+        }
+        _ => complaint.to_owned(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::nearest;
+    use super::{explain, nearest};
+
+    #[test]
+    fn an_unknown_field_gets_the_nearest_of_those_expected() {
+        let said = "unknown field `bass`, expected one of `layout`, `base`, `scaling`";
+        assert_eq!(explain(said), format!("{said}; did you mean `base`?"));
+        let said = "flip-flop: unknown field `ignor`, expected `ignore` or `scored`";
+        assert!(explain(said).ends_with("did you mean `ignore`?"));
+        let said = "invalid type: string `x`, expected usize";
+        assert_eq!(explain(said), said);
+    }
 
     #[test]
     fn a_typo_finds_its_name_and_noise_finds_none() {

@@ -84,11 +84,16 @@ fn the_command_line_overrides_seeds_backend_and_encodings() {
 #[test]
 fn every_mistake_is_named_with_its_place() {
     for (from, to, expected) in [
-        ("seeds", "sedes", "sedes"),
-        ("steps = 7", "stepps = 7", "stepps"),
+        ("seeds", "sedes", "did you mean `seeds`?"),
+        ("steps = 7", "stepps = 7", "did you mean `steps`?"),
         ("warmup_steps", "warmup", "optimizer"),
         ("\"nope\"", "\"nop\"", "did you mean `nope`?"),
-        ("base = 500.0", "bass = 500.0", "bass"),
+        ("base = 500.0", "bass = 500.0", "did you mean `base`?"),
+        (
+            "task = \"flip-flop\"",
+            "task = { kind = \"flip-flop\", ignor = 0.5 }",
+            "did you mean `ignore`?",
+        ),
         ("\"flip-flop\"", "\"flipflop\"", "flip-flop"),
         ("steps = 7", "steps = \"seven\"", "train.steps"),
         ("name = \"small\"", "name = \"../small\"", "lower-case"),
