@@ -35,7 +35,9 @@ fn sources(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
             if !own.contains(&name.as_str()) {
                 sources(&path, found);
             }
-        } else if name.ends_with(".rs") && !["tests.rs", "testkit.rs"].contains(&name.as_str()) {
+        } else if path.extension().is_some_and(|extension| extension == "rs")
+            && !["tests.rs", "testkit.rs"].contains(&name.as_str())
+        {
             found.push(path);
         }
     }
