@@ -1,7 +1,5 @@
 //! A cell from configuration to record. Whatever happens, there is a record.
 
-use std::time::Instant;
-
 use pe_zoo::EncodingConfig;
 use reports::{
     EncodingInfo, ParamCount, RunRecord, SCHEMA, SkippedEval, Status, TaskInfo, TrainSummary,
@@ -184,12 +182,8 @@ fn fill<C: EncodingConfig>(
     let requests = requests(cell, task);
     for (done, request) in requests.iter().enumerate() {
         progress(Progress::Eval { done, of: requests.len() });
-        let started = Instant::now();
         match evaluate(&trained.model, id, task, *request, &device) {
-            Ok(mut point) => {
-                point.seconds = started.elapsed().as_secs_f64();
-                record.evals.push(point);
-            }
+            Ok(point) => record.evals.push(point),
             Err(error) => record.skipped_evals.push(SkippedEval {
                 split: request.split.to_owned(),
                 len: request.len as u64,
