@@ -31,6 +31,8 @@ pub struct ScalarInput {
     pub k: Heads,
     /// Values, `[head][column][D]`.
     pub v: Heads,
+    /// The layer's normalised input, `[column][C]`.
+    pub x: Tokens,
     /// Positions of the columns.
     pub positions: Vec<usize>,
     /// Index among the columns of the first row.
@@ -80,6 +82,12 @@ pub trait ScalarReference {
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
         let scale = 1.0 / (input.head_dim() as f64).sqrt();
         input.map(|h, row, _i, j| input.content(h, row, j) * scale)
+    }
+
+    /// The attention weights, for encodings that replace the softmax; the default is the softmax
+    /// of [`scalar_logits`](Self::scalar_logits).
+    fn scalar_weights(&self, input: &ScalarInput) -> Heads {
+        attention::softmax(&self.scalar_logits(input))
     }
 }
 

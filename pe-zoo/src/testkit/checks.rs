@@ -155,7 +155,7 @@ fn equals_reference<P: PositionEncoding + ScalarReference>(encoding: &P) -> Outc
             let mut expected = Vec::new();
             for entry in 0..batch {
                 let input = problem.scalar(entry, index, &at);
-                let weights = attention::softmax(&encoding.scalar_logits(&input));
+                let weights = encoding.scalar_weights(&input);
                 let mixed = attention::mix(&weights, &input.v);
                 expected.extend(mixed.into_iter().flatten().flatten());
             }

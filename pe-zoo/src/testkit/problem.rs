@@ -55,6 +55,7 @@ impl Problem {
             q: rows(&self.q[batch]),
             k: columns(&self.k[batch]),
             v: columns(&self.v[batch]),
+            x: self.x[batch][..at.cols().len()].to_vec(),
             positions: at.cols().to_vec(),
             first_row: at.first_row(),
         }

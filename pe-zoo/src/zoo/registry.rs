@@ -187,6 +187,12 @@ macro_rules! zoo {
                     $(Self::$Type(pe) => pe.scalar_logits(input),)+
                 }
             }
+
+            fn scalar_weights(&self, input: &ScalarInput) -> Heads {
+                match self {
+                    $(Self::$Type(pe) => pe.scalar_weights(input),)+
+                }
+            }
         }
 
         /// One conformance test per encoding, so that a failure carries its name.

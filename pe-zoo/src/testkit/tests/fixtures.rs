@@ -33,6 +33,11 @@ fn input() -> ScalarInput {
         q: wave(f64::sin, 1.0, [0.7, 0.31, 0.53]),
         k: wave(f64::cos, 0.4, [0.9, 0.23, 0.61]),
         v: wave(f64::sin, 0.2, [0.5, 0.17, 0.29]),
+        x: (0..5)
+            .map(|t| {
+                (0..8).map(|d| (0.3 + 0.41 * f64::from(t) + 0.19 * f64::from(d)).cos()).collect()
+            })
+            .collect(),
         positions: (0..5).collect(),
         first_row: 0,
     }
