@@ -9,6 +9,8 @@ pub enum Site {
     QueryKey,
     /// Adds to the attention logits.
     Logits,
+    /// Replaces the softmax.
+    Weights,
     /// Chooses the positions themselves.
     Positions,
     /// Carries state between layers or tokens.
@@ -22,6 +24,7 @@ impl Site {
             Self::Embedding => "embedding",
             Self::QueryKey => "query, key",
             Self::Logits => "logits",
+            Self::Weights => "weights",
             Self::Positions => "positions",
             Self::State => "state",
         }

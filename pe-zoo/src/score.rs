@@ -43,13 +43,48 @@ pub enum ScoreMod {
     },
     /// Adds a function of the contextual position `p_ij = sum of gates over j..=i`.
     Contextual(Contextual),
-    /// Replaces the softmax: `w_ij = sigma(z_ij) * product over j < m < i of (1 - sigma(z_im))`,
-    /// strictly `j < i`.
-    StickBreaking,
+    /// Replaces the softmax: each column, nearest first, takes a share of what is left.
+    StickBreaking(StickBreaking),
+    /// Stands in for the products `q_i . k_j` in the logits, before any division; `[B, H, T, S]`,
+    /// finite where the row may not see the column. What gates read of queries and keys stays as it
+    /// is. At most one of a sum.
+    Products(Tensor<4>),
     /// Adds this tensor, `[1 or B, 1 or H, T, S]`: the door that is always open.
     Dense(Tensor<4>),
     /// Adds all of them.
     Sum(Vec<ScoreMod>),
+}
+
+/// How sticks are broken: with `z_ij` the logit, column `j` of row `i` takes the share
+/// `sigma(z_ij)` of what the columns between it and the row have left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StickBreaking {
+    /// Whether the row's own token takes part.
+    pub current: Current,
+    /// What becomes of the part that no column takes.
+    pub remainder: Remainder,
+}
+
+/// Whether a row's own token takes part.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Current {
+    /// Columns are strictly earlier; the first row sees none.
+    #[default]
+    Excluded,
+    /// The own token is the first to take a share.
+    Included,
+}
+
+/// What becomes of the part of the stick that no column takes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Remainder {
+    /// It is lost: weights sum to less than 1.
+    #[default]
+    Dropped,
+    /// The own token gets it: weights sum to 1.
+    OwnToken,
 }
 
 /// Positions that are counted in the row by gates, as CoPE does.

@@ -14,6 +14,7 @@ registry::zoo! {
     relative_capped => RelativeCapped,
     rope => Rope,
     sinusoidal => Sinusoidal,
+    stick_breaking => StickBreaking,
 }
 
 #[cfg(test)]

@@ -4,7 +4,10 @@ use burn::tensor::activation::{log_sigmoid, sigmoid, softmax};
 use burn::tensor::{Device, Int, Tensor};
 
 use super::Weights;
-use crate::score::{Beyond, Contextual, ContextualFunction, Convention, GateSource};
+use crate::score::{
+    Beyond, Contextual, ContextualFunction, Convention, Current, GateSource, Remainder,
+    StickBreaking,
+};
 use crate::{Positions, ScoreMod};
 
 /// Output of the engine.
@@ -33,19 +36,19 @@ pub fn attend(
     weights: Weights,
 ) -> Attended {
     let device = q.device();
-    let content = q.clone().matmul(k.clone().swap_dims(2, 3));
     let plan = Plan::of(modifier);
-    let probabilities = if plan.stick_breaking {
-        stick_breaking(content * scale, at, &device)
-    } else {
-        let row = Row { q, v, content: &content, at, scale, device: &device };
-        let mut logits = content.clone() * plan.content_scale(scale);
-        for part in &plan.parts {
-            if let Some(bias) = row.bias(part) {
-                logits = logits + bias;
-            }
+    let products = plan.products.cloned().unwrap_or_else(|| against(q, k));
+    let content = plan.products.is_none().then_some(&products);
+    let row = Row { q, k, v, content, at, scale, device: &device };
+    let mut logits = products.clone() * plan.content_scale(scale);
+    for part in &plan.parts {
+        if let Some(bias) = row.bias(part) {
+            logits = logits + bias;
         }
-        softmax(logits + at.causal_bias(&device).unsqueeze::<4>(), 3)
+    }
+    let probabilities = match plan.stick_breaking {
+        Some(settings) => stick_breaking(logits, settings, at, &device),
+        None => softmax(logits + at.causal_bias(&device).unsqueeze::<4>(), 3),
     };
     let output = probabilities.clone().matmul(values);
     let weights = (weights == Weights::Return).then_some(probabilities);
@@ -55,13 +58,15 @@ pub fn attend(
 /// A modifier with its sums opened.
 struct Plan<'a> {
     parts: Vec<&'a ScoreMod>,
-    stick_breaking: bool,
+    products: Option<&'a Tensor<4>>,
+    stick_breaking: Option<StickBreaking>,
     undivided: bool,
 }
 
 impl<'a> Plan<'a> {
     fn of(modifier: &'a ScoreMod) -> Self {
-        let mut plan = Self { parts: Vec::new(), stick_breaking: false, undivided: false };
+        let mut plan =
+            Self { parts: Vec::new(), products: None, stick_breaking: None, undivided: false };
         plan.add(modifier);
         plan
     }
@@ -69,7 +74,8 @@ impl<'a> Plan<'a> {
     fn add(&mut self, modifier: &'a ScoreMod) {
         match modifier {
             ScoreMod::Sum(parts) => parts.iter().for_each(|part| self.add(part)),
-            ScoreMod::StickBreaking => self.stick_breaking = true,
+            ScoreMod::StickBreaking(settings) => self.stick_breaking = Some(*settings),
+            ScoreMod::Products(products) => self.products = Some(products),
             ScoreMod::Contextual(contextual) => {
                 self.undivided |= contextual.convention == Convention::Equation;
                 self.parts.push(modifier);
@@ -86,8 +92,10 @@ impl<'a> Plan<'a> {
 /// What a bias may be made of.
 struct Row<'a> {
     q: &'a Tensor<4>,
+    k: &'a Tensor<4>,
     v: &'a Tensor<4>,
-    content: &'a Tensor<4>,
+    /// `q k^T`, if it is made anyway.
+    content: Option<&'a Tensor<4>>,
     at: &'a Positions,
     scale: f64,
     device: &'a Device,
@@ -96,7 +104,10 @@ struct Row<'a> {
 impl Row<'_> {
     fn bias(&self, part: &ScoreMod) -> Option<Tensor<4>> {
         Some(match part {
-            ScoreMod::None | ScoreMod::StickBreaking | ScoreMod::Sum(_) => return None,
+            ScoreMod::None
+            | ScoreMod::StickBreaking(_)
+            | ScoreMod::Products(_)
+            | ScoreMod::Sum(_) => return None,
             ScoreMod::Slope(slopes) => self.slope(slopes),
             ScoreMod::Distance { table, beyond } => self.distance(table, *beyond),
             ScoreMod::QueryDistance { table, beyond } => {
@@ -161,9 +172,11 @@ impl Row<'_> {
 
     fn contextual(&self, contextual: &Contextual) -> Tensor<4> {
         let gate_content = match &contextual.gates {
-            GateSource::QueryKey => self.content.clone(),
-            GateSource::QueryValue => self.q.clone().matmul(self.v.clone().swap_dims(2, 3)),
-            GateSource::Keys(keys) => self.q.clone().matmul(keys.clone().swap_dims(2, 3)),
+            GateSource::QueryKey => {
+                self.content.cloned().unwrap_or_else(|| against(self.q, self.k))
+            }
+            GateSource::QueryValue => against(self.q, self.v),
+            GateSource::Keys(keys) => against(self.q, keys),
         };
         let gate_scale = match contextual.convention {
             Convention::Listing | Convention::Code => self.scale,
@@ -186,6 +199,11 @@ impl Row<'_> {
     }
 }
 
+/// `q k^T`, `[B, H, T, S]`.
+fn against(q: &Tensor<4>, k: &Tensor<4>) -> Tensor<4> {
+    q.clone().matmul(k.clone().swap_dims(2, 3))
+}
+
 /// `out[.., j] = sum of x[.., j..]`.
 fn suffix_sum(x: Tensor<4>) -> Tensor<4> {
     x.flip([3]).cumsum(3).flip([3])
@@ -202,13 +220,41 @@ fn interpolate(q: &Tensor<4>, table: &Tensor<2>, positions: Tensor<4>) -> Tensor
     low.clone() + (high - low) * fraction
 }
 
-/// `w_ij = sigma(z_ij) * product over j < m < i of (1 - sigma(z_im))`, 0 unless `j < i`.
-fn stick_breaking(z: Tensor<4>, at: &Positions, device: &Device) -> Tensor<4> {
-    let strict =
+/// `w_ij = sigma(z_ij) * product over j < m < i of (1 - sigma(z_im))`; with the own token taking
+/// part, the product reaches `m = i`.
+fn stick_breaking(
+    z: Tensor<4>,
+    settings: StickBreaking,
+    at: &Positions,
+    device: &Device,
+) -> Tensor<4> {
+    let before =
         at.memo("strictly-before", device, || at.distances(device).greater_elem(0).float());
-    let strict = strict.unsqueeze::<4>();
-    // ln(1 - sigma(z)) = log_sigmoid(-z); columns after j and before i are kept by `strict`.
-    let stays = log_sigmoid(z.clone().neg()) * strict.clone();
-    let after = suffix_sum(stays.clone()) - stays;
-    (log_sigmoid(z) + after).exp() * strict
+    let takes = match settings.current {
+        Current::Excluded => before.clone(),
+        Current::Included => at.visible(device),
+    };
+    let takes = takes.unsqueeze::<4>();
+    // ln(1 - sigma(z)) = log_sigmoid(-z), in logarithms because products of many such factors
+    // would underflow.
+    let stays = log_sigmoid(z.clone().neg()) * takes.clone();
+    let weights = (log_sigmoid(z) + sum_after(stays.clone())).exp() * takes;
+    match settings.remainder {
+        Remainder::Dropped => weights,
+        Remainder::OwnToken => {
+            let own = (at.visible(device) - before).unsqueeze::<4>();
+            weights + stays.sum_dim(3).exp() * own
+        }
+    }
+}
+
+/// `out[.., j] = sum of x[.., j + 1..]`. Added up from the right and then shifted, for taking `x`
+/// from its suffix sum would drown small sums in one large term.
+fn sum_after(x: Tensor<4>) -> Tensor<4> {
+    let [batch, heads, rows, columns] = x.dims();
+    let nothing = Tensor::zeros([batch, heads, rows, 1], &x.device());
+    if columns == 1 {
+        return nothing;
+    }
+    Tensor::cat(vec![suffix_sum(x.slice_dim(3, 1..columns)), nothing], 3)
 }

@@ -1,6 +1,7 @@
 //! The remaining modifiers of logits, from their papers' equations.
 
 use super::{Heads, ScalarInput};
+use crate::score::{Current, Remainder};
 
 /// Lin et al. 2025 (Forgetting Transformer): `q.k / sqrt(D) + sum of ln f over j+1..=i`;
 /// `log_forget[h][t]`.
@@ -11,18 +12,17 @@ pub fn decay(input: &ScalarInput, log_forget: &[Vec<f64>]) -> Heads {
     })
 }
 
-/// Tan et al. 2024 (stick-breaking attention): the weights themselves, strictly `j < i`.
-pub fn stick_breaking(input: &ScalarInput) -> Heads {
+/// Tan et al. 2024 (stick-breaking attention): the weights themselves.
+pub fn stick_breaking(input: &ScalarInput, current: Current, remainder: Remainder) -> Heads {
     let scale = 1.0 / (input.head_dim() as f64).sqrt();
-    let sigma = |z: f64| 1.0 / (1.0 + (-z).exp());
+    let share =
+        |h: usize, row: usize, j: usize| 1.0 / (1.0 + (-input.content(h, row, j) * scale).exp());
     input.map(|h, row, i, j| {
-        if j == i {
-            return 0.0;
-        }
-        let mut weight = sigma(input.content(h, row, j) * scale);
-        for m in j + 1..i {
-            weight *= 1.0 - sigma(input.content(h, row, m) * scale);
-        }
-        weight
+        // Columns before `end` take shares, the last of them first.
+        let end = if current == Current::Included { i + 1 } else { i };
+        let left = |from: usize| (from..end).map(|m| 1.0 - share(h, row, m)).product::<f64>();
+        let own = if j == i && remainder == Remainder::OwnToken { left(0) } else { 0.0 };
+        let taken = if j < end { share(h, row, j) * left(j + 1) } else { 0.0 };
+        own + taken
     })
 }

@@ -93,6 +93,9 @@ fn option_sets_beside_the_defaults_conform_too() {
         ("rope", json!({ "scaling": { "type": "linear", "factor": 2.0 } })),
         ("rope", json!({ "scaling": { "type": "ntk", "factor": 4.0 }, "base": 500.0 })),
         ("sinusoidal", json!({ "base": 100.0 })),
+        ("stick-breaking", json!({ "current": "included" })),
+        ("stick-breaking", json!({ "remainder": "own-token" })),
+        ("stick-breaking", json!({ "current": "included", "remainder": "own-token" })),
     ];
     for (id, set) in sets {
         let Value::Object(fields) = set else { unreachable!() };

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::reference::{Heads, ScalarInput, alibi, cope, relative, rope, score};
-use crate::score::Convention;
+use crate::score::{Convention, Current, Remainder};
 use crate::testkit::close::{self, PRINTED};
 use crate::zoo::alibi::Slopes;
 use crate::zoo::rope::Scaling;
@@ -107,10 +107,13 @@ fn cope_positions_and_three_forms_of_its_logits() {
 }
 
 #[test]
-fn stick_breaking_weights_leave_out_the_diagonal() {
-    let mut weights = score::stick_breaking(&input());
-    for (i, row) in weights.iter_mut().flat_map(|head| head.iter_mut().enumerate()) {
-        assert_eq!(row.pop(), Some(0.0), "row {i}");
-    }
+fn stick_breaking_weights_and_remainders() {
+    let mut weights = score::stick_breaking(&input(), Current::Excluded, Remainder::OwnToken);
+    let remainders = weights.iter_mut().map(|head| {
+        let own = head.iter_mut().map(|row| row.pop().unwrap()).collect();
+        vec![own]
+    });
+    let remainders = remainders.collect();
     assert_row("stick_breaking_weights_strict", &weights);
+    assert_row("stick_breaking_remainder", &remainders);
 }

@@ -97,6 +97,29 @@ fn decay_by_a_constant_is_alibi() {
 }
 
 #[test]
+fn stick_breaking_of_equal_logits_halves_and_whole_sticks_sum_to_one() {
+    let mut input = input();
+    let whole = |input: &ScalarInput, current: &str| {
+        let settings = serde_json::json!({ "current": current, "remainder": "own-token" });
+        pe("stick-breaking", settings).scalar_weights(input)
+    };
+    for current in ["excluded", "included"] {
+        let sums = whole(&input, current).into_iter().flatten();
+        let sums = sums.map(|row| row.into_iter().sum()).collect::<Vec<f64>>();
+        close::compare(&sums, &[1.0; 11 * DIMS.heads], EXACT).unwrap();
+    }
+
+    input.k.iter_mut().flatten().flatten().for_each(|x| *x = 0.0);
+    let plain = pe("stick-breaking", serde_json::json!({})).scalar_weights(&input);
+    for (i, row) in plain[0].iter().enumerate() {
+        let halves = (0..=i).map(|j| if j == i { 0.0 } else { 0.5f64.powi((i - j) as i32) });
+        close::compare(row, &halves.collect::<Vec<_>>(), EXACT).unwrap();
+        let own = whole(&input, "excluded")[0][i][i];
+        close::compare(&[own], &[0.5f64.powi(i as i32)], EXACT).unwrap();
+    }
+}
+
+#[test]
 fn permuting_early_tokens_moves_the_last_output_unless_nothing_encodes_order() {
     for meta in crate::zoo::ALL {
         let pe = randomise(pe(meta.id, serde_json::json!({})), 3);
@@ -106,8 +129,9 @@ fn permuting_early_tokens_moves_the_last_output_unless_nothing_encodes_order() {
                 head.swap(1, 4);
             }
         }
+        swapped.x.swap(1, 4);
         let mix = |input: &ScalarInput| {
-            let weights = crate::reference::attention::softmax(&pe.scalar_logits(input));
+            let weights = pe.scalar_weights(input);
             crate::reference::attention::mix(&weights, &input.v)[0][10].clone()
         };
         let order_in_logits = mix_differs(&mix(&input()), &mix(&swapped));

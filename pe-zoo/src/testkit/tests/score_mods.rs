@@ -1,10 +1,13 @@
 //! The reference engine against scalar f64 for every modifier that no encoding uses yet.
 
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, Int, Tensor};
 
 use crate::attention::{Weights, attend};
 use crate::reference::{Heads, ScalarInput, attention, score};
-use crate::score::{Beyond, Contextual, ContextualFunction, Convention, GateSource};
+use crate::score::{
+    Beyond, Contextual, ContextualFunction, Convention, Current, GateSource, Remainder,
+    StickBreaking,
+};
 use crate::testkit::close::{self, F32, numbers};
 use crate::testkit::problem::{Problem, tensor4};
 use crate::{Dims, Positions, ScoreMod};
@@ -95,10 +98,116 @@ fn decay_adds_the_sum_of_log_forgetting_between_the_two_tokens() {
     case.assert(&ScoreMod::Decay { cumulative }, &weights);
 }
 
+const STICKS: [StickBreaking; 4] = [
+    StickBreaking { current: Current::Excluded, remainder: Remainder::Dropped },
+    StickBreaking { current: Current::Excluded, remainder: Remainder::OwnToken },
+    StickBreaking { current: Current::Included, remainder: Remainder::Dropped },
+    StickBreaking { current: Current::Included, remainder: Remainder::OwnToken },
+];
+
 #[test]
 fn stick_breaking_replaces_the_softmax() {
     let case = Case::new();
-    case.assert(&ScoreMod::StickBreaking, &score::stick_breaking(&case.input));
+    for settings in STICKS {
+        let weights = score::stick_breaking(&case.input, settings.current, settings.remainder);
+        case.assert(&ScoreMod::StickBreaking(settings), &weights);
+    }
+}
+
+#[test]
+fn stick_breaking_with_huge_logits_stays_finite_and_right() {
+    // Logits from -1e4 to 1e4, among them shares of exactly nothing and of everything.
+    for size in [30.0, 1e3, 1e4] {
+        let mut case = Case::new();
+        case.input
+            .q
+            .iter_mut()
+            .flatten()
+            .for_each(|q| *q = vec![6f64.sqrt(), 0.0, 0.0, 0.0, 0.0, 0.0]);
+        for (n, key) in case.input.k.iter_mut().flatten().enumerate() {
+            let logit = [-1.0, 1e-4, 1.0, -0.3, 2e-5, -1e-4, 0.6][n * n % 7];
+            *key = vec![f64::from((size * logit) as f32), 0.0, 0.0, 0.0, 0.0, 0.0];
+        }
+        case.problem.q = vec![case.input.q.clone()];
+        case.problem.k = vec![case.input.k.clone()];
+        for settings in STICKS {
+            let weights = score::stick_breaking(&case.input, settings.current, settings.remainder);
+            case.assert(&ScoreMod::StickBreaking(settings), &weights);
+        }
+    }
+}
+
+#[test]
+fn stick_breaking_has_finite_gradients_at_huge_logits() {
+    let device = Device::flex().autodiff();
+    let at = Positions::contiguous(0, TOKENS);
+    let q = Tensor::<4>::ones([1, 1, TOKENS, 1], &device);
+    let keys = (0..TOKENS).map(|n| [1e4f32, -1e4, 0.5, -0.5][n % 4]).collect::<Vec<_>>();
+    let k = Tensor::<1>::from_data(keys.as_slice(), &device).reshape([1, 1, TOKENS, 1]);
+    let k = k.require_grad();
+    let values = Tensor::<1, Int>::arange(0..TOKENS as i64, &device).float();
+    let values = values.reshape([1, 1, TOKENS, 1]);
+    for settings in STICKS {
+        let modifier = ScoreMod::StickBreaking(settings);
+        let attended = attend(&q, &k, &values, values.clone(), &modifier, &at, 1.0, Weights::Drop);
+        let grad = numbers(k.grad(&attended.output.sum().backward()).unwrap());
+        assert!(grad.iter().all(|g| g.is_finite()), "{settings:?}: {grad:?}");
+        assert!(grad.iter().any(|g| *g != 0.0), "{settings:?}: no gradient");
+    }
+}
+
+#[test]
+fn stick_breaking_breaks_logits_with_all_that_is_added_to_them() {
+    let case = Case::new();
+    let slopes = [0.5f32, 0.25, 0.125];
+    // The same logits as dot products alone: two more channels hold the slope.
+    let root = ((DIMS.head_dim + 2) as f64).sqrt();
+    let mut input = case.input.clone();
+    for (h, slope) in slopes.iter().enumerate() {
+        let slope = f64::from(*slope) * root;
+        for (t, position) in case.input.positions.iter().enumerate() {
+            let q = &mut input.q[h][t];
+            for x in q.iter_mut() {
+                *x *= root * case.scale();
+            }
+            q.extend([-slope * *position as f64, slope]);
+            input.k[h][t].extend([1.0, *position as f64]);
+        }
+    }
+    let weights = score::stick_breaking(&input, Current::Excluded, Remainder::Dropped);
+    let modifier = ScoreMod::Sum(vec![
+        ScoreMod::StickBreaking(STICKS[0]),
+        ScoreMod::Slope(Tensor::from_data(slopes, &case.device)),
+    ]);
+    case.assert(&modifier, &weights);
+}
+
+#[test]
+fn products_stand_in_for_the_dot_products_in_logits_and_not_in_gates() {
+    let case = Case::new();
+    // The products of other queries and keys.
+    let other = Problem::random(1, TOKENS, &DIMS, 19);
+    let mut input = case.input.clone();
+    input.q.clone_from(&other.q[0]);
+    input.k.clone_from(&other.k[0]);
+    let tensor = |heads: &Vec<Heads>| tensor4(heads, &case.device);
+    let products = ScoreMod::Products(tensor(&other.q).matmul(tensor(&other.k).swap_dims(2, 3)));
+
+    let plain = input.map(|h, row, _i, j| input.content(h, row, j) * case.scale());
+    case.assert(&products, &attention::softmax(&plain));
+
+    let sticks = ScoreMod::Sum(vec![products.clone(), ScoreMod::StickBreaking(STICKS[0])]);
+    case.assert(&sticks, &score::stick_breaking(&input, Current::Excluded, Remainder::Dropped));
+
+    let positions = crate::reference::cope::positions(&case.input, 4, Convention::Equation, false);
+    let undivided = input.map(|h, row, _i, j| input.content(h, row, j) + positions[h][row][j]);
+    let gated = ScoreMod::Contextual(Contextual {
+        gates: GateSource::QueryKey,
+        max_position: 3.0,
+        function: ContextualFunction::Slope(Tensor::ones([DIMS.heads], &case.device)),
+        convention: Convention::Equation,
+    });
+    case.assert(&ScoreMod::Sum(vec![gated, products]), &attention::softmax(&undivided));
 }
 
 #[test]

@@ -1,0 +1,97 @@
+//! # Stick-breaking: each token takes a share of what the nearer ones have left
+//!
+//! ## What it does
+//! Instead of a softmax, the row starts with a stick of length one. Going back from the nearest
+//! token, each breaks off the share that its logit asks for, so that near tokens come first and no
+//! position need be stated.
+//!
+//! ## Formula
+//! `z[i, j] = q_i . k_j / sqrt(D)`,
+//! `w[i, j] = sigma(z[i, j]) * product over j < m < i of (1 - sigma(z[i, m]))` for `j < i`;
+//! remainder `r[i] = product over m < i of (1 - sigma(z[i, m]))`
+//!
+//! ## Shapes
+//! `score: StickBreaking`.
+//!
+//! ## Settings
+//! `current`: `excluded` (default; strictly earlier tokens, so that the first row attends to
+//! nothing) or `included` (the own token takes its share first; all products above reach `m = i`).
+//! `remainder`: `dropped` (default; weights sum to `1 - r[i]`) or `own-token` (the row's own value
+//! gets the weight `r[i]`, and weights sum to 1).
+//!
+//! ## Deviations
+//! None. The authors' kernel returns the remainder beside the output and leaves its use to the
+//! caller; `own-token` adds it times the row's value.
+//!
+//! ## References
+//! Tan et al. 2024, "Stick-breaking Attention", arXiv 2410.17980; authors' kernel
+//! `shawntan/stickbreaking-attention` at 3147a3841b (`attend_current` is `current = "included"`).
+
+use burn::module::Module;
+use burn::tensor::Device;
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::encoding::ScoreContext;
+use crate::meta::{Claims, PeMeta, Site};
+use crate::reference::{Heads, ScalarInput, ScalarReference, score};
+use crate::score::{Current, Remainder};
+use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod};
+
+/// The facts.
+pub const META: PeMeta = PeMeta {
+    id: "stick-breaking",
+    label: "Stick-breaking",
+    summary: "Replaces the softmax: tokens take shares of the attention, the nearest first.",
+    sites: &[Site::Weights],
+    claims: Claims { shift_invariant: true, content_dependent: true, limited_length: false },
+    parameters: "0",
+    paper: "Tan et al. 2024",
+    url: "https://arxiv.org/abs/2410.17980",
+};
+
+/// Settings.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Whether a row's own token takes part.
+    pub current: Current,
+    /// What becomes of the part that no token takes.
+    pub remainder: Remainder,
+}
+
+/// Weights by stick-breaking.
+#[derive(Module, Debug)]
+pub struct StickBreaking {
+    #[module(skip)]
+    current: Current,
+    #[module(skip)]
+    remainder: Remainder,
+}
+
+impl EncodingConfig for Config {
+    type Encoding = StickBreaking;
+
+    fn meta(&self) -> &'static PeMeta {
+        &META
+    }
+
+    fn init(&self, _: &Dims, _: &mut ChaCha8Rng, _: &Device) -> Result<StickBreaking, PeError> {
+        Ok(StickBreaking { current: self.current, remainder: self.remainder })
+    }
+}
+
+impl PositionEncoding for StickBreaking {
+    fn score(&self, _ctx: &ScoreContext<'_>) -> ScoreMod {
+        ScoreMod::StickBreaking(crate::score::StickBreaking {
+            current: self.current,
+            remainder: self.remainder,
+        })
+    }
+}
+
+impl ScalarReference for StickBreaking {
+    fn scalar_weights(&self, input: &ScalarInput) -> Heads {
+        score::stick_breaking(input, self.current, self.remainder)
+    }
+}
