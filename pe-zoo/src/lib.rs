@@ -31,6 +31,7 @@ mod error;
 pub mod init;
 mod math;
 pub mod meta;
+mod parts;
 pub mod positions;
 pub mod reference;
 pub mod score;

@@ -1,4 +1,5 @@
 //! Mathematics that several encodings share, tested once.
 
 pub(crate) mod frequencies;
+pub(crate) mod running_sum;
 pub(crate) mod slopes;

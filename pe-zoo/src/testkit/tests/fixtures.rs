@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::reference::{Heads, ScalarInput, alibi, cope, relative, rope, score};
+use crate::reference::{Heads, ScalarInput, alibi, cope, fox, relative, rope, score};
 use crate::score::{Convention, Current, Remainder};
 use crate::testkit::close::{self, PRINTED};
 use crate::zoo::alibi::Slopes;
@@ -116,4 +116,19 @@ fn stick_breaking_weights_and_remainders() {
     let remainders = remainders.collect();
     assert_row("stick_breaking_weights_strict", &weights);
     assert_row("stick_breaking_remainder", &remainders);
+}
+
+/// `f(h, t)` for two heads and five tokens.
+fn per_token(f: fn(f64, f64) -> f64) -> Vec<Vec<f64>> {
+    (0..2).map(|h| (0..5).map(|t| f(f64::from(h), f64::from(t))).collect()).collect()
+}
+
+#[test]
+fn fox_with_gates_that_follow_a_sine() {
+    // A projection that picks one channel per head.
+    let gate_logits = per_token(|h, t| 0.5 + 0.3 * (t + h).sin());
+    let x = (0..5).map(|t| vec![gate_logits[0][t], gate_logits[1][t]]).collect();
+    let weight = vec![vec![1.0, 0.0], vec![0.0, 1.0]];
+    let log_forget = fox::log_forget(&x, &weight, &[0.0, 0.0]);
+    assert_row("fox", &score::decay(&input(), &log_forget));
 }

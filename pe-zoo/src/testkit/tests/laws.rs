@@ -97,6 +97,21 @@ fn decay_by_a_constant_is_alibi() {
 }
 
 #[test]
+fn fox_with_the_slopes_as_fixed_gates_is_alibi() {
+    // Slopes of two heads: 1/16 and 1/256.
+    let gates = serde_json::json!({ "type": "fixed", "tau_min": 16.0, "tau_max": 256.0 });
+    let fox = pe("fox", serde_json::json!({ "gates": gates }));
+    assert_same(&fox, &pe("alibi", serde_json::json!({})));
+}
+
+#[test]
+fn fox_with_gates_of_one_is_nope() {
+    let gates = serde_json::json!({ "type": "full", "bias": 60.0 });
+    let fox = pe("fox", serde_json::json!({ "gates": gates }));
+    assert_same(&fox, &pe("nope", serde_json::json!({})));
+}
+
+#[test]
 fn stick_breaking_of_equal_logits_halves_and_whole_sticks_sum_to_one() {
     let mut input = input();
     let whole = |input: &ScalarInput, current: &str| {

@@ -1,0 +1,4 @@
+//! Parts that several encodings are built from.
+
+pub(crate) mod forget;
+pub(crate) mod head_projection;

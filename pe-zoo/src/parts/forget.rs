@@ -1,0 +1,20 @@
+//! From the logarithms of forget gates to what they do to the logits.
+
+use burn::tensor::Tensor;
+
+use crate::ScoreMod;
+use crate::math::running_sum::running_sum;
+
+/// Adds `factor * (sum of ln f over the tokens after j, up to and with i)`; `log_forget` is
+/// `[B, H, S, 1]`, one number per column.
+///
+/// The engine subtracts running sums of the whole sequence, which for long ones are large and
+/// nearly equal. What their rounding loses is handed over as a second, small decay.
+pub(crate) fn decay(log_forget: Tensor<4>, factor: f64) -> ScoreMod {
+    let sums = running_sum(log_forget.squeeze_dim::<3>(3) * factor);
+    let decay = |cumulative| ScoreMod::Decay { cumulative };
+    match sums.lost {
+        Some(lost) => ScoreMod::Sum(vec![decay(sums.rounded), decay(lost)]),
+        None => decay(sums.rounded),
+    }
+}

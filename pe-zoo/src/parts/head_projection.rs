@@ -1,0 +1,45 @@
+//! One number per head and token, affine in the layer's input.
+
+use burn::module::{Module, Param};
+use burn::tensor::{Device, Tensor};
+use rand_chacha::ChaCha8Rng;
+
+use crate::reference::{Tokens, table_f64, values_f64};
+use crate::{Dims, init};
+
+/// `x . weight + bias`; the same start as the authors of FoX and PaTH give their linear layers:
+/// weights of deviation 0.02.
+#[derive(Module, Debug)]
+pub(crate) struct HeadProjection {
+    /// `[C, H]`.
+    weight: Param<Tensor<2>>,
+    /// `[H]`.
+    bias: Param<Tensor<1>>,
+}
+
+impl HeadProjection {
+    /// Every bias starts at `bias`.
+    pub(crate) fn init(dims: &Dims, bias: f64, rng: &mut ChaCha8Rng, device: &Device) -> Self {
+        Self {
+            weight: init::normal(0.02, [dims.width(), dims.heads], rng, device),
+            bias: init::constant(bias as f32, [dims.heads], device),
+        }
+    }
+
+    /// Learned numbers of one projection.
+    pub(crate) fn param_count(dims: &Dims) -> usize {
+        dims.width() * dims.heads + dims.heads
+    }
+
+    /// `[B, T, C] -> [B, H, T, 1]`.
+    pub(crate) fn forward(&self, x: &Tensor<3>) -> Tensor<4> {
+        let bias = self.bias.val().unsqueeze::<3>();
+        let values = x.clone().matmul(self.weight.val().unsqueeze::<3>()) + bias;
+        values.swap_dims(1, 2).unsqueeze_dim(3)
+    }
+
+    /// The weight `[channel][head]` and the bias, for scalar references.
+    pub(crate) fn scalars(&self) -> (Tokens, Vec<f64>) {
+        (table_f64(&self.weight), values_f64(&self.bias))
+    }
+}

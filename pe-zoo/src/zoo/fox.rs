@@ -1,0 +1,350 @@
+//! # FoX: attention that forgets
+//!
+//! ## What it does
+//! Each token decides, from its own content, how much of everything before it is to be forgotten.
+//! What lies between two tokens adds up to a penalty on their logit.
+//!
+//! ## Formula
+//! `f_t = sigma(w_h . x_t + b_h)`,
+//! `logit[h, i, j] = q_i . k_j / sqrt(D) + sum over j < l <= i of ln f_l`
+//!
+//! ## Shapes
+//! `state: [B, H, T, 1]`, `ln f` of each token; `score: Decay([B, H, S])`, its running sum over all
+//! columns, and for more than 256 columns a second one with what rounding the first has lost.
+//!
+//! ## Settings
+//! `gates`: `{ type = "full", bias = 0.0 }` (default; the bias at the start: 0 as in the authors'
+//! code, `f` near 1/2; some use 5, `f` near 1), `{ type = "bias-only", tau_min = 2.0, tau_max =
+//! 128.0 }` (one learned number per head, the same for all tokens), `{ type = "fixed", tau_min, tau_max }`
+//! (the same, not learned). In the last two, heads forget with time constants of `tau_min` to
+//! `tau_max` tokens, evenly spaced in their logarithm: `ln f = -1 / tau`. The authors' code has no
+//! defaults for these; 2 and 128 are this project's.
+//!
+//! ## Deviations
+//! The authors' "Pro" block (norms of query and key, output gate, shifts of keys and values) is not
+//! part of the encoding. Distances are counted in tokens, whatever positions the tokens have.
+//!
+//! ## References
+//! Lin et al. 2025, "Forgetting Transformer", arXiv 2503.02130; authors' code
+//! `zhixuan-lin/forgetting-transformer` at 883f260c63.
+
+use burn::module::{Module, Param};
+use burn::tensor::activation::log_sigmoid;
+use burn::tensor::{Device, Tensor};
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::encoding::{ScoreContext, StateContext};
+use crate::meta::{Claims, PeMeta, Site};
+use crate::parts::forget;
+use crate::parts::head_projection::HeadProjection;
+use crate::reference::{Heads, ScalarInput, ScalarReference, Tokens, fox, score, values_f64};
+use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, TokenState, init};
+
+/// The facts.
+pub const META: PeMeta = PeMeta {
+    id: "fox",
+    label: "FoX",
+    summary: "Penalises a logit by what the tokens in between chose to forget.",
+    sites: &[Site::Logits, Site::State],
+    claims: Claims { shift_invariant: true, content_dependent: true, limited_length: false },
+    parameters: "L (C H + H)",
+    paper: "Lin et al. 2025",
+    url: "https://arxiv.org/abs/2503.02130",
+};
+
+/// Time constants of the heads, in tokens: log-spaced from the first head to the last.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DecayTimes {
+    /// Of the first head.
+    pub tau_min: f64,
+    /// Of the last head.
+    pub tau_max: f64,
+}
+
+impl Default for DecayTimes {
+    fn default() -> Self {
+        Self { tau_min: 2.0, tau_max: 128.0 }
+    }
+}
+
+impl DecayTimes {
+    /// The time constant of each head; with one head, `tau_min`.
+    pub fn values(self, heads: usize) -> Vec<f64> {
+        let ratio = (self.tau_max / self.tau_min).ln();
+        let steps = heads.saturating_sub(1).max(1) as f64;
+        (0..heads).map(|h| self.tau_min * (ratio * h as f64 / steps).exp()).collect()
+    }
+
+    fn check(self) -> Result<(), PeError> {
+        if !(self.tau_min.is_finite() && self.tau_min > 0.0) {
+            let expected = "a number of tokens above 0";
+            return Err(PeError::invalid(META.id, "gates.tau_min", self.tau_min, expected));
+        }
+        if !(self.tau_max.is_finite() && self.tau_max >= self.tau_min) {
+            let expected = format!("a number of at least tau_min, which is {}", self.tau_min);
+            return Err(PeError::invalid(META.id, "gates.tau_max", self.tau_max, expected));
+        }
+        Ok(())
+    }
+}
+
+/// What a forget gate depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Gates {
+    /// On the token, through a learned projection per layer.
+    Full {
+        /// Every bias at the start.
+        #[serde(default)]
+        bias: f64,
+    },
+    /// On the head alone, learned.
+    BiasOnly(DecayTimes),
+    /// On the head alone, not learned.
+    Fixed(DecayTimes),
+}
+
+/// Settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// What a forget gate depends on.
+    pub gates: Gates,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { gates: Gates::Full { bias: 0.0 } }
+    }
+}
+
+/// Forgetting attention.
+#[derive(Module, Debug)]
+pub struct Fox {
+    gates: Forget,
+}
+
+/// The gates as they are built.
+#[derive(Module, Debug)]
+enum Forget {
+    /// One projection per layer.
+    Full(Vec<HeadProjection>),
+    /// `[H]` per layer.
+    BiasOnly(Vec<Param<Tensor<1>>>),
+    /// The same in all layers.
+    Fixed(Fixed),
+}
+
+/// Gates that are not learned.
+#[derive(Module, Debug)]
+struct Fixed {
+    #[module(skip)]
+    log_forget: Vec<f64>,
+}
+
+impl EncodingConfig for Config {
+    type Encoding = Fox;
+
+    fn meta(&self) -> &'static PeMeta {
+        &META
+    }
+
+    fn check(&self, _dims: &Dims) -> Result<(), PeError> {
+        match self.gates {
+            Gates::Full { bias } if !bias.is_finite() => {
+                Err(PeError::invalid(META.id, "gates.bias", bias, "a finite number"))
+            }
+            Gates::Full { .. } => Ok(()),
+            Gates::BiasOnly(times) | Gates::Fixed(times) => times.check(),
+        }
+    }
+
+    fn init(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Result<Fox, PeError> {
+        self.check(dims)?;
+        let gates = match self.gates {
+            Gates::Full { bias } => {
+                let projection = |_| HeadProjection::init(dims, bias, rng, device);
+                Forget::Full((0..dims.layers).map(projection).collect())
+            }
+            Gates::BiasOnly(times) => {
+                // ln sigma(bias) = -1 / tau.
+                let bias = |tau: f64| -(1.0 / tau).exp_m1().ln() as f32;
+                let start = times.values(dims.heads).into_iter().map(bias).collect::<Vec<_>>();
+                let vector = |_| init::given(start.clone(), [dims.heads], device);
+                Forget::BiasOnly((0..dims.layers).map(vector).collect())
+            }
+            Gates::Fixed(times) => {
+                let log_forget = times.values(dims.heads).into_iter().map(|tau| -1.0 / tau);
+                Forget::Fixed(Fixed { log_forget: log_forget.collect() })
+            }
+        };
+        Ok(Fox { gates })
+    }
+
+    fn param_count(&self, dims: &Dims) -> usize {
+        match self.gates {
+            Gates::Full { .. } => dims.layers * HeadProjection::param_count(dims),
+            Gates::BiasOnly(_) => dims.layers * dims.heads,
+            Gates::Fixed(_) => 0,
+        }
+    }
+
+    fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
+        match self.gates {
+            Gates::Full { .. } => (dims.layers * len * dims.width() * dims.heads) as u64,
+            Gates::BiasOnly(_) | Gates::Fixed(_) => 0,
+        }
+    }
+}
+
+impl PositionEncoding for Fox {
+    fn state(&self, ctx: &StateContext<'_>) -> TokenState {
+        let [batch, tokens, _width] = ctx.x.dims();
+        let for_all = |log_forget: Tensor<1>| {
+            let [heads] = log_forget.dims();
+            log_forget.reshape([1, heads, 1, 1]).expand([batch, heads, tokens, 1])
+        };
+        let log_forget = match &self.gates {
+            Forget::Full(layers) => log_sigmoid(layers[ctx.layer].forward(ctx.x)),
+            Forget::BiasOnly(layers) => for_all(log_sigmoid(layers[ctx.layer].val())),
+            Forget::Fixed(fixed) => {
+                let values = fixed.log_forget.iter().map(|x| *x as f32).collect::<Vec<_>>();
+                for_all(Tensor::from_data(values.as_slice(), &ctx.x.device()))
+            }
+        };
+        TokenState { tensors: vec![log_forget] }
+    }
+
+    fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
+        forget::decay(ctx.layer.cols.tensors[0].clone(), 1.0)
+    }
+}
+
+impl ScalarReference for Fox {
+    fn scalar_logits(&self, input: &ScalarInput) -> Heads {
+        let without_content = |bias: &[f64]| -> Tokens {
+            let weight = vec![vec![0.0; bias.len()]; input.x[0].len()];
+            fox::log_forget(&input.x, &weight, bias)
+        };
+        let log_forget = match &self.gates {
+            Forget::Full(layers) => {
+                let (weight, bias) = layers[input.layer].scalars();
+                fox::log_forget(&input.x, &weight, &bias)
+            }
+            Forget::BiasOnly(layers) => without_content(&values_f64(&layers[input.layer])),
+            Forget::Fixed(fixed) => {
+                fixed.log_forget.iter().map(|x| vec![*x; input.x.len()]).collect()
+            }
+        };
+        score::decay(input, &log_forget)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand_chacha::rand_core::SeedableRng;
+
+    use super::*;
+    use crate::attention::{Weights, attend};
+    use crate::encoding::LayerContext;
+    use crate::testkit::close::{self, Tolerance, numbers};
+    use crate::testkit::problem::{Problem, tensor3};
+    use crate::testkit::randomise;
+    use crate::{Positions, zoo::PeConfig};
+
+    const DIMS: Dims = Dims { layers: 1, heads: 3, head_dim: 2, train_len: 8, max_len: 8 };
+
+    fn build(gates: Gates) -> Fox {
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        Config { gates }.init(&DIMS, &mut rng, &Device::flex()).unwrap()
+    }
+
+    #[test]
+    fn time_constants_are_log_spaced_and_learned_gates_start_there() {
+        let times = DecayTimes { tau_min: 2.0, tau_max: 32.0 };
+        let expected = [-0.5, -0.125, -0.03125];
+        let values = times.values(3).into_iter().map(|tau| -1.0 / tau).collect::<Vec<_>>();
+        assert!(values.iter().zip(expected).all(|(a, e)| (a - e).abs() < 1e-15), "{values:?}");
+        let Forget::BiasOnly(layers) = build(Gates::BiasOnly(times)).gates else { unreachable!() };
+        let start = numbers(log_sigmoid(layers[0].val()));
+        assert!(start.iter().zip(expected).all(|(a, e)| (a - e).abs() < 1e-6), "{start:?}");
+        assert_eq!(times.values(1), [2.0]);
+    }
+
+    #[test]
+    fn time_constants_that_cannot_be_are_refused_by_name() {
+        for (tau_min, tau_max, field) in [
+            (0.0, 5.0, "gates.tau_min"),
+            (8.0, 5.0, "gates.tau_max"),
+            (1.0, f64::NAN, "gates.tau_max"),
+        ] {
+            let gates = Gates::Fixed(DecayTimes { tau_min, tau_max });
+            let error = Config { gates }.check(&DIMS).unwrap_err().to_string();
+            assert!(error.contains(field), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_key_of_another_kind_of_gate_is_refused() {
+        let fields = serde_json::json!({ "gates": { "type": "fixed", "bias": 1.0 } });
+        let serde_json::Value::Object(fields) = fields else { unreachable!() };
+        let error = PeConfig::from_fields("fox", fields).unwrap_err().to_string();
+        assert!(error.contains("bias"), "{error}");
+    }
+
+    /// Weights of the last of 32768 rows over the last 300 columns: by the encoding, by a plain
+    /// running sum, and in f64.
+    fn far_weights(gates: Gates) -> [Vec<f64>; 3] {
+        const TOKENS: usize = 32_768;
+        let device = Device::flex();
+        let pe = randomise(build(gates), 2);
+        let x = &Problem::random(1, TOKENS, &DIMS, 3).x;
+        let whole = Positions::contiguous(0, TOKENS);
+        let carried = TokenState::default();
+        let cols = pe.state(&StateContext {
+            layer: 0,
+            at: &whole,
+            x: &tensor3(x, &device),
+            carried: &carried,
+        });
+
+        let at = Positions::contiguous(TOKENS - 1, 1);
+        let layer = LayerContext { layer: 0, at: &at, rows: &carried, cols: &cols };
+        let q = Tensor::<4>::zeros([1, 3, 1, 2], &device);
+        let k = Tensor::<4>::zeros([1, 3, TOKENS, 2], &device);
+        let weights = |modifier: &ScoreMod| {
+            let weights =
+                attend(&q, &k, &k, k.clone(), modifier, &at, 1.0, Weights::Return).weights;
+            numbers(weights.unwrap().slice_dim(3, TOKENS - 300..TOKENS))
+        };
+        let own = weights(&pe.score(&ScoreContext { layer: &layer, q: &q, k: &k }));
+        let log_forget = cols.tensors[0].clone();
+        let cumulative = log_forget.clone().squeeze_dim::<3>(3).cumsum(2);
+        let plain = weights(&ScoreMod::Decay { cumulative });
+
+        let log_forget = numbers(log_forget);
+        let exact = log_forget.chunks(TOKENS).flat_map(|head| {
+            let mut between = vec![0.0; TOKENS];
+            for j in (0..TOKENS - 1).rev() {
+                between[j] = between[j + 1] + head[j + 1];
+            }
+            let total = between.iter().map(|x| x.exp()).sum::<f64>();
+            between.into_iter().skip(TOKENS - 300).map(|x| x.exp() / total).collect::<Vec<_>>()
+        });
+        [own, plain, exact.collect()]
+    }
+
+    #[test]
+    fn weights_at_32768_tokens_are_those_of_f64() {
+        // Sums of 300 terms near 1, in f32.
+        const FAR: Tolerance = Tolerance { absolute: 1e-9, relative: 1e-4 };
+        let fixed = Gates::Fixed(DecayTimes { tau_min: 1.5, tau_max: 100.0 });
+        for gates in [fixed, Gates::Full { bias: 0.0 }] {
+            let [own, plain, exact] = far_weights(gates);
+            close::compare(&own, &exact, FAR).unwrap_or_else(|e| panic!("{gates:?}: {e}"));
+            assert!(close::compare(&plain, &exact, FAR).is_err(), "{gates:?}: nothing to mend");
+        }
+    }
+}
