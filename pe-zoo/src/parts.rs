@@ -2,3 +2,4 @@
 
 pub(crate) mod forget;
 pub(crate) mod head_projection;
+pub(crate) mod householder;

@@ -7,6 +7,7 @@ pub mod attention;
 pub mod cope;
 pub mod fox;
 pub mod learned_absolute;
+pub mod path;
 pub mod relative;
 pub mod rope;
 pub mod score;

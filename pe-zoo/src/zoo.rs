@@ -11,6 +11,7 @@ registry::zoo! {
     fox => Fox,
     learned_absolute => LearnedAbsolute,
     nope => Nope,
+    path => Path,
     relative => Relative,
     relative_capped => RelativeCapped,
     rope => Rope,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::reference::{Heads, ScalarInput, alibi, cope, fox, relative, rope, score};
+use crate::reference::{Heads, ScalarInput, alibi, cope, fox, path, relative, rope, score};
 use crate::score::{Convention, Current, Remainder};
 use crate::testkit::close::{self, PRINTED};
 use crate::zoo::alibi::Slopes;
@@ -131,4 +131,21 @@ fn fox_with_gates_that_follow_a_sine() {
     let weight = vec![vec![1.0, 0.0], vec![0.0, 1.0]];
     let log_forget = fox::log_forget(&x, &weight, &[0.0, 0.0]);
     assert_row("fox", &score::decay(&input(), &log_forget));
+}
+
+#[test]
+fn path_with_directions_that_follow_a_cosine() {
+    let w = wave(f64::cos, 0.8, [0.6, 0.37, 0.47])
+        .into_iter()
+        .map(|head| {
+            head.into_iter()
+                .map(|u| {
+                    let norm = crate::reference::dot(&u, &u).sqrt();
+                    u.into_iter().map(|x| x / norm).collect()
+                })
+                .collect()
+        })
+        .collect();
+    let beta = per_token(|h, t| 2.0 / (1.0 + (0.3 * t - 0.2 * h).exp()));
+    assert_row("path", &path::logits(&input(), &w, &beta));
 }

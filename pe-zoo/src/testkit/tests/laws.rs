@@ -4,7 +4,7 @@ use burn::tensor::Device;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use crate::reference::{ScalarInput, ScalarReference};
+use crate::reference::{Heads, ScalarInput, ScalarReference, dot, path};
 use crate::testkit::close::{self, Tolerance};
 use crate::testkit::problem::Problem;
 use crate::testkit::randomise;
@@ -109,6 +109,88 @@ fn fox_with_gates_of_one_is_nope() {
     let gates = serde_json::json!({ "type": "full", "bias": 60.0 });
     let fox = pe("fox", serde_json::json!({ "gates": gates }));
     assert_same(&fox, &pe("nope", serde_json::json!({})));
+}
+
+/// Directions and strengths of every column, for two heads.
+fn path_maps(strength: fn(usize) -> f64) -> (Heads, Vec<Vec<f64>>) {
+    let unit = |u: &Vec<f64>| {
+        let norm = dot(u, u).sqrt();
+        u.iter().map(|x| x / norm).collect::<Vec<_>>()
+    };
+    let w = Problem::random(1, 11, &DIMS, 6).k[0]
+        .iter()
+        .map(|head| head.iter().map(unit).collect())
+        .collect();
+    (w, vec![(0..11).map(strength).collect(); DIMS.heads])
+}
+
+#[test]
+fn path_of_no_strength_is_nope() {
+    let (w, beta) = path_maps(|_| 0.0);
+    let logits = path::logits(&input(), &w, &beta).into_iter().flatten().flatten();
+    let nope = self::logits(&pe("nope", serde_json::json!({})));
+    close::compare(&logits.collect::<Vec<_>>(), &nope, EXACT).unwrap();
+}
+
+#[test]
+fn path_by_updated_keys_is_the_product_of_its_matrices() {
+    let (w, beta) = path_maps(|t| (t % 5) as f64 * 0.5);
+    let input = input();
+    let identity = |r: usize, c: usize| f64::from(u8::from(r == c));
+    let logits = input.map(|h, row, i, j| {
+        // H_i ... H_{j+1}, each factor written out.
+        let mut product = (0..DIMS.head_dim)
+            .map(|r| (0..DIMS.head_dim).map(|c| identity(r, c)).collect())
+            .collect::<Vec<Vec<f64>>>();
+        for t in (j + 1..=i).rev() {
+            let map = (0..DIMS.head_dim)
+                .map(|r| {
+                    (0..DIMS.head_dim)
+                        .map(|c| identity(r, c) - beta[h][t] * w[h][t][r] * w[h][t][c])
+                        .collect::<Vec<_>>()
+                })
+                .collect::<Vec<_>>();
+            let column = |c: usize| map.iter().map(|row| row[c]).collect::<Vec<_>>();
+            product = product
+                .iter()
+                .map(|row| (0..DIMS.head_dim).map(|c| dot(row, &column(c))).collect())
+                .collect();
+        }
+        let key = product.iter().map(|row| dot(row, &input.k[h][j])).collect::<Vec<_>>();
+        dot(&input.q[h][row], &key) / (DIMS.head_dim as f64).sqrt()
+    });
+
+    // As decoding would: when a token arrives, every key kept so far is changed once.
+    let mut updated = input.map(|_, _, _, _| 0.0);
+    for h in 0..DIMS.heads {
+        let mut kept: Vec<Vec<f64>> = Vec::new();
+        for i in 0..11 {
+            for key in &mut kept {
+                let along = beta[h][i] * dot(&w[h][i], key);
+                key.iter_mut().zip(&w[h][i]).for_each(|(x, w)| *x -= along * w);
+            }
+            kept.push(input.k[h][i].clone());
+            for (j, key) in kept.iter().enumerate() {
+                updated[h][i][j] = dot(&input.q[h][i], key) / (DIMS.head_dim as f64).sqrt();
+            }
+        }
+    }
+    let flat = |heads: Heads| heads.into_iter().flatten().flatten().collect::<Vec<_>>();
+    let naive = flat(path::logits(&input, &w, &beta));
+    close::compare(&flat(logits), &naive, EXACT).unwrap();
+    close::compare(&flat(updated), &naive, EXACT).unwrap();
+}
+
+#[test]
+fn path_fox_divides_the_forgetting_too() {
+    let (w, beta) = path_maps(|_| 0.0);
+    let slopes = crate::zoo::alibi::Slopes::Authors.values(DIMS.heads);
+    let root = (DIMS.head_dim as f64).sqrt();
+    let forget = slopes.iter().map(|slope| vec![-slope * root; 11]).collect::<Vec<_>>();
+    let logits = path::logits_with_forgetting(&input(), &w, &beta, &forget);
+    let alibi = self::logits(&pe("alibi", serde_json::json!({})));
+    let flat = logits.into_iter().flatten().flatten().collect::<Vec<_>>();
+    close::compare(&flat, &alibi, EXACT).unwrap();
 }
 
 #[test]

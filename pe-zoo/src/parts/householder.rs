@@ -1,0 +1,186 @@
+//! Dot products through products of Householder-like maps, in chunks.
+//!
+//! With `H_t = I - beta_t w_t w_t^T`, row `i` meets column `j` as `q_i . H_i ... H_{j+1} k_j`. Within
+//! a chunk of columns the product has a closed form (the UT transform of Joffrain et al. 2006, as
+//! Yang et al. 2025 use it): with `L[m, n] = beta_m w_m . w_n` for `n < m` and `X = (I + L)^-1`,
+//!
+//! `q_i . H_i ... H_{j+1} k_j = q_i . k_j - sum over m <= i, n > j of (q_i . w_m) X[m, n] beta_n (w_n . k_j)`
+//!
+//! and a row that lies after the chunk goes on with `q - sum of (q . w_m) X[m, n] beta_n w_n`, the
+//! query seen from before the chunk. Every intermediate is a product of maps of norm at most 1 (for
+//! `beta <= 2`), so nothing grows and nothing is divided: the form is exact and stable.
+
+use burn::tensor::{Device, Tensor, TensorData};
+
+use crate::Positions;
+
+/// Columns per chunk: larger ones mean fewer steps, smaller ones less work within each.
+pub(crate) const CHUNK: usize = 32;
+
+/// The maps and keys of all columns.
+#[derive(Debug)]
+pub(crate) struct Path {
+    /// Keys, `[B, H, S, D]`.
+    pub(crate) k: Tensor<4>,
+    /// Directions of length at most 1, `[B, H, S, D]`.
+    pub(crate) w: Tensor<4>,
+    /// Strengths from 0 to 2, `[B, H, S, 1]`.
+    pub(crate) beta: Tensor<4>,
+}
+
+/// `q_i . H_i ... H_{j+1} k_j`, `[B, H, T, S]`; 0 or another finite number where `j > i`.
+///
+/// Rows `q`, `[B, H, T, D]`, are the last `T` of the `S` columns.
+pub(crate) fn products(q: &Tensor<4>, path: Path, at: &Positions, chunk: usize) -> Tensor<4> {
+    let [batch, heads, rows, head_dim] = q.dims();
+    let columns = at.cols().len();
+    let device = q.device();
+    let visible = at.visible(&device);
+    let parts = Chunks::new(path, at, chunk, &device);
+    let q = q.clone().reshape([batch * heads, rows, head_dim]);
+
+    // From the last chunk to the first; `query` holds the rows met so far, as seen from there.
+    let mut query: Option<Tensor<3>> = None;
+    let mut met = rows;
+    let mut blocks = Vec::new();
+    for index in (0..columns.div_ceil(chunk)).rev() {
+        let range = index * chunk..columns.min((index + 1) * chunk);
+        let first = range.start.saturating_sub(at.first_row());
+        let mut moving = query.take();
+        if first < met {
+            let entering = q.clone().slice_dim(1, first..met);
+            moving = Some(match moving {
+                Some(later) => Tensor::cat(vec![entering, later], 1),
+                None => entering,
+            });
+            met = first;
+        }
+        let Some(moving) = moving else { continue };
+        let part = parts.get(index, range.len());
+        let seen = visible.clone().slice_dim(0, first..rows).slice_dim(1, range.clone());
+        let along = moving.clone().matmul(part.w.swap_dims(1, 2)) * seen.unsqueeze::<3>();
+        let block =
+            moving.clone().matmul(part.k.swap_dims(1, 2)) - along.clone().matmul(part.to_key);
+        blocks.push(if first == 0 {
+            block
+        } else {
+            let hidden = Tensor::zeros([batch * heads, first, range.len()], &device);
+            Tensor::cat(vec![hidden, block], 1)
+        });
+        query = Some(if index == 0 { moving } else { moving - along.matmul(part.to_query) });
+    }
+    blocks.reverse();
+    Tensor::cat(blocks, 2).reshape([batch, heads, rows, columns])
+}
+
+/// What each chunk of columns needs, all chunks at once; `N` chunks of `K` columns.
+struct Chunks {
+    /// `[B H, N, K, D]`.
+    k: Tensor<4>,
+    /// `[B H, N, K, D]`.
+    w: Tensor<4>,
+    /// `X (beta W K^T)` below the diagonal, `[B H, N, K, K]`.
+    to_key: Tensor<4>,
+    /// `X (beta W)`, `[B H, N, K, D]`.
+    to_query: Tensor<4>,
+}
+
+/// One chunk of [`Chunks`], without its axis.
+struct Part {
+    k: Tensor<3>,
+    w: Tensor<3>,
+    to_key: Tensor<3>,
+    to_query: Tensor<3>,
+}
+
+impl Chunks {
+    fn new(path: Path, at: &Positions, chunk: usize, device: &Device) -> Self {
+        let (k, w) = (into_chunks(path.k, chunk), into_chunks(path.w, chunk));
+        let scaled = w.clone() * into_chunks(path.beta, chunk);
+        let (below, levels) =
+            at.memo(&format!("householder-{chunk}"), device, || masks(chunk, device));
+        let lower = scaled.clone().matmul(w.clone().swap_dims(2, 3)) * below.clone();
+        let inverse = inverse(&lower, &levels);
+        let keys = scaled.clone().matmul(k.clone().swap_dims(2, 3)) * below;
+        Self { to_key: inverse.clone().matmul(keys), to_query: inverse.matmul(scaled), k, w }
+    }
+
+    /// The chunk at `index`, of which the first `len` columns exist.
+    fn get(&self, index: usize, len: usize) -> Part {
+        let take = |u: &Tensor<4>| {
+            let u = u.clone().slice_dim(1, index..index + 1).squeeze_dim::<3>(1);
+            u.slice_dim(1, 0..len)
+        };
+        Part {
+            k: take(&self.k),
+            w: take(&self.w),
+            to_key: take(&self.to_key).slice_dim(2, 0..len),
+            to_query: take(&self.to_query),
+        }
+    }
+}
+
+/// `[B, H, S, E] -> [B H, N, K, E]`, filled up with zeros (a strength of 0 is the identity).
+fn into_chunks(u: Tensor<4>, chunk: usize) -> Tensor<4> {
+    let [batch, heads, columns, width] = u.dims();
+    let chunks = columns.div_ceil(chunk);
+    let missing = chunks * chunk - columns;
+    let u = if missing == 0 {
+        u
+    } else {
+        let nothing = Tensor::zeros([batch, heads, missing, width], &u.device());
+        Tensor::cat(vec![u, nothing], 2)
+    };
+    u.reshape([batch * heads, chunks, chunk, width])
+}
+
+/// `(I + lower)^-1` for a strictly lower `lower`, from blocks of 1 to blocks of the whole: with `A`
+/// and `C` inverted, `[[A, 0], [B, C]]^-1 = [[A^-1, 0], [-C^-1 B A^-1, C^-1]]`.
+///
+/// The series `I - L + L^2 - ...` would be shorter to write, but its powers grow like binomials
+/// where directions are alike, and their differences lose every digit.
+fn inverse(lower: &Tensor<4>, levels: &[Tensor<4>]) -> Tensor<4> {
+    let [_heads, _chunks, chunk, _chunk] = lower.dims();
+    let mut inverse = Tensor::<2>::eye(chunk, &lower.device()).unsqueeze::<4>();
+    for (level, corners) in levels.iter().enumerate() {
+        let corners = lower.clone() * corners.clone();
+        inverse = if level == 0 {
+            // Blocks of 1 are their own inverses.
+            inverse - corners
+        } else {
+            inverse.clone() - inverse.clone().matmul(corners).matmul(inverse)
+        };
+    }
+    inverse.expand(lower.dims())
+}
+
+/// 1 below the diagonal, and for each doubling of the blocks 1 in the new lower left corners; each
+/// `[1, 1, K, K]`.
+fn masks(chunk: usize, device: &Device) -> (Tensor<4>, Vec<Tensor<4>>) {
+    let mask = |holds: &dyn Fn(usize, usize) -> bool| {
+        let values = (0..chunk * chunk)
+            .map(|n| f32::from(u8::from(holds(n / chunk, n % chunk))))
+            .collect::<Vec<_>>();
+        Tensor::<4>::from_data(TensorData::new(values, [1, 1, chunk, chunk]), device)
+    };
+    let mut levels = Vec::new();
+    let mut size = 1;
+    while size < chunk {
+        let corner = |m: usize, n: usize| m / (2 * size) == n / (2 * size) && m / size > n / size;
+        levels.push(mask(&corner));
+        size *= 2;
+    }
+    (mask(&|m, n| n < m), levels)
+}
+
+/// Multiply-accumulates of [`products`] beyond the plain products of queries and keys, for one head
+/// and a whole sequence, every pair counted.
+pub(crate) fn extra_macs(len: usize, head_dim: usize) -> usize {
+    let levels = CHUNK.ilog2() as usize;
+    let within = 3 * head_dim + CHUNK + 2 * (levels - 1) * CHUNK;
+    let chunks = len.div_ceil(CHUNK);
+    chunks * CHUNK * CHUNK * within + len * len * (2 * head_dim + CHUNK)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,292 @@
+//! # PaTH: keys changed by every token on the way
+//!
+//! ## What it does
+//! Each token reflects (or projects, or leaves alone) all keys before it along a direction that its
+//! content chooses. A query meets a key as the tokens in between have left it.
+//!
+//! ## Formula
+//! `H_t = I - beta_t w_t w_t^T`, `logit[i, j] = q_i . H_i H_{i-1} ... H_{j+1} k_j / sqrt(D)`,
+//! `w_t = L2norm(SiLU(conv(W_up W_down x_t)))`, `beta_t = 2 sigma(w_h . x_t + b_h)`;
+//! with forgetting, `+ (sum over j < l <= i of ln f_l) / sqrt(D)`
+//!
+//! ## Shapes
+//! `state: [B, H, T, D]` (before the convolution), `[B, H, T, 1]` (`beta`), and with forgetting
+//! `[B, H, T, 1]` (`ln f`); `score: Products([B, H, T, S])`, and with forgetting `Decay`.
+//!
+//! ## Settings
+//! `rank` (32, the authors'): of the projection to `w`. `kernel` (3, the authors'): tokens that the
+//! causal convolution sees, per channel and without bias; 1 sees the token alone.
+//! `forget`: `{ type = "none" }` (default) or `{ type = "gate", bias = 0.0 }` (PaTH-FoX; the bias at
+//! the start).
+//!
+//! ## Deviations
+//! The convolution starts as `PyTorch` starts one (evenly from `-1 / sqrt(kernel)` up), not with
+//! deviation 0.02: at small widths that would leave `w` as small as the norm's epsilon. The authors'
+//! code divides the sum of `ln f` by `sqrt(D)`, unlike plain FoX; so does this.
+//!
+//! ## References
+//! Yang et al. 2025, "PaTH Attention", arXiv 2505.16381; authors' code
+//! `fla-org/flash-linear-attention` `fla/layers/path_attn.py` at bc3b101dcb.
+
+use burn::module::{Module, Param};
+use burn::tensor::activation::{log_sigmoid, sigmoid, silu};
+use burn::tensor::{Device, Tensor};
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::encoding::{ScoreContext, StateContext};
+use crate::meta::{Claims, PeMeta, Site};
+use crate::parts::forget;
+use crate::parts::head_projection::HeadProjection;
+use crate::parts::householder::{self, CHUNK, Path as Maps};
+use crate::reference::{Heads, ScalarInput, ScalarReference, fox, path, table_f64};
+use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, TokenState, init};
+
+/// The facts.
+pub const META: PeMeta = PeMeta {
+    id: "path",
+    label: "PaTH",
+    summary: "Reflects keys along directions chosen by the tokens between key and query.",
+    sites: &[Site::Logits, Site::State],
+    claims: Claims { shift_invariant: true, content_dependent: true, limited_length: false },
+    parameters: "L (2 C rank + C kernel + C H + H)",
+    paper: "Yang et al. 2025",
+    url: "https://arxiv.org/abs/2505.16381",
+};
+
+/// Inside the square root of the norm of `w`, as in the authors' code.
+const NORM_EPSILON: f64 = 1e-6;
+
+/// Whether tokens also forget.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Forget {
+    /// They do not.
+    #[default]
+    None,
+    /// Through a learned gate per head and layer, as FoX (PaTH-FoX).
+    Gate {
+        /// Every bias at the start.
+        #[serde(default)]
+        bias: f64,
+    },
+}
+
+/// Settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Rank of the projection to `w`.
+    pub rank: usize,
+    /// Tokens that the convolution sees.
+    pub kernel: usize,
+    /// Whether tokens also forget.
+    pub forget: Forget,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { rank: 32, kernel: 3, forget: Forget::None }
+    }
+}
+
+/// Householder-like maps chosen by the tokens.
+#[derive(Module, Debug)]
+pub struct Path {
+    layers: Vec<Layer>,
+    #[module(skip)]
+    heads: usize,
+}
+
+/// What one layer learns.
+#[derive(Module, Debug)]
+struct Layer {
+    /// `[C, rank]`.
+    down: Param<Tensor<2>>,
+    /// `[rank, C]`.
+    up: Param<Tensor<2>>,
+    /// `[kernel, C]`, the last row for the token itself.
+    kernel: Param<Tensor<2>>,
+    strength: HeadProjection,
+    forget: Option<HeadProjection>,
+}
+
+impl Config {
+    /// Projections to one number per head: of the strengths, and of the gates if there are any.
+    fn head_projections(&self) -> usize {
+        match self.forget {
+            Forget::None => 1,
+            Forget::Gate { .. } => 2,
+        }
+    }
+
+    /// Learned numbers behind the directions of one layer, each used once per token.
+    fn direction_params(&self, dims: &Dims) -> usize {
+        dims.width() * (2 * self.rank + self.kernel)
+    }
+}
+
+impl EncodingConfig for Config {
+    type Encoding = Path;
+
+    fn meta(&self) -> &'static PeMeta {
+        &META
+    }
+
+    fn check(&self, _dims: &Dims) -> Result<(), PeError> {
+        for (field, value) in [("rank", self.rank), ("kernel", self.kernel)] {
+            if value == 0 {
+                return Err(PeError::invalid(META.id, field, value, "at least 1"));
+            }
+        }
+        match self.forget {
+            Forget::Gate { bias } if !bias.is_finite() => {
+                Err(PeError::invalid(META.id, "forget.bias", bias, "a finite number"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn init(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Result<Path, PeError> {
+        self.check(dims)?;
+        let width = dims.width();
+        let layers = (0..dims.layers)
+            .map(|_| Layer {
+                down: init::normal(0.02, [width, self.rank], rng, device),
+                up: init::normal(0.02, [self.rank, width], rng, device),
+                kernel: {
+                    let bound = 1.0 / (self.kernel as f64).sqrt();
+                    init::uniform(bound, [self.kernel, width], rng, device)
+                },
+                strength: HeadProjection::init(dims, 0.0, rng, device),
+                forget: match self.forget {
+                    Forget::None => None,
+                    Forget::Gate { bias } => Some(HeadProjection::init(dims, bias, rng, device)),
+                },
+            })
+            .collect();
+        Ok(Path { layers, heads: dims.heads })
+    }
+
+    fn param_count(&self, dims: &Dims) -> usize {
+        let per_head = self.head_projections() * HeadProjection::param_count(dims);
+        dims.layers * (self.direction_params(dims) + per_head)
+    }
+
+    fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
+        let per_head = self.head_projections() * dims.width() * dims.heads;
+        let pairs = dims.heads * householder::extra_macs(len, dims.head_dim);
+        (dims.layers * (len * (self.direction_params(dims) + per_head) + pairs)) as u64
+    }
+}
+
+impl Layer {
+    /// Directions of unit length, `[B, H, S, D]`, from the projected tokens of the same shape.
+    fn directions(&self, projected: &Tensor<4>) -> Tensor<4> {
+        let [batch, heads, tokens, head_dim] = projected.dims();
+        let kernel = self.kernel.val();
+        let [taps, _width] = kernel.dims();
+        let before = Tensor::zeros([batch, heads, taps - 1, head_dim], &projected.device());
+        let padded = if taps == 1 {
+            projected.clone()
+        } else {
+            Tensor::cat(vec![before, projected.clone()], 2)
+        };
+        let convolved = (0..taps)
+            .map(|tap| {
+                let weight = kernel.clone().slice_dim(0, tap..tap + 1);
+                padded.clone().slice_dim(2, tap..tap + tokens)
+                    * weight.reshape([1, heads, 1, head_dim])
+            })
+            .reduce(|sum, term| sum + term)
+            .unwrap_or_else(|| projected.clone());
+        let active = silu(convolved);
+        let norm = (active.clone().powi_scalar(2).sum_dim(3) + NORM_EPSILON).sqrt();
+        active / norm
+    }
+}
+
+impl PositionEncoding for Path {
+    fn state(&self, ctx: &StateContext<'_>) -> TokenState {
+        let layer = &self.layers[ctx.layer];
+        let [batch, tokens, width] = ctx.x.dims();
+        let projected = ctx
+            .x
+            .clone()
+            .matmul(layer.down.val().unsqueeze::<3>())
+            .matmul(layer.up.val().unsqueeze::<3>())
+            .reshape([batch, tokens, self.heads, width / self.heads])
+            .swap_dims(1, 2);
+        let strength = sigmoid(layer.strength.forward(ctx.x)) * 2.0;
+        let mut tensors = vec![projected, strength];
+        tensors.extend(layer.forget.as_ref().map(|gate| log_sigmoid(gate.forward(ctx.x))));
+        TokenState { tensors }
+    }
+
+    fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
+        let LayerState { projected, strength, log_forget } = LayerState::of(ctx.layer.cols);
+        let maps = Maps {
+            k: ctx.k.clone(),
+            w: self.layers[ctx.layer.layer].directions(projected),
+            beta: strength.clone(),
+        };
+        let products = householder::products(ctx.q, maps, ctx.layer.at, CHUNK);
+        let products = ScoreMod::Products(products);
+        let Some(log_forget) = log_forget else { return products };
+        let [_batch, _heads, _rows, head_dim] = ctx.q.dims();
+        let decay = forget::decay(log_forget.clone(), 1.0 / (head_dim as f64).sqrt());
+        ScoreMod::Sum(vec![products, decay])
+    }
+}
+
+/// The tensors of [`TokenState`], by name.
+struct LayerState<'a> {
+    projected: &'a Tensor<4>,
+    strength: &'a Tensor<4>,
+    log_forget: Option<&'a Tensor<4>>,
+}
+
+impl<'a> LayerState<'a> {
+    fn of(state: &'a TokenState) -> Self {
+        Self {
+            projected: &state.tensors[0],
+            strength: &state.tensors[1],
+            log_forget: state.tensors.get(2),
+        }
+    }
+}
+
+impl ScalarReference for Path {
+    fn scalar_logits(&self, input: &ScalarInput) -> Heads {
+        let layer = &self.layers[input.layer];
+        let (down, up) = (table_f64(&layer.down), table_f64(&layer.up));
+        let w = path::directions(&input.x, &down, &up, &table_f64(&layer.kernel), self.heads);
+        let (weight, bias) = layer.strength.scalars();
+        let beta = path::strengths(&input.x, &weight, &bias);
+        match &layer.forget {
+            None => path::logits(input, &w, &beta),
+            Some(gate) => {
+                let (weight, bias) = gate.scalars();
+                let log_forget = fox::log_forget(&input.x, &weight, &bias);
+                path::logits_with_forgetting(input, &w, &beta, &log_forget)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rank_or_kernel_of_zero_is_refused_by_name() {
+        let dims = Dims { layers: 1, heads: 1, head_dim: 8, train_len: 8, max_len: 8 };
+        for (config, field) in [
+            (Config { rank: 0, ..Config::default() }, "rank is 0"),
+            (Config { kernel: 0, ..Config::default() }, "kernel is 0"),
+        ] {
+            let error = config.check(&dims).unwrap_err().to_string();
+            assert!(error.contains(field), "{error}");
+        }
+    }
+}
