@@ -1,32 +1,22 @@
 //! Encodings that are wrong on purpose, each with the check that must reject it.
+//!
+//! Each family has one honest member, which must pass: what rejects the others is their fault alone.
+//! Most faults have been seen in public code.
 
-use burn::module::Module;
-use burn::tensor::{Device, Tensor};
-use rand_chacha::ChaCha8Rng;
+mod learned;
+mod slopes;
+mod token_state;
+mod turned;
 
-use crate::encoding::{EmbedContext, LayerContext, ScoreContext};
+use std::fmt::Debug;
+
+use crate::EncodingConfig;
 use crate::meta::{Claims, PeMeta};
-use crate::reference::{Heads, ScalarInput, ScalarReference};
+use crate::reference::ScalarReference;
 use crate::testkit::{Check, conforms};
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod};
 
 const HONEST: Claims =
     Claims { shift_invariant: true, content_dependent: false, limited_length: false };
-
-/// ALiBi with slope 0.5, broken in one way.
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
-enum Fault {
-    None,
-    SignFlipped,
-    OffByOne,
-    OffsetIgnoredInDecode,
-    Acausal,
-    NotANumber,
-    ClaimsNoShift,
-    ClaimsALimit,
-    BatchMixed,
-    MiscountedParameters,
-}
 
 const fn meta(claims: Claims) -> PeMeta {
     PeMeta {
@@ -41,104 +31,66 @@ const fn meta(claims: Claims) -> PeMeta {
     }
 }
 
-static PLAIN: PeMeta = meta(HONEST);
-static NO_SHIFT: PeMeta = meta(Claims { shift_invariant: false, ..HONEST });
-static LIMIT: PeMeta = meta(Claims { limited_length: true, ..HONEST });
-
-#[derive(Module, Debug)]
-struct Saboteur {
-    #[module(skip)]
-    fault: Fault,
-}
-
-impl EncodingConfig for Fault {
-    type Encoding = Saboteur;
-
-    fn meta(&self) -> &'static PeMeta {
-        match self {
-            Self::ClaimsNoShift => &NO_SHIFT,
-            Self::ClaimsALimit => &LIMIT,
-            _ => &PLAIN,
-        }
-    }
-
-    fn init(&self, _: &Dims, _: &mut ChaCha8Rng, _: &Device) -> Result<Saboteur, PeError> {
-        Ok(Saboteur { fault: *self })
-    }
-
-    fn param_count(&self, _dims: &Dims) -> usize {
-        usize::from(*self == Self::MiscountedParameters)
-    }
-}
-
-impl PositionEncoding for Saboteur {
-    fn embed(&self, x: Tensor<3>, _ctx: &EmbedContext<'_>) -> Tensor<3> {
-        x
-    }
-
-    fn transform_qk(
-        &self,
-        q: Tensor<4>,
-        k: Tensor<4>,
-        _ctx: &LayerContext<'_>,
-    ) -> (Tensor<4>, Tensor<4>) {
-        match self.fault {
-            Fault::Acausal => (q, k.clone() + k.mean_dim(2)),
-            Fault::BatchMixed => (q, k.clone() + k.mean_dim(0)),
-            _ => (q, k),
-        }
-    }
-
-    fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
-        let device = ctx.q.device();
-        let at = ctx.layer.at;
-        let distances = at.distances(&device).float();
-        let bias = match self.fault {
-            Fault::SignFlipped => distances * 0.5,
-            Fault::OffByOne => (distances - 1.0).clamp_min(0.0) * -0.5,
-            Fault::NotANumber => distances.clone() / distances * -0.5,
-            Fault::OffsetIgnoredInDecode => {
-                let rows =
-                    Tensor::<1, burn::tensor::Int>::arange(0..at.rows().len() as i64, &device);
-                let cols =
-                    Tensor::<1, burn::tensor::Int>::arange(0..at.cols().len() as i64, &device);
-                (rows.unsqueeze_dim::<2>(1) - cols.unsqueeze::<2>()).float().clamp_min(0.0) * -0.5
-            }
-            _ => distances * -0.5,
-        };
-        ScoreMod::Dense(bias.unsqueeze::<4>())
-    }
-}
-
-impl ScalarReference for Saboteur {
-    fn scalar_logits(&self, input: &ScalarInput) -> Heads {
-        let scale = 1.0 / (input.head_dim() as f64).sqrt();
-        input.map(|h, row, i, j| {
-            input.content(h, row, j) * scale - 0.5 * input.distance(i, j) as f64
-        })
+/// The saboteurs of one family, with the check that each was made for.
+#[track_caller]
+fn assert_rejected<C>(honest: &C, saboteurs: &[(C, Check)])
+where
+    C: EncodingConfig,
+    C::Encoding: ScalarReference,
+{
+    let failures = conforms(honest);
+    assert!(failures.is_empty(), "the honest {honest:?}: {failures:?}");
+    for (fault, check) in saboteurs {
+        let failures = conforms(fault);
+        assert!(
+            failures.iter().any(|failure| failure.check == *check),
+            "{fault:?} passes {check:?}; rejected by {failures:?}"
+        );
     }
 }
 
 #[test]
-fn the_honest_one_passes() {
-    let failures = conforms(&Fault::None);
-    assert!(failures.is_empty(), "{failures:?}");
+fn biases_that_are_wrong_are_rejected() {
+    assert_rejected(&slopes::Fault::None, slopes::SABOTEURS);
 }
 
 #[test]
-fn every_saboteur_is_rejected_by_the_check_it_was_made_for() {
-    for (fault, check) in [
-        (Fault::SignFlipped, Check::EqualsReference),
-        (Fault::OffByOne, Check::EqualsReference),
-        (Fault::NotANumber, Check::EqualsReference),
-        (Fault::OffsetIgnoredInDecode, Check::DecodesAsFullPass),
-        (Fault::Acausal, Check::Causal),
-        (Fault::ClaimsNoShift, Check::ShiftClaim),
-        (Fault::ClaimsALimit, Check::LengthClaim),
-        (Fault::BatchMixed, Check::BatchIndependent),
-        (Fault::MiscountedParameters, Check::ParameterFormula),
+fn learned_encodings_that_are_wrong_are_rejected() {
+    assert_rejected(&learned::Fault::None, learned::SABOTEURS);
+}
+
+#[test]
+fn states_and_gates_that_are_wrong_are_rejected() {
+    assert_rejected(&token_state::Fault::None, token_state::SABOTEURS);
+}
+
+#[test]
+fn rotations_that_are_wrong_are_rejected() {
+    assert_rejected(&turned::Fault::None, turned::SABOTEURS);
+}
+
+#[test]
+fn every_check_has_a_saboteur() {
+    fn checks<C: Debug>(saboteurs: &[(C, Check)]) -> impl Iterator<Item = Check> {
+        saboteurs.iter().map(|(_, check)| *check)
+    }
+    let made_for = checks(slopes::SABOTEURS)
+        .chain(checks(learned::SABOTEURS))
+        .chain(checks(token_state::SABOTEURS))
+        .chain(checks(turned::SABOTEURS))
+        .collect::<Vec<_>>();
+    for check in [
+        Check::EqualsReference,
+        Check::DecodesAsFullPass,
+        Check::Causal,
+        Check::BatchIndependent,
+        Check::ShiftClaim,
+        Check::LengthClaim,
+        Check::ParameterFormula,
+        Check::Gradients,
+        Check::Reproducible,
     ] {
-        let failures = conforms(&fault);
-        assert!(failures.iter().any(|f| f.check == check), "{fault:?}: {failures:?}");
+        assert!(made_for.contains(&check), "{check:?}");
     }
+    assert!(made_for.len() >= 12, "{}", made_for.len());
 }

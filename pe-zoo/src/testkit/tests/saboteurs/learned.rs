@@ -1,0 +1,123 @@
+//! Learned tables: one vector per position, up to a longest one, and a bias per distance.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use burn::module::{Module, Param};
+use burn::tensor::{Device, Int, Tensor};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use super::{HONEST, meta};
+use crate::encoding::{EmbedContext, ScoreContext};
+use crate::meta::{Claims, PeMeta};
+use crate::reference::{Heads, ScalarInput, ScalarReference, Tokens, table_f64};
+use crate::score::Beyond;
+use crate::testkit::Check;
+use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
+
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+pub(super) enum Fault {
+    None,
+    /// Past the table's end its last row is used again, and nobody is told.
+    ClampInsteadOfError,
+    /// Built, counted and optimised, but read nowhere; the reference leaves it out as well.
+    TableNeverUsed,
+    /// A parameter is left out of the formula.
+    TableNotCounted,
+    /// Initial values come from a generator that the seed does not reach.
+    SeedIgnored,
+    /// Head `h` reads the row of another.
+    HeadsMixedUp,
+}
+
+pub(super) const SABOTEURS: &[(Fault, Check)] = &[
+    (Fault::ClampInsteadOfError, Check::LengthClaim),
+    (Fault::TableNeverUsed, Check::Gradients),
+    (Fault::TableNotCounted, Check::ParameterFormula),
+    (Fault::SeedIgnored, Check::Reproducible),
+    (Fault::HeadsMixedUp, Check::EqualsReference),
+];
+
+static META: PeMeta = meta(Claims { shift_invariant: false, limited_length: true, ..HONEST });
+
+#[derive(Module, Debug)]
+pub(super) struct Learned {
+    /// `[N, C]`.
+    positions: Param<Tensor<2>>,
+    /// `[H, N]`.
+    distances: Param<Tensor<2>>,
+    #[module(skip)]
+    fault: Fault,
+}
+
+/// What a process-wide generator would do: every model another start.
+static MODELS: AtomicU64 = AtomicU64::new(0);
+
+impl EncodingConfig for Fault {
+    type Encoding = Learned;
+
+    fn meta(&self) -> &'static PeMeta {
+        &META
+    }
+
+    fn init(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Result<Learned, PeError> {
+        let mut unseeded = ChaCha8Rng::seed_from_u64(MODELS.fetch_add(1, Ordering::Relaxed));
+        let rng = if *self == Self::SeedIgnored { &mut unseeded } else { rng };
+        Ok(Learned {
+            positions: init::normal(1.0, [dims.max_len, dims.width()], rng, device),
+            distances: init::normal(1.0, [dims.heads, dims.max_len], rng, device),
+            fault: *self,
+        })
+    }
+
+    fn param_count(&self, dims: &Dims) -> usize {
+        let positions = dims.max_len * dims.width();
+        match self {
+            Self::TableNotCounted => positions,
+            _ => positions + dims.heads * dims.max_len,
+        }
+    }
+}
+
+impl PositionEncoding for Learned {
+    fn embed(&self, x: Tensor<3>, ctx: &EmbedContext<'_>) -> Tensor<3> {
+        let table = self.positions.val();
+        let [len, _width] = table.dims();
+        let rows = ctx.at.rows().iter().map(|row| (*row).min(len - 1) as i64).collect::<Vec<_>>();
+        let rows = Tensor::<1, Int>::from_data(rows.as_slice(), &x.device());
+        x + table.select(0, rows).unsqueeze::<3>()
+    }
+
+    fn score(&self, _ctx: &ScoreContext<'_>) -> ScoreMod {
+        let table = self.distances.val();
+        let table = match self.fault {
+            Fault::TableNeverUsed => return ScoreMod::None,
+            Fault::HeadsMixedUp => table.flip([0]),
+            _ => table,
+        };
+        ScoreMod::Distance { table, beyond: Beyond::Last }
+    }
+
+    fn max_len(&self) -> Option<usize> {
+        let [len, _width] = self.positions.val().dims();
+        (self.fault != Fault::ClampInsteadOfError).then_some(len)
+    }
+}
+
+impl ScalarReference for Learned {
+    fn scalar_embed(&self, x: &Tokens, positions: &[usize]) -> Tokens {
+        let table = table_f64(&self.positions);
+        let sum =
+            |(x, n): (&Vec<f64>, &usize)| x.iter().zip(&table[*n]).map(|(a, b)| a + b).collect();
+        x.iter().zip(positions).map(sum).collect()
+    }
+
+    fn scalar_logits(&self, input: &ScalarInput) -> Heads {
+        let scale = 1.0 / (input.head_dim() as f64).sqrt();
+        let table = table_f64(&self.distances);
+        let used = if self.fault == Fault::TableNeverUsed { 0.0 } else { 1.0 };
+        input.map(|h, row, i, j| {
+            input.content(h, row, j) * scale + used * table[h][input.distance(i, j)]
+        })
+    }
+}
