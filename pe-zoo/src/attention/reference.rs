@@ -1,5 +1,7 @@
 //! The reference engine: plain tensor operations, any backend, any [`ScoreMod`].
 
+use std::cell::OnceCell;
+
 use burn::tensor::activation::{log_sigmoid, sigmoid, softmax};
 use burn::tensor::{Device, Int, Tensor};
 
@@ -33,18 +35,17 @@ pub fn attend(
     weights: Weights,
 ) -> Attended {
     let device = q.device();
-    let content = q.clone().matmul(k.clone().swap_dims(2, 3));
     let plan = Plan::of(modifier);
-    let probabilities = if plan.stick_breaking {
-        stick_breaking(content * scale, at, &device)
-    } else {
-        let row = Row { q, v, content: &content, at, scale, device: &device };
-        let mut logits = content.clone() * plan.content_scale(scale);
-        for part in &plan.parts {
-            if let Some(bias) = row.bias(part) {
-                logits = logits + bias;
-            }
+    let row = Row::new(q, k, v, at, scale);
+    let mut logits = row.content() * plan.content_scale(scale);
+    for part in &plan.parts {
+        if let Some(bias) = row.bias(part) {
+            logits = logits + bias;
         }
+    }
+    let probabilities = if plan.stick_breaking {
+        stick_breaking(logits, at, &device)
+    } else {
         softmax(logits + at.causal_bias(&device).unsqueeze::<4>(), 3)
     };
     let output = probabilities.clone().matmul(values);
@@ -84,17 +85,37 @@ impl<'a> Plan<'a> {
 }
 
 /// What a bias may be made of.
-struct Row<'a> {
+pub(crate) struct Row<'a> {
     q: &'a Tensor<4>,
+    k: &'a Tensor<4>,
     v: &'a Tensor<4>,
-    content: &'a Tensor<4>,
+    content: OnceCell<Tensor<4>>,
     at: &'a Positions,
     scale: f64,
-    device: &'a Device,
+    device: Device,
 }
 
-impl Row<'_> {
-    fn bias(&self, part: &ScoreMod) -> Option<Tensor<4>> {
+impl<'a> Row<'a> {
+    /// The shapes of [`attend`].
+    pub(crate) fn new(
+        q: &'a Tensor<4>,
+        k: &'a Tensor<4>,
+        v: &'a Tensor<4>,
+        at: &'a Positions,
+        scale: f64,
+    ) -> Self {
+        Self { q, k, v, content: OnceCell::new(), at, scale, device: q.device() }
+    }
+
+    /// `q k^T`, undivided, made once.
+    fn content(&self) -> Tensor<4> {
+        let make = || self.q.clone().matmul(self.k.clone().swap_dims(2, 3));
+        self.content.get_or_init(make).clone()
+    }
+
+    /// What a modifier adds to the logits, `[1 or B, 1 or H, T, S]`; nothing for one that adds
+    /// nothing by itself.
+    pub(crate) fn bias(&self, part: &ScoreMod) -> Option<Tensor<4>> {
         Some(match part {
             ScoreMod::None | ScoreMod::StickBreaking | ScoreMod::Sum(_) => return None,
             ScoreMod::Slope(slopes) => self.slope(slopes),
@@ -115,16 +136,17 @@ impl Row<'_> {
 
     /// `[1, H, T, S]`.
     fn slope(&self, slopes: &Tensor<1>) -> Tensor<4> {
-        let distances =
-            self.at.memo("distances-float", self.device, || self.at.distances(self.device).float());
+        let distances = self
+            .at
+            .memo("distances-float", &self.device, || self.at.distances(&self.device).float());
         let [heads] = slopes.dims();
         slopes.clone().reshape([1, heads, 1, 1]) * distances.unsqueeze::<4>().neg()
     }
 
     /// Distances clamped to the table, `[T, S]`, and 1 where the distance is within it.
     fn table_index(&self, len: usize) -> (Tensor<2, Int>, Tensor<2>) {
-        self.at.memo(&format!("table-index-{len}"), self.device, || {
-            let distances = self.at.distances(self.device);
+        self.at.memo(&format!("table-index-{len}"), &self.device, || {
+            let distances = self.at.distances(&self.device);
             let within = distances.clone().lower_elem(len as i64).float();
             (distances.clamp_max(len as i64 - 1), within)
         })
@@ -161,7 +183,7 @@ impl Row<'_> {
 
     fn contextual(&self, contextual: &Contextual) -> Tensor<4> {
         let gate_content = match &contextual.gates {
-            GateSource::QueryKey => self.content.clone(),
+            GateSource::QueryKey => self.content(),
             GateSource::QueryValue => self.q.clone().matmul(self.v.clone().swap_dims(2, 3)),
             GateSource::Keys(keys) => self.q.clone().matmul(keys.clone().swap_dims(2, 3)),
         };
@@ -169,7 +191,7 @@ impl Row<'_> {
             Convention::Listing | Convention::Code => self.scale,
             Convention::Equation => 1.0,
         };
-        let visible = self.at.visible(self.device).unsqueeze::<4>();
+        let visible = self.at.visible(&self.device).unsqueeze::<4>();
         let gates = sigmoid(gate_content * gate_scale) * visible;
         let positions = suffix_sum(gates).clamp_max(contextual.max_position);
         let bias = match &contextual.function {
