@@ -28,6 +28,8 @@
 pub mod attention;
 pub mod encoding;
 mod error;
+#[cfg(feature = "flex")]
+mod fused;
 pub mod init;
 mod math;
 pub mod meta;

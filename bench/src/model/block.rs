@@ -3,7 +3,7 @@
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::{Device, Tensor};
-use pe_zoo::attention::{LayerCache, LayerInput, Weights, layer};
+use pe_zoo::attention::{Engine, LayerCache, LayerInput, Weights, layer};
 use pe_zoo::encoding::Update;
 use pe_zoo::{PositionEncoding, Positions, TokenState};
 use rand_chacha::ChaCha8Rng;
@@ -30,6 +30,7 @@ pub(super) struct Through<'a, P> {
     pub(super) encoding: &'a P,
     pub(super) at: &'a Positions,
     pub(super) weights: Weights,
+    pub(super) engine: Engine,
 }
 
 impl Block {
@@ -63,7 +64,16 @@ impl Block {
         let [q, k, v] = self.project(input.clone());
         let attended = layer(
             through.encoding,
-            LayerInput { layer: index, at: through.at, x: &input, q, k, v, carried },
+            LayerInput {
+                layer: index,
+                at: through.at,
+                x: &input,
+                q,
+                k,
+                v,
+                carried,
+                engine: through.engine,
+            },
             cache,
             through.weights,
         );

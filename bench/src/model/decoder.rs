@@ -3,7 +3,7 @@
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{Device, Int, Tensor};
-use pe_zoo::attention::{LayerCache, Weights};
+use pe_zoo::attention::{Engine, LayerCache, Weights};
 use pe_zoo::encoding::EmbedContext;
 use pe_zoo::{EncodingConfig, PeError, PositionEncoding, Positions, TokenState};
 use rand_chacha::ChaCha8Rng;
@@ -22,6 +22,9 @@ pub struct Decoder<P: Module> {
     blocks: Vec<Block>,
     last_norm: Option<AnyNorm>,
     head: Option<Linear>,
+    /// The attention engine; the fastest for the device unless changed.
+    #[module(skip)]
+    pub engine: Engine,
 }
 
 /// What decoding keeps: all token ids, and each layer's keys and values.
@@ -78,7 +81,8 @@ impl<P: PositionEncoding> Decoder<P> {
         let last_norm = (config.norm_place == NormPlace::Pre).then(|| AnyNorm::new(config, device));
         let head = (!config.tied_head)
             .then(|| linear(config, [config.width, vocabulary], Into::Layer, model_rng, device));
-        Ok(Self { embedding, encoding, blocks, last_norm, head })
+        let engine = Engine::best(device);
+        Ok(Self { embedding, encoding, blocks, last_norm, head, engine })
     }
 
     /// Runs tokens `[B, T]` at the given positions through all blocks.
@@ -110,7 +114,7 @@ impl<P: PositionEncoding> Decoder<P> {
         };
         let x = self.encoding.embed(x, &EmbedContext { at, tokens: &seen });
         let mut x = dropout.apply(x);
-        let through = Through { encoding: &self.encoding, at, weights };
+        let through = Through { encoding: &self.encoding, at, weights, engine: self.engine };
         let mut carried = TokenState::default();
         let mut maps = Vec::new();
         for (index, block) in self.blocks.iter().enumerate() {

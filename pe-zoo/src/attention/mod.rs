@@ -1,9 +1,11 @@
 //! Causal multi-head attention that applies any encoding, with a cache for decoding.
 
 mod cache;
-mod reference;
+mod engine;
+pub(crate) mod reference;
 
 pub use cache::LayerCache;
+pub use engine::Engine;
 pub use reference::{Attended, attend};
 
 use burn::tensor::Tensor;
@@ -37,6 +39,8 @@ pub struct LayerInput<'a> {
     pub v: Tensor<4>,
     /// What the layer before left for these tokens.
     pub carried: &'a TokenState,
+    /// Which engine attends.
+    pub engine: Engine,
 }
 
 /// What one layer's attention gives.
@@ -63,7 +67,7 @@ pub fn layer<P: PositionEncoding>(
     cache: Option<&mut LayerCache>,
     weights: Weights,
 ) -> LayerOutput {
-    let LayerInput { layer, at, x, q, k, v, carried } = input;
+    let LayerInput { layer, at, x, q, k, v, carried, engine } = input;
     let rows = encoding.state(&StateContext { layer, at, x, carried });
     let (k, v, cols) = match cache {
         Some(cache) => cache.append(k, v, &rows),
@@ -80,7 +84,8 @@ pub fn layer<P: PositionEncoding>(
         None => v.clone(),
     };
     let scale = 1.0 / (head_dim as f64).sqrt();
-    let Attended { output, weights } = attend(&q, &k, &v, values, &modifier, at, scale, weights);
+    let Attended { output, weights } =
+        engine.attend(&q, &k, &v, values, &modifier, at, scale, weights);
     let [_batch, _heads, _rows, mixed_dim] = output.dims();
     let (output, mixed) = if mixed_dim > head_dim {
         let mixed = output.clone().slice_dim(3, head_dim..mixed_dim);

@@ -1,5 +1,7 @@
 //! The reference engine: plain tensor operations, any backend, any [`ScoreMod`].
 
+use std::cell::OnceCell;
+
 use burn::tensor::activation::{log_sigmoid, sigmoid, softmax};
 use burn::tensor::{Device, Int, Tensor};
 
@@ -37,10 +39,9 @@ pub fn attend(
 ) -> Attended {
     let device = q.device();
     let plan = Plan::of(modifier);
-    let products = plan.products.cloned().unwrap_or_else(|| against(q, k));
-    let content = plan.products.is_none().then_some(&products);
-    let row = Row { q, k, v, content, at, scale, device: &device };
-    let mut logits = products.clone() * plan.content_scale(scale);
+    let row = Row::new(q, k, v, at, scale);
+    let products = plan.products.cloned().unwrap_or_else(|| row.content());
+    let mut logits = products * plan.content_scale(scale);
     for part in &plan.parts {
         if let Some(bias) = row.bias(part) {
             logits = logits + bias;
@@ -90,19 +91,36 @@ impl<'a> Plan<'a> {
 }
 
 /// What a bias may be made of.
-struct Row<'a> {
+pub(crate) struct Row<'a> {
     q: &'a Tensor<4>,
     k: &'a Tensor<4>,
     v: &'a Tensor<4>,
-    /// `q k^T`, if it is made anyway.
-    content: Option<&'a Tensor<4>>,
+    content: OnceCell<Tensor<4>>,
     at: &'a Positions,
     scale: f64,
-    device: &'a Device,
+    device: Device,
 }
 
-impl Row<'_> {
-    fn bias(&self, part: &ScoreMod) -> Option<Tensor<4>> {
+impl<'a> Row<'a> {
+    /// The shapes of [`attend`].
+    pub(crate) fn new(
+        q: &'a Tensor<4>,
+        k: &'a Tensor<4>,
+        v: &'a Tensor<4>,
+        at: &'a Positions,
+        scale: f64,
+    ) -> Self {
+        Self { q, k, v, content: OnceCell::new(), at, scale, device: q.device() }
+    }
+
+    /// `q k^T`, undivided, made once.
+    fn content(&self) -> Tensor<4> {
+        self.content.get_or_init(|| against(self.q, self.k)).clone()
+    }
+
+    /// What a modifier adds to the logits, `[1 or B, 1 or H, T, S]`; nothing for one that adds
+    /// nothing by itself.
+    pub(crate) fn bias(&self, part: &ScoreMod) -> Option<Tensor<4>> {
         Some(match part {
             ScoreMod::None
             | ScoreMod::StickBreaking(_)
@@ -126,16 +144,17 @@ impl Row<'_> {
 
     /// `[1, H, T, S]`.
     fn slope(&self, slopes: &Tensor<1>) -> Tensor<4> {
-        let distances =
-            self.at.memo("distances-float", self.device, || self.at.distances(self.device).float());
+        let distances = self
+            .at
+            .memo("distances-float", &self.device, || self.at.distances(&self.device).float());
         let [heads] = slopes.dims();
         slopes.clone().reshape([1, heads, 1, 1]) * distances.unsqueeze::<4>().neg()
     }
 
     /// Distances clamped to the table, `[T, S]`, and 1 where the distance is within it.
     fn table_index(&self, len: usize) -> (Tensor<2, Int>, Tensor<2>) {
-        self.at.memo(&format!("table-index-{len}"), self.device, || {
-            let distances = self.at.distances(self.device);
+        self.at.memo(&format!("table-index-{len}"), &self.device, || {
+            let distances = self.at.distances(&self.device);
             let within = distances.clone().lower_elem(len as i64).float();
             (distances.clamp_max(len as i64 - 1), within)
         })
@@ -172,9 +191,7 @@ impl Row<'_> {
 
     fn contextual(&self, contextual: &Contextual) -> Tensor<4> {
         let gate_content = match &contextual.gates {
-            GateSource::QueryKey => {
-                self.content.cloned().unwrap_or_else(|| against(self.q, self.k))
-            }
+            GateSource::QueryKey => self.content(),
             GateSource::QueryValue => against(self.q, self.v),
             GateSource::Keys(keys) => against(self.q, keys),
         };
@@ -182,7 +199,7 @@ impl Row<'_> {
             Convention::Listing | Convention::Code => self.scale,
             Convention::Equation => 1.0,
         };
-        let visible = self.at.visible(self.device).unsqueeze::<4>();
+        let visible = self.at.visible(&self.device).unsqueeze::<4>();
         let gates = sigmoid(gate_content * gate_scale) * visible;
         let positions = suffix_sum(gates).clamp_max(contextual.max_position);
         let bias = match &contextual.function {

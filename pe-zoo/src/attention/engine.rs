@@ -1,0 +1,69 @@
+//! Which engine attends.
+
+use burn::tensor::{Device, Tensor};
+use serde::{Deserialize, Serialize};
+
+use super::Weights;
+use super::reference::{self, Attended};
+use crate::{Positions, ScoreMod};
+
+/// How attention is computed; both engines give the same numbers up to rounding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Engine {
+    /// Plain tensor operations: any backend, any type, and the only one with attention weights.
+    Reference,
+    /// Blocks in the cache, no `T x S` tensor: f32 on Flex. Falls back to the reference for other
+    /// types and where weights are asked for.
+    Fused,
+}
+
+impl Engine {
+    /// The name in records.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Reference => "reference",
+            Self::Fused => "fused",
+        }
+    }
+
+    /// Whether tensors on this device can be handed to it.
+    pub fn available(self, device: &Device) -> bool {
+        match self {
+            Self::Reference => true,
+            #[cfg(feature = "flex")]
+            Self::Fused => crate::fused::available(device),
+            #[cfg(not(feature = "flex"))]
+            Self::Fused => {
+                let _ = device;
+                false
+            }
+        }
+    }
+
+    /// The fastest engine for this device.
+    pub fn best(device: &Device) -> Self {
+        if Self::Fused.available(device) { Self::Fused } else { Self::Reference }
+    }
+
+    /// Attends causally, as [`attend`](super::attend) says.
+    #[expect(clippy::too_many_arguments, reason = "the six tensors of one formula")]
+    pub fn attend(
+        self,
+        q: &Tensor<4>,
+        k: &Tensor<4>,
+        v: &Tensor<4>,
+        values: Tensor<4>,
+        modifier: &ScoreMod,
+        at: &Positions,
+        scale: f64,
+        weights: Weights,
+    ) -> Attended {
+        #[cfg(feature = "flex")]
+        if self == Self::Fused && weights == Weights::Drop && crate::fused::takes(q) {
+            let output = crate::fused::attend(q, k, v, values, modifier, at, scale);
+            return Attended { output, weights: None };
+        }
+        reference::attend(q, k, v, values, modifier, at, scale, weights)
+    }
+}

@@ -1,0 +1,72 @@
+//! What is to be computed, apart from the numbers.
+
+use std::sync::Arc;
+
+use crate::score::{Convention, Current, StickBreaking};
+
+/// Everything about one attention that is no tensor.
+#[derive(Debug, Clone)]
+pub(super) struct Spec {
+    /// Positions of the columns.
+    pub columns: Arc<[usize]>,
+    /// Index among the columns of the first row.
+    pub first_row: usize,
+    /// What query-key products are multiplied with; `None`: others stand in for them.
+    pub content_scale: Option<f32>,
+    /// What products with a distance table are multiplied with.
+    pub distance_scale: f32,
+    /// How weights are made.
+    pub weights: WeightRule,
+    /// Contextual positions, if there are any.
+    pub contextual: Option<ContextualSpec>,
+}
+
+/// How logits become weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WeightRule {
+    /// Softmax over what the row sees.
+    Softmax,
+    /// Sticks are broken from the newest token on.
+    StickBreaking(StickBreaking),
+}
+
+/// Contextual positions, apart from the numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct ContextualSpec {
+    /// Positions are clamped to it.
+    pub max_position: f32,
+    /// What products of queries with the table are multiplied with; a slope is, too.
+    pub function_scale: f32,
+    /// What products of queries with gate keys are multiplied with.
+    pub gate_scale: f32,
+}
+
+impl ContextualSpec {
+    pub(super) fn new(max_position: f64, convention: Convention, scale: f64) -> Self {
+        let function_scale = if convention == Convention::Code { scale } else { 1.0 };
+        let gate_scale = if convention == Convention::Equation { 1.0 } else { scale };
+        Self {
+            max_position: max_position as f32,
+            function_scale: function_scale as f32,
+            gate_scale: gate_scale as f32,
+        }
+    }
+}
+
+impl Spec {
+    /// Whether a token does not attend to itself.
+    pub(super) fn strict(&self) -> bool {
+        match self.weights {
+            WeightRule::Softmax => false,
+            WeightRule::StickBreaking(rule) => rule.current == Current::Excluded,
+        }
+    }
+
+    /// Whether positions count up by one, so that distances are index differences.
+    pub(super) fn contiguous(&self) -> bool {
+        match (self.columns.first(), self.columns.last()) {
+            (Some(first), Some(last)) => last - first + 1 == self.columns.len(),
+            _ => true,
+        }
+    }
+}
