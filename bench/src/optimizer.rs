@@ -1,8 +1,12 @@
 //! AdamW with warm-up, decay and clipping by the global norm.
 
-use burn::module::{Module, ModuleVisitor, Param, ParamId};
-use burn::optim::{AdamWConfig, GradientsParams, ModuleOptimizer};
+use std::any::Any;
+use std::collections::BTreeMap;
+
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
+use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
+use pe_zoo::ops::{self, AdamW, Moments};
 use serde::{Deserialize, Serialize};
 
 use crate::cell::CellError;
@@ -107,29 +111,75 @@ impl OptimizerConfig {
         };
         self.learning_rate * (self.final_share + (1.0 - self.final_share) * share)
     }
+}
 
-    /// The optimizer, nothing learned yet.
-    pub fn init(&self) -> ModuleOptimizer {
-        AdamWConfig::new()
-            .with_beta_1(self.betas[0] as f32)
-            .with_beta_2(self.betas[1] as f32)
-            .with_epsilon(self.epsilon as f32)
-            .with_weight_decay(self.weight_decay as f32)
-            .init()
+/// AdamW, and what it remembers of each parameter.
+#[derive(Debug, Default)]
+pub struct Optimizer {
+    moments: BTreeMap<ParamId, Box<dyn Any + Send>>,
+    steps: u32,
+}
+
+impl Optimizer {
+    /// Moves every parameter that has a gradient, in place where nobody else holds it.
+    pub fn step<M: Module>(
+        &mut self,
+        model: M,
+        grads: GradientsParams,
+        config: &OptimizerConfig,
+        learning_rate: f64,
+    ) -> M {
+        self.steps += 1;
+        let grad_scale = match config.clip_norm {
+            Some(limit) => (limit / global_norm(&grads, &model)).min(1.0),
+            None => 1.0,
+        };
+        let step = AdamW {
+            learning_rate,
+            betas: config.betas,
+            epsilon: config.epsilon,
+            weight_decay: config.weight_decay,
+            grad_scale,
+            step: self.steps,
+        };
+        model.map(&mut Step { optimizer: self, grads, step })
     }
 }
 
-/// Scales all gradients together so that their norm is at most `limit`; returns the norm before.
+struct Step<'a> {
+    optimizer: &'a mut Optimizer,
+    grads: GradientsParams,
+    step: AdamW,
+}
+
+impl ModuleMapper for Step<'_> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let Some(grad) = self.grads.remove::<D>(param.id) else { return param };
+        let moments = self
+            .optimizer
+            .moments
+            .entry(param.id)
+            .or_insert_with(|| Box::new(Moments::<D>::default()));
+        let (id, tensor, mapper) = param.consume();
+        let learns = tensor.is_require_grad();
+        let tensor = match moments.downcast_mut::<Moments<D>>() {
+            Some(moments) => {
+                let stepped = ops::adamw(tensor.inner(), grad, moments, &self.step);
+                Tensor::from_inner(stepped).set_require_grad(learns)
+            }
+            None => tensor,
+        };
+        Param::from_mapped_value(id, tensor, mapper)
+    }
+}
+
+/// Norm of all gradients together.
 ///
 /// Burn clips each parameter by itself; the recipes of the literature clip the whole gradient.
-pub fn clip_global_norm<M: Module>(grads: &mut GradientsParams, model: &M, limit: f64) -> f64 {
+fn global_norm<M: Module>(grads: &GradientsParams, model: &M) -> f64 {
     let mut norm = SquaredNorm { grads, sum: None };
     model.visit(&mut norm);
-    let norm = norm.sum.map_or(0.0, |sum| f64::from(sum.into_scalar::<f32>())).sqrt();
-    if norm > limit {
-        model.visit(&mut Scale { grads, factor: limit / norm });
-    }
-    norm
+    norm.sum.map_or(0.0, |sum| f64::from(sum.into_scalar::<f32>())).sqrt()
 }
 
 struct SquaredNorm<'a> {
@@ -145,20 +195,6 @@ impl ModuleVisitor for SquaredNorm<'_> {
             Some(sum) => sum + square,
             None => square,
         });
-    }
-}
-
-struct Scale<'a> {
-    grads: &'a mut GradientsParams,
-    factor: f64,
-}
-
-impl ModuleVisitor for Scale<'_> {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let id: ParamId = param.id;
-        if let Some(grad) = self.grads.remove::<D>(id) {
-            self.grads.register::<D>(id, grad * self.factor);
-        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use burn::module::Module;
-use burn::optim::{GradientsParams, ModuleOptimizer};
+use burn::optim::GradientsParams;
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use pe_zoo::attention::Weights;
@@ -15,7 +15,7 @@ use tasks::{Batch, Sample, Task};
 
 use crate::cell::TrainConfig;
 use crate::model::{Decoder, Dropout};
-use crate::optimizer::clip_global_norm;
+use crate::optimizer::Optimizer;
 use crate::streams::{Stream, stream};
 
 /// A trained model and how its training went.
@@ -88,7 +88,7 @@ impl Scored {
 /// A trainer in the middle of its work: steps can be taken one by one.
 pub struct Trainer<'a, P: PositionEncoding> {
     model: Decoder<P>,
-    optimizer: ModuleOptimizer,
+    optimizer: Optimizer,
     config: &'a TrainConfig,
     dropout: f64,
     task: &'a dyn Task,
@@ -123,7 +123,7 @@ impl<'a, P: PositionEncoding> Trainer<'a, P> {
     ) -> Self {
         Self {
             model,
-            optimizer: config.optimizer.init(),
+            optimizer: Optimizer::default(),
             config,
             dropout,
             task,
@@ -160,12 +160,10 @@ impl<'a, P: PositionEncoding> Trainer<'a, P> {
     }
 
     fn learn(&mut self, loss: &Tensor<1>) {
-        let mut grads = GradientsParams::from_grads(loss.backward(), &self.model);
-        if let Some(limit) = self.config.optimizer.clip_norm {
-            clip_global_norm(&mut grads, &self.model, limit);
-        }
-        let rate = self.config.optimizer.learning_rate_at(self.step, self.config.steps);
-        self.model = self.optimizer.step(rate, self.model.clone(), grads);
+        let grads = GradientsParams::from_grads(loss.backward(), &self.model);
+        let config = &self.config.optimizer;
+        let rate = config.learning_rate_at(self.step, self.config.steps);
+        self.model = self.optimizer.step(self.model.clone(), grads, config, rate);
     }
 
     /// Positions of a batch; the last ones are used again where they are equal, so that what

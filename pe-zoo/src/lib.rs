@@ -6,6 +6,7 @@
 //! | [`score`] | [`ScoreMod`], what an encoding may do to attention logits |
 //! | [`positions`] | [`Positions`], which position each row and column stands for |
 //! | [`attention`] | the engine that applies an encoding, and its cache for decoding |
+//! | [`ops`] | operations of models, fused where the device has them |
 //! | [`zoo`] | every encoding, one file each, and the one registry list |
 //! | [`mod@reference`] | scalar f64 loops straight from each paper's equation |
 //! | [`testkit`] | the checks that every encoding passes, yours included |
@@ -26,6 +27,8 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests panic on failure"))]
 
 pub mod attention;
+#[cfg(feature = "flex")]
+mod cpu;
 pub mod encoding;
 mod error;
 #[cfg(feature = "flex")]
@@ -33,6 +36,7 @@ mod fused;
 pub mod init;
 mod math;
 pub mod meta;
+pub mod ops;
 mod parts;
 pub mod positions;
 pub mod reference;

@@ -5,12 +5,12 @@ use burn::nn::Linear;
 use burn::tensor::{Device, Tensor};
 use pe_zoo::attention::{Engine, LayerCache, LayerInput, Weights, layer};
 use pe_zoo::encoding::Update;
-use pe_zoo::{PositionEncoding, Positions, TokenState};
+use pe_zoo::{PositionEncoding, Positions, TokenState, ops};
 use rand_chacha::ChaCha8Rng;
 
 use super::config::{ModelConfig, NormPlace};
 use super::dropout::Dropout;
-use super::layers::{AnyNorm, FeedForward, Into, linear};
+use super::layers::{AnyNorm, FeedForward, Into, apply, linear};
 
 #[derive(Module, Debug)]
 pub(super) struct Block {
@@ -79,7 +79,7 @@ impl Block {
         );
         let [batch, heads, tokens, head_dim] = attended.output.dims();
         let mixed = attended.output.swap_dims(1, 2).reshape([batch, tokens, heads * head_dim]);
-        let x = x + dropout.apply(self.out.forward(mixed));
+        let x = x + dropout.apply(apply(&self.out, mixed));
         let (x, input) = match self.norm_place {
             NormPlace::Pre => (x.clone(), self.feed_forward_norm.forward(x)),
             NormPlace::Post => {
@@ -102,10 +102,13 @@ impl Block {
     fn project(&self, x: Tensor<3>) -> [Tensor<4>; 3] {
         let [batch, tokens, width] = x.dims();
         let head_dim = width / self.heads;
-        let qkv = self.qkv.forward(x);
+        let (weight, bias) = (self.qkv.weight.val(), self.qkv.bias.as_ref().map(|bias| bias.val()));
+        // The weight is cut, not the product: gradients of slices are as large as what is cut.
         [0, 1, 2].map(|part| {
-            qkv.clone()
-                .slice_dim(2, part * width..(part + 1) * width)
+            let columns = part * width..(part + 1) * width;
+            let weight = weight.clone().slice_dim(1, columns.clone());
+            let bias = bias.clone().map(|bias| bias.slice_dim(0, columns));
+            ops::linear(x.clone(), weight, bias)
                 .reshape([batch, tokens, self.heads, head_dim])
                 .swap_dims(1, 2)
         })

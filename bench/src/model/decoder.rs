@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use super::block::{Block, Through};
 use super::config::{ModelConfig, NormPlace};
 use super::dropout::Dropout;
-use super::layers::{AnyNorm, Into, embedding, linear};
+use super::layers::{AnyNorm, Into, apply, embedding, linear};
 
 /// A causal decoder under one position encoding.
 #[derive(Module, Debug)]
@@ -135,7 +135,7 @@ impl<P: PositionEncoding> Decoder<P> {
     /// Logits of hidden states, `[N, C] -> [N, V]`.
     pub fn logits(&self, hidden: Tensor<2>) -> Tensor<2> {
         match &self.head {
-            Some(head) => head.forward(hidden),
+            Some(head) => apply(head, hidden),
             None => hidden.matmul(self.embedding.val().transpose()),
         }
     }

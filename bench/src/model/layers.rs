@@ -2,9 +2,9 @@
 
 use burn::module::{Module, Param};
 use burn::nn::{LayerNorm, LayerNormConfig, Linear, RmsNorm, RmsNormConfig};
-use burn::tensor::activation::{gelu, relu, silu};
+use burn::tensor::activation::{relu, silu};
 use burn::tensor::{Device, Tensor};
-use pe_zoo::init;
+use pe_zoo::{init, ops};
 use rand_chacha::ChaCha8Rng;
 
 use super::config::{Activation, Init, ModelConfig, Norm};
@@ -41,6 +41,11 @@ pub(super) fn linear(
     Linear { weight, bias }
 }
 
+/// Applies a linear map.
+pub(super) fn apply<const D: usize>(map: &Linear, x: Tensor<D>) -> Tensor<D> {
+    ops::linear(x, map.weight.val(), map.bias.as_ref().map(|bias| bias.val()))
+}
+
 pub(super) fn embedding(
     config: &ModelConfig,
     vocabulary: usize,
@@ -54,6 +59,9 @@ pub(super) fn embedding(
     init::normal(std, [vocabulary, config.width], rng, device)
 }
 
+/// Added to variances, as PyTorch does.
+const LAYER_NORM_EPSILON: f64 = 1e-5;
+
 /// Either normalisation.
 #[derive(Module, Debug)]
 pub(super) enum AnyNorm {
@@ -64,15 +72,20 @@ pub(super) enum AnyNorm {
 impl AnyNorm {
     pub(super) fn new(config: &ModelConfig, device: &Device) -> Self {
         match config.norm {
-            Norm::LayerNorm => Self::Layer(LayerNormConfig::new(config.width).init(device)),
+            Norm::LayerNorm => Self::Layer(
+                LayerNormConfig::new(config.width).with_epsilon(LAYER_NORM_EPSILON).init(device),
+            ),
             Norm::RmsNorm => Self::Rms(RmsNormConfig::new(config.width).init(device)),
         }
     }
 
     pub(super) fn forward(&self, x: Tensor<3>) -> Tensor<3> {
         match self {
+            Self::Layer(LayerNorm { gamma, beta: Some(beta), .. }) => {
+                ops::layer_norm(x, gamma.val(), beta.val(), LAYER_NORM_EPSILON)
+            }
             Self::Layer(norm) => norm.forward(x),
-            Self::Rms(norm) => norm.forward(x),
+            Self::Rms(norm) => ops::rms_norm(x, norm.gamma.val(), norm.epsilon),
         }
     }
 }
@@ -98,16 +111,16 @@ impl FeedForward {
     }
 
     pub(super) fn forward(&self, x: Tensor<3>) -> Tensor<3> {
-        let up = self.up.forward(x);
+        let up = apply(&self.up, x);
         let hidden = match self.activation {
             Activation::Relu => relu(up),
-            Activation::Gelu => gelu(up),
+            Activation::Gelu => ops::gelu(up),
             Activation::SwiGlu => {
                 let [_batch, _tokens, both] = up.dims();
                 let gate = up.clone().slice_dim(2, 0..both / 2);
                 silu(gate) * up.slice_dim(2, both / 2..both)
             }
         };
-        self.down.forward(hidden)
+        apply(&self.down, hidden)
     }
 }

@@ -3,10 +3,10 @@
 //! Columns are walked from the newest to the oldest, so that the sum is carried; once it has passed
 //! the largest position in every lane, what is left of the row gets one constant.
 
-use super::lanes::{self, Lanes};
 use super::problem::{Block, ContextualHead, ContextualOperand, Head};
 use super::scratch::{Scratch, lanes as read, lanes_mut as write, room};
-use super::view::{Add, MatrixMut, multiply};
+use crate::cpu::lanes::{self, Lanes};
+use crate::cpu::view::{Add, MatrixMut, multiply};
 
 /// How often it is asked whether every lane has passed the largest position.
 const ASK_EVERY: usize = 8;

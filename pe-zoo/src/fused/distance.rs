@@ -1,9 +1,9 @@
 //! Biases that depend on the distance between query and key: slopes and tables.
 
-use super::lanes::Lanes;
 use super::problem::{Block, Head};
 use super::scratch::{Scratch, lanes as read, lanes_mut as write, room};
-use super::view::{Add, Matrix, MatrixMut, multiply};
+use crate::cpu::lanes::Lanes;
+use crate::cpu::view::{Add, Matrix, MatrixMut, multiply};
 
 /// Gradients of the distance operands of one head.
 #[derive(Debug)]

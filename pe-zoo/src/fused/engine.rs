@@ -15,7 +15,8 @@ use super::problem::{Block, Head};
 use super::reduce::{self, OwnGrads, Sums};
 use super::scratch::Scratch;
 use super::spec::Spec;
-use super::view::{MatrixMut, Shape, planes};
+use crate::cpu::view::{MatrixMut, Shape, planes};
+use crate::cpu::{Run, contiguous};
 
 /// Lanes of a block, when there are enough rows.
 const WIDE: usize = 64;
@@ -52,11 +53,6 @@ fn cuts(sizes: &Sizes, lanes: usize) -> Vec<usize> {
 fn tensor(data: Vec<f32>, [batch, heads, tokens, width]: [usize; 4]) -> FlexTensor {
     let strides = [tokens * heads * width, width, heads * width, 1].map(|s| s as isize);
     let layout = Layout::new(TensorShape::from([batch, heads, tokens, width]), strides.to_vec(), 0);
-    FlexTensor::new(Bytes::from_elems(data), layout, DType::F32)
-}
-
-fn contiguous<const D: usize>(data: Vec<f32>, shape: [usize; D]) -> FlexTensor {
-    let layout = Layout::contiguous(TensorShape::from(shape));
     FlexTensor::new(Bytes::from_elems(data), layout, DType::F32)
 }
 
@@ -107,18 +103,6 @@ fn forward_task<const R: usize>(mut task: ForwardTask<'_>, scratch: &mut Scratch
         let out = task.out.rows(first - task.first, block.rows);
         let log = &mut task.log[first - task.first..][..block.rows];
         kernel::forward(&task.head, &block, scratch, out, log);
-    }
-}
-
-/// Runs a closure with the widest instructions that this machine has.
-struct Run<F>(F);
-
-impl<F: FnOnce()> pulp::WithSimd for Run<F> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: pulp::Simd>(self, _simd: S) {
-        (self.0)();
     }
 }
 
@@ -241,15 +225,19 @@ fn backward_lanes<const R: usize>(
         reduce::grouped(&sums, groups, of, pick)
     };
     let table = |operand: &FlexTensor, pick: fn(&Sums) -> &[f32]| {
-        present(operand).then(|| contiguous(add(1, &shared, pick), [head_dim, entries(operand)]))
+        present(operand).then(|| {
+            contiguous(add(1, &shared, pick), TensorShape::from([head_dim, entries(operand)]))
+        })
     };
     let per_head = |operand: &FlexTensor, pick: fn(&Sums) -> &[f32]| {
-        present(operand).then(|| contiguous(add(heads, &of_head, pick), [heads]))
+        present(operand).then(|| contiguous(add(heads, &of_head, pick), TensorShape::from([heads])))
     };
     // Of one gradient, whichever sum it is asked for.
     let decay = |operand: &FlexTensor| {
-        present(operand)
-            .then(|| contiguous(add(all, &of_plane, |sum| &sum.decay), [batch, heads, columns]))
+        present(operand).then(|| {
+            let sum = add(all, &of_plane, |sum| &sum.decay);
+            contiguous(sum, TensorShape::from([batch, heads, columns]))
+        })
     };
     [
         Some(tensor(dq, [batch, heads, rows, head_dim])),
@@ -258,7 +246,7 @@ fn backward_lanes<const R: usize>(
         per_head(&operands.slopes, |sum| &sum.slope),
         present(&operands.distance).then(|| {
             let sum = add(heads, &of_head, |sum| &sum.distance);
-            contiguous(sum, [heads, entries(&operands.distance)])
+            contiguous(sum, TensorShape::from([heads, entries(&operands.distance)]))
         }),
         table(&operands.query_distance, |sum| &sum.query_distance),
         decay(&operands.decay),
@@ -266,7 +254,7 @@ fn backward_lanes<const R: usize>(
         has_gate_keys.then(|| tensor(dg, [batch, heads, columns, head_dim])),
         table(&operands.table, |sum| &sum.table),
         per_head(&operands.contextual_slopes, |sum| &sum.contextual_slope),
-        has_dense.then(|| contiguous(dense, [batch, heads, rows, columns])),
+        has_dense.then(|| contiguous(dense, TensorShape::from([batch, heads, rows, columns]))),
     ]
 }
 

@@ -2,11 +2,11 @@
 
 use super::contextual;
 use super::distance;
-use super::lanes::{self, Lanes};
 use super::problem::{Block, Head};
 use super::scratch::{Scratch, lanes as read, lanes_mut as write, room};
 use super::spec::WeightRule;
-use super::view::{Add, Matrix, MatrixMut, multiply};
+use crate::cpu::lanes::{self, Lanes};
+use crate::cpu::view::{Add, Matrix, MatrixMut, multiply};
 use crate::score::Remainder;
 
 /// Fills `s.logits` for a block; returns the first column whose contextual bias is not constant.

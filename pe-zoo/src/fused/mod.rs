@@ -13,20 +13,18 @@
 //! | `engine`, `reduce` | tasks in parallel, and sums over them in a fixed order |
 //! | `kernel` | one block of rows, forward and backward |
 //! | `contextual`, `distance` | the biases that take more than a line |
-//! | `problem`, `scratch`, `view`, `lanes` | heads and blocks, buffers, matrices, SIMD arithmetic |
+//! | `problem`, `scratch` | heads and blocks, buffers |
 
 mod contextual;
 mod distance;
 mod engine;
 mod kernel;
-mod lanes;
 mod op;
 mod operands;
 mod problem;
 mod reduce;
 mod scratch;
 mod spec;
-mod view;
 
 #[cfg(test)]
 mod tests;

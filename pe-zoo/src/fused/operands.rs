@@ -6,7 +6,7 @@ use burn::backend::{Backend, ExtensionType, Flex, TensorMetadata};
 
 use super::problem::{ContextualHead, ContextualOperand, Head};
 use super::spec::Spec;
-use super::view::{Matrix, Shape};
+use crate::cpu::view::{Matrix, Shape};
 
 /// Number of operands.
 pub(super) const OPERANDS: usize = 12;

@@ -1,7 +1,7 @@
 //! What the kernels work on: borrowed operands, cut per head, and the blocks of query rows.
 
 use super::spec::{ContextualSpec, Spec};
-use super::view::Matrix;
+use crate::cpu::view::Matrix;
 
 /// The operands of one (batch, head).
 #[derive(Debug, Clone, Copy)]

@@ -4,7 +4,7 @@ use super::contextual;
 use super::distance;
 use super::kernel::Grads;
 use super::problem::{ContextualOperand, Head};
-use super::view::{Matrix, MatrixMut, Shape};
+use crate::cpu::view::{Matrix, MatrixMut, Shape};
 
 /// What one task contributes; empty where it has nothing to say.
 #[derive(Debug, Default)]

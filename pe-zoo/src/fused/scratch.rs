@@ -1,7 +1,7 @@
 //! Buffers of one thread: a few rows of lanes per column, reused from block to block.
 
-use super::lanes::Lanes;
-use super::view::{Matrix, MatrixMut, Shape};
+use crate::cpu::lanes::Lanes;
+use crate::cpu::view::{Matrix, MatrixMut, Shape};
 
 /// Key-major buffers, `[columns][lanes]` each.
 #[derive(Debug, Default)]

@@ -8,16 +8,16 @@ use std::marker::PhantomData;
 
 /// Rows, columns and their strides in elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shape {
-    pub(super) rows: usize,
-    pub(super) columns: usize,
-    pub(super) row_stride: usize,
-    pub(super) column_stride: usize,
+pub(crate) struct Shape {
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+    pub(crate) row_stride: usize,
+    pub(crate) column_stride: usize,
 }
 
 impl Shape {
     /// One row after the other.
-    pub(super) fn dense(rows: usize, columns: usize) -> Self {
+    pub(crate) fn dense(rows: usize, columns: usize) -> Self {
         Self { rows, columns, row_stride: columns, column_stride: 1 }
     }
 
@@ -41,46 +41,46 @@ impl Shape {
 
 /// A matrix to read.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Matrix<'a> {
+pub(crate) struct Matrix<'a> {
     data: &'a [f32],
     shape: Shape,
 }
 
 impl<'a> Matrix<'a> {
     /// The matrix that starts at the first element of `data`.
-    pub(super) fn new(data: &'a [f32], shape: Shape) -> Self {
+    pub(crate) fn new(data: &'a [f32], shape: Shape) -> Self {
         assert!(shape.extent() <= data.len(), "{shape:?} in {} elements", data.len());
         Self { data, shape }
     }
 
-    pub(super) fn shape(&self) -> Shape {
+    pub(crate) fn shape(&self) -> Shape {
         self.shape
     }
 
-    pub(super) fn t(self) -> Self {
+    pub(crate) fn t(self) -> Self {
         Self { data: self.data, shape: self.shape.transposed() }
     }
 
     /// Rows `from..from + count`.
-    pub(super) fn rows(self, from: usize, count: usize) -> Self {
+    pub(crate) fn rows(self, from: usize, count: usize) -> Self {
         assert!(from + count <= self.shape.rows, "rows {from}+{count} of {:?}", self.shape);
         let start = (from * self.shape.row_stride).min(self.data.len());
         Self::new(&self.data[start..], Shape { rows: count, ..self.shape })
     }
 
     /// Columns `0..count`.
-    pub(super) fn columns(self, count: usize) -> Self {
+    pub(crate) fn columns(self, count: usize) -> Self {
         assert!(count <= self.shape.columns, "{count} columns of {:?}", self.shape);
         Self { data: self.data, shape: Shape { columns: count, ..self.shape } }
     }
 
     /// Row `row` of `self` times the same row of `other`.
-    pub(super) fn row_dot(&self, other: &Self, row: usize) -> f32 {
+    pub(crate) fn row_dot(&self, other: &Self, row: usize) -> f32 {
         (0..self.shape.columns).map(|column| self.at(row, column) * other.at(row, column)).sum()
     }
 
     #[inline(always)]
-    pub(super) fn at(self, row: usize, column: usize) -> f32 {
+    pub(crate) fn at(self, row: usize, column: usize) -> f32 {
         debug_assert!(row < self.shape.rows && column < self.shape.columns);
         self.data[row * self.shape.row_stride + column * self.shape.column_stride]
     }
@@ -88,7 +88,7 @@ impl<'a> Matrix<'a> {
 
 /// A matrix to write.
 #[derive(Debug)]
-pub(super) struct MatrixMut<'a> {
+pub(crate) struct MatrixMut<'a> {
     start: *mut f32,
     shape: Shape,
     owner: PhantomData<&'a mut [f32]>,
@@ -96,22 +96,22 @@ pub(super) struct MatrixMut<'a> {
 
 impl<'a> MatrixMut<'a> {
     /// The matrix that starts at the first element of `data`.
-    pub(super) fn new(data: &'a mut [f32], shape: Shape) -> Self {
+    pub(crate) fn new(data: &'a mut [f32], shape: Shape) -> Self {
         assert!(shape.extent() <= data.len(), "{shape:?} in {} elements", data.len());
         Self { start: data.as_mut_ptr(), shape, owner: PhantomData }
     }
 
-    pub(super) fn t(self) -> Self {
+    pub(crate) fn t(self) -> Self {
         Self { shape: self.shape.transposed(), ..self }
     }
 
     /// The same matrix for a shorter time.
-    pub(super) fn reborrow(&mut self) -> MatrixMut<'_> {
+    pub(crate) fn reborrow(&mut self) -> MatrixMut<'_> {
         MatrixMut { start: self.start, shape: self.shape, owner: PhantomData }
     }
 
     /// Rows `..at` and rows `at..`.
-    pub(super) fn split_at_row(self, at: usize) -> (Self, Self) {
+    pub(crate) fn split_at_row(self, at: usize) -> (Self, Self) {
         assert!(at <= self.shape.rows, "row {at} of {:?}", self.shape);
         let first = Self { shape: Shape { rows: at, ..self.shape }, ..self };
         let rest = Shape { rows: self.shape.rows - at, ..self.shape };
@@ -121,18 +121,18 @@ impl<'a> MatrixMut<'a> {
     }
 
     /// Rows `from..from + count`.
-    pub(super) fn rows(&mut self, from: usize, count: usize) -> MatrixMut<'_> {
+    pub(crate) fn rows(&mut self, from: usize, count: usize) -> MatrixMut<'_> {
         let (_, rest) = self.reborrow().split_at_row(from);
         rest.split_at_row(count).0
     }
 
     /// Columns `0..count`.
-    pub(super) fn columns(&mut self, count: usize) -> MatrixMut<'_> {
+    pub(crate) fn columns(&mut self, count: usize) -> MatrixMut<'_> {
         assert!(count <= self.shape.columns, "{count} columns of {:?}", self.shape);
         MatrixMut { shape: Shape { columns: count, ..self.shape }, ..self.reborrow() }
     }
 
-    pub(super) fn fill(&mut self, value: f32) {
+    pub(crate) fn fill(&mut self, value: f32) {
         for row in 0..self.shape.rows {
             for column in 0..self.shape.columns {
                 self.set(row, column, value);
@@ -140,19 +140,19 @@ impl<'a> MatrixMut<'a> {
         }
     }
 
-    pub(super) fn scale_row(&mut self, row: usize, factor: f32) {
+    pub(crate) fn scale_row(&mut self, row: usize, factor: f32) {
         for column in 0..self.shape.columns {
             *self.get(row, column) *= factor;
         }
     }
 
     #[inline(always)]
-    pub(super) fn set(&mut self, row: usize, column: usize, value: f32) {
+    pub(crate) fn set(&mut self, row: usize, column: usize, value: f32) {
         *self.get(row, column) = value;
     }
 
     #[inline(always)]
-    pub(super) fn get(&mut self, row: usize, column: usize) -> &mut f32 {
+    pub(crate) fn get(&mut self, row: usize, column: usize) -> &mut f32 {
         assert!(row < self.shape.rows && column < self.shape.columns);
         // SAFETY: within the shape, which was checked against the memory.
         unsafe {
@@ -166,7 +166,7 @@ unsafe impl Send for MatrixMut<'_> {}
 
 /// Cuts `[batch, token, head, channel]` into one matrix `[token, channel]` per (batch, head), in
 /// that order; no two have an element in common.
-pub(super) fn planes(
+pub(crate) fn planes(
     data: &mut [f32],
     [batch, tokens, heads, width]: [usize; 4],
 ) -> Vec<MatrixMut<'_>> {
@@ -182,8 +182,33 @@ pub(super) fn planes(
         .collect()
 }
 
-/// `out = alpha * a b`, or `out += alpha * a b`.
-pub(super) fn multiply(out: MatrixMut<'_>, a: Matrix<'_>, b: Matrix<'_>, alpha: f32, add: Add) {
+/// `out = alpha * a b`, or `out += alpha * a b`, on this thread.
+pub(crate) fn multiply(out: MatrixMut<'_>, a: Matrix<'_>, b: Matrix<'_>, alpha: f32, add: Add) {
+    multiply_on(Threads::One, out, a, b, alpha, add);
+}
+
+/// Which threads a product may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Threads {
+    /// The one that asks.
+    One,
+    /// All of them; the result does not depend on how many there are.
+    All,
+}
+
+/// As [`multiply`], on the threads given.
+pub(crate) fn multiply_on(
+    threads: Threads,
+    out: MatrixMut<'_>,
+    a: Matrix<'_>,
+    b: Matrix<'_>,
+    alpha: f32,
+    add: Add,
+) {
+    let parallelism = match threads {
+        Threads::One => gemm::Parallelism::None,
+        Threads::All => gemm::Parallelism::Rayon(0),
+    };
     let (rows, inner, columns) = (a.shape.rows, a.shape.columns, b.shape.columns);
     assert_eq!(inner, b.shape.rows, "inner sizes");
     assert_eq!((rows, columns), (out.shape.rows, out.shape.columns), "outer sizes");
@@ -212,14 +237,14 @@ pub(super) fn multiply(out: MatrixMut<'_>, a: Matrix<'_>, b: Matrix<'_>, alpha: 
             false,
             false,
             false,
-            gemm::Parallelism::None,
+            parallelism,
         );
     }
 }
 
 /// What a product does to what was there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Add {
+pub(crate) enum Add {
     /// Overwrites it.
     Overwrite,
     /// Adds to it.

@@ -5,7 +5,7 @@
 //! plain code, from one source.
 
 /// One number for each query row of a block.
-pub(super) type Lanes<const R: usize> = [f32; R];
+pub(crate) type Lanes<const R: usize> = [f32; R];
 
 /// Weights and gates below `exp(-46)` (1e-20) are 0: gradients made of smaller ones would be
 /// denormal, which slows products tenfold, and no sum in f32 would notice them.
@@ -17,7 +17,7 @@ const ROUND: f32 = 12_582_912.0;
 /// `exp(x)` for `-87 <= x <= 88`; outside, the value at the limit. Relative error below 2e-7.
 /// NaN stays NaN, so that a model that diverged is seen to have done so.
 #[inline(always)]
-pub(super) fn exp(of: f32) -> f32 {
+pub(crate) fn exp(of: f32) -> f32 {
     let x = of.clamp(-87.0, 88.0);
     let shifted = x * std::f32::consts::LOG2_E + ROUND;
     let whole = shifted - ROUND;
@@ -36,21 +36,21 @@ pub(super) fn exp(of: f32) -> f32 {
 
 /// `exp(x)` of a logit relative to its row's largest: exactly 0 where negligible.
 #[inline(always)]
-pub(super) fn weight(x: f32) -> f32 {
+pub(crate) fn weight(x: f32) -> f32 {
     let value = exp(x);
     if x < NEGLIGIBLE { 0.0 } else { value }
 }
 
 /// `1 / (1 + exp(-x))`: exactly 0 where negligible.
 #[inline(always)]
-pub(super) fn sigmoid(x: f32) -> f32 {
+pub(crate) fn sigmoid(x: f32) -> f32 {
     let value = 1.0 / (1.0 + exp(-x));
     if x < NEGLIGIBLE { 0.0 } else { value }
 }
 
 /// `ln(sigmoid(x))`, exact for large `|x|`.
 #[inline(always)]
-pub(super) fn log_sigmoid(x: f32) -> f32 {
+pub(crate) fn log_sigmoid(x: f32) -> f32 {
     // ln(1 + e) = 2 artanh(e / (2 + e)), whose series converges fast for 0 < e <= 1.
     let e = exp(-x.abs());
     let t = e / (2.0 + e);
@@ -67,7 +67,7 @@ pub(super) fn log_sigmoid(x: f32) -> f32 {
 
 /// Largest integer not above `x`, for `0 <= x < 2^22`, and its value as an index.
 #[inline(always)]
-pub(super) fn floor(x: f32) -> (f32, u32) {
+pub(crate) fn floor(x: f32) -> (f32, u32) {
     let shifted = x + ROUND;
     let nearest = shifted - ROUND;
     let over = if nearest > x { 1.0 } else { 0.0 };

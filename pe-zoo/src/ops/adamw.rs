@@ -1,0 +1,95 @@
+//! AdamW in one pass over parameter, gradient and moments, in place where nobody else holds them.
+
+use burn::backend::flex::FlexTensor;
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Backend, Dispatch, ExtensionType, Flex, backend_extension};
+use burn::tensor::Tensor;
+use rayon::prelude::*;
+
+use super::{AdamW, Moments};
+use crate::cpu::{dense, in_pieces, numbers, rows_of_piece};
+
+pub(super) fn adamw<const D: usize>(
+    param: Tensor<D>,
+    grad: Tensor<D>,
+    moments: &mut Moments<D>,
+    step: &AdamW,
+) -> Tensor<D> {
+    let [mean, square] = moments.take(&param);
+    let stepped = <Dispatch as AdamWBackend>::fused_adamw(
+        param.into_dispatch(),
+        grad.into_dispatch(),
+        mean.into_dispatch(),
+        square.into_dispatch(),
+        *step,
+    );
+    moments.tensors =
+        Some([Tensor::from_dispatch(stepped.mean), Tensor::from_dispatch(stepped.square)]);
+    Tensor::from_dispatch(stepped.param)
+}
+
+/// What a step leaves.
+#[derive(Debug, Clone, ExtensionType)]
+pub(super) struct Stepped<B: Backend> {
+    param: FloatTensor<B>,
+    mean: FloatTensor<B>,
+    square: FloatTensor<B>,
+}
+
+#[backend_extension(Flex)]
+pub(super) trait AdamWBackend: Backend {
+    fn fused_adamw(
+        param: FloatTensor<Self>,
+        grad: FloatTensor<Self>,
+        mean: FloatTensor<Self>,
+        square: FloatTensor<Self>,
+        step: AdamW,
+    ) -> Stepped<Self>;
+}
+
+impl AdamWBackend for Flex {
+    fn fused_adamw(
+        param: FloatTensor<Self>,
+        grad: FloatTensor<Self>,
+        mean: FloatTensor<Self>,
+        square: FloatTensor<Self>,
+        step: AdamW,
+    ) -> Stepped<Self> {
+        let grad = dense(grad);
+        let [mut param, mut mean, mut square] = [param, mean, square].map(whole);
+        let [bias1, bias2] = step.corrections();
+        let [beta1, beta2] = step.betas.map(|beta| beta as f32);
+        let keep = (1.0 - step.learning_rate * step.weight_decay) as f32;
+        let rate = (step.learning_rate / bias1) as f32;
+        let (root, epsilon) = ((1.0 / bias2) as f32, step.epsilon as f32);
+        let scale = step.grad_scale as f32;
+        let piece = rows_of_piece(4);
+        in_pieces(
+            param
+                .storage_mut::<f32>()
+                .par_chunks_mut(piece)
+                .zip(mean.storage_mut::<f32>().par_chunks_mut(piece))
+                .zip(square.storage_mut::<f32>().par_chunks_mut(piece))
+                .zip(numbers(&grad).par_chunks(piece)),
+            #[inline(always)]
+            |(((param, mean), square), grad)| {
+                let all = param.iter_mut().zip(mean).zip(square).zip(grad);
+                for (((param, mean), square), grad) in all {
+                    let grad = grad * scale;
+                    *mean = *mean * beta1 + grad * (1.0 - beta1);
+                    *square = *square * beta2 + grad * grad * (1.0 - beta2);
+                    *param = *param * keep - rate * *mean / ((*square * root).sqrt() + epsilon);
+                }
+            },
+        );
+        Stepped { param, mean, square }
+    }
+}
+
+/// A tensor whose storage is exactly its numbers, in order.
+fn whole(tensor: FlexTensor) -> FlexTensor {
+    let layout = tensor.layout();
+    let exact = layout.contiguous_offsets() == Some((0, layout.num_elements()))
+        && tensor.storage::<f32>().len() == layout.num_elements();
+    if exact { tensor } else { tensor.to_contiguous() }
+}

@@ -1,0 +1,103 @@
+//! GELU in SIMD: one exponential serves the error function and its derivative.
+
+use burn::backend::autodiff::checkpoint::base::Checkpointer;
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind, unary};
+use burn::backend::flex::FlexTensor;
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
+use burn::tensor::Tensor;
+use rayon::prelude::*;
+
+use crate::cpu::{contiguous, dense, in_pieces, lanes, numbers, rows_of_piece};
+
+pub(super) fn gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+    Tensor::from_dispatch(<Dispatch as GeluBackend>::fused_gelu(x.into_dispatch()))
+}
+
+#[backend_extension(Flex, Autodiff)]
+pub(super) trait GeluBackend: Backend {
+    fn fused_gelu(x: FloatTensor<Self>) -> FloatTensor<Self>;
+}
+
+impl GeluBackend for Flex {
+    fn fused_gelu(x: FloatTensor<Self>) -> FloatTensor<Self> {
+        forward(&dense(x))
+    }
+}
+
+#[derive(Debug)]
+struct Gelu;
+
+impl Backward<Flex, 1> for Gelu {
+    type State = FlexTensor;
+
+    fn backward(self, ops: Ops<FlexTensor, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
+        unary::<Flex, _>(ops.parents, ops.node, grads, |grad| backward(&ops.state, grad));
+    }
+}
+
+impl<C: CheckpointStrategy> GeluBackend for Autodiff<Flex, C> {
+    fn fused_gelu(x: FloatTensor<Self>) -> FloatTensor<Self> {
+        let (x, node) = x.into_parts();
+        let x = dense(x);
+        match Gelu.prepare::<C>([node]).compute_bound().stateful() {
+            OpsKind::Tracked(prep) => {
+                let output = forward(&x);
+                prep.finish(x, output)
+            }
+            OpsKind::UnTracked(prep) => prep.finish(forward(&x)),
+        }
+    }
+}
+
+/// The normal distribution at `x`: share below, and density. Absolute error below 2e-7.
+#[inline(always)]
+fn normal(x: f32) -> (f32, f32) {
+    // Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26, of |x| / sqrt(2).
+    let z = x.abs() * std::f32::consts::FRAC_1_SQRT_2;
+    let t = 1.0 / (1.0 + 0.327_591_1 * z);
+    let bell = lanes::exp(-z * z);
+    let poly = 1.061_405_4 * t - 1.453_152_1;
+    let poly = poly * t + 1.421_413_8;
+    let poly = poly * t - 0.284_496_72;
+    let poly = poly * t + 0.254_829_6;
+    let upper = 0.5 * poly * t * bell;
+    let below = if x < 0.0 { upper } else { 1.0 - upper };
+    (below, bell * 0.398_942_3)
+}
+
+fn forward(x: &FlexTensor) -> FlexTensor {
+    let input = numbers(x);
+    let mut output = vec![0.0; input.len()];
+    let piece = rows_of_piece(1);
+    in_pieces(
+        output.par_chunks_mut(piece).zip(input.par_chunks(piece)),
+        #[inline(always)]
+        |(output, input)| {
+            for (output, x) in output.iter_mut().zip(input) {
+                *output = x * normal(*x).0;
+            }
+        },
+    );
+    contiguous(output, x.layout().shape().clone())
+}
+
+fn backward(x: &FlexTensor, grad: FlexTensor) -> FlexTensor {
+    let grad = dense(grad);
+    let (input, behind) = (numbers(x), numbers(&grad));
+    let mut output = vec![0.0; input.len()];
+    let piece = rows_of_piece(1);
+    in_pieces(
+        output.par_chunks_mut(piece).zip(input.par_chunks(piece)).zip(behind.par_chunks(piece)),
+        #[inline(always)]
+        |((output, input), behind)| {
+            for ((output, x), behind) in output.iter_mut().zip(input).zip(behind) {
+                let (below, density) = normal(*x);
+                *output = behind * (below + x * density);
+            }
+        },
+    );
+    contiguous(output, x.layout().shape().clone())
+}

@@ -1,0 +1,182 @@
+//! `x weight + bias`: the bias is what the product adds to, and its gradient is summed in parallel.
+
+use burn::backend::autodiff::checkpoint::base::Checkpointer;
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::backend::flex::FlexTensor;
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
+use burn::tensor::{Shape as TensorShape, Tensor};
+use rayon::prelude::*;
+
+use crate::cpu::view::{Add, Matrix, MatrixMut, Shape, Threads, multiply_on};
+use crate::cpu::{contiguous, dense, in_pieces, numbers, rows_of_piece};
+
+pub(super) fn linear<const D: usize>(
+    x: Tensor<D>,
+    weight: Tensor<2>,
+    bias: Option<Tensor<1>>,
+) -> Tensor<D> {
+    let bias = bias.unwrap_or_else(|| Tensor::zeros([0], &weight.device()));
+    Tensor::from_dispatch(<Dispatch as LinearBackend>::fused_linear(
+        x.into_dispatch(),
+        weight.into_dispatch(),
+        bias.into_dispatch(),
+    ))
+}
+
+#[backend_extension(Flex, Autodiff)]
+pub(super) trait LinearBackend: Backend {
+    fn fused_linear(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+    ) -> FloatTensor<Self>;
+}
+
+impl LinearBackend for Flex {
+    fn fused_linear(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        forward(&dense(x), &weight, &dense(bias))
+    }
+}
+
+#[derive(Debug)]
+struct Linear;
+
+#[derive(Debug, Clone)]
+struct State {
+    x: FlexTensor,
+    weight: FlexTensor,
+}
+
+impl Backward<Flex, 3> for Linear {
+    type State = State;
+
+    fn backward(self, ops: Ops<State, 3>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let grad = dense(grads.consume::<Flex>(&ops.node));
+        let [x, weight, bias] = ops.parents;
+        if let Some(node) = x {
+            grads.register::<Flex>(node.id, x_grad(&ops.state, &grad));
+        }
+        if let Some(node) = weight {
+            grads.register::<Flex>(node.id, weight_grad(&ops.state, &grad));
+        }
+        if let Some(node) = bias {
+            grads.register::<Flex>(node.id, bias_grad(&ops.state, &grad));
+        }
+    }
+}
+
+impl<C: CheckpointStrategy> LinearBackend for Autodiff<Flex, C> {
+    fn fused_linear(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let nodes = [x.node(), weight.node(), bias.node()];
+        let [x, weight, bias] = [x, weight, bias].map(|tensor| tensor.into_primitive());
+        let x = dense(x);
+        let output = forward(&x, &weight, &dense(bias));
+        match Linear.prepare::<C>(nodes).compute_bound().stateful() {
+            OpsKind::Tracked(prep) => prep.finish(State { x, weight }, output),
+            OpsKind::UnTracked(prep) => prep.finish(output),
+        }
+    }
+}
+
+/// `[I, O]`, strided or not.
+fn weights(weight: &FlexTensor) -> Matrix<'_> {
+    let layout = weight.layout();
+    let stride = |axis: usize| layout.strides()[axis].unsigned_abs();
+    let shape = Shape {
+        rows: layout.shape()[0],
+        columns: layout.shape()[1],
+        row_stride: stride(0),
+        column_stride: stride(1),
+    };
+    Matrix::new(&weight.storage::<f32>()[layout.start_offset()..], shape)
+}
+
+fn rows(data: &[f32], width: usize) -> Matrix<'_> {
+    Matrix::new(data, Shape::dense(data.len() / width.max(1), width))
+}
+
+/// The shape of `like` with another last axis.
+fn with_width(like: &FlexTensor, width: usize) -> TensorShape {
+    let shape = like.layout().shape();
+    let leading = (0..shape.num_dims() - 1).map(|axis| shape[axis]);
+    TensorShape::from(leading.chain([width]).collect::<Vec<_>>())
+}
+
+fn forward(x: &FlexTensor, weight: &FlexTensor, bias: &FlexTensor) -> FlexTensor {
+    let weight = weights(weight);
+    let Shape { rows: inputs, columns: outputs, .. } = weight.shape();
+    let (input, bias) = (numbers(x), numbers(bias));
+    let count = input.len() / inputs.max(1);
+    let mut output = vec![0.0; count * outputs];
+    let add = if bias.is_empty() {
+        Add::Overwrite
+    } else {
+        let rows = rows_of_piece(outputs);
+        in_pieces(
+            output.par_chunks_mut(rows * outputs),
+            #[inline(always)]
+            |output| output.chunks_exact_mut(outputs).for_each(|row| row.copy_from_slice(bias)),
+        );
+        Add::Accumulate
+    };
+    let out = MatrixMut::new(&mut output, Shape::dense(count, outputs));
+    multiply_on(Threads::All, out, rows(input, inputs), weight, 1.0, add);
+    contiguous(output, with_width(x, outputs))
+}
+
+fn x_grad(state: &State, grad: &FlexTensor) -> FlexTensor {
+    let weight = weights(&state.weight);
+    let Shape { rows: inputs, columns: outputs, .. } = weight.shape();
+    let behind = rows(numbers(grad), outputs);
+    let count = behind.shape().rows;
+    let mut output = vec![0.0; count * inputs];
+    let out = MatrixMut::new(&mut output, Shape::dense(count, inputs));
+    multiply_on(Threads::All, out, behind, weight.t(), 1.0, Add::Overwrite);
+    contiguous(output, state.x.layout().shape().clone())
+}
+
+fn weight_grad(state: &State, grad: &FlexTensor) -> FlexTensor {
+    let Shape { rows: inputs, columns: outputs, .. } = weights(&state.weight).shape();
+    let (input, behind) = (rows(numbers(&state.x), inputs), rows(numbers(grad), outputs));
+    let mut output = vec![0.0; inputs * outputs];
+    let out = MatrixMut::new(&mut output, Shape::dense(inputs, outputs));
+    multiply_on(Threads::All, out, input.t(), behind, 1.0, Add::Overwrite);
+    contiguous(output, TensorShape::from([inputs, outputs]))
+}
+
+fn bias_grad(state: &State, grad: &FlexTensor) -> FlexTensor {
+    let outputs = weights(&state.weight).shape().columns;
+    let behind = numbers(grad);
+    let rows = rows_of_piece(outputs);
+    let pieces = (behind.len() / outputs.max(1)).div_ceil(rows);
+    let mut sums = vec![0.0; pieces * outputs];
+    in_pieces(
+        sums.par_chunks_mut(outputs).zip(behind.par_chunks(rows * outputs)),
+        #[inline(always)]
+        |(sums, behind)| {
+            for row in behind.chunks_exact(outputs) {
+                for (sum, value) in sums.iter_mut().zip(row) {
+                    *sum += value;
+                }
+            }
+        },
+    );
+    let mut total = vec![0.0; outputs];
+    for piece in sums.chunks(outputs) {
+        for (total, value) in total.iter_mut().zip(piece) {
+            *total += value;
+        }
+    }
+    contiguous(total, TensorShape::from([outputs]))
+}

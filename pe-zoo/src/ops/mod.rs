@@ -1,0 +1,101 @@
+//! Operations of models, fused where the device has a kernel and plain tensor operations elsewhere.
+//!
+//! Without attention a training step on Flex spends half its time in elementwise operations on one
+//! thread. Each function here is one operation with a gradient written by hand, in SIMD, on all
+//! threads, that keeps no more than it needs for the backward pass.
+
+#[cfg(feature = "flex")]
+mod adamw;
+#[cfg(feature = "flex")]
+mod gelu;
+#[cfg(feature = "flex")]
+mod linear;
+#[cfg(feature = "flex")]
+mod norm;
+#[cfg(feature = "flex")]
+mod rotate;
+
+mod plain;
+
+pub use plain::{AdamW, Moments, Pairs};
+
+use burn::tensor::Tensor;
+
+/// `0.5 x (1 + erf(x / sqrt(2)))`, any shape.
+pub fn gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+    #[cfg(feature = "flex")]
+    if fused(&x) {
+        return gelu::gelu(x);
+    }
+    burn::tensor::activation::gelu(x)
+}
+
+/// `x weight + bias` over the last axis, `[.., I] -> [.., O]`; `weight` `[I, O]`, `bias` `[O]`.
+pub fn linear<const D: usize>(
+    x: Tensor<D>,
+    weight: Tensor<2>,
+    bias: Option<Tensor<1>>,
+) -> Tensor<D> {
+    #[cfg(feature = "flex")]
+    if fused(&x) && fused(&weight) {
+        return linear::linear(x, weight, bias);
+    }
+    burn::tensor::module::linear(x, weight, bias)
+}
+
+/// `(x - mean) / sqrt(variance + epsilon) * gamma + beta` over the last axis, `[C]` each.
+pub fn layer_norm<const D: usize>(
+    x: Tensor<D>,
+    gamma: Tensor<1>,
+    beta: Tensor<1>,
+    epsilon: f64,
+) -> Tensor<D> {
+    #[cfg(feature = "flex")]
+    if fused(&x) {
+        return norm::layer_norm(x, gamma, beta, epsilon);
+    }
+    burn::tensor::module::layer_norm(x, gamma, Some(beta), epsilon)
+}
+
+/// `x / sqrt(mean(x^2) + epsilon) * gamma` over the last axis, `[C]`.
+pub fn rms_norm<const D: usize>(x: Tensor<D>, gamma: Tensor<1>, epsilon: f64) -> Tensor<D> {
+    #[cfg(feature = "flex")]
+    if fused(&x) {
+        return norm::rms_norm(x, gamma, epsilon);
+    }
+    plain::rms_norm(x, gamma, epsilon)
+}
+
+/// Turns each pair of channels by the angle of its token: `(a, b) -> (a cos - b sin, a sin + b cos)`.
+///
+/// `x` is `[B, H, T, D]`, `cos` and `sin` `[T, D / 2]`, one angle per pair; they are constants and
+/// get no gradient.
+pub fn rotate(x: Tensor<4>, cos: Tensor<2>, sin: Tensor<2>, pairs: Pairs) -> Tensor<4> {
+    #[cfg(feature = "flex")]
+    if fused(&x) {
+        return rotate::rotate(x, cos, sin, pairs);
+    }
+    plain::rotate(x, cos, sin, pairs)
+}
+
+/// One step of AdamW: the parameter after it. `moments` are updated; no gradient flows.
+pub fn adamw<const D: usize>(
+    param: Tensor<D>,
+    grad: Tensor<D>,
+    moments: &mut Moments<D>,
+    step: &AdamW,
+) -> Tensor<D> {
+    #[cfg(feature = "flex")]
+    if fused(&param) {
+        return adamw::adamw(param, grad, moments, step);
+    }
+    plain::adamw(param, grad, moments, step)
+}
+
+#[cfg(feature = "flex")]
+fn fused<const D: usize>(x: &Tensor<D>) -> bool {
+    crate::fused::available(&x.device()) && x.dtype() == burn::tensor::DType::F32
+}
+
+#[cfg(all(test, feature = "flex"))]
+mod tests;

@@ -1,0 +1,88 @@
+//! The same operations as plain tensor operations: any backend, and the truth for the kernels.
+
+use burn::tensor::Tensor;
+
+/// Which channels make a pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pairs {
+    /// Channel `m` with `m + D / 2`.
+    HalfSplit,
+    /// Channel `2 m` with `2 m + 1`.
+    Interleaved,
+}
+
+/// The numbers of one AdamW step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AdamW {
+    /// Learning rate of this step.
+    pub learning_rate: f64,
+    /// Decay rates of the two moments.
+    pub betas: [f64; 2],
+    /// Added to the root of the second moment.
+    pub epsilon: f64,
+    /// Decoupled weight decay.
+    pub weight_decay: f64,
+    /// What gradients are multiplied with first, for clipping.
+    pub grad_scale: f64,
+    /// Number of this step, from 1.
+    pub step: u32,
+}
+
+impl AdamW {
+    /// What the two moments are divided by, since they started at zero.
+    pub(super) fn corrections(&self) -> [f64; 2] {
+        self.betas.map(|beta| 1.0 - beta.powf(f64::from(self.step)))
+    }
+}
+
+/// Running means of a parameter's gradient and of its square; `None` before the first step.
+#[derive(Debug, Clone, Default)]
+pub struct Moments<const D: usize> {
+    /// Both, of the parameter's shape.
+    pub tensors: Option<[Tensor<D>; 2]>,
+}
+
+impl<const D: usize> Moments<D> {
+    /// Takes both out; zeros before the first step.
+    pub(super) fn take(&mut self, param: &Tensor<D>) -> [Tensor<D>; 2] {
+        let zeros = || Tensor::zeros(param.shape(), &param.device());
+        self.tensors.take().unwrap_or_else(|| [zeros(), zeros()])
+    }
+}
+
+pub(super) fn rms_norm<const D: usize>(x: Tensor<D>, gamma: Tensor<1>, epsilon: f64) -> Tensor<D> {
+    let rms = (x.clone().square().mean_dim(D - 1) + epsilon).sqrt();
+    x / rms * gamma.unsqueeze()
+}
+
+pub(super) fn rotate(x: Tensor<4>, cos: Tensor<2>, sin: Tensor<2>, pairs: Pairs) -> Tensor<4> {
+    let [batch, heads, tokens, head_dim] = x.dims();
+    let (shape, axis) = match pairs {
+        Pairs::HalfSplit => ([batch, heads, tokens, 2, head_dim / 2], 3),
+        Pairs::Interleaved => ([batch, heads, tokens, head_dim / 2, 2], 4),
+    };
+    let table = |t: Tensor<2>| t.unsqueeze::<4>().unsqueeze_dim::<5>(axis);
+    let (cos, sin) = (table(cos), table(sin));
+    let x = x.reshape(shape);
+    let (a, b) = (x.clone().slice_dim(axis, 0..1), x.slice_dim(axis, 1..2));
+    let first = a.clone() * cos.clone() - b.clone() * sin.clone();
+    let second = a * sin + b * cos;
+    Tensor::cat(vec![first, second], axis).reshape([batch, heads, tokens, head_dim])
+}
+
+pub(super) fn adamw<const D: usize>(
+    param: Tensor<D>,
+    grad: Tensor<D>,
+    moments: &mut Moments<D>,
+    step: &AdamW,
+) -> Tensor<D> {
+    let [mean, square] = moments.take(&param);
+    let [beta1, beta2] = step.betas;
+    let grad = grad * step.grad_scale;
+    let mean = mean * beta1 + grad.clone() * (1.0 - beta1);
+    let square = square * beta2 + grad.square() * (1.0 - beta2);
+    moments.tensors = Some([mean.clone(), square.clone()]);
+    let [bias1, bias2] = step.corrections();
+    let update = (mean / bias1) / ((square / bias2).sqrt() + step.epsilon);
+    param * (1.0 - step.learning_rate * step.weight_decay) - update * step.learning_rate
+}

@@ -1,0 +1,180 @@
+//! Kernels against plain tensor operations: outputs and every gradient.
+
+use burn::tensor::{Device, Tensor, TensorData};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use super::{AdamW, Moments, Pairs, plain};
+use crate::init::standard_normal;
+use crate::testkit::close::{self, F32, Tolerance, numbers};
+
+const ROUNDED: Tolerance = Tolerance { absolute: 2e-6, relative: 2e-5 };
+
+fn tensor<const D: usize>(shape: [usize; D], seed: u64) -> Tensor<D> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let count = shape.iter().product::<usize>();
+    let values = (0..count).map(|_| 2.0 * standard_normal(&mut rng) as f32).collect::<Vec<_>>();
+    let device = Device::flex().autodiff();
+    Tensor::from_data(TensorData::new(values, shape), &device).require_grad()
+}
+
+fn close<const D: usize>(name: &str, found: Tensor<D>, expected: Tensor<D>) {
+    assert_eq!(found.dims(), expected.dims(), "{name}");
+    let expected = numbers(expected);
+    let largest = expected.iter().fold(1.0_f64, |m, x| m.max(x.abs()));
+    let tolerance = Tolerance { absolute: ROUNDED.absolute * largest, ..ROUNDED };
+    close::compare(&numbers(found), &expected, tolerance)
+        .map_err(|e| format!("{name}: {e}"))
+        .unwrap();
+}
+
+/// Output and gradients of `x` and of vectors and matrices, of two ways to do the same.
+macro_rules! agree {
+    ($fused:expr, $plain:expr, $output:expr, $($leaf:expr),+) => {{
+        let (fused, plain) = ($fused, $plain);
+        let behind = tensor($output, 99).detach();
+        let fused_grads = (fused.clone() * behind.clone()).sum().backward();
+        let plain_grads = (plain.clone() * behind).sum().backward();
+        close("output", fused, plain);
+        $(close(
+            stringify!($leaf),
+            $leaf.grad(&fused_grads).unwrap(),
+            $leaf.grad(&plain_grads).unwrap(),
+        );)+
+    }};
+}
+
+#[test]
+fn gelu_agrees_also_on_transposed_input() {
+    let x = tensor([3, 5, 1001], 1);
+    agree!(super::gelu(x.clone()), burn::tensor::activation::gelu(x.clone()), [3, 5, 1001], x);
+    let x = tensor([7, 300], 2);
+    agree!(
+        super::gelu(x.clone().transpose()),
+        burn::tensor::activation::gelu(x.clone().transpose()),
+        [300, 7],
+        x
+    );
+}
+
+#[test]
+fn gelu_is_itself_at_both_ends() {
+    let ends = Tensor::<1>::from_floats([-30.0, -6.0, 0.0, 6.0, 30.0], &Device::flex());
+    let found = numbers(super::gelu(ends));
+    close::compare(&found, &[0.0, -5.919e-9, 0.0, 6.0, 30.0], F32).unwrap();
+}
+
+#[test]
+fn linear_agrees_with_and_without_bias_and_on_a_slice_of_a_larger_weight() {
+    for (rows, inputs, outputs) in [(1, 3, 2), (130, 17, 33), (600, 64, 256)] {
+        let x = tensor([2, rows, inputs], 3);
+        let weight = tensor([inputs, outputs], 4);
+        let bias = tensor([outputs], 5);
+        let plain = burn::tensor::module::linear::<3>;
+        agree!(
+            super::linear(x.clone(), weight.clone(), Some(bias.clone())),
+            plain(x.clone(), weight.clone(), Some(bias.clone())),
+            [2, rows, outputs],
+            x,
+            weight,
+            bias
+        );
+        let half = outputs / 2;
+        let slice = || weight.clone().slice_dim(1, half..outputs);
+        agree!(
+            super::linear(x.clone(), slice(), None),
+            plain(x.clone(), slice(), None),
+            [2, rows, outputs - half],
+            x,
+            weight
+        );
+    }
+}
+
+#[test]
+fn norms_agree_at_widths_that_no_vector_divides() {
+    for (rows, width) in [(1, 1), (5, 7), (70, 48), (300, 513)] {
+        let x = tensor([2, rows, width], 6);
+        let (gamma, beta) = (tensor([width], 7), tensor([width], 8));
+        agree!(
+            super::layer_norm(x.clone(), gamma.clone(), beta.clone(), 1e-5),
+            burn::tensor::module::layer_norm(x.clone(), gamma.clone(), Some(beta.clone()), 1e-5),
+            [2, rows, width],
+            x,
+            gamma,
+            beta
+        );
+        agree!(
+            super::rms_norm(x.clone(), gamma.clone(), 1e-5),
+            plain::rms_norm(x.clone(), gamma.clone(), 1e-5),
+            [2, rows, width],
+            x,
+            gamma
+        );
+    }
+}
+
+#[test]
+fn rotations_agree_in_both_layouts_and_from_both_memory_orders() {
+    for pairs in [Pairs::HalfSplit, Pairs::Interleaved] {
+        let (cos, sin) = (tensor([67, 4], 9).detach(), tensor([67, 4], 10).detach());
+        let straight = tensor([2, 3, 67, 8], 11);
+        agree!(
+            super::rotate(straight.clone(), cos.clone(), sin.clone(), pairs),
+            plain::rotate(straight.clone(), cos.clone(), sin.clone(), pairs),
+            [2, 3, 67, 8],
+            straight
+        );
+        let projected = tensor([2, 67, 3, 8], 12);
+        let heads = || projected.clone().swap_dims(1, 2);
+        agree!(
+            super::rotate(heads(), cos.clone(), sin.clone(), pairs),
+            plain::rotate(heads(), cos.clone(), sin.clone(), pairs),
+            [2, 3, 67, 8],
+            projected
+        );
+    }
+}
+
+#[test]
+fn three_steps_of_adamw_agree() {
+    let (mut fused, mut plain) = (Moments::default(), Moments::default());
+    let start = tensor([37, 1021], 13).inner();
+    let (mut a, mut b) = (start.clone(), start.clone());
+    for number in 1..=3 {
+        let grad = tensor([37, 1021], 20 + u64::from(number)).inner();
+        let step = AdamW {
+            learning_rate: 0.01,
+            betas: [0.9, 0.99],
+            epsilon: 1e-8,
+            weight_decay: 0.1,
+            grad_scale: 0.3,
+            step: number,
+        };
+        a = super::adamw(a, grad.clone(), &mut fused, &step);
+        b = plain::adamw(b, grad, &mut plain, &step);
+        close("parameter", a.clone(), b.clone());
+    }
+    let [mean, square] = fused.tensors.unwrap();
+    let [plain_mean, plain_square] = plain.tensors.unwrap();
+    close("mean", mean, plain_mean);
+    close("square", square, plain_square);
+    // What others hold is not written to.
+    close("start", start, tensor([37, 1021], 13).inner());
+}
+
+#[test]
+fn a_first_step_moves_by_the_learning_rate_against_the_sign_of_the_gradient() {
+    let device = Device::flex();
+    let grad = Tensor::<1>::from_floats([3.0, -0.2], &device);
+    let step = AdamW {
+        learning_rate: 0.5,
+        betas: [0.9, 0.999],
+        epsilon: 1e-8,
+        weight_decay: 0.0,
+        grad_scale: 1.0,
+        step: 1,
+    };
+    let moved = super::adamw(Tensor::zeros([2], &device), grad, &mut Moments::default(), &step);
+    close::compare(&numbers(moved), &[-0.5, 0.5], F32).unwrap();
+}
