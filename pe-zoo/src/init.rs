@@ -19,6 +19,18 @@ pub fn constant<const D: usize>(
     param(vec![value; shape.iter().product()], shape, device)
 }
 
+/// A learned tensor that starts at the given values, in row-major order.
+///
+/// # Panics
+/// If their number is not that of the shape.
+pub fn given<const D: usize>(
+    values: Vec<f32>,
+    shape: [usize; D],
+    device: &Device,
+) -> Param<Tensor<D>> {
+    param(values, shape, device)
+}
+
 /// A learned tensor drawn from the normal distribution with mean 0 and the given deviation.
 pub fn normal<const D: usize>(
     std: f64,

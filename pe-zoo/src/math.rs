@@ -1,4 +1,5 @@
 //! Mathematics that several encodings share, tested once.
 
+pub(crate) mod buckets;
 pub(crate) mod frequencies;
 pub(crate) mod slopes;

@@ -65,6 +65,12 @@ impl ScalarInput {
         dot(&self.q[h][row], &self.k[h][j])
     }
 
+    /// `q_i . k_j / sqrt(D)`, every pair that may be seen, with a bias of the same shape added.
+    pub fn biased(&self, bias: &Heads) -> Heads {
+        let root = (self.head_dim() as f64).sqrt();
+        self.map(|h, row, _i, j| self.content(h, row, j) / root + bias[h][row][j])
+    }
+
     /// Distance between the positions of columns `i` and `j`.
     pub fn distance(&self, i: usize, j: usize) -> usize {
         self.positions[i] - self.positions[j]

@@ -1,4 +1,5 @@
 mod fixtures;
+mod gaps;
 mod laws;
 mod saboteurs;
 mod score_mods;
