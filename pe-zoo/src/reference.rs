@@ -5,11 +5,15 @@
 pub mod alibi;
 pub mod attention;
 pub mod cope;
+pub mod fire;
+pub mod kerple;
 pub mod learned_absolute;
 pub mod relative;
 pub mod rope;
+pub mod sandwich;
 pub mod score;
 pub mod sinusoidal;
+pub mod t5_bias;
 
 use burn::module::Param;
 use burn::tensor::Tensor;

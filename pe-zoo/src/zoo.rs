@@ -8,12 +8,16 @@ mod registry;
 registry::zoo! {
     alibi => Alibi,
     cope => Cope,
+    fire => Fire,
+    kerple => Kerple,
     learned_absolute => LearnedAbsolute,
     nope => Nope,
     relative => Relative,
     relative_capped => RelativeCapped,
     rope => Rope,
+    sandwich => Sandwich,
     sinusoidal => Sinusoidal,
+    t5_bias => T5Bias,
 }
 
 #[cfg(test)]
