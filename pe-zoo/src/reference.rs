@@ -5,6 +5,7 @@
 pub mod alibi;
 pub mod attention;
 pub mod cope;
+pub mod dape;
 pub mod fire;
 pub mod kerple;
 pub mod learned_absolute;

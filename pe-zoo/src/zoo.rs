@@ -8,6 +8,7 @@ mod registry;
 registry::zoo! {
     alibi => Alibi,
     cope => Cope,
+    dape => Dape,
     fire => Fire,
     kerple => Kerple,
     learned_absolute => LearnedAbsolute,
