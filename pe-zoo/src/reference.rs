@@ -7,6 +7,7 @@ pub mod attention;
 pub mod cope;
 pub mod dape;
 pub mod fire;
+pub mod grape;
 pub mod kerple;
 pub mod learned_absolute;
 pub mod relative;

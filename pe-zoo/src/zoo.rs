@@ -10,6 +10,7 @@ registry::zoo! {
     cope => Cope,
     dape => Dape,
     fire => Fire,
+    grape => Grape,
     kerple => Kerple,
     learned_absolute => LearnedAbsolute,
     nope => Nope,
