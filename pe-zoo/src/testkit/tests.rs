@@ -1,3 +1,5 @@
+mod additive_fixtures;
+mod additive_laws;
 mod fixtures;
 mod gaps;
 mod laws;
