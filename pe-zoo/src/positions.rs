@@ -102,6 +102,11 @@ impl Positions {
         self.first_row
     }
 
+    /// The longest distance between a row and a column, 0 if there is but one token.
+    pub fn longest_distance(&self) -> usize {
+        self.cols.last().zip(self.cols.first()).map_or(0, |(last, first)| last - first)
+    }
+
     /// Distances `row - column` as integers, `[T, S]`; 0 where the column comes later.
     pub fn distances(&self, device: &Device) -> Tensor<2, Int> {
         self.memo("distances", device, || {
@@ -112,6 +117,11 @@ impl Positions {
                 .collect::<Vec<_>>();
             Tensor::from_data(TensorData::new(values, [rows.len(), cols.len()]), device)
         })
+    }
+
+    /// Distances `row - column`, `[T, S]`; 0 where the column comes later.
+    pub(crate) fn float_distances(&self, device: &Device) -> Tensor<2> {
+        self.memo("distances-float", device, || self.distances(device).float())
     }
 
     /// 1 where the row may see the column and 0 elsewhere, `[T, S]`.

@@ -5,13 +5,19 @@
 pub mod alibi;
 pub mod attention;
 pub mod cope;
+pub mod dape;
+pub mod fire;
 pub mod fox;
+pub mod grape;
+pub mod kerple;
 pub mod learned_absolute;
 pub mod path;
 pub mod relative;
 pub mod rope;
+pub mod sandwich;
 pub mod score;
 pub mod sinusoidal;
+pub mod t5_bias;
 
 use burn::module::Param;
 use burn::tensor::Tensor;
@@ -65,6 +71,12 @@ impl ScalarInput {
     /// `q_i . k_j`.
     pub fn content(&self, h: usize, row: usize, j: usize) -> f64 {
         dot(&self.q[h][row], &self.k[h][j])
+    }
+
+    /// `q_i . k_j / sqrt(D)`, every pair that may be seen, with a bias of the same shape added.
+    pub fn biased(&self, bias: &Heads) -> Heads {
+        let root = (self.head_dim() as f64).sqrt();
+        self.map(|h, row, _i, j| self.content(h, row, j) / root + bias[h][row][j])
     }
 
     /// Distance between the positions of columns `i` and `j`.

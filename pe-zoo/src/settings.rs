@@ -1,9 +1,35 @@
 //! Reading settings: unknown keys are errors that name the key and the nearest valid one.
 
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::PeError;
+
+/// Which layers share learned numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sharing {
+    /// Each layer has its own.
+    PerLayer,
+    /// One set for all.
+    AllLayers,
+}
+
+impl Sharing {
+    /// How many sets a model of so many layers has.
+    pub fn sets(self, layers: usize) -> usize {
+        match self {
+            Self::PerLayer => layers,
+            Self::AllLayers => 1,
+        }
+    }
+}
+
+/// The set among `sets` that a layer uses: its own, or the only one.
+pub(crate) fn of_layer<T>(sets: &[T], layer: usize) -> &T {
+    &sets[layer.min(sets.len() - 1)]
+}
 
 /// The name among `known` that is nearest to `given`, if one is near enough to be meant.
 pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {

@@ -8,15 +8,21 @@ mod registry;
 registry::zoo! {
     alibi => Alibi,
     cope => Cope,
+    dape => Dape,
+    fire => Fire,
     fox => Fox,
+    grape => Grape,
+    kerple => Kerple,
     learned_absolute => LearnedAbsolute,
     nope => Nope,
     path => Path,
     relative => Relative,
     relative_capped => RelativeCapped,
     rope => Rope,
+    sandwich => Sandwich,
     sinusoidal => Sinusoidal,
     stick_breaking => StickBreaking,
+    t5_bias => T5Bias,
 }
 
 #[cfg(test)]

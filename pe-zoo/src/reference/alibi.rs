@@ -2,10 +2,18 @@
 
 use super::{Heads, ScalarInput};
 
+/// `-slope_h (i - j)`.
+pub fn bias(input: &ScalarInput, slopes: &[f64]) -> Heads {
+    input.map(|h, _row, i, j| -slopes[h] * input.distance(i, j) as f64)
+}
+
 /// `q.k / sqrt(D) - slope_h (i - j)`.
 pub fn logits(input: &ScalarInput, slopes: &[f64]) -> Heads {
-    let scale = 1.0 / (input.head_dim() as f64).sqrt();
-    input.map(|h, row, i, j| {
-        input.content(h, row, j) * scale - slopes[h] * input.distance(i, j) as f64
-    })
+    input.biased(&bias(input, slopes))
+}
+
+/// The authors' form, `q.k / sqrt(D) + slope_h j`: another constant in each row.
+pub fn logits_by_column(input: &ScalarInput, slopes: &[f64]) -> Heads {
+    let bias = input.map(|h, _row, _i, j| slopes[h] * input.positions[j] as f64);
+    input.biased(&bias)
 }

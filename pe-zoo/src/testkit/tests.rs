@@ -1,4 +1,7 @@
+mod additive_fixtures;
+mod additive_laws;
 mod fixtures;
+mod gaps;
 mod laws;
 mod saboteurs;
 mod score_mods;

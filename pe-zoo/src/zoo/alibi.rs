@@ -11,17 +11,21 @@
 //! `score: Slope([H])`.
 //!
 //! ## Settings
-//! `slopes`: `authors` (default) or `paper`. They differ only where the number of heads is no power
-//! of two.
+//! `slopes`: `authors` (default), `paper`, or `{ given = [..] }`, one per head. The first two differ
+//! only where the number of heads is no power of two.
+//! `learning`: `fixed` (default; `slopes` for good), `all-layers` (learned from `slopes` on, one set
+//! for the model) or `per-layer`.
 //!
 //! ## Deviations
-//! The authors' code adds `slope * j` instead; a constant per row cancels in the softmax.
+//! The authors' code adds `slope * j` instead; a constant per row cancels in the softmax. Learned
+//! slopes are kept as their logarithms, as in McGill-NLP's code, so that a head never comes to prefer
+//! what is far; the paper tried learned slopes and does not say how they were kept.
 //!
 //! ## References
 //! Press et al. 2021, "Train Short, Test Long", arXiv 2108.12409; slopes as in
 //! `ofirpress/attention_with_linear_biases` at 4b92f28a00.
 
-use burn::module::Module;
+use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
@@ -30,7 +34,9 @@ use crate::encoding::ScoreContext;
 use crate::math::slopes;
 use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, alibi};
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod};
+use crate::settings::{Sharing, of_layer};
+use crate::testkit::close::numbers;
+use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions, ScoreMod, init};
 
 /// The facts.
 pub const META: PeMeta = PeMeta {
@@ -44,8 +50,11 @@ pub const META: PeMeta = PeMeta {
     url: "https://arxiv.org/abs/2108.12409",
 };
 
-/// Which slopes heads get.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+static LEARNED: PeMeta = PeMeta { parameters: "H", ..META };
+static LEARNED_PER_LAYER: PeMeta = PeMeta { parameters: "L H", ..META };
+
+/// Which slopes heads get, or start from.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Slopes {
     /// The authors' code: for head counts that are no power of two, two sequences are spliced.
@@ -53,14 +62,41 @@ pub enum Slopes {
     Authors,
     /// The paper's formula for any head count.
     Paper,
+    /// These, one per head.
+    Given(Vec<f64>),
 }
 
 impl Slopes {
     /// The slopes of `heads` heads.
-    pub fn values(self, heads: usize) -> Vec<f64> {
+    pub fn values(&self, heads: usize) -> Vec<f64> {
         match self {
             Self::Authors => slopes::spliced(heads),
             Self::Paper => slopes::geometric(heads),
+            Self::Given(slopes) => slopes.clone(),
+        }
+    }
+}
+
+/// Whether slopes are learned.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Learning {
+    /// They stay as they are.
+    #[default]
+    Fixed,
+    /// One learned set for all layers.
+    AllLayers,
+    /// Each layer learns its own.
+    PerLayer,
+}
+
+impl Learning {
+    /// Learned sets in a model of so many layers.
+    fn sets(self, layers: usize) -> usize {
+        match self {
+            Self::Fixed => 0,
+            Self::AllLayers => Sharing::AllLayers.sets(layers),
+            Self::PerLayer => Sharing::PerLayer.sets(layers),
         }
     }
 }
@@ -69,13 +105,17 @@ impl Slopes {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Which slopes heads get.
+    /// Which slopes heads get, or start from.
     pub slopes: Slopes,
+    /// Whether slopes are learned.
+    pub learning: Learning,
 }
 
-/// A fixed slope per head.
+/// A slope per head.
 #[derive(Module, Debug)]
 pub struct Alibi {
+    /// Logarithms of learned slopes, `[H]` each: none, one, or one per layer.
+    pub log_slopes: Vec<Param<Tensor<1>>>,
     #[module(skip)]
     slopes: Vec<f64>,
 }
@@ -84,23 +124,110 @@ impl EncodingConfig for Config {
     type Encoding = Alibi;
 
     fn meta(&self) -> &'static PeMeta {
-        &META
+        match self.learning {
+            Learning::Fixed => &META,
+            Learning::AllLayers => &LEARNED,
+            Learning::PerLayer => &LEARNED_PER_LAYER,
+        }
     }
 
-    fn init(&self, dims: &Dims, _rng: &mut ChaCha8Rng, _device: &Device) -> Result<Alibi, PeError> {
-        Ok(Alibi { slopes: self.slopes.values(dims.heads) })
+    fn check(&self, dims: &Dims) -> Result<(), PeError> {
+        let Slopes::Given(slopes) = &self.slopes else { return Ok(()) };
+        if slopes.len() != dims.heads {
+            let expected = format!("one per head, {} of them", dims.heads);
+            return Err(PeError::invalid(META.id, "slopes.given", format!("{slopes:?}"), expected));
+        }
+        let learned = self.learning != Learning::Fixed;
+        let usable = |slope: &f64| slope.is_finite() && (!learned || *slope > 0.0);
+        match slopes.iter().find(|slope| !usable(slope)) {
+            None => Ok(()),
+            Some(slope) => {
+                let expected = if learned { "numbers above 0, to learn from" } else { "numbers" };
+                Err(PeError::invalid(META.id, "slopes.given", slope, expected))
+            }
+        }
+    }
+
+    fn init(&self, dims: &Dims, _rng: &mut ChaCha8Rng, device: &Device) -> Result<Alibi, PeError> {
+        self.check(dims)?;
+        let slopes = self.slopes.values(dims.heads);
+        let logs = || slopes.iter().map(|slope| slope.ln() as f32).collect();
+        let log_slopes = (0..self.learning.sets(dims.layers))
+            .map(|_| init::given(logs(), [dims.heads], device))
+            .collect();
+        Ok(Alibi { log_slopes, slopes })
+    }
+
+    fn param_count(&self, dims: &Dims) -> usize {
+        self.learning.sets(dims.layers) * dims.heads
+    }
+}
+
+impl Alibi {
+    /// `[H]`.
+    fn slopes(&self, layer: usize, device: &Device) -> Tensor<1> {
+        if self.log_slopes.is_empty() {
+            let slopes = self.slopes.iter().map(|slope| *slope as f32).collect::<Vec<_>>();
+            return Tensor::from_data(slopes.as_slice(), device);
+        }
+        of_layer(&self.log_slopes, layer).val().exp()
+    }
+
+    /// The bias of every pair, `[1, H, T, S]`.
+    pub(super) fn dense(&self, layer: usize, at: &Positions, device: &Device) -> Tensor<4> {
+        let slopes = self.slopes(layer, device);
+        let [heads] = slopes.dims();
+        slopes.reshape([1, heads, 1, 1]) * at.float_distances(device).unsqueeze::<4>().neg()
+    }
+
+    /// The bias of every pair in scalar f64.
+    pub(super) fn scalar_bias(&self, input: &ScalarInput) -> Heads {
+        alibi::bias(input, &self.scalar_slopes(input.layer))
+    }
+
+    fn scalar_slopes(&self, layer: usize) -> Vec<f64> {
+        if self.log_slopes.is_empty() {
+            return self.slopes.clone();
+        }
+        numbers(of_layer(&self.log_slopes, layer).val()).into_iter().map(f64::exp).collect()
     }
 }
 
 impl PositionEncoding for Alibi {
     fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
-        let slopes = self.slopes.iter().map(|slope| *slope as f32).collect::<Vec<_>>();
-        ScoreMod::Slope(Tensor::from_data(slopes.as_slice(), &ctx.q.device()))
+        ScoreMod::Slope(self.slopes(ctx.layer.layer, &ctx.q.device()))
     }
 }
 
 impl ScalarReference for Alibi {
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
-        alibi::logits(input, &self.slopes)
+        alibi::logits(input, &self.scalar_slopes(input.layer))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIMS: Dims = Dims { layers: 1, heads: 2, head_dim: 4, train_len: 8, max_len: 8 };
+
+    fn refusal(slopes: Vec<f64>, learning: Learning) -> String {
+        let config = Config { slopes: Slopes::Given(slopes), learning };
+        config.check(&DIMS).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_wrong_number_of_slopes_is_refused_with_the_number_of_heads() {
+        let error = refusal(vec![0.5], Learning::Fixed);
+        assert!(error.contains("slopes.given is [0.5]") && error.contains("2 of them"), "{error}");
+    }
+
+    #[test]
+    fn a_learned_slope_must_start_above_zero_and_a_fixed_one_need_not() {
+        let error = refusal(vec![0.5, -1.0], Learning::PerLayer);
+        assert!(error.contains("slopes.given is -1") && error.contains("above 0"), "{error}");
+        let fixed = Slopes::Given(vec![0.5, -1.0]);
+        assert!(Config { slopes: fixed, ..Config::default() }.check(&DIMS).is_ok());
+        assert!(refusal(vec![0.5, f64::NAN], Learning::Fixed).contains("NaN"));
     }
 }

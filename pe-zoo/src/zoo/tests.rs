@@ -51,6 +51,16 @@ fn settings_survive_a_round_trip() {
 }
 
 #[test]
+fn no_setting_has_a_name_that_suites_need_for_themselves() {
+    for meta in ALL {
+        let config = serde_json::to_value(PeConfig::from_id(meta.id).unwrap()).unwrap();
+        for taken in ["kind", "name"] {
+            assert!(config.get(taken).is_none(), "{} has a setting `{taken}`", meta.id);
+        }
+    }
+}
+
+#[test]
 fn an_unknown_setting_is_refused_by_name() {
     for meta in ALL {
         let Value::Object(fields) = json!({ "thetta": 5 }) else { unreachable!() };
@@ -83,12 +93,38 @@ fn an_unknown_id_suggests_the_nearest() {
 fn option_sets_beside_the_defaults_conform_too() {
     let sets = [
         ("alibi", json!({ "slopes": "paper" })),
+        ("alibi", json!({ "learning": "all-layers" })),
+        ("alibi", json!({ "slopes": "paper", "learning": "per-layer" })),
+        ("alibi", json!({ "slopes": { "given": [0.5, 0.0, -0.125] } })),
         ("cope", json!({ "convention": "code", "max_positions": 5 })),
         ("cope", json!({ "convention": "equation", "sharing": "all-layers" })),
         ("cope", json!({ "gates": "query-value" })),
+        ("dape", json!({ "base": { "type": "none" }, "width": 5 })),
+        ("dape", json!({ "base": { "type": "alibi" } })),
+        ("dape", json!({ "base": { "type": "alibi", "learning": "per-layer" } })),
+        ("dape", json!({ "base": { "type": "kerple", "kernel": "power" }, "width": 1 })),
+        ("dape", json!({ "base": { "type": "fire", "initial_len": 20.0 } })),
+        ("dape", json!({ "mixer": "convolution", "width": 5 })),
+        ("dape", json!({ "mixer": "convolution", "base": { "type": "none" } })),
+        ("dape", json!({ "mixer": "convolution", "base": { "type": "fire" }, "width": 3 })),
+        ("fire", json!({ "sharing": "all-layers", "initial_len": 10.0 })),
+        ("fire", json!({ "width": 5, "c": 2.0, "activation": "leaky-relu" })),
         ("fox", json!({ "gates": { "type": "full", "bias": 5.0 } })),
         ("fox", json!({ "gates": { "type": "bias-only", "tau_max": 30.0 } })),
         ("fox", json!({ "gates": { "type": "fixed", "tau_min": 0.5, "tau_max": 1000.0 } })),
+        ("grape", json!({ "variant": { "type": "additive" } })),
+        ("grape", json!({ "variant": { "type": "additive", "gate": "query", "qk_norm": "rms" } })),
+        ("grape", json!({ "variant": { "type": "additive", "gate": "both" } })),
+        ("grape", json!({ "variant": { "type": "contextual" } })),
+        ("grape", json!({ "variant": { "type": "contextual", "phase": "per-head" } })),
+        ("grape", json!({ "variant": { "type": "contextual", "qk_norm": "none", "base": 50.0 } })),
+        ("grape", json!({ "variant": { "type": "multiplicative" } })),
+        ("grape", json!({ "variant": { "type": "multiplicative", "spectrum": "per-head" } })),
+        ("grape", json!({ "variant": { "type": "multiplicative", "qk_norm": "rms" } })),
+        ("grape", json!({ "variant": { "type": "multiplicative", "storage": 1.0 } })),
+        ("grape", json!({ "variant": { "type": "path", "dim": 2, "qk_norm": "none" } })),
+        ("kerple", json!({ "kernel": "power" })),
+        ("kerple", json!({ "sharing": "per-layer" })),
         ("learned-absolute", json!({ "max_len": 70, "std": 1.0 })),
         ("path", json!({ "forget": { "type": "gate", "bias": 1.0 } })),
         ("path", json!({ "rank": 1, "kernel": 1 })),
@@ -98,10 +134,13 @@ fn option_sets_beside_the_defaults_conform_too() {
         ("rope", json!({ "layout": "interleaved" })),
         ("rope", json!({ "scaling": { "type": "linear", "factor": 2.0 } })),
         ("rope", json!({ "scaling": { "type": "ntk", "factor": 4.0 }, "base": 500.0 })),
+        ("sandwich", json!({ "d_bar": 32 })),
         ("sinusoidal", json!({ "base": 100.0 })),
         ("stick-breaking", json!({ "current": "included" })),
         ("stick-breaking", json!({ "remainder": "own-token" })),
         ("stick-breaking", json!({ "current": "included", "remainder": "own-token" })),
+        ("t5-bias", json!({ "sharing": "per-layer" })),
+        ("t5-bias", json!({ "num_buckets": 7, "max_distance": 20, "std": 1.0 })),
     ];
     for (id, set) in sets {
         let Value::Object(fields) = set else { unreachable!() };

@@ -27,7 +27,7 @@ fn wave(f: fn(f64) -> f64, start: f64, [h, t, d]: [f64; 3]) -> Heads {
 }
 
 /// The problem that `meta` of the fixture states.
-fn input() -> ScalarInput {
+pub(super) fn input() -> ScalarInput {
     ScalarInput {
         layer: 0,
         q: wave(f64::sin, 1.0, [0.7, 0.31, 0.53]),
@@ -49,11 +49,11 @@ fn table() -> Vec<Vec<f64>> {
         .collect()
 }
 
-fn flat(heads: &Heads) -> Vec<f64> {
+pub(super) fn flat(heads: &Heads) -> Vec<f64> {
     heads.iter().flatten().flatten().copied().collect()
 }
 
-fn printed(value: &Value) -> Vec<f64> {
+pub(super) fn printed(value: &Value) -> Vec<f64> {
     match value {
         Value::Array(items) => items.iter().flat_map(printed).collect(),
         number => vec![number.as_f64().unwrap()],
@@ -61,7 +61,7 @@ fn printed(value: &Value) -> Vec<f64> {
 }
 
 #[track_caller]
-fn assert_row(name: &str, actual: &Heads) {
+pub(super) fn assert_row(name: &str, actual: &Heads) {
     let fixture: Value =
         serde_json::from_str(include_str!("../../../fixtures/vectors.json")).unwrap();
     let expected = printed(&fixture["vectors"][name]);

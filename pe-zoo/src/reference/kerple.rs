@@ -1,0 +1,22 @@
+//! Chi et al. 2022 (KERPLE), the two kernels of the experiments.
+
+use super::{Heads, ScalarInput};
+
+/// The smallest value that either parameter is used with.
+const SMALLEST: f64 = 0.01;
+
+/// `-p_h ln(1 + a_h (i - j))`.
+pub fn logarithmic(input: &ScalarInput, a: &[f64], p: &[f64]) -> Heads {
+    input.map(|h, _row, i, j| {
+        let distance = input.distance(i, j) as f64;
+        -p[h].max(SMALLEST) * (1.0 + a[h].max(SMALLEST) * distance).ln()
+    })
+}
+
+/// `-a_h (i - j)^p_h`, `p_h` at most 2.
+pub fn power(input: &ScalarInput, a: &[f64], p: &[f64]) -> Heads {
+    input.map(|h, _row, i, j| {
+        let distance = input.distance(i, j) as f64;
+        -a[h].max(SMALLEST) * distance.powf(p[h].clamp(SMALLEST, 2.0))
+    })
+}

@@ -1,0 +1,20 @@
+//! Raffel et al. 2020, section 2.1, for a decoder.
+
+use super::{Heads, ScalarInput, Tokens};
+
+/// `table[bucket of (i - j)][h]`.
+pub fn bias(input: &ScalarInput, table: &Tokens, max_distance: usize) -> Heads {
+    input.map(|h, _row, i, j| table[bucket(input.distance(i, j), table.len(), max_distance)][h])
+}
+
+/// Half of the buckets for one distance each, the others logarithmic up to `max_distance`.
+pub fn bucket(distance: usize, buckets: usize, max_distance: usize) -> usize {
+    let exact = buckets / 2;
+    if distance < exact {
+        return distance;
+    }
+    let (n, e, m) = (distance as f64, exact as f64, max_distance as f64);
+    let logarithmic = (buckets - exact) as f64 * (n / e).log2() / (m / e).log2();
+    // A distance that is a power stands on an edge exactly; it belongs above it.
+    (exact + (logarithmic + 1e-9).floor() as usize).min(buckets - 1)
+}

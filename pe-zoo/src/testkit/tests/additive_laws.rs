@@ -1,0 +1,168 @@
+//! Laws of additive and mixing encodings: where one becomes another, and where a shift shows.
+
+use burn::tensor::Device;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+use serde_json::{Value, json};
+
+use crate::math::frequencies::inverse_frequencies;
+use crate::reference::{
+    Heads, ScalarInput, ScalarReference, alibi, attention, fire, grape, kerple, rope,
+};
+use crate::testkit::close::{self, Tolerance};
+use crate::testkit::problem::Problem;
+use crate::zoo::{Pe, PeConfig};
+use crate::{Dims, EncodingConfig, Positions, init};
+
+const DIMS: Dims = Dims { layers: 1, heads: 2, head_dim: 6, train_len: 11, max_len: 11 };
+const EXACT: Tolerance = Tolerance { absolute: 1e-12, relative: 1e-12 };
+const SLOPES: [f64; 2] = [0.5, 0.03];
+
+fn pe(id: &str, settings: Value) -> Pe {
+    let Value::Object(fields) = settings else { panic!("settings are a map") };
+    PeConfig::from_fields(id, fields)
+        .unwrap()
+        .init(&DIMS, &mut ChaCha8Rng::seed_from_u64(1), &Device::flex())
+        .unwrap()
+}
+
+fn input() -> ScalarInput {
+    shifted(0)
+}
+
+fn shifted(shift: usize) -> ScalarInput {
+    Problem::random(1, 11, &DIMS, 5).scalar(0, 0, &Positions::contiguous(0, 11).shifted(shift))
+}
+
+fn compare(a: &Heads, b: &Heads) -> Result<(), String> {
+    let flat = |heads: &Heads| heads.iter().flatten().flatten().copied().collect::<Vec<_>>();
+    close::compare(&flat(a), &flat(b), EXACT)
+}
+
+#[test]
+fn kerple_s_power_kernel_with_exponent_one_is_alibi() {
+    let input = input();
+    let power = kerple::power(&input, &SLOPES, &[1.0; 2]);
+    compare(&power, &alibi::bias(&input, &SLOPES)).unwrap();
+}
+
+#[test]
+fn grape_a_with_gates_that_are_always_open_alike_is_alibi() {
+    let input = input();
+    // No direction leaves the gate at softplus(0) = ln 2; omega makes up for it.
+    let closed = Some(vec![vec![0.0; DIMS.head_dim]; 2]);
+    for (gates, gate) in [
+        (grape::Gates { key: closed.clone(), query: None }, 2f64.ln()),
+        (grape::Gates { key: None, query: closed.clone() }, 2f64.ln()),
+        (grape::Gates { key: closed.clone(), query: closed.clone() }, 4f64.ln()),
+    ] {
+        let omega = [(1.0 / gate).exp_m1().ln(); 2];
+        let logits = grape::additive(&input, &SLOPES, &omega, &gates, None);
+        compare(&logits, &alibi::logits(&input, &SLOPES)).unwrap();
+    }
+}
+
+#[test]
+fn alibi_by_column_and_alibi_by_distance_give_the_same_weights() {
+    let input = input();
+    let (columns, distances) =
+        (alibi::logits_by_column(&input, &SLOPES), alibi::logits(&input, &SLOPES));
+    compare(&attention::softmax(&columns), &attention::softmax(&distances)).unwrap();
+    assert!(compare(&columns, &distances).is_err());
+}
+
+#[test]
+fn dape_whose_second_layer_is_zero_is_its_base() {
+    for (kind, settings) in [
+        ("nope", json!({ "base": { "type": "none" } })),
+        ("alibi", json!({ "base": { "type": "alibi" } })),
+        ("kerple", json!({ "base": { "type": "kerple" } })),
+        ("fire", json!({ "base": { "type": "fire", "activation": "relu" } })),
+        ("kerple", json!({ "mixer": "convolution" })),
+    ] {
+        // The base is drawn first, so that the same seed gives the same base.
+        let base = pe(kind, json!({}));
+        let Pe::Dape(mut dape) = pe("dape", settings) else { panic!("another encoding") };
+        let logits = dape.scalar_logits(&input());
+        assert!(compare(&logits, &base.scalar_logits(&input())).is_err(), "{kind}");
+        let network = &mut dape.networks[0];
+        network.w2 = init::zeros(network.w2.val().dims(), &Device::flex());
+        network.c2 = init::zeros(network.c2.val().dims(), &Device::flex());
+        let logits = dape.scalar_logits(&input());
+        compare(&logits, &base.scalar_logits(&input())).unwrap_or_else(|e| panic!("{kind}: {e}"));
+    }
+}
+
+#[test]
+fn fire_tells_shifts_apart_past_its_threshold_and_not_before() {
+    let fire = |threshold: f64| fire::Fire {
+        c: 0.1,
+        threshold,
+        eps: 1e-6,
+        hidden: vec![(1.0, 0.1), (-0.5, 0.3)],
+        negative_slope: 0.0,
+        outer: vec![vec![1.0, 2.0], vec![-1.0, 0.5]],
+        outer_bias: vec![0.0; 2],
+    };
+    let bias = |threshold: f64, shift: usize| fire(threshold).bias(&shifted(shift));
+    compare(&bias(512.0, 0), &bias(512.0, 500)).unwrap();
+    assert!(compare(&bias(512.0, 0), &bias(512.0, 600)).is_err());
+    // A threshold below 0 is as good as one above.
+    compare(&bias(-512.0, 0), &bias(512.0, 0)).unwrap();
+}
+
+#[test]
+fn grape_ap_tells_shifts_apart_and_grape_a_does_not() {
+    let path = pe("grape", json!({ "variant": { "type": "path" } }));
+    let additive = pe("grape", json!({ "variant": { "type": "additive" } }));
+    let moved = |pe: &Pe| compare(&pe.scalar_logits(&shifted(0)), &pe.scalar_logits(&shifted(3)));
+    assert!(moved(&path).is_err());
+    moved(&additive).unwrap();
+}
+
+#[test]
+fn grape_m_starts_as_rope_that_turns_the_other_way() {
+    let input = input();
+    let backwards = inverse_frequencies(1e4, DIMS.head_dim).iter().map(|f| -f).collect::<Vec<_>>();
+    let expected = rope::logits(&input, &backwards, false);
+    let forwards = vec![inverse_frequencies(1e4, DIMS.head_dim); 2];
+    compare(&grape::multiplicative(&input, &forwards, None), &expected).unwrap();
+    let grape = pe("grape", json!({ "variant": { "type": "multiplicative" } }));
+    let flat = |heads: Heads| heads.into_iter().flatten().flatten().collect::<Vec<_>>();
+    // Frequencies come back from f32 logarithms of up to 16 ln 10^4.
+    let stored = Tolerance { absolute: 1e-4, relative: 0.0 };
+    close::compare(&flat(grape.scalar_logits(&input)), &flat(expected), stored).unwrap();
+}
+
+#[test]
+fn contextual_grape_m_whose_tokens_all_step_alike_is_grape_m_at_that_pace() {
+    let input = input();
+    let frequencies = inverse_frequencies(50.0, DIMS.head_dim);
+    // spec/encodings.md 8.4: the initial omega.
+    let omega = 0.393_720;
+    let bias = -6.907_255;
+    let contextual =
+        grape::contextual(&input, &vec![vec![0.0]; DIMS.width()], &[bias], &frequencies, None);
+    let paced = vec![frequencies.iter().map(|f| f * omega).collect::<Vec<_>>(); 2];
+    let multiplicative = grape::multiplicative(&input, &paced, None);
+    let flat = |heads: Heads| heads.into_iter().flatten().flatten().collect::<Vec<_>>();
+    // Omega is given with six digits, and adds up over ten tokens.
+    let six_digits = Tolerance { absolute: 5e-5, relative: 0.0 };
+    close::compare(&flat(contextual), &flat(multiplicative), six_digits).unwrap();
+}
+
+#[test]
+fn the_last_row_of_dape_s_convolution_does_not_know_that_it_is_the_last() {
+    let pe = pe("dape", json!({ "mixer": "convolution" }));
+    let whole = pe.scalar_logits(&input());
+    let mut shorter = input();
+    for heads in [&mut shorter.q, &mut shorter.k, &mut shorter.v] {
+        for head in heads {
+            head.truncate(7);
+        }
+    }
+    shorter.x.truncate(7);
+    shorter.positions.truncate(7);
+    let cut = whole.iter().map(|head| head[..7].to_vec()).collect();
+    compare(&pe.scalar_logits(&shorter), &cut).unwrap();
+}

@@ -1,0 +1,44 @@
+//! Positions that are neither contiguous nor from zero, for every encoding.
+
+use burn::tensor::Device;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use crate::attention::{Engine, LayerInput, Weights, layer};
+use crate::reference::{ScalarReference, attention};
+use crate::testkit::close::{self, F32, numbers};
+use crate::testkit::problem::{Problem, tensor3, tensor4};
+use crate::testkit::randomise;
+use crate::zoo::{ALL, PeConfig};
+use crate::{Dims, EncodingConfig, Positions, TokenState};
+
+const DIMS: Dims = Dims { layers: 1, heads: 3, head_dim: 6, train_len: 64, max_len: 64 };
+const TOKENS: usize = 11;
+
+#[test]
+fn every_encoding_equals_its_reference_at_positions_with_gaps() {
+    let device = Device::flex();
+    let problem = Problem::random(1, TOKENS, &DIMS, 23);
+    let at = Positions::new((0..TOKENS).map(|n| 3 + n * n / 4 + n).collect(), 0).unwrap();
+    for meta in ALL {
+        let config = PeConfig::from_id(meta.id).unwrap();
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let encoding = randomise(config.init(&DIMS, &mut rng, &device).unwrap(), 5);
+        let input = LayerInput {
+            layer: 0,
+            at: &at,
+            x: &tensor3(&problem.x, &device),
+            q: tensor4(&problem.q, &device),
+            k: tensor4(&problem.k, &device),
+            v: tensor4(&problem.v, &device),
+            carried: &TokenState::default(),
+            engine: Engine::best(&device),
+        };
+        let output = layer(&encoding, input, None, Weights::Drop).output;
+        let scalar = problem.scalar(0, 0, &at);
+        let mixed = attention::mix(&encoding.scalar_weights(&scalar), &scalar.v);
+        let expected = mixed.into_iter().flatten().flatten().collect::<Vec<_>>();
+        close::compare(&numbers(output), &expected, F32)
+            .unwrap_or_else(|e| panic!("{}: {e}", meta.id));
+    }
+}

@@ -1,0 +1,312 @@
+//! # DAPE: a bias that a small network adapts to the content
+//!
+//! ## What it does
+//! For each pair of tokens a network sees the logits and the biases of all heads side by side and
+//! gives each head something to add. So a fixed bias becomes one that depends on what is attended
+//! to; the second version also sees the neighbouring keys.
+//!
+//! ## Formula
+//! `s = q.k / sqrt(D)`, `b` the base bias, `logit = s + b + g([s; b])`, `[s; b]` the `2 H` planes
+//! (`H` without a base), `g(y) = W2 act(W1 y + c1) + c2` with LeakyReLU, at each pair. In the
+//! convolution `W1` and `W2` look at keys `j - 1`, `j`, `j + 1`; keys after the row count as 0.
+//!
+//! ## Shapes
+//! `score: Dense([B, H, T, S])`; `W1` `[width, taps 2H]`, `W2` `[H, taps width]`.
+//!
+//! ## Settings
+//! `base`: `{ type = "none" }`, `{ type = "alibi", .. }`, `{ type = "kerple", .. }` (default) or
+//! `{ type = "fire", .. }`, each with that encoding's own settings.
+//! `mixer`: `per-pair` (default, DAPE) or `convolution` (DAPE-V2, 1 x 3 along the keys).
+//! `width` (32): hidden units. Each layer has its own network.
+//!
+//! ## Deviations
+//! The authors' code gives each layer its own KERPLE; here `base.sharing` says so and defaults to
+//! KERPLE's own. In the authors' convolution the last row of a sequence differs from the others: the
+//! hidden units one key past it are cut off. Here no row is cut off, so that a token's logits do not
+//! depend on whether another follows.
+//!
+//! ## References
+//! Zheng et al. 2024, "DAPE", arXiv 2405.14722, and "DAPE V2", arXiv 2410.04798;
+//! `chuanyang-Zheng/DAPE` at bde344a844.
+
+mod base;
+
+use burn::module::{Module, Param};
+use burn::tensor::activation::leaky_relu;
+use burn::tensor::{Device, Tensor};
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+pub use base::{Base, BaseBias};
+
+use super::kerple;
+use crate::encoding::ScoreContext;
+use crate::meta::{Claims, PeMeta, Site};
+use crate::reference::{Heads, ScalarInput, ScalarReference, dape, table_f64};
+use crate::testkit::close::numbers;
+use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions, ScoreMod, init};
+
+/// The facts.
+pub const META: PeMeta = PeMeta {
+    id: "dape",
+    label: "DAPE",
+    summary: "Adds to the logits what a network makes of all heads' logits and biases.",
+    sites: &[Site::Logits],
+    claims: Claims { shift_invariant: true, content_dependent: true, limited_length: false },
+    parameters: "L ((2 H + 1) width + (width + 1) H) + base",
+    paper: "Zheng et al. 2024",
+    url: "https://arxiv.org/abs/2405.14722",
+};
+
+static OVER_FIRE: PeMeta =
+    PeMeta { claims: Claims { shift_invariant: false, ..META.claims }, ..META };
+
+/// What LeakyReLU multiplies negative numbers with (PyTorch's default).
+const NEGATIVE_SLOPE: f64 = 0.01;
+
+/// What the network sees of a row at once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mixer {
+    /// One pair.
+    #[default]
+    PerPair,
+    /// A key and its two neighbours, in each of the two layers.
+    Convolution,
+}
+
+impl Mixer {
+    fn taps(self) -> usize {
+        match self {
+            Self::PerPair => 1,
+            Self::Convolution => 3,
+        }
+    }
+}
+
+/// Settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// The bias that is adapted.
+    pub base: Base,
+    /// What the network sees of a row at once.
+    pub mixer: Mixer,
+    /// Hidden units.
+    pub width: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { base: Base::Kerple(kerple::Config::default()), mixer: Mixer::default(), width: 32 }
+    }
+}
+
+/// The network of one layer. Columns are ordered by tap, then by plane or hidden unit.
+#[derive(Module, Debug)]
+pub struct Network {
+    /// `[width, taps planes]`.
+    pub w1: Param<Tensor<2>>,
+    /// `[width]`.
+    pub c1: Param<Tensor<1>>,
+    /// `[H, taps width]`.
+    pub w2: Param<Tensor<2>>,
+    /// `[H]`.
+    pub c2: Param<Tensor<1>>,
+}
+
+/// A bias adapted to the content.
+#[derive(Module, Debug)]
+pub struct Dape {
+    /// What is adapted.
+    pub base: Option<BaseBias>,
+    /// One per layer.
+    pub networks: Vec<Network>,
+    #[module(skip)]
+    mixer: Mixer,
+}
+
+impl Config {
+    /// Heads' logits, and heads' biases if there is a base.
+    fn planes(&self, dims: &Dims) -> usize {
+        match self.base {
+            Base::None {} => dims.heads,
+            _ => 2 * dims.heads,
+        }
+    }
+
+    /// Weights of one layer's network, biases left out.
+    fn weights(&self, dims: &Dims) -> usize {
+        self.mixer.taps() * self.width * (self.planes(dims) + dims.heads)
+    }
+}
+
+impl EncodingConfig for Config {
+    type Encoding = Dape;
+
+    fn meta(&self) -> &'static PeMeta {
+        match self.base {
+            Base::Fire(_) => &OVER_FIRE,
+            _ => &META,
+        }
+    }
+
+    fn check(&self, dims: &Dims) -> Result<(), PeError> {
+        if self.width == 0 {
+            return Err(PeError::invalid(META.id, "width", self.width, "at least 1"));
+        }
+        self.base.check(dims)
+    }
+
+    fn init(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Result<Dape, PeError> {
+        self.check(dims)?;
+        let base = self.base.init(dims, rng, device)?;
+        let (heads, width) = (dims.heads, self.width);
+        let inputs = [self.planes(dims), width].map(|planes| self.mixer.taps() * planes);
+        // As PyTorch's layers start: even, within one over the root of the inputs.
+        let bounds = inputs.map(|inputs| (inputs as f64).powf(-0.5));
+        let networks = (0..dims.layers)
+            .map(|_| Network {
+                w1: init::uniform(bounds[0], [width, inputs[0]], rng, device),
+                c1: init::uniform(bounds[0], [width], rng, device),
+                w2: init::uniform(bounds[1], [heads, inputs[1]], rng, device),
+                c2: init::uniform(bounds[1], [heads], rng, device),
+            })
+            .collect();
+        Ok(Dape { base, networks, mixer: self.mixer })
+    }
+
+    fn param_count(&self, dims: &Dims) -> usize {
+        let (base, _) = self.base.costs(dims, 0);
+        base + dims.layers * (self.weights(dims) + self.width + dims.heads)
+    }
+
+    fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
+        let (_, base) = self.base.costs(dims, len);
+        base + (dims.layers * len * len * self.weights(dims)) as u64
+    }
+}
+
+/// `weights [M, K]` at every pair of `[B, K, T, S]`, plus a bias `[M]`: `[B, M, T, S]`.
+fn linear(planes: Tensor<4>, weights: &Param<Tensor<2>>, bias: &Param<Tensor<1>>) -> Tensor<4> {
+    let [batch, inputs, rows, columns] = planes.dims();
+    let flat = planes.reshape([batch, inputs, rows * columns]);
+    let out = weights.val().unsqueeze::<3>().matmul(flat);
+    let [_batch, outputs, _pairs] = out.dims();
+    out.reshape([batch, outputs, rows, columns]) + bias.val().reshape([1, outputs, 1, 1])
+}
+
+/// Planes `[B, K, T, S]` beside themselves as each key's left and right neighbour has them,
+/// `[B, 3 K, T, S]`; 0 past either end.
+fn with_neighbours(planes: Tensor<4>) -> Tensor<4> {
+    let [batch, inputs, rows, columns] = planes.dims();
+    let none = Tensor::zeros([batch, inputs, rows, 1], &planes.device());
+    let before = planes.clone().slice_dim(3, 0..columns - 1);
+    let after = planes.clone().slice_dim(3, 1..columns);
+    let left = Tensor::cat(vec![none.clone(), before], 3);
+    let right = Tensor::cat(vec![after, none], 3);
+    Tensor::cat(vec![left, planes, right], 1)
+}
+
+impl Dape {
+    /// `g`, `[B, planes, T, S] -> [B, H, T, S]`.
+    fn mix(&self, layer: usize, planes: Tensor<4>, at: &Positions) -> Tensor<4> {
+        let network = &self.networks[layer];
+        let hidden = |planes| leaky_relu(linear(planes, &network.w1, &network.c1), NEGATIVE_SLOPE);
+        match self.mixer {
+            Mixer::PerPair => linear(hidden(planes), &network.w2, &network.c2),
+            Mixer::Convolution => {
+                let [batch, inputs, rows, columns] = planes.dims();
+                let device = planes.device();
+                let seen = planes * at.visible(&device).unsqueeze::<4>();
+                // One key more than there are, so that the last row's hidden units see past it as
+                // those of every other row do.
+                let next = Tensor::zeros([batch, inputs, rows, 1], &device);
+                let hidden = hidden(with_neighbours(Tensor::cat(vec![seen, next], 3)));
+                linear(with_neighbours(hidden), &network.w2, &network.c2).slice_dim(3, 0..columns)
+            }
+        }
+    }
+}
+
+impl PositionEncoding for Dape {
+    fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
+        let (layer, at) = (ctx.layer.layer, ctx.layer.at);
+        let [batch, heads, rows, head_dim] = ctx.q.dims();
+        let scale = 1.0 / (head_dim as f64).sqrt();
+        let content = ctx.q.clone().matmul(ctx.k.clone().swap_dims(2, 3)) * scale;
+        let bias = match &self.base {
+            None => self.mix(layer, content, at),
+            Some(base) => {
+                let base = base.dense(layer, at, &content.device());
+                let planes = base.clone().expand([batch, heads, rows, at.cols().len()]);
+                base + self.mix(layer, Tensor::cat(vec![content, planes], 1), at)
+            }
+        };
+        ScoreMod::Dense(bias)
+    }
+}
+
+impl ScalarReference for Dape {
+    fn scalar_logits(&self, input: &ScalarInput) -> Heads {
+        let network = &self.networks[input.layer];
+        let taps = self.mixer.taps();
+        let by_tap = |weights: &Param<Tensor<2>>| -> Vec<Vec<Vec<f64>>> {
+            let split = |row: Vec<f64>| {
+                row.chunks(row.len() / taps).map(<[f64]>::to_vec).collect::<Vec<_>>()
+            };
+            table_f64(weights).into_iter().map(split).collect()
+        };
+        let mixer = dape::Mixer {
+            inner: by_tap(&network.w1),
+            inner_bias: numbers(network.c1.val()),
+            outer: by_tap(&network.w2),
+            outer_bias: numbers(network.c2.val()),
+        };
+        let base = self.base.as_ref().map(|base| base.scalar(input));
+        dape::logits(input, base.as_ref(), &mixer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::zoo::{PeConfig, alibi};
+    use serde_json::{Value, json};
+
+    const DIMS: Dims = Dims { layers: 2, heads: 3, head_dim: 4, train_len: 8, max_len: 8 };
+
+    fn read(settings: Value) -> Result<PeConfig, PeError> {
+        let Value::Object(fields) = settings else { panic!("settings are a map") };
+        PeConfig::from_fields("dape", fields)
+    }
+
+    #[test]
+    fn a_base_s_own_settings_are_read_and_its_unknown_ones_refused() {
+        let nested = json!({ "base": { "type": "alibi", "slopes": "paper" } });
+        let PeConfig::Dape(config) = read(nested).unwrap() else { panic!("another encoding") };
+        let Base::Alibi(alibi) = config.base else { panic!("another base") };
+        assert_eq!(alibi.slopes, alibi::Slopes::Paper);
+        for unknown in [
+            json!({ "base": { "type": "alibi", "slope": "paper" } }),
+            json!({ "base": { "type": "none", "slope": 1 } }),
+        ] {
+            let error = read(unknown).unwrap_err().to_string();
+            assert!(error.contains("dape") && error.contains("`slope`"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_base_s_complaint_names_the_field_as_it_is_written_here() {
+        let config = read(json!({ "base": { "type": "fire", "eps": 0.0 } })).unwrap();
+        let error = config.check(&DIMS).unwrap_err().to_string();
+        assert!(error.starts_with("dape: base.eps is 0"), "{error}");
+    }
+
+    #[test]
+    fn the_network_has_the_published_number_of_parameters() {
+        // spec/encodings.md, table of section 0: (2H + 1) 32 + 33 H per layer.
+        let config = Config { base: Base::Alibi(alibi::Config::default()), ..Config::default() };
+        assert_eq!(config.param_count(&DIMS), 2 * (7 * 32 + 33 * 3));
+    }
+}

@@ -1,0 +1,101 @@
+//! What DAPE adapts: one of the fixed or learned biases, with its own settings.
+
+use burn::module::Module;
+use burn::tensor::{Device, Tensor};
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use super::META;
+use crate::reference::{Heads, ScalarInput};
+use crate::zoo::{alibi, fire, kerple};
+use crate::{Dims, EncodingConfig, PeError, Positions};
+
+/// The bias that is adapted, with its own settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Base {
+    /// None; the network sees the logits alone.
+    None {},
+    /// ALiBi.
+    Alibi(alibi::Config),
+    /// KERPLE.
+    Kerple(kerple::Config),
+    /// FIRE.
+    Fire(fire::Config),
+}
+
+/// A base bias that was built.
+#[derive(Module, Debug)]
+pub enum BaseBias {
+    /// ALiBi.
+    Alibi(alibi::Alibi),
+    /// KERPLE.
+    Kerple(kerple::Kerple),
+    /// FIRE.
+    Fire(fire::Fire),
+}
+
+impl Base {
+    pub(super) fn init(
+        &self,
+        dims: &Dims,
+        rng: &mut ChaCha8Rng,
+        device: &Device,
+    ) -> Result<Option<BaseBias>, PeError> {
+        Ok(match self {
+            Self::None {} => None,
+            Self::Alibi(config) => Some(BaseBias::Alibi(config.init(dims, rng, device)?)),
+            Self::Kerple(config) => Some(BaseBias::Kerple(config.init(dims, rng, device)?)),
+            Self::Fire(config) => {
+                let activation = config.activation.or(Some(fire::Activation::LeakyRelu));
+                let config = fire::Config { activation, ..config.clone() };
+                Some(BaseBias::Fire(config.init(dims, rng, device)?))
+            }
+        })
+    }
+
+    pub(super) fn check(&self, dims: &Dims) -> Result<(), PeError> {
+        match self {
+            Self::None {} => Ok(()),
+            Self::Alibi(config) => config.check(dims),
+            Self::Kerple(config) => config.check(dims),
+            Self::Fire(config) => config.check(dims),
+        }
+        .map_err(|error| match error {
+            PeError::InvalidSetting { field, value, expected, .. } => {
+                PeError::invalid(META.id, &format!("base.{field}"), value, expected)
+            }
+            other => other,
+        })
+    }
+
+    /// Parameters and products.
+    pub(super) fn costs(&self, dims: &Dims, len: usize) -> (usize, u64) {
+        match self {
+            Self::None {} => (0, 0),
+            Self::Alibi(config) => (config.param_count(dims), config.extra_macs(dims, len)),
+            Self::Kerple(config) => (config.param_count(dims), config.extra_macs(dims, len)),
+            Self::Fire(config) => (config.param_count(dims), config.extra_macs(dims, len)),
+        }
+    }
+}
+
+impl BaseBias {
+    /// `[1, H, T, S]`.
+    pub(super) fn dense(&self, layer: usize, at: &Positions, device: &Device) -> Tensor<4> {
+        match self {
+            Self::Alibi(base) => base.dense(layer, at, device),
+            Self::Kerple(base) => base.dense(layer, at, device),
+            Self::Fire(base) => base.dense(layer, at, device),
+        }
+    }
+
+    /// The same in scalar f64.
+    pub(super) fn scalar(&self, input: &ScalarInput) -> Heads {
+        match self {
+            Self::Alibi(base) => base.scalar_bias(input),
+            Self::Kerple(base) => base.scalar_bias(input),
+            Self::Fire(base) => base.scalar_bias(input),
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! # FIRE: a learned function of distance over position
+//!
+//! ## What it does
+//! A small network looks at how far back a token is as a fraction of how far the row could look
+//! back, both on a learned logarithmic scale, and gives each head's bias. The fraction stays between
+//! 0 and 1 at any length.
+//!
+//! ## Formula
+//! `psi(x) = ln(|c x| + 1)`, `u[i, j] = psi(i - j) / (psi(max(i, |m L0|)) + eps)`,
+//! `logit[h, i, j] = q_i . k_j / sqrt(D) + (W2 act(w1 u[i, j] + b1) + b2)[h]`
+//!
+//! ## Shapes
+//! `score: Dense([1, H, T, S])`; `w1`, `b1` `[width]`, `W2` `[H, width]`, `b2` `[H]`, `c` and `m`
+//! one number each.
+//!
+//! ## Settings
+//! `width` (32): hidden units.
+//! `c` (0.1): initial value of the learned `c`; `m` is learned from 1.
+//! `initial_len` (512): `L0`, in positions.
+//! `eps` (1e-6).
+//! `activation`: `relu` or `leaky-relu` (0.01 below 0); if absent `relu`, and `leaky-relu` where
+//! FIRE is the base of DAPE, as its authors have it.
+//! `sharing`: `per-layer` (default, as in TAPE's baseline) or `all-layers`.
+//!
+//! ## Deviations
+//! There is no authors' code; this is the paper's listing. The normaliser looks at absolute
+//! positions, so that FIRE is shift-invariant only while `i` stays below `|m L0|`.
+//!
+//! ## References
+//! Li et al. 2023, "Functional Interpolation for Relative Positions Improves Long Context
+//! Transformers", arXiv 2310.04418.
+
+use burn::module::{Module, Param};
+use burn::tensor::activation::{leaky_relu, relu};
+use burn::tensor::{Device, Tensor, TensorData};
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::encoding::ScoreContext;
+use crate::meta::{Claims, PeMeta, Site};
+use crate::reference::{Heads, ScalarInput, ScalarReference, fire, table_f64};
+use crate::settings::{Sharing, of_layer};
+use crate::testkit::close::numbers;
+use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions, ScoreMod, init};
+
+/// The facts.
+pub const META: PeMeta = PeMeta {
+    id: "fire",
+    label: "FIRE",
+    summary: "Adds to the logits a learned function of distance divided by position.",
+    sites: &[Site::Logits],
+    claims: Claims { shift_invariant: false, content_dependent: false, limited_length: false },
+    parameters: "L (width (H + 2) + H + 2)",
+    paper: "Li et al. 2023",
+    url: "https://arxiv.org/abs/2310.04418",
+};
+
+static SHARED: PeMeta = PeMeta { parameters: "width (H + 2) + H + 2", ..META };
+
+/// What LeakyReLU multiplies negative numbers with (PyTorch's default).
+const NEGATIVE_SLOPE: f64 = 0.01;
+
+/// Between the two layers of the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Activation {
+    /// 0 below 0.
+    Relu,
+    /// A hundredth below 0.
+    LeakyRelu,
+}
+
+/// Settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Hidden units.
+    pub width: usize,
+    /// Initial value of `c`.
+    pub c: f64,
+    /// `L0`, in positions.
+    pub initial_len: f64,
+    /// Added to the normaliser.
+    pub eps: f64,
+    /// Between the two layers of the network.
+    pub activation: Option<Activation>,
+    /// Which layers share a network.
+    pub sharing: Sharing,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            width: 32,
+            c: 0.1,
+            initial_len: 512.0,
+            eps: 1e-6,
+            activation: None,
+            sharing: Sharing::PerLayer,
+        }
+    }
+}
+
+/// One network of FIRE.
+#[derive(Module, Debug)]
+pub struct Network {
+    /// `[1]`.
+    pub c: Param<Tensor<1>>,
+    /// `m`, `[1]`.
+    pub multiplier: Param<Tensor<1>>,
+    /// `[width]`.
+    pub w1: Param<Tensor<1>>,
+    /// `[width]`.
+    pub b1: Param<Tensor<1>>,
+    /// `[H, width]`.
+    pub w2: Param<Tensor<2>>,
+    /// `[H]`.
+    pub b2: Param<Tensor<1>>,
+}
+
+/// A learned function of distance over position.
+#[derive(Module, Debug)]
+pub struct Fire {
+    /// One, or one per layer.
+    pub networks: Vec<Network>,
+    #[module(skip)]
+    initial_len: f64,
+    #[module(skip)]
+    eps: f64,
+    #[module(skip)]
+    activation: Activation,
+}
+
+impl EncodingConfig for Config {
+    type Encoding = Fire;
+
+    fn meta(&self) -> &'static PeMeta {
+        match self.sharing {
+            Sharing::PerLayer => &META,
+            Sharing::AllLayers => &SHARED,
+        }
+    }
+
+    fn check(&self, _dims: &Dims) -> Result<(), PeError> {
+        let positive = [("c", self.c), ("initial_len", self.initial_len), ("eps", self.eps)];
+        for (field, value) in positive {
+            if !(value.is_finite() && value > 0.0) {
+                return Err(PeError::invalid(META.id, field, value, "a number above 0"));
+            }
+        }
+        if self.width == 0 {
+            return Err(PeError::invalid(META.id, "width", 0, "at least 1"));
+        }
+        Ok(())
+    }
+
+    fn init(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Result<Fire, PeError> {
+        self.check(dims)?;
+        let (heads, width) = (dims.heads, self.width);
+        // As PyTorch's linear layers start: even, within one over the root of the inputs.
+        let bound = (width as f64).powf(-0.5);
+        let networks = (0..self.sharing.sets(dims.layers))
+            .map(|_| Network {
+                c: init::constant(self.c as f32, [1], device),
+                multiplier: init::constant(1.0, [1], device),
+                w1: init::uniform(1.0, [width], rng, device),
+                b1: init::uniform(1.0, [width], rng, device),
+                w2: init::uniform(bound, [heads, width], rng, device),
+                b2: init::uniform(bound, [heads], rng, device),
+            })
+            .collect();
+        let activation = self.activation.unwrap_or(Activation::Relu);
+        Ok(Fire { networks, initial_len: self.initial_len, eps: self.eps, activation })
+    }
+
+    fn param_count(&self, dims: &Dims) -> usize {
+        self.sharing.sets(dims.layers) * (self.width * (dims.heads + 2) + dims.heads + 2)
+    }
+
+    fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
+        (dims.layers * len * len * self.width * (1 + dims.heads)) as u64
+    }
+}
+
+impl Fire {
+    /// The bias of every pair, `[1, H, T, S]`.
+    pub(super) fn dense(&self, layer: usize, at: &Positions, device: &Device) -> Tensor<4> {
+        let network = of_layer(&self.networks, layer);
+        let (rows, columns) = (at.rows().len(), at.cols().len());
+        let positions = at.memo("fire-rows", device, || {
+            let values = at.rows().iter().map(|n| *n as f32).collect::<Vec<_>>();
+            Tensor::<2>::from_data(TensorData::new(values, [rows, 1]), device)
+        });
+        let c = network.c.val().unsqueeze::<2>();
+        // `|c x|` and not `c |x|`: `c` may cross 0, and the logarithm must not.
+        let psi = |x: Tensor<2>| (x * c.clone()).abs().log1p();
+        let threshold = (network.multiplier.val() * self.initial_len).abs();
+        let threshold = threshold.unsqueeze::<2>().expand([rows, 1]);
+        let u = psi(at.float_distances(device)) / (psi(positions.max_pair(threshold)) + self.eps);
+
+        let column = |x: &Param<Tensor<1>>| x.val().unsqueeze_dim::<2>(1);
+        let u = u.reshape([1, rows * columns]);
+        let hidden = column(&network.w1) * u + column(&network.b1);
+        let hidden = match self.activation {
+            Activation::Relu => relu(hidden),
+            Activation::LeakyRelu => leaky_relu(hidden, NEGATIVE_SLOPE),
+        };
+        let bias = network.w2.val().matmul(hidden) + column(&network.b2);
+        let [heads, _pairs] = bias.dims();
+        bias.reshape([1, heads, rows, columns])
+    }
+
+    /// The bias of every pair in scalar f64.
+    pub(super) fn scalar_bias(&self, input: &ScalarInput) -> Heads {
+        let network = of_layer(&self.networks, input.layer);
+        let vector = |x: &Param<Tensor<1>>| numbers(x.val());
+        let scalar = fire::Fire {
+            c: vector(&network.c)[0],
+            threshold: vector(&network.multiplier)[0] * self.initial_len,
+            eps: self.eps,
+            hidden: vector(&network.w1).into_iter().zip(vector(&network.b1)).collect(),
+            negative_slope: match self.activation {
+                Activation::Relu => 0.0,
+                Activation::LeakyRelu => 0.01,
+            },
+            outer: table_f64(&network.w2),
+            outer_bias: vector(&network.b2),
+        };
+        scalar.bias(input)
+    }
+}
+
+impl PositionEncoding for Fire {
+    fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
+        ScoreMod::Dense(self.dense(ctx.layer.layer, ctx.layer.at, &ctx.q.device()))
+    }
+}
+
+impl ScalarReference for Fire {
+    fn scalar_logits(&self, input: &ScalarInput) -> Heads {
+        input.biased(&self.scalar_bias(input))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_and_products_are_those_of_tape_s_table() {
+        // TAPE's Table 3 with 12 layers and heads at 1024 tokens: 5 544 parameters (12 frozen
+        // lengths left out), 5.234 G products; spec/encodings.md 1.6.
+        let dims = Dims { layers: 12, heads: 12, head_dim: 64, train_len: 1024, max_len: 1024 };
+        assert_eq!(Config::default().param_count(&dims), 5544);
+        assert_eq!(Config::default().extra_macs(&dims, 1024), 12 * 1024 * 1024 * (32 + 32 * 12));
+    }
+
+    #[test]
+    fn settings_that_divide_by_zero_are_refused_by_name() {
+        let dims = Dims { layers: 1, heads: 1, head_dim: 4, train_len: 8, max_len: 8 };
+        let error = Config { eps: 0.0, ..Config::default() }.check(&dims).unwrap_err().to_string();
+        assert!(error.contains("eps is 0") && error.contains("above 0"), "{error}");
+        assert!(Config { width: 0, ..Config::default() }.check(&dims).is_err());
+        assert!(Config { c: f64::NAN, ..Config::default() }.check(&dims).is_err());
+    }
+
+    #[test]
+    fn c_may_cross_zero_and_everything_stays_finite() {
+        let device = Device::flex().autodiff();
+        let dims = Dims { layers: 1, heads: 2, head_dim: 4, train_len: 8, max_len: 8 };
+        let mut rng = rand_chacha::rand_core::SeedableRng::seed_from_u64(1);
+        let mut fire = Config::default().init(&dims, &mut rng, &device).unwrap();
+        for c in [-0.3, 0.0] {
+            fire.networks[0].c = init::constant(c, [1], &device);
+            let bias = fire.dense(0, &Positions::contiguous(0, 5), &device);
+            assert!(numbers(bias.clone()).iter().all(|x| x.is_finite()), "c {c}");
+            let gradients = bias.sum().backward();
+            let gradient = fire.networks[0].c.val().grad(&gradients).unwrap();
+            assert!(numbers(gradient)[0].is_finite(), "c {c}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! # GRAPE: positions as group actions, in four variants
+//!
+//! ## What it does
+//! Rotates queries and keys by learned frequencies, or by angles that tokens themselves add up, or
+//! subtracts from the logits a distance whose price keys and queries set, or a sum of prices along
+//! the path between the two tokens.
+//!
+//! ## Formula
+//! `multiplicative`: position `n` turns plane `(m, m + D/2)` by `-n f_m`, `f_m = exp(stored_m / 16)`.
+//! `contextual`: by `-f_m` times the sum over earlier tokens of `omega = sigma((W x + b) / 16)`,
+//! `f_m = exp(stored_m)`.
+//! `additive`: `logit = q.k / sqrt(D) - (i - j) softplus(w_h) slope_h (g_j + g'_i)`,
+//! `g_j = softplus(u_h . k_j / (|u_h| sqrt(D)))`, `g'_i = softplus(v_h . q_i / (|v_h| sqrt(D)))`.
+//! `path`: `logit = q.k / sqrt(D) + slope_h (sum over l in j+1..=i of
+//! ln sigma(p_i . R_l rms(p_l) / d))`, `p = W x` per head, `R_l` turns every plane by `-l`.
+//! Slopes are ALiBi's. QK normalisation: `q <- w_q q / rms(q)`, `k <- w_k k / rms(k)`.
+//!
+//! ## Shapes
+//! `transform_qk: [B, H, T, D], [B, H, S, D]` unchanged; `score: Dense([B, H, T, S])` (`additive`,
+//! `path`); `state: [B, 1 or H, T, 1]` (`contextual`, `omega`), `[B, H, T, d]` (`path`, `p`).
+//!
+//! ## Settings
+//! `variant`: `{ type = "path", .. }` (default, the best in the paper), `{ type = "multiplicative", .. }`,
+//! `{ type = "contextual", .. }` or `{ type = "additive", .. }`. Of each: `qk_norm`, `none` or `rms`.
+//! `path`: `dim` (8), `qk_norm` (`rms`).
+//! `multiplicative`: `base` (10000), `spectrum` (`all-heads` or `per-head`), `storage` (16),
+//! `qk_norm` (`none`).
+//! `contextual`: `base` (10000), `phase` (`all-heads` or `per-head`), `qk_norm` (`rms`).
+//! `additive`: `gate` (`key`, `query` or `both`), `qk_norm` (`none`).
+//!
+//! ## Deviations
+//! All models of the authors normalise queries and keys, RoPE's too. Here the model does not, so that
+//! the two variants that stand apart from it go without by default. `contextual` starts with an omega of
+//! 0.394, as the authors' code does; a comment there speaks of 0.001. `storage` only divides the
+//! learning rate of the frequencies.
+//!
+//! ## References
+//! Zhang et al. 2025, "Group Representational Position Encoding", arXiv 2512.07805;
+//! `model-architectures/GRAPE` at f5b539f350.
+
+mod additive;
+mod contextual;
+mod multiplicative;
+mod norm;
+mod path;
+mod rotation;
+
+use burn::module::Module;
+use burn::tensor::{Device, Tensor};
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+pub use additive::{Additive, AdditiveConfig, Gate};
+pub use contextual::{Contextual, ContextualConfig};
+pub use multiplicative::{Heads as SharedBy, Multiplicative, MultiplicativeConfig};
+pub use norm::{QkNorm, QkNorms};
+pub use path::{Path, PathConfig};
+
+use crate::encoding::{LayerContext, ScoreContext, StateContext};
+use crate::meta::{Claims, PeMeta, Site};
+use crate::reference::{Heads, ScalarInput, ScalarReference};
+use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, TokenState};
+
+/// The facts, those of the default variant where variants differ.
+pub const META: PeMeta = PeMeta {
+    id: "grape",
+    label: "GRAPE",
+    summary: "Subtracts from the logits a sum of learned prices along the path between two tokens.",
+    sites: &[Site::QueryKey, Site::Logits, Site::State],
+    claims: Claims { shift_invariant: false, content_dependent: true, limited_length: false },
+    parameters: "L (C H dim + 2 D)",
+    paper: "Zhang et al. 2025",
+    url: "https://arxiv.org/abs/2512.07805",
+};
+
+/// The four variants, each with its settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Variant {
+    /// Learned frequencies.
+    Multiplicative(MultiplicativeConfig),
+    /// Angles that tokens add up.
+    Contextual(ContextualConfig),
+    /// Distance at a price that key and query set.
+    Additive(AdditiveConfig),
+    /// Prices along the path.
+    Path(PathConfig),
+}
+
+/// Settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Which of the four.
+    pub variant: Variant,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { variant: Variant::Path(PathConfig::default()) }
+    }
+}
+
+/// One of the four variants.
+#[derive(Module, Debug)]
+pub enum Grape {
+    /// Learned frequencies.
+    Multiplicative(Multiplicative),
+    /// Angles that tokens add up.
+    Contextual(Contextual),
+    /// Distance at a price that key and query set.
+    Additive(Additive),
+    /// Prices along the path.
+    Path(Path),
+}
+
+/// The same call on whichever variant there is.
+macro_rules! each {
+    ($of:ident, $value:expr, $name:ident => $call:expr) => {
+        match $value {
+            $of::Multiplicative($name) => $call,
+            $of::Contextual($name) => $call,
+            $of::Additive($name) => $call,
+            $of::Path($name) => $call,
+        }
+    };
+}
+
+impl EncodingConfig for Config {
+    type Encoding = Grape;
+
+    fn meta(&self) -> &'static PeMeta {
+        each!(Variant, &self.variant, config => config.meta())
+    }
+
+    fn check(&self, dims: &Dims) -> Result<(), PeError> {
+        each!(Variant, &self.variant, config => config.check(dims))
+    }
+
+    fn init(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Result<Grape, PeError> {
+        self.check(dims)?;
+        Ok(match &self.variant {
+            Variant::Multiplicative(config) => {
+                Grape::Multiplicative(config.init(dims, rng, device)?)
+            }
+            Variant::Contextual(config) => Grape::Contextual(config.init(dims, rng, device)?),
+            Variant::Additive(config) => Grape::Additive(config.init(dims, rng, device)?),
+            Variant::Path(config) => Grape::Path(config.init(dims, rng, device)?),
+        })
+    }
+
+    fn param_count(&self, dims: &Dims) -> usize {
+        each!(Variant, &self.variant, config => config.param_count(dims))
+    }
+
+    fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
+        each!(Variant, &self.variant, config => config.extra_macs(dims, len))
+    }
+}
+
+impl PositionEncoding for Grape {
+    fn state(&self, ctx: &StateContext<'_>) -> TokenState {
+        each!(Self, self, grape => grape.state(ctx))
+    }
+
+    fn transform_qk(
+        &self,
+        q: Tensor<4>,
+        k: Tensor<4>,
+        ctx: &LayerContext<'_>,
+    ) -> (Tensor<4>, Tensor<4>) {
+        each!(Self, self, grape => grape.transform_qk(q, k, ctx))
+    }
+
+    fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
+        each!(Self, self, grape => grape.score(ctx))
+    }
+}
+
+impl ScalarReference for Grape {
+    fn scalar_logits(&self, input: &ScalarInput) -> Heads {
+        each!(Self, self, grape => grape.scalar_logits(input))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIMS: Dims = Dims { layers: 1, heads: 2, head_dim: 6, train_len: 8, max_len: 8 };
+
+    #[test]
+    fn odd_planes_and_bad_storage_are_refused_by_name() {
+        let odd = Dims { head_dim: 5, ..DIMS };
+        for variant in [
+            Variant::Multiplicative(MultiplicativeConfig::default()),
+            Variant::Contextual(ContextualConfig::default()),
+        ] {
+            let error = Config { variant }.check(&odd).unwrap_err().to_string();
+            assert!(error.contains("grape: model.head_dim is 5"), "{error}");
+        }
+        let variant = Variant::Path(PathConfig { dim: 3, ..PathConfig::default() });
+        let error = Config { variant }.check(&DIMS).unwrap_err().to_string();
+        assert!(error.contains("variant.dim is 3") && error.contains("even"), "{error}");
+        let config = MultiplicativeConfig { storage: 0.0, ..MultiplicativeConfig::default() };
+        let error = Config { variant: Variant::Multiplicative(config) }.check(&DIMS).unwrap_err();
+        assert!(error.to_string().contains("variant.storage is 0"), "{error}");
+    }
+
+    #[test]
+    fn the_best_variant_needs_no_even_head_dimension() {
+        assert!(Config::default().check(&Dims { head_dim: 5, ..DIMS }).is_ok());
+    }
+}

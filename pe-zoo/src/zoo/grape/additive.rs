@@ -1,0 +1,180 @@
+//! GRAPE-A: ALiBi at a price that keys and queries set.
+
+use burn::module::{Module, Param};
+use burn::tensor::activation::softplus;
+use burn::tensor::{Device, Tensor};
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use super::META as GRAPE;
+use super::norm::{QkNorm, QkNorms};
+use crate::encoding::{LayerContext, ScoreContext};
+use crate::math::slopes;
+use crate::meta::{Claims, PeMeta, Site};
+use crate::reference::{Heads, ScalarInput, ScalarReference, Tokens, grape, table_f64};
+use crate::testkit::close::numbers;
+use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
+
+static KEY: PeMeta = PeMeta {
+    label: "GRAPE-A",
+    summary: "Subtracts from the logits the distance at a price that key or query set.",
+    sites: &[Site::Logits],
+    claims: Claims { shift_invariant: true, content_dependent: true, limited_length: false },
+    parameters: "L (H D + H), 2 L D more with qk_norm",
+    ..GRAPE
+};
+
+static BOTH: PeMeta = PeMeta { parameters: "L (2 H D + H), 2 L D more with qk_norm", ..KEY };
+
+/// A vector shorter than this counts as this long.
+const SHORTEST: f32 = 1e-6;
+
+/// Where `softplus` is 1: penalties start as ALiBi's times the gates.
+const OMEGA: f32 = 0.541_324_85;
+
+/// Who sets the price.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Gate {
+    /// The key.
+    #[default]
+    Key,
+    /// The query.
+    Query,
+    /// Both; their gates are added.
+    Both,
+}
+
+impl Gate {
+    fn directions(self) -> usize {
+        match self {
+            Self::Key | Self::Query => 1,
+            Self::Both => 2,
+        }
+    }
+}
+
+/// Settings of GRAPE-A.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AdditiveConfig {
+    /// Who sets the price.
+    pub gate: Gate,
+    /// Whether queries and keys are normalised first.
+    pub qk_norm: QkNorm,
+}
+
+impl Default for AdditiveConfig {
+    fn default() -> Self {
+        Self { gate: Gate::Key, qk_norm: QkNorm::None }
+    }
+}
+
+/// Distance at a price.
+#[derive(Module, Debug)]
+pub struct Additive {
+    /// Per layer, `[H]`: the rate before its softplus.
+    pub omega: Vec<Param<Tensor<1>>>,
+    /// Per layer, `[H, D]`: read against keys; none if only queries set the price.
+    pub key: Vec<Param<Tensor<2>>>,
+    /// Per layer, `[H, D]`: read against queries; none if only keys set the price.
+    pub query: Vec<Param<Tensor<2>>>,
+    /// Normalisation of queries and keys.
+    pub norms: QkNorms,
+    #[module(skip)]
+    slopes: Vec<f64>,
+}
+
+impl EncodingConfig for AdditiveConfig {
+    type Encoding = Additive;
+
+    fn meta(&self) -> &'static PeMeta {
+        match self.gate {
+            Gate::Key | Gate::Query => &KEY,
+            Gate::Both => &BOTH,
+        }
+    }
+
+    fn init(
+        &self,
+        dims: &Dims,
+        rng: &mut ChaCha8Rng,
+        device: &Device,
+    ) -> Result<Additive, PeError> {
+        let std = (dims.head_dim as f64).powf(-0.5);
+        let mut directions = |wanted: bool| {
+            let layers = if wanted { dims.layers } else { 0 };
+            (0..layers)
+                .map(|_| init::normal(std, [dims.heads, dims.head_dim], rng, device))
+                .collect()
+        };
+        Ok(Additive {
+            omega: (0..dims.layers).map(|_| init::constant(OMEGA, [dims.heads], device)).collect(),
+            key: directions(self.gate != Gate::Query),
+            query: directions(self.gate != Gate::Key),
+            norms: self.qk_norm.init(dims, device),
+            slopes: slopes::spliced(dims.heads),
+        })
+    }
+
+    fn param_count(&self, dims: &Dims) -> usize {
+        let directions = self.gate.directions() * dims.width();
+        dims.layers * (dims.heads + directions) + self.qk_norm.param_count(dims)
+    }
+
+    fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
+        (dims.layers * len * self.gate.directions() * dims.width()) as u64
+    }
+}
+
+/// `softplus(u_h . x / (|u_h| sqrt(D)))` of `x`, `[B, H, T, D]`, in direction `u`, `[H, D]`:
+/// `[B, H, T, 1]`.
+fn gate(x: &Tensor<4>, direction: &Param<Tensor<2>>) -> Tensor<4> {
+    let direction = direction.val();
+    let [heads, head_dim] = direction.dims();
+    let length = direction.clone().powi_scalar(2).sum_dim(1).sqrt().clamp_min(SHORTEST);
+    let unit = (direction / length).reshape([1, heads, 1, head_dim]);
+    softplus((x.clone() * unit).sum_dim(3) / (head_dim as f64).sqrt(), 1.0)
+}
+
+impl PositionEncoding for Additive {
+    fn transform_qk(
+        &self,
+        q: Tensor<4>,
+        k: Tensor<4>,
+        ctx: &LayerContext<'_>,
+    ) -> (Tensor<4>, Tensor<4>) {
+        self.norms.apply(ctx.layer, q, k)
+    }
+
+    fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
+        let device = ctx.q.device();
+        let layer = ctx.layer.layer;
+        let heads = self.slopes.len();
+        let slopes = self.slopes.iter().map(|slope| *slope as f32).collect::<Vec<_>>();
+        let rate = softplus(self.omega[layer].val(), 1.0)
+            * Tensor::<1>::from_data(slopes.as_slice(), &device);
+        let price =
+            rate.reshape([1, heads, 1, 1]) * ctx.layer.at.float_distances(&device).unsqueeze::<4>();
+        let by_key = self.key.get(layer).map(|key| gate(ctx.k, key).swap_dims(2, 3));
+        let by_query = self.query.get(layer).map(|query| gate(ctx.q, query));
+        let gates = match (by_key, by_query) {
+            (Some(key), Some(query)) => key + query,
+            (Some(gate), None) | (None, Some(gate)) => gate,
+            (None, None) => return ScoreMod::None,
+        };
+        ScoreMod::Dense((price * gates).neg())
+    }
+}
+
+impl ScalarReference for Additive {
+    fn scalar_logits(&self, input: &ScalarInput) -> Heads {
+        let layer = input.layer;
+        let table =
+            |sets: &[Param<Tensor<2>>]| -> Option<Tokens> { sets.get(layer).map(table_f64) };
+        let gates = grape::Gates { key: table(&self.key), query: table(&self.query) };
+        let omega = numbers(self.omega[layer].val());
+        let norm = self.norms.scalar(layer);
+        grape::additive(input, &self.slopes, &omega, &gates, norm.as_ref())
+    }
+}

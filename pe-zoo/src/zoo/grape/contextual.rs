@@ -1,0 +1,141 @@
+//! Contextual GRAPE-M: every token adds its own step to the angle of those after it.
+
+use burn::module::{Module, Param};
+use burn::tensor::activation::sigmoid;
+use burn::tensor::{Device, Tensor};
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use super::META as GRAPE;
+use super::multiplicative::Heads;
+use super::norm::{QkNorm, QkNorms};
+use super::rotation::{self, stored_frequencies, turn_back};
+use crate::encoding::{LayerContext, StateContext};
+use crate::meta::{Claims, PeMeta, Site};
+use crate::reference::{self, ScalarInput, ScalarReference, grape, table_f64};
+use crate::testkit::close::numbers;
+use crate::{Dims, EncodingConfig, PeError, PositionEncoding, TokenState, init};
+
+static META: PeMeta = PeMeta {
+    label: "GRAPE-M, contextual",
+    summary: "Rotates queries and keys by angles that the tokens before them add up.",
+    sites: &[Site::QueryKey, Site::State],
+    claims: Claims { shift_invariant: true, content_dependent: true, limited_length: false },
+    parameters: "L (C + 1 + D / 2), 2 L D more with qk_norm",
+    ..GRAPE
+};
+
+/// What the gate's logits are divided by.
+const GATE_SCALE: f64 = 16.0;
+
+/// The gate's initial bias, the inverse softplus of 0.001; the gate is a sigmoid all the same.
+const GATE_BIAS: f32 = -6.907_255;
+
+/// Settings of contextual GRAPE-M.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ContextualConfig {
+    /// Frequencies start as RoPE's with this base.
+    pub base: f64,
+    /// Which heads share a token's step.
+    pub phase: Heads,
+    /// Whether queries and keys are normalised after the rotation.
+    pub qk_norm: QkNorm,
+}
+
+impl Default for ContextualConfig {
+    fn default() -> Self {
+        Self { base: 1e4, phase: Heads::AllHeads, qk_norm: QkNorm::Rms }
+    }
+}
+
+/// Angles that tokens add up.
+#[derive(Module, Debug)]
+pub struct Contextual {
+    /// Per layer, `[D/2]`: log-frequencies.
+    pub stored: Vec<Param<Tensor<1>>>,
+    /// Per layer, `[C, 1 or H]`.
+    pub weight: Vec<Param<Tensor<2>>>,
+    /// Per layer, `[1 or H]`.
+    pub bias: Vec<Param<Tensor<1>>>,
+    /// Normalisation after the rotation.
+    pub norms: QkNorms,
+}
+
+impl EncodingConfig for ContextualConfig {
+    type Encoding = Contextual;
+
+    fn meta(&self) -> &'static PeMeta {
+        &META
+    }
+
+    fn check(&self, dims: &Dims) -> Result<(), PeError> {
+        rotation::check(self.base, dims)
+    }
+
+    fn init(
+        &self,
+        dims: &Dims,
+        _rng: &mut ChaCha8Rng,
+        device: &Device,
+    ) -> Result<Contextual, PeError> {
+        self.check(dims)?;
+        let steps = self.phase.sets(dims.heads);
+        let frequencies = stored_frequencies(self.base, dims.head_dim, 1.0);
+        let layers = 0..dims.layers;
+        Ok(Contextual {
+            stored: layers
+                .clone()
+                .map(|_| init::given(frequencies.clone(), [dims.head_dim / 2], device))
+                .collect(),
+            weight: layers.clone().map(|_| init::zeros([dims.width(), steps], device)).collect(),
+            bias: layers.map(|_| init::constant(GATE_BIAS, [steps], device)).collect(),
+            norms: self.qk_norm.init(dims, device),
+        })
+    }
+
+    fn param_count(&self, dims: &Dims) -> usize {
+        let gate = self.phase.sets(dims.heads) * (dims.width() + 1);
+        dims.layers * (gate + dims.head_dim / 2) + self.qk_norm.param_count(dims)
+    }
+
+    fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
+        (dims.layers * len * dims.width() * self.phase.sets(dims.heads)) as u64
+    }
+}
+
+impl PositionEncoding for Contextual {
+    fn state(&self, ctx: &StateContext<'_>) -> TokenState {
+        let weight = self.weight[ctx.layer].val();
+        let [_width, steps] = weight.dims();
+        let bias = self.bias[ctx.layer].val().reshape([1, 1, steps]);
+        let gate = ctx.x.clone().matmul(weight.unsqueeze::<3>()) + bias;
+        let omega = sigmoid(gate / GATE_SCALE).swap_dims(1, 2);
+        TokenState { tensors: vec![omega.unsqueeze_dim::<4>(3)] }
+    }
+
+    fn transform_qk(
+        &self,
+        q: Tensor<4>,
+        k: Tensor<4>,
+        ctx: &LayerContext<'_>,
+    ) -> (Tensor<4>, Tensor<4>) {
+        let columns = ctx.at.cols().len();
+        let omega = ctx.cols.tensors[0].clone();
+        let phase = omega.clone().cumsum(TokenState::TOKEN_AXIS) - omega;
+        let angles = phase * self.stored[ctx.layer].val().exp().unsqueeze::<4>();
+        let rows = angles.clone().slice_dim(2, ctx.at.first_row()..columns);
+        self.norms.apply(ctx.layer, turn_back(q, rows), turn_back(k, angles))
+    }
+}
+
+impl ScalarReference for Contextual {
+    fn scalar_logits(&self, input: &ScalarInput) -> reference::Heads {
+        let layer = input.layer;
+        let frequencies = numbers(self.stored[layer].val().exp());
+        let bias = numbers(self.bias[layer].val());
+        let norm = self.norms.scalar(layer);
+        let weight = table_f64(&self.weight[layer]);
+        grape::contextual(input, &weight, &bias, &frequencies, norm.as_ref())
+    }
+}

@@ -1,0 +1,156 @@
+//! GRAPE-M: RoPE with learned frequencies, turning the other way.
+
+use burn::module::{Module, Param};
+use burn::tensor::{Device, Tensor, TensorData};
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use super::META as GRAPE;
+use super::norm::{QkNorm, QkNorms};
+use super::rotation::{self, stored_frequencies, turn_back};
+use crate::encoding::LayerContext;
+use crate::meta::{Claims, PeMeta, Site};
+use crate::reference::{self, ScalarInput, ScalarReference, grape, table_f64};
+use crate::{Dims, EncodingConfig, PeError, PositionEncoding, init};
+
+static META: PeMeta = PeMeta {
+    label: "GRAPE-M",
+    summary: "Rotates queries and keys by learned frequencies times their positions.",
+    sites: &[Site::QueryKey],
+    claims: Claims { shift_invariant: true, content_dependent: false, limited_length: false },
+    parameters: "L D / 2",
+    ..GRAPE
+};
+
+// Weights that differ within a plane, after the rotation, tell positions apart.
+static NORMED: PeMeta = PeMeta {
+    claims: Claims { shift_invariant: false, ..META.claims },
+    parameters: "L 5 D / 2",
+    ..META
+};
+
+/// Which heads share a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Heads {
+    /// One for all.
+    AllHeads,
+    /// Each its own.
+    PerHead,
+}
+
+impl Heads {
+    pub(super) fn sets(self, heads: usize) -> usize {
+        match self {
+            Self::AllHeads => 1,
+            Self::PerHead => heads,
+        }
+    }
+}
+
+/// Settings of GRAPE-M.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MultiplicativeConfig {
+    /// Frequencies start as RoPE's with this base.
+    pub base: f64,
+    /// Which heads share frequencies.
+    pub spectrum: Heads,
+    /// Log-frequencies are stored times this.
+    pub storage: f64,
+    /// Whether queries and keys are normalised after the rotation.
+    pub qk_norm: QkNorm,
+}
+
+impl Default for MultiplicativeConfig {
+    fn default() -> Self {
+        Self { base: 1e4, spectrum: Heads::AllHeads, storage: 16.0, qk_norm: QkNorm::None }
+    }
+}
+
+/// Learned frequencies.
+#[derive(Module, Debug)]
+pub struct Multiplicative {
+    /// Per layer, `[1 or H, D/2]`: log-frequencies times `storage`.
+    pub stored: Vec<Param<Tensor<2>>>,
+    /// Normalisation after the rotation.
+    pub norms: QkNorms,
+    #[module(skip)]
+    storage: f64,
+}
+
+impl EncodingConfig for MultiplicativeConfig {
+    type Encoding = Multiplicative;
+
+    fn meta(&self) -> &'static PeMeta {
+        match self.qk_norm {
+            QkNorm::None => &META,
+            QkNorm::Rms => &NORMED,
+        }
+    }
+
+    fn check(&self, dims: &Dims) -> Result<(), PeError> {
+        if !(self.storage.is_finite() && self.storage > 0.0) {
+            let field = "variant.storage";
+            return Err(PeError::invalid(GRAPE.id, field, self.storage, "a number above 0"));
+        }
+        rotation::check(self.base, dims)
+    }
+
+    fn init(
+        &self,
+        dims: &Dims,
+        _rng: &mut ChaCha8Rng,
+        device: &Device,
+    ) -> Result<Multiplicative, PeError> {
+        self.check(dims)?;
+        let sets = self.spectrum.sets(dims.heads);
+        let stored = (0..dims.layers)
+            .map(|_| {
+                let one = stored_frequencies(self.base, dims.head_dim, self.storage);
+                init::given(one.repeat(sets), [sets, dims.head_dim / 2], device)
+            })
+            .collect();
+        Ok(Multiplicative { stored, norms: self.qk_norm.init(dims, device), storage: self.storage })
+    }
+
+    fn param_count(&self, dims: &Dims) -> usize {
+        let frequencies = self.spectrum.sets(dims.heads) * dims.head_dim / 2;
+        dims.layers * frequencies + self.qk_norm.param_count(dims)
+    }
+}
+
+impl PositionEncoding for Multiplicative {
+    fn transform_qk(
+        &self,
+        q: Tensor<4>,
+        k: Tensor<4>,
+        ctx: &LayerContext<'_>,
+    ) -> (Tensor<4>, Tensor<4>) {
+        let columns = ctx.at.cols().len();
+        let device = q.device();
+        let positions = ctx.at.memo("grape-positions", &device, || {
+            let values = ctx.at.cols().iter().map(|n| *n as f32).collect::<Vec<_>>();
+            Tensor::<4>::from_data(TensorData::new(values, [1, 1, columns, 1]), &device)
+        });
+        let frequencies = (self.stored[ctx.layer].val() / self.storage).exp();
+        let [heads, pairs] = frequencies.dims();
+        let angles = positions * frequencies.reshape([1, heads, 1, pairs]);
+        let rows = angles.clone().slice_dim(2, ctx.at.first_row()..columns);
+        self.norms.apply(ctx.layer, turn_back(q, rows), turn_back(k, angles))
+    }
+}
+
+impl ScalarReference for Multiplicative {
+    fn scalar_logits(&self, input: &ScalarInput) -> reference::Heads {
+        let stored = table_f64(&self.stored[input.layer]);
+        let frequencies = (0..input.q.len())
+            .map(|h| {
+                let row = &stored[if stored.len() == 1 { 0 } else { h }];
+                row.iter().map(|stored| (stored / self.storage).exp()).collect()
+            })
+            .collect();
+        let norm = self.norms.scalar(input.layer);
+        grape::multiplicative(input, &frequencies, norm.as_ref())
+    }
+}

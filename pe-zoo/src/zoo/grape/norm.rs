@@ -1,0 +1,76 @@
+//! Normalisation of queries and keys, after whatever else is done to them.
+
+use burn::module::{Module, Param};
+use burn::tensor::{Device, Tensor};
+use serde::{Deserialize, Serialize};
+
+use crate::reference::grape;
+use crate::settings::of_layer;
+use crate::testkit::close::numbers;
+use crate::{Dims, init};
+
+/// Added to the mean of squares, as in the authors' code.
+const EPS: f64 = 1e-5;
+
+/// Whether queries and keys are normalised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QkNorm {
+    /// They are not.
+    None,
+    /// Divided by the root of their mean square, times a learned weight per channel.
+    Rms,
+}
+
+/// Learned weights, one set per layer, or none.
+#[derive(Module, Debug)]
+pub struct QkNorms {
+    /// `[D]` each.
+    pub q: Vec<Param<Tensor<1>>>,
+    /// `[D]` each.
+    pub k: Vec<Param<Tensor<1>>>,
+}
+
+impl QkNorm {
+    fn sets(self, dims: &Dims) -> usize {
+        match self {
+            Self::None => 0,
+            Self::Rms => dims.layers,
+        }
+    }
+
+    pub(super) fn init(self, dims: &Dims, device: &Device) -> QkNorms {
+        let weights =
+            || (0..self.sets(dims)).map(|_| init::constant(1.0, [dims.head_dim], device)).collect();
+        QkNorms { q: weights(), k: weights() }
+    }
+
+    pub(super) fn param_count(self, dims: &Dims) -> usize {
+        2 * self.sets(dims) * dims.head_dim
+    }
+}
+
+/// `u / sqrt(mean of squares + eps)` along the last axis.
+pub(super) fn rms(u: Tensor<4>, eps: f64) -> Tensor<4> {
+    let size = (u.clone().powi_scalar(2).mean_dim(3) + eps).sqrt();
+    u / size
+}
+
+impl QkNorms {
+    /// `[B, H, T, D], [B, H, S, D]` unchanged.
+    pub(super) fn apply(&self, layer: usize, q: Tensor<4>, k: Tensor<4>) -> (Tensor<4>, Tensor<4>) {
+        if self.q.is_empty() {
+            return (q, k);
+        }
+        let scaled = |u: Tensor<4>, weights: &[Param<Tensor<1>>]| {
+            rms(u, EPS) * of_layer(weights, layer).val().unsqueeze::<4>()
+        };
+        (scaled(q, &self.q), scaled(k, &self.k))
+    }
+
+    /// The same weights in f64.
+    pub(super) fn scalar(&self, layer: usize) -> Option<grape::Norm> {
+        let weights = |sets: &[Param<Tensor<1>>]| numbers(of_layer(sets, layer).val());
+        (!self.q.is_empty()).then(|| grape::Norm { q: weights(&self.q), k: weights(&self.k) })
+    }
+}

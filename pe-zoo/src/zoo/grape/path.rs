@@ -1,0 +1,138 @@
+//! GRAPE-AP: a price for every step of the path from the key to the query.
+
+use burn::module::{Module, Param};
+use burn::tensor::activation::log_sigmoid;
+use burn::tensor::{Device, Tensor, TensorData};
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use super::META;
+use super::norm::{QkNorm, QkNorms, rms};
+use super::rotation::turn_back;
+use crate::encoding::{LayerContext, ScoreContext, StateContext};
+use crate::math::slopes;
+use crate::meta::{PeMeta, Site};
+use crate::reference::{Heads, ScalarInput, ScalarReference, grape, table_f64};
+use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, TokenState, init};
+
+static UNNORMED: PeMeta =
+    PeMeta { sites: &[Site::Logits, Site::State], parameters: "L C H dim", ..META };
+
+/// Added to the mean of squares of `p`: what PyTorch takes for f32 if nothing is given.
+const EPS: f64 = f32::EPSILON as f64;
+
+/// Settings of GRAPE-AP.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PathConfig {
+    /// Channels of `p` per head; even.
+    pub dim: usize,
+    /// Whether queries and keys are normalised.
+    pub qk_norm: QkNorm,
+}
+
+impl Default for PathConfig {
+    fn default() -> Self {
+        Self { dim: 8, qk_norm: QkNorm::Rms }
+    }
+}
+
+/// Prices along the path.
+#[derive(Module, Debug)]
+pub struct Path {
+    /// Per layer, `[C, H dim]`.
+    pub projection: Vec<Param<Tensor<2>>>,
+    /// Normalisation of queries and keys.
+    pub norms: QkNorms,
+    #[module(skip)]
+    slopes: Vec<f64>,
+}
+
+impl EncodingConfig for PathConfig {
+    type Encoding = Path;
+
+    fn meta(&self) -> &'static PeMeta {
+        match self.qk_norm {
+            QkNorm::Rms => &META,
+            QkNorm::None => &UNNORMED,
+        }
+    }
+
+    fn check(&self, _dims: &Dims) -> Result<(), PeError> {
+        if self.dim == 0 || !self.dim.is_multiple_of(2) {
+            let expected = "an even number of at least 2; channels turn in pairs";
+            return Err(PeError::invalid(META.id, "variant.dim", self.dim, expected));
+        }
+        Ok(())
+    }
+
+    fn init(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Result<Path, PeError> {
+        self.check(dims)?;
+        // Half of one over the root of the inputs, as all the authors' projections start.
+        let std = 0.5 * (dims.width() as f64).powf(-0.5);
+        let shape = [dims.width(), dims.heads * self.dim];
+        Ok(Path {
+            projection: (0..dims.layers).map(|_| init::normal(std, shape, rng, device)).collect(),
+            norms: self.qk_norm.init(dims, device),
+            slopes: slopes::spliced(dims.heads),
+        })
+    }
+
+    fn param_count(&self, dims: &Dims) -> usize {
+        dims.layers * dims.width() * dims.heads * self.dim + self.qk_norm.param_count(dims)
+    }
+
+    fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
+        let per_token = dims.width() * dims.heads * self.dim;
+        (dims.layers * len * (per_token + len * dims.heads * self.dim)) as u64
+    }
+}
+
+impl PositionEncoding for Path {
+    fn state(&self, ctx: &StateContext<'_>) -> TokenState {
+        let heads = self.slopes.len();
+        let p = ctx.x.clone().matmul(self.projection[ctx.layer].val().unsqueeze::<3>());
+        let [batch, tokens, channels] = p.dims();
+        let p = p.reshape([batch, tokens, heads, channels / heads]).swap_dims(1, 2);
+        TokenState { tensors: vec![p] }
+    }
+
+    fn transform_qk(
+        &self,
+        q: Tensor<4>,
+        k: Tensor<4>,
+        ctx: &LayerContext<'_>,
+    ) -> (Tensor<4>, Tensor<4>) {
+        self.norms.apply(ctx.layer, q, k)
+    }
+
+    fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
+        let at = ctx.layer.at;
+        let device = ctx.q.device();
+        let angles = at.memo("grape-path-angles", &device, || {
+            // One turn is taken off in f64: far positions have few digits left for the angle.
+            let turn = |n: &usize| (*n as f64).rem_euclid(std::f64::consts::TAU) as f32;
+            let values = at.cols().iter().map(turn).collect::<Vec<_>>();
+            let shape = [1, 1, values.len(), 1];
+            Tensor::<4>::from_data(TensorData::new(values, shape), &device)
+        });
+        let (rows, cols) = (ctx.layer.rows.tensors[0].clone(), ctx.layer.cols.tensors[0].clone());
+        let [_batch, heads, _rows, dim] = rows.dims();
+        let turned = turn_back(rms(cols, EPS), angles);
+        let price = log_sigmoid(rows.matmul(turned.swap_dims(2, 3)) / dim as f64);
+        let price = price * at.visible(&device).unsqueeze::<4>();
+        // From the step after the key to the query: all from the key on, less the key's own.
+        let path = price.clone().flip([3]).cumsum(3).flip([3]) - price;
+        let slopes = self.slopes.iter().map(|slope| *slope as f32).collect::<Vec<_>>();
+        let slopes = Tensor::<1>::from_data(slopes.as_slice(), &device).reshape([1, heads, 1, 1]);
+        ScoreMod::Dense(path * slopes)
+    }
+}
+
+impl ScalarReference for Path {
+    fn scalar_logits(&self, input: &ScalarInput) -> Heads {
+        let projection = table_f64(&self.projection[input.layer]);
+        let norm = self.norms.scalar(input.layer);
+        grape::path(input, &projection, &self.slopes, norm.as_ref())
+    }
+}

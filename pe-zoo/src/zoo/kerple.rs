@@ -1,0 +1,211 @@
+//! # KERPLE: a learned kernel of distance
+//!
+//! ## What it does
+//! Subtracts from each logit a function of distance with two learned numbers per head: one says how
+//! much, the other in which shape. The logarithmic kernel flattens out far away, the power kernel
+//! ranges from nearly flat to a parabola.
+//!
+//! ## Formula
+//! `logarithmic`: `logit[h, i, j] = q_i . k_j / sqrt(D) - p_h ln(1 + a_h (i - j))`
+//! `power`: `logit[h, i, j] = q_i . k_j / sqrt(D) - a_h (i - j)^p_h`
+//! `a_h` and `p_h` are used as at least 0.01, `p_h` of the power kernel as at most 2.
+//!
+//! ## Shapes
+//! `score: Distance([H, N])`, `N` one more than the longest distance of the pass.
+//!
+//! ## Settings
+//! `kernel`: `logarithmic` (default, the better in the paper) or `power`.
+//! `sharing`: `all-layers` (default, as in the paper) or `per-layer` (as in DAPE's code).
+//! Initial values are the authors': `p` even in 0..2, `a` even in 0..1.
+//!
+//! ## Deviations
+//! The authors' code writes the clamped values back into the parameters before each use, which does
+//! not zero their gradients. Here the gradient passes the clamp in the same way, but the parameter
+//! itself may wander past the limit, and then takes as long to come back.
+//!
+//! ## References
+//! Chi et al. 2022, "KERPLE", arXiv 2205.09921; `chijames/KERPLE` at 25be3d712e,
+//! `megatron/mpu/layers.py`.
+
+use burn::module::{Module, Param};
+use burn::tensor::{Device, Tensor};
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::encoding::ScoreContext;
+use crate::meta::{Claims, PeMeta, Site};
+use crate::reference::{Heads, ScalarInput, ScalarReference, kerple};
+use crate::score::Beyond;
+use crate::settings::{Sharing, of_layer};
+use crate::testkit::close::numbers;
+use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions, ScoreMod, init};
+
+/// The facts.
+pub const META: PeMeta = PeMeta {
+    id: "kerple",
+    label: "KERPLE",
+    summary: "Subtracts from the logits a learned kernel of distance, two numbers per head.",
+    sites: &[Site::Logits],
+    claims: Claims { shift_invariant: true, content_dependent: false, limited_length: false },
+    parameters: "2 H",
+    paper: "Chi et al. 2022",
+    url: "https://arxiv.org/abs/2205.09921",
+};
+
+static PER_LAYER: PeMeta = PeMeta { parameters: "2 L H", ..META };
+
+/// The smallest value that a parameter is used with.
+const SMALLEST: f32 = 0.01;
+
+/// The largest exponent that keeps the power kernel conditionally positive definite.
+const LARGEST_EXPONENT: f32 = 2.0;
+
+/// The function of distance.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kernel {
+    /// `-p ln(1 + a n)`.
+    #[default]
+    Logarithmic,
+    /// `-a n^p`.
+    Power,
+}
+
+/// Settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// The function of distance.
+    pub kernel: Kernel,
+    /// Which layers share parameters.
+    pub sharing: Sharing,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { kernel: Kernel::default(), sharing: Sharing::AllLayers }
+    }
+}
+
+/// A kernel per head.
+#[derive(Module, Debug)]
+pub struct Kerple {
+    /// `[H]` each: one, or one per layer.
+    pub a: Vec<Param<Tensor<1>>>,
+    /// `[H]` each: one, or one per layer.
+    pub p: Vec<Param<Tensor<1>>>,
+    #[module(skip)]
+    kernel: Kernel,
+}
+
+impl EncodingConfig for Config {
+    type Encoding = Kerple;
+
+    fn meta(&self) -> &'static PeMeta {
+        match self.sharing {
+            Sharing::AllLayers => &META,
+            Sharing::PerLayer => &PER_LAYER,
+        }
+    }
+
+    fn init(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Result<Kerple, PeError> {
+        let mut draw = |top: f64| {
+            let values = (0..dims.heads).map(|_| (top * rng.random::<f64>()) as f32).collect();
+            init::given(values, [dims.heads], device)
+        };
+        let (p, a) = (0..self.sharing.sets(dims.layers)).map(|_| (draw(2.0), draw(1.0))).unzip();
+        Ok(Kerple { a, p, kernel: self.kernel })
+    }
+
+    fn param_count(&self, dims: &Dims) -> usize {
+        2 * self.sharing.sets(dims.layers) * dims.heads
+    }
+}
+
+/// `x` as at least `low` and at most `high`, with a gradient of 1 everywhere.
+fn clamp_straight_through(x: Tensor<1>, low: f32, high: f32) -> Tensor<1> {
+    let clamped = x.clone().detach().clamp(low, high);
+    clamped + (x.clone() - x.detach())
+}
+
+impl Kerple {
+    /// The kernel at distances `[1, N]`, given with their logarithms (0 for distance 0), `[H, N]`.
+    fn kernel(&self, layer: usize, distances: Tensor<2>, logs: Tensor<2>) -> Tensor<2> {
+        let column = |x: Tensor<1>| x.unsqueeze_dim::<2>(1);
+        let a = of_layer(&self.a, layer).val();
+        let a = column(clamp_straight_through(a, SMALLEST, f32::MAX));
+        let p = of_layer(&self.p, layer).val();
+        match self.kernel {
+            Kernel::Logarithmic => {
+                let p = column(clamp_straight_through(p, SMALLEST, f32::MAX));
+                (a * distances).log1p() * p.neg()
+            }
+            Kernel::Power => {
+                let p = column(clamp_straight_through(p, SMALLEST, LARGEST_EXPONENT));
+                // 0^p by way of its logarithm would have no gradient that is a number.
+                let apart = distances.greater_elem(0).float();
+                (p * logs).exp() * apart * a.neg()
+            }
+        }
+    }
+
+    /// The bias of every pair, `[1, H, T, S]`.
+    pub(super) fn dense(&self, layer: usize, at: &Positions, device: &Device) -> Tensor<4> {
+        let (rows, columns) = (at.rows().len(), at.cols().len());
+        let distances = at.float_distances(device).reshape([1, rows * columns]);
+        let logs = at
+            .memo("kerple-log-distances-dense", device, || distances.clone().clamp_min(1.0).log());
+        let bias = self.kernel(layer, distances, logs);
+        let [heads, _pairs] = bias.dims();
+        bias.reshape([1, heads, rows, columns])
+    }
+
+    /// The bias of every pair in scalar f64.
+    pub(super) fn scalar_bias(&self, input: &ScalarInput) -> Heads {
+        let a = numbers(of_layer(&self.a, input.layer).val());
+        let p = numbers(of_layer(&self.p, input.layer).val());
+        match self.kernel {
+            Kernel::Logarithmic => kerple::logarithmic(input, &a, &p),
+            Kernel::Power => kerple::power(input, &a, &p),
+        }
+    }
+}
+
+impl PositionEncoding for Kerple {
+    fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
+        let at = ctx.layer.at;
+        let device = ctx.q.device();
+        let (distances, logs) = at.memo("kerple-distances", &device, || {
+            let row = |f: fn(f64) -> f64| {
+                let values =
+                    (0..=at.longest_distance()).map(|n| f(n as f64) as f32).collect::<Vec<_>>();
+                Tensor::<1>::from_data(values.as_slice(), &device).unsqueeze::<2>()
+            };
+            (row(|n| n), row(|n| n.max(1.0).ln()))
+        });
+        let table = self.kernel(ctx.layer.layer, distances, logs);
+        ScoreMod::Distance { table, beyond: Beyond::Last }
+    }
+}
+
+impl ScalarReference for Kerple {
+    fn scalar_logits(&self, input: &ScalarInput) -> Heads {
+        input.biased(&self.scalar_bias(input))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gradient_passes_the_clamp_and_the_value_does_not() {
+        let x = Tensor::<1>::from_data([-1.0f32, 0.5, 3.0], &Device::flex().autodiff());
+        let x = x.require_grad();
+        let clamped = clamp_straight_through(x.clone(), SMALLEST, LARGEST_EXPONENT);
+        assert_eq!(numbers(clamped.clone()), [f64::from(SMALLEST), 0.5, 2.0]);
+        let gradients = clamped.sum().backward();
+        assert_eq!(numbers(x.grad(&gradients).unwrap()), [1.0, 1.0, 1.0]);
+    }
+}

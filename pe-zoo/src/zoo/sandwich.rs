@@ -1,0 +1,158 @@
+//! # Sandwich: what sinusoidal embeddings say about distance, as a bias
+//!
+//! ## What it does
+//! Adds to each logit the dot product of two tokens' sinusoidal embeddings, which depends on their
+//! distance only, less its value at distance 0. Heads differ by a fixed factor.
+//!
+//! ## Formula
+//! `logit[h, i, j] = q_i . k_j / sqrt(D) + (sum over k in 1..=d/2 of cos((i - j) / 10000^(2k/d)) -
+//! d/2) / (8 (h + 1) / H)`, `d` being `d_bar`
+//!
+//! ## Shapes
+//! `score: Distance([H, N])`, `N` one more than the longest distance of the pass.
+//!
+//! ## Settings
+//! `d_bar` (default: the head dimension, as in NeMo; even): how many waves, twice.
+//!
+//! ## Deviations
+//! There is no authors' code; this is NVIDIA NeMo's form. The paper's experiments are said to have `d_bar` 128.
+//! The waves run from `k = 1`, so that the fastest has a wavelength above `2 pi`.
+//!
+//! ## References
+//! Chi et al. 2023, "Dissecting Transformer Length Extrapolation via the Lens of Receptive Field
+//! Analysis", arXiv 2212.10356; NVIDIA NeMo at 000b931ed0,
+//! `sandwich_relative_position_embedding.py`.
+
+use burn::module::Module;
+use burn::tensor::{Device, Tensor, TensorData};
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::encoding::ScoreContext;
+use crate::math::frequencies::inverse_frequencies;
+use crate::meta::{Claims, PeMeta, Site};
+use crate::reference::{Heads, ScalarInput, ScalarReference, sandwich};
+use crate::score::Beyond;
+use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod};
+
+/// The facts.
+pub const META: PeMeta = PeMeta {
+    id: "sandwich",
+    label: "Sandwich",
+    summary: "Adds to the logits a fixed sum of waves of the distance.",
+    sites: &[Site::Logits],
+    claims: Claims { shift_invariant: true, content_dependent: false, limited_length: false },
+    parameters: "0",
+    paper: "Chi et al. 2023",
+    url: "https://arxiv.org/abs/2212.10356",
+};
+
+/// Settings.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Twice the number of waves; the head dimension if absent.
+    pub d_bar: Option<usize>,
+}
+
+/// A fixed function of distance per head.
+#[derive(Module, Debug)]
+pub struct Sandwich {
+    #[module(skip)]
+    d_bar: usize,
+    #[module(skip)]
+    heads: usize,
+}
+
+impl EncodingConfig for Config {
+    type Encoding = Sandwich;
+
+    fn meta(&self) -> &'static PeMeta {
+        &META
+    }
+
+    fn check(&self, dims: &Dims) -> Result<(), PeError> {
+        let d_bar = self.d_bar.unwrap_or(dims.head_dim);
+        if d_bar == 0 || !d_bar.is_multiple_of(2) {
+            let expected = "an even number of at least 2 (the head dimension if absent)";
+            return Err(PeError::invalid(META.id, "d_bar", d_bar, expected));
+        }
+        Ok(())
+    }
+
+    fn init(&self, dims: &Dims, _: &mut ChaCha8Rng, _: &Device) -> Result<Sandwich, PeError> {
+        self.check(dims)?;
+        Ok(Sandwich { d_bar: self.d_bar.unwrap_or(dims.head_dim), heads: dims.heads })
+    }
+}
+
+impl Sandwich {
+    /// `[head][distance]`, `len` distances.
+    fn table(&self, len: usize) -> Vec<f32> {
+        // The usual frequencies start at `k = 0`; one step makes them start at 1.
+        let waves = inverse_frequencies(10_000.0, self.d_bar);
+        let step = 10_000f64.powf(-2.0 / self.d_bar as f64);
+        let sums = (0..len)
+            .map(|n| waves.iter().map(|wave| (n as f64 * wave * step).cos() - 1.0).sum::<f64>())
+            .collect::<Vec<_>>();
+        (1..=self.heads)
+            .flat_map(|h| {
+                let factor = self.heads as f64 / (8 * h) as f64;
+                sums.iter().map(move |sum| (sum * factor) as f32)
+            })
+            .collect()
+    }
+}
+
+impl PositionEncoding for Sandwich {
+    fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
+        let at = ctx.layer.at;
+        let device = ctx.q.device();
+        let key = format!("sandwich {} {}", self.d_bar, self.heads);
+        let table = at.memo(&key, &device, || {
+            let len = at.longest_distance() + 1;
+            Tensor::from_data(TensorData::new(self.table(len), [self.heads, len]), &device)
+        });
+        ScoreMod::Distance { table, beyond: Beyond::Last }
+    }
+}
+
+impl ScalarReference for Sandwich {
+    fn scalar_logits(&self, input: &ScalarInput) -> Heads {
+        input.biased(&sandwich::bias(input, self.d_bar))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_odd_number_of_half_waves_is_refused() {
+        let dims = Dims { layers: 1, heads: 1, head_dim: 5, train_len: 8, max_len: 8 };
+        let error = Config::default().check(&dims).unwrap_err().to_string();
+        assert!(error.contains("d_bar is 5") && error.contains("even"), "{error}");
+        assert!(Config { d_bar: Some(0) }.check(&dims).is_err());
+        assert!(Config { d_bar: Some(6) }.check(&dims).is_ok());
+    }
+
+    /// `spec/encodings.md` 4.4, `d_bar` 64 and 8 heads, printed with six digits.
+    #[test]
+    fn the_table_holds_the_specification_s_numbers() {
+        let sandwich = Sandwich { d_bar: 64, heads: 8 };
+        let table = sandwich.table(101);
+        for (head, distance, expected) in [
+            (0, 0, 0.0),
+            (0, 1, -0.623_471),
+            (0, 2, -2.279_991),
+            (0, 10, -9.1093),
+            (0, 100, -13.9877),
+            (7, 1, -0.077_934),
+            (7, 10, -1.138_663),
+            (7, 100, -1.748_463),
+        ] {
+            let value = f64::from(table[head * 101 + distance]);
+            assert!((value - expected).abs() < 5e-5, "{head} {distance}: {value}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! # T5 bias: a learned number per head and bucket of distances
+//!
+//! ## What it does
+//! Adds a learned number to each logit, looked up by head and by how far apart the two tokens are.
+//! Near distances have a number each, far ones share them in ever wider buckets, and everything
+//! beyond the longest has the last.
+//!
+//! ## Formula
+//! `logit[h, i, j] = q_i . k_j / sqrt(D) + table[bucket(i - j), h]`; with `E = num_buckets / 2`,
+//! `bucket(n) = n` below `E`, else
+//! `min(num_buckets - 1, E + floor(ln(n / E) / ln(max_distance / E) * (num_buckets - E)))`
+//!
+//! ## Shapes
+//! `score: Distance([H, N])`, `N` one more than the first distance of the last bucket (114 at the
+//! defaults); table `[num_buckets, H]`.
+//!
+//! ## Settings
+//! `num_buckets` (32) and `max_distance` (128), T5's.
+//! `std` (0.02): deviation of the table's initial values.
+//! `sharing`: `all-layers` (default, as in T5) or `per-layer` (as in TAPE's baseline).
+//!
+//! ## Deviations
+//! T5 does not divide `q . k` by `sqrt(D)`; here every encoding does, as in TAPE's baseline.
+//! Buckets are computed in f64 and a distance that stands exactly on an edge belongs above it; in
+//! f32, as in the authors' code, rounding decides (no such distance exists at the defaults).
+//!
+//! ## References
+//! Raffel et al. 2020, "Exploring the Limits of Transfer Learning", arXiv 1910.10683, section 2.1;
+//! buckets as in `google-research/text-to-text-transfer-transformer`.
+
+use burn::module::{Module, Param};
+use burn::tensor::{Device, Int, Tensor};
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::encoding::ScoreContext;
+use crate::math::buckets;
+use crate::meta::{Claims, PeMeta, Site};
+use crate::reference::{Heads, ScalarInput, ScalarReference, t5_bias, table_f64};
+use crate::score::Beyond;
+use crate::settings::{Sharing, of_layer};
+use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
+
+/// The facts.
+pub const META: PeMeta = PeMeta {
+    id: "t5-bias",
+    label: "T5 bias",
+    summary: "Adds to the logits a learned number per head and bucket of distances.",
+    sites: &[Site::Logits],
+    claims: Claims { shift_invariant: true, content_dependent: false, limited_length: false },
+    parameters: "H num_buckets",
+    paper: "Raffel et al. 2020",
+    url: "https://arxiv.org/abs/1910.10683",
+};
+
+static PER_LAYER: PeMeta = PeMeta { parameters: "L H num_buckets", ..META };
+
+/// Settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Rows of the table.
+    pub num_buckets: usize,
+    /// Distances from here on are in the last bucket.
+    pub max_distance: usize,
+    /// Deviation of the table's initial values.
+    pub std: f64,
+    /// Which layers share a table.
+    pub sharing: Sharing,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { num_buckets: 32, max_distance: 128, std: 0.02, sharing: Sharing::AllLayers }
+    }
+}
+
+/// A table of biases by bucket.
+#[derive(Module, Debug)]
+pub struct T5Bias {
+    /// `[num_buckets, H]` each: one, or one per layer.
+    pub tables: Vec<Param<Tensor<2>>>,
+    /// Bucket of each distance; the last is that of all longer ones.
+    #[module(skip)]
+    buckets: Vec<usize>,
+    #[module(skip)]
+    max_distance: usize,
+}
+
+impl EncodingConfig for Config {
+    type Encoding = T5Bias;
+
+    fn meta(&self) -> &'static PeMeta {
+        match self.sharing {
+            Sharing::AllLayers => &META,
+            Sharing::PerLayer => &PER_LAYER,
+        }
+    }
+
+    fn check(&self, _dims: &Dims) -> Result<(), PeError> {
+        /// Buckets are told apart exactly up to here.
+        const LONGEST: usize = 1_000_000;
+        let invalid = |field: &str, value: String, expected: &str| {
+            Err(PeError::invalid(META.id, field, value, expected))
+        };
+        if self.num_buckets < 2 {
+            return invalid("num_buckets", self.num_buckets.to_string(), "at least 2");
+        }
+        let half = self.num_buckets / 2;
+        if self.max_distance <= half || self.max_distance > LONGEST {
+            let expected = format!("above num_buckets / 2, that is {half}, and at most {LONGEST}");
+            return invalid("max_distance", self.max_distance.to_string(), &expected);
+        }
+        if !(self.std.is_finite() && self.std >= 0.0) {
+            return invalid("std", self.std.to_string(), "a number of at least 0");
+        }
+        Ok(())
+    }
+
+    fn init(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Result<T5Bias, PeError> {
+        self.check(dims)?;
+        let tables = (0..self.sharing.sets(dims.layers))
+            .map(|_| init::normal(self.std, [self.num_buckets, dims.heads], rng, device))
+            .collect();
+        let buckets = buckets::causal(self.num_buckets, self.max_distance);
+        Ok(T5Bias { tables, buckets, max_distance: self.max_distance })
+    }
+
+    fn param_count(&self, dims: &Dims) -> usize {
+        self.sharing.sets(dims.layers) * self.num_buckets * dims.heads
+    }
+}
+
+impl PositionEncoding for T5Bias {
+    fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
+        let device = ctx.q.device();
+        let table = of_layer(&self.tables, ctx.layer.layer).val();
+        let [num_buckets, _heads] = table.dims();
+        let key = format!("t5-buckets {num_buckets} {}", self.max_distance);
+        let buckets = ctx.layer.at.memo(&key, &device, || {
+            let buckets = self.buckets.iter().map(|bucket| *bucket as i64).collect::<Vec<_>>();
+            Tensor::<1, Int>::from_data(buckets.as_slice(), &device)
+        });
+        ScoreMod::Distance { table: table.select(0, buckets).transpose(), beyond: Beyond::Last }
+    }
+}
+
+impl ScalarReference for T5Bias {
+    fn scalar_logits(&self, input: &ScalarInput) -> Heads {
+        let table = table_f64(of_layer(&self.tables, input.layer));
+        input.biased(&t5_bias::bias(input, &table, self.max_distance))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIMS: Dims = Dims { layers: 3, heads: 2, head_dim: 4, train_len: 8, max_len: 8 };
+
+    #[test]
+    fn a_longest_distance_within_the_exact_buckets_is_refused() {
+        let config = Config { max_distance: 16, ..Config::default() };
+        let error = config.check(&DIMS).unwrap_err().to_string();
+        assert!(error.contains("max_distance is 16") && error.contains("that is 16"), "{error}");
+        assert!(Config { num_buckets: 1, ..Config::default() }.check(&DIMS).is_err());
+        assert!(Config { std: f64::NAN, ..Config::default() }.check(&DIMS).is_err());
+    }
+
+    #[test]
+    fn tape_counts_a_table_per_layer() {
+        // TAPE's Table 3: 4 608 parameters with 12 layers of 12 heads.
+        let dims = Dims { layers: 12, heads: 12, head_dim: 64, train_len: 1024, max_len: 1024 };
+        let config = Config { sharing: Sharing::PerLayer, ..Config::default() };
+        assert_eq!(config.param_count(&dims), 4608);
+    }
+}
