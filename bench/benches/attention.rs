@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use burn::tensor::{Device, Tensor};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use pe_zoo::attention::{LayerInput, Weights, layer};
+use pe_zoo::attention::{LayerInput, Sharpness, Weights, layer};
 use pe_zoo::testkit::problem::{Problem, tensor3, tensor4};
 use pe_zoo::zoo::{ALL, Pe, PeConfig};
 use pe_zoo::{Dims, EncodingConfig, Positions, TokenState};
@@ -55,6 +55,7 @@ impl Inputs {
             k: self.k.clone(),
             v: self.v.clone(),
             carried: &TokenState::default(),
+            sharpness: Sharpness::Soft,
         };
         layer(encoding, input, None, Weights::Drop).output
     }

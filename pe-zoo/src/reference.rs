@@ -5,6 +5,7 @@
 pub mod alibi;
 pub mod attention;
 pub mod cope;
+pub mod cope_mlp;
 pub mod learned_absolute;
 pub mod relative;
 pub mod rope;

@@ -46,6 +46,9 @@ pub enum ScoreMod {
     /// Replaces the softmax: `w_ij = sigma(z_ij) * product over j < m < i of (1 - sigma(z_im))`,
     /// strictly `j < i`.
     StickBreaking,
+    /// Puts the whole weight on the largest one, the first of equals. Gradients are those of the
+    /// weights as they would have been (straight through).
+    Hard,
     /// Adds this tensor, `[1 or B, 1 or H, T, S]`: the door that is always open.
     Dense(Tensor<4>),
     /// Adds all of them.
@@ -83,6 +86,38 @@ pub enum ContextualFunction {
     Table(Tensor<2>),
     /// `slope[h] * p`; `[H]`.
     Slope(Tensor<1>),
+    /// `q_i . e(p)` with `e` a perceptron of one hidden layer.
+    Mlp(Perceptron),
+}
+
+/// `e(p) = w2 act(w1 p + b1) + b2`, from a position to a vector of `D` channels.
+///
+/// An engine needs no vector per pair of tokens: `q_i . e(p) = (w2^T q_i) . act(w1 p + b1) + q_i . b2`.
+#[derive(Debug, Clone)]
+pub struct Perceptron {
+    /// `[N]`.
+    pub w1: Tensor<1>,
+    /// `[N]`.
+    pub b1: Tensor<1>,
+    /// `[D, N]`.
+    pub w2: Tensor<2>,
+    /// `[D]`.
+    pub b2: Tensor<1>,
+    /// What `act` is.
+    pub activation: HiddenActivation,
+}
+
+/// Activation of a perceptron's hidden layer.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum HiddenActivation {
+    /// `max(x, 0)`.
+    #[default]
+    Relu,
+    /// `x Phi(x)`, exact.
+    Gelu,
 }
 
 /// The published forms of CoPE's logits; `z` is what the contextual position adds.

@@ -8,6 +8,8 @@ mod registry;
 registry::zoo! {
     alibi => Alibi,
     cope => Cope,
+    cope_alibi => CopeAlibi,
+    cope_mlp => CopeMlp,
     learned_absolute => LearnedAbsolute,
     nope => Nope,
     relative => Relative,

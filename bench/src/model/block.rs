@@ -3,7 +3,7 @@
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::{Device, Tensor};
-use pe_zoo::attention::{LayerCache, LayerInput, Weights, layer};
+use pe_zoo::attention::{LayerCache, LayerInput, Sharpness, Weights, layer};
 use pe_zoo::encoding::Update;
 use pe_zoo::{PositionEncoding, Positions, TokenState};
 use rand_chacha::ChaCha8Rng;
@@ -23,6 +23,8 @@ pub(super) struct Block {
     heads: usize,
     #[module(skip)]
     norm_place: NormPlace,
+    #[module(skip)]
+    sharpness: Sharpness,
 }
 
 /// What stays the same through all blocks of a pass.
@@ -43,6 +45,7 @@ impl Block {
             feed_forward: FeedForward::new(config, rng, device),
             heads: config.heads,
             norm_place: config.norm_place,
+            sharpness: config.attention,
         }
     }
 
@@ -63,7 +66,16 @@ impl Block {
         let [q, k, v] = self.project(input.clone());
         let attended = layer(
             through.encoding,
-            LayerInput { layer: index, at: through.at, x: &input, q, k, v, carried },
+            LayerInput {
+                layer: index,
+                at: through.at,
+                x: &input,
+                q,
+                k,
+                v,
+                carried,
+                sharpness: self.sharpness,
+            },
             cache,
             through.weights,
         );

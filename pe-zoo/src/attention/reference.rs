@@ -1,10 +1,12 @@
 //! The reference engine: plain tensor operations, any backend, any [`ScoreMod`].
 
-use burn::tensor::activation::{log_sigmoid, sigmoid, softmax};
+use burn::tensor::activation::{gelu, log_sigmoid, relu, sigmoid, softmax};
 use burn::tensor::{Device, Int, Tensor};
 
 use super::Weights;
-use crate::score::{Beyond, Contextual, ContextualFunction, Convention, GateSource};
+use crate::score::{
+    Beyond, Contextual, ContextualFunction, Convention, GateSource, HiddenActivation, Perceptron,
+};
 use crate::{Positions, ScoreMod};
 
 /// Output of the engine.
@@ -47,6 +49,7 @@ pub fn attend(
         }
         softmax(logits + at.causal_bias(&device).unsqueeze::<4>(), 3)
     };
+    let probabilities = if plan.hard { hardened(probabilities) } else { probabilities };
     let output = probabilities.clone().matmul(values);
     let weights = (weights == Weights::Return).then_some(probabilities);
     Attended { output, weights }
@@ -56,12 +59,14 @@ pub fn attend(
 struct Plan<'a> {
     parts: Vec<&'a ScoreMod>,
     stick_breaking: bool,
+    hard: bool,
     undivided: bool,
 }
 
 impl<'a> Plan<'a> {
     fn of(modifier: &'a ScoreMod) -> Self {
-        let mut plan = Self { parts: Vec::new(), stick_breaking: false, undivided: false };
+        let mut plan =
+            Self { parts: Vec::new(), stick_breaking: false, hard: false, undivided: false };
         plan.add(modifier);
         plan
     }
@@ -70,6 +75,7 @@ impl<'a> Plan<'a> {
         match modifier {
             ScoreMod::Sum(parts) => parts.iter().for_each(|part| self.add(part)),
             ScoreMod::StickBreaking => self.stick_breaking = true,
+            ScoreMod::Hard => self.hard = true,
             ScoreMod::Contextual(contextual) => {
                 self.undivided |= contextual.convention == Convention::Equation;
                 self.parts.push(modifier);
@@ -96,7 +102,9 @@ struct Row<'a> {
 impl Row<'_> {
     fn bias(&self, part: &ScoreMod) -> Option<Tensor<4>> {
         Some(match part {
-            ScoreMod::None | ScoreMod::StickBreaking | ScoreMod::Sum(_) => return None,
+            ScoreMod::None | ScoreMod::StickBreaking | ScoreMod::Hard | ScoreMod::Sum(_) => {
+                return None;
+            }
             ScoreMod::Slope(slopes) => self.slope(slopes),
             ScoreMod::Distance { table, beyond } => self.distance(table, *beyond),
             ScoreMod::QueryDistance { table, beyond } => {
@@ -178,6 +186,7 @@ impl Row<'_> {
                 let [heads] = slopes.dims();
                 positions * slopes.clone().reshape([1, heads, 1, 1])
             }
+            ContextualFunction::Mlp(perceptron) => embedded(self.q, perceptron, &positions),
         };
         match contextual.convention {
             Convention::Listing | Convention::Equation => bias,
@@ -200,6 +209,37 @@ fn interpolate(q: &Tensor<4>, table: &Tensor<2>, positions: Tensor<4>) -> Tensor
     let low = products.clone().gather(3, below.int());
     let high = products.gather(3, above.int());
     low.clone() + (high - low) * fraction
+}
+
+/// `q_i . e(p)`, one hidden unit after the other: nothing larger than the logits is made.
+fn embedded(q: &Tensor<4>, perceptron: &Perceptron, positions: &Tensor<4>) -> Tensor<4> {
+    let Perceptron { w1, b1, w2, b2, activation } = perceptron;
+    let [units] = w1.dims();
+    let [head_dim] = b2.dims();
+    let out = q.clone().matmul(w2.clone().unsqueeze::<4>());
+    let constant = q.clone().matmul(b2.clone().reshape([1, 1, head_dim, 1]));
+    let unit = |weights: &Tensor<1>, n: usize| {
+        weights.clone().slice_dim(0, n..n + 1).reshape([1, 1, 1, 1])
+    };
+    (0..units).fold(constant, |sum, n| {
+        let hidden = positions.clone() * unit(w1, n) + unit(b1, n);
+        let hidden = match activation {
+            HiddenActivation::Relu => relu(hidden),
+            HiddenActivation::Gelu => gelu(hidden),
+        };
+        sum + hidden * out.clone().slice_dim(3, n..n + 1)
+    })
+}
+
+/// 1 at each row's largest weight and 0 elsewhere; rows of zeros stay. The gradient is that of
+/// the weights given.
+fn hardened(weights: Tensor<4>) -> Tensor<4> {
+    let fixed = weights.clone().detach();
+    let [_batch, _heads, _rows, columns] = fixed.dims();
+    let places = Tensor::<1, Int>::arange(0..columns as i64, &fixed.device()).unsqueeze::<4>();
+    let largest = fixed.clone().argmax(3).equal(places).float();
+    let hard = largest * fixed.clone().greater_elem(0).float();
+    hard + (weights - fixed)
 }
 
 /// `w_ij = sigma(z_ij) * product over j < m < i of (1 - sigma(z_im))`, 0 unless `j < i`.

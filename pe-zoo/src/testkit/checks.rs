@@ -10,7 +10,7 @@ use rand_chacha::rand_core::SeedableRng;
 use super::close::{self, F32, F32_REORDERED, Tolerance, numbers};
 use super::problem::{Problem, tensor3, tensor4};
 use super::randomise;
-use crate::attention::{LayerCache, LayerInput, Weights, layer};
+use crate::attention::{LayerCache, LayerInput, Sharpness, Weights, layer};
 use crate::encoding::{EmbedContext, check_limit};
 use crate::reference::{ScalarReference, attention};
 use crate::{Dims, EncodingConfig, PositionEncoding, Positions, TokenState};
@@ -124,6 +124,7 @@ fn chunk<P: PositionEncoding>(
         k: part(&problem.k),
         v: part(&problem.v),
         carried: &TokenState::default(),
+        sharpness: Sharpness::Soft,
     };
     layer(encoding, input, cache, Weights::Drop).output
 }

@@ -1,4 +1,6 @@
+mod contextual_laws;
 mod fixtures;
+mod hard;
 mod laws;
 mod saboteurs;
 mod score_mods;

@@ -106,9 +106,8 @@ fn contextual_slopes_and_gates_from_keys_of_their_own() {
     let case = Case::new();
     let other = Problem::random(1, TOKENS, &DIMS, 18);
     let slopes = [0.3f32, -0.2, 0.05];
-    let mut gated = case.input.clone();
-    gated.k = other.k[0].clone();
-    let positions = crate::reference::cope::positions(&gated, 4, Convention::Listing, false);
+    let side = crate::reference::cope::GateSide::Own(&other.k[0]);
+    let positions = crate::reference::cope::positions(&case.input, 3.0, Convention::Listing, side);
     let logits = case
         .input
         .map(|h, row, _i, j| case.plain(h, row, j) + f64::from(slopes[h]) * positions[h][row][j]);

@@ -3,7 +3,7 @@
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 
-use crate::attention::{LayerCache, LayerInput, Weights, layer};
+use crate::attention::{LayerCache, LayerInput, Sharpness, Weights, layer};
 use crate::encoding::{LayerContext, ScoreContext, StateContext, Update};
 use crate::testkit::close::{self, F32, F32_REORDERED, numbers};
 use crate::testkit::problem::{Problem, tensor3, tensor4};
@@ -65,6 +65,7 @@ fn two_layers(problem: &Problem, step: usize, device: &Device) -> Vec<f64> {
                 k: part(&problem.k),
                 v: part(&problem.v),
                 carried: &carried,
+                sharpness: Sharpness::Soft,
             };
             let output = layer(&Forgetful {}, input, Some(cache), Weights::Drop);
             carried = output.carried;
