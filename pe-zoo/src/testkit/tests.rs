@@ -4,4 +4,5 @@ mod hard;
 mod laws;
 mod saboteurs;
 mod score_mods;
+mod stack_saboteurs;
 mod state;
