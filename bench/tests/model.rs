@@ -10,7 +10,7 @@ use pe_bench::runner::{RunContext, run};
 use pe_bench::streams::{Stream, stream};
 use pe_zoo::attention::{Sharpness, Weights};
 use pe_zoo::testkit::close::{self, F32_REORDERED, numbers};
-use pe_zoo::testkit::randomise;
+use pe_zoo::testkit::{randomise, randomise_by};
 use pe_zoo::zoo::{ALL, Pe, PeConfig};
 use pe_zoo::{EncodingConfig, Positions};
 use reports::{RunRecord, Status};
@@ -128,6 +128,31 @@ fn attention_weights_are_returned_per_layer_and_sum_to_one() {
     for map in pass.weights {
         let sums = numbers(map.sum_dim(3));
         assert!(sums.iter().all(|sum| (sum - 1.0).abs() < 1e-5), "{sums:?}");
+    }
+}
+
+#[test]
+fn tape_starts_as_rope_and_its_feed_forward_update_reaches_the_next_layer() {
+    let device = Device::flex();
+    let hidden = |model: &Decoder<Pe>| {
+        let at = Positions::contiguous(0, TOKENS);
+        let pass = model.forward(tokens(&device), &at, None, Dropout::off(), Weights::Drop);
+        numbers(pass.hidden)
+    };
+    for (name, model) in recipes() {
+        let rope = decoder(&model, &PeConfig::from_id("rope").unwrap(), &device);
+        let serde_json::Value::Object(feed_forward_only) =
+            serde_json::json!({ "attention_update": "none" })
+        else {
+            unreachable!()
+        };
+        let tape = PeConfig::from_fields("tape", feed_forward_only).unwrap();
+        let mut tape = decoder(&model, &tape, &device);
+        close::compare(&hidden(&tape), &hidden(&rope), F32_REORDERED)
+            .unwrap_or_else(|e| panic!("{name}: {e}"));
+        // Large, since some recipes start with feed-forward parts that give next to nothing.
+        tape.encoding = randomise_by(20.0, tape.encoding, 3);
+        assert!(close::compare(&hidden(&tape), &hidden(&rope), F32_REORDERED).is_err(), "{name}");
     }
 }
 

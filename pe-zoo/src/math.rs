@@ -2,3 +2,4 @@
 
 pub(crate) mod frequencies;
 pub(crate) mod slopes;
+pub(crate) mod yarn;

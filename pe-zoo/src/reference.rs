@@ -11,6 +11,7 @@ pub mod relative;
 pub mod rope;
 pub mod score;
 pub mod sinusoidal;
+pub mod tape;
 
 use burn::module::Param;
 use burn::tensor::Tensor;

@@ -16,6 +16,7 @@ registry::zoo! {
     relative_capped => RelativeCapped,
     rope => Rope,
     sinusoidal => Sinusoidal,
+    tape => Tape,
 }
 
 #[cfg(test)]

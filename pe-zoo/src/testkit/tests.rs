@@ -6,3 +6,4 @@ mod saboteurs;
 mod score_mods;
 mod stack_saboteurs;
 mod state;
+mod tape;

@@ -101,6 +101,18 @@ fn option_sets_beside_the_defaults_conform_too() {
         ("rope", json!({ "scaling": { "type": "linear", "factor": 2.0 } })),
         ("rope", json!({ "scaling": { "type": "ntk", "factor": 4.0 }, "base": 500.0 })),
         ("sinusoidal", json!({ "base": 100.0 })),
+        ("tape", json!({ "attention_update": "full-mix", "base": 500.0 })),
+        ("tape", json!({ "attention_update": "none", "training_shift": { "type": "none" } })),
+        ("tape", json!({ "feed_forward_update": { "type": "off" } })),
+        ("tape", json!({ "feed_forward_update": { "type": "on", "position_size": 5 } })),
+        ("tape", json!({ "form": "vector" })),
+        ("tape", json!({ "form": "vector", "attention_update": "full-mix" })),
+        ("tape", json!({ "form": "tensor-not-equivariant" })),
+        ("tape", json!({ "form": "tensor-not-equivariant", "attention_update": "full-mix" })),
+        ("tape", json!({ "form": "vector-not-equivariant" })),
+        ("tape", json!({ "form": "vector-not-equivariant", "attention_update": "full-mix" })),
+        ("tape", json!({ "scaling": { "type": "linear", "factor": 2.0 } })),
+        ("tape", json!({ "scaling": { "type": "yarn", "factor": 4.0, "original_len": 64 } })),
     ];
     for (id, set) in sets {
         let Value::Object(fields) = set else { unreachable!() };
