@@ -8,9 +8,9 @@ use pe_bench::model::{Activation, Cache, Decoder, Dropout, Init, ModelConfig, No
 use pe_bench::optimizer::{Decay, OptimizerConfig};
 use pe_bench::runner::{RunContext, run};
 use pe_bench::streams::{Stream, stream};
-use pe_zoo::attention::Weights;
+use pe_zoo::attention::{Sharpness, Weights};
 use pe_zoo::testkit::close::{self, F32_REORDERED, numbers};
-use pe_zoo::testkit::randomise;
+use pe_zoo::testkit::{randomise, randomise_by};
 use pe_zoo::zoo::{ALL, Pe, PeConfig};
 use pe_zoo::{EncodingConfig, Positions};
 use reports::{RunRecord, Status};
@@ -129,6 +129,60 @@ fn attention_weights_are_returned_per_layer_and_sum_to_one() {
         let sums = numbers(map.sum_dim(3));
         assert!(sums.iter().all(|sum| (sum - 1.0).abs() < 1e-5), "{sums:?}");
     }
+}
+
+#[test]
+fn tape_starts_as_rope_and_its_feed_forward_update_reaches_the_next_layer() {
+    let device = Device::flex();
+    let hidden = |model: &Decoder<Pe>| {
+        let at = Positions::contiguous(0, TOKENS);
+        let pass = model.forward(tokens(&device), &at, None, Dropout::off(), Weights::Drop);
+        numbers(pass.hidden)
+    };
+    for (name, model) in recipes() {
+        let rope = decoder(&model, &PeConfig::from_id("rope").unwrap(), &device);
+        let serde_json::Value::Object(feed_forward_only) =
+            serde_json::json!({ "attention_update": "none" })
+        else {
+            unreachable!()
+        };
+        let tape = PeConfig::from_fields("tape", feed_forward_only).unwrap();
+        let mut tape = decoder(&model, &tape, &device);
+        close::compare(&hidden(&tape), &hidden(&rope), F32_REORDERED)
+            .unwrap_or_else(|e| panic!("{name}: {e}"));
+        // Large, since some recipes start with feed-forward parts that give next to nothing.
+        tape.encoding = randomise_by(20.0, tape.encoding, 3);
+        assert!(close::compare(&hidden(&tape), &hidden(&rope), F32_REORDERED).is_err(), "{name}");
+    }
+}
+
+#[test]
+fn hard_attention_looks_at_one_token_decodes_and_learns() {
+    let device = Device::flex();
+    let model = ModelConfig { width: 24, attention: Sharpness::Hard, ..ModelConfig::default() };
+    let decoder = decoder(&model, &PeConfig::from_id("learned-absolute").unwrap(), &device);
+    let at = Positions::contiguous(0, TOKENS);
+    let full = decoder.forward(tokens(&device), &at, None, Dropout::off(), Weights::Return);
+    for map in full.weights {
+        let weights = numbers(map);
+        assert!(weights.iter().all(|w| [0.0, 1.0].contains(w)));
+        assert!(weights.chunks(TOKENS).all(|row| row.iter().filter(|w| **w > 0.0).count() == 1));
+    }
+    let mut cache = Cache::new(2);
+    let parts = (0..TOKENS).map(|start| {
+        let at = Positions::contiguous(start, 1);
+        let part = tokens(&device).slice_dim(1, start..start + 1);
+        decoder.forward(part, &at, Some(&mut cache), Dropout::off(), Weights::Drop).hidden
+    });
+    let decoded = numbers(Tensor::cat(parts.collect(), 1));
+    close::compare(&decoded, &numbers(full.hidden), F32_REORDERED).unwrap();
+
+    let mut cell = cell("learned-absolute", "flip-flop", 0);
+    cell.model.attention = Sharpness::Hard;
+    let record = record(&cell);
+    let curve = &record.train.curve;
+    assert_eq!(record.status, Status::Done);
+    assert!(curve[curve.len() - 1].loss < curve[0].loss, "{curve:?}");
 }
 
 fn cell(encoding: &str, task: &str, seed: u64) -> Cell<PeConfig> {

@@ -4,3 +4,4 @@ pub(crate) mod buckets;
 pub(crate) mod frequencies;
 pub(crate) mod running_sum;
 pub(crate) mod slopes;
+pub(crate) mod yarn;

@@ -5,6 +5,7 @@
 pub mod alibi;
 pub mod attention;
 pub mod cope;
+pub mod cope_mlp;
 pub mod dape;
 pub mod fire;
 pub mod fox;
@@ -18,6 +19,7 @@ pub mod sandwich;
 pub mod score;
 pub mod sinusoidal;
 pub mod t5_bias;
+pub mod tape;
 
 use burn::module::Param;
 use burn::tensor::Tensor;
@@ -85,6 +87,15 @@ impl ScalarInput {
     }
 }
 
+/// One layer of a stack in which tokens carry state.
+#[derive(Debug, Clone)]
+pub struct ScalarLayer {
+    /// What its logits are made of.
+    pub input: ScalarInput,
+    /// Output of its feed-forward part before the residual sum, `[column][C]`.
+    pub feed_forward: Tokens,
+}
+
 /// How an encoding looks in scalar f64. The defaults are those of an encoding that does nothing.
 pub trait ScalarReference {
     /// Token embeddings with the encoding added, at the given positions.
@@ -102,6 +113,12 @@ pub trait ScalarReference {
     /// of [`scalar_logits`](Self::scalar_logits).
     fn scalar_weights(&self, input: &ScalarInput) -> Heads {
         attention::softmax(&self.scalar_logits(input))
+    }
+
+    /// The attention weights of every layer of a stack; the default is for encodings that carry
+    /// nothing from layer to layer.
+    fn scalar_stack(&self, layers: &[ScalarLayer]) -> Vec<Heads> {
+        layers.iter().map(|layer| self.scalar_weights(&layer.input)).collect()
     }
 }
 

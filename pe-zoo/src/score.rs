@@ -49,10 +49,24 @@ pub enum ScoreMod {
     /// finite where the row may not see the column. What gates read of queries and keys stays as it
     /// is. At most one of a sum.
     Products(Tensor<4>),
+    /// Puts the whole weight on the largest one, the first of equals. Gradients are those of the
+    /// weights as they would have been (straight through).
+    Hard,
     /// Adds this tensor, `[1 or B, 1 or H, T, S]`: the door that is always open.
     Dense(Tensor<4>),
     /// Adds all of them.
     Sum(Vec<ScoreMod>),
+}
+
+impl ScoreMod {
+    /// Whether the whole weight goes to the largest one.
+    pub fn is_hard(&self) -> bool {
+        match self {
+            Self::Hard => true,
+            Self::Sum(parts) => parts.iter().any(Self::is_hard),
+            _ => false,
+        }
+    }
 }
 
 /// How sticks are broken: with `z_ij` the logit, column `j` of row `i` takes the share
@@ -118,6 +132,38 @@ pub enum ContextualFunction {
     Table(Tensor<2>),
     /// `slope[h] * p`; `[H]`.
     Slope(Tensor<1>),
+    /// `q_i . e(p)` with `e` a perceptron of one hidden layer.
+    Mlp(Perceptron),
+}
+
+/// `e(p) = w2 act(w1 p + b1) + b2`, from a position to a vector of `D` channels.
+///
+/// An engine needs no vector per pair of tokens: `q_i . e(p) = (w2^T q_i) . act(w1 p + b1) + q_i . b2`.
+#[derive(Debug, Clone)]
+pub struct Perceptron {
+    /// `[N]`.
+    pub w1: Tensor<1>,
+    /// `[N]`.
+    pub b1: Tensor<1>,
+    /// `[D, N]`.
+    pub w2: Tensor<2>,
+    /// `[D]`.
+    pub b2: Tensor<1>,
+    /// What `act` is.
+    pub activation: HiddenActivation,
+}
+
+/// Activation of a perceptron's hidden layer.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum HiddenActivation {
+    /// `max(x, 0)`.
+    #[default]
+    Relu,
+    /// `x Phi(x)`, exact.
+    Gelu,
 }
 
 /// The published forms of CoPE's logits; `z` is what the contextual position adds.

@@ -10,9 +10,10 @@ mod checks;
 pub mod close;
 pub mod problem;
 mod randomise;
+mod stack;
 
 pub use checks::{Check, Failure, conforms};
-pub use randomise::randomise;
+pub use randomise::{randomise, randomise_by};
 
 use crate::EncodingConfig;
 use crate::reference::ScalarReference;

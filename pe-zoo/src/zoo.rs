@@ -8,6 +8,8 @@ mod registry;
 registry::zoo! {
     alibi => Alibi,
     cope => Cope,
+    cope_alibi => CopeAlibi,
+    cope_mlp => CopeMlp,
     dape => Dape,
     fire => Fire,
     fox => Fox,
@@ -23,6 +25,7 @@ registry::zoo! {
     sinusoidal => Sinusoidal,
     stick_breaking => StickBreaking,
     t5_bias => T5Bias,
+    tape => Tape,
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::{Device, Tensor};
-use pe_zoo::attention::{Engine, LayerCache, LayerInput, Weights, layer};
+use pe_zoo::attention::{Engine, LayerCache, LayerInput, Sharpness, Weights, layer};
 use pe_zoo::encoding::Update;
 use pe_zoo::{PositionEncoding, Positions, TokenState, ops};
 use rand_chacha::ChaCha8Rng;
@@ -23,6 +23,8 @@ pub(super) struct Block {
     heads: usize,
     #[module(skip)]
     norm_place: NormPlace,
+    #[module(skip)]
+    sharpness: Sharpness,
 }
 
 /// What stays the same through all blocks of a pass.
@@ -44,6 +46,7 @@ impl Block {
             feed_forward: FeedForward::new(config, rng, device),
             heads: config.heads,
             norm_place: config.norm_place,
+            sharpness: config.attention,
         }
     }
 
@@ -73,6 +76,7 @@ impl Block {
                 v,
                 carried,
                 engine: through.engine,
+                sharpness: self.sharpness,
             },
             cache,
             through.weights,

@@ -1,6 +1,7 @@
 //! The model's settings, its initial values, and its size before it is built.
 
 use pe_zoo::Dims;
+use pe_zoo::attention::Sharpness;
 use serde::{Deserialize, Serialize};
 
 /// Which normalisation.
@@ -79,6 +80,16 @@ pub struct ModelConfig {
     pub dropout: f64,
     /// Initial values.
     pub init: Init,
+    /// Whether attention weights are a softmax, or all on the largest logit with the softmax's
+    /// gradient (a baseline of CoPE's). Not written where it is soft, so that records from before
+    /// there was a choice stay valid.
+    #[serde(skip_serializing_if = "is_soft")]
+    pub attention: Sharpness,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_soft(sharpness: &Sharpness) -> bool {
+    *sharpness == Sharpness::Soft
 }
 
 impl Default for ModelConfig {
@@ -95,6 +106,7 @@ impl Default for ModelConfig {
             tied_head: false,
             dropout: 0.0,
             init: Init::FanIn,
+            attention: Sharpness::Soft,
         }
     }
 }
@@ -207,6 +219,17 @@ mod tests {
         assert_eq!(tape.param_count(32_000), 162_417_408);
         // Table 3 of the paper: 160.46 G multiply-accumulates for 1024 tokens.
         assert_eq!(tape.forward_macs(32_000, 1024), 160_457_293_824);
+    }
+
+    #[test]
+    fn soft_attention_is_not_written_and_hard_is() {
+        let written =
+            |model: &ModelConfig| serde_json::to_value(model).unwrap()["attention"].clone();
+        let hard = ModelConfig { attention: Sharpness::Hard, ..ModelConfig::default() };
+        assert_eq!(written(&ModelConfig::default()), serde_json::Value::Null);
+        assert_eq!(written(&hard), "hard");
+        let read = serde_json::from_value::<ModelConfig>(serde_json::to_value(&hard).unwrap());
+        assert_eq!(read.unwrap(), hard);
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub enum Engine {
     /// Plain tensor operations: any backend, any type, and the only one with attention weights.
     Reference,
     /// Blocks in the cache, no `T x S` tensor: f32 on Flex. Falls back to the reference for other
-    /// types and where weights are asked for.
+    /// types, for hard attention and where weights are asked for.
     Fused,
 }
 
@@ -60,7 +60,7 @@ impl Engine {
         weights: Weights,
     ) -> Attended {
         #[cfg(feature = "flex")]
-        if self == Self::Fused && weights == Weights::Drop && crate::fused::takes(q) {
+        if self == Self::Fused && weights == Weights::Drop && crate::fused::takes(q, modifier) {
             let output = crate::fused::attend(q, k, v, values, modifier, at, scale);
             return Attended { output, weights: None };
         }

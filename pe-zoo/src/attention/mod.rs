@@ -11,7 +11,7 @@ pub use reference::{Attended, attend};
 use burn::tensor::Tensor;
 
 use crate::encoding::{LayerContext, ScoreContext, StateContext, Update};
-use crate::{PositionEncoding, Positions, TokenState};
+use crate::{PositionEncoding, Positions, ScoreMod, TokenState};
 
 /// Whether attention weights are wanted besides the output; only the reference engine has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +20,19 @@ pub enum Weights {
     Drop,
     /// They are returned, `[B, H, T, S]`.
     Return,
+}
+
+/// How a row's weights are chosen.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sharpness {
+    /// As the encoding says; a softmax unless it replaces that.
+    #[default]
+    Soft,
+    /// All on the largest ([`ScoreMod::Hard`]), whatever the encoding.
+    Hard,
 }
 
 /// One layer's attention: its input and projections of the new tokens.
@@ -41,6 +54,8 @@ pub struct LayerInput<'a> {
     pub carried: &'a TokenState,
     /// Which engine attends.
     pub engine: Engine,
+    /// How a row's weights are chosen.
+    pub sharpness: Sharpness,
 }
 
 /// What one layer's attention gives.
@@ -67,7 +82,7 @@ pub fn layer<P: PositionEncoding>(
     cache: Option<&mut LayerCache>,
     weights: Weights,
 ) -> LayerOutput {
-    let LayerInput { layer, at, x, q, k, v, carried, engine } = input;
+    let LayerInput { layer, at, x, q, k, v, carried, engine, sharpness } = input;
     let rows = encoding.state(&StateContext { layer, at, x, carried });
     let (k, v, cols) = match cache {
         Some(cache) => cache.append(k, v, &rows),
@@ -79,6 +94,10 @@ pub fn layer<P: PositionEncoding>(
     let ctx = LayerContext { layer, at, rows: &rows, cols: &cols };
     let (q, k) = encoding.transform_qk(q, k, &ctx);
     let modifier = encoding.score(&ScoreContext { layer: &ctx, q: &q, k: &k });
+    let modifier = match sharpness {
+        Sharpness::Soft => modifier,
+        Sharpness::Hard => ScoreMod::Sum(vec![modifier, ScoreMod::Hard]),
+    };
     let values = match encoding.mixed_values(&ctx) {
         Some(extra) => Tensor::cat(vec![v.clone(), extra], 3),
         None => v.clone(),

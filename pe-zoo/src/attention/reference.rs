@@ -2,13 +2,13 @@
 
 use std::cell::OnceCell;
 
-use burn::tensor::activation::{log_sigmoid, sigmoid, softmax};
+use burn::tensor::activation::{gelu, log_sigmoid, relu, sigmoid, softmax};
 use burn::tensor::{Device, Int, Tensor};
 
 use super::Weights;
 use crate::score::{
-    Beyond, Contextual, ContextualFunction, Convention, Current, GateSource, Remainder,
-    StickBreaking,
+    Beyond, Contextual, ContextualFunction, Convention, Current, GateSource, HiddenActivation,
+    Perceptron, Remainder, StickBreaking,
 };
 use crate::{Positions, ScoreMod};
 
@@ -51,6 +51,7 @@ pub fn attend(
         Some(settings) => stick_breaking(logits, settings, at, &device),
         None => softmax(logits + at.causal_bias(&device).unsqueeze::<4>(), 3),
     };
+    let probabilities = if plan.hard { hardened(probabilities) } else { probabilities };
     let output = probabilities.clone().matmul(values);
     let weights = (weights == Weights::Return).then_some(probabilities);
     Attended { output, weights }
@@ -61,13 +62,20 @@ struct Plan<'a> {
     parts: Vec<&'a ScoreMod>,
     products: Option<&'a Tensor<4>>,
     stick_breaking: Option<StickBreaking>,
+    hard: bool,
     undivided: bool,
 }
 
 impl<'a> Plan<'a> {
     fn of(modifier: &'a ScoreMod) -> Self {
         let mut plan =
-            Self { parts: Vec::new(), products: None, stick_breaking: None, undivided: false };
+            Self {
+                parts: Vec::new(),
+                products: None,
+                stick_breaking: None,
+                hard: false,
+                undivided: false,
+            };
         plan.add(modifier);
         plan
     }
@@ -77,6 +85,7 @@ impl<'a> Plan<'a> {
             ScoreMod::Sum(parts) => parts.iter().for_each(|part| self.add(part)),
             ScoreMod::StickBreaking(settings) => self.stick_breaking = Some(*settings),
             ScoreMod::Products(products) => self.products = Some(products),
+            ScoreMod::Hard => self.hard = true,
             ScoreMod::Contextual(contextual) => {
                 self.undivided |= contextual.convention == Convention::Equation;
                 self.parts.push(modifier);
@@ -120,11 +129,12 @@ impl<'a> Row<'a> {
 
     /// What a modifier adds to the logits, `[1 or B, 1 or H, T, S]`; nothing for one that adds
     /// nothing by itself.
-    pub(crate) fn bias(&self, part: &ScoreMod) -> Option<Tensor<4>> {
+    fn bias(&self, part: &ScoreMod) -> Option<Tensor<4>> {
         Some(match part {
             ScoreMod::None
             | ScoreMod::StickBreaking(_)
             | ScoreMod::Products(_)
+            | ScoreMod::Hard
             | ScoreMod::Sum(_) => return None,
             ScoreMod::Slope(slopes) => self.slope(slopes),
             ScoreMod::Distance { table, beyond } => self.distance(table, *beyond),
@@ -189,7 +199,8 @@ impl<'a> Row<'a> {
         }
     }
 
-    fn contextual(&self, contextual: &Contextual) -> Tensor<4> {
+    /// What contextual positions add to the logits.
+    pub(crate) fn contextual(&self, contextual: &Contextual) -> Tensor<4> {
         let gate_content = match &contextual.gates {
             GateSource::QueryKey => self.content(),
             GateSource::QueryValue => against(self.q, self.v),
@@ -208,6 +219,7 @@ impl<'a> Row<'a> {
                 let [heads] = slopes.dims();
                 positions * slopes.clone().reshape([1, heads, 1, 1])
             }
+            ContextualFunction::Mlp(perceptron) => embedded(self.q, perceptron, &positions),
         };
         match contextual.convention {
             Convention::Listing | Convention::Equation => bias,
@@ -235,6 +247,37 @@ fn interpolate(q: &Tensor<4>, table: &Tensor<2>, positions: Tensor<4>) -> Tensor
     let low = products.clone().gather(3, below.int());
     let high = products.gather(3, above.int());
     low.clone() + (high - low) * fraction
+}
+
+/// `q_i . e(p)`, one hidden unit after the other: nothing larger than the logits is made.
+fn embedded(q: &Tensor<4>, perceptron: &Perceptron, positions: &Tensor<4>) -> Tensor<4> {
+    let Perceptron { w1, b1, w2, b2, activation } = perceptron;
+    let [units] = w1.dims();
+    let [head_dim] = b2.dims();
+    let out = q.clone().matmul(w2.clone().unsqueeze::<4>());
+    let constant = q.clone().matmul(b2.clone().reshape([1, 1, head_dim, 1]));
+    let unit = |weights: &Tensor<1>, n: usize| {
+        weights.clone().slice_dim(0, n..n + 1).reshape([1, 1, 1, 1])
+    };
+    (0..units).fold(constant, |sum, n| {
+        let hidden = positions.clone() * unit(w1, n) + unit(b1, n);
+        let hidden = match activation {
+            HiddenActivation::Relu => relu(hidden),
+            HiddenActivation::Gelu => gelu(hidden),
+        };
+        sum + hidden * out.clone().slice_dim(3, n..n + 1)
+    })
+}
+
+/// 1 at each row's largest weight and 0 elsewhere; rows of zeros stay. The gradient is that of
+/// the weights given.
+fn hardened(weights: Tensor<4>) -> Tensor<4> {
+    let fixed = weights.clone().detach();
+    let [_batch, _heads, _rows, columns] = fixed.dims();
+    let places = Tensor::<1, Int>::arange(0..columns as i64, &fixed.device()).unsqueeze::<4>();
+    let largest = fixed.clone().argmax(3).equal(places).float();
+    let hard = largest * fixed.clone().greater_elem(0).float();
+    hard + (weights - fixed)
 }
 
 /// `w_ij = sigma(z_ij) * product over j < m < i of (1 - sigma(z_im))`; with the own token taking

@@ -192,12 +192,13 @@ pub(super) fn backward<const R: usize>(
             let (index, fraction) = place(&[spec.max_position; R], spec.max_position);
             scatter(&mut s.product_grads, &index, &fraction, &constant);
         }
-        ContextualOperand::Table(_) => {}
-        ContextualOperand::Slope(_) => {
+        // The largest position may be infinite, but is finite where it is reached.
+        ContextualOperand::Slope(_) if constant_below > 0 => {
             for r in 0..R {
                 slope[r] = constant[r] * spec.max_position;
             }
         }
+        ContextualOperand::Table(_) | ContextualOperand::Slope(_) => {}
     }
 
     let mut through = [0.0; R];

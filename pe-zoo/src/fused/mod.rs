@@ -46,9 +46,9 @@ pub(crate) fn available(device: &Device) -> bool {
     device.clone().inner() == Device::flex()
 }
 
-/// Whether these tensors can be handed to the engine.
-pub(crate) fn takes(q: &Tensor<4>) -> bool {
-    available(&q.device()) && q.dtype() == DType::F32
+/// Whether these tensors under this modifier can be handed to the engine.
+pub(crate) fn takes(q: &Tensor<4>, modifier: &ScoreMod) -> bool {
+    available(&q.device()) && q.dtype() == DType::F32 && !modifier.is_hard()
 }
 
 /// Attends causally; the result is `[B, H, T, E]`. What the kernel has no form for is made dense by
@@ -80,21 +80,16 @@ pub(crate) fn attend(
             None
         }
     };
-    let (gate_keys, table, slopes, contextual) = match parts.contextual {
-        None => (None, None, None, None),
-        Some(Contextual { gates, max_position, function, convention }) => {
+    let (gate_keys, contextual) = match parts.contextual {
+        None => (None, None),
+        Some(Contextual { gates, max_position, convention, function: _ }) => {
             let gate_keys = match gates {
                 // The kernel has the products at hand unless others stand in for them.
                 GateSource::QueryKey => content.is_none().then(|| k.clone().into_dispatch()),
                 GateSource::QueryValue => Some(v.clone().into_dispatch()),
                 GateSource::Keys(keys) => Some(keys.into_dispatch()),
             };
-            let (table, slopes) = match function {
-                ContextualFunction::Table(table) => (Some(table.into_dispatch()), None),
-                ContextualFunction::Slope(slopes) => (None, Some(slopes.into_dispatch())),
-            };
-            let spec = ContextualSpec::new(max_position, convention, scale);
-            (gate_keys, table, slopes, Some(spec))
+            (gate_keys, Some(ContextualSpec::new(max_position, convention, scale)))
         }
     };
     let operands = Operands::<Dispatch> {
@@ -107,8 +102,8 @@ pub(crate) fn attend(
         decay: or_empty(parts.decay.map(Tensor::into_dispatch)),
         finer_decay: or_empty(parts.finer_decay.map(Tensor::into_dispatch)),
         gate_keys: or_empty(gate_keys),
-        table: or_empty(table),
-        contextual_slopes: or_empty(slopes),
+        table: or_empty(parts.table.map(Tensor::into_dispatch)),
+        contextual_slopes: or_empty(parts.contextual_slopes.map(Tensor::into_dispatch)),
         dense: or_empty(
             parts.dense.map(|dense| dense.expand([batch, heads, rows, columns]).into_dispatch()),
         ),
@@ -133,7 +128,10 @@ struct Parts {
     decay: Option<Tensor<3>>,
     /// All but the first, which may hold what the first has lost by rounding.
     finer_decay: Option<Tensor<3>>,
+    /// One whose function is `table` or `contextual_slopes`.
     contextual: Option<Contextual>,
+    table: Option<Tensor<2>>,
+    contextual_slopes: Option<Tensor<1>>,
     dense: Option<Tensor<4>>,
     products: Option<Tensor<4>>,
     weights: Option<WeightRule>,
@@ -143,7 +141,8 @@ struct Parts {
 impl Parts {
     fn add(&mut self, modifier: &ScoreMod, row: &Row<'_>) {
         match modifier {
-            ScoreMod::None => {}
+            // Hard attention is the reference engine's, see `takes`.
+            ScoreMod::None | ScoreMod::Hard => {}
             ScoreMod::Sum(parts) => parts.iter().for_each(|part| self.add(part, row)),
             ScoreMod::Slope(slopes) => plus(&mut self.slopes, slopes.clone()),
             ScoreMod::Distance { table, beyond } => {
@@ -158,10 +157,16 @@ impl Parts {
             ScoreMod::Decay { cumulative } => plus(&mut self.finer_decay, cumulative.clone()),
             ScoreMod::Contextual(contextual) => {
                 self.undivided |= contextual.convention == Convention::Equation;
-                if self.contextual.is_none() {
-                    self.contextual = Some(contextual.clone());
-                } else if let Some(bias) = row.bias(modifier) {
-                    plus(&mut self.dense, bias);
+                match &contextual.function {
+                    ContextualFunction::Table(table) if self.contextual.is_none() => {
+                        self.table = Some(table.clone());
+                        self.contextual = Some(contextual.clone());
+                    }
+                    ContextualFunction::Slope(slopes) if self.contextual.is_none() => {
+                        self.contextual_slopes = Some(slopes.clone());
+                        self.contextual = Some(contextual.clone());
+                    }
+                    _ => plus(&mut self.dense, row.contextual(contextual)),
                 }
             }
             ScoreMod::StickBreaking(rule) => {

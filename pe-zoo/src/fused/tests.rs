@@ -7,8 +7,8 @@ use rand_chacha::rand_core::SeedableRng;
 use crate::attention::{Engine, Weights};
 use crate::init::standard_normal;
 use crate::score::{
-    Beyond, Contextual, ContextualFunction, Convention, Current, GateSource, Remainder,
-    StickBreaking,
+    Beyond, Contextual, ContextualFunction, Convention, Current, GateSource, HiddenActivation,
+    Perceptron, Remainder, StickBreaking,
 };
 use crate::testkit::close::{self, Tolerance, numbers};
 use crate::{Positions, ScoreMod};
@@ -293,16 +293,50 @@ fn gates_from_values_and_from_keys_of_their_own() {
 
 #[test]
 fn contextual_slopes() {
-    compare(|sizes, leaves| {
+    fn slopes(sizes: &Sizes, leaves: &mut Leaves, max_position: f64) -> Contextual {
         let slopes = tensor([sizes.heads], 0.3, 18);
         leaves.one.push(slopes.clone());
-        ScoreMod::Contextual(Contextual {
+        Contextual {
             gates: GateSource::QueryKey,
-            max_position: 11.0,
+            max_position,
             function: ContextualFunction::Slope(slopes),
             convention: Convention::Code,
-        })
+        }
+    }
+    compare(|sizes, leaves| ScoreMod::Contextual(slopes(sizes, leaves, 11.0)));
+    // Counts that never end: no column is constant, and nothing is multiplied with the infinity.
+    compare(|sizes, leaves| ScoreMod::Contextual(slopes(sizes, leaves, f64::INFINITY)));
+    compare(|sizes, leaves| {
+        let convention = Convention::Listing;
+        let endless = slopes(sizes, leaves, f64::INFINITY);
+        ScoreMod::Contextual(Contextual { gates: GateSource::QueryValue, convention, ..endless })
     });
+}
+
+#[test]
+fn perceptrons_of_contextual_positions() {
+    fn perceptron(sizes: &Sizes, leaves: &mut Leaves, activation: HiddenActivation) -> ScoreMod {
+        let (w1, b1) = (tensor([5], 0.3, 23), tensor([5], 0.5, 24));
+        let (w2, b2) = (tensor([sizes.head_dim, 5], 0.3, 25), tensor([sizes.head_dim], 0.3, 26));
+        leaves.one.extend([w1.clone(), b1.clone(), b2.clone()]);
+        leaves.two.push(w2.clone());
+        ScoreMod::Contextual(Contextual {
+            gates: GateSource::QueryKey,
+            max_position: 9.0,
+            function: ContextualFunction::Mlp(Perceptron { w1, b1, w2, b2, activation }),
+            convention: Convention::Listing,
+        })
+    }
+    compare(|sizes, leaves| perceptron(sizes, leaves, HiddenActivation::Gelu));
+    compare(|sizes, leaves| {
+        let table = ScoreMod::Contextual(contextual(sizes, leaves, 6, Convention::Listing));
+        ScoreMod::Sum(vec![perceptron(sizes, leaves, HiddenActivation::Relu), table])
+    });
+}
+
+#[test]
+fn hard_attention_falls_back_to_the_reference() {
+    compare(|sizes, leaves| ScoreMod::Sum(vec![slope(sizes, leaves), ScoreMod::Hard]));
 }
 
 #[test]

@@ -32,3 +32,18 @@ pub fn mix(weights: &Heads, values: &Heads) -> Heads {
         })
         .collect()
 }
+
+/// Each row's whole weight on its largest, the first of equals; rows of zeros stay.
+pub fn hardened(weights: &Heads) -> Heads {
+    let row = |row: &Vec<f64>| {
+        let mut largest = 0;
+        for (j, weight) in row.iter().enumerate() {
+            if *weight > row[largest] {
+                largest = j;
+            }
+        }
+        let taken = |j: usize| j == largest && row[j] > 0.0;
+        (0..row.len()).map(|j| if taken(j) { 1.0 } else { 0.0 }).collect()
+    };
+    weights.iter().map(|head| head.iter().map(row).collect()).collect()
+}

@@ -1,26 +1,93 @@
-//! Golovneva et al. 2024, eq. 3 to 5 and Listing 1.
+//! Golovneva et al. 2024, eq. 3 to 5, eq. 10 and Listing 1.
 
 use super::{Heads, ScalarInput, Tokens, dot};
 use crate::score::Convention;
 
-/// `p[i, j] = min(sum over m in j..=i of gate[i, m], entries - 1)`.
+/// What queries are multiplied with to open a gate.
+#[derive(Debug, Clone, Copy)]
+pub enum GateSide<'a> {
+    /// The keys.
+    Keys,
+    /// The values.
+    Values,
+    /// Keys for this alone, `[head][column][D]`.
+    Own(&'a Heads),
+}
+
+/// `k'[h][j] = the h-th part of x_j W`; `weight[c][c']`.
+pub fn own_keys(x: &Tokens, weight: &Tokens, heads: usize) -> Heads {
+    let width = weight[0].len();
+    let head_dim = width / heads;
+    (0..heads)
+        .map(|h| {
+            x.iter()
+                .map(|token| {
+                    (h * head_dim..(h + 1) * head_dim)
+                        .map(|out| token.iter().zip(weight).map(|(x, row)| x * row[out]).sum())
+                        .collect()
+                })
+                .collect()
+        })
+        .collect()
+}
+
+/// `q.k / sqrt(D)`: a layer that has no contextual positions.
+pub fn content(input: &ScalarInput) -> Heads {
+    let root = (input.head_dim() as f64).sqrt();
+    input.map(|h, row, _i, j| input.content(h, row, j) / root)
+}
+
+/// `p[i, j] = min(sum over m in j..=i of gate[i, m], max_position)`.
 pub fn positions(
     input: &ScalarInput,
-    entries: usize,
+    max_position: f64,
     convention: Convention,
-    value_gates: bool,
+    side: GateSide<'_>,
 ) -> Heads {
     let scale = match convention {
         Convention::Listing | Convention::Code => 1.0 / (input.head_dim() as f64).sqrt(),
         Convention::Equation => 1.0,
     };
-    let side = if value_gates { &input.v } else { &input.k };
+    let side = match side {
+        GateSide::Keys => &input.k,
+        GateSide::Values => &input.v,
+        GateSide::Own(keys) => keys,
+    };
     input.map(|h, row, i, j| {
         let gates = (j..=i).map(|m| {
             let logit = dot(&input.q[h][row], &side[h][m]) * scale;
             1.0 / (1.0 + (-logit).exp())
         });
-        gates.sum::<f64>().min((entries - 1) as f64)
+        gates.sum::<f64>().min(max_position)
+    })
+}
+
+/// `e[p]`, linear between the entries on both sides; `table[d][entry]`.
+pub fn interpolated(table: &Tokens, position: f64) -> Vec<f64> {
+    let (below, above) = (position.floor(), position.ceil());
+    let weight = position - below;
+    table
+        .iter()
+        .map(|row| row[above as usize] * weight + row[below as usize] * (1.0 - weight))
+        .collect()
+}
+
+/// Content logits and what the contextual positions add to them; `added` gets head, row and
+/// position.
+pub fn combine(
+    input: &ScalarInput,
+    positions: &Heads,
+    convention: Convention,
+    added: impl Fn(usize, usize, f64) -> f64,
+) -> Heads {
+    let root = (input.head_dim() as f64).sqrt();
+    input.map(|h, row, _i, j| {
+        let (content, z) = (input.content(h, row, j), added(h, row, positions[h][row][j]));
+        match convention {
+            Convention::Listing => content / root + z,
+            Convention::Code => (content + z) / root,
+            Convention::Equation => content + z,
+        }
     })
 }
 
@@ -29,24 +96,8 @@ pub fn logits(
     input: &ScalarInput,
     table: &Tokens,
     convention: Convention,
-    value_gates: bool,
+    side: GateSide<'_>,
 ) -> Heads {
-    let p = positions(input, table[0].len(), convention, value_gates);
-    let root = (input.head_dim() as f64).sqrt();
-    input.map(|h, row, _i, j| {
-        let position = p[h][row][j];
-        let (below, above) = (position.floor(), position.ceil());
-        let weight = position - below;
-        let mut z = 0.0;
-        for (d, q) in input.q[h][row].iter().enumerate() {
-            z +=
-                q * (table[d][above as usize] * weight + table[d][below as usize] * (1.0 - weight));
-        }
-        let content = input.content(h, row, j);
-        match convention {
-            Convention::Listing => content / root + z,
-            Convention::Code => (content + z) / root,
-            Convention::Equation => content + z,
-        }
-    })
+    let p = positions(input, (table[0].len() - 1) as f64, convention, side);
+    combine(input, &p, convention, |h, row, p| dot(&input.q[h][row], &interpolated(table, p)))
 }

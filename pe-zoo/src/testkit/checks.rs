@@ -9,8 +9,8 @@ use rand_chacha::rand_core::SeedableRng;
 
 use super::close::{self, F32, F32_REORDERED, Tolerance, numbers};
 use super::problem::{Problem, tensor3, tensor4};
-use super::randomise;
-use crate::attention::{Engine, LayerCache, LayerInput, Weights, layer};
+use super::{randomise, stack};
+use crate::attention::{Engine, LayerCache, LayerInput, Sharpness, Weights, layer};
 use crate::encoding::{EmbedContext, check_limit};
 use crate::reference::{ScalarReference, attention};
 use crate::{Dims, EncodingConfig, PositionEncoding, Positions, TokenState};
@@ -53,7 +53,7 @@ impl fmt::Display for Failure {
     }
 }
 
-type Outcome = Result<(), String>;
+pub(super) type Outcome = Result<(), String>;
 
 /// Sizes without luck: three heads, a length that is no multiple of anything.
 const DIMS: Dims = Dims { layers: 2, heads: 3, head_dim: 6, train_len: 16, max_len: 64 };
@@ -83,6 +83,7 @@ where
     ];
     outcomes
         .into_iter()
+        .chain(stack::outcomes(config))
         .filter_map(|(check, outcome)| outcome.err().map(|found| Failure { check, found }))
         .collect()
 }
@@ -125,6 +126,7 @@ fn chunk<P: PositionEncoding>(
         v: part(&problem.v),
         carried: &TokenState::default(),
         engine: Engine::best(device),
+        sharpness: Sharpness::Soft,
     };
     layer(encoding, input, cache, Weights::Drop).output
 }
@@ -271,6 +273,7 @@ fn shift_claim<C: EncodingConfig>(encoding: &C::Encoding, config: &C) -> Outcome
         });
         moved = moved.or(same.err().map(|e| format!("shift by {shift}: {e}")));
     }
+    moved = moved.or(stack::moved_by_a_shift(config));
     match (config.meta().claims.shift_invariant, moved) {
         (true, Some(found)) => Err(format!("claims shift invariance, but {found}")),
         (false, None) => Err("denies shift invariance, but no shift moved anything".to_owned()),
@@ -312,10 +315,8 @@ fn gradients<C: EncodingConfig>(config: &C) -> Outcome {
     // As long as the longest sequence, so that every row of every table is used.
     let problem = Problem::random(2, DIMS.max_len, &DIMS, 8);
     let at = Positions::contiguous(0, DIMS.max_len);
-    let mut loss = embedded(&encoding, &problem, &at, &device).powf_scalar(2.0).sum();
-    for index in 0..DIMS.layers {
-        loss = loss + full_pass(&encoding, &problem, &at, index, &device).powf_scalar(2.0).sum();
-    }
+    let loss = embedded(&encoding, &problem, &at, &device).powf_scalar(2.0).sum()
+        + stack::loss(&encoding, &DIMS, &at, &device);
     let grads = loss.backward();
     let mut visitor = GradientVisitor { grads: &grads, found: Vec::new() };
     encoding.visit(&mut visitor);

@@ -10,10 +10,17 @@ use crate::init::standard_normal;
 /// The module with every float parameter replaced by normal draws of deviation 0.5.
 #[must_use]
 pub fn randomise<M: Module>(module: M, seed: u64) -> M {
-    module.map(&mut Randomiser { rng: ChaCha8Rng::seed_from_u64(seed) })
+    randomise_by(0.5, module, seed)
+}
+
+/// The module with every float parameter replaced by normal draws of this deviation.
+#[must_use]
+pub fn randomise_by<M: Module>(std: f64, module: M, seed: u64) -> M {
+    module.map(&mut Randomiser { std, rng: ChaCha8Rng::seed_from_u64(seed) })
 }
 
 struct Randomiser {
+    std: f64,
     rng: ChaCha8Rng,
 }
 
@@ -21,7 +28,7 @@ impl ModuleMapper for Randomiser {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         param.map(|tensor| {
             let values = (0..tensor.shape().num_elements())
-                .map(|_| (0.5 * standard_normal(&mut self.rng)) as f32)
+                .map(|_| (self.std * standard_normal(&mut self.rng)) as f32)
                 .collect::<Vec<_>>();
             let device = tensor.device();
             let random = Tensor::from_data(TensorData::new(values, tensor.dims()), &device);

@@ -1,8 +1,12 @@
 mod additive_fixtures;
 mod additive_laws;
+mod contextual_laws;
 mod fixtures;
 mod gaps;
+mod hard;
 mod laws;
 mod saboteurs;
 mod score_mods;
+mod stack_saboteurs;
 mod state;
+mod tape;

@@ -11,19 +11,25 @@
 //! `logit = q_i . k_j / sqrt(D) + z[i, j]`
 //!
 //! ## Shapes
-//! `score: Contextual`, table `[D, max_positions]` per layer, shared by the heads.
+//! `score: Contextual`, table `[D, max_positions]` per layer, shared by the heads. With separate
+//! keys, `state: [B, H, T, D]`.
 //!
 //! ## Settings
 //! `max_positions` (64, as in the paper's Listing 1): entries of the table; counts are clamped to
 //! `max_positions - 1`.
 //! `convention`: `listing` (default; formula above), `code` (the authors' default: `(q.k + z) /
 //! sqrt(D)`), `equation` (equations 3 to 5: no division anywhere).
-//! `gates`: `query-key` (default) or `query-value`.
+//! `gates`: `query-key` (default), `query-value`, or `separate-keys` (queries with keys of their
+//! own, a projection `[C, C]` of the layer's input in each layer).
 //! `sharing`: `per-layer` (default) or `all-layers` (one table).
+//! `layers`: `{ type = "all" }` (default), `{ type = "first" }`, or `{ type = "every", n = K }`
+//! (layers K, 2 K and so on, counted from 1); the others have no encoding.
 //!
 //! ## Deviations
 //! Eq. 5 counts `p_max + 1` rows, Listing 1 has `npos`; `max_positions` is the number of rows. The
-//! table starts at zero as in the authors' code, so that the model is NoPE at step 0.
+//! table starts at zero as in the authors' code, so that the model is NoPE at step 0. Separate keys
+//! start even in `+-1 / sqrt(C)`. The authors' `--cope-layers K` has a relative encoding in the other
+//! layers.
 //!
 //! ## References
 //! Golovneva et al. 2024, "Contextual Position Encoding", arXiv 2405.18719; authors' code
@@ -34,11 +40,12 @@ use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::encoding::ScoreContext;
+use crate::encoding::{ScoreContext, StateContext};
 use crate::meta::{Claims, PeMeta, Site};
-use crate::reference::{Heads, ScalarInput, ScalarReference, cope, table_f64};
+use crate::reference::cope::{self, GateSide};
+use crate::reference::{Heads, ScalarInput, ScalarReference, table_f64};
 use crate::score::{Contextual, ContextualFunction, Convention, GateSource};
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
+use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, TokenState, init};
 
 /// The facts.
 pub const META: PeMeta = PeMeta {
@@ -47,7 +54,7 @@ pub const META: PeMeta = PeMeta {
     summary: "Counts positions with gates that depend on the tokens, and reads a table there.",
     sites: &[Site::Logits],
     claims: Claims { shift_invariant: true, content_dependent: true, limited_length: false },
-    parameters: "L D max_positions",
+    parameters: "L D max_positions (+ L C^2)",
     paper: "Golovneva et al. 2024",
     url: "https://arxiv.org/abs/2405.18719",
 };
@@ -61,6 +68,8 @@ pub enum Gates {
     QueryKey,
     /// Query and value (the paper's value gates).
     QueryValue,
+    /// Query and a key of its own (the paper's separate keys).
+    SeparateKeys,
 }
 
 /// Which layers share a table.
@@ -72,6 +81,51 @@ pub enum TableSharing {
     PerLayer,
     /// One table for all.
     AllLayers,
+}
+
+/// Which layers have the encoding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Layers {
+    /// All of them.
+    All {},
+    /// The first only.
+    First {},
+    /// Layers `n`, `2 n` and so on, counted from 1.
+    Every {
+        /// At least 1, at most the number of layers.
+        n: usize,
+    },
+}
+
+impl Layers {
+    /// How many of `layers` layers have it.
+    pub fn count(self, layers: usize) -> usize {
+        (0..layers).filter(|layer| self.slot(*layer).is_some()).count()
+    }
+
+    /// Which of those that have it this layer is, counted from 0.
+    pub fn slot(self, layer: usize) -> Option<usize> {
+        match self {
+            Self::All {} => Some(layer),
+            Self::First {} => (layer == 0).then_some(0),
+            Self::Every { n } => (layer + 1).is_multiple_of(n).then(|| (layer + 1) / n - 1),
+        }
+    }
+
+    /// Refuses a choice that leaves no layer.
+    ///
+    /// # Errors
+    /// [`PeError::InvalidSetting`] for `layers.n` of encoding `pe`.
+    pub fn check(self, pe: &str, dims: &Dims) -> Result<(), PeError> {
+        match self {
+            Self::Every { n } if n == 0 || n > dims.layers => {
+                let expected = format!("1 to {}, the number of layers", dims.layers);
+                Err(PeError::invalid(pe, "layers.n", n, expected))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Settings.
@@ -86,6 +140,8 @@ pub struct Config {
     pub gates: Gates,
     /// Which layers share a table.
     pub sharing: TableSharing,
+    /// Which layers have the encoding.
+    pub layers: Layers,
 }
 
 impl Default for Config {
@@ -95,6 +151,7 @@ impl Default for Config {
             convention: Convention::Listing,
             gates: Gates::QueryKey,
             sharing: TableSharing::PerLayer,
+            layers: Layers::All {},
         }
     }
 }
@@ -102,20 +159,26 @@ impl Default for Config {
 /// Contextual positions.
 #[derive(Module, Debug)]
 pub struct Cope {
-    /// `[D, max_positions]` each: one, or one per layer.
+    /// `[D, max_positions]` each: one, or one per layer that has the encoding.
     pub tables: Vec<Param<Tensor<2>>>,
+    /// Projections to separate keys, `[C, C]` each, one per layer that has the encoding; or none.
+    pub key_weights: Vec<Param<Tensor<2>>>,
     #[module(skip)]
-    convention: Convention,
+    config: Config,
     #[module(skip)]
-    gates: Gates,
+    heads: usize,
 }
 
 impl Config {
     fn tables(&self, dims: &Dims) -> usize {
         match self.sharing {
-            TableSharing::PerLayer => dims.layers,
+            TableSharing::PerLayer => self.layers.count(dims.layers),
             TableSharing::AllLayers => 1,
         }
+    }
+
+    fn key_weights(&self, dims: &Dims) -> usize {
+        if self.gates == Gates::SeparateKeys { self.layers.count(dims.layers) } else { 0 }
     }
 }
 
@@ -126,60 +189,115 @@ impl EncodingConfig for Config {
         &META
     }
 
-    fn check(&self, _dims: &Dims) -> Result<(), PeError> {
+    fn check(&self, dims: &Dims) -> Result<(), PeError> {
         if self.max_positions < 2 {
             let expected = "at least 2, so that there is something to count";
             return Err(PeError::invalid(META.id, "max_positions", self.max_positions, expected));
         }
-        Ok(())
+        self.layers.check(META.id, dims)
     }
 
-    fn init(&self, dims: &Dims, _rng: &mut ChaCha8Rng, device: &Device) -> Result<Cope, PeError> {
+    fn init(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Result<Cope, PeError> {
         self.check(dims)?;
         let tables = (0..self.tables(dims))
             .map(|_| init::zeros([dims.head_dim, self.max_positions], device))
             .collect();
-        Ok(Cope { tables, convention: self.convention, gates: self.gates })
+        let width = dims.width();
+        let bound = (width as f64).powf(-0.5);
+        let key_weights = (0..self.key_weights(dims))
+            .map(|_| init::uniform(bound, [width, width], rng, device))
+            .collect();
+        Ok(Cope { tables, key_weights, config: self.clone(), heads: dims.heads })
     }
 
     fn param_count(&self, dims: &Dims) -> usize {
         self.tables(dims) * dims.head_dim * self.max_positions
+            + self.key_weights(dims) * dims.width() * dims.width()
     }
 
     fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
+        let width = dims.width();
         let gates = match self.gates {
             Gates::QueryKey => 0,
-            Gates::QueryValue => len * len * dims.width(),
+            Gates::QueryValue => len * len * width,
+            Gates::SeparateKeys => len * len * width + len * width * width,
         };
-        (dims.layers * (len * self.max_positions * dims.width() + gates)) as u64
+        (self.layers.count(dims.layers) * (len * self.max_positions * width + gates)) as u64
     }
 }
 
 impl Cope {
-    fn table(&self, layer: usize) -> &Param<Tensor<2>> {
-        &self.tables[layer.min(self.tables.len() - 1)]
+    /// The table of a layer, if the layer has one.
+    fn table(&self, layer: usize) -> Option<&Param<Tensor<2>>> {
+        let slot = self.config.layers.slot(layer)?;
+        self.tables.get(slot.min(self.tables.len() - 1))
+    }
+
+    /// The projection to a layer's separate keys, if it has one.
+    fn key_weight(&self, layer: usize) -> Option<&Param<Tensor<2>>> {
+        self.key_weights.get(self.config.layers.slot(layer)?)
     }
 }
 
 impl PositionEncoding for Cope {
+    fn state(&self, ctx: &StateContext<'_>) -> TokenState {
+        let Some(weight) = self.key_weight(ctx.layer) else { return TokenState::default() };
+        let [batch, tokens, width] = ctx.x.dims();
+        let keys = ctx.x.clone().reshape([batch * tokens, width]).matmul(weight.val());
+        let keys = keys.reshape([batch, tokens, self.heads, width / self.heads]).swap_dims(1, 2);
+        TokenState { tensors: vec![keys] }
+    }
+
     fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
-        let table = self.table(ctx.layer.layer).val();
-        let [_head_dim, entries] = table.dims();
+        let Some(table) = self.table(ctx.layer.layer) else { return ScoreMod::None };
+        let [_head_dim, entries] = table.val().dims();
         ScoreMod::Contextual(Contextual {
-            gates: match self.gates {
-                Gates::QueryKey => GateSource::QueryKey,
-                Gates::QueryValue => GateSource::QueryValue,
+            gates: match (self.config.gates, ctx.layer.cols.tensors.first()) {
+                (Gates::SeparateKeys, Some(keys)) => GateSource::Keys(keys.clone()),
+                (Gates::QueryValue, _) => GateSource::QueryValue,
+                (Gates::QueryKey | Gates::SeparateKeys, _) => GateSource::QueryKey,
             },
             max_position: (entries - 1) as f64,
-            function: ContextualFunction::Table(table),
-            convention: self.convention,
+            function: ContextualFunction::Table(table.val()),
+            convention: self.config.convention,
         })
     }
 }
 
 impl ScalarReference for Cope {
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
-        let table = table_f64(self.table(input.layer));
-        cope::logits(input, &table, self.convention, self.gates == Gates::QueryValue)
+        let Some(table) = self.table(input.layer) else { return cope::content(input) };
+        let own = self
+            .key_weight(input.layer)
+            .map(|weight| cope::own_keys(&input.x, &table_f64(weight), self.heads));
+        let side = match (self.config.gates, &own) {
+            (_, Some(keys)) => GateSide::Own(keys),
+            (Gates::QueryValue, None) => GateSide::Values,
+            (Gates::QueryKey | Gates::SeparateKeys, None) => GateSide::Keys,
+        };
+        cope::logits(input, &table_f64(table), self.config.convention, side)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_layers_that_have_it_are_counted_from_one() {
+        let slots = |layers: Layers| (0..5).map(|l| layers.slot(l)).collect::<Vec<_>>();
+        assert_eq!(slots(Layers::Every { n: 2 }), [None, Some(0), None, Some(1), None]);
+        assert_eq!(slots(Layers::First {}), [Some(0), None, None, None, None]);
+        assert_eq!(Layers::Every { n: 2 }.count(5), 2);
+    }
+
+    #[test]
+    fn a_choice_that_leaves_no_layer_is_refused_by_name() {
+        let dims = Dims { layers: 2, heads: 1, head_dim: 4, train_len: 8, max_len: 8 };
+        for n in [0, 3] {
+            let config = Config { layers: Layers::Every { n }, ..Config::default() };
+            let error = config.check(&dims).unwrap_err().to_string();
+            assert!(error.contains(&format!("layers.n is {n}")), "{error}");
+        }
     }
 }

@@ -17,7 +17,7 @@ macro_rules! zoo {
             EmbedContext, LayerContext, PositionRequest, ScoreContext, StateContext, Update,
         };
         use crate::meta::PeMeta;
-        use crate::reference::{Heads, ScalarInput, ScalarReference, Tokens};
+        use crate::reference::{Heads, ScalarInput, ScalarLayer, ScalarReference, Tokens};
         use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions, ScoreMod};
         use crate::{TokenState, settings};
 
@@ -191,6 +191,12 @@ macro_rules! zoo {
             fn scalar_weights(&self, input: &ScalarInput) -> Heads {
                 match self {
                     $(Self::$Type(pe) => pe.scalar_weights(input),)+
+                }
+            }
+
+            fn scalar_stack(&self, layers: &[ScalarLayer]) -> Vec<Heads> {
+                match self {
+                    $(Self::$Type(pe) => pe.scalar_stack(layers),)+
                 }
             }
         }

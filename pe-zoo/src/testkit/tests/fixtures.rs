@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::reference::cope::GateSide;
 use crate::reference::{Heads, ScalarInput, alibi, cope, fox, path, relative, rope, score};
 use crate::score::{Convention, Current, Remainder};
 use crate::testkit::close::{self, PRINTED};
@@ -62,10 +63,15 @@ pub(super) fn printed(value: &Value) -> Vec<f64> {
 
 #[track_caller]
 pub(super) fn assert_row(name: &str, actual: &Heads) {
+    assert_values(name, &flat(actual));
+}
+
+#[track_caller]
+pub(super) fn assert_values(name: &str, actual: &[f64]) {
     let fixture: Value =
         serde_json::from_str(include_str!("../../../fixtures/vectors.json")).unwrap();
     let expected = printed(&fixture["vectors"][name]);
-    close::compare(&flat(actual), &expected, PRINTED).unwrap_or_else(|e| panic!("{name}: {e}"));
+    close::compare(actual, &expected, PRINTED).unwrap_or_else(|e| panic!("{name}: {e}"));
 }
 
 #[test]
@@ -99,11 +105,14 @@ fn shaw_relative_as_the_baseline_of_cope() {
 #[test]
 fn cope_positions_and_three_forms_of_its_logits() {
     let input = input();
-    let logits = |convention, gates| cope::logits(&input, &table(), convention, gates);
-    assert_row("cope_positions", &cope::positions(&input, 5, Convention::Code, false));
-    assert_row("cope_code_default", &logits(Convention::Code, false));
-    assert_row("cope_nodiv_paper", &logits(Convention::Listing, false));
-    assert_row("cope_val_gates_code", &logits(Convention::Code, true));
+    let logits = |convention, side| cope::logits(&input, &table(), convention, side);
+    let positions = cope::positions(&input, 4.0, Convention::Code, GateSide::Keys);
+    assert_row("cope_positions", &positions);
+    assert_row("cope_code_default", &logits(Convention::Code, GateSide::Keys));
+    assert_row("cope_nodiv_paper", &logits(Convention::Listing, GateSide::Keys));
+    assert_row("cope_val_gates_code", &logits(Convention::Code, GateSide::Values));
+    // Keys of their own that are the values give the same gates.
+    assert_row("cope_val_gates_code", &logits(Convention::Code, GateSide::Own(&input.v)));
 }
 
 #[test]

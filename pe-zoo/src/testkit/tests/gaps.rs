@@ -4,7 +4,7 @@ use burn::tensor::Device;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use crate::attention::{Engine, LayerInput, Weights, layer};
+use crate::attention::{Engine, LayerInput, Sharpness, Weights, layer};
 use crate::reference::{ScalarReference, attention};
 use crate::testkit::close::{self, F32, numbers};
 use crate::testkit::problem::{Problem, tensor3, tensor4};
@@ -33,6 +33,7 @@ fn every_encoding_equals_its_reference_at_positions_with_gaps() {
             v: tensor4(&problem.v, &device),
             carried: &TokenState::default(),
             engine: Engine::best(&device),
+            sharpness: Sharpness::Soft,
         };
         let output = layer(&encoding, input, None, Weights::Drop).output;
         let scalar = problem.scalar(0, 0, &at);

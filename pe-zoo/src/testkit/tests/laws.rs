@@ -62,8 +62,8 @@ fn cope_with_open_gates_is_relative_at_distance_plus_one() {
         .map(|d| (0..12).map(|n| (f64::from(n) * 0.3 + d as f64).sin()).collect())
         .collect::<Vec<Vec<f64>>>();
     let later = table.iter().map(|row| row[1..].to_vec()).collect::<Vec<_>>();
-    let cope =
-        crate::reference::cope::logits(&input, &table, crate::score::Convention::Code, false);
+    let side = crate::reference::cope::GateSide::Keys;
+    let cope = crate::reference::cope::logits(&input, &table, crate::score::Convention::Code, side);
     let relative = crate::reference::relative::logits(
         &input,
         &later,

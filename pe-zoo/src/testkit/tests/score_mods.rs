@@ -3,6 +3,7 @@
 use burn::tensor::{Device, Int, Tensor};
 
 use crate::attention::{Weights, attend};
+use crate::reference::cope::{self, GateSide};
 use crate::reference::{Heads, ScalarInput, attention, score};
 use crate::score::{
     Beyond, Contextual, ContextualFunction, Convention, Current, GateSource, Remainder,
@@ -199,7 +200,7 @@ fn products_stand_in_for_the_dot_products_in_logits_and_not_in_gates() {
     let sticks = ScoreMod::Sum(vec![products.clone(), ScoreMod::StickBreaking(STICKS[0])]);
     case.assert(&sticks, &score::stick_breaking(&input, Current::Excluded, Remainder::Dropped));
 
-    let positions = crate::reference::cope::positions(&case.input, 4, Convention::Equation, false);
+    let positions = cope::positions(&case.input, 3.0, Convention::Equation, GateSide::Keys);
     let undivided = input.map(|h, row, _i, j| input.content(h, row, j) + positions[h][row][j]);
     let gated = ScoreMod::Contextual(Contextual {
         gates: GateSource::QueryKey,
@@ -215,9 +216,8 @@ fn contextual_slopes_and_gates_from_keys_of_their_own() {
     let case = Case::new();
     let other = Problem::random(1, TOKENS, &DIMS, 18);
     let slopes = [0.3f32, -0.2, 0.05];
-    let mut gated = case.input.clone();
-    gated.k = other.k[0].clone();
-    let positions = crate::reference::cope::positions(&gated, 4, Convention::Listing, false);
+    let side = GateSide::Own(&other.k[0]);
+    let positions = cope::positions(&case.input, 3.0, Convention::Listing, side);
     let logits = case
         .input
         .map(|h, row, _i, j| case.plain(h, row, j) + f64::from(slopes[h]) * positions[h][row][j]);

@@ -3,7 +3,7 @@
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 
-use crate::attention::{Engine, LayerCache, LayerInput, Weights, layer};
+use crate::attention::{Engine, LayerCache, LayerInput, Sharpness, Weights, layer};
 use crate::encoding::{LayerContext, ScoreContext, StateContext, Update};
 use crate::testkit::close::{self, F32, F32_REORDERED, numbers};
 use crate::testkit::problem::{Problem, tensor3, tensor4};
@@ -66,6 +66,7 @@ fn two_layers(problem: &Problem, step: usize, device: &Device) -> Vec<f64> {
                 v: part(&problem.v),
                 carried: &carried,
                 engine: Engine::best(device),
+                sharpness: Sharpness::Soft,
             };
             let output = layer(&Forgetful {}, input, Some(cache), Weights::Drop);
             carried = output.carried;

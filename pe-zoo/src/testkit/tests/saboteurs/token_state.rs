@@ -9,7 +9,7 @@ use rand_chacha::ChaCha8Rng;
 use super::{HONEST, meta};
 use crate::encoding::{ScoreContext, StateContext};
 use crate::meta::{Claims, PeMeta};
-use crate::reference::cope;
+use crate::reference::cope::{self, GateSide};
 use crate::reference::{Heads, ScalarInput, ScalarReference};
 use crate::score::{Contextual, ContextualFunction, Convention, GateSource};
 use crate::testkit::Check;
@@ -41,7 +41,7 @@ pub(super) const SABOTEURS: &[(Fault, Check)] = &[
 static META: PeMeta = meta(Claims { content_dependent: true, ..HONEST });
 
 const SLOPE: f64 = -0.3;
-const MOST: usize = 5;
+const LARGEST: f64 = 4.0;
 
 #[derive(Module, Debug)]
 pub(super) struct Counting {
@@ -94,13 +94,13 @@ impl PositionEncoding for Counting {
         let gated = if self.fault == Fault::GateForgetsTheQuery {
             let visible = ctx.layer.at.visible(&ctx.q.device()).unsqueeze::<4>();
             let gates = sigmoid(ctx.k.clone().sum_dim(3)).swap_dims(2, 3) * visible;
-            let positions = gates.flip([3]).cumsum(3).flip([3]).clamp_max((MOST - 1) as f64);
+            let positions = gates.flip([3]).cumsum(3).flip([3]).clamp_max(LARGEST);
             ScoreMod::Dense(positions * SLOPE)
         } else {
             let slopes = Tensor::full([self.heads], SLOPE, &ctx.q.device());
             ScoreMod::Contextual(Contextual {
                 gates: GateSource::QueryKey,
-                max_position: (MOST - 1) as f64,
+                max_position: LARGEST,
                 function: ContextualFunction::Slope(slopes),
                 convention: Convention::Listing,
             })
@@ -113,7 +113,7 @@ impl ScalarReference for Counting {
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
         let head_dim = input.head_dim();
         let scale = 1.0 / (head_dim as f64).sqrt();
-        let positions = cope::positions(input, MOST, Convention::Listing, false);
+        let positions = cope::positions(input, LARGEST, Convention::Listing, GateSide::Keys);
         input.map(|h, row, i, j| {
             let amount = |t: usize| {
                 let own = &input.x[t][h * head_dim..(h + 1) * head_dim];

@@ -1,0 +1,235 @@
+//! The same checks over a stack of layers: what tokens carry goes from layer to layer, and each
+//! layer's feed-forward part has an output, arbitrary but fixed.
+
+use burn::tensor::{Device, Tensor};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use super::checks::{Check, Outcome};
+use super::close::{self, F32, F32_REORDERED, Tolerance, numbers};
+use super::problem::{Problem, tensor3, tensor4};
+use super::randomise_by;
+use crate::attention::{Engine, LayerCache, LayerInput, Sharpness, Weights, layer};
+use crate::encoding::Update;
+use crate::reference::{Heads, ScalarLayer, ScalarReference, Tokens, attention};
+use crate::{Dims, EncodingConfig, PositionEncoding, Positions, TokenState};
+
+/// Three layers, so that what the first one did passes through one that is neither first nor last.
+const DIMS: Dims = Dims { layers: 3, heads: 3, head_dim: 6, train_len: 16, max_len: 64 };
+const TOKENS: usize = 13;
+
+/// Deviation of random parameters. State that is updated thrice by larger ones makes logits so
+/// large that f32 and f64 differ by more than rounding.
+const STD: f64 = 0.2;
+
+/// One problem per layer, and what its feed-forward part gives.
+#[derive(Debug, Clone)]
+pub(super) struct Stack {
+    layers: Vec<(Problem, Vec<Tokens>)>,
+}
+
+/// What a stack gives.
+pub(super) struct StackOutput {
+    /// Each layer's mixed values, `[B, H, T, D]`.
+    pub(super) outputs: Vec<Tensor<4>>,
+    /// What the last tokens that went in carry after the last layer.
+    pub(super) carried: TokenState,
+}
+
+impl Stack {
+    pub(super) fn random(batch: usize, tokens: usize, dims: &Dims, seed: u64) -> Self {
+        let layers = (0..dims.layers as u64)
+            .map(|index| {
+                let problem = Problem::random(batch, tokens, dims, seed + 2 * index);
+                (problem, Problem::random(batch, tokens, dims, seed + 2 * index + 1).x)
+            })
+            .collect();
+        Self { layers }
+    }
+
+    /// Runs tokens through all layers, `step` at a time with a cache.
+    pub(super) fn run<P: PositionEncoding>(
+        &self,
+        encoding: &P,
+        whole: &Positions,
+        step: usize,
+        device: &Device,
+    ) -> StackOutput {
+        let tokens = whole.cols().len();
+        let mut caches = vec![LayerCache::default(); self.layers.len()];
+        let mut outputs = vec![Vec::new(); self.layers.len()];
+        let mut carried = TokenState::default();
+        for start in (0..tokens).step_by(step) {
+            let end = (start + step).min(tokens);
+            let at = Positions::new(whole.cols()[..end].to_vec(), start).expect("ascending ones");
+            carried = TokenState::default();
+            for (index, (problem, feed_forward)) in self.layers.iter().enumerate() {
+                let part = |heads: &[Heads]| tensor4(heads, device).slice_dim(2, start..end);
+                let x = tensor3(&problem.x, device).slice_dim(1, start..end);
+                let input = LayerInput {
+                    layer: index,
+                    at: &at,
+                    x: &x,
+                    q: part(&problem.q),
+                    k: part(&problem.k),
+                    v: part(&problem.v),
+                    carried: &carried,
+                    engine: Engine::best(device),
+                    sharpness: Sharpness::Soft,
+                };
+                let cache = (step < tokens).then_some(&mut caches[index]);
+                let output = layer(encoding, input, cache, Weights::Drop);
+                let x = tensor3(feed_forward, device).slice_dim(1, start..end);
+                carried = encoding.update(output.carried, index, Update::FeedForward(&x));
+                outputs[index].push(output.output);
+            }
+        }
+        let outputs = outputs.into_iter().map(|parts| Tensor::cat(parts, 2)).collect();
+        StackOutput { outputs, carried }
+    }
+
+    /// All outputs of one full pass.
+    pub(super) fn full_pass<P: PositionEncoding>(
+        &self,
+        encoding: &P,
+        at: &Positions,
+        device: &Device,
+    ) -> Vec<f64> {
+        let outputs = self.run(encoding, at, at.cols().len(), device).outputs;
+        outputs.into_iter().flat_map(numbers).collect()
+    }
+
+    /// All outputs by the scalar reference, in the same order.
+    pub(super) fn scalar<P: ScalarReference>(&self, encoding: &P, at: &Positions) -> Vec<f64> {
+        let batch = self.layers[0].0.x.len();
+        let mut by_layer = vec![Vec::new(); self.layers.len()];
+        for entry in 0..batch {
+            let layers = self
+                .layers
+                .iter()
+                .enumerate()
+                .map(|(index, (problem, feed_forward))| ScalarLayer {
+                    input: problem.scalar(entry, index, at),
+                    feed_forward: feed_forward[entry].clone(),
+                })
+                .collect::<Vec<_>>();
+            for (index, weights) in encoding.scalar_stack(&layers).iter().enumerate() {
+                let mixed = attention::mix(weights, &layers[index].input.v);
+                by_layer[index].extend(mixed.into_iter().flatten().flatten());
+            }
+        }
+        by_layer.into_iter().flatten().collect()
+    }
+}
+
+/// Runs the checks of a stack.
+pub(super) fn outcomes<C>(config: &C) -> Vec<(Check, Outcome)>
+where
+    C: EncodingConfig,
+    C::Encoding: ScalarReference,
+{
+    let encoding = match built(config) {
+        Ok(encoding) => encoding,
+        Err(found) => return vec![(Check::Reproducible, Err(found))],
+    };
+    let within = |outcome: Outcome| outcome.map_err(|found| format!("stack of layers: {found}"));
+    vec![
+        (Check::EqualsReference, within(equals_reference(&encoding))),
+        (Check::DecodesAsFullPass, within(decodes_as_full_pass(&encoding))),
+        (Check::Causal, within(causal(&encoding))),
+    ]
+}
+
+fn built<C: EncodingConfig>(config: &C) -> Result<C::Encoding, String> {
+    let mut rng = ChaCha8Rng::seed_from_u64(7);
+    let encoding = config.init(&DIMS, &mut rng, &Device::flex());
+    Ok(randomise_by(STD, encoding.map_err(|error| error.to_string())?, 11))
+}
+
+fn equals_reference<P: PositionEncoding + ScalarReference>(encoding: &P) -> Outcome {
+    for (batch, tokens, shift) in [(1, 1, 0), (2, TOKENS, 0), (1, TOKENS, 5)] {
+        let stack = Stack::random(batch, tokens, &DIMS, 200 + tokens as u64);
+        let at = Positions::contiguous(0, tokens).shifted(shift);
+        let actual = stack.full_pass(encoding, &at, &Device::flex());
+        close::compare(&actual, &stack.scalar(encoding, &at), F32)
+            .map_err(|e| format!("batch {batch}, {tokens} tokens, shift {shift}: {e}"))?;
+    }
+    Ok(())
+}
+
+fn decodes_as_full_pass<P: PositionEncoding>(encoding: &P) -> Outcome {
+    let device = Device::flex();
+    let stack = Stack::random(2, TOKENS, &DIMS, 210);
+    let at = Positions::contiguous(0, TOKENS);
+    let expected = stack.full_pass(encoding, &at, &device);
+    for step in [1, 3] {
+        let outputs = stack.run(encoding, &at, step, &device).outputs;
+        let actual = outputs.into_iter().flat_map(numbers).collect::<Vec<_>>();
+        close::compare(&actual, &expected, F32_REORDERED)
+            .map_err(|e| format!("{step} token(s) at a time: {e}"))?;
+    }
+    Ok(())
+}
+
+fn causal<P: PositionEncoding>(encoding: &P) -> Outcome {
+    const CHANGED: usize = 7;
+    let device = Device::flex();
+    let at = Positions::contiguous(0, TOKENS);
+    let stack = Stack::random(1, TOKENS, &DIMS, 220);
+    let other = Stack::random(1, TOKENS, &DIMS, 230);
+    let mut changed = stack.clone();
+    for ((to, to_x), (from, from_x)) in changed.layers.iter_mut().zip(&other.layers) {
+        for h in 0..DIMS.heads {
+            to.q[0][h][CHANGED].clone_from(&from.q[0][h][CHANGED]);
+            to.k[0][h][CHANGED].clone_from(&from.k[0][h][CHANGED]);
+            to.v[0][h][CHANGED].clone_from(&from.v[0][h][CHANGED]);
+        }
+        to.x[0][CHANGED].clone_from(&from.x[0][CHANGED]);
+        to_x[0][CHANGED].clone_from(&from_x[0][CHANGED]);
+    }
+    let before = |stack: &Stack| {
+        let outputs = stack.run(encoding, &at, TOKENS, &device).outputs;
+        outputs.into_iter().map(|o| numbers(o.slice_dim(2, 0..CHANGED))).collect::<Vec<_>>()
+    };
+    let moved = before(&stack).into_iter().zip(before(&changed)).position(|(a, b)| a != b);
+    match moved {
+        Some(index) => {
+            Err(format!("changing token {CHANGED} moved an earlier output of layer {index}"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// What a shift of all positions moved, if it moved anything.
+pub(super) fn moved_by_a_shift<C: EncodingConfig>(config: &C) -> Option<String> {
+    // Rotations lose digits as angles grow, and three layers multiply what was lost.
+    const SHIFTED: Tolerance = Tolerance { absolute: 3e-4, relative: 3e-4 };
+    let encoding = match built(config) {
+        Ok(encoding) => encoding,
+        Err(found) => return Some(found),
+    };
+    let device = Device::flex();
+    let stack = Stack::random(1, TOKENS, &DIMS, 240);
+    let at = Positions::contiguous(0, TOKENS);
+    let plain = stack.full_pass(&encoding, &at, &device);
+    let shifted = stack.full_pass(&encoding, &at.shifted(9), &device);
+    let same = close::compare(&shifted, &plain, SHIFTED);
+    same.err().map(|e| format!("stack of layers, shift by 9: {e}"))
+}
+
+/// A sum to which every parameter contributes that any layer may read: squares of all outputs and
+/// of what the tokens carry on.
+pub(super) fn loss<P: PositionEncoding>(
+    encoding: &P,
+    dims: &Dims,
+    at: &Positions,
+    device: &Device,
+) -> Tensor<1> {
+    let tokens = at.cols().len();
+    let StackOutput { outputs, carried } =
+        Stack::random(2, tokens, dims, 250).run(encoding, at, tokens, device);
+    let outputs = outputs.into_iter().chain(carried.tensors);
+    outputs
+        .map(|tensor| tensor.powf_scalar(2.0).sum())
+        .fold(Tensor::zeros([1], device), Tensor::add)
+}

@@ -1,0 +1,81 @@
+//! Hard attention: all weight on the largest logit, the gradient of the softmax.
+
+use burn::tensor::{Device, Tensor};
+
+use crate::attention::{Engine, LayerInput, Sharpness, Weights, layer};
+use crate::encoding::EncodingConfig;
+use crate::reference::{ScalarReference, attention};
+use crate::testkit::close::{self, F32, numbers};
+use crate::testkit::problem::{Problem, tensor3, tensor4};
+use crate::zoo::{Pe, PeConfig};
+use crate::{Dims, Positions, TokenState};
+
+const DIMS: Dims = Dims { layers: 1, heads: 3, head_dim: 6, train_len: 11, max_len: 11 };
+const TOKENS: usize = 11;
+
+fn pe(id: &str, device: &Device) -> Pe {
+    use rand_chacha::rand_core::SeedableRng;
+    let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
+    PeConfig::from_id(id).unwrap().init(&DIMS, &mut rng, device).unwrap()
+}
+
+/// Output, weights and the queries that they came from.
+fn attended(
+    pe: &Pe,
+    problem: &Problem,
+    sharpness: Sharpness,
+    device: &Device,
+) -> (Tensor<4>, Tensor<4>, Tensor<4>) {
+    let q = tensor4(&problem.q, device);
+    let q = if device.is_autodiff() { q.require_grad() } else { q };
+    let input = LayerInput {
+        layer: 0,
+        at: &Positions::contiguous(0, TOKENS),
+        x: &tensor3(&problem.x, device),
+        q: q.clone(),
+        k: tensor4(&problem.k, device),
+        v: tensor4(&problem.v, device),
+        carried: &TokenState::default(),
+        engine: Engine::best(device),
+        sharpness,
+    };
+    let output = layer(pe, input, None, Weights::Return);
+    (output.output, output.weights.unwrap(), q)
+}
+
+#[test]
+fn each_row_takes_the_value_of_its_largest_logit() {
+    let device = Device::flex();
+    let problem = Problem::random(1, TOKENS, &DIMS, 3);
+    for id in ["nope", "alibi", "rope"] {
+        let pe = pe(id, &device);
+        let input = problem.scalar(0, 0, &Positions::contiguous(0, TOKENS));
+        let weights = attention::hardened(&pe.scalar_weights(&input));
+        let expected = attention::mix(&weights, &input.v);
+        let expected = expected.into_iter().flatten().flatten().collect::<Vec<_>>();
+        let (output, weights, _q) = attended(&pe, &problem, Sharpness::Hard, &device);
+        close::compare(&numbers(output), &expected, F32).unwrap();
+        // Exactly one 1 per row.
+        let weights = numbers(weights);
+        assert!(weights.iter().all(|w| [0.0, 1.0].contains(w)), "{id}");
+        assert!(
+            weights.chunks(TOKENS).all(|row| row.iter().filter(|w| **w > 0.0).count() == 1),
+            "{id}"
+        );
+    }
+}
+
+#[test]
+fn the_gradient_is_that_of_the_softmax() {
+    let device = Device::flex().autodiff();
+    let problem = Problem::random(1, TOKENS, &DIMS, 4);
+    let pe = pe("alibi", &device);
+    let gradient = |sharpness| {
+        let (output, _weights, q) = attended(&pe, &problem, sharpness, &device);
+        let grads = (output * tensor4(&problem.v, &device)).sum().backward();
+        numbers(q.grad(&grads).unwrap())
+    };
+    let (soft, hard) = (gradient(Sharpness::Soft), gradient(Sharpness::Hard));
+    close::compare(&hard, &soft, F32).unwrap();
+    assert!(soft.iter().any(|g| g.abs() > 1e-3));
+}

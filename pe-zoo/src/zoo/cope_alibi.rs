@@ -1,0 +1,199 @@
+//! # CoPE-ALiBi: a slope per head on positions that gates count
+//!
+//! ## What it does
+//! Counts positions with gates as CoPE does and, as ALiBi does with distances, adds them to the
+//! logits times a slope per head. Nothing else encodes position.
+//!
+//! ## Formula
+//! `p[i, j] = sum of sigma(q_i . k_m / sqrt(D)) for m in j..=i`,
+//! `logit[h, i, j] = q_i . k_j / sqrt(D) - slope_h * p[i, j]`
+//!
+//! ## Shapes
+//! `score: Contextual` with slopes `[H]`.
+//!
+//! ## Settings
+//! `slopes`: `from-1`, `from-1/4` (default, the best of the paper's on flip-flop) or `from-1/16`: the
+//! first head's slope, halved from head to head; or `learned`, per head and layer, from 0.
+//! `sign`: `minus` (default: a penalty on far tokens, as in ALiBi) or `plus`, as eq. 10 is printed.
+//! `convention`: `listing` (default), `code` or `equation` (as eq. 10 is printed, without any
+//! division), as in CoPE.
+//!
+//! ## Deviations
+//! The paper gives slopes for four heads; halving goes on for more. Its first set is misprinted and is
+//! read as 1, 1/2, 1/4, 1/8. Counts are not clamped: eq. 10 has no table that would end.
+//!
+//! ## References
+//! Golovneva et al. 2024, "Contextual Position Encoding", arXiv 2405.18719, eq. 10. Not in the
+//! authors' code.
+
+use burn::module::{Module, Param};
+use burn::tensor::{Device, Tensor};
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::encoding::ScoreContext;
+use crate::meta::{Claims, PeMeta, Site};
+use crate::reference::{Heads, ScalarInput, ScalarReference, cope};
+use crate::score::{Contextual, ContextualFunction, Convention, GateSource};
+use crate::testkit::close::numbers;
+use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
+
+/// The facts.
+pub const META: PeMeta = PeMeta {
+    id: "cope-alibi",
+    label: "CoPE-ALiBi",
+    summary: "Subtracts from the logits a slope per head times a position that gates count.",
+    sites: &[Site::Logits],
+    claims: Claims { shift_invariant: true, content_dependent: true, limited_length: false },
+    parameters: "0 (learned slopes: L H)",
+    paper: "Golovneva et al. 2024",
+    url: "https://arxiv.org/abs/2405.18719",
+};
+
+/// Which slopes heads get.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Slopes {
+    /// 1, 1/2, 1/4 and so on.
+    #[serde(rename = "from-1")]
+    FromOne,
+    /// 1/4, 1/8, 1/16 and so on.
+    #[default]
+    #[serde(rename = "from-1/4")]
+    FromQuarter,
+    /// 1/16, 1/32, 1/64 and so on.
+    #[serde(rename = "from-1/16")]
+    FromSixteenth,
+    /// Learned per head and layer, from 0.
+    #[serde(rename = "learned")]
+    Learned,
+}
+
+impl Slopes {
+    /// The slopes of `heads` heads, as they are fixed or as they start.
+    pub fn values(self, heads: usize) -> Vec<f64> {
+        let first = match self {
+            Self::FromOne => 0,
+            Self::FromQuarter => 2,
+            Self::FromSixteenth => 4,
+            Self::Learned => return vec![0.0; heads],
+        };
+        (first..first + heads).map(|halvings| (-(halvings as f64)).exp2()).collect()
+    }
+}
+
+/// Whether slopes are a penalty or a bonus.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sign {
+    /// Subtracted.
+    #[default]
+    Minus,
+    /// Added.
+    Plus,
+}
+
+impl Sign {
+    fn factor(self) -> f64 {
+        match self {
+            Self::Minus => -1.0,
+            Self::Plus => 1.0,
+        }
+    }
+}
+
+/// Settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Which slopes heads get.
+    pub slopes: Slopes,
+    /// Whether they are subtracted or added.
+    pub sign: Sign,
+    /// Where the division by `sqrt(D)` stands.
+    pub convention: Convention,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { slopes: Slopes::FromQuarter, sign: Sign::Minus, convention: Convention::Listing }
+    }
+}
+
+/// Slopes on contextual positions.
+#[derive(Module, Debug)]
+pub struct CopeAlibi {
+    /// `[H]` per layer; none if slopes are fixed.
+    pub learned: Vec<Param<Tensor<1>>>,
+    #[module(skip)]
+    fixed: Vec<f64>,
+    #[module(skip)]
+    config: Config,
+}
+
+impl EncodingConfig for Config {
+    type Encoding = CopeAlibi;
+
+    fn meta(&self) -> &'static PeMeta {
+        &META
+    }
+
+    fn init(
+        &self,
+        dims: &Dims,
+        _rng: &mut ChaCha8Rng,
+        device: &Device,
+    ) -> Result<CopeAlibi, PeError> {
+        let layers = if self.slopes == Slopes::Learned { dims.layers } else { 0 };
+        let learned = (0..layers).map(|_| init::zeros([dims.heads], device)).collect();
+        let fixed = self.slopes.values(dims.heads);
+        Ok(CopeAlibi { learned, fixed, config: self.clone() })
+    }
+
+    fn param_count(&self, dims: &Dims) -> usize {
+        if self.slopes == Slopes::Learned { dims.layers * dims.heads } else { 0 }
+    }
+}
+
+impl PositionEncoding for CopeAlibi {
+    fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
+        let fixed = || {
+            let slopes = self.fixed.iter().map(|slope| *slope as f32).collect::<Vec<_>>();
+            Tensor::from_data(slopes.as_slice(), &ctx.q.device())
+        };
+        let slopes = self.learned.get(ctx.layer.layer).map_or_else(fixed, Param::val);
+        ScoreMod::Contextual(Contextual {
+            gates: GateSource::QueryKey,
+            max_position: f64::INFINITY,
+            function: ContextualFunction::Slope(slopes * self.config.sign.factor()),
+            convention: self.config.convention,
+        })
+    }
+}
+
+impl ScalarReference for CopeAlibi {
+    fn scalar_logits(&self, input: &ScalarInput) -> Heads {
+        let slopes = match self.learned.get(input.layer) {
+            Some(slopes) => numbers(slopes.val()),
+            None => self.fixed.clone(),
+        };
+        let convention = self.config.convention;
+        let p = cope::positions(input, f64::INFINITY, convention, cope::GateSide::Keys);
+        cope::combine(input, &p, convention, |h, _row, p| match self.config.sign {
+            Sign::Minus => -slopes[h] * p,
+            Sign::Plus => slopes[h] * p,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Golovneva et al. 2024, the sets for four heads (the first as read, see Deviations).
+    #[test]
+    fn the_papers_three_sets_for_four_heads() {
+        assert_eq!(Slopes::FromOne.values(4), [1.0, 0.5, 0.25, 0.125]);
+        assert_eq!(Slopes::FromQuarter.values(4), [0.25, 0.125, 0.0625, 0.03125]);
+        assert_eq!(Slopes::FromSixteenth.values(4), [0.0625, 0.03125, 0.015_625, 0.007_812_5]);
+    }
+}

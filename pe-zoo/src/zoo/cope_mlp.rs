@@ -1,0 +1,211 @@
+//! # CoPE-MLP: contextual positions read by a small network
+//!
+//! ## What it does
+//! Counts positions with gates as CoPE does, and turns a count into a vector by a network of one
+//! hidden layer instead of reading a table between its entries.
+//!
+//! ## Formula
+//! `p[i, j]` as in CoPE, `e(p) = W2 act(W1 p + b1) + b2`, `logit = q_i . k_j / sqrt(D) + q_i . e(p)`
+//!
+//! ## Shapes
+//! `score: Contextual`, network `1 -> width -> D` per layer, shared by the heads.
+//!
+//! ## Settings
+//! `width` (64, what the paper reports): hidden units.
+//! `max_positions` (64): counts are clamped to `max_positions - 1`, as in CoPE.
+//! `activation`: `relu` (default) or `gelu`.
+//! `layers`: `{ type = "all" }` (default), `{ type = "first" }` (the paper's cheap form), or
+//! `{ type = "every", n = K }`; the others have no encoding.
+//! `convention`: `listing` (default), `code` or `equation`, as in CoPE.
+//!
+//! ## Deviations
+//! The paper says no more than "an N-dimensional MLP", N 32 to 256; one hidden layer is the plainest
+//! reading, and its clamp, activation and initial values are ours. `W2 = b2 = 0`, so that the model is
+//! NoPE at step 0; `W1 = +-1 / (max_positions - 1)` with the sign drawn, and `b1` such that the bends
+//! of the units are drawn evenly from the range of positions.
+//!
+//! ## References
+//! Golovneva et al. 2024, "Contextual Position Encoding", arXiv 2405.18719, appendix C. Not in the
+//! authors' code.
+
+use burn::module::{Module, Param};
+use burn::tensor::{Device, Tensor, TensorData};
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use super::cope::Layers;
+use crate::encoding::ScoreContext;
+use crate::meta::{Claims, PeMeta, Site};
+use crate::reference::{Heads, ScalarInput, ScalarReference, cope, cope_mlp, dot, table_f64};
+use crate::score::{
+    Contextual, ContextualFunction, Convention, GateSource, HiddenActivation, Perceptron,
+};
+use crate::testkit::close::numbers;
+use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
+
+/// The facts.
+pub const META: PeMeta = PeMeta {
+    id: "cope-mlp",
+    label: "CoPE-MLP",
+    summary: "Counts positions with gates that depend on the tokens, and hands them to a network.",
+    sites: &[Site::Logits],
+    claims: Claims { shift_invariant: true, content_dependent: true, limited_length: false },
+    parameters: "L (2 width + D width + D)",
+    paper: "Golovneva et al. 2024",
+    url: "https://arxiv.org/abs/2405.18719",
+};
+
+/// Settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Hidden units.
+    pub width: usize,
+    /// Counts are clamped to one less.
+    pub max_positions: usize,
+    /// Of the hidden units.
+    pub activation: HiddenActivation,
+    /// Which layers have the encoding.
+    pub layers: Layers,
+    /// Where the division by `sqrt(D)` stands.
+    pub convention: Convention,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            width: 64,
+            max_positions: 64,
+            activation: HiddenActivation::Relu,
+            layers: Layers::All {},
+            convention: Convention::Listing,
+        }
+    }
+}
+
+/// One layer's network.
+#[derive(Module, Debug)]
+pub struct Network {
+    /// `W1`, `[width]`.
+    pub w1: Param<Tensor<1>>,
+    /// `b1`, `[width]`.
+    pub b1: Param<Tensor<1>>,
+    /// `W2`, `[D, width]`.
+    pub w2: Param<Tensor<2>>,
+    /// `b2`, `[D]`.
+    pub b2: Param<Tensor<1>>,
+}
+
+/// Contextual positions read by networks.
+#[derive(Module, Debug)]
+pub struct CopeMlp {
+    /// One per layer that has the encoding.
+    pub networks: Vec<Network>,
+    #[module(skip)]
+    config: Config,
+}
+
+impl Config {
+    fn last_position(&self) -> f64 {
+        (self.max_positions - 1) as f64
+    }
+
+    fn network(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Network {
+        let (mut w1, mut b1) = (Vec::new(), Vec::new());
+        for _ in 0..self.width {
+            let slope = if rng.random::<bool>() { 1.0 } else { -1.0 } / self.last_position();
+            let bend = rng.random::<f64>() * self.last_position();
+            w1.push(slope as f32);
+            b1.push((-slope * bend) as f32);
+        }
+        let vector = |values| Param::from_data(TensorData::new(values, [self.width]), device);
+        Network {
+            w1: vector(w1),
+            b1: vector(b1),
+            w2: init::zeros([dims.head_dim, self.width], device),
+            b2: init::zeros([dims.head_dim], device),
+        }
+    }
+}
+
+impl EncodingConfig for Config {
+    type Encoding = CopeMlp;
+
+    fn meta(&self) -> &'static PeMeta {
+        &META
+    }
+
+    fn check(&self, dims: &Dims) -> Result<(), PeError> {
+        if self.width == 0 {
+            return Err(PeError::invalid(META.id, "width", self.width, "at least 1"));
+        }
+        if self.max_positions < 2 {
+            let expected = "at least 2, so that there is something to count";
+            return Err(PeError::invalid(META.id, "max_positions", self.max_positions, expected));
+        }
+        self.layers.check(META.id, dims)
+    }
+
+    fn init(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Result<CopeMlp, PeError> {
+        self.check(dims)?;
+        let count = self.layers.count(dims.layers);
+        let networks = (0..count).map(|_| self.network(dims, rng, device)).collect();
+        Ok(CopeMlp { networks, config: self.clone() })
+    }
+
+    fn param_count(&self, dims: &Dims) -> usize {
+        let network = 2 * self.width + dims.head_dim * self.width + dims.head_dim;
+        self.layers.count(dims.layers) * network
+    }
+
+    fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
+        // W2^T q and q . b2 per query; W1 p and the product with W2^T q per pair.
+        let queries = len * dims.width() * (self.width + 1);
+        let pairs = len * len * dims.heads * 2 * self.width;
+        (self.layers.count(dims.layers) * (queries + pairs)) as u64
+    }
+}
+
+impl CopeMlp {
+    fn network(&self, layer: usize) -> Option<&Network> {
+        self.networks.get(self.config.layers.slot(layer)?)
+    }
+}
+
+impl PositionEncoding for CopeMlp {
+    fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
+        let Some(network) = self.network(ctx.layer.layer) else { return ScoreMod::None };
+        ScoreMod::Contextual(Contextual {
+            gates: GateSource::QueryKey,
+            max_position: self.config.last_position(),
+            function: ContextualFunction::Mlp(Perceptron {
+                w1: network.w1.val(),
+                b1: network.b1.val(),
+                w2: network.w2.val(),
+                b2: network.b2.val(),
+                activation: self.config.activation,
+            }),
+            convention: self.config.convention,
+        })
+    }
+}
+
+impl ScalarReference for CopeMlp {
+    fn scalar_logits(&self, input: &ScalarInput) -> Heads {
+        let Some(network) = self.network(input.layer) else { return cope::content(input) };
+        let perceptron = cope_mlp::Perceptron {
+            w1: numbers(network.w1.val()),
+            b1: numbers(network.b1.val()),
+            w2: table_f64(&network.w2),
+            b2: numbers(network.b2.val()),
+            activation: self.config.activation,
+        };
+        let convention = self.config.convention;
+        let positions =
+            cope::positions(input, self.config.last_position(), convention, cope::GateSide::Keys);
+        cope::combine(input, &positions, convention, |h, row, p| {
+            dot(&input.q[h][row], &perceptron.embedding(p))
+        })
+    }
+}

@@ -1,0 +1,271 @@
+//! # TAPE: rotations that attention and feed-forward parts update from layer to layer
+//!
+//! ## What it does
+//! Starts as RoPE, but hands each token's rotation on from layer to layer: attention mixes the
+//! rotations of the tokens that it looks at, and the feed-forward part changes them by what the token
+//! holds. Updates commute with rotations, so shifting all positions changes nothing.
+//!
+//! ## Formula
+//! `z = cos(n f_m) + i sin(n f_m)` per head and channel, `f_m = base^(-2m / D)`; queries and keys are
+//! turned by `z` as in RoPE;
+//! after the attention with weights `A`: `z_h += (sum over e of W_A[h, e]) (A z)_h` (`code`) or
+//! `z_h += sum over e of W_A[h, e] (A z)_e` (`full-mix`);
+//! after the feed-forward part with output `x`, before the residual sum:
+//! `z_h += sum over a of W_D[h, a] silu(W_X x)_a (sum over e of W_U[a, e] z_e)`
+//!
+//! ## Shapes
+//! `state: [B, H, T, 2 E]`, cosine then sine, `E = D / 2` (both halves of the channels stay equal) or
+//! `D` (forms `vector*`); `mixed_values` the same; `transform_qk: [B, H, T, D], [B, H, S, D]`
+//! unchanged; `D` even.
+//!
+//! ## Settings
+//! `base` (10000).
+//! `attention_update`: `code` (default: what the authors' code computes), `full-mix` (what it seems to
+//! mean), `none`.
+//! `feed_forward_update`: `{ type = "on", position_size = I }` (default; `I` without a value is four
+//! times the heads, 48 for the paper's 12) or `{ type = "off" }`.
+//! `form`: `tensor` (default), `vector`, `tensor-not-equivariant`, `vector-not-equivariant` (the
+//! paper's ablations).
+//! `scaling`: `{ type = "none" }` (default), `{ type = "linear", factor = s }`, or `{ type = "yarn",
+//! factor = s, original_len = N }` (`N` without a value is the training length).
+//! `training_shift`: `{ type = "random" }` (default: all positions of a training pass later by
+//! 0 to twice the training length), `{ type = "random", max = k }`, or `{ type = "none" }`.
+//!
+//! ## Deviations
+//! The authors compute YaRN anew for each length; here its factor is fixed, since tokens in the cache
+//! keep their state. Their file for `vector-not-equivariant` shares "one pair of maps"; here these are
+//! `W_U` and `W_D`. The last layer's update is made, as in their code, though no layer reads it.
+//!
+//! ## References
+//! Zhu et al. 2025, "Rethinking Addressing in Language Models via Contextualized Equivariant
+//! Positional Encoding", arXiv 2501.00712; authors' code `VITA-Group/TAPE` `models/llama/adape.py`,
+//! `adamlp.py`, `adattention.py`, `adavector.py`, `adatensor.py`, `adawoeq.py`, `adayarn.py` at
+//! 466d9e61e5; YaRN: Peng et al. 2023, arXiv 2309.00071.
+
+mod maps;
+mod mixing;
+mod settings;
+
+use burn::module::Module;
+use burn::tensor::activation::silu;
+use burn::tensor::{Device, Tensor, TensorData};
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+pub use maps::Maps;
+pub use mixing::Form;
+pub use settings::{AttentionUpdate, Config, FeedForwardUpdate, Scaling, TrainingShift};
+
+use crate::encoding::{LayerContext, PositionRequest, StateContext, Update};
+use crate::meta::{Claims, PeMeta, Site};
+use crate::reference::{Heads, ScalarInput, ScalarLayer, ScalarReference, tape};
+use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions, TokenState};
+
+/// The facts.
+pub const META: PeMeta = PeMeta {
+    id: "tape",
+    label: "TAPE",
+    summary: "Rotates queries and keys by angles that attention and feed-forward parts update.",
+    sites: &[Site::QueryKey, Site::State],
+    claims: Claims { shift_invariant: true, content_dependent: true, limited_length: false },
+    parameters: "L (2 I H + I C + H^2)",
+    paper: "Zhu et al. 2025",
+    url: "https://arxiv.org/abs/2501.00712",
+};
+
+/// The facts of the ablations, whose updates do not commute with a shift.
+static NOT_EQUIVARIANT: PeMeta =
+    PeMeta { claims: Claims { shift_invariant: false, ..META.claims }, ..META };
+
+/// Rotations that travel through the layers.
+#[derive(Module, Debug)]
+pub struct Tape {
+    /// One per layer.
+    pub layers: Vec<Maps>,
+    #[module(skip)]
+    config: Config,
+    #[module(skip)]
+    heads: usize,
+    #[module(skip)]
+    frequencies: Vec<f64>,
+    #[module(skip)]
+    attention_factor: f64,
+    #[module(skip)]
+    train_len: usize,
+}
+
+impl EncodingConfig for Config {
+    type Encoding = Tape;
+
+    fn meta(&self) -> &'static PeMeta {
+        if self.equivariant() { &META } else { &NOT_EQUIVARIANT }
+    }
+
+    fn check(&self, dims: &Dims) -> Result<(), PeError> {
+        self.refuse_what_cannot_work(dims)
+    }
+
+    fn init(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Result<Tape, PeError> {
+        self.check(dims)?;
+        let (frequencies, attention_factor) = self.scaling.waves(self.base, dims);
+        Ok(Tape {
+            layers: (0..dims.layers).map(|_| Maps::new(self, dims, rng, device)).collect(),
+            config: self.clone(),
+            heads: dims.heads,
+            frequencies,
+            attention_factor,
+            train_len: dims.train_len,
+        })
+    }
+
+    fn param_count(&self, dims: &Dims) -> usize {
+        dims.layers * Maps::count(self, dims)
+    }
+
+    fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
+        let mixed = self.form.mixed(dims.heads, dims.head_dim);
+        let state = 2 * dims.heads * self.form.state_dim(dims.head_dim);
+        let attention = match self.attention_update {
+            AttentionUpdate::Code => len * len * state,
+            AttentionUpdate::FullMix => len * len * state + len * mixed * state,
+            AttentionUpdate::None => 0,
+        };
+        let size = self.position_size(dims).unwrap_or(0);
+        let feed_forward = len * size * (dims.width() + 2 * state);
+        (dims.layers * (attention + feed_forward)) as u64
+    }
+}
+
+impl Tape {
+    /// The state that layer 0 starts from, `[1, 1, T, 2 E]`: RoPE's angles at the rows.
+    fn initial(&self, at: &Positions, device: &Device) -> Tensor<4> {
+        let pairs = self.frequencies.len();
+        let kept = self.config.form.state_dim(2 * pairs);
+        let key = format!("tape {kept} {} {:?}", self.attention_factor, self.frequencies);
+        at.memo(&key, device, || {
+            let mut values = Vec::with_capacity(at.rows().len() * 2 * kept);
+            for position in at.rows() {
+                let angles = || self.frequencies.iter().map(|f| *position as f64 * f);
+                let waves = |wave: fn(f64) -> f64| {
+                    let half = angles().map(move |a| (self.attention_factor * wave(a)) as f32);
+                    half.collect::<Vec<_>>().into_iter().cycle().take(kept)
+                };
+                values.extend(waves(f64::cos));
+                values.extend(waves(f64::sin));
+            }
+            Tensor::from_data(TensorData::new(values, [1, 1, at.rows().len(), 2 * kept]), device)
+        })
+    }
+
+    /// The state with an axis for heads, `[B, H, T, 2 E]`.
+    fn with_heads(&self, z: Tensor<4>) -> Tensor<4> {
+        let [batch, _heads, tokens, both] = z.dims();
+        z.expand([batch, self.heads, tokens, both])
+    }
+
+    fn after_attention(&self, z: Tensor<4>, mixed: Tensor<4>, maps: &Maps) -> Tensor<4> {
+        let form = self.config.form;
+        if self.config.attention_update == AttentionUpdate::FullMix {
+            let mixed = mixing::through(&maps.attention, &form.unfold(mixed));
+            return z + form.fold(mixed, self.heads);
+        }
+        let [_batch, heads, _tokens, both] = mixed.dims();
+        let rest = heads * both / form.mixed(heads, 2 * self.frequencies.len());
+        z + mixed * form.fold(mixing::row_sums(&maps.attention, rest), heads)
+    }
+
+    fn after_feed_forward(&self, z: Tensor<4>, x: &Tensor<3>, maps: &Maps) -> Tensor<4> {
+        let Some(gate) = &maps.gate else { return z };
+        let [batch, tokens, width] = x.dims();
+        let gate = x.clone().reshape([batch * tokens, width]).matmul(gate.val().transpose());
+        let [_rows, size] = gate.dims();
+        let gate = silu(gate).reshape([batch, tokens, 1, size]);
+        let form = self.config.form;
+        let z = self.with_heads(z);
+        let inside = mixing::through(&maps.up, &form.unfold(z.clone())) * gate;
+        z + form.fold(mixing::through(&maps.down, &inside), self.heads)
+    }
+}
+
+/// `u` `[B, H, T, D]` turned by the state `[B, 1 or H, T, 2 E]`.
+fn turned(u: Tensor<4>, z: &Tensor<4>) -> Tensor<4> {
+    let [_batch, _heads, _tokens, head_dim] = u.dims();
+    let [_batch, _heads, _tokens, both] = z.dims();
+    let (half, kept) = (head_dim / 2, both / 2);
+    let (first, second) = (u.clone().slice_dim(3, 0..half), u.slice_dim(3, half..head_dim));
+    // With only one half kept, both channels of a pair have the same state.
+    let part = |start: usize| z.clone().slice_dim(3, start..start + half);
+    let later = kept - half;
+    let (cos, sin) = ([part(0), part(later)], [part(kept), part(kept + later)]);
+    let ([cos_first, cos_second], [sin_first, sin_second]) = (cos, sin);
+    Tensor::cat(
+        vec![
+            first.clone() * cos_first - second.clone() * sin_first,
+            second * cos_second + first * sin_second,
+        ],
+        3,
+    )
+}
+
+impl PositionEncoding for Tape {
+    fn positions(&self, request: PositionRequest<'_>) -> Result<Positions, PeError> {
+        let at = Positions::contiguous(request.cached_tokens, request.new_tokens);
+        let longest = self.config.training_shift.longest(self.train_len);
+        let fits = at.cols().len() <= self.train_len;
+        match request.training_rng {
+            Some(rng) if fits && longest > 0 => Ok(at.shifted(rng.random_range(0..=longest))),
+            _ => Ok(at),
+        }
+    }
+
+    fn state(&self, ctx: &StateContext<'_>) -> TokenState {
+        if !ctx.carried.tensors.is_empty() {
+            return ctx.carried.clone();
+        }
+        let [batch, tokens, _width] = ctx.x.dims();
+        let z = self.initial(ctx.at, &ctx.x.device());
+        TokenState { tensors: vec![z.expand([batch as i64, 1, tokens as i64, -1])] }
+    }
+
+    fn transform_qk(
+        &self,
+        q: Tensor<4>,
+        k: Tensor<4>,
+        ctx: &LayerContext<'_>,
+    ) -> (Tensor<4>, Tensor<4>) {
+        (turned(q, &ctx.rows.tensors[0]), turned(k, &ctx.cols.tensors[0]))
+    }
+
+    fn mixed_values(&self, ctx: &LayerContext<'_>) -> Option<Tensor<4>> {
+        let maps = self.layers.get(ctx.layer)?;
+        (!maps.attention.is_empty()).then(|| self.with_heads(ctx.cols.tensors[0].clone()))
+    }
+
+    fn update(&self, rows: TokenState, layer: usize, update: Update<'_>) -> TokenState {
+        let Some(maps) = self.layers.get(layer) else { return rows };
+        let z = rows.tensors[0].clone();
+        let z = match update {
+            Update::Attention(Some(mixed)) => self.after_attention(z, mixed.clone(), maps),
+            Update::Attention(None) => z,
+            Update::FeedForward(x) => self.after_feed_forward(z, x, maps),
+        };
+        TokenState { tensors: vec![z] }
+    }
+}
+
+impl Tape {
+    fn scalar_initial(&self, input: &ScalarInput) -> tape::State {
+        tape::initial(&input.positions, input.q.len(), &self.frequencies, self.attention_factor)
+    }
+}
+
+impl ScalarReference for Tape {
+    fn scalar_logits(&self, input: &ScalarInput) -> Heads {
+        tape::logits(input, &self.scalar_initial(input))
+    }
+
+    fn scalar_stack(&self, layers: &[ScalarLayer]) -> Vec<Heads> {
+        let maps = self.layers.iter().map(|maps| maps.scalar(&self.config)).collect::<Vec<_>>();
+        tape::stack(layers, &maps, self.scalar_initial(&layers[0].input))
+    }
+}

@@ -1,0 +1,122 @@
+//! What TAPE's updates mix: which axis of the state, and with how many maps.
+
+use burn::module::Param;
+use burn::tensor::Tensor;
+use serde::{Deserialize, Serialize};
+
+use crate::reference::tape::Mixes;
+
+/// What the updates mix; the ablations of the paper's Table 6.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// Heads, with the same maps for cosine and sine: commutes with every rotation.
+    #[default]
+    Tensor,
+    /// Channels within each head, with the same maps for cosine and sine.
+    Vector,
+    /// Heads, with separate maps for cosine and sine.
+    TensorNotEquivariant,
+    /// All heads and channels, the attention's maps separate for cosine and sine.
+    VectorNotEquivariant,
+}
+
+impl Form {
+    /// What the scalar reference calls it.
+    pub fn mixes(self) -> Mixes {
+        match self {
+            Self::Tensor | Self::TensorNotEquivariant => Mixes::Heads,
+            Self::Vector => Mixes::Channels,
+            Self::VectorNotEquivariant => Mixes::Everything,
+        }
+    }
+
+    /// Channels `E` kept of cosine and of sine each. Where heads are mixed, both halves of the
+    /// channels stay equal for ever and one is kept.
+    pub fn state_dim(self, head_dim: usize) -> usize {
+        match self.mixes() {
+            Mixes::Heads => head_dim / 2,
+            Mixes::Channels | Mixes::Everything => head_dim,
+        }
+    }
+
+    /// Length `M` of the axis that is mixed.
+    pub fn mixed(self, heads: usize, head_dim: usize) -> usize {
+        match self.mixes() {
+            Mixes::Heads => heads,
+            Mixes::Channels => head_dim,
+            Mixes::Everything => heads * head_dim,
+        }
+    }
+
+    /// Maps `W_A` per layer: one, or cosine's and sine's.
+    pub fn attention_maps(self) -> usize {
+        match self {
+            Self::Tensor | Self::Vector => 1,
+            Self::TensorNotEquivariant | Self::VectorNotEquivariant => 2,
+        }
+    }
+
+    /// Pairs of maps `W_U`, `W_D` per layer: one, or cosine's and sine's.
+    pub fn feed_forward_maps(self) -> usize {
+        if self == Self::TensorNotEquivariant { 2 } else { 1 }
+    }
+
+    /// `[B, H, T, 2 E] -> [B, T, R, M]`, the mixed axis last; where maps are separate, the first
+    /// half of `R` is cosine and the second sine.
+    pub(super) fn unfold(self, z: Tensor<4>) -> Tensor<4> {
+        let [batch, heads, tokens, both] = z.dims();
+        match self.mixes() {
+            Mixes::Heads => z.permute([0, 2, 3, 1]),
+            Mixes::Channels => z.swap_dims(1, 2).reshape([batch, tokens, heads * 2, both / 2]),
+            Mixes::Everything => z
+                .reshape([batch, heads, tokens, 2, both / 2])
+                .permute([0, 2, 3, 1, 4])
+                .reshape([batch, tokens, 2, heads * both / 2]),
+        }
+    }
+
+    /// The reverse of [`unfold`](Self::unfold).
+    pub(super) fn fold(self, z: Tensor<4>, heads: usize) -> Tensor<4> {
+        let [batch, tokens, rest, mixed] = z.dims();
+        let both = rest * mixed / heads;
+        match self.mixes() {
+            Mixes::Heads => z.permute([0, 3, 1, 2]),
+            Mixes::Channels => z.reshape([batch, tokens, heads, both]).swap_dims(1, 2),
+            Mixes::Everything => z
+                .reshape([batch, tokens, 2, heads, both / 2])
+                .permute([0, 3, 1, 2, 4])
+                .reshape([batch, heads, tokens, both]),
+        }
+    }
+}
+
+/// `[B, T, R, M] -> [B, T, R, M']` through one map `[M', M]`, or through cosine's and sine's.
+pub(super) fn through(maps: &[Param<Tensor<2>>], z: &Tensor<4>) -> Tensor<4> {
+    let [batch, tokens, rest, mixed] = z.dims();
+    let share = rest / maps.len();
+    let parts = maps.iter().enumerate().map(|(part, map)| {
+        let map = map.val();
+        let [out, _mixed] = map.dims();
+        let z = if maps.len() == 1 {
+            z.clone()
+        } else {
+            z.clone().slice_dim(2, part * share..(part + 1) * share)
+        };
+        // One large product instead of many small ones.
+        z.reshape([batch * tokens * share, mixed])
+            .matmul(map.transpose())
+            .reshape([batch, tokens, share, out])
+    });
+    Tensor::cat(parts.collect(), 2)
+}
+
+/// Sums of the rows of one map `[M, M]`, or of cosine's and sine's, as `[1, 1, R, M]`.
+pub(super) fn row_sums(maps: &[Param<Tensor<2>>], rest: usize) -> Tensor<4> {
+    let parts = maps.iter().map(|map| {
+        let sums = map.val().sum_dim(1);
+        let [mixed, _one] = sums.dims();
+        sums.reshape([1, 1, 1, mixed]).expand([1, 1, rest / maps.len(), mixed])
+    });
+    Tensor::cat(parts.collect(), 2)
+}

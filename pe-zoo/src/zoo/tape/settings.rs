@@ -1,0 +1,230 @@
+//! TAPE's settings and what is refused of them.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Form, META};
+use crate::math::frequencies::inverse_frequencies;
+use crate::math::yarn::yarn;
+use crate::{Dims, PeError};
+
+/// What the attention does to the state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AttentionUpdate {
+    /// What was attended to is added, scaled by the row sums of `W_A`: what the authors' code
+    /// computes.
+    #[default]
+    Code,
+    /// What was attended to is mixed by `W_A` and added.
+    FullMix,
+    /// Nothing (the authors' `adamlp.py`).
+    None,
+}
+
+/// What the feed-forward part does to the state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum FeedForwardUpdate {
+    /// It is gated by the feed-forward part's output, mixed and added.
+    On {
+        /// Inner width `I`; `None`: four times the heads.
+        #[serde(default)]
+        position_size: Option<usize>,
+    },
+    /// Nothing (the authors' `adattention.py`).
+    Off {},
+}
+
+/// How the initial angles are changed for lengths beyond training.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Scaling {
+    /// Not at all.
+    None {},
+    /// Positions are divided by `factor`.
+    Linear {
+        /// At least 1.
+        factor: f64,
+    },
+    /// Slow waves are stretched and fast ones kept (the authors' `adayarn.py`).
+    Yarn {
+        /// At least 1.
+        factor: f64,
+        /// Length that the plain waves are meant for, in tokens; `None`: the training length.
+        #[serde(default)]
+        original_len: Option<usize>,
+    },
+}
+
+impl Scaling {
+    /// Frequencies of the `head_dim / 2` pairs in radians per position, and what cosine and sine
+    /// are multiplied by.
+    pub(super) fn waves(self, base: f64, dims: &Dims) -> (Vec<f64>, f64) {
+        let plain = inverse_frequencies(base, dims.head_dim);
+        match self {
+            Self::None {} => (plain, 1.0),
+            Self::Linear { factor } => (plain.into_iter().map(|f| f / factor).collect(), 1.0),
+            Self::Yarn { factor, original_len } => {
+                let len = original_len.unwrap_or(dims.train_len);
+                let scaled = yarn(base, factor, len, dims.head_dim);
+                (scaled.frequencies, scaled.attention_factor)
+            }
+        }
+    }
+}
+
+/// Where positions start in training.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum TrainingShift {
+    /// At a number drawn for each pass from 0 to `max`; passes longer than in training start at 0.
+    Random {
+        /// In tokens; `None`: twice the training length.
+        #[serde(default)]
+        max: Option<usize>,
+    },
+    /// At 0.
+    None {},
+}
+
+impl TrainingShift {
+    /// The longest shift in tokens.
+    pub(super) fn longest(self, train_len: usize) -> usize {
+        match self {
+            Self::Random { max } => max.unwrap_or(2 * train_len),
+            Self::None {} => 0,
+        }
+    }
+}
+
+/// Settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// The slowest pair turns about once in `2 pi base` positions.
+    pub base: f64,
+    /// What the attention does to the state.
+    pub attention_update: AttentionUpdate,
+    /// What the feed-forward part does to the state.
+    pub feed_forward_update: FeedForwardUpdate,
+    /// What the updates mix.
+    pub form: Form,
+    /// How the initial angles are changed for longer sequences.
+    pub scaling: Scaling,
+    /// Where positions start in training.
+    pub training_shift: TrainingShift,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            base: 10_000.0,
+            attention_update: AttentionUpdate::Code,
+            feed_forward_update: FeedForwardUpdate::On { position_size: None },
+            form: Form::Tensor,
+            scaling: Scaling::None {},
+            training_shift: TrainingShift::Random { max: None },
+        }
+    }
+}
+
+impl Config {
+    /// Inner width of the feed-forward update, if there is one.
+    pub(super) fn position_size(&self, dims: &Dims) -> Option<usize> {
+        match self.feed_forward_update {
+            FeedForwardUpdate::On { position_size } => {
+                Some(position_size.unwrap_or(4 * dims.heads))
+            }
+            FeedForwardUpdate::Off {} => None,
+        }
+    }
+
+    /// Whether the updates commute with the rotation by which a shift of all positions turns each
+    /// channel. They do not where they mix or scale channels, which takes the two halves of a pair
+    /// apart, or treat cosine and sine differently.
+    pub(super) fn equivariant(&self) -> bool {
+        self.form == Form::Tensor
+    }
+
+    pub(super) fn refuse_what_cannot_work(&self, dims: &Dims) -> Result<(), PeError> {
+        let refuse = |field: &str, value: String, expected: &str| {
+            Err(PeError::invalid(META.id, field, value, expected))
+        };
+        if dims.head_dim == 0 || !dims.head_dim.is_multiple_of(2) {
+            let expected = "an even number; channels turn in pairs (head_dim = width / heads)";
+            return refuse("model.head_dim", dims.head_dim.to_string(), expected);
+        }
+        if !(self.base.is_finite() && self.base > 1.0) {
+            return refuse("base", self.base.to_string(), "a number above 1");
+        }
+        let size = self.position_size(dims);
+        if size == Some(0) {
+            let field = "feed_forward_update.position_size";
+            return refuse(field, "0".to_owned(), "at least 1");
+        }
+        if size.is_none() && self.attention_update == AttentionUpdate::None {
+            let expected = "an update somewhere; without any, this is `rope`";
+            return refuse("attention_update", "none".to_owned(), expected);
+        }
+        match self.scaling {
+            Scaling::Linear { factor } | Scaling::Yarn { factor, .. }
+                if !(factor.is_finite() && factor >= 1.0) =>
+            {
+                refuse("scaling.factor", factor.to_string(), "at least 1")
+            }
+            Scaling::Yarn { original_len: Some(0), .. } => {
+                refuse("scaling.original_len", "0".to_owned(), "at least 1 token")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::EncodingConfig;
+
+    #[test]
+    fn what_cannot_work_is_refused_by_name() {
+        let dims = Dims { layers: 1, heads: 1, head_dim: 8, train_len: 8, max_len: 8 };
+        let plain = Config::default();
+        for (config, dims, said) in [
+            (plain.clone(), Dims { head_dim: 15, ..dims }, "model.head_dim is 15"),
+            (Config { base: 1.0, ..plain.clone() }, dims, "base is 1"),
+            (
+                Config { scaling: Scaling::Linear { factor: 0.5 }, ..plain.clone() },
+                dims,
+                "scaling.factor is 0.5",
+            ),
+            (
+                Config {
+                    scaling: Scaling::Yarn { factor: 2.0, original_len: Some(0) },
+                    ..plain.clone()
+                },
+                dims,
+                "scaling.original_len is 0",
+            ),
+            (
+                Config {
+                    feed_forward_update: FeedForwardUpdate::On { position_size: Some(0) },
+                    ..plain.clone()
+                },
+                dims,
+                "feed_forward_update.position_size is 0",
+            ),
+            (
+                Config {
+                    attention_update: AttentionUpdate::None,
+                    feed_forward_update: FeedForwardUpdate::Off {},
+                    ..plain
+                },
+                dims,
+                "this is `rope`",
+            ),
+        ] {
+            let error = config.check(&dims).unwrap_err().to_string();
+            assert!(error.contains(said), "{error}");
+        }
+    }
+}
