@@ -2,14 +2,20 @@
 //!
 //! Nothing here is fast and nothing here is shared with the tensor code.
 
+pub mod abacus;
 pub mod alibi;
 pub mod attention;
 pub mod cope;
+pub mod fope;
 pub mod learned_absolute;
+pub mod pope;
 pub mod relative;
 pub mod rope;
+pub mod rope_scaling;
 pub mod score;
+pub mod selective_rope;
 pub mod sinusoidal;
+pub mod xpos;
 
 use burn::module::Param;
 use burn::tensor::Tensor;
@@ -101,8 +107,14 @@ pub fn dot(a: &[f64], b: &[f64]) -> f64 {
 /// # Panics
 /// If the tensor cannot be read back as f32.
 pub fn table_f64(table: &Param<Tensor<2>>) -> Tokens {
-    let table = table.val();
-    let [_rows, columns] = table.dims();
-    let values = table.into_data().convert::<f64>().try_into_vec::<f64>().expect("a float table");
-    values.chunks(columns).map(<[f64]>::to_vec).collect()
+    let [_rows, columns] = table.val().dims();
+    values_f64(table).chunks(columns).map(<[f64]>::to_vec).collect()
+}
+
+/// All learned numbers of a tensor in f64, the last axis running fastest.
+///
+/// # Panics
+/// If the tensor cannot be read back as f32.
+pub fn values_f64<const D: usize>(tensor: &Param<Tensor<D>>) -> Vec<f64> {
+    tensor.val().into_data().convert::<f64>().try_into_vec::<f64>().expect("a float tensor")
 }
