@@ -79,8 +79,8 @@ impl ScalarInput {
 
 /// How an encoding looks in scalar f64. The defaults are those of an encoding that does nothing.
 pub trait ScalarReference {
-    /// Token embeddings with the encoding added, at the given positions.
-    fn scalar_embed(&self, x: &Tokens, _positions: &[usize]) -> Tokens {
+    /// Embeddings of a whole sequence with the encoding added; ids and positions of its tokens.
+    fn scalar_embed(&self, x: &Tokens, _ids: &[usize], _positions: &[usize]) -> Tokens {
         x.clone()
     }
 

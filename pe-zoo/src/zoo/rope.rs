@@ -42,7 +42,12 @@ pub const META: PeMeta = PeMeta {
     label: "RoPE",
     summary: "Rotates queries and keys by angles proportional to their positions.",
     sites: &[Site::QueryKey],
-    claims: Claims { shift_invariant: true, content_dependent: false, limited_length: false },
+    claims: Claims {
+        shift_invariant: true,
+        content_dependent: false,
+        limited_length: false,
+        depends_on_length: false,
+    },
     parameters: "0",
     paper: "Su et al. 2021",
     url: "https://arxiv.org/abs/2104.09864",

@@ -112,7 +112,8 @@ fn permuting_early_tokens_moves_the_last_output_unless_nothing_encodes_order() {
         };
         let order_in_logits = mix_differs(&mix(&input()), &mix(&swapped));
         let tokens = vec![vec![0.0; DIMS.width()]; 2];
-        let embedded = pe.scalar_embed(&tokens, &[1, 4]);
+        // Two tokens of one kind, digits among them.
+        let embedded = pe.scalar_embed(&tokens, &[5, 5], &[1, 4]);
         let reaches_the_output = order_in_logits || embedded[0] != embedded[1];
         assert_eq!(reaches_the_output, !meta.sites.is_empty(), "{}", meta.id);
     }

@@ -10,8 +10,12 @@ use crate::reference::{Heads, ScalarInput, ScalarReference};
 use crate::testkit::{Check, conforms};
 use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod};
 
-const HONEST: Claims =
-    Claims { shift_invariant: true, content_dependent: false, limited_length: false };
+const HONEST: Claims = Claims {
+    shift_invariant: true,
+    content_dependent: false,
+    limited_length: false,
+    depends_on_length: false,
+};
 
 /// ALiBi with slope 0.5, broken in one way.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
@@ -24,7 +28,11 @@ enum Fault {
     NotANumber,
     ClaimsNoShift,
     ClaimsALimit,
+    FadesWithLength,
+    ClaimsLengthDependence,
     BatchMixed,
+    EmbedsLaterTokens,
+    EmbedsOtherSequences,
     MiscountedParameters,
 }
 
@@ -43,6 +51,7 @@ const fn meta(claims: Claims) -> PeMeta {
 
 static PLAIN: PeMeta = meta(HONEST);
 static NO_SHIFT: PeMeta = meta(Claims { shift_invariant: false, ..HONEST });
+static BY_LENGTH: PeMeta = meta(Claims { depends_on_length: true, ..HONEST });
 static LIMIT: PeMeta = meta(Claims { limited_length: true, ..HONEST });
 
 #[derive(Module, Debug)]
@@ -58,6 +67,7 @@ impl EncodingConfig for Fault {
         match self {
             Self::ClaimsNoShift => &NO_SHIFT,
             Self::ClaimsALimit => &LIMIT,
+            Self::ClaimsLengthDependence => &BY_LENGTH,
             _ => &PLAIN,
         }
     }
@@ -72,8 +82,13 @@ impl EncodingConfig for Fault {
 }
 
 impl PositionEncoding for Saboteur {
-    fn embed(&self, x: Tensor<3>, _ctx: &EmbedContext<'_>) -> Tensor<3> {
-        x
+    fn embed(&self, x: Tensor<3>, ctx: &EmbedContext<'_>) -> Tensor<3> {
+        let ids = ctx.tokens.clone().float().unsqueeze_dim::<3>(2);
+        match self.fault {
+            Fault::EmbedsLaterTokens => x + ids.mean_dim(1),
+            Fault::EmbedsOtherSequences => x + ids.mean_dim(0).mean_dim(1),
+            _ => x,
+        }
     }
 
     fn transform_qk(
@@ -97,6 +112,7 @@ impl PositionEncoding for Saboteur {
             Fault::SignFlipped => distances * 0.5,
             Fault::OffByOne => (distances - 1.0).clamp_min(0.0) * -0.5,
             Fault::NotANumber => distances.clone() / distances * -0.5,
+            Fault::FadesWithLength => distances * (-4.0 / at.cols().len() as f64),
             Fault::OffsetIgnoredInDecode => {
                 let rows =
                     Tensor::<1, burn::tensor::Int>::arange(0..at.rows().len() as i64, &device);
@@ -135,7 +151,11 @@ fn every_saboteur_is_rejected_by_the_check_it_was_made_for() {
         (Fault::Acausal, Check::Causal),
         (Fault::ClaimsNoShift, Check::ShiftClaim),
         (Fault::ClaimsALimit, Check::LengthClaim),
+        (Fault::FadesWithLength, Check::LengthDependence),
+        (Fault::ClaimsLengthDependence, Check::LengthDependence),
         (Fault::BatchMixed, Check::BatchIndependent),
+        (Fault::EmbedsLaterTokens, Check::Causal),
+        (Fault::EmbedsOtherSequences, Check::BatchIndependent),
         (Fault::MiscountedParameters, Check::ParameterFormula),
     ] {
         let failures = conforms(&fault);
