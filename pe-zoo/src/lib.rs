@@ -7,6 +7,7 @@
 //! | [`positions`] | [`Positions`], which position each row and column stands for |
 //! | [`attention`] | the engine that applies an encoding, and its cache for decoding |
 //! | [`zoo`] | every encoding, one file each, and the one registry list |
+//! | [`rotary`] | pairs, tables of angles and scaled frequencies of the rotary encodings |
 //! | [`mod@reference`] | scalar f64 loops straight from each paper's equation |
 //! | [`testkit`] | the checks that every encoding passes, yours included |
 //!
@@ -33,6 +34,7 @@ mod math;
 pub mod meta;
 pub mod positions;
 pub mod reference;
+pub mod rotary;
 pub mod score;
 pub mod settings;
 mod state;

@@ -36,15 +36,6 @@ fn assert_same(a: &Pe, b: &Pe) {
 }
 
 #[test]
-fn rope_scaled_by_one_is_rope() {
-    let plain = pe("rope", serde_json::json!({}));
-    for kind in ["linear", "ntk"] {
-        let scaled = serde_json::json!({ "scaling": { "type": kind, "factor": 1.0 } });
-        assert_same(&pe("rope", scaled), &plain);
-    }
-}
-
-#[test]
 fn cope_with_its_initial_zero_table_is_nope() {
     assert_same(&pe("cope", serde_json::json!({})), &pe("nope", serde_json::json!({})));
 }
