@@ -14,6 +14,7 @@ registry::zoo! {
     relative_capped => RelativeCapped,
     rope => Rope,
     sinusoidal => Sinusoidal,
+    xpos => Xpos,
 }
 
 #[cfg(test)]
