@@ -8,6 +8,7 @@ mod registry;
 registry::zoo! {
     alibi => Alibi,
     cope => Cope,
+    fope => Fope,
     learned_absolute => LearnedAbsolute,
     nope => Nope,
     relative => Relative,
