@@ -11,6 +11,7 @@ registry::zoo! {
     fope => Fope,
     learned_absolute => LearnedAbsolute,
     nope => Nope,
+    pope => Pope,
     relative => Relative,
     relative_capped => RelativeCapped,
     rope => Rope,
