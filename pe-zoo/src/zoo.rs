@@ -15,6 +15,7 @@ registry::zoo! {
     relative => Relative,
     relative_capped => RelativeCapped,
     rope => Rope,
+    selective_rope => SelectiveRope,
     sinusoidal => Sinusoidal,
     xpos => Xpos,
 }
