@@ -6,6 +6,7 @@
 mod registry;
 
 registry::zoo! {
+    abacus => Abacus,
     alibi => Alibi,
     cope => Cope,
     fope => Fope,
