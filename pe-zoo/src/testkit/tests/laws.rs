@@ -1,5 +1,7 @@
 //! Laws between encodings: where one becomes another.
 
+mod rotary;
+
 use burn::tensor::Device;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
