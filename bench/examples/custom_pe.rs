@@ -22,7 +22,12 @@ static META: PeMeta = PeMeta {
     label: "Square root",
     summary: "Subtracts a learned slope per head times the square root of the distance.",
     sites: &[Site::Logits],
-    claims: Claims { shift_invariant: true, content_dependent: false, limited_length: false },
+    claims: Claims {
+        shift_invariant: true,
+        content_dependent: false,
+        limited_length: false,
+        depends_on_length: false,
+    },
     parameters: "H",
     paper: "this example",
     url: "",

@@ -55,6 +55,20 @@ pub fn uniform<const D: usize>(
     param(values, shape, device)
 }
 
+/// A learned tensor drawn evenly from a range.
+pub fn uniform_between<const D: usize>(
+    range: std::ops::Range<f64>,
+    shape: [usize; D],
+    rng: &mut ChaCha8Rng,
+    device: &Device,
+) -> Param<Tensor<D>> {
+    let width = range.end - range.start;
+    let values = (0..shape.iter().product())
+        .map(|_| (range.start + width * rng.random::<f64>()) as f32)
+        .collect();
+    param(values, shape, device)
+}
+
 /// One draw from the standard normal distribution (Box-Muller, cosine branch).
 pub fn standard_normal(rng: &mut ChaCha8Rng) -> f64 {
     let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();

@@ -8,6 +8,7 @@
 //! | [`attention`] | the engine that applies an encoding, and its cache for decoding |
 //! | [`ops`] | operations of models, fused where the device has them |
 //! | [`zoo`] | every encoding, one file each, and the one registry list |
+//! | [`rotary`] | pairs, tables of angles and scaled frequencies of the rotary encodings |
 //! | [`mod@reference`] | scalar f64 loops straight from each paper's equation |
 //! | [`testkit`] | the checks that every encoding passes, yours included |
 //!
@@ -40,6 +41,7 @@ pub mod ops;
 mod parts;
 pub mod positions;
 pub mod reference;
+pub mod rotary;
 pub mod score;
 pub mod settings;
 mod state;

@@ -33,6 +33,7 @@ impl Site {
 
 /// What an encoding promises; the testkit checks each promise and its negation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a promise of its own, kept or not")]
 pub struct Claims {
     /// Adding a constant to all positions leaves the logits unchanged.
     pub shift_invariant: bool,
@@ -40,6 +41,9 @@ pub struct Claims {
     pub content_dependent: bool,
     /// Positions beyond a length are refused.
     pub limited_length: bool,
+    /// It looks at the length of the sequence: what a token gets changes when later ones come,
+    /// and a decoding step equals the full pass of its own length only.
+    pub depends_on_length: bool,
 }
 
 /// The facts about a kind of encoding.

@@ -2,24 +2,30 @@
 //!
 //! Nothing here is fast and nothing here is shared with the tensor code.
 
+pub mod abacus;
 pub mod alibi;
 pub mod attention;
 pub mod cope;
 pub mod cope_mlp;
 pub mod dape;
 pub mod fire;
+pub mod fope;
 pub mod fox;
 pub mod grape;
 pub mod kerple;
 pub mod learned_absolute;
 pub mod path;
+pub mod pope;
 pub mod relative;
 pub mod rope;
+pub mod rope_scaling;
 pub mod sandwich;
 pub mod score;
+pub mod selective_rope;
 pub mod sinusoidal;
 pub mod t5_bias;
 pub mod tape;
+pub mod xpos;
 
 use burn::module::Param;
 use burn::tensor::Tensor;
@@ -98,8 +104,8 @@ pub struct ScalarLayer {
 
 /// How an encoding looks in scalar f64. The defaults are those of an encoding that does nothing.
 pub trait ScalarReference {
-    /// Token embeddings with the encoding added, at the given positions.
-    fn scalar_embed(&self, x: &Tokens, _positions: &[usize]) -> Tokens {
+    /// Embeddings of a whole sequence with the encoding added; ids and positions of its tokens.
+    fn scalar_embed(&self, x: &Tokens, _ids: &[usize], _positions: &[usize]) -> Tokens {
         x.clone()
     }
 

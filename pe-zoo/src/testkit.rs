@@ -8,6 +8,7 @@
 
 mod checks;
 pub mod close;
+mod decode;
 pub mod problem;
 mod randomise;
 mod stack;

@@ -6,26 +6,31 @@
 mod registry;
 
 registry::zoo! {
+    abacus => Abacus,
     alibi => Alibi,
     cope => Cope,
     cope_alibi => CopeAlibi,
     cope_mlp => CopeMlp,
     dape => Dape,
     fire => Fire,
+    fope => Fope,
     fox => Fox,
     grape => Grape,
     kerple => Kerple,
     learned_absolute => LearnedAbsolute,
     nope => Nope,
     path => Path,
+    pope => Pope,
     relative => Relative,
     relative_capped => RelativeCapped,
     rope => Rope,
     sandwich => Sandwich,
+    selective_rope => SelectiveRope,
     sinusoidal => Sinusoidal,
     stick_breaking => StickBreaking,
     t5_bias => T5Bias,
     tape => Tape,
+    xpos => Xpos,
 }
 
 #[cfg(test)]

@@ -68,14 +68,13 @@ struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     fn of(modifier: &'a ScoreMod) -> Self {
-        let mut plan =
-            Self {
-                parts: Vec::new(),
-                products: None,
-                stick_breaking: None,
-                hard: false,
-                undivided: false,
-            };
+        let mut plan = Self {
+            parts: Vec::new(),
+            products: None,
+            stick_breaking: None,
+            hard: false,
+            undivided: false,
+        };
         plan.add(modifier);
         plan
     }

@@ -1,4 +1,6 @@
-//! Frequencies of waves and rotations.
+//! Frequencies of waves and rotations, and the ramps that rescale them.
+
+use std::f64::consts::TAU;
 
 /// `base^(-2m / dim)` for `m` in `0..dim / 2`, in radians per position.
 pub(crate) fn inverse_frequencies(base: f64, dim: usize) -> Vec<f64> {
@@ -10,16 +12,52 @@ pub(crate) fn ntk_base(base: f64, factor: f64, dim: usize) -> f64 {
     base * factor.powf(dim as f64 / (dim as f64 - 2.0))
 }
 
+/// What dynamic NTK scaling puts in place of the factor, once `len` exceeds the original length.
+pub(crate) fn dynamic_factor(factor: f64, len: usize, original: usize) -> f64 {
+    factor * len.max(original) as f64 / original as f64 - (factor - 1.0)
+}
+
+/// The pair, a fraction, that turns `rotations` times within `original` positions.
+pub(crate) fn pair_of_rotations(rotations: f64, base: f64, dim: usize, original: usize) -> f64 {
+    dim as f64 * (original as f64 / (rotations * TAU)).ln() / (2.0 * base.ln())
+}
+
+/// The pairs between which YaRN goes over from keeping a frequency to dividing it.
+pub(crate) fn yarn_bounds(
+    [fast, slow]: [f64; 2],
+    base: f64,
+    dim: usize,
+    original: usize,
+    truncate: bool,
+) -> [f64; 2] {
+    let low = pair_of_rotations(fast, base, dim, original);
+    let high = pair_of_rotations(slow, base, dim, original);
+    let (low, high) = if truncate { (low.floor(), high.ceil()) } else { (low, high) };
+    let last = dim as f64 - 1.0;
+    [low.clamp(0.0, last), high.clamp(0.0, last)]
+}
+
+/// 0 up to `low`, 1 from `high` on, straight in between; a step where the two are equal.
+pub(crate) fn ramp(low: f64, high: f64, at: f64) -> f64 {
+    let width = if high > low { high - low } else { 0.001 };
+    ((at - low) / width).clamp(0.0, 1.0)
+}
+
+/// `0.1 mscale ln(factor) + 1`, and 1 where nothing is stretched.
+pub(crate) fn yarn_magnitude(factor: f64, mscale: f64) -> f64 {
+    if factor <= 1.0 { 1.0 } else { 0.1 * mscale * factor.ln() + 1.0 }
+}
+
+/// The share of a frequency that Llama 3 keeps undivided; `original / wavelength` is what is
+/// compared with the two factors.
+pub(crate) fn llama3_kept(frequency: f64, original: usize, [low, high]: [f64; 2]) -> f64 {
+    ramp(low, high, original as f64 * frequency / TAU)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// HuggingFace transformers, tests/utils/test_modeling_rope_utils.py at 087e80025: D 128, base 1e4.
-    #[test]
-    fn default_frequencies_are_those_of_the_published_tests() {
-        let f = inverse_frequencies(1e4, 128);
-        assert!((f[1] - 8.6596e-1).abs() < 5e-6 && (f[63] - 1.1548e-4).abs() < 5e-9, "{f:?}");
-    }
+    use proptest::prelude::*;
 
     /// `spec/encodings.md` section 5: static NTK bases for D 128 and 64 at factors 2, 4, 8.
     #[test]
@@ -29,9 +67,99 @@ mod tests {
             (128, 4.0, 40_889.942_4),
             (128, 8.0, 82_684.622_6),
             (64, 2.0, 20_452.228_7),
+            (64, 4.0, 41_829.365_9),
             (64, 8.0, 85_550.375_9),
         ] {
             assert!((ntk_base(1e4, factor, dim) - expected).abs() < 1e-4, "{dim} {factor}");
+        }
+    }
+
+    /// The same section: D 64, L 1024, original length 512; at factor 1 the base still grows.
+    #[test]
+    fn dynamic_ntk_bases_are_those_of_the_specification() {
+        for (factor, expected) in [(2.0, 31_082.236_7), (1.0, 20_452.228_7)] {
+            let base = ntk_base(1e4, dynamic_factor(factor, 1024, 512), 64);
+            assert!((base - expected).abs() < 1e-4, "{factor}: {base}");
+        }
+    }
+
+    /// The same section: the bounds of YaRN's ramp, and the trap of a small head.
+    #[test]
+    fn yarn_bounds_are_those_of_the_specification() {
+        let betas = [32.0, 1.0];
+        for (dim, original, expected) in
+            [(128, 2048, [16, 41]), (128, 4096, [20, 46]), (64, 512, [3, 16]), (16, 64, [0, 3])]
+        {
+            let bounds = yarn_bounds(betas, 1e4, dim, original, true);
+            for (bound, expected) in bounds.into_iter().zip(expected) {
+                assert!(
+                    (bound - f64::from(expected)).abs() < 1e-12,
+                    "{dim} {original}: {bounds:?}"
+                );
+            }
+        }
+        let [low, high] = yarn_bounds(betas, 1e4, 64, 512, false);
+        assert!(low > 3.0 && low < 4.0 && high > 15.0 && high < 16.0, "{low} {high}");
+    }
+
+    /// The same section, factors 2 to 64.
+    #[test]
+    fn yarn_magnitudes_are_those_of_the_specification() {
+        let table = [1.069_315, 1.138_629, 1.207_944, 1.277_259, 1.346_574, 1.415_888];
+        for (power, expected) in (1i32..).zip(table) {
+            let magnitude = yarn_magnitude(2f64.powi(power), 1.0);
+            assert!((magnitude - expected).abs() < 5e-7, "{power}: {magnitude}");
+        }
+        assert!((yarn_magnitude(0.5, 1.0) - 1.0).abs() < 1e-15);
+    }
+
+    proptest! {
+        #[test]
+        fn frequencies_descend_from_one_to_nearly_the_inverse_of_the_base(
+            half in 1usize..80, base in 1.5f64..1e6,
+        ) {
+            let f = inverse_frequencies(base, 2 * half);
+            prop_assert_eq!(f.len(), half);
+            prop_assert!((f[0] - 1.0).abs() < 1e-15);
+            prop_assert!(f.windows(2).all(|pair| pair[0] > pair[1]));
+            prop_assert!(f.iter().all(|f| *f > 1.0 / base));
+        }
+
+        #[test]
+        fn a_ramp_rises_from_zero_to_one(
+            low in -5.0f64..50.0, width in 0.0f64..50.0, a in -100.0f64..150.0, b in 0.0f64..50.0,
+        ) {
+            let [before, after] = [a, a + b].map(|at| ramp(low, low + width, at));
+            prop_assert!((0.0..=1.0).contains(&before) && before <= after);
+            prop_assert!(ramp(low, low + width, low - 1e-9) <= 0.0);
+            prop_assert!((ramp(low, low + width, low + width + 0.0011) - 1.0).abs() < 1e-12);
+        }
+
+        #[test]
+        fn the_pair_of_a_number_of_rotations_turns_that_often(
+            rotations in 0.5f64..64.0, base in 2.0f64..1e6, half in 2usize..80, original in 8usize..9000,
+        ) {
+            let m = pair_of_rotations(rotations, base, 2 * half, original);
+            let turns = original as f64 * base.powf(-m / half as f64) / TAU;
+            prop_assert!((turns / rotations - 1.0).abs() < 1e-9, "{}", turns);
+        }
+
+        #[test]
+        fn bounds_lie_in_order_within_the_channels(
+            slow in 0.5f64..8.0, more in 0.0f64..60.0, base in 2.0f64..1e6, half in 1usize..80,
+            original in 1usize..9000, truncate: bool,
+        ) {
+            let [low, high] = yarn_bounds([slow + more, slow], base, 2 * half, original, truncate);
+            prop_assert!(0.0 <= low && low <= high && high <= 2.0 * half as f64 - 1.0);
+        }
+
+        #[test]
+        fn dynamic_scaling_begins_past_the_original_length_and_never_falls(
+            factor in 1.0f64..32.0, original in 1usize..5000, len in 1usize..20_000,
+        ) {
+            let now = dynamic_factor(factor, len, original);
+            prop_assert!(now <= dynamic_factor(factor, len + 1, original));
+            prop_assert_eq!(len > original, now > 1.0 + 1e-9, "{}", now);
         }
     }
 }

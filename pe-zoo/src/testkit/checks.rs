@@ -3,13 +3,13 @@
 use std::fmt;
 
 use burn::module::{Module, ModuleVisitor, Param};
-use burn::tensor::{Device, Gradients, Int, Tensor};
+use burn::tensor::{Device, Gradients, Tensor};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use super::close::{self, F32, F32_REORDERED, Tolerance, numbers};
-use super::problem::{Problem, tensor3, tensor4};
-use super::{randomise, stack};
+use super::problem::{Problem, ids, tensor3, tensor4};
+use super::{decode, randomise, stack};
 use crate::attention::{Engine, LayerCache, LayerInput, Sharpness, Weights, layer};
 use crate::encoding::{EmbedContext, check_limit};
 use crate::reference::{ScalarReference, attention};
@@ -20,7 +20,7 @@ use crate::{Dims, EncodingConfig, PositionEncoding, Positions, TokenState};
 pub enum Check {
     /// Engine and embedding equal the scalar f64 reference, at odd sizes and with offsets.
     EqualsReference,
-    /// Token by token, and in chunks of three, equals one full pass.
+    /// Token by token, and in chunks of three: each step equals the full pass of its own length.
     DecodesAsFullPass,
     /// No output depends on a later token.
     Causal,
@@ -30,6 +30,9 @@ pub enum Check {
     ShiftClaim,
     /// The claim about the length limit is true.
     LengthClaim,
+    /// The claim that later tokens change nothing of earlier ones is true, and so is its negation
+    /// where it is denied.
+    LengthDependence,
     /// The parameter formula equals the number of parameters built.
     ParameterFormula,
     /// Every parameter gets a finite gradient that is not zero everywhere.
@@ -56,7 +59,7 @@ impl fmt::Display for Failure {
 pub(super) type Outcome = Result<(), String>;
 
 /// Sizes without luck: three heads, a length that is no multiple of anything.
-const DIMS: Dims = Dims { layers: 2, heads: 3, head_dim: 6, train_len: 16, max_len: 64 };
+pub(super) const DIMS: Dims = Dims { layers: 2, heads: 3, head_dim: 6, train_len: 16, max_len: 64 };
 const TOKENS: usize = 13;
 
 /// Runs every check; the result lists those that failed.
@@ -72,11 +75,12 @@ where
     };
     let outcomes = [
         (Check::EqualsReference, equals_reference(&encoding)),
-        (Check::DecodesAsFullPass, decodes_as_full_pass(&encoding)),
+        (Check::DecodesAsFullPass, decode::decodes_as_full_pass(&encoding)),
         (Check::Causal, causal(&encoding)),
         (Check::BatchIndependent, batch_independent(&encoding)),
         (Check::ShiftClaim, shift_claim(&encoding, config)),
         (Check::LengthClaim, length_claim(&encoding, config)),
+        (Check::LengthDependence, decode::length_dependence(&encoding, config)),
         (Check::ParameterFormula, parameter_formula(&encoding, config)),
         (Check::Gradients, gradients(config)),
         (Check::Reproducible, reproducible(config)),
@@ -94,7 +98,7 @@ fn build<C: EncodingConfig>(config: &C, seed: u64, device: &Device) -> Result<C:
 }
 
 /// Output of one layer, `[B, H, T, D]`, for rows `at.first_row()..` computed in one go.
-fn full_pass<P: PositionEncoding>(
+pub(super) fn full_pass<P: PositionEncoding>(
     encoding: &P,
     problem: &Problem,
     at: &Positions,
@@ -105,7 +109,7 @@ fn full_pass<P: PositionEncoding>(
 }
 
 /// Output for the tokens in `range`, those before it being in the cache.
-fn chunk<P: PositionEncoding>(
+pub(super) fn chunk<P: PositionEncoding>(
     encoding: &P,
     problem: &Problem,
     at: &Positions,
@@ -131,16 +135,16 @@ fn chunk<P: PositionEncoding>(
     layer(encoding, input, cache, Weights::Drop).output
 }
 
-fn embedded<P: PositionEncoding>(
+/// Embeddings of the rows, `[B, T, C]`.
+pub(super) fn embedded<P: PositionEncoding>(
     encoding: &P,
     problem: &Problem,
     at: &Positions,
     device: &Device,
 ) -> Tensor<3> {
-    let x = tensor3(&problem.x, device);
-    let batch = problem.x.len();
-    let tokens = Tensor::<2, Int>::zeros([batch, at.cols().len()], device);
-    let x = x.slice_dim(1, at.first_row()..at.cols().len());
+    let columns = at.cols().len();
+    let x = tensor3(&problem.x, device).slice_dim(1, at.first_row()..columns);
+    let tokens = ids(&problem.tokens, device).slice_dim(1, 0..columns);
     encoding.embed(x, &EmbedContext { at, tokens: &tokens })
 }
 
@@ -169,36 +173,12 @@ fn equals_reference<P: PositionEncoding + ScalarReference>(encoding: &P) -> Outc
         let expected = problem
             .x
             .iter()
-            .flat_map(|x| encoding.scalar_embed(x, at.cols()))
+            .zip(&problem.tokens)
+            .flat_map(|(x, ids)| encoding.scalar_embed(x, ids, at.cols()))
             .flatten()
             .collect::<Vec<_>>();
         close::compare(&numbers(embedded), &expected, F32)
             .map_err(|e| format!("embedding, {tokens} tokens, shift {shift}: {e}"))?;
-    }
-    Ok(())
-}
-
-fn decodes_as_full_pass<P: PositionEncoding>(encoding: &P) -> Outcome {
-    let device = Device::flex();
-    let problem = Problem::random(2, TOKENS, &DIMS, 1);
-    let whole = Positions::contiguous(0, TOKENS);
-    let expected = numbers(full_pass(encoding, &problem, &whole, 1, &device));
-    let expected_embedding = numbers(embedded(encoding, &problem, &whole, &device));
-    for step in [1, 3] {
-        let mut cache = LayerCache::default();
-        let (mut outputs, mut embeddings) = (Vec::new(), Vec::new());
-        for start in (0..TOKENS).step_by(step) {
-            let end = (start + step).min(TOKENS);
-            let at = Positions::contiguous(start, end - start);
-            let range = start..end;
-            outputs.push(chunk(encoding, &problem, &at, range, 1, Some(&mut cache), &device));
-            embeddings.push(embedded(encoding, &problem, &at, &device));
-        }
-        let actual = numbers(Tensor::cat(outputs, 2));
-        close::compare(&actual, &expected, F32_REORDERED)
-            .map_err(|e| format!("{step} token(s) at a time: {e}"))?;
-        close::compare(&numbers(Tensor::cat(embeddings, 1)), &expected_embedding, F32_REORDERED)
-            .map_err(|e| format!("embedding, {step} token(s) at a time: {e}"))?;
     }
     Ok(())
 }
@@ -216,10 +196,13 @@ fn causal<P: PositionEncoding>(encoding: &P) -> Outcome {
         changed.v[0][h][changed_at].clone_from(&other.v[0][h][changed_at]);
     }
     changed.x[0][changed_at].clone_from(&other.x[0][changed_at]);
+    changed.tokens[0][changed_at] += 1;
     let split = |problem: &Problem| {
         let output = full_pass(encoding, problem, &at, 0, &device);
-        let before = output.clone().slice_dim(2, 0..changed_at);
-        (numbers(before), numbers(output.slice_dim(2, changed_at..TOKENS)))
+        let embedding = embedded(encoding, problem, &at, &device);
+        let mut before = numbers(output.clone().slice_dim(2, 0..changed_at));
+        before.extend(numbers(embedding.slice_dim(1, 0..changed_at)));
+        (before, numbers(output.slice_dim(2, changed_at..TOKENS)))
     };
     let ((before, after), (before_changed, after_changed)) = (split(&problem), split(&changed));
     if before != before_changed {
@@ -240,10 +223,14 @@ fn batch_independent<P: PositionEncoding>(encoding: &P) -> Outcome {
         k: both.k[1..].to_vec(),
         v: both.v[1..].to_vec(),
         x: both.x[1..].to_vec(),
+        tokens: both.tokens[1..].to_vec(),
     };
     let alone = numbers(full_pass(encoding, &second, &at, 0, &device));
     let together = numbers(full_pass(encoding, &both, &at, 0, &device).slice_dim(0, 1..2));
-    close::compare(&together, &alone, F32_REORDERED)
+    close::compare(&together, &alone, F32_REORDERED)?;
+    let alone = numbers(embedded(encoding, &second, &at, &device));
+    let together = numbers(embedded(encoding, &both, &at, &device).slice_dim(0, 1..2));
+    close::compare(&together, &alone, F32_REORDERED).map_err(|e| format!("embedding: {e}"))
 }
 
 fn shift_claim<C: EncodingConfig>(encoding: &C::Encoding, config: &C) -> Outcome {

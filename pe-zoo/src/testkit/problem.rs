@@ -1,6 +1,7 @@
 //! Attention problems with the same numbers as tensors and as scalars.
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -8,7 +9,7 @@ use crate::init::standard_normal;
 use crate::reference::{Heads, ScalarInput, Tokens};
 use crate::{Dims, Positions};
 
-/// Queries, keys, values and layer inputs of one batch.
+/// Queries, keys, values, layer inputs and token ids of one batch.
 #[derive(Debug, Clone)]
 pub struct Problem {
     /// `[batch][head][token][D]`.
@@ -19,10 +20,12 @@ pub struct Problem {
     pub v: Vec<Heads>,
     /// `[batch][token][C]`.
     pub x: Vec<Tokens>,
+    /// Ids, `[batch][token]`: a few, so that runs of kindred ones come about.
+    pub tokens: Vec<Vec<usize>>,
 }
 
 impl Problem {
-    /// Standard normal numbers.
+    /// Standard normal numbers; ids below 19, that of the addition task's vocabulary.
     pub fn random(batch: usize, tokens: usize, dims: &Dims, seed: u64) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut draw = |rows: usize, columns: usize| -> Tokens {
@@ -39,7 +42,9 @@ impl Problem {
         };
         let (q, k, v) = (heads(&mut draw), heads(&mut draw), heads(&mut draw));
         let x = (0..batch).map(|_| draw(tokens, dims.width())).collect();
-        Self { q, k, v, x }
+        let ids = |rng: &mut ChaCha8Rng| (0..tokens).map(|_| rng.random_range(0..19)).collect();
+        let tokens = (0..batch).map(|_| ids(&mut rng)).collect();
+        Self { q, k, v, x, tokens }
     }
 
     /// The scalar problem of one batch entry; rows start at `at.first_row()`.
@@ -73,5 +78,12 @@ pub fn tensor4(values: &[Heads], device: &Device) -> Tensor<4> {
 pub fn tensor3(values: &[Tokens], device: &Device) -> Tensor<3> {
     let shape = [values.len(), values[0].len(), values[0][0].len()];
     let flat = values.iter().flatten().flatten().map(|x| *x as f32).collect::<Vec<_>>();
+    Tensor::from_data(TensorData::new(flat, shape), device)
+}
+
+/// `[batch][token]` as a tensor of ids.
+pub fn ids(values: &[Vec<usize>], device: &Device) -> Tensor<2, Int> {
+    let shape = [values.len(), values[0].len()];
+    let flat = values.iter().flatten().map(|id| *id as i64).collect::<Vec<_>>();
     Tensor::from_data(TensorData::new(flat, shape), device)
 }

@@ -44,7 +44,12 @@ pub const META: PeMeta = PeMeta {
     label: "ALiBi",
     summary: "Subtracts from the logits a fixed slope per head times the distance.",
     sites: &[Site::Logits],
-    claims: Claims { shift_invariant: true, content_dependent: false, limited_length: false },
+    claims: Claims {
+        shift_invariant: true,
+        content_dependent: false,
+        limited_length: false,
+        depends_on_length: false,
+    },
     parameters: "0",
     paper: "Press et al. 2021",
     url: "https://arxiv.org/abs/2108.12409",

@@ -53,7 +53,12 @@ pub const META: PeMeta = PeMeta {
     label: "CoPE",
     summary: "Counts positions with gates that depend on the tokens, and reads a table there.",
     sites: &[Site::Logits],
-    claims: Claims { shift_invariant: true, content_dependent: true, limited_length: false },
+    claims: Claims {
+        shift_invariant: true,
+        content_dependent: true,
+        limited_length: false,
+        depends_on_length: false,
+    },
     parameters: "L D max_positions (+ L C^2)",
     paper: "Golovneva et al. 2024",
     url: "https://arxiv.org/abs/2405.18719",

@@ -44,7 +44,12 @@ pub const META: PeMeta = PeMeta {
     label: "CoPE-ALiBi",
     summary: "Subtracts from the logits a slope per head times a position that gates count.",
     sites: &[Site::Logits],
-    claims: Claims { shift_invariant: true, content_dependent: true, limited_length: false },
+    claims: Claims {
+        shift_invariant: true,
+        content_dependent: true,
+        limited_length: false,
+        depends_on_length: false,
+    },
     parameters: "0 (learned slopes: L H)",
     paper: "Golovneva et al. 2024",
     url: "https://arxiv.org/abs/2405.18719",

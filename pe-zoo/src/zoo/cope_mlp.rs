@@ -50,7 +50,12 @@ pub const META: PeMeta = PeMeta {
     label: "CoPE-MLP",
     summary: "Counts positions with gates that depend on the tokens, and hands them to a network.",
     sites: &[Site::Logits],
-    claims: Claims { shift_invariant: true, content_dependent: true, limited_length: false },
+    claims: Claims {
+        shift_invariant: true,
+        content_dependent: true,
+        limited_length: false,
+        depends_on_length: false,
+    },
     parameters: "L (2 width + D width + D)",
     paper: "Golovneva et al. 2024",
     url: "https://arxiv.org/abs/2405.18719",

@@ -52,7 +52,12 @@ pub const META: PeMeta = PeMeta {
     label: "DAPE",
     summary: "Adds to the logits what a network makes of all heads' logits and biases.",
     sites: &[Site::Logits],
-    claims: Claims { shift_invariant: true, content_dependent: true, limited_length: false },
+    claims: Claims {
+        shift_invariant: true,
+        content_dependent: true,
+        limited_length: false,
+        depends_on_length: false,
+    },
     parameters: "L ((2 H + 1) width + (width + 1) H) + base",
     paper: "Zheng et al. 2024",
     url: "https://arxiv.org/abs/2405.14722",

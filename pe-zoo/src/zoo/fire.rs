@@ -49,7 +49,12 @@ pub const META: PeMeta = PeMeta {
     label: "FIRE",
     summary: "Adds to the logits a learned function of distance divided by position.",
     sites: &[Site::Logits],
-    claims: Claims { shift_invariant: false, content_dependent: false, limited_length: false },
+    claims: Claims {
+        shift_invariant: false,
+        content_dependent: false,
+        limited_length: false,
+        depends_on_length: false,
+    },
     parameters: "L (width (H + 2) + H + 2)",
     paper: "Li et al. 2023",
     url: "https://arxiv.org/abs/2310.04418",

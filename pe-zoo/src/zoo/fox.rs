@@ -47,7 +47,12 @@ pub const META: PeMeta = PeMeta {
     label: "FoX",
     summary: "Penalises a logit by what the tokens in between chose to forget.",
     sites: &[Site::Logits, Site::State],
-    claims: Claims { shift_invariant: true, content_dependent: true, limited_length: false },
+    claims: Claims {
+        shift_invariant: true,
+        content_dependent: true,
+        limited_length: false,
+        depends_on_length: false,
+    },
     parameters: "L (C H + H)",
     paper: "Lin et al. 2025",
     url: "https://arxiv.org/abs/2503.02130",

@@ -67,7 +67,12 @@ pub const META: PeMeta = PeMeta {
     label: "GRAPE",
     summary: "Subtracts from the logits a sum of learned prices along the path between two tokens.",
     sites: &[Site::QueryKey, Site::Logits, Site::State],
-    claims: Claims { shift_invariant: false, content_dependent: true, limited_length: false },
+    claims: Claims {
+        shift_invariant: false,
+        content_dependent: true,
+        limited_length: false,
+        depends_on_length: false,
+    },
     parameters: "L (C H dim + 2 D)",
     paper: "Zhang et al. 2025",
     url: "https://arxiv.org/abs/2512.07805",

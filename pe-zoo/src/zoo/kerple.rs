@@ -47,7 +47,12 @@ pub const META: PeMeta = PeMeta {
     label: "KERPLE",
     summary: "Subtracts from the logits a learned kernel of distance, two numbers per head.",
     sites: &[Site::Logits],
-    claims: Claims { shift_invariant: true, content_dependent: false, limited_length: false },
+    claims: Claims {
+        shift_invariant: true,
+        content_dependent: false,
+        limited_length: false,
+        depends_on_length: false,
+    },
     parameters: "2 H",
     paper: "Chi et al. 2022",
     url: "https://arxiv.org/abs/2205.09921",

@@ -38,7 +38,12 @@ pub const META: PeMeta = PeMeta {
     label: "Learned absolute",
     summary: "Adds a learned vector per position to the token embeddings.",
     sites: &[Site::Embedding],
-    claims: Claims { shift_invariant: false, content_dependent: false, limited_length: true },
+    claims: Claims {
+        shift_invariant: false,
+        content_dependent: false,
+        limited_length: true,
+        depends_on_length: false,
+    },
     parameters: "max_len C",
     paper: "Gehring et al. 2017",
     url: "https://arxiv.org/abs/1705.03122",
@@ -121,7 +126,7 @@ impl PositionEncoding for LearnedAbsolute {
 }
 
 impl ScalarReference for LearnedAbsolute {
-    fn scalar_embed(&self, x: &Tokens, positions: &[usize]) -> Tokens {
+    fn scalar_embed(&self, x: &Tokens, _ids: &[usize], positions: &[usize]) -> Tokens {
         learned_absolute::embed(x, positions, &table_f64(&self.table))
     }
 }

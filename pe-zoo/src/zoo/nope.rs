@@ -34,7 +34,12 @@ pub const META: PeMeta = PeMeta {
     label: "NoPE",
     summary: "Adds nothing: order is felt only through the causal mask.",
     sites: &[],
-    claims: Claims { shift_invariant: true, content_dependent: false, limited_length: false },
+    claims: Claims {
+        shift_invariant: true,
+        content_dependent: false,
+        limited_length: false,
+        depends_on_length: false,
+    },
     parameters: "0",
     paper: "Kazemnejad et al. 2023",
     url: "https://arxiv.org/abs/2305.19466",

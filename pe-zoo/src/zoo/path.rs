@@ -48,7 +48,12 @@ pub const META: PeMeta = PeMeta {
     label: "PaTH",
     summary: "Reflects keys along directions chosen by the tokens between key and query.",
     sites: &[Site::Logits, Site::State],
-    claims: Claims { shift_invariant: true, content_dependent: true, limited_length: false },
+    claims: Claims {
+        shift_invariant: true,
+        content_dependent: true,
+        limited_length: false,
+        depends_on_length: false,
+    },
     parameters: "L (2 C rank + C kernel + C H + H)",
     paper: "Yang et al. 2025",
     url: "https://arxiv.org/abs/2505.16381",

@@ -176,9 +176,9 @@ macro_rules! zoo {
         }
 
         impl ScalarReference for Pe {
-            fn scalar_embed(&self, x: &Tokens, positions: &[usize]) -> Tokens {
+            fn scalar_embed(&self, x: &Tokens, ids: &[usize], positions: &[usize]) -> Tokens {
                 match self {
-                    $(Self::$Type(pe) => pe.scalar_embed(x, positions),)+
+                    $(Self::$Type(pe) => pe.scalar_embed(x, ids, positions),)+
                 }
             }
 

@@ -39,7 +39,12 @@ pub const META: PeMeta = PeMeta {
     label: "Relative (Shaw)",
     summary: "Adds the query's dot product with a learned vector of the distance.",
     sites: &[Site::Logits],
-    claims: Claims { shift_invariant: true, content_dependent: true, limited_length: false },
+    claims: Claims {
+        shift_invariant: true,
+        content_dependent: true,
+        limited_length: false,
+        depends_on_length: false,
+    },
     parameters: "D max_distance",
     paper: "Shaw et al. 2018",
     url: "https://arxiv.org/abs/1803.02155",

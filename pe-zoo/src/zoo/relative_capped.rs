@@ -37,7 +37,12 @@ pub const META: PeMeta = PeMeta {
     label: "Relative, capped",
     summary: "As relative, with the last learned vector reused for all longer distances.",
     sites: &[Site::Logits],
-    claims: Claims { shift_invariant: true, content_dependent: true, limited_length: false },
+    claims: Claims {
+        shift_invariant: true,
+        content_dependent: true,
+        limited_length: false,
+        depends_on_length: false,
+    },
     parameters: "D max_distance",
     paper: "Golovneva et al. 2024",
     url: "https://arxiv.org/abs/2405.18719",

@@ -5,35 +5,46 @@
 //! their dot product feels only the difference. Slow pairs see far, fast pairs near.
 //!
 //! ## Formula
-//! `angle[n, m] = n * f_m`, `f_m = base^(-2m / D)`;
-//! `(a, b) -> (a cos - b sin, b cos + a sin)` for each pair `(a, b)` of channels.
+//! `angle[n, m] = n * f_m`, `f_m = base^(-2m / R)`, `R = floor(rotary_fraction D)`;
+//! `(a, b) -> (a cos - b sin, b cos + a sin)` for each pair `(a, b)` of the first `R` channels.
 //!
 //! ## Shapes
-//! `transform_qk: [B, H, T, D], [B, H, S, D]` unchanged; `D` even.
+//! `transform_qk: [B, H, T, D], [B, H, S, D]` unchanged; `R` even.
 //!
 //! ## Settings
-//! `layout`: `half-split` (default; pairs `(m, m + D/2)`, as Llama and TAPE) or `interleaved` (pairs
+//! `layout`: `half-split` (default; pairs `(m, m + R/2)`, as Llama and TAPE) or `interleaved` (pairs
 //! `(2m, 2m+1)`, as RoFormer). The same weights give different numbers under the two.
 //! `base` (10000, the paper's).
-//! `scaling`: `{ type = "none" }` (default), `{ type = "linear", factor = s }` (positions divided by
-//! `s`), `{ type = "ntk", factor = s }` (base multiplied by `s^(D / (D - 2))`).
+//! `rotary_fraction` (1): share of the channels that turn; GPT-NeoX turns a quarter.
+//! `scaling`: an object as HuggingFace's `rope_scaling`, `{ rope_type = "default" }` (default),
+//! `linear`, `dynamic`, `yarn`, `longrope`, `llama3`, `proportional` (p-RoPE), and `ntk`, which has
+//! no name there; see [`Scaling`]. `type` is read for `rope_type`. Without
+//! `original_max_position_embeddings` the training length stands for it.
 //!
 //! ## Deviations
-//! None.
+//! `dynamic` and `longrope` look at the length of the sequence. Keys come raw from the cache, so
+//! all of them turn anew in every pass, and a decoding step equals the full pass of its own length;
+//! HuggingFace keeps the keys as they were first turned. LongRoPE's multiplier comes from `factor`,
+//! not from Phi-3's quotient of two lengths, which stand outside the object. YaRN's ramp runs over
+//! pairs, as in its code, not over wavelengths, as in its paper. What HuggingFace only warns of
+//! (unknown keys, factors below 1) is refused, and so are settings of YaRN that it would ignore.
 //!
 //! ## References
-//! Su et al. 2021, "RoFormer", arXiv 2104.09864; linear scaling: Chen et al. 2023, arXiv 2306.15595;
-//! NTK-aware base: as in HuggingFace transformers' modeling_rope_utils.
+//! Su et al. 2021, "RoFormer", arXiv 2104.09864. Scalings: Chen et al. 2023, arXiv 2306.15595
+//! (linear); Peng et al. 2023, "YaRN", arXiv 2309.00071 (NTK-aware, dynamic, YaRN); Ding et al. 2024,
+//! "LongRoPE", arXiv 2402.13753; Llama 3.1; Barbero et al. 2024, arXiv 2410.06205 (p-RoPE); all in
+//! the form of HuggingFace transformers' modeling_rope_utils.
 
 use burn::module::Module;
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::encoding::LayerContext;
-use crate::math::frequencies::{inverse_frequencies, ntk_base};
 use crate::meta::{Claims, PeMeta, Site};
-use crate::reference::{Heads, ScalarInput, ScalarReference, rope};
+use crate::reference::{Heads, ScalarInput, ScalarReference, rope, rope_scaling};
+use crate::rotary::Rotation;
+pub use crate::rotary::{Layout, Scaling};
 use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions};
 
 /// The facts.
@@ -42,66 +53,22 @@ pub const META: PeMeta = PeMeta {
     label: "RoPE",
     summary: "Rotates queries and keys by angles proportional to their positions.",
     sites: &[Site::QueryKey],
-    claims: Claims { shift_invariant: true, content_dependent: false, limited_length: false },
+    claims: Claims {
+        shift_invariant: true,
+        content_dependent: false,
+        limited_length: false,
+        depends_on_length: false,
+    },
     parameters: "0",
     paper: "Su et al. 2021",
     url: "https://arxiv.org/abs/2104.09864",
 };
 
-/// Which channels form a pair.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Layout {
-    /// `(m, m + D/2)`: HuggingFace Llama, TAPE, YaRN.
-    #[default]
-    HalfSplit,
-    /// `(2m, 2m + 1)`: RoFormer, xPos.
-    Interleaved,
-}
-
-/// How angles are changed for lengths beyond training.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Scaling {
-    /// Not at all.
-    #[default]
-    None,
-    /// Positions are divided by `factor`.
-    Linear {
-        /// At least 1.
-        factor: f64,
-    },
-    /// The base is multiplied by `factor^(D / (D - 2))`.
-    Ntk {
-        /// At least 1.
-        factor: f64,
-    },
-}
-
-impl Scaling {
-    /// Frequencies of the `head_dim / 2` pairs, in radians per position.
-    pub fn frequencies(self, base: f64, head_dim: usize) -> Vec<f64> {
-        match self {
-            Self::None => inverse_frequencies(base, head_dim),
-            Self::Linear { factor } => {
-                inverse_frequencies(base, head_dim).into_iter().map(|f| f / factor).collect()
-            }
-            Self::Ntk { factor } => inverse_frequencies(ntk_base(base, factor, head_dim), head_dim),
-        }
-    }
-
-    fn check(self, head_dim: usize) -> Result<(), PeError> {
-        let (Self::Linear { factor } | Self::Ntk { factor }) = self else { return Ok(()) };
-        if !(factor.is_finite() && factor >= 1.0) {
-            return Err(PeError::invalid(META.id, "scaling.factor", factor, "at least 1"));
-        }
-        if matches!(self, Self::Ntk { .. }) && head_dim < 4 {
-            let expected = "at least 4 for ntk scaling";
-            return Err(PeError::invalid(META.id, "model.head_dim", head_dim, expected));
-        }
-        Ok(())
-    }
-}
+/// The facts under scalings that look at the length; a shift makes the sequence longer for them.
+const META_BY_LENGTH: PeMeta = PeMeta {
+    claims: Claims { shift_invariant: false, depends_on_length: true, ..META.claims },
+    ..META
+};
 
 /// Settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -111,13 +78,20 @@ pub struct Config {
     pub layout: Layout,
     /// The slowest pair turns about once in `2 pi base` positions.
     pub base: f64,
+    /// Share of the channels that turn, the first ones, from 0 to 1.
+    pub rotary_fraction: f64,
     /// How angles are changed for longer sequences.
     pub scaling: Scaling,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { layout: Layout::HalfSplit, base: 10_000.0, scaling: Scaling::None }
+        Self {
+            layout: Layout::HalfSplit,
+            base: 10_000.0,
+            rotary_fraction: 1.0,
+            scaling: Scaling::None,
+        }
     }
 }
 
@@ -125,91 +99,120 @@ impl Default for Config {
 #[derive(Module, Debug)]
 pub struct Rope {
     #[module(skip)]
-    layout: Layout,
+    config: Config,
+    /// Channels that turn.
     #[module(skip)]
-    frequencies: Vec<f64>,
+    turning: usize,
+    #[module(skip)]
+    train_len: usize,
+    /// Names all that the tables depend on besides positions; made once, looked up in every layer.
+    #[module(skip)]
+    key: String,
+}
+
+impl Config {
+    /// Channels that turn.
+    fn turning(&self, head_dim: usize) -> usize {
+        (self.rotary_fraction * head_dim as f64) as usize
+    }
 }
 
 impl EncodingConfig for Config {
     type Encoding = Rope;
 
     fn meta(&self) -> &'static PeMeta {
-        &META
+        if self.scaling.depends_on_length() { &META_BY_LENGTH } else { &META }
     }
 
     fn check(&self, dims: &Dims) -> Result<(), PeError> {
-        if !dims.head_dim.is_multiple_of(2) {
+        let (pe, whole) = (META.id, self.rotary_fraction);
+        if !(0.0..=1.0).contains(&whole) {
+            return Err(PeError::invalid(pe, "rotary_fraction", whole, "a share from 0 to 1"));
+        }
+        let turning = self.turning(dims.head_dim);
+        if turning == dims.head_dim && !turning.is_multiple_of(2) {
             let expected = "an even number; channels turn in pairs (head_dim = width / heads)";
-            return Err(PeError::invalid(META.id, "model.head_dim", dims.head_dim, expected));
+            return Err(PeError::invalid(pe, "model.head_dim", turning, expected));
+        }
+        if !turning.is_multiple_of(2) {
+            let expected = format!(
+                "a share that turns an even number of the {} channels, not {turning}",
+                dims.head_dim
+            );
+            return Err(PeError::invalid(pe, "rotary_fraction", whole, expected));
         }
         if !(self.base.is_finite() && self.base > 1.0) {
-            return Err(PeError::invalid(META.id, "base", self.base, "a number above 1"));
+            return Err(PeError::invalid(pe, "base", self.base, "a number above 1"));
         }
-        self.scaling.check(dims.head_dim)
+        self.scaling.check(pe, turning, dims.train_len)
     }
 
     fn init(&self, dims: &Dims, _rng: &mut ChaCha8Rng, _device: &Device) -> Result<Rope, PeError> {
         self.check(dims)?;
-        let frequencies = self.scaling.frequencies(self.base, dims.head_dim);
-        Ok(Rope { layout: self.layout, frequencies })
+        Ok(Rope {
+            config: self.clone(),
+            turning: self.turning(dims.head_dim),
+            train_len: dims.train_len,
+            key: format!("rope {} {} {self:?}", dims.head_dim, dims.train_len),
+        })
     }
 }
 
 impl Rope {
-    /// Cosines and sines of the columns' angles, each `[1, 1, S, D]`; sines carry the sign that
-    /// their channel needs.
-    fn tables(&self, at: &Positions, device: &Device) -> (Tensor<4>, Tensor<4>) {
-        at.memo(&format!("rope {:?} {:?}", self.layout, self.frequencies), device, || {
-            let pairs = self.frequencies.len();
-            let columns = at.cols().len();
-            let mut cos = vec![0.0f32; columns * 2 * pairs];
-            let mut sin = cos.clone();
-            for (column, position) in at.cols().iter().enumerate() {
-                for (m, frequency) in self.frequencies.iter().enumerate() {
-                    let angle = *position as f64 * frequency;
-                    let (first, second) = self.layout.pair(m, pairs);
-                    let row = column * 2 * pairs;
-                    cos[row + first] = angle.cos() as f32;
-                    cos[row + second] = angle.cos() as f32;
-                    sin[row + first] = -angle.sin() as f32;
-                    sin[row + second] = angle.sin() as f32;
-                }
-            }
-            let shape = [1, 1, columns, 2 * pairs];
-            (
-                Tensor::from_data(TensorData::new(cos, shape), device),
-                Tensor::from_data(TensorData::new(sin, shape), device),
-            )
+    fn rotation(&self, at: &Positions, device: &Device) -> Rotation {
+        at.memo(&self.key, device, || {
+            let Config { layout, base, scaling, .. } = &self.config;
+            let len = at.cols().last().map_or(0, |last| last + 1);
+            let spectrum = scaling.spectrum(*base, self.turning, self.train_len, len);
+            Rotation::tabulate(at, *layout, self.turning / 2, device, |position, m| {
+                (position as f64 * spectrum.frequencies[m], spectrum.attention_factor)
+            })
         })
     }
 
-    fn rotate(&self, u: Tensor<4>, cos: Tensor<4>, sin: Tensor<4>) -> Tensor<4> {
-        u.clone() * cos + self.layout.swap_pairs(u) * sin
-    }
-}
-
-impl Layout {
-    /// Channels of pair `m` of `pairs`.
-    pub fn pair(self, m: usize, pairs: usize) -> (usize, usize) {
-        match self {
-            Self::HalfSplit => (m, m + pairs),
-            Self::Interleaved => (2 * m, 2 * m + 1),
-        }
-    }
-
-    /// Exchanges the two channels of every pair.
-    fn swap_pairs(self, u: Tensor<4>) -> Tensor<4> {
-        let [batch, heads, tokens, head_dim] = u.dims();
-        match self {
-            Self::HalfSplit => {
-                let half = head_dim / 2;
-                let first = u.clone().slice_dim(3, 0..half);
-                Tensor::cat(vec![u.slice_dim(3, half..head_dim), first], 3)
+    /// Frequencies and attention factor at a length, from each source's equation.
+    fn equations(&self, len: usize) -> (Vec<f64>, f64) {
+        use rope_scaling as eq;
+        let (base, dim) = (self.config.base, self.turning);
+        let original = |given: Option<usize>| given.unwrap_or(self.train_len);
+        let each = |frequency: &dyn Fn(usize) -> f64| (0..dim / 2).map(frequency).collect();
+        let plain = 1.0;
+        match &self.config.scaling {
+            Scaling::None => (each(&|m| eq::plain(base, dim, m)), plain),
+            Scaling::Linear { factor } => (each(&|m| eq::linear(base, dim, *factor, m)), plain),
+            Scaling::Ntk { factor } => (each(&|m| eq::ntk(base, dim, *factor, m)), plain),
+            Scaling::Dynamic { factor, original_max_position_embeddings } => {
+                let lens = [len, original(*original_max_position_embeddings)];
+                (each(&|m| eq::dynamic(base, dim, *factor, lens, m)), plain)
             }
-            Self::Interleaved => u
-                .reshape([batch, heads, tokens * head_dim / 2, 2])
-                .flip([3])
-                .reshape([batch, heads, tokens, head_dim]),
+            Scaling::Yarn(yarn) => {
+                let original = original(yarn.original_max_position_embeddings);
+                let betas = [yarn.beta_fast, yarn.beta_slow];
+                let frequency =
+                    |m| eq::yarn(base, dim, yarn.factor, betas, original, yarn.truncate, m);
+                let mscales = yarn.mscale.zip(yarn.mscale_all_dim).map(|(a, b)| [a, b]);
+                let attention = yarn
+                    .attention_factor
+                    .unwrap_or_else(|| eq::yarn_attention(yarn.factor, mscales));
+                (each(&frequency), attention)
+            }
+            Scaling::LongRope(long) => {
+                let original = original(long.original_max_position_embeddings);
+                let divisors = if len > original { &long.long_factor } else { &long.short_factor };
+                let attention = long.attention_factor.unwrap_or_else(|| {
+                    eq::longrope_attention(long.factor.unwrap_or(1.0), original)
+                });
+                (each(&|m| eq::longrope(base, dim, divisors, m)), attention)
+            }
+            Scaling::Llama3(llama) => {
+                let bounds = [llama.low_freq_factor, llama.high_freq_factor];
+                let original = llama.original_max_position_embeddings;
+                (each(&|m| eq::llama3(base, dim, llama.factor, bounds, original, m)), plain)
+            }
+            Scaling::Proportional { partial_rotary_factor, factor } => {
+                let settings = [*partial_rotary_factor, *factor];
+                (each(&|m| eq::proportional(base, dim, settings, m)), plain)
+            }
         }
     }
 }
@@ -221,40 +224,103 @@ impl PositionEncoding for Rope {
         k: Tensor<4>,
         ctx: &LayerContext<'_>,
     ) -> (Tensor<4>, Tensor<4>) {
-        let (cos, sin) = self.tables(ctx.at, &q.device());
-        let columns = ctx.at.cols().len();
-        let rows = ctx.at.first_row()..columns;
-        let (row_cos, row_sin) = if ctx.at.first_row() == 0 {
-            (cos.clone(), sin.clone())
-        } else {
-            (cos.clone().slice_dim(2, rows.clone()), sin.clone().slice_dim(2, rows))
-        };
-        (self.rotate(q, row_cos, row_sin), self.rotate(k, cos, sin))
+        if self.turning == 0 {
+            return (q, k);
+        }
+        let rotation = self.rotation(ctx.at, &q.device());
+        rotation.turn_both(q, k, ctx.at)
     }
 }
 
 impl ScalarReference for Rope {
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
-        rope::logits(input, &self.frequencies, self.layout == Layout::Interleaved)
+        let len = input.positions.last().map_or(0, |last| last + 1);
+        let (frequencies, attention) = self.equations(len);
+        let interleaved = self.config.layout == Layout::Interleaved;
+        rope::scaled_logits(input, &frequencies, attention, interleaved)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use rand_chacha::rand_core::SeedableRng;
+    use serde_json::json;
+
+    const DIMS: Dims = Dims { layers: 1, heads: 1, head_dim: 8, train_len: 8, max_len: 8 };
+
+    fn config(settings: serde_json::Value) -> Config {
+        serde_json::from_value(settings).unwrap()
+    }
 
     #[test]
     fn an_odd_head_dimension_is_refused_by_name() {
-        let dims = Dims { layers: 1, heads: 1, head_dim: 15, train_len: 8, max_len: 8 };
+        let dims = Dims { head_dim: 15, ..DIMS };
         let error = Config::default().check(&dims).unwrap_err().to_string();
         assert!(error.contains("model.head_dim is 15") && error.contains("even"), "{error}");
     }
 
     #[test]
+    fn shares_that_cannot_turn_pairs_are_refused() {
+        for (share, expected) in [(0.4, "even number of the 8"), (1.5, "0 to 1"), (-0.1, "0 to 1")]
+        {
+            let error = config(json!({ "rotary_fraction": share })).check(&DIMS).unwrap_err();
+            let error = error.to_string();
+            assert!(error.contains("rotary_fraction") && error.contains(expected), "{error}");
+        }
+        config(json!({ "rotary_fraction": 0.5 })).check(&DIMS).unwrap();
+    }
+
+    #[test]
     fn a_factor_below_one_is_refused() {
-        let dims = Dims { layers: 1, heads: 1, head_dim: 8, train_len: 8, max_len: 8 };
-        let scaling = Scaling::Linear { factor: 0.5 };
-        let error = Config { scaling, ..Config::default() }.check(&dims).unwrap_err();
-        assert!(error.to_string().contains("scaling.factor is 0.5"), "{error}");
+        let error = config(json!({ "scaling": { "type": "linear", "factor": 0.5 } })).check(&DIMS);
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("rope: scaling.factor is 0.5"), "{error}");
+    }
+
+    fn rope(settings: serde_json::Value, dims: &Dims) -> Rope {
+        let mut rng = ChaCha8Rng::seed_from_u64(0);
+        config(settings).init(dims, &mut rng, &Device::flex()).unwrap()
+    }
+
+    proptest! {
+        /// The tensors' frequencies and those of the equations, over the settings of all kinds.
+        #[test]
+        fn frequencies_are_those_of_the_equations(
+            half in 2usize..40, base in 2.0f64..1e6, factor in 1.0f64..64.0,
+            original in 2usize..5000, len in 1usize..20_000, slow in 0.5f64..8.0,
+            more in 0.1f64..60.0, share in 0.0f64..1.0, truncate: bool,
+        ) {
+            let dims = Dims { head_dim: 2 * half, train_len: original, ..DIMS };
+            let divisors = |step: f64| (0..half).map(|m| 1.0 + step * m as f64).collect::<Vec<_>>();
+            let all = [
+                json!({ "rope_type": "default" }),
+                json!({ "rope_type": "linear", "factor": factor }),
+                json!({ "rope_type": "ntk", "factor": factor }),
+                json!({ "rope_type": "dynamic", "factor": factor }),
+                json!({ "rope_type": "yarn", "factor": factor, "beta_slow": slow,
+                    "beta_fast": slow + more, "truncate": truncate }),
+                json!({ "rope_type": "yarn", "factor": factor, "mscale": share + 0.1,
+                    "mscale_all_dim": 0.5 }),
+                json!({ "rope_type": "longrope", "factor": factor, "short_factor": divisors(0.1),
+                    "long_factor": divisors(0.7) }),
+                json!({ "rope_type": "llama3", "factor": factor, "low_freq_factor": slow,
+                    "high_freq_factor": slow + more, "original_max_position_embeddings": original }),
+                json!({ "rope_type": "proportional", "partial_rotary_factor": share,
+                    "factor": factor }),
+            ];
+            for scaling in all {
+                let rope = rope(json!({ "base": base, "scaling": scaling }), &dims);
+                let (frequencies, attention) = rope.equations(len);
+                let spectrum = rope.config.scaling.spectrum(base, 2 * half, original, len);
+                prop_assert!((spectrum.attention_factor - attention).abs() < 1e-12, "{scaling}");
+                for (a, b) in spectrum.frequencies.iter().zip(&frequencies) {
+                    prop_assert!((a - b).abs() <= 1e-9 * b, "{scaling}: {a} {b}");
+                }
+                prop_assert_eq!(spectrum.frequencies.len(), frequencies.len());
+                prop_assert!(frequencies.iter().all(|f| (0.0..=1.0).contains(f)), "{}", scaling);
+            }
+        }
     }
 }

@@ -41,7 +41,12 @@ pub const META: PeMeta = PeMeta {
     label: "Sandwich",
     summary: "Adds to the logits a fixed sum of waves of the distance.",
     sites: &[Site::Logits],
-    claims: Claims { shift_invariant: true, content_dependent: false, limited_length: false },
+    claims: Claims {
+        shift_invariant: true,
+        content_dependent: false,
+        limited_length: false,
+        depends_on_length: false,
+    },
     parameters: "0",
     paper: "Chi et al. 2023",
     url: "https://arxiv.org/abs/2212.10356",

@@ -38,7 +38,12 @@ pub const META: PeMeta = PeMeta {
     label: "Sinusoidal",
     summary: "Adds fixed sines and cosines of the position to the token embeddings.",
     sites: &[Site::Embedding],
-    claims: Claims { shift_invariant: false, content_dependent: false, limited_length: false },
+    claims: Claims {
+        shift_invariant: false,
+        content_dependent: false,
+        limited_length: false,
+        depends_on_length: false,
+    },
     parameters: "0",
     paper: "Vaswani et al. 2017",
     url: "https://arxiv.org/abs/1706.03762",
@@ -114,7 +119,7 @@ impl PositionEncoding for Sinusoidal {
 }
 
 impl ScalarReference for Sinusoidal {
-    fn scalar_embed(&self, x: &Tokens, positions: &[usize]) -> Tokens {
+    fn scalar_embed(&self, x: &Tokens, _ids: &[usize], positions: &[usize]) -> Tokens {
         sinusoidal::embed(x, positions, self.base)
     }
 }

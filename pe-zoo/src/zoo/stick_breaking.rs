@@ -44,7 +44,12 @@ pub const META: PeMeta = PeMeta {
     label: "Stick-breaking",
     summary: "Replaces the softmax: tokens take shares of the attention, the nearest first.",
     sites: &[Site::Weights],
-    claims: Claims { shift_invariant: true, content_dependent: true, limited_length: false },
+    claims: Claims {
+        shift_invariant: true,
+        content_dependent: true,
+        limited_length: false,
+        depends_on_length: false,
+    },
     parameters: "0",
     paper: "Tan et al. 2024",
     url: "https://arxiv.org/abs/2410.17980",

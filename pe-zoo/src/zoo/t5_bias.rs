@@ -47,7 +47,12 @@ pub const META: PeMeta = PeMeta {
     label: "T5 bias",
     summary: "Adds to the logits a learned number per head and bucket of distances.",
     sites: &[Site::Logits],
-    claims: Claims { shift_invariant: true, content_dependent: false, limited_length: false },
+    claims: Claims {
+        shift_invariant: true,
+        content_dependent: false,
+        limited_length: false,
+        depends_on_length: false,
+    },
     parameters: "H num_buckets",
     paper: "Raffel et al. 2020",
     url: "https://arxiv.org/abs/1910.10683",

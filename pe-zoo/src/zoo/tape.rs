@@ -67,7 +67,12 @@ pub const META: PeMeta = PeMeta {
     label: "TAPE",
     summary: "Rotates queries and keys by angles that attention and feed-forward parts update.",
     sites: &[Site::QueryKey, Site::State],
-    claims: Claims { shift_invariant: true, content_dependent: true, limited_length: false },
+    claims: Claims {
+        shift_invariant: true,
+        content_dependent: true,
+        limited_length: false,
+        depends_on_length: false,
+    },
     parameters: "L (2 I H + I C + H^2)",
     paper: "Zhu et al. 2025",
     url: "https://arxiv.org/abs/2501.00712",

@@ -84,7 +84,7 @@ fn an_unknown_setting_within_a_choice_is_refused_by_name() {
 fn an_unknown_id_suggests_the_nearest() {
     let error = PeConfig::from_id("relativ").unwrap_err().to_string();
     assert!(
-        error.contains("did you mean `relative`?") && error.contains("known: alibi"),
+        error.contains("did you mean `relative`?") && error.contains("known: abacus"),
         "{error}"
     );
 }
@@ -92,6 +92,8 @@ fn an_unknown_id_suggests_the_nearest() {
 #[test]
 fn option_sets_beside_the_defaults_conform_too() {
     let sets = [
+        ("abacus", json!({ "digits": [0, 2], "max_offset": 3, "size": 6, "std": 1.0 })),
+        ("abacus", json!({ "beyond": "refuse", "max_offset": 30, "size": 66 })),
         ("alibi", json!({ "slopes": "paper" })),
         ("alibi", json!({ "learning": "all-layers" })),
         ("alibi", json!({ "slopes": "paper", "learning": "per-layer" })),
@@ -117,6 +119,8 @@ fn option_sets_beside_the_defaults_conform_too() {
         ("dape", json!({ "mixer": "convolution", "base": { "type": "fire" }, "width": 3 })),
         ("fire", json!({ "sharing": "all-layers", "initial_len": 10.0 })),
         ("fire", json!({ "width": 5, "c": 2.0, "activation": "leaky-relu" })),
+        ("fope", json!({ "base": 3.0 })),
+        ("fope", json!({ "base": 1.5, "gain": 0.6, "padding": "zero" })),
         ("fox", json!({ "gates": { "type": "full", "bias": 5.0 } })),
         ("fox", json!({ "gates": { "type": "bias-only", "tau_max": 30.0 } })),
         ("fox", json!({ "gates": { "type": "fixed", "tau_min": 0.5, "tau_max": 1000.0 } })),
@@ -134,15 +138,80 @@ fn option_sets_beside_the_defaults_conform_too() {
         ("kerple", json!({ "kernel": "power" })),
         ("kerple", json!({ "sharing": "per-layer" })),
         ("learned-absolute", json!({ "max_len": 70, "std": 1.0 })),
+        ("learned-absolute", json!({ "max_len": 70, "std": 1.0 })),
         ("path", json!({ "forget": { "type": "gate", "bias": 1.0 } })),
         ("path", json!({ "rank": 1, "kernel": 1 })),
         ("path", json!({ "kernel": 5 })),
+        ("pope", json!({ "base": 50.0, "initial_phase": "uniform" })),
         ("relative", json!({ "max_distance": 4 })),
         ("relative-capped", json!({ "max_distance": 4 })),
         ("rope", json!({ "layout": "interleaved" })),
         ("rope", json!({ "scaling": { "type": "linear", "factor": 2.0 } })),
         ("rope", json!({ "scaling": { "type": "ntk", "factor": 4.0 }, "base": 500.0 })),
+        ("rope", json!({ "rotary_fraction": 0.67, "base": 50.0 })),
+        ("rope", json!({ "rotary_fraction": 0.67, "layout": "interleaved" })),
+        ("rope", json!({ "scaling": { "rope_type": "ntk", "factor": 4.0 }, "base": 500.0 })),
+        ("rope", json!({ "scaling": { "rope_type": "dynamic", "factor": 2.0 } })),
+        (
+            "rope",
+            json!({ "base": 50.0, "scaling": { "rope_type": "dynamic", "factor": 1.0,
+            "original_max_position_embeddings": 6 } }),
+        ),
+        (
+            "rope",
+            json!({ "base": 50.0, "scaling": { "rope_type": "yarn", "factor": 4.0,
+            "beta_fast": 2.0, "beta_slow": 0.5 } }),
+        ),
+        (
+            "rope",
+            json!({ "scaling": { "rope_type": "yarn", "factor": 4.0, "truncate": false,
+            "mscale": 1.0, "mscale_all_dim": 0.5 } }),
+        ),
+        (
+            "rope",
+            json!({ "scaling": { "rope_type": "longrope", "factor": 2.0,
+            "short_factor": [1.0, 1.5, 2.0], "long_factor": [1.0, 3.0, 9.0] } }),
+        ),
+        (
+            "rope",
+            json!({ "scaling": { "rope_type": "longrope", "attention_factor": 1.2,
+            "short_factor": [1.0, 1.5, 2.0], "long_factor": [1.0, 1.5, 2.0] } }),
+        ),
+        (
+            "rope",
+            json!({ "base": 50.0, "scaling": { "rope_type": "llama3", "factor": 8.0,
+            "low_freq_factor": 0.5, "high_freq_factor": 2.0,
+            "original_max_position_embeddings": 16 } }),
+        ),
+        (
+            "rope",
+            json!({ "scaling": { "rope_type": "proportional", "factor": 2.0,
+            "partial_rotary_factor": 0.7 } }),
+        ),
         ("sandwich", json!({ "d_bar": 32 })),
+        (
+            "selective-rope",
+            json!({ "map": { "kind": "full-rank" }, "bias": true,
+            "filter": { "kind": "convolution", "kernel": 3, "activation": "silu" } }),
+        ),
+        (
+            "selective-rope",
+            json!({ "filter": { "kind": "difference" },
+            "gate": { "kind": "per-head" } }),
+        ),
+        (
+            "selective-rope",
+            json!({ "map": { "kind": "low-rank", "rank": 2 },
+            "filter": { "kind": "convolution", "kernel": 1 },
+            "gate": { "kind": "per-head-low-rank", "rank": 3 },
+            "temperature": { "kind": "rfa", "theta": 0.4, "largest": 0.5 } }),
+        ),
+        (
+            "selective-rope",
+            json!({ "bias": true, "gate": { "kind": "per-channel" },
+            "temperature": { "kind": "rope", "base": 10.0, "largest": 0.3 } }),
+        ),
+        ("sinusoidal", json!({ "base": 100.0 })),
         ("sinusoidal", json!({ "base": 100.0 })),
         ("stick-breaking", json!({ "current": "included" })),
         ("stick-breaking", json!({ "remainder": "own-token" })),
@@ -161,6 +230,7 @@ fn option_sets_beside_the_defaults_conform_too() {
         ("tape", json!({ "form": "vector-not-equivariant", "attention_update": "full-mix" })),
         ("tape", json!({ "scaling": { "type": "linear", "factor": 2.0 } })),
         ("tape", json!({ "scaling": { "type": "yarn", "factor": 4.0, "original_len": 64 } })),
+        ("xpos", json!({ "layout": "half-split", "scale_base": 20.0, "base": 50.0 })),
     ];
     for (id, set) in sets {
         let Value::Object(fields) = set else { unreachable!() };

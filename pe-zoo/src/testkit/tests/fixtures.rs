@@ -1,13 +1,14 @@
 //! The scalar references against published numbers (`fixtures/SOURCE.md`).
 
+mod rotary;
+
 use serde_json::Value;
 
 use crate::reference::cope::GateSide;
-use crate::reference::{Heads, ScalarInput, alibi, cope, fox, path, relative, rope, score};
+use crate::reference::{Heads, ScalarInput, alibi, cope, fox, path, relative, score};
 use crate::score::{Convention, Current, Remainder};
 use crate::testkit::close::{self, PRINTED};
 use crate::zoo::alibi::Slopes;
-use crate::zoo::rope::Scaling;
 
 const HEAD_DIM: usize = 4;
 
@@ -79,17 +80,6 @@ fn nope_is_the_plain_dot_product() {
     struct Plain;
     impl crate::reference::ScalarReference for Plain {}
     assert_row("nope", &crate::reference::ScalarReference::scalar_logits(&Plain, &input()));
-}
-
-#[test]
-fn rope_in_both_layouts_and_scalings() {
-    let plain = Scaling::None.frequencies(1e4, HEAD_DIM);
-    let linear = Scaling::Linear { factor: 2.0 }.frequencies(1e4, HEAD_DIM);
-    let ntk = Scaling::Ntk { factor: 4.0 }.frequencies(1e4, HEAD_DIM);
-    assert_row("rope_half", &rope::logits(&input(), &plain, false));
-    assert_row("rope_interleaved", &rope::logits(&input(), &plain, true));
-    assert_row("rope_linear_s2", &rope::logits(&input(), &linear, false));
-    assert_row("rope_ntk_static_s4", &rope::logits(&input(), &ntk, false));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Laws between encodings: where one becomes another.
 
+mod rotary;
+
 use burn::tensor::Device;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -33,15 +35,6 @@ fn logits(pe: &Pe) -> Vec<f64> {
 #[track_caller]
 fn assert_same(a: &Pe, b: &Pe) {
     close::compare(&logits(a), &logits(b), EXACT).unwrap();
-}
-
-#[test]
-fn rope_scaled_by_one_is_rope() {
-    let plain = pe("rope", serde_json::json!({}));
-    for kind in ["linear", "ntk"] {
-        let scaled = serde_json::json!({ "scaling": { "type": kind, "factor": 1.0 } });
-        assert_same(&pe("rope", scaled), &plain);
-    }
 }
 
 #[test]
@@ -233,7 +226,8 @@ fn permuting_early_tokens_moves_the_last_output_unless_nothing_encodes_order() {
         };
         let order_in_logits = mix_differs(&mix(&input()), &mix(&swapped));
         let tokens = vec![vec![0.0; DIMS.width()]; 2];
-        let embedded = pe.scalar_embed(&tokens, &[1, 4]);
+        // Two tokens of one kind, digits among them.
+        let embedded = pe.scalar_embed(&tokens, &[5, 5], &[1, 4]);
         let reaches_the_output = order_in_logits || embedded[0] != embedded[1];
         assert_eq!(reaches_the_output, !meta.sites.is_empty(), "{}", meta.id);
     }

@@ -15,8 +15,12 @@ use crate::meta::{Claims, PeMeta};
 use crate::reference::ScalarReference;
 use crate::testkit::{Check, conforms};
 
-const HONEST: Claims =
-    Claims { shift_invariant: true, content_dependent: false, limited_length: false };
+const HONEST: Claims = Claims {
+    shift_invariant: true,
+    content_dependent: false,
+    limited_length: false,
+    depends_on_length: false,
+};
 
 const fn meta(claims: Claims) -> PeMeta {
     PeMeta {
@@ -86,6 +90,7 @@ fn every_check_has_a_saboteur() {
         Check::BatchIndependent,
         Check::ShiftClaim,
         Check::LengthClaim,
+        Check::LengthDependence,
         Check::ParameterFormula,
         Check::Gradients,
         Check::Reproducible,

@@ -31,7 +31,12 @@ static META: PeMeta = PeMeta {
     label: "Stack saboteur",
     summary: "Wrong on purpose.",
     sites: &[],
-    claims: Claims { shift_invariant: true, content_dependent: true, limited_length: false },
+    claims: Claims {
+        shift_invariant: true,
+        content_dependent: true,
+        limited_length: false,
+        depends_on_length: false,
+    },
     parameters: "0",
     paper: "",
     url: "",

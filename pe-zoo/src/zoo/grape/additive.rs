@@ -19,7 +19,12 @@ static KEY: PeMeta = PeMeta {
     label: "GRAPE-A",
     summary: "Subtracts from the logits the distance at a price that key or query set.",
     sites: &[Site::Logits],
-    claims: Claims { shift_invariant: true, content_dependent: true, limited_length: false },
+    claims: Claims {
+        shift_invariant: true,
+        content_dependent: true,
+        limited_length: false,
+        depends_on_length: false,
+    },
     parameters: "L (H D + H), 2 L D more with qk_norm",
     ..GRAPE
 };

@@ -20,7 +20,12 @@ static META: PeMeta = PeMeta {
     label: "GRAPE-M, contextual",
     summary: "Rotates queries and keys by angles that the tokens before them add up.",
     sites: &[Site::QueryKey, Site::State],
-    claims: Claims { shift_invariant: true, content_dependent: true, limited_length: false },
+    claims: Claims {
+        shift_invariant: true,
+        content_dependent: true,
+        limited_length: false,
+        depends_on_length: false,
+    },
     parameters: "L (C + 1 + D / 2), 2 L D more with qk_norm",
     ..GRAPE
 };

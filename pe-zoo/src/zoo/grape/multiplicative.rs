@@ -17,7 +17,12 @@ static META: PeMeta = PeMeta {
     label: "GRAPE-M",
     summary: "Rotates queries and keys by learned frequencies times their positions.",
     sites: &[Site::QueryKey],
-    claims: Claims { shift_invariant: true, content_dependent: false, limited_length: false },
+    claims: Claims {
+        shift_invariant: true,
+        content_dependent: false,
+        limited_length: false,
+        depends_on_length: false,
+    },
     parameters: "L D / 2",
     ..GRAPE
 };

@@ -28,6 +28,10 @@ pub(super) enum Fault {
     SeedIgnored,
     /// Head `h` reads the row of another.
     HeadsMixedUp,
+    /// Each token's embedding gets the mean id of its sequence, later tokens included.
+    EmbedsLaterTokens,
+    /// Each token's embedding gets the mean id of the batch.
+    EmbedsOtherSequences,
 }
 
 pub(super) const SABOTEURS: &[(Fault, Check)] = &[
@@ -36,6 +40,8 @@ pub(super) const SABOTEURS: &[(Fault, Check)] = &[
     (Fault::TableNotCounted, Check::ParameterFormula),
     (Fault::SeedIgnored, Check::Reproducible),
     (Fault::HeadsMixedUp, Check::EqualsReference),
+    (Fault::EmbedsLaterTokens, Check::Causal),
+    (Fault::EmbedsOtherSequences, Check::BatchIndependent),
 ];
 
 static META: PeMeta = meta(Claims { shift_invariant: false, limited_length: true, ..HONEST });
@@ -85,6 +91,12 @@ impl PositionEncoding for Learned {
         let [len, _width] = table.dims();
         let rows = ctx.at.rows().iter().map(|row| (*row).min(len - 1) as i64).collect::<Vec<_>>();
         let rows = Tensor::<1, Int>::from_data(rows.as_slice(), &x.device());
+        let ids = ctx.tokens.clone().float().unsqueeze_dim::<3>(2);
+        let x = match self.fault {
+            Fault::EmbedsLaterTokens => x + ids.mean_dim(1),
+            Fault::EmbedsOtherSequences => x + ids.mean_dim(0).mean_dim(1),
+            _ => x,
+        };
         x + table.select(0, rows).unsqueeze::<3>()
     }
 
@@ -105,7 +117,7 @@ impl PositionEncoding for Learned {
 }
 
 impl ScalarReference for Learned {
-    fn scalar_embed(&self, x: &Tokens, positions: &[usize]) -> Tokens {
+    fn scalar_embed(&self, x: &Tokens, _ids: &[usize], positions: &[usize]) -> Tokens {
         let table = table_f64(&self.positions);
         let sum =
             |(x, n): (&Vec<f64>, &usize)| x.iter().zip(&table[*n]).map(|(a, b)| a + b).collect();

@@ -24,6 +24,8 @@ pub(super) enum Fault {
     BatchMixed,
     ClaimsShift,
     ClaimsALimit,
+    FadesWithLength,
+    ClaimsLengthDependence,
     MiscountedParameters,
 }
 
@@ -39,12 +41,16 @@ pub(super) const SABOTEURS: &[(Fault, Check)] = &[
     (Fault::BatchMixed, Check::BatchIndependent),
     (Fault::ClaimsShift, Check::ShiftClaim),
     (Fault::ClaimsALimit, Check::LengthClaim),
+    (Fault::FadesWithLength, Check::LengthDependence),
+    (Fault::ClaimsLengthDependence, Check::LengthDependence),
     (Fault::MiscountedParameters, Check::ParameterFormula),
 ];
 
 static PLAIN: PeMeta = meta(Claims { shift_invariant: false, ..HONEST });
 static SHIFT: PeMeta = meta(HONEST);
 static LIMIT: PeMeta = meta(Claims { shift_invariant: false, limited_length: true, ..HONEST });
+static BY_LENGTH: PeMeta =
+    meta(Claims { shift_invariant: false, depends_on_length: true, ..HONEST });
 
 /// Rows before this position share its normaliser.
 const THRESHOLD: usize = 6;
@@ -64,6 +70,7 @@ impl EncodingConfig for Fault {
         match self {
             Self::ClaimsShift => &SHIFT,
             Self::ClaimsALimit => &LIMIT,
+            Self::ClaimsLengthDependence => &BY_LENGTH,
             _ => &PLAIN,
         }
     }
@@ -102,6 +109,7 @@ impl PositionEncoding for Slopes {
         let distances = at.distances(&device).float();
         let penalty = match self.fault {
             Fault::SignFlipped => distances.neg(),
+            Fault::FadesWithLength => distances * (8.0 / at.cols().len() as f64),
             Fault::OffByOne => (distances - 1.0).clamp_min(0.0),
             Fault::NotANumberAtZero => distances.clone() * (distances.clone() / distances),
             Fault::OffsetIgnoredInDecode => {

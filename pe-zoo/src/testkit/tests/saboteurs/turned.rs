@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::{HONEST, meta};
 use crate::encoding::LayerContext;
-use crate::meta::PeMeta;
+use crate::meta::{Claims, PeMeta};
 use crate::reference::{Heads, ScalarInput, ScalarReference, dot};
 use crate::testkit::Check;
 use crate::{Dims, EncodingConfig, PeError, PositionEncoding};
@@ -22,6 +22,8 @@ pub(super) enum Fault {
     KeysAlone,
     /// Columns from the cache keep the angles of the rows.
     CachedKeysUnturned,
+    /// Nothing is wrong but the claim.
+    DeniesShift,
 }
 
 pub(super) const SABOTEURS: &[(Fault, Check)] = &[
@@ -29,9 +31,11 @@ pub(super) const SABOTEURS: &[(Fault, Check)] = &[
     (Fault::KeysTurnBackwards, Check::EqualsReference),
     (Fault::KeysAlone, Check::ShiftClaim),
     (Fault::CachedKeysUnturned, Check::DecodesAsFullPass),
+    (Fault::DeniesShift, Check::ShiftClaim),
 ];
 
 static META: PeMeta = meta(HONEST);
+static NO_SHIFT: PeMeta = meta(Claims { shift_invariant: false, ..HONEST });
 
 /// Radians per position.
 const SPEED: f64 = 0.4;
@@ -46,7 +50,7 @@ impl EncodingConfig for Fault {
     type Encoding = Turned;
 
     fn meta(&self) -> &'static PeMeta {
-        &META
+        if *self == Self::DeniesShift { &NO_SHIFT } else { &META }
     }
 
     fn init(&self, _: &Dims, _: &mut ChaCha8Rng, _: &Device) -> Result<Turned, PeError> {
@@ -80,7 +84,7 @@ impl PositionEncoding for Turned {
         let cols = ctx.at.cols().iter().map(angle);
         let turned = (turn(&q, rows), turn(&k, cols.clone()));
         match self.fault {
-            Fault::None => turned,
+            Fault::None | Fault::DeniesShift => turned,
             Fault::RotationDiscarded => (q, k),
             Fault::KeysTurnBackwards => (turned.0, turn(&k, cols.map(|angle| -angle))),
             Fault::KeysAlone => (q, turned.1),

@@ -1,0 +1,20 @@
+//! Gopalakrishnan et al. 2025 (PoPE).
+
+use super::{Heads, ScalarInput, Tokens};
+
+/// `sum over c of softplus(q_c) softplus(k_c) cos((j - i) theta_c + delta_hc) / sqrt(D)`,
+/// `theta_c = base^(-c / D)`; `phase[head][channel]`, clamped to `-2 pi ..= 0`.
+pub fn logits(input: &ScalarInput, base: f64, phase: &Tokens) -> Heads {
+    let head_dim = input.head_dim() as f64;
+    let magnitude = |u: f64| if u > 30.0 { u } else { u.exp().ln_1p() };
+    input.map(|h, row, i, j| {
+        let back = input.positions[j] as f64 - input.positions[i] as f64;
+        let mut sum = 0.0;
+        for (c, (q, k)) in input.q[h][row].iter().zip(&input.k[h][j]).enumerate() {
+            let theta = 1.0 / base.powf(c as f64 / head_dim);
+            let delta = phase[h][c].clamp(-2.0 * std::f64::consts::PI, 0.0);
+            sum += magnitude(*q) * magnitude(*k) * (back * theta + delta).cos();
+        }
+        sum / head_dim.sqrt()
+    })
+}

@@ -1,0 +1,127 @@
+//! Frequencies of one pair `m` of `dim / 2`, as each scaling's source writes them.
+
+use std::f64::consts::PI;
+
+/// Su et al. 2021: `1 / base^(2m / dim)`.
+pub fn plain(base: f64, dim: usize, m: usize) -> f64 {
+    1.0 / base.powf((2 * m) as f64 / dim as f64)
+}
+
+/// Chen et al. 2023 (position interpolation): position `n` counts as `n / factor`.
+pub fn linear(base: f64, dim: usize, factor: f64, m: usize) -> f64 {
+    plain(base, dim, m) / factor
+}
+
+/// NTK-aware scaling, as Peng et al. 2023 (YaRN) describe it: a larger base.
+pub fn ntk(base: f64, dim: usize, factor: f64, m: usize) -> f64 {
+    let power = dim as f64 / (dim - 2) as f64;
+    1.0 / (base * factor.powf(power)).powf((2 * m) as f64 / dim as f64)
+}
+
+/// HuggingFace's `dynamic`: [`ntk`] with a factor that grows with the length past the original.
+pub fn dynamic(base: f64, dim: usize, factor: f64, [len, original]: [usize; 2], m: usize) -> f64 {
+    if len <= original {
+        return plain(base, dim, m);
+    }
+    let ratio = len as f64 / original as f64;
+    ntk(base, dim, factor * ratio - (factor - 1.0), m)
+}
+
+/// Peng et al. 2023 in the form of its code: the ramp runs over pairs, between the two that turn `fast` and
+/// `slow` times within the original length.
+pub fn yarn(
+    base: f64,
+    dim: usize,
+    factor: f64,
+    [fast, slow]: [f64; 2],
+    original: usize,
+    truncate: bool,
+    m: usize,
+) -> f64 {
+    let (mut low, mut high) =
+        (turning(fast, base, dim, original), turning(slow, base, dim, original));
+    if truncate {
+        low = low.floor();
+        high = high.ceil();
+    }
+    low = low.max(0.0).min((dim - 1) as f64);
+    high = high.max(0.0).min((dim - 1) as f64);
+    if low >= high {
+        high = low + 0.001;
+    }
+    let m_real = m as f64;
+    let interpolated = if m_real <= low {
+        0.0
+    } else if m_real >= high {
+        1.0
+    } else {
+        (m_real - low) / (high - low)
+    };
+    let own = plain(base, dim, m);
+    interpolated * own / factor + (1.0 - interpolated) * own
+}
+
+/// The real `m` at which a pair turns `rotations` times within `original`, found by bisection.
+fn turning(rotations: f64, base: f64, dim: usize, original: usize) -> f64 {
+    let turns = |m: f64| original as f64 / (2.0 * PI * base.powf(2.0 * m / dim as f64));
+    let (mut few, mut many) = (1e6, -1e6);
+    for _ in 0..200 {
+        let middle = f64::midpoint(few, many);
+        if turns(middle) > rotations {
+            many = middle;
+        } else {
+            few = middle;
+        }
+    }
+    f64::midpoint(few, many)
+}
+
+/// Peng et al. 2023, and DeepSeek's quotient where both `mscale`s are given.
+pub fn yarn_attention(factor: f64, mscales: Option<[f64; 2]>) -> f64 {
+    let magnitude = |mscale: f64| if factor > 1.0 { 0.1 * mscale * factor.ln() + 1.0 } else { 1.0 };
+    match mscales {
+        Some([above, below]) => magnitude(above) / magnitude(below),
+        None => magnitude(1.0),
+    }
+}
+
+/// Ding et al. 2024 (LongRoPE): a divisor per pair.
+pub fn longrope(base: f64, dim: usize, divisors: &[f64], m: usize) -> f64 {
+    1.0 / (divisors[m] * base.powf((2 * m) as f64 / dim as f64))
+}
+
+/// The same: `sqrt(1 + ln s / ln L0)`.
+pub fn longrope_attention(factor: f64, original: usize) -> f64 {
+    if factor <= 1.0 {
+        return 1.0;
+    }
+    (1.0 + factor.ln() / (original as f64).ln()).sqrt()
+}
+
+/// Llama 3.1's rule by wavelength.
+pub fn llama3(
+    base: f64,
+    dim: usize,
+    factor: f64,
+    [low, high]: [f64; 2],
+    original: usize,
+    m: usize,
+) -> f64 {
+    let own = plain(base, dim, m);
+    let wavelength = 2.0 * PI / own;
+    let original = original as f64;
+    if wavelength < original / high {
+        own
+    } else if wavelength > original / low {
+        own / factor
+    } else {
+        let t = (original / wavelength - low) / (high - low);
+        (1.0 - t) * own / factor + t * own
+    }
+}
+
+/// HuggingFace's `proportional`: pairs from `floor(share dim / 2)` on do not turn.
+pub fn proportional(base: f64, dim: usize, [share, factor]: [f64; 2], m: usize) -> f64 {
+    let turning = (share * dim as f64 / 2.0).floor();
+    if (m as f64) < turning { plain(base, dim, m) / factor } else { 0.0 }
+}

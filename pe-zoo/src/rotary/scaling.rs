@@ -1,0 +1,339 @@
+//! How the angles of a rotation are changed for lengths beyond training: settings and checks.
+//!
+//! Settings read and write as the `rope_scaling` objects of HuggingFace's model configurations.
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use crate::PeError;
+
+/// How angles are changed for lengths beyond training.
+///
+/// `s` is `factor`, `f` a pair's own frequency, `L0` `original_max_position_embeddings` (default:
+/// the training length), `L` the length of the sequence: its last position plus one.
+///
+/// ```
+/// use pe_zoo::rotary::Scaling;
+/// let text = r#"{ "type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64 }"#;
+/// let yarn: Scaling = serde_json::from_str(text)?;
+/// assert_eq!(serde_json::to_value(&yarn)?["rope_type"], "yarn");
+/// let refused = serde_json::from_str::<Scaling>(r#"{ "rope_type": "linear" }"#).unwrap_err();
+/// assert!(refused.to_string().contains("factor"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "rope_type", rename_all = "kebab-case", deny_unknown_fields, remote = "Self")]
+pub enum Scaling {
+    /// Not at all; written `default`, read also from `none` and from null.
+    #[default]
+    #[serde(rename = "default", alias = "none")]
+    None,
+    /// `f / s`: positions are interpolated.
+    Linear {
+        /// `s`, at least 1.
+        factor: f64,
+    },
+    /// The base becomes `base s^(R / (R - 2))`, `R` being the number of channels that turn.
+    /// HuggingFace has no name for it.
+    Ntk {
+        /// `s`, at least 1.
+        factor: f64,
+    },
+    /// As `ntk` with `s L / L0 - (s - 1)` in place of `s`, once `L > L0`. Depends on the length:
+    /// all keys turn anew as the sequence grows.
+    Dynamic {
+        /// `s`, at least 1.
+        factor: f64,
+        /// `L0`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        original_max_position_embeddings: Option<usize>,
+    },
+    /// Fast pairs keep `f`, slow ones get `f / s`, with a ramp in between.
+    Yarn(Yarn),
+    /// `f / factor[m]`, with one list of factors up to `L0` and another beyond. Depends on the
+    /// length.
+    #[serde(rename = "longrope")]
+    LongRope(LongRope),
+    /// `f` for wavelengths below `L0 / high_freq_factor`, `f / s` for those above
+    /// `L0 / low_freq_factor`, a mixture in between.
+    Llama3(Llama3),
+    /// The first `floor(p R / 2)` pairs get `f / s`, the others 0: they do not turn (p-RoPE).
+    Proportional {
+        /// `p`, from 0 to 1.
+        #[serde(default = "one")]
+        partial_rotary_factor: f64,
+        /// `s`, at least 1.
+        #[serde(default = "one")]
+        factor: f64,
+    },
+}
+
+/// Settings of YaRN.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Yarn {
+    /// `s`, at least 1.
+    pub factor: f64,
+    /// `L0`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub original_max_position_embeddings: Option<usize>,
+    /// Pairs that turn at least this often within `L0` keep their frequency.
+    #[serde(default = "thirty_two")]
+    pub beta_fast: f64,
+    /// Pairs that turn at most this often within `L0` are divided by `s`.
+    #[serde(default = "one")]
+    pub beta_slow: f64,
+    /// Whether the ramp's ends are rounded outward to whole pairs.
+    #[serde(default = "yes")]
+    pub truncate: bool,
+    /// What cosines and sines are multiplied by; `None`: `0.1 ln s + 1`, or what `mscale` says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attention_factor: Option<f64>,
+    /// With `mscale_all_dim`: `(0.1 mscale ln s + 1) / (0.1 mscale_all_dim ln s + 1)`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mscale: Option<f64>,
+    /// See `mscale`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mscale_all_dim: Option<f64>,
+}
+
+/// Settings of LongRoPE.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LongRope {
+    /// One divisor per pair, up to `L0`.
+    pub short_factor: Vec<f64>,
+    /// One divisor per pair, beyond `L0`.
+    pub long_factor: Vec<f64>,
+    /// `s`, at least 1: cosines and sines are multiplied by `sqrt(1 + ln s / ln L0)`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub factor: Option<f64>,
+    /// The multiplier itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attention_factor: Option<f64>,
+    /// `L0`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub original_max_position_embeddings: Option<usize>,
+}
+
+/// Settings of Llama 3's scaling.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Llama3 {
+    /// `s`, at least 1 (8 in the model).
+    pub factor: f64,
+    /// Below `high_freq_factor` (1 in the model).
+    pub low_freq_factor: f64,
+    /// Above `low_freq_factor` (4 in the model).
+    pub high_freq_factor: f64,
+    /// `L0` (8192 in the model).
+    pub original_max_position_embeddings: usize,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+fn thirty_two() -> f64 {
+    32.0
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Serialize for Scaling {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(self, serializer)
+    }
+}
+
+/// Keys that HuggingFace puts into the same object and that are settings of their own here.
+const ELSEWHERE: [(&str, &str); 2] =
+    [("rope_theta", "base"), ("partial_rotary_factor", "rotary_fraction")];
+
+impl<'de> Deserialize<'de> for Scaling {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Some(mut fields) = Option::<Map<String, Value>>::deserialize(deserializer)? else {
+            return Ok(Self::None);
+        };
+        if let Some(legacy) = fields.remove("type") {
+            let kind = fields.entry("rope_type").or_insert_with(|| legacy.clone());
+            if *kind != legacy {
+                return Err(D::Error::custom(format!(
+                    "`rope_type` is {kind} and `type` is {legacy}, expected one kind; remove `type`"
+                )));
+            }
+        }
+        let kind = fields.get("rope_type").cloned();
+        let proportional = kind.as_ref().is_some_and(|kind| kind == "proportional");
+        for (theirs, ours) in ELSEWHERE {
+            if fields.contains_key(theirs) && !(proportional && theirs == "partial_rotary_factor") {
+                return Err(D::Error::custom(format!(
+                    "unknown field `{theirs}` within scaling; it is `{ours}` beside `scaling`"
+                )));
+            }
+        }
+        let scaling = Self::deserialize(Value::Object(fields.clone())).map_err(D::Error::custom)?;
+        // serde lets a variant without fields swallow any.
+        match fields.keys().find(|key| *key != "rope_type") {
+            Some(key) if scaling == Self::None => Err(D::Error::custom(format!(
+                "unknown field `{key}`, expected nothing besides `rope_type` = \"default\""
+            ))),
+            _ => Ok(scaling),
+        }
+    }
+}
+
+impl Scaling {
+    /// Whether frequencies change as the sequence grows.
+    pub fn depends_on_length(&self) -> bool {
+        match self {
+            Self::Dynamic { .. } => true,
+            Self::LongRope(long_rope) => long_rope.short_factor != long_rope.long_factor,
+            _ => false,
+        }
+    }
+
+    /// Refuses what HuggingFace refuses or warns of, for `dim` channels that turn.
+    ///
+    /// # Errors
+    /// [`PeError::InvalidSetting`], the field named as `scaling.<field>`.
+    pub fn check(&self, pe: &str, dim: usize, train_len: usize) -> Result<(), PeError> {
+        let check = Check { pe };
+        match self {
+            Self::None => Ok(()),
+            Self::Linear { factor } => check.at_least("factor", *factor, 1.0),
+            Self::Ntk { factor } => {
+                check.at_least("factor", *factor, 1.0)?;
+                check.channels(dim)
+            }
+            Self::Dynamic { factor, original_max_position_embeddings } => {
+                check.at_least("factor", *factor, 1.0)?;
+                check.original(original_max_position_embeddings.unwrap_or(train_len), 1)?;
+                check.channels(dim)
+            }
+            Self::Yarn(yarn) => yarn.check(&check, train_len),
+            Self::LongRope(long_rope) => long_rope.check(&check, dim / 2, train_len),
+            Self::Llama3(llama) => {
+                check.at_least("factor", llama.factor, 1.0)?;
+                check.at_least("low_freq_factor", llama.low_freq_factor, 0.0)?;
+                check.above(
+                    ("high_freq_factor", llama.high_freq_factor),
+                    ("low_freq_factor", llama.low_freq_factor),
+                )?;
+                check.original(llama.original_max_position_embeddings, 1)
+            }
+            Self::Proportional { partial_rotary_factor, factor } => {
+                if !(0.0..=1.0).contains(partial_rotary_factor) {
+                    let expected = "a number from 0 to 1";
+                    return check.refuse("partial_rotary_factor", partial_rotary_factor, expected);
+                }
+                check.at_least("factor", *factor, 1.0)
+            }
+        }
+    }
+}
+
+impl Yarn {
+    fn check(&self, check: &Check<'_>, train_len: usize) -> Result<(), PeError> {
+        check.at_least("factor", self.factor, 1.0)?;
+        check.original(self.original_max_position_embeddings.unwrap_or(train_len), 1)?;
+        if !(self.beta_slow.is_finite() && self.beta_slow > 0.0) {
+            return check.refuse("beta_slow", self.beta_slow, "a number above 0");
+        }
+        check.at_least("beta_fast", self.beta_fast, self.beta_slow)?;
+        for (field, value) in [
+            ("attention_factor", self.attention_factor),
+            ("mscale", self.mscale),
+            ("mscale_all_dim", self.mscale_all_dim),
+        ] {
+            check.at_least(field, value.unwrap_or(0.0), 0.0)?;
+        }
+        match (self.attention_factor, self.mscale, self.mscale_all_dim) {
+            (_, None, None) | (None, Some(_), Some(_)) => Ok(()),
+            (Some(_), ..) => {
+                let expected = "none beside mscale and mscale_all_dim, which it would overrule";
+                check.refuse("attention_factor", "given", expected)
+            }
+            (None, Some(_), None) => check.refuse("mscale_all_dim", "absent", "one beside mscale"),
+            (None, None, Some(_)) => check.refuse("mscale", "absent", "one beside mscale_all_dim"),
+        }
+    }
+}
+
+impl LongRope {
+    fn check(&self, check: &Check<'_>, pairs: usize, train_len: usize) -> Result<(), PeError> {
+        for (field, factors) in
+            [("short_factor", &self.short_factor), ("long_factor", &self.long_factor)]
+        {
+            if factors.len() != pairs {
+                let given = format!("{} numbers", factors.len());
+                return check.refuse(field, given, &format!("{pairs}, one per pair that turns"));
+            }
+            if let Some(wrong) =
+                factors.iter().find(|factor| !(factor.is_finite() && **factor > 0.0))
+            {
+                return check.refuse(field, wrong, "numbers above 0");
+            }
+        }
+        check.at_least("attention_factor", self.attention_factor.unwrap_or(0.0), 0.0)?;
+        check.at_least("factor", self.factor.unwrap_or(1.0), 1.0)?;
+        if self.factor.is_none() && self.attention_factor.is_none() {
+            let expected =
+                "one, or an attention_factor; it is the extended length over the original";
+            return check.refuse("factor", "absent", expected);
+        }
+        check.original(self.original_max_position_embeddings.unwrap_or(train_len), 2)
+    }
+}
+
+struct Check<'a> {
+    pe: &'a str,
+}
+
+impl Check<'_> {
+    fn refuse<V: std::fmt::Display>(
+        &self,
+        field: &str,
+        value: V,
+        expected: &str,
+    ) -> Result<(), PeError> {
+        Err(PeError::invalid(self.pe, &format!("scaling.{field}"), value, expected))
+    }
+
+    fn at_least(&self, field: &str, value: f64, least: f64) -> Result<(), PeError> {
+        if value.is_finite() && value >= least {
+            return Ok(());
+        }
+        self.refuse(field, value, &format!("at least {least}"))
+    }
+
+    fn above(
+        &self,
+        (field, value): (&str, f64),
+        (other, least): (&str, f64),
+    ) -> Result<(), PeError> {
+        if value.is_finite() && value > least {
+            return Ok(());
+        }
+        self.refuse(field, value, &format!("more than {other}, which is {least}"))
+    }
+
+    fn original(&self, value: usize, least: usize) -> Result<(), PeError> {
+        if value >= least {
+            return Ok(());
+        }
+        self.refuse("original_max_position_embeddings", value, &format!("at least {least}"))
+    }
+
+    /// The exponent of the base divides by two channels less.
+    fn channels(&self, dim: usize) -> Result<(), PeError> {
+        if dim >= 4 {
+            return Ok(());
+        }
+        let expected = "at least 4 channels that turn, for scaling of the base";
+        Err(PeError::invalid(self.pe, "model.head_dim", dim, expected))
+    }
+}

@@ -1,0 +1,305 @@
+//! # Abacus: digits numbered within their number
+//!
+//! ## What it does
+//! Counts the digits of each number from its first one and adds a vector that is learned for that
+//! count; where numbers are written backwards, the count is the digit's worth. In training all
+//! counts are moved by one random offset, so that later rows of the table are learned too.
+//!
+//! ## Formula
+//! `index[n] = 0` for a token that is no digit; `1, 2, 3, … + k` from the first to the last of each
+//! run of digits, at most `size - 1`; `x[n] += table[index[n]]`; `k` evenly from `0..=max_offset`
+//! for each training batch, 0 in evaluation.
+//!
+//! ## Shapes
+//! `embed: [B, T, C] -> [B, T, C]`; table `[size, C]`.
+//!
+//! ## Settings
+//! `size` (1024, the authors'): rows of the table.
+//! `digits` (`[4, 13]`, the character vocabulary of the addition task): first and last id of the
+//! ten digits.
+//! `max_offset` (99, the authors').
+//! `beyond`: `last-row` (default) or `refuse`: what becomes of a run that is longer than the table.
+//! `std` (default `C^(-1/2)`, the deviation of the model's own token embeddings).
+//!
+//! ## Deviations
+//! The offset is the position of the first column: `positions` draws it, so that an attention
+//! encoding beside it moves along and any positions can be asked for. The authors' code fails at a
+//! run that is longer than the table; here its digits share the last row, or, with `refuse`, every
+//! sequence so long that such a run would fit into it is an error before anything is computed. The
+//! authors' table starts with deviation 1, beside embeddings of the same.
+//!
+//! ## References
+//! McLeish et al. 2024, "Transformers Can Do Arithmetic with the Right Embeddings", arXiv 2405.17399;
+//! authors' code `mcleish7/arithmetic` `abacus.py` at 86022a57d3.
+
+use burn::module::{Module, Param};
+use burn::tensor::{Device, Int, Tensor};
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::encoding::{EmbedContext, PositionRequest};
+use crate::meta::{Claims, PeMeta, Site};
+use crate::reference::{ScalarReference, Tokens, abacus, table_f64};
+use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions, init};
+
+/// The facts.
+pub const META: PeMeta = PeMeta {
+    id: "abacus",
+    label: "Abacus",
+    summary: "Adds to each digit a vector that is learned for its place within its number.",
+    sites: &[Site::Embedding, Site::Positions],
+    claims: Claims {
+        shift_invariant: false,
+        content_dependent: true,
+        limited_length: false,
+        depends_on_length: false,
+    },
+    parameters: "size C",
+    paper: "McLeish et al. 2024",
+    url: "https://arxiv.org/abs/2405.17399",
+};
+
+/// The facts where long sequences are refused.
+const META_LIMITED: PeMeta =
+    PeMeta { claims: Claims { limited_length: true, ..META.claims }, ..META };
+
+/// What becomes of a run of digits that is longer than the table.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Beyond {
+    /// Its further digits share the last row.
+    #[default]
+    LastRow,
+    /// Sequences in which it would fit are refused.
+    Refuse,
+}
+
+/// Settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Rows of the table; row 0 is for all that is no digit.
+    pub size: usize,
+    /// First and last id of the digits, both included.
+    pub digits: [usize; 2],
+    /// Largest offset drawn in training.
+    pub max_offset: usize,
+    /// What becomes of a run of digits that is longer than the table.
+    pub beyond: Beyond,
+    /// Deviation of the initial table; `None`: `C^(-1/2)`.
+    pub std: Option<f64>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { size: 1024, digits: [4, 13], max_offset: 99, beyond: Beyond::LastRow, std: None }
+    }
+}
+
+/// A table of learned vectors, read at each digit's place.
+#[derive(Module, Debug)]
+pub struct Abacus {
+    /// `[size, C]`.
+    pub table: Param<Tensor<2>>,
+    #[module(skip)]
+    digits: [usize; 2],
+    #[module(skip)]
+    max_offset: usize,
+    #[module(skip)]
+    beyond: Beyond,
+}
+
+impl EncodingConfig for Config {
+    type Encoding = Abacus;
+
+    fn meta(&self) -> &'static PeMeta {
+        match self.beyond {
+            Beyond::LastRow => &META,
+            Beyond::Refuse => &META_LIMITED,
+        }
+    }
+
+    fn check(&self, dims: &Dims) -> Result<(), PeError> {
+        let [first, last] = self.digits;
+        if first > last {
+            let expected = "the first id and the last, the first not above the last";
+            return Err(PeError::invalid(META.id, "digits", format!("{first}, {last}"), expected));
+        }
+        let (rows, of) = match self.beyond {
+            Beyond::LastRow => (self.max_offset + 2, "one digit at the largest offset"),
+            Beyond::Refuse => (
+                (dims.train_len + self.max_offset).max(dims.max_len) + 1,
+                "a number as long as the longest sequence, offset included",
+            ),
+        };
+        if self.size < rows {
+            let expected = format!("at least {rows}: row 0 and {of}");
+            return Err(PeError::invalid(META.id, "size", self.size, expected));
+        }
+        if let Some(std) = self.std.filter(|std| !(std.is_finite() && *std >= 0.0)) {
+            return Err(PeError::invalid(META.id, "std", std, "a number of at least 0"));
+        }
+        Ok(())
+    }
+
+    fn init(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Result<Abacus, PeError> {
+        self.check(dims)?;
+        let std = self.std.unwrap_or((dims.width() as f64).powf(-0.5));
+        Ok(Abacus {
+            table: init::normal(std, [self.size, dims.width()], rng, device),
+            digits: self.digits,
+            max_offset: self.max_offset,
+            beyond: self.beyond,
+        })
+    }
+
+    fn param_count(&self, dims: &Dims) -> usize {
+        self.size * dims.width()
+    }
+}
+
+impl Abacus {
+    /// Rows of the table for all tokens, `[B, S]`.
+    fn indices(&self, tokens: &Tensor<2, Int>, offset: usize) -> Tensor<2, Int> {
+        let [_batch, columns] = tokens.dims();
+        let [size, _width] = self.table.val().dims();
+        let [first, last] = self.digits.map(|id| id as i64);
+        let digit = tokens
+            .clone()
+            .greater_equal_elem(first)
+            .bool_and(tokens.clone().lower_equal_elem(last))
+            .int();
+        let place = Tensor::arange(1..columns as i64 + 1, &tokens.device()).unsqueeze::<2>();
+        // The place of the last token that was no digit, 0 before the first of them.
+        let before = (place.clone() * (digit.clone().neg() + 1)).cummax(1);
+        let within = place - before;
+        ((within + offset as i64).clamp_max(size as i64 - 1)) * digit
+    }
+}
+
+impl PositionEncoding for Abacus {
+    fn positions(&self, request: PositionRequest<'_>) -> Result<Positions, PeError> {
+        let at = Positions::contiguous(request.cached_tokens, request.new_tokens);
+        Ok(match request.training_rng {
+            Some(rng) => at.shifted(rng.random_range(0..=self.max_offset)),
+            None => at,
+        })
+    }
+
+    fn embed(&self, x: Tensor<3>, ctx: &EmbedContext<'_>) -> Tensor<3> {
+        let [batch, rows, width] = x.dims();
+        let [_batch, columns] = ctx.tokens.dims();
+        let offset = ctx.at.cols().first().copied().unwrap_or(0);
+        let indices = self
+            .indices(ctx.tokens, offset)
+            .slice_dim(1, columns - rows..columns)
+            .reshape([batch * rows]);
+        x + self.table.val().select(0, indices).reshape([batch, rows, width])
+    }
+
+    fn max_len(&self) -> Option<usize> {
+        let [size, _width] = self.table.val().dims();
+        match self.beyond {
+            Beyond::LastRow => None,
+            // A run over all columns up to position `p` ends at row `p + 1`.
+            Beyond::Refuse => Some(size - 1),
+        }
+    }
+}
+
+impl ScalarReference for Abacus {
+    fn scalar_embed(&self, x: &Tokens, ids: &[usize], positions: &[usize]) -> Tokens {
+        let table = table_f64(&self.table);
+        let indices = abacus::indices(ids, self.digits, positions[0], table.len() - 1);
+        abacus::embed(x, &indices, &table)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encoding::positions;
+    use burn::tensor::TensorData;
+    use rand_chacha::rand_core::SeedableRng;
+
+    const DIMS: Dims = Dims { layers: 1, heads: 1, head_dim: 4, train_len: 12, max_len: 40 };
+
+    fn abacus(config: &Config) -> Abacus {
+        config.init(&DIMS, &mut ChaCha8Rng::seed_from_u64(0), &Device::flex()).unwrap()
+    }
+
+    fn indices(config: &Config, ids: &[i64], offset: usize) -> Vec<i64> {
+        let tokens = TensorData::new(ids.to_vec(), [1, ids.len()]);
+        let tokens = Tensor::from_data(tokens, &Device::flex());
+        let found = abacus(config).indices(&tokens, offset);
+        found.into_data().convert::<i64>().try_into_vec::<i64>().unwrap()
+    }
+
+    #[test]
+    fn digits_are_counted_within_each_run_and_the_rest_is_zero() {
+        // Two numbers, one of them at the start, a sign between them, a single digit at the end.
+        let ids = [5, 13, 4, 14, 4, 4, 17, 3, 9];
+        let config = Config::default();
+        assert_eq!(indices(&config, &ids, 0), [1, 2, 3, 0, 1, 2, 0, 0, 1]);
+        assert_eq!(indices(&config, &ids, 7), [8, 9, 10, 0, 8, 9, 0, 0, 8]);
+        let naive = super::abacus::indices(&ids.map(|id| id as usize), [4, 13], 7, 1023);
+        assert_eq!(naive, [8, 9, 10, 0, 8, 9, 0, 0, 8]);
+    }
+
+    #[test]
+    fn a_run_longer_than_the_table_stays_in_its_last_row() {
+        let config = Config { size: 4, max_offset: 2, ..Config::default() };
+        assert_eq!(indices(&config, &[4; 6], 0), [1, 2, 3, 3, 3, 3]);
+        assert_eq!(indices(&config, &[4; 3], 2), [3, 3, 3]);
+    }
+
+    #[test]
+    fn refusing_gives_an_error_before_a_run_can_leave_the_table() {
+        let config =
+            Config { size: 50, max_offset: 9, beyond: Beyond::Refuse, ..Config::default() };
+        let pe = abacus(&config);
+        let ask = |new_tokens| {
+            let request = PositionRequest { cached_tokens: 0, new_tokens, training_rng: None };
+            positions(&pe, META.id, request)
+        };
+        let longest = ask(49).unwrap();
+        assert_eq!(*longest.cols().last().unwrap() + 1, 49);
+        let error = ask(50).unwrap_err().to_string();
+        assert!(error.contains("abacus: position 49"), "{error}");
+        let error = Config { size: 40, ..config.clone() }.check(&DIMS).unwrap_err().to_string();
+        assert!(error.contains("size is 40, expected at least 41:"), "{error}");
+        let error = Config { size: 21, ..config }.check(&Dims { max_len: 12, ..DIMS }).unwrap_err();
+        assert!(error.to_string().contains("size is 21, expected at least 22:"), "{error}");
+    }
+
+    #[test]
+    fn offsets_are_drawn_in_training_only_and_fill_their_range() {
+        let pe = abacus(&Config { max_offset: 9, ..Config::default() });
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let mut seen = [0; 10];
+        for _ in 0..1000 {
+            let training_rng = Some(&mut rng);
+            let request = PositionRequest { cached_tokens: 0, new_tokens: 5, training_rng };
+            let at = pe.positions(request).unwrap();
+            let offset = at.cols()[0];
+            assert_eq!(at, Positions::contiguous(0, 5).shifted(offset));
+            seen[offset] += 1;
+        }
+        assert!(seen.iter().all(|count| (50..150).contains(count)), "{seen:?}");
+        let request = PositionRequest { cached_tokens: 3, new_tokens: 2, training_rng: None };
+        assert_eq!(pe.positions(request).unwrap(), Positions::contiguous(3, 2));
+    }
+
+    #[test]
+    fn settings_that_cannot_work_are_refused_by_name() {
+        for (config, expected) in [
+            (Config { digits: [9, 4], ..Config::default() }, "digits is 9, 4"),
+            (Config { size: 100, ..Config::default() }, "size is 100, expected at least 101:"),
+            (Config { std: Some(-1.0), ..Config::default() }, "std is -1"),
+        ] {
+            let error = config.check(&DIMS).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

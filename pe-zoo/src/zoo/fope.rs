@@ -1,0 +1,313 @@
+//! # FoPE: each pair turned by a mixture of waves
+//!
+//! ## What it does
+//! Takes the frequencies of RoPE that complete a turn within the training length, drops the slower
+//! ones, and turns each pair of channels by a fixed random mixture of what is left, so that a
+//! channel no longer lives from one frequency alone.
+//!
+//! ## Formula
+//! `f_d = base^(-2d / D)` for those `d` with `f_d >= 2 pi / L`, `L` the training length: `K` of them;
+//! `cos'[h, n, m] = sum over d of cos(n f_d) A[h, d, m]`, `sin'[h, n, m] = sum over d of sin(n f_d)
+//! B[h, d, m]` for `m < M = min(K, floor(D / 4))`; `cos' = 1` and `sin' = padding` for the other of
+//! the `D / 2` pairs `(m, m + D/2)`; `(a, b) -> (a cos' - b sin', b cos' + a sin')`.
+//!
+//! ## Shapes
+//! `transform_qk: [B, H, T, D], [B, H, S, D]` unchanged; `D` even; `A`, `B` `[H, K, M]` per layer,
+//! drawn once and never trained.
+//!
+//! ## Settings
+//! `base` (10000).
+//! `gain` (0.3; the authors take 0.3, 0.4 or 0.6 by size of the model): `A` and `B` are ones at
+//! `(m ceil(K / M), m)` plus normal numbers of deviation `gain sqrt(2 / (fan_in + fan_out))`.
+//! `padding`: `code` (default: 1, as the authors' code has it) or `zero` (0, what a frequency of zero
+//! would have).
+//!
+//! ## Deviations
+//! `A` and `B` are no parameters: they are drawn from the seed when the encoding is built, so that a
+//! checkpoint need not hold them. The fans of a `[H, K, M]` tensor are `K M` and `H M`, as PyTorch
+//! counts them, which the authors' initialisation goes by.
+//!
+//! ## References
+//! Hua et al. 2024, "Fourier Position Embedding", arXiv 2412.17739; authors' code
+//! `TsinghuaC3I/Fourier-Position-Embedding` `olmo/model.py` at bd94b20d82.
+
+use std::f64::consts::TAU;
+
+use burn::module::Module;
+use burn::tensor::{Device, Tensor, TensorData};
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::encoding::LayerContext;
+use crate::init::standard_normal;
+use crate::math::frequencies::inverse_frequencies;
+use crate::meta::{Claims, PeMeta, Site};
+use crate::reference::{Heads, ScalarInput, ScalarReference, fope};
+use crate::rotary::Rotation;
+use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions};
+
+/// The facts.
+pub const META: PeMeta = PeMeta {
+    id: "fope",
+    label: "FoPE",
+    summary: "Rotates queries and keys by fixed mixtures of the frequencies that training covers.",
+    sites: &[Site::QueryKey],
+    claims: Claims {
+        shift_invariant: false,
+        content_dependent: false,
+        limited_length: false,
+        depends_on_length: false,
+    },
+    parameters: "0",
+    paper: "Hua et al. 2024",
+    url: "https://arxiv.org/abs/2412.17739",
+};
+
+/// What stands for the sine of pairs that no mixture turns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Padding {
+    /// 1, as in the authors' code: such a pair is turned by 45 degrees and stretched.
+    #[default]
+    Code,
+    /// 0: such a pair stays as it is.
+    Zero,
+}
+
+impl Padding {
+    fn sine(self) -> f64 {
+        match self {
+            Self::Code => 1.0,
+            Self::Zero => 0.0,
+        }
+    }
+}
+
+/// Settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// As in RoPE.
+    pub base: f64,
+    /// How far the mixtures are from single waves.
+    pub gain: f64,
+    /// What stands for the sine of pairs that no mixture turns.
+    pub padding: Padding,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { base: 10_000.0, gain: 0.3, padding: Padding::Code }
+    }
+}
+
+/// Mixed waves. The mixtures are constants: the module carries them, no optimizer sees them.
+#[derive(Module, Debug)]
+pub struct Fope {
+    /// For the cosines of each layer, `[H, K, M]`.
+    pub cos_mixtures: Vec<Tensor<3>>,
+    /// For the sines of each layer, `[H, K, M]`.
+    pub sin_mixtures: Vec<Tensor<3>>,
+    #[module(skip)]
+    frequencies: Vec<f64>,
+    #[module(skip)]
+    padding: Padding,
+    /// Names all that the tables depend on besides positions and layer, the drawn numbers included.
+    #[module(skip)]
+    key: String,
+}
+
+impl Config {
+    /// The frequencies that complete a turn within the training length.
+    fn frequencies(&self, dims: &Dims) -> Vec<f64> {
+        let slowest = TAU / dims.train_len as f64;
+        inverse_frequencies(self.base, dims.head_dim)
+            .into_iter()
+            .filter(|f| *f >= slowest)
+            .collect()
+    }
+
+    /// `[H, K, M]`.
+    fn shape(&self, dims: &Dims) -> [usize; 3] {
+        let kept = self.frequencies(dims).len();
+        [dims.heads, kept, kept.min(dims.head_dim / 4)]
+    }
+
+    fn mixture(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Tensor<3> {
+        let [heads, kept, mixed] = self.shape(dims);
+        let std = self.gain * (2.0 / ((kept * mixed + heads * mixed) as f64)).sqrt();
+        let step = kept.div_ceil(mixed);
+        let values = (0..heads * kept * mixed)
+            .map(|at| {
+                let (d, m) = (at / mixed % kept, at % mixed);
+                let own = if d == m * step { 1.0 } else { 0.0 };
+                (own + std * standard_normal(rng)) as f32
+            })
+            .collect::<Vec<_>>();
+        Tensor::from_data(TensorData::new(values, [heads, kept, mixed]), device)
+    }
+}
+
+impl EncodingConfig for Config {
+    type Encoding = Fope;
+
+    fn meta(&self) -> &'static PeMeta {
+        &META
+    }
+
+    fn check(&self, dims: &Dims) -> Result<(), PeError> {
+        if !dims.head_dim.is_multiple_of(2) || dims.head_dim < 4 {
+            let expected = "an even number of at least 4; a quarter of the channels is mixed";
+            return Err(PeError::invalid(META.id, "model.head_dim", dims.head_dim, expected));
+        }
+        if !(self.base.is_finite() && self.base > 1.0) {
+            return Err(PeError::invalid(META.id, "base", self.base, "a number above 1"));
+        }
+        if !(self.gain.is_finite() && self.gain >= 0.0) {
+            return Err(PeError::invalid(META.id, "gain", self.gain, "a number of at least 0"));
+        }
+        if self.frequencies(dims).is_empty() {
+            let expected = "at least 7 tokens, so that the fastest wave completes a turn";
+            return Err(PeError::invalid(META.id, "train.len", dims.train_len, expected));
+        }
+        Ok(())
+    }
+
+    fn init(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Result<Fope, PeError> {
+        self.check(dims)?;
+        let mut draw =
+            || (0..dims.layers).map(|_| self.mixture(dims, rng, device)).collect::<Vec<_>>();
+        let (cos_mixtures, sin_mixtures) = (draw(), draw());
+        Ok(Fope {
+            cos_mixtures,
+            sin_mixtures,
+            frequencies: self.frequencies(dims),
+            padding: self.padding,
+            key: format!("fope {:016x} {} {self:?}", rng.random::<u64>(), dims.head_dim),
+        })
+    }
+
+    /// The mixing of the waves, once per layer, head and position.
+    fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
+        let [heads, kept, mixed] = self.shape(dims);
+        (dims.layers * 2 * heads * len * kept * mixed) as u64
+    }
+}
+
+impl Fope {
+    fn rotation(&self, layer: usize, at: &Positions, head_dim: usize, device: &Device) -> Rotation {
+        at.memo(&format!("{} layer {layer}", self.key), device, || {
+            let columns = at.cols().len();
+            let mixed = |wave: fn(f64) -> f64, mixtures: &[Tensor<3>], padding: f64| {
+                let values = at
+                    .cols()
+                    .iter()
+                    .flat_map(|n| self.frequencies.iter().map(move |f| wave(*n as f64 * f) as f32))
+                    .collect::<Vec<_>>();
+                let shape = [1, columns, self.frequencies.len()];
+                let waves = Tensor::<3>::from_data(TensorData::new(values, shape), device);
+                let mixed = waves.matmul(mixtures[layer].clone());
+                let [heads, _columns, outputs] = mixed.dims();
+                let rest = head_dim / 2 - outputs;
+                let padding = Tensor::full([heads, columns, rest], padding, device);
+                Tensor::cat(vec![mixed, padding], 2).unsqueeze::<4>()
+            };
+            Rotation::half_split(
+                mixed(f64::cos, &self.cos_mixtures, 1.0),
+                mixed(f64::sin, &self.sin_mixtures, self.padding.sine()),
+            )
+        })
+    }
+}
+
+impl PositionEncoding for Fope {
+    fn transform_qk(
+        &self,
+        q: Tensor<4>,
+        k: Tensor<4>,
+        ctx: &LayerContext<'_>,
+    ) -> (Tensor<4>, Tensor<4>) {
+        let [_batch, _heads, _columns, head_dim] = k.dims();
+        let rotation = self.rotation(ctx.layer, ctx.at, head_dim, &k.device());
+        rotation.turn_both(q, k, ctx.at)
+    }
+}
+
+impl ScalarReference for Fope {
+    fn scalar_logits(&self, input: &ScalarInput) -> Heads {
+        let numbers = |mixtures: &[Tensor<3>]| {
+            let mixture = mixtures[input.layer].clone();
+            let [_heads, kept, mixed] = mixture.dims();
+            let values = crate::testkit::close::numbers(mixture);
+            let rows = values.chunks(mixed).map(<[f64]>::to_vec).collect::<Vec<_>>();
+            rows.chunks(kept).map(<[Vec<f64>]>::to_vec).collect()
+        };
+        let mixture = fope::Mixture {
+            cos: numbers(&self.cos_mixtures),
+            sin: numbers(&self.sin_mixtures),
+            padded_sin: self.padding.sine(),
+        };
+        fope::logits(input, &self.frequencies, &mixture)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testkit::close::numbers;
+    use rand_chacha::rand_core::SeedableRng;
+
+    const DIMS: Dims = Dims { layers: 2, heads: 3, head_dim: 64, train_len: 512, max_len: 512 };
+
+    fn fope(config: &Config, device: &Device) -> Fope {
+        config.init(&DIMS, &mut ChaCha8Rng::seed_from_u64(4), device).unwrap()
+    }
+
+    /// `spec/encodings.md` 5.2.
+    #[test]
+    fn the_numbers_of_frequencies_kept_are_those_of_the_specification() {
+        for (head_dim, train_len, kept) in
+            [(64, 128, 11), (64, 512, 16), (64, 1024, 18), (128, 512, 31)]
+        {
+            let dims = Dims { head_dim, train_len, ..DIMS };
+            assert_eq!(Config::default().frequencies(&dims).len(), kept, "{head_dim} {train_len}");
+        }
+    }
+
+    #[test]
+    fn mixtures_are_carried_by_the_module_and_are_no_parameters() {
+        let device = Device::flex();
+        let there = fope(&Config::default(), &device.clone().autodiff());
+        assert_eq!(there.num_params(), 0);
+        let drawn = fope(&Config::default(), &device);
+        for (a, b) in there.valid().cos_mixtures.iter().zip(&drawn.cos_mixtures) {
+            assert_eq!(numbers(a.clone()), numbers(b.clone()));
+        }
+        assert_ne!(numbers(drawn.cos_mixtures[0].clone()), numbers(drawn.cos_mixtures[1].clone()));
+        assert_ne!(numbers(drawn.cos_mixtures[0].clone()), numbers(drawn.sin_mixtures[0].clone()));
+    }
+
+    #[test]
+    fn without_gain_a_mixture_is_every_so_manieth_wave_and_the_rest_is_normal() {
+        let device = Device::flex();
+        let plain = fope(&Config { gain: 0.0, ..Config::default() }, &device);
+        let ones = numbers(plain.cos_mixtures[0].clone());
+        // 16 frequencies kept, 16 mixed: the identity for each head.
+        for (at, value) in ones.iter().enumerate() {
+            let expected = if at / 16 % 16 == at % 16 { 1.0 } else { 0.0 };
+            assert!((value - expected).abs() < 1e-12, "{at}");
+        }
+        let drawn = numbers(fope(&Config::default(), &device).cos_mixtures[0].clone());
+        let deviation = ones.iter().zip(&drawn).map(|(a, b)| (a - b).powi(2)).sum::<f64>();
+        let deviation = (deviation / ones.len() as f64).sqrt();
+        let expected = 0.3 * (2.0f64 / (16.0 * 16.0 + 3.0 * 16.0)).sqrt();
+        assert!((deviation / expected - 1.0).abs() < 0.1, "{deviation} {expected}");
+    }
+
+    #[test]
+    fn a_training_length_without_a_whole_turn_is_refused() {
+        let error = Config::default().check(&Dims { train_len: 6, ..DIMS }).unwrap_err();
+        assert!(error.to_string().contains("train.len is 6"), "{error}");
+    }
+}

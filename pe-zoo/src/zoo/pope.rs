@@ -1,0 +1,202 @@
+//! # PoPE: content as magnitude, position as angle
+//!
+//! ## What it does
+//! Lets each channel of a query or key say only how much, never in which direction: a softplus
+//! makes it a magnitude, and its angle is the position's alone. What matches and where it stands no
+//! longer mix.
+//!
+//! ## Formula
+//! `logit = sum over c of mu(q_c) mu(k_c) cos((j - i) theta_c + delta[h, c]) / sqrt(D)`,
+//! `mu = softplus`, `theta_c = base^(-c / D)` for all `D` channels, `delta` learned and clamped to
+//! `-2 pi ..= 0`.
+//!
+//! ## Shapes
+//! `transform_qk: [B, H, T, D], [B, H, S, D] -> [B, H, T, 2 D], [B, H, S, 2 D]` (cosine and sine
+//! parts); `delta` `[H, D]` per layer.
+//!
+//! ## Settings
+//! `base` (10000): twice as many frequencies as RoPE's between the same ends.
+//! `initial_phase`: `zero` (default) or `uniform` (in the clamp's range): where `delta` starts.
+//!
+//! ## Deviations
+//! None.
+//!
+//! ## References
+//! Gopalakrishnan et al. 2025, "Decoupling the 'What' and 'Where' With Polar Coordinate Positional
+//! Embeddings", arXiv 2509.10534; the form is that of `lucidrains/PoPE-pytorch` at ee11cab0dd.
+
+use std::f64::consts::TAU;
+
+use burn::module::{Module, Param};
+use burn::tensor::activation::softplus;
+use burn::tensor::{Device, Tensor, TensorData};
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::encoding::LayerContext;
+use crate::meta::{Claims, PeMeta, Site};
+use crate::reference::{Heads, ScalarInput, ScalarReference, pope, table_f64};
+use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions, init};
+
+/// The facts.
+pub const META: PeMeta = PeMeta {
+    id: "pope",
+    label: "PoPE",
+    summary: "Makes channels magnitudes by a softplus and gives each an angle by its position.",
+    sites: &[Site::QueryKey],
+    claims: Claims {
+        shift_invariant: true,
+        content_dependent: false,
+        limited_length: false,
+        depends_on_length: false,
+    },
+    parameters: "L C",
+    paper: "Gopalakrishnan et al. 2025",
+    url: "https://arxiv.org/abs/2509.10534",
+};
+
+/// Where the learned phases start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InitialPhase {
+    /// At 0.
+    #[default]
+    Zero,
+    /// Evenly in `-2 pi ..= 0`.
+    Uniform,
+}
+
+/// Settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// The slowest channel turns about once in `2 pi base` positions.
+    pub base: f64,
+    /// Where the learned phases start.
+    pub initial_phase: InitialPhase,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { base: 10_000.0, initial_phase: InitialPhase::Zero }
+    }
+}
+
+/// Polar queries and keys.
+#[derive(Module, Debug)]
+pub struct Pope {
+    /// `delta` of each layer, `[H, D]`.
+    pub phases: Vec<Param<Tensor<2>>>,
+    #[module(skip)]
+    base: f64,
+    /// Names all that the tables depend on besides positions.
+    #[module(skip)]
+    key: String,
+}
+
+impl EncodingConfig for Config {
+    type Encoding = Pope;
+
+    fn meta(&self) -> &'static PeMeta {
+        &META
+    }
+
+    fn check(&self, _dims: &Dims) -> Result<(), PeError> {
+        if !(self.base.is_finite() && self.base > 1.0) {
+            return Err(PeError::invalid(META.id, "base", self.base, "a number above 1"));
+        }
+        Ok(())
+    }
+
+    fn init(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Result<Pope, PeError> {
+        self.check(dims)?;
+        let shape = [dims.heads, dims.head_dim];
+        let phases = (0..dims.layers)
+            .map(|_| match self.initial_phase {
+                InitialPhase::Zero => init::zeros(shape, device),
+                InitialPhase::Uniform => init::uniform_between(-TAU..0.0, shape, rng, device),
+            })
+            .collect();
+        let key = format!("pope {} {:?}", dims.head_dim, self.base);
+        Ok(Pope { phases, base: self.base, key })
+    }
+
+    fn param_count(&self, dims: &Dims) -> usize {
+        dims.layers * dims.width()
+    }
+
+    /// The dot products run over twice as many channels.
+    fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
+        (dims.layers * len * len * dims.width()) as u64
+    }
+}
+
+impl Pope {
+    /// Cosines and sines of the columns' angles, each `[1, 1, S, D]`.
+    fn waves(&self, at: &Positions, head_dim: usize, device: &Device) -> [Tensor<4>; 2] {
+        at.memo(&self.key, device, || {
+            let angles = at
+                .cols()
+                .iter()
+                .flat_map(|n| {
+                    (0..head_dim)
+                        .map(move |c| *n as f64 * self.base.powf(-(c as f64) / head_dim as f64))
+                })
+                .collect::<Vec<_>>();
+            let shape = [1, 1, at.cols().len(), head_dim];
+            [f64::cos, f64::sin].map(|wave| {
+                let values = angles.iter().map(|angle| wave(*angle) as f32).collect::<Vec<_>>();
+                Tensor::from_data(TensorData::new(values, shape), device)
+            })
+        })
+    }
+}
+
+impl PositionEncoding for Pope {
+    fn transform_qk(
+        &self,
+        q: Tensor<4>,
+        k: Tensor<4>,
+        ctx: &LayerContext<'_>,
+    ) -> (Tensor<4>, Tensor<4>) {
+        let [_batch, _heads, _columns, head_dim] = k.dims();
+        let [cos, sin] = self.waves(ctx.at, head_dim, &k.device());
+        let rows =
+            |wave: &Tensor<4>| wave.clone().slice_dim(2, ctx.at.first_row()..ctx.at.cols().len());
+        let phase = self.phases[ctx.layer].val().clamp(-TAU, 0.0);
+        let [heads, _head_dim] = phase.dims();
+        let phase = phase.reshape([1, heads, 1, head_dim]);
+        let (phase_cos, phase_sin) = (phase.clone().cos(), phase.sin());
+        let key_cos = cos.clone() * phase_cos.clone() - sin.clone() * phase_sin.clone();
+        let key_sin = sin.clone() * phase_cos + cos.clone() * phase_sin;
+        let polar = |u: Tensor<4>, cos: Tensor<4>, sin: Tensor<4>| {
+            let magnitude = softplus(u, 1.0);
+            Tensor::cat(vec![magnitude.clone() * cos, magnitude * sin], 3)
+        };
+        (polar(q, rows(&cos), rows(&sin)), polar(k, key_cos, key_sin))
+    }
+}
+
+impl ScalarReference for Pope {
+    fn scalar_logits(&self, input: &ScalarInput) -> Heads {
+        pope::logits(input, self.base, &table_f64(&self.phases[input.layer]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testkit::close::numbers;
+    use rand_chacha::rand_core::SeedableRng;
+
+    #[test]
+    fn uniform_phases_start_within_the_clamp_and_fill_it() {
+        let dims = Dims { layers: 3, heads: 8, head_dim: 16, train_len: 8, max_len: 8 };
+        let config = Config { initial_phase: InitialPhase::Uniform, ..Config::default() };
+        let pope = config.init(&dims, &mut ChaCha8Rng::seed_from_u64(2), &Device::flex()).unwrap();
+        let phases = pope.phases.iter().flat_map(|p| numbers(p.val())).collect::<Vec<_>>();
+        assert!(phases.iter().all(|phase| (-TAU..=0.0).contains(phase)));
+        let mean = phases.iter().sum::<f64>() / phases.len() as f64;
+        assert!((mean + TAU / 2.0).abs() < 0.3, "{mean}");
+    }
+}

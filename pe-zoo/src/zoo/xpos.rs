@@ -1,0 +1,197 @@
+//! # xPos: RoPE whose pairs fade with the distance
+//!
+//! ## What it does
+//! Turns queries and keys as RoPE does, and stretches queries while it shrinks keys by the same
+//! factor for each position, so that far keys count less. Fast pairs fade sooner than slow ones.
+//!
+//! ## Formula
+//! `q[n] -> zeta_m^((n - c) / S) R(n f_m) q`, `k[n] -> zeta_m^(-(n - c) / S) R(n f_m) k`,
+//! `zeta_m = (2m + 0.4 D) / (1.4 D)`, `f_m = base^(-2m / D)`; in their product
+//! `zeta_m^((i - j) / S)` is left, whatever the centre `c`.
+//!
+//! ## Shapes
+//! `transform_qk: [B, H, T, D], [B, H, S, D]` unchanged; `D` even.
+//!
+//! ## Settings
+//! `layout`: `interleaved` (default, as torchscale) or `half-split` (as TAPE's baseline).
+//! `base` (10000).
+//! `scale_base` (512, as torchscale; TAPE's baseline and NeMo have 2048): `S`, in positions. RoPE is
+//! the limit of a large one.
+//!
+//! ## Deviations
+//! The centre is the middle between first and last column, whatever the length, so that both
+//! factors stay near 1. A `scale_base` so small that a factor would leave the range of f32 within
+//! the longest sequence of the run is refused.
+//!
+//! ## References
+//! Sun et al. 2022, "A Length-Extrapolatable Transformer", arXiv 2212.10554; authors' code
+//! `microsoft/torchscale` at 4d1e0e82e5.
+
+use burn::module::Module;
+use burn::tensor::{Device, Tensor};
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::encoding::LayerContext;
+use crate::math::frequencies::inverse_frequencies;
+use crate::meta::{Claims, PeMeta, Site};
+use crate::reference::{Heads, ScalarInput, ScalarReference, rope_scaling, xpos};
+use crate::rotary::{Layout, Rotation};
+use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions};
+
+/// The facts.
+pub const META: PeMeta = PeMeta {
+    id: "xpos",
+    label: "xPos",
+    summary: "Rotates queries and keys, and lets the pairs fade with the distance.",
+    sites: &[Site::QueryKey],
+    claims: Claims {
+        shift_invariant: true,
+        content_dependent: false,
+        limited_length: false,
+        depends_on_length: false,
+    },
+    parameters: "0",
+    paper: "Sun et al. 2022",
+    url: "https://arxiv.org/abs/2212.10554",
+};
+
+/// Natural logarithm of the largest factor that f32 takes without trouble, its square included.
+const LARGEST_LOG: f64 = 40.0;
+
+/// Settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Which channels form a pair.
+    pub layout: Layout,
+    /// As in RoPE.
+    pub base: f64,
+    /// Positions over which a pair fades by its `zeta`.
+    pub scale_base: f64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { layout: Layout::Interleaved, base: 10_000.0, scale_base: 512.0 }
+    }
+}
+
+/// Rotation with fading.
+#[derive(Module, Debug)]
+pub struct Xpos {
+    #[module(skip)]
+    config: Config,
+    #[module(skip)]
+    head_dim: usize,
+    /// Names all that the tables depend on besides positions.
+    #[module(skip)]
+    key: String,
+}
+
+/// `ln zeta` of each pair; at most 0.
+fn fading(head_dim: usize) -> Vec<f64> {
+    let width = head_dim as f64;
+    (0..head_dim / 2).map(|m| ((2.0 * m as f64 + 0.4 * width) / (1.4 * width)).ln()).collect()
+}
+
+impl EncodingConfig for Config {
+    type Encoding = Xpos;
+
+    fn meta(&self) -> &'static PeMeta {
+        &META
+    }
+
+    fn check(&self, dims: &Dims) -> Result<(), PeError> {
+        if !dims.head_dim.is_multiple_of(2) {
+            let expected = "an even number; channels turn in pairs (head_dim = width / heads)";
+            return Err(PeError::invalid(META.id, "model.head_dim", dims.head_dim, expected));
+        }
+        if !(self.base.is_finite() && self.base > 1.0) {
+            return Err(PeError::invalid(META.id, "base", self.base, "a number above 1"));
+        }
+        let steepest = fading(dims.head_dim).first().map_or(0.0, |log| -log);
+        let least = steepest * dims.max_len as f64 / 2.0 / LARGEST_LOG;
+        if !(self.scale_base.is_finite() && self.scale_base > least) {
+            let expected =
+                format!("more than {least:.3}, for sequences of {} tokens", dims.max_len);
+            return Err(PeError::invalid(META.id, "scale_base", self.scale_base, expected));
+        }
+        Ok(())
+    }
+
+    fn init(&self, dims: &Dims, _rng: &mut ChaCha8Rng, _device: &Device) -> Result<Xpos, PeError> {
+        self.check(dims)?;
+        let key = format!("xpos {} {self:?}", dims.head_dim);
+        Ok(Xpos { config: self.clone(), head_dim: dims.head_dim, key })
+    }
+}
+
+impl Xpos {
+    /// For queries and for keys.
+    fn rotations(&self, at: &Positions, device: &Device) -> (Rotation, Rotation) {
+        at.memo(&self.key, device, || {
+            let Config { layout, base, scale_base } = self.config;
+            let (frequencies, fading) =
+                (inverse_frequencies(base, self.head_dim), fading(self.head_dim));
+            let ends = at.cols().first().zip(at.cols().last());
+            let centre = ends.map_or(0.0, |(first, last)| (first + last) as f64 / 2.0);
+            let table = |sign: f64| {
+                Rotation::tabulate(at, layout, frequencies.len(), device, |position, m| {
+                    let n = position as f64;
+                    let stretch = (sign * (n - centre) / scale_base * fading[m]).exp();
+                    (n * frequencies[m], stretch)
+                })
+            };
+            (table(1.0), table(-1.0))
+        })
+    }
+}
+
+impl PositionEncoding for Xpos {
+    fn transform_qk(
+        &self,
+        q: Tensor<4>,
+        k: Tensor<4>,
+        ctx: &LayerContext<'_>,
+    ) -> (Tensor<4>, Tensor<4>) {
+        let (of_queries, of_keys) = self.rotations(ctx.at, &q.device());
+        (of_queries.rows(ctx.at).turn(q), of_keys.turn(k))
+    }
+}
+
+impl ScalarReference for Xpos {
+    fn scalar_logits(&self, input: &ScalarInput) -> Heads {
+        let Config { layout, base, scale_base } = self.config;
+        let dim = self.head_dim;
+        let frequencies =
+            (0..dim / 2).map(|m| rope_scaling::plain(base, dim, m)).collect::<Vec<_>>();
+        xpos::logits(input, &frequencies, scale_base, layout == Layout::Interleaved)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `spec/encodings.md` 5.1: D 64, and 100 positions at a scale base of 512.
+    #[test]
+    fn fading_is_that_of_the_specification() {
+        let fading = fading(64);
+        for (m, zeta, hundred) in
+            [(0, 0.285_714, 0.782_955), (16, 0.642_857, 0.917_323), (31, 0.977_679, 0.995_601)]
+        {
+            assert!((fading[m].exp() - zeta).abs() < 5e-7, "{m}");
+            assert!(((fading[m] * 100.0 / 512.0).exp() - hundred).abs() < 5e-7, "{m}");
+        }
+        assert!((fading[1].exp() - 0.308_036).abs() < 5e-7);
+    }
+
+    #[test]
+    fn a_scale_base_that_would_overflow_is_refused() {
+        let dims = Dims { layers: 1, heads: 1, head_dim: 8, train_len: 8, max_len: 100_000 };
+        let error = Config::default().check(&dims).unwrap_err().to_string();
+        assert!(error.contains("scale_base is 512, expected more than 1565"), "{error}");
+        Config { scale_base: 2048.0, ..Config::default() }.check(&dims).unwrap();
+    }
+}
