@@ -4,4 +4,3 @@ pub(crate) mod buckets;
 pub(crate) mod frequencies;
 pub(crate) mod running_sum;
 pub(crate) mod slopes;
-pub(crate) mod yarn;

@@ -1,65 +1,31 @@
-//! What the rotary encodings share: pairs of channels, tables of angles, scaled frequencies.
+//! What the rotary encodings share: tables of angles, scaled frequencies, checks.
 
 mod scaling;
 mod spectrum;
 #[cfg(test)]
 mod tests;
 
+pub use crate::ops::Pairs;
 pub use scaling::{Llama3, LongRope, Scaling, Yarn};
 pub use spectrum::Spectrum;
 
 use burn::tensor::{Device, Tensor, TensorData};
-use serde::{Deserialize, Serialize};
 
-use crate::Positions;
+use crate::{PeError, Positions, ops};
 
-/// Which channels form a pair.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Layout {
-    /// `(m, m + D/2)`: HuggingFace Llama, TAPE, YaRN.
-    #[default]
-    HalfSplit,
-    /// `(2m, 2m + 1)`: RoFormer, xPos.
-    Interleaved,
-}
-
-impl Layout {
-    /// Channels of pair `m` of `pairs`.
-    pub fn pair(self, m: usize, pairs: usize) -> (usize, usize) {
-        match self {
-            Self::HalfSplit => (m, m + pairs),
-            Self::Interleaved => (2 * m, 2 * m + 1),
-        }
-    }
-
-    /// Exchanges the two channels of every pair.
-    fn swap_pairs(self, u: Tensor<4>) -> Tensor<4> {
-        let [batch, heads, tokens, channels] = u.dims();
-        match self {
-            Self::HalfSplit => {
-                let half = channels / 2;
-                let first = u.clone().slice_dim(3, 0..half);
-                Tensor::cat(vec![u.slice_dim(3, half..channels), first], 3)
-            }
-            Self::Interleaved => u
-                .reshape([batch, heads, tokens * channels / 2, 2])
-                .flip([3])
-                .reshape([batch, heads, tokens, channels]),
-        }
-    }
-}
-
-/// How the columns' channels are turned: `(a, b) -> (a cos - b sin, b cos + a sin)` for each pair.
+/// How the columns' channels are turned: `(a, b) -> (a cos - b sin, a sin + b cos)` for each pair.
 ///
 /// `cos` and `sin` need not be those of one angle: an encoding may stretch or mix them.
 #[derive(Debug, Clone)]
-pub struct Rotation {
-    layout: Layout,
-    /// `[1 or B, 1 or H, S, R]`; `R` is the number of channels that turn, the first of the head.
-    cos: Tensor<4>,
-    /// The same shape; carries the sign that each channel needs.
-    sin: Tensor<4>,
+pub struct Rotation(Waves);
+
+#[derive(Debug, Clone)]
+enum Waves {
+    /// Constants, `[S sets, R / 2]`, one set for all heads or one per head; the first `R` channels
+    /// of the head turn.
+    Fixed { cos: Tensor<2>, sin: Tensor<2>, pairs: Pairs, sets: usize },
+    /// What gradients flow through, `[1 or B, 1 or H, S, D / 2]`, half-split.
+    Learned { cos: Tensor<4>, sin: Tensor<4> },
 }
 
 impl Rotation {
@@ -67,41 +33,35 @@ impl Rotation {
     /// by which angle the pair turns and by what it is multiplied.
     pub fn tabulate(
         at: &Positions,
-        layout: Layout,
-        pairs: usize,
+        pairs: Pairs,
+        count: usize,
         device: &Device,
         turn: impl Fn(usize, usize) -> (f64, f64),
     ) -> Self {
         let columns = at.cols().len();
-        let mut cos = vec![0.0f32; columns * 2 * pairs];
-        let mut sin = cos.clone();
-        for (column, position) in at.cols().iter().enumerate() {
-            for m in 0..pairs {
-                let (angle, magnitude) = turn(*position, m);
-                let (first, second) = layout.pair(m, pairs);
-                let row = column * 2 * pairs;
-                let (s, c) = angle.sin_cos();
-                cos[row + first] = (c * magnitude) as f32;
-                cos[row + second] = (c * magnitude) as f32;
-                sin[row + first] = (-s * magnitude) as f32;
-                sin[row + second] = (s * magnitude) as f32;
-            }
-        }
-        let shape = [1, 1, columns, 2 * pairs];
-        Self {
-            layout,
-            cos: Tensor::from_data(TensorData::new(cos, shape), device),
-            sin: Tensor::from_data(TensorData::new(sin, shape), device),
-        }
+        let (sin, cos): (Vec<f32>, Vec<f32>) = at
+            .cols()
+            .iter()
+            .flat_map(|position| (0..count).map(|m| turn(*position, m)))
+            .map(|(angle, magnitude)| {
+                ((angle.sin() * magnitude) as f32, (angle.cos() * magnitude) as f32)
+            })
+            .unzip();
+        let table = |values| Tensor::from_data(TensorData::new(values, [columns, count]), device);
+        Self(Waves::Fixed { cos: table(cos), sin: table(sin), pairs, sets: 1 })
     }
 
-    /// From the cosines and sines of the pairs, each `[1 or B, 1 or H, S, pairs]`, half-split.
-    pub fn half_split(cos: Tensor<4>, sin: Tensor<4>) -> Self {
-        Self {
-            layout: Layout::HalfSplit,
-            cos: Tensor::cat(vec![cos.clone(), cos], 3),
-            sin: Tensor::cat(vec![sin.clone().neg(), sin], 3),
-        }
+    /// From constant cosines and sines of each head, `[S, H, pairs]`, half-split.
+    pub fn of_heads(cos: Tensor<3>, sin: Tensor<3>) -> Self {
+        let [columns, heads, count] = cos.dims();
+        let flat = |wave: Tensor<3>| wave.reshape([columns * heads, count]);
+        let (cos, sin) = (flat(cos), flat(sin));
+        Self(Waves::Fixed { cos, sin, pairs: Pairs::HalfSplit, sets: heads })
+    }
+
+    /// By angles that gradients flow through, `[1 or B, 1 or H, S, D / 2]`, half-split.
+    pub fn by_angles(angles: Tensor<4>) -> Self {
+        Self(Waves::Learned { cos: angles.clone().cos(), sin: angles.sin() })
     }
 
     /// The part that belongs to the rows.
@@ -111,29 +71,77 @@ impl Rotation {
         if first == 0 {
             return self.clone();
         }
-        Self {
-            layout: self.layout,
-            cos: self.cos.clone().slice_dim(2, first..columns),
-            sin: self.sin.clone().slice_dim(2, first..columns),
-        }
+        Self(match &self.0 {
+            Waves::Fixed { cos, sin, pairs, sets } => {
+                let part =
+                    |wave: &Tensor<2>| wave.clone().slice_dim(0, first * sets..columns * sets);
+                Waves::Fixed { cos: part(cos), sin: part(sin), pairs: *pairs, sets: *sets }
+            }
+            Waves::Learned { cos, sin } => {
+                let part = |wave: &Tensor<4>| wave.clone().slice_dim(2, first..columns);
+                Waves::Learned { cos: part(cos), sin: part(sin) }
+            }
+        })
     }
 
     /// Turns `u`, `[B, H, S, D]`; channels past the first `R` stay as they are.
     pub fn turn(&self, u: Tensor<4>) -> Tensor<4> {
-        let [_batch, _heads, _columns, turning] = self.cos.dims();
-        let [_batch, _heads, _tokens, head_dim] = u.dims();
-        let rotate = |u: Tensor<4>| {
-            u.clone() * self.cos.clone() + self.layout.swap_pairs(u) * self.sin.clone()
-        };
-        if turning == head_dim {
-            return rotate(u);
+        match &self.0 {
+            Waves::Fixed { cos, sin, pairs, sets } => {
+                turn_fixed(u, cos.clone(), sin.clone(), *pairs, *sets)
+            }
+            Waves::Learned { cos, sin } => {
+                turn_halves(u, [cos.clone(), cos.clone()], [sin.clone(), sin.clone()])
+            }
         }
-        let rest = u.clone().slice_dim(3, turning..head_dim);
-        Tensor::cat(vec![rotate(u.slice_dim(3, 0..turning)), rest], 3)
     }
 
     /// Turns queries as rows and keys as columns.
     pub fn turn_both(&self, q: Tensor<4>, k: Tensor<4>, at: &Positions) -> (Tensor<4>, Tensor<4>) {
         (self.rows(at).turn(q), self.turn(k))
     }
+}
+
+fn turn_fixed(
+    u: Tensor<4>,
+    cos: Tensor<2>,
+    sin: Tensor<2>,
+    pairs: Pairs,
+    sets: usize,
+) -> Tensor<4> {
+    let [batch, heads, tokens, head_dim] = u.dims();
+    let [_rows, count] = cos.dims();
+    let turning = 2 * count;
+    if turning < head_dim {
+        let rest = u.clone().slice_dim(3, turning..head_dim);
+        let turned = turn_fixed(u.slice_dim(3, 0..turning), cos, sin, pairs, sets);
+        return Tensor::cat(vec![turned, rest], 3);
+    }
+    if sets == 1 {
+        return ops::rotate(u, cos, sin, pairs);
+    }
+    // Heads lie beside each other in each token: each (token, head) is a row of the tables.
+    let rows = u.swap_dims(1, 2).reshape([batch, 1, tokens * heads, head_dim]);
+    let turned = ops::rotate(rows, cos, sin, pairs);
+    turned.reshape([batch, tokens, heads, head_dim]).swap_dims(1, 2)
+}
+
+/// Turns half-split pairs of `[B, H, S, D]` by tensors that gradients flow through, each
+/// `[1 or B, 1 or H, S, D / 2]`: those of the pairs' first channels and those of their second ones.
+pub(crate) fn turn_halves(u: Tensor<4>, cos: [Tensor<4>; 2], sin: [Tensor<4>; 2]) -> Tensor<4> {
+    let [_batch, _heads, _tokens, head_dim] = u.dims();
+    let first = u.clone().slice_dim(3, 0..head_dim / 2);
+    let second = u.slice_dim(3, head_dim / 2..head_dim);
+    let ([cos_first, cos_second], [sin_first, sin_second]) = (cos, sin);
+    let turned = first.clone() * cos_first - second.clone() * sin_first;
+    Tensor::cat(vec![turned, second * cos_second + first * sin_second], 3)
+}
+
+/// Refuses heads whose channels do not make pairs.
+pub(crate) fn check_pairs(pe: &str, head_dim: usize) -> Result<(), PeError> {
+    if head_dim == 0 || !head_dim.is_multiple_of(2) {
+        let expected = "an even number; channels turn in pairs (head_dim = width / heads)";
+        return Err(PeError::invalid(pe, "model.head_dim", head_dim, expected));
+    }
+    Ok(())
 }

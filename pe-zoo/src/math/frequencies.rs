@@ -2,9 +2,19 @@
 
 use std::f64::consts::TAU;
 
+use crate::PeError;
+
 /// `base^(-2m / dim)` for `m` in `0..dim / 2`, in radians per position.
 pub(crate) fn inverse_frequencies(base: f64, dim: usize) -> Vec<f64> {
     (0..dim / 2).map(|m| base.powf(-2.0 * m as f64 / dim as f64)).collect()
+}
+
+/// Refuses a base whose powers are no frequencies that fall from pair to pair.
+pub(crate) fn check_base(pe: &str, field: &str, base: f64) -> Result<(), PeError> {
+    if !(base.is_finite() && base > 1.0) {
+        return Err(PeError::invalid(pe, field, base, "a number above 1"));
+    }
+    Ok(())
 }
 
 /// The base of NTK-aware scaling, `base * factor^(dim / (dim - 2))`.

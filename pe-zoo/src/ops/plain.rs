@@ -3,11 +3,15 @@
 use burn::tensor::Tensor;
 
 /// Which channels make a pair.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
 pub enum Pairs {
-    /// Channel `m` with `m + D / 2`.
+    /// Channel `m` with `m + D / 2`: HuggingFace Llama, TAPE, YaRN.
+    #[default]
     HalfSplit,
-    /// Channel `2 m` with `2 m + 1`.
+    /// Channel `2 m` with `2 m + 1`: RoFormer, xPos.
     Interleaved,
 }
 

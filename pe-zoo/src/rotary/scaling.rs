@@ -187,6 +187,20 @@ impl<'de> Deserialize<'de> for Scaling {
 }
 
 impl Scaling {
+    /// The name in `rope_type`.
+    pub fn id(&self) -> &'static str {
+        match self {
+            Self::None => "default",
+            Self::Linear { .. } => "linear",
+            Self::Ntk { .. } => "ntk",
+            Self::Dynamic { .. } => "dynamic",
+            Self::Yarn(_) => "yarn",
+            Self::LongRope(_) => "longrope",
+            Self::Llama3(_) => "llama3",
+            Self::Proportional { .. } => "proportional",
+        }
+    }
+
     /// Whether frequencies change as the sequence grows.
     pub fn depends_on_length(&self) -> bool {
         match self {

@@ -2,7 +2,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Layout, Rotation, Scaling, Spectrum};
+use super::{Pairs, Rotation, Scaling, Spectrum};
 use crate::Positions;
 use crate::testkit::close::numbers;
 
@@ -162,6 +162,7 @@ fn objects_of_huggingface_survive_a_round_trip() {
     ] {
         let read = scaling(object.clone());
         assert_eq!(serde_json::to_value(&read).unwrap(), object);
+        assert_eq!(object["rope_type"], read.id());
     }
     let written = serde_json::to_value(scaling(json!({ "type": "yarn", "factor": 4.0 }))).unwrap();
     let expected = json!({ "rope_type": "yarn", "factor": 4.0, "beta_fast": 32.0,
@@ -278,10 +279,10 @@ proptest! {
         interleaved: bool, pairs in 1usize..5, rest in 0usize..4, first in 0usize..50, speed in 0.0f64..3.0,
     ) {
         let device = Device::flex();
-        let layout = if interleaved { Layout::Interleaved } else { Layout::HalfSplit };
+        let kind = if interleaved { Pairs::Interleaved } else { Pairs::HalfSplit };
         let at = Positions::new(vec![first, first + 1, first + 4], 1).unwrap();
         let turn = |n: usize, m: usize| (speed * n as f64 / (m + 1) as f64, 1.0);
-        let rotation = Rotation::tabulate(&at, layout, pairs, &device, turn);
+        let rotation = Rotation::tabulate(&at, kind, pairs, &device, turn);
         let channels = 2 * pairs + rest;
         let values = (0..2 * channels).map(|n| 1.0 + (n as f32).sin()).collect::<Vec<_>>();
         let u = Tensor::from_data(TensorData::new(values, [1, 1, 2, channels]), &device);
@@ -289,7 +290,7 @@ proptest! {
         for (row, n) in at.rows().iter().enumerate() {
             let (before, after) = (&before[row * channels..], &after[row * channels..]);
             for m in 0..pairs {
-                let (a, b) = layout.pair(m, pairs);
+                let (a, b) = if interleaved { (2 * m, 2 * m + 1) } else { (m, m + pairs) };
                 let length = before[a].hypot(before[b]);
                 prop_assert!((after[a].hypot(after[b]) - length).abs() < 1e-5);
                 let angle = before[b].atan2(before[a]) + turn(*n, m).0;

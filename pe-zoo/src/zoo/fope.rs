@@ -41,7 +41,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::encoding::LayerContext;
 use crate::init::standard_normal;
-use crate::math::frequencies::inverse_frequencies;
+use crate::math::frequencies::{check_base, inverse_frequencies};
 use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, fope};
 use crate::rotary::Rotation;
@@ -161,9 +161,7 @@ impl EncodingConfig for Config {
             let expected = "an even number of at least 4; a quarter of the channels is mixed";
             return Err(PeError::invalid(META.id, "model.head_dim", dims.head_dim, expected));
         }
-        if !(self.base.is_finite() && self.base > 1.0) {
-            return Err(PeError::invalid(META.id, "base", self.base, "a number above 1"));
-        }
+        check_base(META.id, "base", self.base)?;
         if !(self.gain.is_finite() && self.gain >= 0.0) {
             return Err(PeError::invalid(META.id, "gain", self.gain, "a number of at least 0"));
         }
@@ -211,9 +209,9 @@ impl Fope {
                 let [heads, _columns, outputs] = mixed.dims();
                 let rest = head_dim / 2 - outputs;
                 let padding = Tensor::full([heads, columns, rest], padding, device);
-                Tensor::cat(vec![mixed, padding], 2).unsqueeze::<4>()
+                Tensor::cat(vec![mixed, padding], 2).swap_dims(0, 1)
             };
-            Rotation::half_split(
+            Rotation::of_heads(
                 mixed(f64::cos, &self.cos_mixtures, 1.0),
                 mixed(f64::sin, &self.sin_mixtures, self.padding.sine()),
             )

@@ -34,6 +34,7 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::encoding::LayerContext;
+use crate::math::frequencies::check_base;
 use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, pope, table_f64};
 use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions, init};
@@ -102,9 +103,7 @@ impl EncodingConfig for Config {
     }
 
     fn check(&self, _dims: &Dims) -> Result<(), PeError> {
-        if !(self.base.is_finite() && self.base > 1.0) {
-            return Err(PeError::invalid(META.id, "base", self.base, "a number above 1"));
-        }
+        check_base(META.id, "base", self.base)?;
         Ok(())
     }
 

@@ -41,10 +41,11 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::encoding::LayerContext;
+use crate::math::frequencies::check_base;
 use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, rope, rope_scaling};
-use crate::rotary::Rotation;
-pub use crate::rotary::{Layout, Scaling};
+pub use crate::rotary::{Pairs, Scaling};
+use crate::rotary::{Rotation, check_pairs};
 use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions};
 
 /// The facts.
@@ -75,7 +76,7 @@ const META_BY_LENGTH: PeMeta = PeMeta {
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// Which channels form a pair.
-    pub layout: Layout,
+    pub layout: Pairs,
     /// The slowest pair turns about once in `2 pi base` positions.
     pub base: f64,
     /// Share of the channels that turn, the first ones, from 0 to 1.
@@ -87,7 +88,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            layout: Layout::HalfSplit,
+            layout: Pairs::HalfSplit,
             base: 10_000.0,
             rotary_fraction: 1.0,
             scaling: Scaling::None,
@@ -130,9 +131,8 @@ impl EncodingConfig for Config {
             return Err(PeError::invalid(pe, "rotary_fraction", whole, "a share from 0 to 1"));
         }
         let turning = self.turning(dims.head_dim);
-        if turning == dims.head_dim && !turning.is_multiple_of(2) {
-            let expected = "an even number; channels turn in pairs (head_dim = width / heads)";
-            return Err(PeError::invalid(pe, "model.head_dim", turning, expected));
+        if turning == dims.head_dim {
+            check_pairs(pe, dims.head_dim)?;
         }
         if !turning.is_multiple_of(2) {
             let expected = format!(
@@ -141,9 +141,7 @@ impl EncodingConfig for Config {
             );
             return Err(PeError::invalid(pe, "rotary_fraction", whole, expected));
         }
-        if !(self.base.is_finite() && self.base > 1.0) {
-            return Err(PeError::invalid(pe, "base", self.base, "a number above 1"));
-        }
+        check_base(pe, "base", self.base)?;
         self.scaling.check(pe, turning, dims.train_len)
     }
 
@@ -236,7 +234,7 @@ impl ScalarReference for Rope {
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
         let len = input.positions.last().map_or(0, |last| last + 1);
         let (frequencies, attention) = self.equations(len);
-        let interleaved = self.config.layout == Layout::Interleaved;
+        let interleaved = self.config.layout == Pairs::Interleaved;
         rope::scaled_logits(input, &frequencies, attention, interleaved)
     }
 }

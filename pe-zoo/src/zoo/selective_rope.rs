@@ -104,7 +104,7 @@ impl PositionEncoding for SelectiveRope {
     ) -> (Tensor<4>, Tensor<4>) {
         let phases = self.layers[ctx.layer].phases(&ctx.cols.tensors);
         let angles = phases.cumsum(2) * self.temperatures(ctx.at, &q.device());
-        Rotation::half_split(angles.clone().cos(), angles.sin()).turn_both(q, k, ctx.at)
+        Rotation::by_angles(angles).turn_both(q, k, ctx.at)
     }
 }
 

@@ -27,7 +27,7 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::encoding::EmbedContext;
-use crate::math::frequencies::inverse_frequencies;
+use crate::math::frequencies::{check_base, inverse_frequencies};
 use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{ScalarReference, Tokens, sinusoidal};
 use crate::{Dims, EncodingConfig, PeError, PositionEncoding};
@@ -81,9 +81,7 @@ impl EncodingConfig for Config {
         if !dims.width().is_multiple_of(2) {
             return Err(PeError::invalid(META.id, "model.width", dims.width(), "an even number"));
         }
-        if !(self.base.is_finite() && self.base > 1.0) {
-            return Err(PeError::invalid(META.id, "base", self.base, "a number above 1"));
-        }
+        check_base(META.id, "base", self.base)?;
         Ok(())
     }
 

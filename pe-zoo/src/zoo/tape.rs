@@ -26,8 +26,8 @@
 //! times the heads, 48 for the paper's 12) or `{ type = "off" }`.
 //! `form`: `tensor` (default), `vector`, `tensor-not-equivariant`, `vector-not-equivariant` (the
 //! paper's ablations).
-//! `scaling`: `{ type = "none" }` (default), `{ type = "linear", factor = s }`, or `{ type = "yarn",
-//! factor = s, original_len = N }` (`N` without a value is the training length).
+//! `scaling`: as in RoPE, `{ rope_type = "default" }` (default), `linear`, `ntk`, `yarn` (the authors'
+//! `adayarn.py`), `llama3`, `proportional`; see [`Scaling`]. Those that look at the length are refused.
 //! `training_shift`: `{ type = "random" }` (default: all positions of a training pass later by
 //! 0 to twice the training length), `{ type = "random", max = k }`, or `{ type = "none" }`.
 //!
@@ -54,11 +54,13 @@ use rand_chacha::ChaCha8Rng;
 
 pub use maps::Maps;
 pub use mixing::Form;
-pub use settings::{AttentionUpdate, Config, FeedForwardUpdate, Scaling, TrainingShift};
+pub use settings::{AttentionUpdate, Config, FeedForwardUpdate, TrainingShift};
 
 use crate::encoding::{LayerContext, PositionRequest, StateContext, Update};
 use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarLayer, ScalarReference, tape};
+pub use crate::rotary::Scaling;
+use crate::rotary::{Spectrum, turn_halves};
 use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions, TokenState};
 
 /// The facts.
@@ -112,7 +114,8 @@ impl EncodingConfig for Config {
 
     fn init(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Result<Tape, PeError> {
         self.check(dims)?;
-        let (frequencies, attention_factor) = self.scaling.waves(self.base, dims);
+        let Spectrum { frequencies, attention_factor } =
+            self.scaling.spectrum(self.base, dims.head_dim, dims.train_len, dims.train_len);
         Ok(Tape {
             layers: (0..dims.layers).map(|_| Maps::new(self, dims, rng, device)).collect(),
             config: self.clone(),
@@ -197,19 +200,10 @@ fn turned(u: Tensor<4>, z: &Tensor<4>) -> Tensor<4> {
     let [_batch, _heads, _tokens, head_dim] = u.dims();
     let [_batch, _heads, _tokens, both] = z.dims();
     let (half, kept) = (head_dim / 2, both / 2);
-    let (first, second) = (u.clone().slice_dim(3, 0..half), u.slice_dim(3, half..head_dim));
     // With only one half kept, both channels of a pair have the same state.
     let part = |start: usize| z.clone().slice_dim(3, start..start + half);
     let later = kept - half;
-    let (cos, sin) = ([part(0), part(later)], [part(kept), part(kept + later)]);
-    let ([cos_first, cos_second], [sin_first, sin_second]) = (cos, sin);
-    Tensor::cat(
-        vec![
-            first.clone() * cos_first - second.clone() * sin_first,
-            second * cos_second + first * sin_second,
-        ],
-        3,
-    )
+    turn_halves(u, [part(0), part(later)], [part(kept), part(kept + later)])
 }
 
 impl PositionEncoding for Tape {

@@ -228,8 +228,8 @@ fn option_sets_beside_the_defaults_conform_too() {
         ("tape", json!({ "form": "tensor-not-equivariant", "attention_update": "full-mix" })),
         ("tape", json!({ "form": "vector-not-equivariant" })),
         ("tape", json!({ "form": "vector-not-equivariant", "attention_update": "full-mix" })),
-        ("tape", json!({ "scaling": { "type": "linear", "factor": 2.0 } })),
-        ("tape", json!({ "scaling": { "type": "yarn", "factor": 4.0, "original_len": 64 } })),
+        ("tape", json!({ "scaling": { "rope_type": "linear", "factor": 2.0 } })),
+        ("tape", json!({ "scaling": { "rope_type": "yarn", "factor": 4.0 } })),
         ("xpos", json!({ "layout": "half-split", "scale_base": 20.0, "base": 50.0 })),
     ];
     for (id, set) in sets {

@@ -33,10 +33,10 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::encoding::LayerContext;
-use crate::math::frequencies::inverse_frequencies;
+use crate::math::frequencies::{check_base, inverse_frequencies};
 use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, rope_scaling, xpos};
-use crate::rotary::{Layout, Rotation};
+use crate::rotary::{Pairs, Rotation, check_pairs};
 use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions};
 
 /// The facts.
@@ -64,7 +64,7 @@ const LARGEST_LOG: f64 = 40.0;
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// Which channels form a pair.
-    pub layout: Layout,
+    pub layout: Pairs,
     /// As in RoPE.
     pub base: f64,
     /// Positions over which a pair fades by its `zeta`.
@@ -73,7 +73,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { layout: Layout::Interleaved, base: 10_000.0, scale_base: 512.0 }
+        Self { layout: Pairs::Interleaved, base: 10_000.0, scale_base: 512.0 }
     }
 }
 
@@ -103,13 +103,8 @@ impl EncodingConfig for Config {
     }
 
     fn check(&self, dims: &Dims) -> Result<(), PeError> {
-        if !dims.head_dim.is_multiple_of(2) {
-            let expected = "an even number; channels turn in pairs (head_dim = width / heads)";
-            return Err(PeError::invalid(META.id, "model.head_dim", dims.head_dim, expected));
-        }
-        if !(self.base.is_finite() && self.base > 1.0) {
-            return Err(PeError::invalid(META.id, "base", self.base, "a number above 1"));
-        }
+        check_pairs(META.id, dims.head_dim)?;
+        check_base(META.id, "base", self.base)?;
         let steepest = fading(dims.head_dim).first().map_or(0.0, |log| -log);
         let least = steepest * dims.max_len as f64 / 2.0 / LARGEST_LOG;
         if !(self.scale_base.is_finite() && self.scale_base > least) {
@@ -166,7 +161,7 @@ impl ScalarReference for Xpos {
         let dim = self.head_dim;
         let frequencies =
             (0..dim / 2).map(|m| rope_scaling::plain(base, dim, m)).collect::<Vec<_>>();
-        xpos::logits(input, &frequencies, scale_base, layout == Layout::Interleaved)
+        xpos::logits(input, &frequencies, scale_base, layout == Pairs::Interleaved)
     }
 }
 

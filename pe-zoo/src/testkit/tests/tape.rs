@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::fixtures::{assert_row, assert_values, input};
 use crate::encoding::PositionRequest;
-use crate::math::yarn::yarn;
 use crate::reference::attention::softmax;
 use crate::reference::tape::{self, Maps, Mixes, State};
 use crate::reference::{ScalarInput, ScalarLayer, ScalarReference, Tokens};
+use crate::rotary::Scaling;
 use crate::testkit::close::{self, F32, Tolerance};
 use crate::testkit::problem::Problem;
 use crate::testkit::randomise_by;
@@ -60,7 +60,8 @@ fn two_layers_in_both_readings() {
 #[test]
 fn rope_with_yarn_is_the_layer_that_tape_starts_from() {
     let input = input();
-    let scaled = yarn(1e4, 4.0, 64, 4);
+    let yarn = r#"{ "rope_type": "yarn", "factor": 4.0 }"#;
+    let scaled = serde_json::from_str::<Scaling>(yarn).unwrap().spectrum(1e4, 4, 64, 64);
     let start = tape::initial(&input.positions, 2, &scaled.frequencies, scaled.attention_factor);
     assert_row("rope_yarn_s4_L64", &tape::logits(&input, &start));
 }
@@ -81,8 +82,8 @@ fn settings() -> Vec<Value> {
         json!({ "attention_update": "none" }),
         json!({ "feed_forward_update": { "type": "off" } }),
         json!({ "feed_forward_update": { "type": "off" }, "form": "vector" }),
-        json!({ "scaling": { "type": "yarn", "factor": 4.0 } }),
-        json!({ "scaling": { "type": "linear", "factor": 2.0 } }),
+        json!({ "scaling": { "rope_type": "yarn", "factor": 4.0 } }),
+        json!({ "scaling": { "rope_type": "linear", "factor": 2.0 } }),
     ];
     for form in ["tensor", "vector", "tensor-not-equivariant", "vector-not-equivariant"] {
         for reading in ["code", "full-mix"] {
@@ -101,9 +102,6 @@ fn outputs(pe: &Pe, shift: usize) -> Vec<f64> {
 #[test]
 fn it_is_rope_at_step_zero_in_every_form() {
     for (settings, rope) in settings().into_iter().zip(std::iter::repeat(json!({}))) {
-        if settings["scaling"]["type"] == "yarn" {
-            continue;
-        }
         let rope = match settings.get("scaling") {
             Some(scaling) => json!({ "scaling": scaling }),
             None => rope,

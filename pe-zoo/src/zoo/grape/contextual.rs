@@ -9,10 +9,11 @@ use serde::{Deserialize, Serialize};
 use super::META as GRAPE;
 use super::multiplicative::Heads;
 use super::norm::{QkNorm, QkNorms};
-use super::rotation::{self, stored_frequencies, turn_back};
+use super::rotation::{self, stored_frequencies};
 use crate::encoding::{LayerContext, StateContext};
 use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{self, ScalarInput, ScalarReference, grape, table_f64};
+use crate::rotary::Rotation;
 use crate::testkit::close::numbers;
 use crate::{Dims, EncodingConfig, PeError, PositionEncoding, TokenState, init};
 
@@ -125,12 +126,11 @@ impl PositionEncoding for Contextual {
         k: Tensor<4>,
         ctx: &LayerContext<'_>,
     ) -> (Tensor<4>, Tensor<4>) {
-        let columns = ctx.at.cols().len();
         let omega = ctx.cols.tensors[0].clone();
         let phase = omega.clone().cumsum(TokenState::TOKEN_AXIS) - omega;
         let angles = phase * self.stored[ctx.layer].val().exp().unsqueeze::<4>();
-        let rows = angles.clone().slice_dim(2, ctx.at.first_row()..columns);
-        self.norms.apply(ctx.layer, turn_back(q, rows), turn_back(k, angles))
+        let (q, k) = Rotation::by_angles(angles.neg()).turn_both(q, k, ctx.at);
+        self.norms.apply(ctx.layer, q, k)
     }
 }
 

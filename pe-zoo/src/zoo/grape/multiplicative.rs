@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use super::META as GRAPE;
 use super::norm::{QkNorm, QkNorms};
-use super::rotation::{self, stored_frequencies, turn_back};
+use super::rotation::{self, stored_frequencies};
 use crate::encoding::LayerContext;
 use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{self, ScalarInput, ScalarReference, grape, table_f64};
+use crate::rotary::Rotation;
 use crate::{Dims, EncodingConfig, PeError, PositionEncoding, init};
 
 static META: PeMeta = PeMeta {
@@ -141,8 +142,8 @@ impl PositionEncoding for Multiplicative {
         let frequencies = (self.stored[ctx.layer].val() / self.storage).exp();
         let [heads, pairs] = frequencies.dims();
         let angles = positions * frequencies.reshape([1, heads, 1, pairs]);
-        let rows = angles.clone().slice_dim(2, ctx.at.first_row()..columns);
-        self.norms.apply(ctx.layer, turn_back(q, rows), turn_back(k, angles))
+        let (q, k) = Rotation::by_angles(angles.neg()).turn_both(q, k, ctx.at);
+        self.norms.apply(ctx.layer, q, k)
     }
 }
 

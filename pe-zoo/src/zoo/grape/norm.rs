@@ -4,6 +4,7 @@ use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
+use crate::ops::rms_norm;
 use crate::reference::grape;
 use crate::settings::of_layer;
 use crate::testkit::close::numbers;
@@ -50,12 +51,6 @@ impl QkNorm {
     }
 }
 
-/// `u / sqrt(mean of squares + eps)` along the last axis.
-pub(super) fn rms(u: Tensor<4>, eps: f64) -> Tensor<4> {
-    let size = (u.clone().powi_scalar(2).mean_dim(3) + eps).sqrt();
-    u / size
-}
-
 impl QkNorms {
     /// `[B, H, T, D], [B, H, S, D]` unchanged.
     pub(super) fn apply(&self, layer: usize, q: Tensor<4>, k: Tensor<4>) -> (Tensor<4>, Tensor<4>) {
@@ -63,7 +58,7 @@ impl QkNorms {
             return (q, k);
         }
         let scaled = |u: Tensor<4>, weights: &[Param<Tensor<1>>]| {
-            rms(u, EPS) * of_layer(weights, layer).val().unsqueeze::<4>()
+            rms_norm(u, of_layer(weights, layer).val(), EPS)
         };
         (scaled(q, &self.q), scaled(k, &self.k))
     }

@@ -2,17 +2,18 @@
 
 use burn::module::{Module, Param};
 use burn::tensor::activation::log_sigmoid;
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use super::META;
-use super::norm::{QkNorm, QkNorms, rms};
-use super::rotation::turn_back;
+use super::norm::{QkNorm, QkNorms};
 use crate::encoding::{LayerContext, ScoreContext, StateContext};
 use crate::math::slopes;
 use crate::meta::{PeMeta, Site};
+use crate::ops::rms_norm;
 use crate::reference::{Heads, ScalarInput, ScalarReference, grape, table_f64};
+use crate::rotary::{Pairs, Rotation};
 use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, TokenState, init};
 
 static UNNORMED: PeMeta =
@@ -109,16 +110,13 @@ impl PositionEncoding for Path {
     fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
         let at = ctx.layer.at;
         let device = ctx.q.device();
-        let angles = at.memo("grape-path-angles", &device, || {
-            // One turn is taken off in f64: far positions have few digits left for the angle.
-            let turn = |n: &usize| (*n as f64).rem_euclid(std::f64::consts::TAU) as f32;
-            let values = at.cols().iter().map(turn).collect::<Vec<_>>();
-            let shape = [1, 1, values.len(), 1];
-            Tensor::<4>::from_data(TensorData::new(values, shape), &device)
-        });
         let (rows, cols) = (ctx.layer.rows.tensors[0].clone(), ctx.layer.cols.tensors[0].clone());
         let [_batch, heads, _rows, dim] = rows.dims();
-        let turned = turn_back(rms(cols, EPS), angles);
+        let rotation = at.memo(&format!("grape-path {dim}"), &device, || {
+            let turn = |position: usize, _pair: usize| (-(position as f64), 1.0);
+            Rotation::tabulate(at, Pairs::HalfSplit, dim / 2, &device, turn)
+        });
+        let turned = rotation.turn(rms_norm(cols, Tensor::ones([dim], &device), EPS));
         let price = log_sigmoid(rows.matmul(turned.swap_dims(2, 3)) / dim as f64);
         let price = price * at.visible(&device).unsqueeze::<4>();
         // From the step after the key to the query: all from the key on, less the key's own.

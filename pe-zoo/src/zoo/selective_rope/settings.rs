@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{META, Phases, SelectiveRope};
 use crate::math::frequencies::inverse_frequencies;
 use crate::meta::PeMeta;
+use crate::rotary::check_pairs;
 use crate::{Dims, EncodingConfig, PeError};
 
 /// How steps are read off the tokens.
@@ -186,10 +187,7 @@ impl EncodingConfig for Config {
     }
 
     fn check(&self, dims: &Dims) -> Result<(), PeError> {
-        if !dims.head_dim.is_multiple_of(2) {
-            let expected = "an even number; channels turn in pairs (head_dim = width / heads)";
-            return Err(PeError::invalid(META.id, "model.head_dim", dims.head_dim, expected));
-        }
+        check_pairs(META.id, dims.head_dim)?;
         let sizes = [
             ("map.rank", if let Map::LowRank { rank } = self.map { rank } else { 1 }),
             ("filter.kernel", self.kernel().unwrap_or(1)),

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Form, META};
-use crate::math::frequencies::inverse_frequencies;
-use crate::math::yarn::yarn;
+use crate::math::frequencies::check_base;
+use crate::rotary::{Scaling, check_pairs};
 use crate::{Dims, PeError};
 
 /// What the attention does to the state.
@@ -33,44 +33,6 @@ pub enum FeedForwardUpdate {
     },
     /// Nothing (the authors' `adattention.py`).
     Off {},
-}
-
-/// How the initial angles are changed for lengths beyond training.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Scaling {
-    /// Not at all.
-    None {},
-    /// Positions are divided by `factor`.
-    Linear {
-        /// At least 1.
-        factor: f64,
-    },
-    /// Slow waves are stretched and fast ones kept (the authors' `adayarn.py`).
-    Yarn {
-        /// At least 1.
-        factor: f64,
-        /// Length that the plain waves are meant for, in tokens; `None`: the training length.
-        #[serde(default)]
-        original_len: Option<usize>,
-    },
-}
-
-impl Scaling {
-    /// Frequencies of the `head_dim / 2` pairs in radians per position, and what cosine and sine
-    /// are multiplied by.
-    pub(super) fn waves(self, base: f64, dims: &Dims) -> (Vec<f64>, f64) {
-        let plain = inverse_frequencies(base, dims.head_dim);
-        match self {
-            Self::None {} => (plain, 1.0),
-            Self::Linear { factor } => (plain.into_iter().map(|f| f / factor).collect(), 1.0),
-            Self::Yarn { factor, original_len } => {
-                let len = original_len.unwrap_or(dims.train_len);
-                let scaled = yarn(base, factor, len, dims.head_dim);
-                (scaled.frequencies, scaled.attention_factor)
-            }
-        }
-    }
 }
 
 /// Where positions start in training.
@@ -122,7 +84,7 @@ impl Default for Config {
             attention_update: AttentionUpdate::Code,
             feed_forward_update: FeedForwardUpdate::On { position_size: None },
             form: Form::Tensor,
-            scaling: Scaling::None {},
+            scaling: Scaling::None,
             training_shift: TrainingShift::Random { max: None },
         }
     }
@@ -150,13 +112,8 @@ impl Config {
         let refuse = |field: &str, value: String, expected: &str| {
             Err(PeError::invalid(META.id, field, value, expected))
         };
-        if dims.head_dim == 0 || !dims.head_dim.is_multiple_of(2) {
-            let expected = "an even number; channels turn in pairs (head_dim = width / heads)";
-            return refuse("model.head_dim", dims.head_dim.to_string(), expected);
-        }
-        if !(self.base.is_finite() && self.base > 1.0) {
-            return refuse("base", self.base.to_string(), "a number above 1");
-        }
+        check_pairs(META.id, dims.head_dim)?;
+        check_base(META.id, "base", self.base)?;
         let size = self.position_size(dims);
         if size == Some(0) {
             let field = "feed_forward_update.position_size";
@@ -166,17 +123,11 @@ impl Config {
             let expected = "an update somewhere; without any, this is `rope`";
             return refuse("attention_update", "none".to_owned(), expected);
         }
-        match self.scaling {
-            Scaling::Linear { factor } | Scaling::Yarn { factor, .. }
-                if !(factor.is_finite() && factor >= 1.0) =>
-            {
-                refuse("scaling.factor", factor.to_string(), "at least 1")
-            }
-            Scaling::Yarn { original_len: Some(0), .. } => {
-                refuse("scaling.original_len", "0".to_owned(), "at least 1 token")
-            }
-            _ => Ok(()),
+        if self.scaling.depends_on_length() {
+            let expected = "a scaling that is the same at every length; tokens keep their state";
+            return refuse("scaling.rope_type", self.scaling.id().to_owned(), expected);
         }
+        self.scaling.check(META.id, dims.head_dim, dims.train_len)
     }
 }
 
@@ -199,11 +150,14 @@ mod tests {
             ),
             (
                 Config {
-                    scaling: Scaling::Yarn { factor: 2.0, original_len: Some(0) },
+                    scaling: Scaling::Dynamic {
+                        factor: 2.0,
+                        original_max_position_embeddings: None,
+                    },
                     ..plain.clone()
                 },
                 dims,
-                "scaling.original_len is 0",
+                "scaling.rope_type is dynamic",
             ),
             (
                 Config {
