@@ -153,9 +153,7 @@ impl<'a> Row<'a> {
 
     /// `[1, H, T, S]`.
     fn slope(&self, slopes: &Tensor<1>) -> Tensor<4> {
-        let distances = self
-            .at
-            .memo("distances-float", &self.device, || self.at.distances(&self.device).float());
+        let distances = self.at.float_distances(&self.device);
         let [heads] = slopes.dims();
         slopes.clone().reshape([1, heads, 1, 1]) * distances.unsqueeze::<4>().neg()
     }

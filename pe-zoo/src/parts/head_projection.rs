@@ -4,6 +4,7 @@ use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 
+use crate::ops::linear;
 use crate::reference::{Tokens, table_f64, values_f64};
 use crate::{Dims, init};
 
@@ -33,8 +34,7 @@ impl HeadProjection {
 
     /// `[B, T, C] -> [B, H, T, 1]`.
     pub(crate) fn forward(&self, x: &Tensor<3>) -> Tensor<4> {
-        let bias = self.bias.val().unsqueeze::<3>();
-        let values = x.clone().matmul(self.weight.val().unsqueeze::<3>()) + bias;
+        let values = linear(x.clone(), self.weight.val(), Some(self.bias.val()));
         values.swap_dims(1, 2).unsqueeze_dim(3)
     }
 

@@ -33,9 +33,8 @@ use serde::{Deserialize, Serialize};
 use crate::encoding::ScoreContext;
 use crate::math::slopes;
 use crate::meta::{Claims, PeMeta, Site};
-use crate::reference::{Heads, ScalarInput, ScalarReference, alibi};
+use crate::reference::{Heads, ScalarInput, ScalarReference, alibi, values_f64};
 use crate::settings::{Sharing, of_layer};
-use crate::testkit::close::numbers;
 use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions, ScoreMod, init};
 
 /// The facts.
@@ -194,7 +193,7 @@ impl Alibi {
         if self.log_slopes.is_empty() {
             return self.slopes.clone();
         }
-        numbers(of_layer(&self.log_slopes, layer).val()).into_iter().map(f64::exp).collect()
+        values_f64(of_layer(&self.log_slopes, layer)).into_iter().map(f64::exp).collect()
     }
 }
 

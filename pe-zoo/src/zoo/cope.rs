@@ -42,9 +42,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::encoding::{ScoreContext, StateContext};
 use crate::meta::{Claims, PeMeta, Site};
+use crate::ops::linear;
+use crate::parts::by_head;
 use crate::reference::cope::{self, GateSide};
 use crate::reference::{Heads, ScalarInput, ScalarReference, table_f64};
 use crate::score::{Contextual, ContextualFunction, Convention, GateSource};
+use crate::settings::{Sharing, of_layer};
 use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, TokenState, init};
 
 /// The facts.
@@ -75,17 +78,6 @@ pub enum Gates {
     QueryValue,
     /// Query and a key of its own (the paper's separate keys).
     SeparateKeys,
-}
-
-/// Which layers share a table.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TableSharing {
-    /// Each layer has its own.
-    #[default]
-    PerLayer,
-    /// One table for all.
-    AllLayers,
 }
 
 /// Which layers have the encoding.
@@ -144,7 +136,7 @@ pub struct Config {
     /// What opens a gate.
     pub gates: Gates,
     /// Which layers share a table.
-    pub sharing: TableSharing,
+    pub sharing: Sharing,
     /// Which layers have the encoding.
     pub layers: Layers,
 }
@@ -155,7 +147,7 @@ impl Default for Config {
             max_positions: 64,
             convention: Convention::Listing,
             gates: Gates::QueryKey,
-            sharing: TableSharing::PerLayer,
+            sharing: Sharing::PerLayer,
             layers: Layers::All {},
         }
     }
@@ -176,10 +168,7 @@ pub struct Cope {
 
 impl Config {
     fn tables(&self, dims: &Dims) -> usize {
-        match self.sharing {
-            TableSharing::PerLayer => self.layers.count(dims.layers),
-            TableSharing::AllLayers => 1,
-        }
+        self.sharing.sets(self.layers.count(dims.layers))
     }
 
     fn key_weights(&self, dims: &Dims) -> usize {
@@ -234,8 +223,7 @@ impl EncodingConfig for Config {
 impl Cope {
     /// The table of a layer, if the layer has one.
     fn table(&self, layer: usize) -> Option<&Param<Tensor<2>>> {
-        let slot = self.config.layers.slot(layer)?;
-        self.tables.get(slot.min(self.tables.len() - 1))
+        self.config.layers.slot(layer).map(|slot| of_layer(&self.tables, slot))
     }
 
     /// The projection to a layer's separate keys, if it has one.
@@ -247,9 +235,7 @@ impl Cope {
 impl PositionEncoding for Cope {
     fn state(&self, ctx: &StateContext<'_>) -> TokenState {
         let Some(weight) = self.key_weight(ctx.layer) else { return TokenState::default() };
-        let [batch, tokens, width] = ctx.x.dims();
-        let keys = ctx.x.clone().reshape([batch * tokens, width]).matmul(weight.val());
-        let keys = keys.reshape([batch, tokens, self.heads, width / self.heads]).swap_dims(1, 2);
+        let keys = by_head(linear(ctx.x.clone(), weight.val(), None), self.heads);
         TokenState { tensors: vec![keys] }
     }
 

@@ -33,9 +33,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::encoding::ScoreContext;
 use crate::meta::{Claims, PeMeta, Site};
-use crate::reference::{Heads, ScalarInput, ScalarReference, cope};
+use crate::reference::{Heads, ScalarInput, ScalarReference, cope, values_f64};
 use crate::score::{Contextual, ContextualFunction, Convention, GateSource};
-use crate::testkit::close::numbers;
 use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
 
 /// The facts.
@@ -178,7 +177,7 @@ impl PositionEncoding for CopeAlibi {
 impl ScalarReference for CopeAlibi {
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
         let slopes = match self.learned.get(input.layer) {
-            Some(slopes) => numbers(slopes.val()),
+            Some(slopes) => values_f64(slopes),
             None => self.fixed.clone(),
         };
         let convention = self.config.convention;

@@ -29,7 +29,7 @@
 //! authors' code.
 
 use burn::module::{Module, Param};
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Tensor};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
@@ -37,11 +37,12 @@ use serde::{Deserialize, Serialize};
 use super::cope::Layers;
 use crate::encoding::ScoreContext;
 use crate::meta::{Claims, PeMeta, Site};
-use crate::reference::{Heads, ScalarInput, ScalarReference, cope, cope_mlp, dot, table_f64};
+use crate::reference::{
+    Heads, ScalarInput, ScalarReference, cope, cope_mlp, dot, table_f64, values_f64,
+};
 use crate::score::{
     Contextual, ContextualFunction, Convention, GateSource, HiddenActivation, Perceptron,
 };
-use crate::testkit::close::numbers;
 use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
 
 /// The facts.
@@ -124,7 +125,7 @@ impl Config {
             w1.push(slope as f32);
             b1.push((-slope * bend) as f32);
         }
-        let vector = |values| Param::from_data(TensorData::new(values, [self.width]), device);
+        let vector = |values| init::given(values, [self.width], device);
         Network {
             w1: vector(w1),
             b1: vector(b1),
@@ -200,10 +201,10 @@ impl ScalarReference for CopeMlp {
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
         let Some(network) = self.network(input.layer) else { return cope::content(input) };
         let perceptron = cope_mlp::Perceptron {
-            w1: numbers(network.w1.val()),
-            b1: numbers(network.b1.val()),
+            w1: values_f64(&network.w1),
+            b1: values_f64(&network.b1),
             w2: table_f64(&network.w2),
-            b2: numbers(network.b2.val()),
+            b2: values_f64(&network.b2),
             activation: self.config.activation,
         };
         let convention = self.config.convention;

@@ -42,8 +42,7 @@ pub use base::{Base, BaseBias};
 use super::kerple;
 use crate::encoding::ScoreContext;
 use crate::meta::{Claims, PeMeta, Site};
-use crate::reference::{Heads, ScalarInput, ScalarReference, dape, table_f64};
-use crate::testkit::close::numbers;
+use crate::reference::{Heads, ScalarInput, ScalarReference, dape, table_f64, values_f64};
 use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions, ScoreMod, init};
 
 /// The facts.
@@ -264,9 +263,9 @@ impl ScalarReference for Dape {
         };
         let mixer = dape::Mixer {
             inner: by_tap(&network.w1),
-            inner_bias: numbers(network.c1.val()),
+            inner_bias: values_f64(&network.c1),
             outer: by_tap(&network.w2),
-            outer_bias: numbers(network.c2.val()),
+            outer_bias: values_f64(&network.c2),
         };
         let base = self.base.as_ref().map(|base| base.scalar(input));
         dape::logits(input, base.as_ref(), &mixer)

@@ -38,9 +38,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::encoding::ScoreContext;
 use crate::meta::{Claims, PeMeta, Site};
-use crate::reference::{Heads, ScalarInput, ScalarReference, fire, table_f64};
+use crate::reference::{Heads, ScalarInput, ScalarReference, fire, table_f64, values_f64};
 use crate::settings::{Sharing, of_layer};
-use crate::testkit::close::numbers;
 use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions, ScoreMod, init};
 
 /// The facts.
@@ -218,7 +217,7 @@ impl Fire {
     /// The bias of every pair in scalar f64.
     pub(super) fn scalar_bias(&self, input: &ScalarInput) -> Heads {
         let network = of_layer(&self.networks, input.layer);
-        let vector = |x: &Param<Tensor<1>>| numbers(x.val());
+        let vector = |x: &Param<Tensor<1>>| values_f64(x);
         let scalar = fire::Fire {
             c: vector(&network.c)[0],
             threshold: vector(&network.multiplier)[0] * self.initial_len,
@@ -250,6 +249,7 @@ impl ScalarReference for Fire {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testkit::close::numbers;
 
     #[test]
     fn parameters_and_products_are_those_of_tape_s_table() {

@@ -35,10 +35,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::encoding::ScoreContext;
 use crate::meta::{Claims, PeMeta, Site};
-use crate::reference::{Heads, ScalarInput, ScalarReference, kerple};
+use crate::reference::{Heads, ScalarInput, ScalarReference, kerple, values_f64};
 use crate::score::Beyond;
 use crate::settings::{Sharing, of_layer};
-use crate::testkit::close::numbers;
 use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions, ScoreMod, init};
 
 /// The facts.
@@ -168,8 +167,8 @@ impl Kerple {
 
     /// The bias of every pair in scalar f64.
     pub(super) fn scalar_bias(&self, input: &ScalarInput) -> Heads {
-        let a = numbers(of_layer(&self.a, input.layer).val());
-        let p = numbers(of_layer(&self.p, input.layer).val());
+        let a = values_f64(of_layer(&self.a, input.layer));
+        let p = values_f64(of_layer(&self.p, input.layer));
         match self.kernel {
             Kernel::Logarithmic => kerple::logarithmic(input, &a, &p),
             Kernel::Power => kerple::power(input, &a, &p),
@@ -203,6 +202,7 @@ impl ScalarReference for Kerple {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testkit::close::numbers;
 
     #[test]
     fn the_gradient_passes_the_clamp_and_the_value_does_not() {

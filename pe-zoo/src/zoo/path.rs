@@ -36,9 +36,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::encoding::{ScoreContext, StateContext};
 use crate::meta::{Claims, PeMeta, Site};
-use crate::parts::forget;
+use crate::ops::linear;
 use crate::parts::head_projection::HeadProjection;
 use crate::parts::householder::{self, CHUNK, Path as Maps};
+use crate::parts::{by_head, forget};
 use crate::reference::{Heads, ScalarInput, ScalarReference, fox, path, table_f64};
 use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, TokenState, init};
 
@@ -214,14 +215,8 @@ impl Layer {
 impl PositionEncoding for Path {
     fn state(&self, ctx: &StateContext<'_>) -> TokenState {
         let layer = &self.layers[ctx.layer];
-        let [batch, tokens, width] = ctx.x.dims();
-        let projected = ctx
-            .x
-            .clone()
-            .matmul(layer.down.val().unsqueeze::<3>())
-            .matmul(layer.up.val().unsqueeze::<3>())
-            .reshape([batch, tokens, self.heads, width / self.heads])
-            .swap_dims(1, 2);
+        let narrow = linear(ctx.x.clone(), layer.down.val(), None);
+        let projected = by_head(linear(narrow, layer.up.val(), None), self.heads);
         let strength = sigmoid(layer.strength.forward(ctx.x)) * 2.0;
         let mut tensors = vec![projected, strength];
         tensors.extend(layer.forget.as_ref().map(|gate| log_sigmoid(gate.forward(ctx.x))));

@@ -58,6 +58,7 @@ pub use settings::{AttentionUpdate, Config, FeedForwardUpdate, TrainingShift};
 
 use crate::encoding::{LayerContext, PositionRequest, StateContext, Update};
 use crate::meta::{Claims, PeMeta, Site};
+use crate::ops::linear;
 use crate::reference::{Heads, ScalarInput, ScalarLayer, ScalarReference, tape};
 pub use crate::rotary::Scaling;
 use crate::rotary::{Spectrum, turn_halves};
@@ -184,10 +185,7 @@ impl Tape {
 
     fn after_feed_forward(&self, z: Tensor<4>, x: &Tensor<3>, maps: &Maps) -> Tensor<4> {
         let Some(gate) = &maps.gate else { return z };
-        let [batch, tokens, width] = x.dims();
-        let gate = x.clone().reshape([batch * tokens, width]).matmul(gate.val().transpose());
-        let [_rows, size] = gate.dims();
-        let gate = silu(gate).reshape([batch, tokens, 1, size]);
+        let gate = silu(linear(x.clone(), gate.val().transpose(), None)).unsqueeze_dim::<4>(2);
         let form = self.config.form;
         let z = self.with_heads(z);
         let inside = mixing::through(&maps.up, &form.unfold(z.clone())) * gate;

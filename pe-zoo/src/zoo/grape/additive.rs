@@ -11,8 +11,7 @@ use super::norm::{QkNorm, QkNorms};
 use crate::encoding::{LayerContext, ScoreContext};
 use crate::math::slopes;
 use crate::meta::{Claims, PeMeta, Site};
-use crate::reference::{Heads, ScalarInput, ScalarReference, Tokens, grape, table_f64};
-use crate::testkit::close::numbers;
+use crate::reference::{Heads, ScalarInput, ScalarReference, Tokens, grape, table_f64, values_f64};
 use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
 
 static KEY: PeMeta = PeMeta {
@@ -178,7 +177,7 @@ impl ScalarReference for Additive {
         let table =
             |sets: &[Param<Tensor<2>>]| -> Option<Tokens> { sets.get(layer).map(table_f64) };
         let gates = grape::Gates { key: table(&self.key), query: table(&self.query) };
-        let omega = numbers(self.omega[layer].val());
+        let omega = values_f64(&self.omega[layer]);
         let norm = self.norms.scalar(layer);
         grape::additive(input, &self.slopes, &omega, &gates, norm.as_ref())
     }

@@ -12,9 +12,9 @@ use super::norm::{QkNorm, QkNorms};
 use super::rotation::{self, stored_frequencies};
 use crate::encoding::{LayerContext, StateContext};
 use crate::meta::{Claims, PeMeta, Site};
-use crate::reference::{self, ScalarInput, ScalarReference, grape, table_f64};
+use crate::ops::linear;
+use crate::reference::{self, ScalarInput, ScalarReference, grape, table_f64, values_f64};
 use crate::rotary::Rotation;
-use crate::testkit::close::numbers;
 use crate::{Dims, EncodingConfig, PeError, PositionEncoding, TokenState, init};
 
 static META: PeMeta = PeMeta {
@@ -112,10 +112,8 @@ impl EncodingConfig for ContextualConfig {
 
 impl PositionEncoding for Contextual {
     fn state(&self, ctx: &StateContext<'_>) -> TokenState {
-        let weight = self.weight[ctx.layer].val();
-        let [_width, steps] = weight.dims();
-        let bias = self.bias[ctx.layer].val().reshape([1, 1, steps]);
-        let gate = ctx.x.clone().matmul(weight.unsqueeze::<3>()) + bias;
+        let (weight, bias) = (self.weight[ctx.layer].val(), self.bias[ctx.layer].val());
+        let gate = linear(ctx.x.clone(), weight, Some(bias));
         let omega = sigmoid(gate / GATE_SCALE).swap_dims(1, 2);
         TokenState { tensors: vec![omega.unsqueeze_dim::<4>(3)] }
     }
@@ -137,8 +135,9 @@ impl PositionEncoding for Contextual {
 impl ScalarReference for Contextual {
     fn scalar_logits(&self, input: &ScalarInput) -> reference::Heads {
         let layer = input.layer;
-        let frequencies = numbers(self.stored[layer].val().exp());
-        let bias = numbers(self.bias[layer].val());
+        let frequencies =
+            values_f64(&self.stored[layer]).into_iter().map(f64::exp).collect::<Vec<_>>();
+        let bias = values_f64(&self.bias[layer]);
         let norm = self.norms.scalar(layer);
         let weight = table_f64(&self.weight[layer]);
         grape::contextual(input, &weight, &bias, &frequencies, norm.as_ref())

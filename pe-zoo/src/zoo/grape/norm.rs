@@ -5,9 +5,8 @@ use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
 
 use crate::ops::rms_norm;
-use crate::reference::grape;
+use crate::reference::{grape, values_f64};
 use crate::settings::of_layer;
-use crate::testkit::close::numbers;
 use crate::{Dims, init};
 
 /// Added to the mean of squares, as in the authors' code.
@@ -65,7 +64,7 @@ impl QkNorms {
 
     /// The same weights in f64.
     pub(super) fn scalar(&self, layer: usize) -> Option<grape::Norm> {
-        let weights = |sets: &[Param<Tensor<1>>]| numbers(of_layer(sets, layer).val());
+        let weights = |sets: &[Param<Tensor<1>>]| values_f64(of_layer(sets, layer));
         (!self.q.is_empty()).then(|| grape::Norm { q: weights(&self.q), k: weights(&self.k) })
     }
 }

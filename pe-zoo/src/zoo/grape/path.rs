@@ -11,7 +11,8 @@ use super::norm::{QkNorm, QkNorms};
 use crate::encoding::{LayerContext, ScoreContext, StateContext};
 use crate::math::slopes;
 use crate::meta::{PeMeta, Site};
-use crate::ops::rms_norm;
+use crate::ops::{linear, rms_norm};
+use crate::parts::by_head;
 use crate::reference::{Heads, ScalarInput, ScalarReference, grape, table_f64};
 use crate::rotary::{Pairs, Rotation};
 use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, TokenState, init};
@@ -92,10 +93,8 @@ impl EncodingConfig for PathConfig {
 impl PositionEncoding for Path {
     fn state(&self, ctx: &StateContext<'_>) -> TokenState {
         let heads = self.slopes.len();
-        let p = ctx.x.clone().matmul(self.projection[ctx.layer].val().unsqueeze::<3>());
-        let [batch, tokens, channels] = p.dims();
-        let p = p.reshape([batch, tokens, heads, channels / heads]).swap_dims(1, 2);
-        TokenState { tensors: vec![p] }
+        let p = linear(ctx.x.clone(), self.projection[ctx.layer].val(), None);
+        TokenState { tensors: vec![by_head(p, heads)] }
     }
 
     fn transform_qk(

@@ -6,6 +6,8 @@ use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 
 use super::settings::{Activation, Config, Filter, Gate, Map};
+use crate::ops::linear;
+use crate::parts::by_head;
 use crate::reference::{Heads, Tokens, selective_rope as scalar, table_f64, values_f64};
 use crate::{Dims, init};
 
@@ -78,14 +80,10 @@ impl Projection {
     /// `[B, T, C] -> [B, T, outputs]`.
     fn forward(&self, x: Tensor<3>) -> Tensor<3> {
         let x = match &self.down {
-            Some(down) => x.matmul(down.val().unsqueeze::<3>()),
+            Some(down) => linear(x, down.val(), None),
             None => x,
         };
-        let x = x.matmul(self.up.val().unsqueeze::<3>());
-        match &self.offset {
-            Some(offset) => x + offset.val().unsqueeze::<3>(),
-            None => x,
-        }
+        linear(x, self.up.val(), self.offset.as_ref().map(Param::val))
     }
 
     fn scalar(&self, x: &[f64]) -> Vec<f64> {
@@ -168,18 +166,14 @@ impl Phases {
         let squared = (slices.clone() * slices.clone()).sum_dim(3);
         let slices = slices / (squared + EPSILON).sqrt();
         let unit = slices.clone().reshape([batch, tokens, width]);
-        let by_head = |y: Tensor<3>| {
-            let [_batch, _tokens, outputs] = y.dims();
-            y.reshape([batch, tokens, heads, outputs / heads]).swap_dims(1, 2)
-        };
         let steps = match &self.map {
-            PhaseMap::LowRank(map) => by_head(map.forward(unit.clone())),
+            PhaseMap::LowRank(map) => by_head(map.forward(unit.clone()), heads),
             PhaseMap::FullRank(map) => {
                 slices.swap_dims(1, 2).matmul(map.normalised().unsqueeze::<4>())
             }
         };
         let mut tensors = vec![steps];
-        tensors.extend(self.gate.as_ref().map(|gate| sigmoid(by_head(gate.forward(unit)))));
+        tensors.extend(self.gate.as_ref().map(|gate| sigmoid(by_head(gate.forward(unit), heads))));
         tensors
     }
 
