@@ -3,7 +3,13 @@
 crate::registry::task_registry! {
     copy: Copy(CopyConfig),
     counting: Counting(CountingConfig),
+    duplicate_string: DuplicateString(DuplicateStringConfig),
     flip_flop: FlipFlop(FlipFlopConfig),
+    majority: Majority(MajorityConfig),
+    modular_arithmetic: ModularArithmetic(ModularArithmeticConfig),
+    parity: Parity(ParityConfig),
+    reverse: Reverse(ReverseConfig),
+    sort: Sort(SortConfig),
     text: Text(TextConfig),
 }
 
@@ -11,7 +17,7 @@ crate::registry::task_registry! {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::{ALL, TaskConfig, conformance};
+    use super::{ALL, TaskConfig, card, conformance};
 
     #[test]
     fn list_has_exactly_the_files_of_the_folder() {
@@ -37,6 +43,17 @@ mod tests {
         }
     }
 
+    /// Suites, tests and benchmarks that go through all tasks have to choose one length for them.
+    #[test]
+    fn every_drawn_task_has_short_and_long_samples_by_default() {
+        for meta in ALL.iter().filter(|meta| !meta.takes_path) {
+            let task = TaskConfig::from_id(meta.id).unwrap().build().unwrap();
+            for len in [16, 32, 512] {
+                task.check_len(len).unwrap();
+            }
+        }
+    }
+
     #[test]
     fn every_id_parses_and_is_its_serialised_kind() {
         for meta in ALL {
@@ -49,9 +66,12 @@ mod tests {
     #[test]
     fn unknown_id_suggests_the_nearest() {
         let said = TaskConfig::from_id("flipflop").unwrap_err().to_string();
-        let expected = "unknown task `flipflop` (did you mean `flip-flop`?); \
-                        known tasks: copy, counting, flip-flop, text";
+        let known: Vec<&str> = ALL.iter().map(|meta| meta.id).collect();
+        let known = known.join(", ");
+        let expected =
+            format!("unknown task `flipflop` (did you mean `flip-flop`?); known tasks: {known}");
         assert_eq!(said, expected);
+        assert_eq!(card("flipflop").unwrap_err().to_string(), expected);
         let parsed = serde_json::from_str::<TaskConfig>(r#"{"kind": "flipflop"}"#);
         assert_eq!(parsed.unwrap_err().to_string(), expected);
     }
