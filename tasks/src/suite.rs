@@ -1,6 +1,7 @@
 //! The list of tasks: a task is one file in `suite/` and one line here.
 
 crate::registry::task_registry! {
+    addition: Addition(AdditionConfig),
     copy: Copy(CopyConfig),
     counting: Counting(CountingConfig),
     duplicate_string: DuplicateString(DuplicateStringConfig),
@@ -9,7 +10,10 @@ crate::registry::task_registry! {
     modular_arithmetic: ModularArithmetic(ModularArithmeticConfig),
     parity: Parity(ParityConfig),
     reverse: Reverse(ReverseConfig),
+    selective_copy: SelectiveCopy(SelectiveCopyConfig),
+    selective_counting: SelectiveCounting(SelectiveCountingConfig),
     sort: Sort(SortConfig),
+    state_tracking: StateTracking(StateTrackingConfig),
     text: Text(TextConfig),
 }
 
