@@ -6,6 +6,7 @@
 //! | [`suite`] | the list of tasks, one file each, and [`TaskConfig`] |
 //! | [`generator`] | [`Generator`]: what a task that is drawn has to say, and the [`Task`] made of it |
 //! | [`strings`] | tasks on strings, trained to a length and tested beyond it |
+//! | [`haystack`] | filler text, and statements hidden in it |
 //! | [`registry`] | the macro behind the list: ids, parsing, building |
 //! | [`sample`] | [`Sample`] and the padded [`Batch`] |
 //! | [`corpus`] | real text: fetched, verified, cached |
@@ -33,6 +34,7 @@ pub mod corpus;
 pub mod draw;
 pub mod error;
 pub mod generator;
+pub mod haystack;
 mod random;
 pub mod registry;
 pub mod sample;

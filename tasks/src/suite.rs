@@ -2,19 +2,26 @@
 
 crate::registry::task_registry! {
     addition: Addition(AdditionConfig),
+    common_words: CommonWords(CommonWordsConfig),
     copy: Copy(CopyConfig),
     counting: Counting(CountingConfig),
     duplicate_string: DuplicateString(DuplicateStringConfig),
     flip_flop: FlipFlop(FlipFlopConfig),
+    induction: Induction(InductionConfig),
     majority: Majority(MajorityConfig),
     modular_arithmetic: ModularArithmetic(ModularArithmeticConfig),
+    mqar: Mqar(MqarConfig),
+    n_gram_copy: NGramCopy(NGramCopyConfig),
+    needle: Needle(NeedleConfig),
     parity: Parity(ParityConfig),
+    passkey: Passkey(PasskeyConfig),
     reverse: Reverse(ReverseConfig),
     selective_copy: SelectiveCopy(SelectiveCopyConfig),
     selective_counting: SelectiveCounting(SelectiveCountingConfig),
     sort: Sort(SortConfig),
     state_tracking: StateTracking(StateTrackingConfig),
     text: Text(TextConfig),
+    variable_tracking: VariableTracking(VariableTrackingConfig),
 }
 
 #[cfg(test)]

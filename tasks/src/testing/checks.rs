@@ -187,8 +187,9 @@ pub(crate) fn extreme_settings(example: &Example) {
                     assert_eq!(task.chance_at(len).is_some(), task.check_len(len).is_ok());
                 }
                 if task.check_len(len).is_ok() {
-                    let samples = train(task.as_ref(), len, 1, 2);
-                    samples.iter().for_each(|sample| check_sample(task.as_ref(), len, sample));
+                    for sample in train(task.as_ref(), len, 1, 2) {
+                        check_sample(task.as_ref(), len, &sample);
+                    }
                 }
             }
         }
