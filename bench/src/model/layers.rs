@@ -113,8 +113,11 @@ impl FeedForward {
     pub(super) fn forward(&self, x: Tensor<3>) -> Tensor<3> {
         let up = apply(&self.up, x);
         let hidden = match self.activation {
+            Activation::Gelu => {
+                let Linear { weight, bias, .. } = &self.down;
+                return ops::gelu_linear(up, weight.val(), bias.as_ref().map(|bias| bias.val()));
+            }
             Activation::Relu => relu(up),
-            Activation::Gelu => ops::gelu(up),
             Activation::SwiGlu => {
                 let [_batch, _tokens, both] = up.dims();
                 let gate = up.clone().slice_dim(2, 0..both / 2);

@@ -106,6 +106,7 @@ pub(crate) fn attend(
     };
     let spec = Spec {
         columns: Arc::from(at.cols()),
+        contiguous: spec::contiguous(at.cols()),
         first_row: at.first_row(),
         content_scale: content_scale as f32,
         distance_scale: scale as f32,
