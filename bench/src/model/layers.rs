@@ -43,7 +43,7 @@ pub(super) fn linear(
 
 /// Applies a linear map.
 pub(super) fn apply<const D: usize>(map: &Linear, x: Tensor<D>) -> Tensor<D> {
-    ops::linear(x, map.weight.val(), map.bias.as_ref().map(|bias| bias.val()))
+    ops::linear(x, map.weight.val(), map.bias.as_ref().map(Param::val))
 }
 
 pub(super) fn embedding(
@@ -115,7 +115,7 @@ impl FeedForward {
         let hidden = match self.activation {
             Activation::Gelu => {
                 let Linear { weight, bias, .. } = &self.down;
-                return ops::gelu_linear(up, weight.val(), bias.as_ref().map(|bias| bias.val()));
+                return ops::gelu_linear(up, weight.val(), bias.as_ref().map(Param::val));
             }
             Activation::Relu => relu(up),
             Activation::SwiGlu => {

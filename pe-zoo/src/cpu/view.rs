@@ -193,6 +193,7 @@ pub(crate) enum Threads {
 }
 
 /// As [`multiply`], on the threads given.
+#[expect(clippy::needless_pass_by_value, reason = "it is written through")]
 pub(crate) fn multiply_on(
     threads: Threads,
     out: MatrixMut<'_>,

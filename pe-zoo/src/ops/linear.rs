@@ -98,7 +98,7 @@ impl<C: CheckpointStrategy> LinearBackend for Autodiff<Flex, C> {
         before: Before,
     ) -> FloatTensor<Self> {
         let nodes = [x.node(), weight.node(), bias.node()];
-        let [x, weight, bias] = [x, weight, bias].map(|tensor| tensor.into_primitive());
+        let [x, weight, bias] = [x, weight, bias].map(FloatTensor::<Self>::into_primitive);
         let x = dense(x);
         let output = forward(&x, &weight, &dense(bias), before);
         match Linear.prepare::<C>(nodes).compute_bound().stateful() {
