@@ -9,6 +9,7 @@ use burn::tensor::{Device, Tensor};
 use pe_bench::cell::{Cell, EvalConfig, TrainConfig};
 use pe_bench::model::ModelConfig;
 use pe_bench::runner::{RunContext, run};
+use pe_zoo::attention::Engine;
 use pe_zoo::encoding::ScoreContext;
 use pe_zoo::meta::{Claims, PeMeta, Site};
 use pe_zoo::reference::{Heads, ScalarInput, ScalarReference};
@@ -96,6 +97,7 @@ fn cell<C: EncodingConfig>(encoding: C, seed: u64) -> Cell<C> {
         eval: EvalConfig { lens: vec![32, 64], samples: 100, ..EvalConfig::default() },
         seed,
         backend: "flex".to_owned(),
+        engine: Engine::Fused,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Backends by name: which are compiled in, and how to get the others.
 
 use burn::tensor::Device;
+use pe_zoo::attention::Engine;
 
 /// A backend that `--backend` may name.
 #[derive(Debug, Clone, Copy)]
@@ -79,6 +80,38 @@ pub enum BackendError {
         /// What there is.
         compiled: String,
     },
+    /// The backend has no such engine.
+    #[error("backend `{backend}` has no fused engine; use --engine auto or --engine reference")]
+    NoFusedEngine {
+        /// The backend.
+        backend: String,
+    },
+}
+
+/// Which attention engine is asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum EngineChoice {
+    /// The fastest that the backend has.
+    #[default]
+    Auto,
+    /// Plain tensor operations, on any backend.
+    Reference,
+    /// Blocks in the cache, no attention matrix; on flex.
+    Fused,
+}
+
+/// The engine that a choice means on a backend.
+///
+/// # Errors
+/// [`BackendError`] if the backend is not to be had, or has not the engine.
+pub fn engine(choice: EngineChoice, backend: &str) -> Result<Engine, BackendError> {
+    let device = device(backend)?;
+    match choice {
+        EngineChoice::Auto => Ok(Engine::best(&device)),
+        EngineChoice::Reference => Ok(Engine::Reference),
+        EngineChoice::Fused if Engine::Fused.available(&device) => Ok(Engine::Fused),
+        EngineChoice::Fused => Err(BackendError::NoFusedEngine { backend: backend.to_owned() }),
+    }
 }
 
 impl BackendMeta {

@@ -1,6 +1,7 @@
 //! One run's complete configuration. Its key is a hash of all of it, so that a finished run is
 //! found again and a changed one is not mistaken for it.
 
+use pe_zoo::attention::Engine;
 use pe_zoo::{EncodingConfig, PeError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -87,6 +88,8 @@ pub struct Cell<C> {
     pub seed: u64,
     /// Name of the backend.
     pub backend: String,
+    /// The attention engine.
+    pub engine: Engine,
 }
 
 /// A cell that is refused before anything is trained.
@@ -127,7 +130,7 @@ impl<C: EncodingConfig> Cell<C> {
             "eval": self.eval,
             "seed": self.seed,
             "backend": self.backend,
-            "engine": ENGINE,
+            "engine": self.engine,
         })
     }
 
@@ -181,6 +184,3 @@ impl<C: EncodingConfig> Cell<C> {
         [train, longest.unwrap_or(train).max(train)]
     }
 }
-
-/// The attention engine; there is one so far.
-pub const ENGINE: &str = "reference";

@@ -9,6 +9,7 @@ mod speed;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::backend::EngineChoice;
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -104,6 +105,9 @@ pub(crate) struct RunArgs {
     /// Backend: flex, tch, cuda or wgpu.
     #[arg(long, default_value = "flex")]
     backend: String,
+    /// Attention engine.
+    #[arg(long, value_enum, default_value_t)]
+    engine: EngineChoice,
     /// Threads of each cell.
     #[arg(long, default_value_t = 1)]
     threads: usize,

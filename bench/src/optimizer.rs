@@ -142,14 +142,14 @@ impl Optimizer {
             grad_scale,
             step: self.steps,
         };
-        model.map(&mut Step { optimizer: self, grads, step })
+        model.map(&mut Step { optimizer: self, grads, by: step })
     }
 }
 
 struct Step<'a> {
     optimizer: &'a mut Optimizer,
     grads: GradientsParams,
-    step: AdamW,
+    by: AdamW,
 }
 
 impl ModuleMapper for Step<'_> {
@@ -164,7 +164,7 @@ impl ModuleMapper for Step<'_> {
         let learns = tensor.is_require_grad();
         let tensor = match moments.downcast_mut::<Moments<D>>() {
             Some(moments) => {
-                let stepped = ops::adamw(tensor.inner(), grad, moments, &self.step);
+                let stepped = ops::adamw(tensor.inner(), grad, moments, &self.by);
                 Tensor::from_inner(stepped).set_require_grad(learns)
             }
             None => tensor,

@@ -7,7 +7,7 @@ use reports::{
 use serde::{Deserialize, Serialize};
 use tasks::Task;
 
-use crate::cell::{Cell, ENGINE};
+use crate::cell::Cell;
 use crate::evaluate::{EvalRequest, evaluate};
 use crate::model::Decoder;
 use crate::streams::{Stream, stream};
@@ -127,7 +127,7 @@ pub fn blank<C: EncodingConfig>(
         peak_bytes: None,
         host: host::host(context.threads, context.jobs),
         backend: cell.backend.clone(),
-        engine: ENGINE.to_owned(),
+        engine: cell.engine.id().to_owned(),
         precision: "f32".to_owned(),
         commit,
         dirty,
@@ -156,7 +156,9 @@ pub fn build<C: EncodingConfig>(
         [&mut model_rng, &mut encoding_rng],
         &device,
     );
-    Ok((model.map_err(|error| error.to_string())?, device))
+    let mut model = model.map_err(|error| error.to_string())?;
+    model.engine = cell.engine;
+    Ok((model, device))
 }
 
 fn fill<C: EncodingConfig>(

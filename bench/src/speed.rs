@@ -5,13 +5,14 @@
 use std::time::Instant;
 
 use pe_zoo::EncodingConfig;
+use pe_zoo::attention::Engine;
 use pe_zoo::zoo::PeConfig;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use tasks::{Headline, Sample, Split, Task, TaskError, TaskMeta};
 
-use crate::cell::{ENGINE, TrainConfig};
+use crate::cell::TrainConfig;
 use crate::model::{Activation, Decoder, ModelConfig};
 use crate::optimizer::{Decay, OptimizerConfig};
 use crate::runner::median;
@@ -26,6 +27,8 @@ pub struct SpeedRequest {
     pub encoding: String,
     /// Name of the backend.
     pub backend: String,
+    /// The attention engine.
+    pub engine: Engine,
     /// Sequences per step.
     pub batch: usize,
     /// Tokens per sequence.
@@ -110,7 +113,7 @@ pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
         ..TrainConfig::default()
     };
     let device = backend::device(&request.backend).map_err(|error| error.to_string())?.autodiff();
-    let decoder = Decoder::new(
+    let mut decoder = Decoder::new(
         &model,
         request.vocab,
         &encoding,
@@ -119,6 +122,7 @@ pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
         &device,
     )
     .map_err(|error| error.to_string())?;
+    decoder.engine = request.engine;
     let task = RandomTokens { vocabulary: request.vocab };
     let id = encoding.meta().id;
     let mut trainer = Trainer::new(decoder, id, &config, 0.0, &task, 0, &device);
@@ -135,7 +139,7 @@ pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
     Ok(SpeedRow {
         encoding: request.encoding.clone(),
         backend: request.backend.clone(),
-        engine: ENGINE.to_owned(),
+        engine: request.engine.id().to_owned(),
         step_seconds,
         tokens_per_second: (request.batch * request.len) as f64 / step_seconds,
         peak_bytes: host::peak_bytes(),

@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use pe_zoo::attention::Engine;
 use pe_zoo::settings::{explain, nearest};
 use pe_zoo::zoo::PeConfig;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tasks::TaskConfig;
 
+use crate::backend::{self, EngineChoice};
 use crate::cell::{Cell, EvalConfig, TrainConfig};
 use crate::model::ModelConfig;
 
@@ -111,6 +113,8 @@ pub struct Overrides {
     pub seeds: Vec<u64>,
     /// This backend.
     pub backend: Option<String>,
+    /// This attention engine; the backend's fastest otherwise.
+    pub engine: Option<Engine>,
     /// This text file for every workload on text.
     pub data: Option<PathBuf>,
     /// Only these encodings, by name or id.
@@ -180,6 +184,10 @@ pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, Sui
             (true, Some(seeds)) => seeds,
             (true, None) => &file.seeds,
         };
+        let backend = overrides.backend.clone().unwrap_or_else(|| "flex".to_owned());
+        let engine = overrides.engine.unwrap_or_else(|| {
+            backend::engine(EngineChoice::Auto, &backend).unwrap_or(Engine::Reference)
+        });
         for seed in seeds {
             for (encoding_name, encoding) in &encodings {
                 cells.push(Cell {
@@ -191,7 +199,8 @@ pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, Sui
                     train: train.clone(),
                     eval: eval.clone(),
                     seed: *seed,
-                    backend: overrides.backend.clone().unwrap_or_else(|| "flex".to_owned()),
+                    backend: backend.clone(),
+                    engine,
                 });
             }
         }

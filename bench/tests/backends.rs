@@ -2,6 +2,7 @@
 #![cfg(feature = "tch")]
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
 
+use pe_bench::backend::{self, EngineChoice};
 use pe_bench::cell::{Cell, EvalConfig, TrainConfig};
 use pe_bench::model::ModelConfig;
 use pe_bench::runner::{RunContext, run};
@@ -26,6 +27,7 @@ fn losses(encoding: &str, backend: &str) -> Vec<f64> {
         eval: EvalConfig { samples: 8, ..EvalConfig::default() },
         seed: 1,
         backend: backend.to_owned(),
+        engine: backend::engine(EngineChoice::Auto, backend).unwrap(),
     };
     let context = RunContext { suite: "test".to_owned(), threads: 1, jobs: 1 };
     let record = run(&cell, &*cell.task.build().unwrap(), &context, &mut |_| {});

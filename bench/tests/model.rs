@@ -8,7 +8,7 @@ use pe_bench::model::{Activation, Cache, Decoder, Dropout, Init, ModelConfig, No
 use pe_bench::optimizer::{Decay, OptimizerConfig};
 use pe_bench::runner::{RunContext, run};
 use pe_bench::streams::{Stream, stream};
-use pe_zoo::attention::{Sharpness, Weights};
+use pe_zoo::attention::{Engine, Sharpness, Weights};
 use pe_zoo::testkit::close::{self, F32_REORDERED, numbers};
 use pe_zoo::testkit::{randomise, randomise_by};
 use pe_zoo::zoo::{ALL, Pe, PeConfig};
@@ -202,6 +202,7 @@ fn cell(encoding: &str, task: &str, seed: u64) -> Cell<PeConfig> {
         eval: EvalConfig { lens: vec![16, 32], samples: 20, ..EvalConfig::default() },
         seed,
         backend: "flex".to_owned(),
+        engine: Engine::Fused,
     }
 }
 

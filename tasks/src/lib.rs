@@ -4,6 +4,9 @@
 //! | --- | --- |
 //! | [`task`] | the contract: [`Task`], its facts ([`TaskMeta`]) and its [`Split`]s |
 //! | [`suite`] | the list of tasks, one file each, and [`TaskConfig`] |
+//! | [`generator`] | [`Generator`]: what a task that is drawn has to say, and the [`Task`] made of it |
+//! | [`strings`] | tasks on strings, trained to a length and tested beyond it |
+//! | [`haystack`] | filler text, and statements hidden in it |
 //! | [`registry`] | the macro behind the list: ids, parsing, building |
 //! | [`sample`] | [`Sample`] and the padded [`Batch`] |
 //! | [`corpus`] | real text: fetched, verified, cached |
@@ -30,9 +33,12 @@
 pub mod corpus;
 pub mod draw;
 pub mod error;
+pub mod generator;
+pub mod haystack;
 mod random;
 pub mod registry;
 pub mod sample;
+pub mod strings;
 pub mod suite;
 pub mod task;
 #[cfg(test)]
@@ -41,6 +47,7 @@ pub(crate) mod testing;
 pub use corpus::{CorpusError, CorpusMeta};
 pub use draw::draw;
 pub use error::TaskError;
+pub use generator::{Generated, Generator};
 pub use sample::{Batch, Sample};
-pub use suite::{ALL, TaskConfig};
-pub use task::{Headline, Split, Task, TaskMeta};
+pub use suite::{ALL, TaskConfig, card};
+pub use task::{Headline, Split, Task, TaskMeta, TokenSlice};

@@ -47,6 +47,44 @@ pub(crate) fn eval_rng(task: &str, split: &str, len: usize, seed: u64) -> ChaCha
     ChaCha8Rng::from_seed(key.into())
 }
 
+/// The stream of one sample of a finite training set, apart from every evaluation stream.
+pub(crate) fn train_rng(task: &str, len: usize, index: u32) -> ChaCha8Rng {
+    let key = Sha256::digest(format!("pe-zoo/tasks/train/{task}/{len}/{index}"));
+    ChaCha8Rng::from_seed(key.into())
+}
+
+/// Draws `count` different values of `0..n`, in random order; `count` is at most `n`.
+pub(crate) fn distinct(rng: &mut ChaCha8Rng, count: usize, n: u32) -> Vec<u32> {
+    let mut drawn = Vec::with_capacity(count);
+    if 4 * count > n as usize {
+        drawn.extend(0..n);
+        for k in 0..count {
+            let pick = k + below(rng, n - k as u32) as usize;
+            drawn.swap(k, pick);
+        }
+        drawn.truncate(count);
+        return drawn;
+    }
+    // Few among many: cheaper to draw again what was drawn before than to list all.
+    let mut seen = vec![0_u64; (n as usize).div_ceil(64)];
+    while drawn.len() < count {
+        let value = below(rng, n);
+        let (word, bit) = ((value / 64) as usize, 1 << (value % 64));
+        if seen[word] & bit == 0 {
+            seen[word] |= bit;
+            drawn.push(value);
+        }
+    }
+    drawn
+}
+
+/// Puts the items into random order.
+pub(crate) fn shuffle(rng: &mut ChaCha8Rng, items: &mut [u32]) {
+    for k in (1..items.len()).rev() {
+        items.swap(k, below(rng, k as u32 + 1) as usize);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,6 +124,46 @@ mod tests {
             counts[below(&mut rng, 26) as usize] += 1;
         }
         assert!(counts.iter().all(|c| c.abs_diff(1000) < 160), "{counts:?}");
+    }
+
+    #[test]
+    fn distinct_values_are_distinct_and_every_order_is_equally_likely() {
+        let mut rng = ChaCha8Rng::seed_from_u64(4);
+        let mut counts = std::collections::BTreeMap::new();
+        for _ in 0..24_000 {
+            *counts.entry(distinct(&mut rng, 3, 4)).or_insert(0_u32) += 1;
+        }
+        assert_eq!(counts.len(), 24);
+        assert!(counts.values().all(|c| c.abs_diff(1000) < 160), "{counts:?}");
+        for (count, n) in [(0, 5), (5, 5), (7, 100), (300, 8192)] {
+            let mut drawn = distinct(&mut rng, count, n);
+            assert!(drawn.iter().all(|value| *value < n));
+            drawn.sort_unstable();
+            drawn.dedup();
+            assert_eq!(drawn.len(), count);
+        }
+    }
+
+    #[test]
+    fn shuffling_reaches_every_order_equally_often() {
+        let mut rng = ChaCha8Rng::seed_from_u64(5);
+        let mut counts = std::collections::BTreeMap::new();
+        for _ in 0..6000 {
+            let mut items = [7, 8, 9];
+            shuffle(&mut rng, &mut items);
+            *counts.entry(items).or_insert(0_u32) += 1;
+        }
+        assert_eq!(counts.len(), 6);
+        assert!(counts.values().all(|c| c.abs_diff(1000) < 160), "{counts:?}");
+    }
+
+    #[test]
+    fn streams_of_training_samples_differ_in_every_argument() {
+        let first = |mut rng: ChaCha8Rng| rng.next_u64();
+        let base = first(train_rng("copy", 8, 0));
+        assert_ne!(base, first(train_rng("text", 8, 0)));
+        assert_ne!(base, first(train_rng("copy", 9, 0)));
+        assert_ne!(base, first(train_rng("copy", 8, 1)));
     }
 
     #[test]

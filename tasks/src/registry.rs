@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::TaskError;
 use crate::error::nearest;
-pub use crate::suite::{ALL, TaskConfig};
+pub use crate::suite::{ALL, TaskConfig, card};
 
 /// Expands the list in `suite.rs`.
 ///
@@ -33,6 +33,19 @@ macro_rules! task_registry {
 
         /// The facts of every task, sorted by id.
         pub const ALL: &[&$crate::TaskMeta] = &[$(&$module::META),+];
+
+        /// The card of a task, in Markdown: what it asks of an encoding, the order that is predicted, its definition,
+        /// a sample, its source. It is the documentation of the task's module.
+        ///
+        /// # Errors
+        /// [`TaskError::UnknownTask`](crate::TaskError::UnknownTask), with the nearest valid id.
+        pub fn card(id: &str) -> Result<String, $crate::TaskError> {
+            $(if id == $module::META.id {
+                let source = include_str!(concat!("suite/", stringify!($module), ".rs"));
+                return Ok($crate::registry::card_of(source));
+            })+
+            Err($crate::registry::unknown_task(id))
+        }
 
         impl TaskConfig {
             /// The task with this id and default settings.
@@ -112,7 +125,13 @@ macro_rules! task_registry {
                 #[test]
                 fn unknown_key_is_refused_by_name() { checks::unknown_key(&example()); }
                 #[test]
+                fn extreme_settings_are_refused_or_kept_to() { checks::extreme_settings(&example()); }
+                #[test]
                 fn unknown_split_is_refused_by_name() { checks::unknown_split(&example()); }
+                #[test]
+                fn slices_of_tokens_are_one_for_each_scored() { checks::token_slices(&example()); }
+                #[test]
+                fn chance_is_what_a_guesser_gets() { checks::chance(&example()); }
                 #[test]
                 fn output_is_what_it_was() { checks::golden(&example()); }
                 #[test]
@@ -124,6 +143,12 @@ macro_rules! task_registry {
     };
 }
 pub(crate) use task_registry;
+
+/// The documentation at the head of a task's file.
+pub(crate) fn card_of(source: &str) -> String {
+    let lines = source.lines().map_while(|line| line.strip_prefix("//!"));
+    lines.map(|line| line.strip_prefix(' ').unwrap_or(line)).collect::<Vec<_>>().join("\n")
+}
 
 /// An id that no task has.
 pub(crate) fn unknown_task(id: &str) -> TaskError {

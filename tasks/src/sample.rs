@@ -13,6 +13,19 @@ pub struct Sample {
     pub slices: Vec<(&'static str, u32)>,
 }
 
+impl Sample {
+    /// A sequence whose end is the answer: everything from this place on is scored.
+    pub(crate) fn scored_from(
+        place: usize,
+        tokens: Vec<u32>,
+        slices: Vec<(&'static str, u32)>,
+    ) -> Self {
+        let mut scored = vec![false; tokens.len()];
+        scored[place..].fill(true);
+        Self { tokens, scored, slices }
+    }
+}
+
 /// Right-padded batch for next-token prediction: inputs are `tokens[..L-1]`, targets `tokens[1..]`.
 ///
 /// All three lists are row-major `[batch_size, len]`. Padding is token 0 and never scored.

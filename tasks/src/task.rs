@@ -61,6 +61,10 @@ pub struct Split {
     pub about: &'static str,
 }
 
+/// What scored tokens can be grouped by: a name, the same for all samples of a task, and one value for each scored
+/// token, in their order.
+pub type TokenSlice = (&'static str, Vec<u32>);
+
 /// Something to learn: training samples without end, and fixed evaluation sets.
 pub trait Task: Send + Sync + Debug {
     /// What is true of it whatever its settings.
@@ -77,6 +81,11 @@ pub trait Task: Send + Sync + Debug {
 
     /// Longest sequence, in tokens, that samples of this length have (the model's input is one shorter).
     fn max_tokens(&self, len: usize) -> usize;
+
+    /// Like [`Task::max_tokens`], of training samples alone.
+    fn max_train_tokens(&self, len: usize) -> usize {
+        self.max_tokens(len)
+    }
 
     /// Says whether there are samples of this length, counted in the task's `len_unit`.
     ///
@@ -117,9 +126,22 @@ pub trait Task: Send + Sync + Debug {
         None
     }
 
+    /// What the scored tokens of a sample of this task can be grouped by, beside the sample's own slices.
+    ///
+    /// Worked out from the sample, so that training does not pay for it.
+    fn token_slices(&self, _sample: &Sample) -> Vec<TokenSlice> {
+        Vec::new()
+    }
+
     /// Exact-match rate of the best constant or random guess on the first split; `None` where it depends on the
     /// length or is not known.
     fn chance(&self) -> Option<f64>;
+
+    /// Exact-match rate of the best answer that is given without looking at the question, on the first split at
+    /// this length; `None` for a length that [`Task::check_len`] refuses, and where it means nothing (text).
+    fn chance_at(&self, len: usize) -> Option<f64> {
+        self.check_len(len).ok().and_then(|()| self.chance())
+    }
 }
 
 /// Longest length of any task, in its unit: beyond it positions are no longer exact in single precision.

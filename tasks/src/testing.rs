@@ -2,6 +2,7 @@
 
 pub(crate) mod checks;
 pub(crate) mod documented;
+mod speed;
 
 use std::path::PathBuf;
 
@@ -21,6 +22,8 @@ pub(crate) struct Example {
     /// Settings and length with which the oracle is asked.
     pub(crate) oracle_config: (TaskConfig, usize),
     pub(crate) oracle: Oracle,
+    /// Settings and length with which the chance level is measured: one that can be seen in 40,000 samples.
+    pub(crate) chance_config: (TaskConfig, usize),
     /// Drawn, not cut out of a text: the oracle always knows, the seed matters, and any number of samples exists.
     pub(crate) synthetic: bool,
     /// SHA-256 of the samples that `checks::golden` draws.
@@ -38,6 +41,7 @@ impl Example {
     ) -> Self {
         Self {
             oracle_config: (config.clone(), len),
+            chance_config: (config.clone(), len),
             config,
             len,
             oracle,
@@ -63,6 +67,10 @@ impl Example {
 
     pub(crate) fn with_oracle_config(self, config: TaskConfig, len: usize) -> Self {
         Self { oracle_config: (config, len), ..self }
+    }
+
+    pub(crate) fn with_chance_config(self, config: TaskConfig, len: usize) -> Self {
+        Self { chance_config: (config, len), ..self }
     }
 }
 

@@ -19,7 +19,7 @@ use crate::{backend, host};
 use table::Live;
 
 pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
-    backend::device(&arguments.backend)?;
+    let engine = backend::engine(arguments.engine, &arguments.backend)?;
     anyhow::ensure!(arguments.threads > 0, "--threads is 0, expected at least 1");
     anyhow::ensure!(arguments.jobs != Some(0), "--jobs is 0, expected at least 1");
     if let Some(path) = &arguments.data {
@@ -29,6 +29,7 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let overrides = Overrides {
         seeds: arguments.seeds.clone(),
         backend: Some(arguments.backend.clone()),
+        engine: Some(engine),
         data: arguments.data.clone(),
         encodings: arguments.encodings.clone(),
     };

@@ -4,10 +4,11 @@ use std::process::{Command, Stdio};
 
 use anyhow::Context;
 use clap::Args;
+use pe_zoo::attention::Engine;
 
 use super::list::aligned;
 use super::out::say;
-use crate::backend;
+use crate::backend::{self, EngineChoice};
 use crate::speed::{SpeedRequest, SpeedRow, measure};
 
 /// Arguments of `speed`.
@@ -43,6 +44,9 @@ pub(crate) struct SpeedArgs {
     /// Backend: flex, tch, cuda or wgpu.
     #[arg(long, default_value = "flex")]
     backend: String,
+    /// Attention engine.
+    #[arg(long, value_enum, default_value_t)]
+    engine: EngineChoice,
     /// One JSON object per line instead of a table.
     #[arg(long)]
     json: bool,
@@ -55,7 +59,7 @@ pub(crate) struct SpeedArgs {
 const BASELINE: &str = "rope";
 
 pub(super) fn speed(arguments: &SpeedArgs) -> anyhow::Result<()> {
-    backend::device(&arguments.backend)?;
+    let engine = backend::engine(arguments.engine, &arguments.backend)?;
     let encodings = if arguments.encodings.is_empty() {
         pe_zoo::zoo::ALL.iter().map(|meta| meta.id.to_owned()).collect()
     } else {
@@ -64,9 +68,9 @@ pub(super) fn speed(arguments: &SpeedArgs) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     for encoding in encodings {
         let row = if arguments.in_process {
-            measure(&request(arguments, encoding)).map_err(anyhow::Error::msg)?
+            measure(&request(arguments, engine, encoding)).map_err(anyhow::Error::msg)?
         } else {
-            elsewhere(arguments, &encoding)?
+            elsewhere(arguments, engine, &encoding)?
         };
         if arguments.json || arguments.in_process {
             say(&serde_json::to_string(&row)?);
@@ -79,10 +83,11 @@ pub(super) fn speed(arguments: &SpeedArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn request(arguments: &SpeedArgs, encoding: String) -> SpeedRequest {
+fn request(arguments: &SpeedArgs, engine: Engine, encoding: String) -> SpeedRequest {
     SpeedRequest {
         encoding,
         backend: arguments.backend.clone(),
+        engine,
         batch: arguments.batch,
         len: arguments.len,
         dim: arguments.dim,
@@ -95,7 +100,7 @@ fn request(arguments: &SpeedArgs, encoding: String) -> SpeedRequest {
 }
 
 /// Measures in a process of its own, so that the peak memory is this encoding's.
-fn elsewhere(arguments: &SpeedArgs, encoding: &str) -> anyhow::Result<SpeedRow> {
+fn elsewhere(arguments: &SpeedArgs, engine: Engine, encoding: &str) -> anyhow::Result<SpeedRow> {
     let program = std::env::current_exe().context("the program's own path")?;
     let numbers = [
         ("--batch", arguments.batch),
@@ -109,6 +114,7 @@ fn elsewhere(arguments: &SpeedArgs, encoding: &str) -> anyhow::Result<SpeedRow> 
     ];
     let output = Command::new(program)
         .args(["speed", "--in-process", "--encodings", encoding, "--backend", &arguments.backend])
+        .args(["--engine", engine.id()])
         .args(numbers.iter().flat_map(|(name, n)| [(*name).to_owned(), n.to_string()]))
         .env("RAYON_NUM_THREADS", arguments.threads.to_string())
         .env("MIMALLOC_PURGE_DELAY", "-1")

@@ -1,6 +1,6 @@
 //! One block: attention under the encoding, then the feed-forward part.
 
-use burn::module::Module;
+use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{Device, Tensor};
 use pe_zoo::attention::{Engine, LayerCache, LayerInput, Sharpness, Weights, layer};
@@ -64,7 +64,7 @@ impl Block {
             NormPlace::Pre => self.attention_norm.forward(x.clone()),
             NormPlace::Post => x.clone(),
         };
-        let [q, k, v] = self.project(input.clone());
+        let [q, k, v] = self.project(&input);
         let attended = layer(
             through.encoding,
             LayerInput {
@@ -103,10 +103,10 @@ impl Block {
     }
 
     /// Queries, keys and values, each `[B, H, T, D]`.
-    fn project(&self, x: Tensor<3>) -> [Tensor<4>; 3] {
+    fn project(&self, x: &Tensor<3>) -> [Tensor<4>; 3] {
         let [batch, tokens, width] = x.dims();
         let head_dim = width / self.heads;
-        let (weight, bias) = (self.qkv.weight.val(), self.qkv.bias.as_ref().map(|bias| bias.val()));
+        let (weight, bias) = (self.qkv.weight.val(), self.qkv.bias.as_ref().map(Param::val));
         // The weight is cut, not the product: gradients of slices are as large as what is cut.
         [0, 1, 2].map(|part| {
             let columns = part * width..(part + 1) * width;

@@ -43,7 +43,7 @@ pub(super) fn linear(
 
 /// Applies a linear map.
 pub(super) fn apply<const D: usize>(map: &Linear, x: Tensor<D>) -> Tensor<D> {
-    ops::linear(x, map.weight.val(), map.bias.as_ref().map(|bias| bias.val()))
+    ops::linear(x, map.weight.val(), map.bias.as_ref().map(Param::val))
 }
 
 pub(super) fn embedding(
@@ -113,8 +113,11 @@ impl FeedForward {
     pub(super) fn forward(&self, x: Tensor<3>) -> Tensor<3> {
         let up = apply(&self.up, x);
         let hidden = match self.activation {
+            Activation::Gelu => {
+                let Linear { weight, bias, .. } = &self.down;
+                return ops::gelu_linear(up, weight.val(), bias.as_ref().map(Param::val));
+            }
             Activation::Relu => relu(up),
-            Activation::Gelu => ops::gelu(up),
             Activation::SwiGlu => {
                 let [_batch, _tokens, both] = up.dims();
                 let gate = up.clone().slice_dim(2, 0..both / 2);

@@ -6,6 +6,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pe_zoo::EncodingConfig;
+use pe_zoo::attention::Engine;
 use pe_zoo::zoo::PeConfig;
 use reports::RunRecord;
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,7 @@ pub struct WorkOrder {
     eval: EvalConfig,
     seed: u64,
     backend: String,
+    engine: Engine,
 }
 
 impl WorkOrder {
@@ -53,6 +55,7 @@ impl WorkOrder {
             eval: cell.eval.clone(),
             seed: cell.seed,
             backend: cell.backend.clone(),
+            engine: cell.engine,
         }
     }
 
@@ -69,6 +72,7 @@ impl WorkOrder {
             eval: self.eval,
             seed: self.seed,
             backend: self.backend,
+            engine: self.engine,
         };
         Ok((cell, self.context))
     }

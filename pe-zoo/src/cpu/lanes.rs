@@ -14,6 +14,9 @@ const NEGLIGIBLE: f32 = -46.0;
 /// Adding it rounds to an integer and leaves that integer in the low bits.
 const ROUND: f32 = 12_582_912.0;
 
+/// The leading bits of ln 2, so few that products with small integers are exact.
+const LN_2_HIGH: f32 = 355.0 / 512.0;
+
 /// `exp(x)` for `-87 <= x <= 88`; outside, the value at the limit. Relative error below 2e-7.
 /// NaN stays NaN, so that a model that diverged is seen to have done so.
 #[inline(always)]
@@ -22,7 +25,7 @@ pub(crate) fn exp(of: f32) -> f32 {
     let shifted = x * std::f32::consts::LOG2_E + ROUND;
     let whole = shifted - ROUND;
     // ln 2 in two parts, the first exact in few bits, so that the difference loses nothing.
-    let rest = x - whole * 0.693_359_375 - whole * -2.121_944_4e-4;
+    let rest = x - whole * LN_2_HIGH - whole * -2.121_944_4e-4;
     let poly = 1.987_569_1e-4;
     let poly = poly * rest + 1.398_199_9e-3;
     let poly = poly * rest + 8.333_452e-3;

@@ -44,6 +44,14 @@ pub(crate) fn dense(tensor: FlexTensor) -> FlexTensor {
     }
 }
 
+/// A tensor whose storage is exactly its numbers, in order; copies if it holds more, or other orders.
+pub(crate) fn whole(tensor: FlexTensor) -> FlexTensor {
+    let layout = tensor.layout();
+    let exact = layout.contiguous_offsets() == Some((0, layout.num_elements()))
+        && tensor.storage::<f32>().len() == layout.num_elements();
+    if exact { tensor } else { tensor.to_contiguous() }
+}
+
 /// The numbers of a tensor that [`dense`] returned.
 pub(crate) fn numbers(tensor: &FlexTensor) -> &[f32] {
     let layout = tensor.layout();

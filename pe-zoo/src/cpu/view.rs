@@ -101,10 +101,6 @@ impl<'a> MatrixMut<'a> {
         Self { start: data.as_mut_ptr(), shape, owner: PhantomData }
     }
 
-    pub(crate) fn t(self) -> Self {
-        Self { shape: self.shape.transposed(), ..self }
-    }
-
     /// The same matrix for a shorter time.
     pub(crate) fn reborrow(&mut self) -> MatrixMut<'_> {
         MatrixMut { start: self.start, shape: self.shape, owner: PhantomData }
@@ -197,6 +193,7 @@ pub(crate) enum Threads {
 }
 
 /// As [`multiply`], on the threads given.
+#[expect(clippy::needless_pass_by_value, reason = "it is written through")]
 pub(crate) fn multiply_on(
     threads: Threads,
     out: MatrixMut<'_>,
@@ -263,7 +260,7 @@ mod tests {
         let right = Matrix::new(&b, Shape::dense(4, 2)).rows(1, 2);
         let mut out = vec![1.0; 6];
         multiply(
-            MatrixMut::new(&mut out, Shape::dense(2, 3)).t(),
+            MatrixMut::new(&mut out, Shape::dense(2, 3).transposed()),
             left,
             right,
             2.0,

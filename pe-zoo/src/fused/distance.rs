@@ -18,18 +18,35 @@ pub(super) struct Grads<'a> {
 /// Entry of a table of `entries` for each lane's distance to column `j`; any entry where the lane
 /// does not see the column.
 #[inline(always)]
-fn index<const R: usize>(
-    head: &Head<'_>,
-    block: &Block<R>,
-    j: usize,
-    entries: usize,
-) -> [usize; R] {
-    let columns = &head.spec.columns;
+fn index<const R: usize>(head: &Head<'_>, block: &Block<R>, j: usize, entries: usize) -> [u32; R] {
     let first = head.spec.first_row + block.first;
-    std::array::from_fn(|r| {
-        let row = (first + r).min(first + block.rows - 1);
-        columns[row].saturating_sub(columns[j]).min(entries - 1)
-    })
+    let last = (entries - 1) as i32;
+    if head.spec.contiguous {
+        let nearest = first as i32 - j as i32;
+        std::array::from_fn(|r| (nearest + r as i32).clamp(0, last) as u32)
+    } else {
+        let columns = &head.spec.columns;
+        std::array::from_fn(|r| {
+            let row = (first + r).min(block.columns - 1);
+            columns[row].saturating_sub(columns[j]).min(entries - 1) as u32
+        })
+    }
+}
+
+/// Where each lane's distance to column `j` starts in a table that was laid out by [`unroll`].
+#[inline(always)]
+fn window<const R: usize>(head: &Head<'_>, block: &Block<R>, j: usize) -> usize {
+    head.spec.first_row + block.first + R - j
+}
+
+/// Writes out a table for contiguous positions, from distance `-R` (0, never seen) on, so that the
+/// lanes of one column are neighbours.
+#[inline(always)]
+fn unroll<const R: usize>(block: &Block<R>, table: &Matrix<'_>, out: &mut Vec<f32>) {
+    let last = table.shape().columns - 1;
+    out.clear();
+    out.resize(R, 0.0);
+    out.extend((0..block.columns + R).map(|distance| table.at(0, distance.min(last))));
 }
 
 /// Entries of a distance table that a block can reach.
@@ -60,12 +77,22 @@ pub(super) fn add<const R: usize>(head: &Head<'_>, block: &Block<R>, s: &mut Scr
         }
     }
     if let Some(table) = head.distance {
-        let entries = reach(head, block, &table);
-        for j in 0..n {
-            let index = index(head, block, j, entries);
-            let logits = &mut s.logits[j];
-            for r in 0..R {
-                logits[r] += table.at(0, index[r]);
+        if head.spec.contiguous {
+            unroll(block, &table, &mut s.unrolled);
+            for (j, logits) in s.logits[..n].iter_mut().enumerate() {
+                let biases = &s.unrolled[window(head, block, j)..][..R];
+                for r in 0..R {
+                    logits[r] += biases[r];
+                }
+            }
+        } else {
+            let entries = reach(head, block, &table);
+            for j in 0..n {
+                let index = index(head, block, j, entries);
+                let logits = &mut s.logits[j];
+                for r in 0..R {
+                    logits[r] += table.at(0, index[r] as usize);
+                }
             }
         }
     }
@@ -84,7 +111,7 @@ pub(super) fn add<const R: usize>(head: &Head<'_>, block: &Block<R>, s: &mut Scr
             let index = index(head, block, j, entries);
             let logits = &mut s.logits[j];
             for r in 0..R {
-                logits[r] += s.distance_products[index[r]][r];
+                logits[r] += s.distance_products[index[r] as usize][r];
             }
         }
     }
@@ -112,11 +139,26 @@ pub(super) fn backward<const R: usize>(
         *grads.slope += sums[..block.rows].iter().sum::<f32>();
     }
     if let (Some(table), Some(table_grads)) = (head.distance, grads.distance.as_mut()) {
-        let entries = reach(head, block, &table);
-        for j in 0..n {
-            let index = index(head, block, j, entries);
-            for r in 0..block.rows {
-                *table_grads.get(0, index[r]) += s.grads[j][r];
+        if head.spec.contiguous {
+            s.unrolled.clear();
+            s.unrolled.resize(n + 2 * R, 0.0);
+            for (j, logit_grads) in s.grads[..n].iter().enumerate() {
+                let sums = &mut s.unrolled[window(head, block, j)..][..R];
+                for r in 0..R {
+                    sums[r] += logit_grads[r];
+                }
+            }
+            let last = table.shape().columns - 1;
+            for (distance, sum) in s.unrolled[R..].iter().enumerate() {
+                *table_grads.get(0, distance.min(last)) += sum;
+            }
+        } else {
+            let entries = reach(head, block, &table);
+            for j in 0..n {
+                let index = index(head, block, j, entries);
+                for r in 0..block.rows {
+                    *table_grads.get(0, index[r] as usize) += s.grads[j][r];
+                }
             }
         }
     }
@@ -127,7 +169,7 @@ pub(super) fn backward<const R: usize>(
         for j in 0..n {
             let index = index(head, block, j, entries);
             for r in 0..R {
-                s.distance_product_grads[index[r]][r] += s.grads[j][r];
+                s.distance_product_grads[index[r] as usize][r] += s.grads[j][r];
             }
         }
         let query = head.q.rows(block.first, block.rows);

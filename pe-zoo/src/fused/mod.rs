@@ -110,6 +110,7 @@ pub(crate) fn attend(
     };
     let spec = Spec {
         columns: Arc::from(at.cols()),
+        contiguous: spec::contiguous(at.cols()),
         first_row: at.first_row(),
         content_scale: content,
         distance_scale: scale as f32,

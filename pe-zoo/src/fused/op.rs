@@ -60,9 +60,10 @@ impl Backward<Flex, OPERANDS> for FusedAttention {
 impl<C: CheckpointStrategy> FusedBackend for Autodiff<Flex, C> {
     fn fused_attention(operands: Operands<Self>, spec: Spec) -> FloatTensor<Self> {
         let tensors = operands.into_array();
-        let nodes = tensors.each_ref().map(|tensor| tensor.node());
-        let operands = Operands::<Flex>::from_array(tensors.map(|tensor| tensor.into_primitive()))
-            .forward_strides();
+        let nodes = tensors.each_ref().map(FloatTensor::<Self>::node);
+        let operands =
+            Operands::<Flex>::from_array(tensors.map(FloatTensor::<Self>::into_primitive))
+                .forward_strides();
         match FusedAttention.prepare::<C>(nodes).compute_bound().stateful() {
             OpsKind::Tracked(prep) => {
                 let (output, kept) = engine::forward(&operands, &spec);

@@ -26,6 +26,8 @@ pub(super) struct Scratch<const R: usize> {
     /// Products of the queries with the distance table.
     pub(super) distance_products: Vec<Lanes<R>>,
     pub(super) distance_product_grads: Vec<Lanes<R>>,
+    /// A distance table, or its gradient, written out per distance.
+    pub(super) unrolled: Vec<f32>,
 }
 
 /// Makes room for `count` rows; what was there stays.

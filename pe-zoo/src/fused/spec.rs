@@ -9,6 +9,8 @@ use crate::score::{Convention, Current, StickBreaking};
 pub(super) struct Spec {
     /// Positions of the columns.
     pub columns: Arc<[usize]>,
+    /// Whether they count up by one.
+    pub contiguous: bool,
     /// Index among the columns of the first row.
     pub first_row: usize,
     /// What query-key products are multiplied with; `None`: others stand in for them.
@@ -61,12 +63,12 @@ impl Spec {
             WeightRule::StickBreaking(rule) => rule.current == Current::Excluded,
         }
     }
+}
 
-    /// Whether positions count up by one, so that distances are index differences.
-    pub(super) fn contiguous(&self) -> bool {
-        match (self.columns.first(), self.columns.last()) {
-            (Some(first), Some(last)) => last - first + 1 == self.columns.len(),
-            _ => true,
-        }
+/// Whether positions count up by one, so that distances are index differences.
+pub(super) fn contiguous(columns: &[usize]) -> bool {
+    match (columns.first(), columns.last()) {
+        (Some(first), Some(last)) => last - first + 1 == columns.len(),
+        _ => true,
     }
 }

@@ -1,13 +1,12 @@
 //! AdamW in one pass over parameter, gradient and moments, in place where nobody else holds them.
 
-use burn::backend::flex::FlexTensor;
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, Dispatch, ExtensionType, Flex, backend_extension};
 use burn::tensor::Tensor;
 use rayon::prelude::*;
 
 use super::{AdamW, Moments};
-use crate::cpu::{dense, in_pieces, numbers, rows_of_piece};
+use crate::cpu::{dense, in_pieces, numbers, rows_of_piece, whole};
 
 pub(super) fn adamw<const D: usize>(
     param: Tensor<D>,
@@ -84,12 +83,4 @@ impl AdamWBackend for Flex {
         );
         Stepped { param, mean, square }
     }
-}
-
-/// A tensor whose storage is exactly its numbers, in order.
-fn whole(tensor: FlexTensor) -> FlexTensor {
-    let layout = tensor.layout();
-    let exact = layout.contiguous_offsets() == Some((0, layout.num_elements()))
-        && tensor.storage::<f32>().len() == layout.num_elements();
-    if exact { tensor } else { tensor.to_contiguous() }
 }

@@ -10,7 +10,7 @@ use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
 use burn::tensor::Tensor;
 use rayon::prelude::*;
 
-use crate::cpu::{contiguous, dense, in_pieces, lanes, numbers, rows_of_piece};
+use crate::cpu::{contiguous, dense, in_pieces, lanes, numbers, rows_of_piece, whole};
 
 pub(super) fn gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
     Tensor::from_dispatch(<Dispatch as GeluBackend>::fused_gelu(x.into_dispatch()))
@@ -68,7 +68,7 @@ fn normal(x: f32) -> (f32, f32) {
     (below, bell * 0.398_942_3)
 }
 
-fn forward(x: &FlexTensor) -> FlexTensor {
+pub(super) fn forward(x: &FlexTensor) -> FlexTensor {
     let input = numbers(x);
     let mut output = vec![0.0; input.len()];
     let piece = rows_of_piece(1);
@@ -84,20 +84,19 @@ fn forward(x: &FlexTensor) -> FlexTensor {
     contiguous(output, x.layout().shape().clone())
 }
 
-fn backward(x: &FlexTensor, grad: FlexTensor) -> FlexTensor {
-    let grad = dense(grad);
-    let (input, behind) = (numbers(x), numbers(&grad));
-    let mut output = vec![0.0; input.len()];
+/// `grad` times the derivative at `x`, in place where nobody else holds `grad`.
+pub(super) fn backward(x: &FlexTensor, grad: FlexTensor) -> FlexTensor {
+    let mut grad = whole(grad);
     let piece = rows_of_piece(1);
     in_pieces(
-        output.par_chunks_mut(piece).zip(input.par_chunks(piece)).zip(behind.par_chunks(piece)),
+        grad.storage_mut::<f32>().par_chunks_mut(piece).zip(numbers(x).par_chunks(piece)),
         #[inline(always)]
-        |((output, input), behind)| {
-            for ((output, x), behind) in output.iter_mut().zip(input).zip(behind) {
+        |(grad, input)| {
+            for (grad, x) in grad.iter_mut().zip(input) {
                 let (below, density) = normal(*x);
-                *output = behind * (below + x * density);
+                *grad *= below + x * density;
             }
         },
     );
-    contiguous(output, x.layout().shape().clone())
+    grad
 }

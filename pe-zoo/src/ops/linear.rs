@@ -1,4 +1,7 @@
 //! `x weight + bias`: the bias is what the product adds to, and its gradient is summed in parallel.
+//!
+//! With [`Before::Gelu`] the map is applied to `gelu(x)`, which is made again in the backward pass:
+//! it is as large as the largest activation of a block and costs a hundredth of the product.
 
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
@@ -10,6 +13,7 @@ use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
 use burn::tensor::{Shape as TensorShape, Tensor};
 use rayon::prelude::*;
 
+use super::gelu;
 use crate::cpu::view::{Add, Matrix, MatrixMut, Shape, Threads, multiply_on};
 use crate::cpu::{contiguous, dense, in_pieces, numbers, rows_of_piece};
 
@@ -17,13 +21,24 @@ pub(super) fn linear<const D: usize>(
     x: Tensor<D>,
     weight: Tensor<2>,
     bias: Option<Tensor<1>>,
+    before: Before,
 ) -> Tensor<D> {
     let bias = bias.unwrap_or_else(|| Tensor::zeros([0], &weight.device()));
     Tensor::from_dispatch(<Dispatch as LinearBackend>::fused_linear(
         x.into_dispatch(),
         weight.into_dispatch(),
         bias.into_dispatch(),
+        before,
     ))
+}
+
+/// What is done to the input first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Before {
+    /// Nothing.
+    Nothing,
+    /// GELU.
+    Gelu,
 }
 
 #[backend_extension(Flex, Autodiff)]
@@ -32,6 +47,7 @@ pub(super) trait LinearBackend: Backend {
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
+        before: Before,
     ) -> FloatTensor<Self>;
 }
 
@@ -40,8 +56,9 @@ impl LinearBackend for Flex {
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
+        before: Before,
     ) -> FloatTensor<Self> {
-        forward(&dense(x), &weight, &dense(bias))
+        forward(&dense(x), &weight, &dense(bias), before)
     }
 }
 
@@ -52,6 +69,7 @@ struct Linear;
 struct State {
     x: FlexTensor,
     weight: FlexTensor,
+    before: Before,
 }
 
 impl Backward<Flex, 3> for Linear {
@@ -77,14 +95,24 @@ impl<C: CheckpointStrategy> LinearBackend for Autodiff<Flex, C> {
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
+        before: Before,
     ) -> FloatTensor<Self> {
         let nodes = [x.node(), weight.node(), bias.node()];
-        let [x, weight, bias] = [x, weight, bias].map(|tensor| tensor.into_primitive());
+        let [x, weight, bias] = [x, weight, bias].map(FloatTensor::<Self>::into_primitive);
         let x = dense(x);
-        let output = forward(&x, &weight, &dense(bias));
+        let output = forward(&x, &weight, &dense(bias), before);
         match Linear.prepare::<C>(nodes).compute_bound().stateful() {
-            OpsKind::Tracked(prep) => prep.finish(State { x, weight }, output),
+            OpsKind::Tracked(prep) => prep.finish(State { x, weight, before }, output),
             OpsKind::UnTracked(prep) => prep.finish(output),
+        }
+    }
+}
+
+impl Before {
+    fn apply(self, x: &FlexTensor) -> FlexTensor {
+        match self {
+            Self::Nothing => x.clone(),
+            Self::Gelu => gelu::forward(x),
         }
     }
 }
@@ -113,7 +141,8 @@ fn with_width(like: &FlexTensor, width: usize) -> TensorShape {
     TensorShape::from(leading.chain([width]).collect::<Vec<_>>())
 }
 
-fn forward(x: &FlexTensor, weight: &FlexTensor, bias: &FlexTensor) -> FlexTensor {
+fn forward(x: &FlexTensor, weight: &FlexTensor, bias: &FlexTensor, before: Before) -> FlexTensor {
+    let x = &before.apply(x);
     let weight = weights(weight);
     let Shape { rows: inputs, columns: outputs, .. } = weight.shape();
     let (input, bias) = (numbers(x), numbers(bias));
@@ -143,12 +172,17 @@ fn x_grad(state: &State, grad: &FlexTensor) -> FlexTensor {
     let mut output = vec![0.0; count * inputs];
     let out = MatrixMut::new(&mut output, Shape::dense(count, inputs));
     multiply_on(Threads::All, out, behind, weight.t(), 1.0, Add::Overwrite);
-    contiguous(output, state.x.layout().shape().clone())
+    let grad = contiguous(output, state.x.layout().shape().clone());
+    match state.before {
+        Before::Nothing => grad,
+        Before::Gelu => gelu::backward(&state.x, grad),
+    }
 }
 
 fn weight_grad(state: &State, grad: &FlexTensor) -> FlexTensor {
     let Shape { rows: inputs, columns: outputs, .. } = weights(&state.weight).shape();
-    let (input, behind) = (rows(numbers(&state.x), inputs), rows(numbers(grad), outputs));
+    let x = state.before.apply(&state.x);
+    let (input, behind) = (rows(numbers(&x), inputs), rows(numbers(grad), outputs));
     let mut output = vec![0.0; inputs * outputs];
     let out = MatrixMut::new(&mut output, Shape::dense(inputs, outputs));
     multiply_on(Threads::All, out, input.t(), behind, 1.0, Add::Overwrite);

@@ -38,9 +38,22 @@ pub fn linear<const D: usize>(
 ) -> Tensor<D> {
     #[cfg(feature = "flex")]
     if fused(&x) && fused(&weight) {
-        return linear::linear(x, weight, bias);
+        return linear::linear(x, weight, bias, linear::Before::Nothing);
     }
     burn::tensor::module::linear(x, weight, bias)
+}
+
+/// [`linear`] of [`gelu`], without keeping what lies between for the backward pass.
+pub fn gelu_linear<const D: usize>(
+    x: Tensor<D>,
+    weight: Tensor<2>,
+    bias: Option<Tensor<1>>,
+) -> Tensor<D> {
+    #[cfg(feature = "flex")]
+    if fused(&x) && fused(&weight) {
+        return linear::linear(x, weight, bias, linear::Before::Gelu);
+    }
+    linear(gelu(x), weight, bias)
 }
 
 /// `(x - mean) / sqrt(variance + epsilon) * gamma + beta` over the last axis, `[C]` each.

@@ -79,6 +79,14 @@ fn linear_agrees_with_and_without_bias_and_on_a_slice_of_a_larger_weight() {
             weight,
             bias
         );
+        agree!(
+            super::gelu_linear(x.clone(), weight.clone(), Some(bias.clone())),
+            plain(burn::tensor::activation::gelu(x.clone()), weight.clone(), Some(bias.clone())),
+            [2, rows, outputs],
+            x,
+            weight,
+            bias
+        );
         let half = outputs / 2;
         let slice = || weight.clone().slice_dim(1, half..outputs);
         agree!(

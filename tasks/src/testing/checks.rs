@@ -1,5 +1,7 @@
 //! What must be true of every task.
 
+use std::collections::BTreeMap;
+
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -62,6 +64,7 @@ pub(crate) fn well_formed(example: &Example) {
     assert!(task.check_len(usize::MAX).is_err());
     // Asked before a length is checked, these must not overflow.
     assert_eq!(task.max_tokens(usize::MAX), usize::MAX);
+    assert!(task.max_train_tokens(usize::MAX) > usize::MAX / 2);
     assert!(task.max_eval_samples(usize::MAX).is_none_or(|count| count == 0));
     assert!((0..task.vocab_size() as u32).all(|t| !task.token_text(t).is_empty()));
     assert_eq!(task.token_text(u32::MAX), "?");
@@ -74,6 +77,9 @@ pub(crate) fn well_formed(example: &Example) {
         let mut samples = Vec::new();
         if valid {
             samples.extend(train(task, len, seed, 4));
+            let longest = samples.iter().map(|sample| sample.tokens.len()).max();
+            assert!(longest.is_some_and(|tokens| tokens <= task.max_train_tokens(len)));
+            assert!(task.max_train_tokens(len) <= task.max_tokens(len));
         }
         for split in task.splits() {
             let set = task.eval_set(split.name, len, 2, seed);
@@ -140,6 +146,56 @@ pub(crate) fn unknown_key(example: &Example) {
     assert!(said.starts_with(&format!("{id}: unknown field `ignor`, expected")), "{said}");
 }
 
+/// Whatever is written behind a key: an error, or a task that keeps to its contract.
+pub(crate) fn extreme_settings(example: &Example) {
+    let extremes = serde_json::json!([
+        0,
+        1,
+        2,
+        3,
+        -1,
+        26,
+        65_536,
+        16_777_216,
+        u32::MAX,
+        u64::MAX,
+        0.5,
+        1e-300,
+        1e308,
+        "x",
+        "",
+        null,
+        true,
+        [],
+        {}
+    ]);
+    for config in [&example.config, &example.oracle_config.0] {
+        let table = serde_json::to_value(config).unwrap();
+        // Where a text lies is not a matter of size.
+        let keys = table.as_object().unwrap().keys().filter(|key| *key != "path");
+        for (key, extreme) in
+            keys.flat_map(|key| extremes.as_array().unwrap().iter().map(move |e| (key, e)))
+        {
+            let mut table = table.clone();
+            table[key] = extreme.clone();
+            let Ok(config) = serde_json::from_value::<TaskConfig>(table) else { continue };
+            let Ok(task) = config.build() else { continue };
+            assert!(task.check_len(usize::MAX).is_err());
+            for len in [0, 1, 2, 17, 40, 300] {
+                // Simulated for some tasks, and then not for nothing: once is enough.
+                if len == 40 {
+                    assert_eq!(task.chance_at(len).is_some(), task.check_len(len).is_ok());
+                }
+                if task.check_len(len).is_ok() {
+                    for sample in train(task.as_ref(), len, 1, 2) {
+                        check_sample(task.as_ref(), len, &sample);
+                    }
+                }
+            }
+        }
+    }
+}
+
 pub(crate) fn unknown_split(example: &Example) {
     let task = build(example);
     let name = task.splits()[0].name;
@@ -147,6 +203,61 @@ pub(crate) fn unknown_split(example: &Example) {
     let error = task.eval_set(misspelt, example.len, 1, 0).unwrap_err();
     assert!(matches!(error, TaskError::UnknownSplit { nearest: Some(n), .. } if n == name));
     assert!(error.to_string().contains(&format!("did you mean `{name}`?")), "{error}");
+}
+
+pub(crate) fn token_slices(example: &Example) {
+    let task = build(example);
+    let mut samples = train(task.as_ref(), example.len, 2, 20);
+    for split in task.splits() {
+        samples.extend(task.eval_set(split.name, example.len, COUNT, 2).unwrap());
+    }
+    let names = |sample: &Sample| -> Vec<_> {
+        task.token_slices(sample).into_iter().map(|(name, _)| name).collect()
+    };
+    for sample in &samples {
+        assert_eq!(names(sample), names(&samples[0]), "slices differ between samples");
+        let asked = sample.scored.iter().filter(|scored| **scored).count();
+        for (name, values) in task.token_slices(sample) {
+            assert_eq!(values.len(), asked, "{name}");
+            // One name has one meaning in a report.
+            assert!(sample.slices.iter().all(|(of_sample, _)| *of_sample != name), "{name}");
+        }
+    }
+}
+
+/// The chance level against the rate of the commonest answer: found in one half of many samples, scored on the other.
+pub(crate) fn chance(example: &Example) {
+    const HALF: usize = 40_000;
+    let (config, len) = &example.chance_config;
+    let task = config.build().unwrap();
+    assert_eq!(task.chance_at(usize::MAX), None);
+    if !example.synthetic {
+        return;
+    }
+    let p = task.chance_at(*len).unwrap();
+    assert!(task.chance().is_none_or(|fixed| fixed.to_bits() == p.to_bits()));
+    let split = task.splits()[0].name;
+    let answers: Vec<Vec<u32>> = task
+        .eval_set(split, *len, 2 * HALF, 21)
+        .unwrap()
+        .into_iter()
+        .map(|sample| {
+            let tokens = sample.tokens.into_iter().zip(sample.scored);
+            tokens.filter(|(_, scored)| *scored).map(|(token, _)| token).collect()
+        })
+        .collect();
+    let mut counts = BTreeMap::new();
+    for answer in &answers[..HALF] {
+        *counts.entry(answer).or_insert(0) += 1;
+    }
+    let (guess, _) = counts.into_iter().max_by_key(|(_, count)| *count).unwrap();
+    let hits = answers[HALF..].iter().filter(|answer| *answer == guess).count();
+    // 5 standard deviations, and the one hit that a rare answer may have by luck.
+    let tolerance = 5.0 * (p * (1.0 - p) / HALF as f64).sqrt() + 1.5 / HALF as f64;
+    let rate = hits as f64 / HALF as f64;
+    assert!((rate - p).abs() <= tolerance, "stated {p}, measured {rate} with {guess:?}");
+    // A level too low to be seen in so few samples would pass whatever was stated.
+    assert!(p > 0.001, "chance {p} is too small to be tested: give the example a smaller one");
 }
 
 pub(crate) fn golden(example: &Example) {

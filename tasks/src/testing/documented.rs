@@ -5,24 +5,29 @@ use rand_chacha::ChaCha8Rng;
 
 use super::Example;
 use crate::draw;
+use crate::registry::card_of;
 
-const HEADINGS: [&str; 5] =
-    ["# ", "## What it asks of an encoding", "## Definition", "## Sample", "## Source"];
+const HEADINGS: [&str; 6] = [
+    "# ",
+    "## What it asks of an encoding",
+    "## Predicted order",
+    "## Definition",
+    "## Sample",
+    "## Source",
+];
 
 /// Seed of the documented sample.
 const SEED: u64 = 0;
 
 pub(crate) fn check(source: &str, example: &Example) {
-    let doc: Vec<&str> = source
-        .lines()
-        .map_while(|line| line.strip_prefix("//!"))
-        .map(|line| line.strip_prefix(' ').unwrap_or(line))
-        .collect();
+    let doc = card_of(source);
+    let doc: Vec<&str> = doc.lines().collect();
     let headings = doc.iter().filter(|line| line.starts_with('#'));
     for (line, heading) in headings.clone().zip(HEADINGS) {
         assert!(line.starts_with(heading), "`{line}` instead of `{heading}`");
     }
     assert_eq!(headings.count(), HEADINGS.len());
+    assert_eq!(crate::card(example.config.meta().id).unwrap(), doc.join("\n"));
 
     let task = example.config.build().unwrap();
     let sample = task.train_sample(example.len, &mut ChaCha8Rng::seed_from_u64(SEED));

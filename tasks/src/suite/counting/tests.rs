@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use rand::SeedableRng;
 
 use super::*;
-use crate::TaskConfig;
 use crate::testing::Example;
+use crate::{Task, TaskConfig};
 
 /// Of `checks::golden`: version and hash.
 const GOLDEN: &str = "v1 83aaa169ae3ddf69169fefcd3f2ed2c6a083fa467acad058c3999f62b8e2a9d4";
@@ -58,9 +58,9 @@ fn untruncated_programs_compute_their_answer() {
         let task = config.build().unwrap();
         let mut rng = ChaCha8Rng::seed_from_u64(variables.into());
         for _ in 0..300 {
-            let program = task.program(128, &mut rng);
-            let (tokens, set_at) = task.tokens(&program);
-            let texts = texts(&task, &tokens);
+            let program = task.generator().program(128, &mut rng);
+            let (tokens, set_at) = task.generator().tokens(&program);
+            let texts = texts(task.generator(), &tokens);
             let (answer, prefix) = texts.split_last().unwrap();
             assert_eq!(oracle(prefix).as_ref(), Some(answer));
             // The `set` that counts is the last one of the printed variable.
@@ -78,7 +78,7 @@ fn statements_have_the_authors_weights_and_bounds() {
     let (mut sets, mut passes, mut increments) = (0_u32, 0_u32, 0_u32);
     let (mut fewest, mut most) = (usize::MAX, 0);
     for _ in 0..3000 {
-        let program = task.program(512, &mut rng);
+        let program = task.generator().program(512, &mut rng);
         fewest = fewest.min(program.statements.len());
         most = most.max(program.statements.len());
         assert!(program.answer <= 10);
@@ -116,7 +116,7 @@ fn undetermined(variables: u32, split: &str, len: usize) -> usize {
     let config = CountingConfig { variables, ..CountingConfig::default() };
     let task = config.build().unwrap();
     let is_undetermined = |sample: &&Sample| {
-        let texts = texts(&task, &sample.tokens);
+        let texts = texts(task.generator(), &sample.tokens);
         let (answer, prefix) = texts.split_last().unwrap();
         let computed = oracle(prefix);
         assert!(computed.as_ref().is_none_or(|c| c == answer));
@@ -146,6 +146,15 @@ fn truncation_loses_the_set_at_a_known_rate() {
 }
 
 #[test]
+fn settings_without_a_training_set_are_written_as_they_always_were() {
+    let json = serde_json::to_value(CountingConfig::default()).unwrap();
+    assert!(json.get("train_samples").is_none());
+    let config = CountingConfig { train_samples: Some(10_000), ..CountingConfig::default() };
+    let json = serde_json::to_string(&config).unwrap();
+    assert_eq!(serde_json::from_str::<CountingConfig>(&json).unwrap(), config);
+}
+
+#[test]
 fn bad_settings_and_lengths_name_the_field() {
     for (json, expected) in [
         (r#"{"variables": 27}"#, "variables is 27, must be between 1 and 26"),
@@ -153,6 +162,7 @@ fn bad_settings_and_lengths_name_the_field() {
         (r#"{"set_weight": 0}"#, "set_weight is 0.0, must be between 1e-6 and"),
         (r#"{"pass_weight": -1}"#, "pass_weight is -1.0, must be between 0 and 1000 (1000 times"),
         (r#"{"increment_weight": 1e9}"#, "increment_weight is 1000000000.0, must be"),
+        (r#"{"train_samples": 0}"#, "train_samples is 0, must be between 1 and 4294967295"),
         (r#"{"max_ops_per_token": 0}"#, "max_ops_per_token is 0.0, must be between"),
     ] {
         let config: CountingConfig = serde_json::from_str(json).unwrap();

@@ -1,8 +1,8 @@
 //! What is true of flip-flop alone.
 
 use super::*;
-use crate::TaskConfig;
 use crate::testing::Example;
+use crate::{Task, TaskConfig};
 
 const IGNORE: u32 = 2;
 
@@ -11,7 +11,9 @@ const GOLDEN: &str = "v1 a9160368629fa70e5b6e0eff5c414d2baec019bce532cdc64ef1bec
 
 pub(crate) fn example() -> Example {
     let config = TaskConfig::FlipFlop(FlipFlopConfig::default());
+    let last = FlipFlopConfig { scored: ScoredReads::LastRead, ..FlipFlopConfig::default() };
     Example::synthetic(config, 24, oracle, GOLDEN)
+        .with_chance_config(TaskConfig::FlipFlop(last), 24)
 }
 
 /// Rereads the whole prefix: after `r`, the bit behind the last `w`.
@@ -67,6 +69,28 @@ fn slices_agree_with_the_tokens() {
 }
 
 #[test]
+fn every_read_has_its_distance() {
+    for scored in [ScoredReads::AllReads, ScoredReads::LastRead] {
+        let config = FlipFlopConfig { scored, ..FlipFlopConfig::default() };
+        let task = config.build().unwrap();
+        for sample in task.eval_set("dense", 40, 50, 3).unwrap() {
+            let [(name, distances)] = &task.token_slices(&sample)[..] else { panic!() };
+            assert_eq!(*name, "read-distance");
+            let asked: Vec<usize> = (0..40).filter(|t| sample.scored[*t]).collect();
+            assert_eq!(asked.len(), distances.len());
+            for (t, distance) in asked.iter().zip(distances) {
+                let written = t - *distance as usize;
+                assert_eq!((sample.tokens[written - 1], sample.tokens[t - 1]), (WRITE, READ));
+                assert_eq!(sample.tokens[written], sample.tokens[*t]);
+                let between = &sample.tokens[written + 1..*t];
+                assert!(between.iter().step_by(2).all(|instruction| *instruction != WRITE));
+            }
+            assert_eq!(distances.last(), Some(&sample.slices[1].1));
+        }
+    }
+}
+
+#[test]
 fn last_read_scores_the_final_bit_only_and_chance_is_one_half() {
     let config = FlipFlopConfig { scored: ScoredReads::LastRead, ..FlipFlopConfig::default() };
     let task = config.build().unwrap();
@@ -78,6 +102,21 @@ fn last_read_scores_the_final_bit_only_and_chance_is_one_half() {
     }
     let ones = samples.iter().filter(|s| s.tokens[31] == ZERO + 1).count();
     assert!(ones.abs_diff(1000) < 110, "{ones}");
+}
+
+/// The shared check guesses a whole answer; here the number of reads is known, and one bit is guessed for all.
+#[test]
+fn chance_with_all_reads_is_what_one_bit_throughout_gets() {
+    let task = FlipFlopConfig::default().build().unwrap();
+    for (len, least) in [(4, 0.49), (24, 0.2), (128, 0.01)] {
+        let chance = task.chance_at(len).unwrap();
+        let set = task.eval_set("in-distribution", len, 20_000, 6).unwrap();
+        let all_zero = |s: &&Sample| (0..len).all(|t| !s.scored[t] || s.tokens[t] == ZERO);
+        let rate = set.iter().filter(all_zero).count() as f64 / 20_000.0;
+        let tolerance = 5.0 * (chance * (1.0 - chance) / 20_000.0).sqrt();
+        assert!((rate - chance).abs() < tolerance && chance > least, "{len}: {rate} {chance}");
+    }
+    assert_eq!(task.chance(), None);
 }
 
 #[test]

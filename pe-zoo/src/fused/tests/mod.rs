@@ -1,5 +1,9 @@
 //! The fused engine against the reference engine: outputs and every gradient.
 
+mod extremes;
+mod random;
+mod threads;
+
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -48,10 +52,26 @@ struct Leaves {
 type Make = fn(&Sizes, &mut Leaves) -> ScoreMod;
 
 fn compare_at(sizes: &Sizes, at: &Positions, spread: f64, make: Make) {
+    let Sizes { batch, heads, rows, columns, head_dim, .. } = *sizes;
+    compare_leaves(sizes, at, spread, make, || {
+        (
+            tensor([batch, heads, rows, head_dim], spread, 1),
+            tensor([batch, heads, columns, head_dim], spread, 2),
+        )
+    });
+}
+
+/// As [`compare_at`], with queries and keys of one's own.
+fn compare_leaves(
+    sizes: &Sizes,
+    at: &Positions,
+    spread: f64,
+    make: Make,
+    queries_and_keys: impl Fn() -> (Tensor<4>, Tensor<4>),
+) {
     let run = |engine: Engine| {
         let Sizes { batch, heads, rows, columns, head_dim, value_dim } = *sizes;
-        let q = tensor([batch, heads, rows, head_dim], spread, 1);
-        let k = tensor([batch, heads, columns, head_dim], spread, 2);
+        let (q, k) = queries_and_keys();
         let v = tensor([batch, heads, columns, head_dim], spread, 3);
         let values = tensor([batch, heads, columns, value_dim], 1.0, 4);
         let behind = tensor([batch, heads, rows, value_dim], 1.0, 5).detach();
@@ -83,8 +103,8 @@ fn compare_at(sizes: &Sizes, at: &Positions, spread: f64, make: Make) {
         let largest = reference.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
         // Logits grow with the square of the spread, and so does what rounding does to weights.
         let tolerance = Tolerance {
-            absolute: SUMS.absolute * largest.max(1.0) * spread,
-            relative: SUMS.relative * spread,
+            absolute: SUMS.absolute * largest.max(1.0) * spread.max(1.0),
+            relative: SUMS.relative * spread.max(1.0),
         };
         close::compare(fused, reference, tolerance)
             .map_err(|e| format!("{name} number {n} of {} rows: {e}", sizes.rows))

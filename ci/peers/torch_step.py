@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""The peer that a user would pick instead: one training step of the same decoder in PyTorch.
+
+The work of `pe-bench speed`: causal decoder, pre-norm, GELU MLP (4x), AdamW, cross entropy over every
+token, random tokens, float32. Prints one JSON line: median seconds per step, peak resident bytes.
+
+  python torch_step.py --pe rope --mode eager --batch 16 --len 512 --dim 256 --heads 4 --layers 4
+
+--mode eager | sdpa | compile. `sdpa` is PyTorch's fused attention, where the encoding allows it: none
+and rope without a mask, alibi, t5 and fox with their bias as the mask; shaw and cope have none.
+"""
+import argparse
+import json
+import math
+import resource
+import statistics
+import time
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+parser = argparse.ArgumentParser()
+for name, default in [
+    ("batch", 16), ("len", 512), ("dim", 256), ("heads", 4), ("layers", 4), ("vocab", 64),
+    ("npos", 64), ("steps", 7), ("threads", 2),
+]:
+    parser.add_argument(f"--{name}", type=int, default=default)
+parser.add_argument("--pe", default="rope", choices=["nope", "rope", "alibi", "t5", "shaw", "fox", "cope"])
+parser.add_argument("--mode", default="eager", choices=["eager", "sdpa", "compile"])
+parser.add_argument("--device", default="cpu")
+o = parser.parse_args()
+if o.mode == "sdpa" and o.pe in ("shaw", "cope"):
+    parser.error(f"{o.pe} cannot be expressed through scaled_dot_product_attention")
+torch.set_num_threads(o.threads)
+torch.manual_seed(0)
+dev, T, H, D = o.device, o.len, o.heads, o.dim // o.heads
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        d = o.dim
+        self.n1, self.n2 = nn.LayerNorm(d), nn.LayerNorm(d)
+        self.qkv, self.out = nn.Linear(d, 3 * d), nn.Linear(d, d)
+        self.up, self.down = nn.Linear(d, 4 * d), nn.Linear(4 * d, d)
+        if o.pe in ("shaw", "cope"):
+            rows = T if o.pe == "shaw" else o.npos
+            self.table = nn.Parameter(torch.randn(D, rows) * 0.02)
+        if o.pe == "t5":
+            self.buckets = nn.Parameter(torch.randn(32, H) * 0.02)
+        if o.pe == "fox":
+            self.forget = nn.Linear(d, H)
+
+    def bias(self, x, c):
+        """What is added to the logits, besides the causal mask; nothing for most."""
+        if o.pe == "alibi":
+            return c["alibi"]
+        if o.pe == "t5":
+            return self.buckets[c["bucket"]].permute(2, 0, 1)[None] + c["mask"]
+        if o.pe == "fox":
+            total = F.logsigmoid(self.forget(x)).transpose(1, 2).cumsum(-1)
+            return total[..., :, None] - total[..., None, :] + c["mask"]
+        return None
+
+    def attend(self, q, k, v, x, c):
+        if o.pe == "rope":
+            half = D // 2
+            turn = lambda u: u * c["cos"] + torch.cat([-u[..., half:], u[..., :half]], -1) * c["sin"]
+            q, k = turn(q), turn(k)
+        bias = self.bias(x, c)
+        if o.mode == "sdpa":
+            return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, is_causal=bias is None)
+        s = q @ k.transpose(-1, -2) / math.sqrt(D)
+        if bias is not None:
+            return (s + bias).softmax(-1) @ v
+        if o.pe == "shaw":
+            s = s + (q @ self.table).gather(-1, c["dist"].expand(q.shape[0], H, T, T)) / math.sqrt(D)
+        if o.pe == "cope":
+            gates = torch.sigmoid(s).masked_fill(c["future"], 0.0)
+            p = gates.flip(-1).cumsum(-1).flip(-1).clamp(max=o.npos - 1)
+            lo, hi = p.floor(), p.ceil()
+            z = q @ self.table
+            w = p - lo
+            s = s + z.gather(-1, hi.long()) * w + z.gather(-1, lo.long()) * (1 - w)
+        return s.masked_fill(c["future"], float("-inf")).softmax(-1) @ v
+
+    def forward(self, x, c):
+        B = x.shape[0]
+        h = self.n1(x)
+        q, k, v = self.qkv(h).view(B, T, 3, H, D).permute(2, 0, 3, 1, 4)
+        x = x + self.out(self.attend(q, k, v, h, c).transpose(1, 2).reshape(B, T, o.dim))
+        return x + self.down(F.gelu(self.up(self.n2(x))))
+
+
+class Decoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.emb = nn.Embedding(o.vocab, o.dim)
+        self.blocks = nn.ModuleList(Block() for _ in range(o.layers))
+        self.norm, self.head = nn.LayerNorm(o.dim), nn.Linear(o.dim, o.vocab)
+
+    def forward(self, ids, c):
+        x = self.emb(ids)
+        for block in self.blocks:
+            x = block(x, c)
+        return self.head(self.norm(x))
+
+
+i = torch.arange(T, device=dev)
+future = i[None, :] > i[:, None]
+mask = torch.zeros(T, T, device=dev).masked_fill(future, float("-inf"))
+angle = i[:, None] * (10000.0 ** (-torch.arange(0, D, 2, device=dev) / D))[None, :]
+slopes = torch.tensor([2.0 ** (-8 * (h + 1) / H) for h in range(H)], device=dev)
+dist = (i[:, None] - i[None, :]).clamp(min=0)
+far = 16 + (torch.log(dist.clamp(min=16) / 16) / math.log(8) * 16).long()
+consts = {
+    "future": future,
+    "mask": mask,
+    "cos": torch.cat([angle.cos()] * 2, -1),
+    "sin": torch.cat([angle.sin()] * 2, -1),
+    "alibi": (-slopes[:, None, None] * dist + mask)[None],
+    "dist": dist[None, None],
+    "bucket": torch.where(dist < 16, dist, far.clamp(max=31)),
+}
+model = Decoder().to(dev)
+step_model = torch.compile(model) if o.mode == "compile" else model
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+times = []
+for _ in range(o.steps + 2):
+    ids = torch.randint(0, o.vocab, (o.batch, T + 1), device=dev)
+    if dev != "cpu":
+        torch.cuda.synchronize()
+    start = time.perf_counter()
+    logits = step_model(ids[:, :-1], consts).reshape(-1, o.vocab)
+    loss = F.cross_entropy(logits, ids[:, 1:].reshape(-1))
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    optimizer.step()
+    loss.item()
+    times.append(time.perf_counter() - start)
+median = statistics.median(times[2:])
+print(json.dumps({
+    "peer": f"torch-{torch.__version__}", "encoding": o.pe, "mode": o.mode, "device": dev,
+    "batch": o.batch, "len": T, "dim": o.dim, "heads": H, "layers": o.layers, "threads": o.threads,
+    "step_seconds": round(median, 4), "tokens_per_second": round(o.batch * T / median),
+    "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+}))

@@ -1,0 +1,83 @@
+//! Gates that are all shut or all open, rows of equal logits, logits beyond exponentials.
+
+use burn::tensor::{Device, Tensor};
+
+use super::{Leaves, Make, Sizes, compare_leaves, contextual};
+use crate::attention::{Engine, Weights};
+use crate::score::Convention;
+use crate::testkit::close::numbers;
+use crate::{Positions, ScoreMod};
+
+fn constant<const D: usize>(shape: [usize; D], value: f32) -> Tensor<D> {
+    Tensor::full(shape, value, &Device::flex().autodiff()).require_grad()
+}
+
+const SIZES: Sizes =
+    Sizes { batch: 1, heads: 2, rows: 200, columns: 200, head_dim: 4, value_dim: 4 };
+
+/// Queries and keys whose products are all `content`.
+fn equal_logits(content: f32, make: Make) {
+    let Sizes { batch, heads, rows, head_dim, .. } = SIZES;
+    let side = (content.abs() / head_dim as f32).sqrt();
+    // What rounding does to a logit, and so to weights, grows with the logit.
+    compare_leaves(&SIZES, &Positions::contiguous(0, rows), f64::from(side), make, || {
+        let plane = [batch, heads, rows, head_dim];
+        (constant(plane, side), constant(plane, side.copysign(content)))
+    });
+}
+
+#[test]
+fn rows_of_equal_logits() {
+    equal_logits(3.0, |_, _| ScoreMod::None);
+}
+
+#[test]
+fn gates_that_are_all_open_all_shut_or_half_open() {
+    for content in [-400.0, -0.0, 0.5, 400.0] {
+        // Below and beyond the largest position, which open gates reach exactly.
+        equal_logits(content, |sizes, leaves| {
+            ScoreMod::Contextual(contextual(sizes, leaves, 11, Convention::Listing))
+        });
+        equal_logits(content, |sizes, leaves| {
+            ScoreMod::Contextual(contextual(sizes, leaves, 300, Convention::Code))
+        });
+    }
+}
+
+#[test]
+fn logits_far_beyond_what_exponentials_can_hold() {
+    equal_logits(40_000.0, |_, _| ScoreMod::None);
+    equal_logits(-40_000.0, |sizes, leaves| {
+        ScoreMod::Contextual(contextual(sizes, leaves, 11, Convention::Equation))
+    });
+}
+
+#[test]
+fn a_number_that_is_none_stays_visible() {
+    let device = Device::flex();
+    let ones = Tensor::<4>::ones([1, 1, 70, 4], &device);
+    let broken = ones.clone().slice_fill([0..1, 0..1, 3..4, 0..1], f32::NAN);
+    let at = Positions::contiguous(0, 70);
+    for (q, k) in [(&broken, &ones), (&ones, &broken)] {
+        let output = Engine::Fused
+            .attend(q, k, &ones, ones.clone(), &ScoreMod::None, &at, 0.5, Weights::Drop)
+            .output;
+        assert!(numbers(output).iter().any(|x| x.is_nan()));
+    }
+}
+
+#[test]
+fn leaves_are_compared_one_by_one() {
+    let fails = std::panic::catch_unwind(|| {
+        let wrong: Make = |sizes, leaves: &mut Leaves| {
+            // A modifier that is not the same twice: the second engine sees other numbers.
+            use std::sync::atomic::{AtomicU32, Ordering};
+            static CALLS: AtomicU32 = AtomicU32::new(0);
+            let slopes = constant([sizes.heads], CALLS.fetch_add(1, Ordering::SeqCst) as f32);
+            leaves.one.push(slopes.clone());
+            ScoreMod::Slope(slopes)
+        };
+        super::compare_at(&SIZES, &Positions::contiguous(0, 200), 1.0, wrong);
+    });
+    assert!(fails.is_err(), "engines that differ were called equal");
+}

@@ -1,0 +1,178 @@
+//! # Induction: what followed the signal?
+//! ## What it asks of an encoding
+//! One thing, and the base of in-context learning: find the earlier place of the token just read, and say what stood
+//! behind it. It takes two layers: one that knows the token before, one that finds by content at any distance.
+//!
+//! ## Predicted order
+//! Encodings that know the token before (RoPE, relative, ALiBi, CoPE) solve it within the trained lengths, NoPE with
+//! more trouble. Beyond them the find must not depend on distance: NoPE and CoPE before RoPE, before learned tables;
+//! ALiBi loses what is far. Of the attention models of Gu and Dao 2023 none holds far beyond twice the trained
+//! length.
+//!
+//! ## Definition
+//! `len` tokens, independent and uniform over `symbols`, but for the signal `S` at a uniform place of the first
+//! `len - 3` and again as the last but one. The last token, the one scored, is what stood behind the first signal.
+//!
+//! Setting: `symbols` 15 (2 to 65536). Slice: `distance` in tokens from the symbol that is asked for to the answer.
+//! Chance: one in `symbols`.
+//!
+//! ## Sample
+//! ```text
+//! j k k g h k i a c n S i g m m o h m n c h n S i
+//!                                               ^
+//! ```
+//!
+//! ## Source
+//! Gu, Dao: Mamba, 2023, arXiv 2312.00752, section 4.1.2 (vocabulary of 16, trained at length 256, tested from 64 to
+//! 2^20), after Olsson et al. 2022 and Dao et al. 2023 (H3).
+
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::generator::{Generated, Generator, symbol_text};
+use crate::random::below;
+use crate::task::{check_range, check_setting};
+use crate::{Headline, Sample, Split, TaskError, TaskMeta};
+
+/// What is true of induction whatever its settings.
+pub const META: TaskMeta = TaskMeta {
+    id: "induction",
+    label: "Induction",
+    version: 1,
+    headline: Headline::ExactMatch,
+    len_unit: "tokens",
+    summary: "Say what stood behind the signal when it was seen before.",
+    source: "Gu, Dao 2023 (Mamba), arXiv 2312.00752",
+    takes_path: false,
+};
+
+const SPLITS: &[Split] = &[Split {
+    name: "uniform",
+    in_distribution: true,
+    about: "The signal at a uniform place of a random sequence.",
+}];
+
+/// `S x S x`.
+const MIN_LEN: usize = 4;
+
+/// Settings; the default is the source's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct InductionConfig {
+    /// How many symbols beside the signal, 2 to 65536.
+    pub symbols: u32,
+}
+
+impl Default for InductionConfig {
+    fn default() -> Self {
+        Self { symbols: 15 }
+    }
+}
+
+impl InductionConfig {
+    /// Checks the settings and makes the task.
+    ///
+    /// # Errors
+    /// [`TaskError::InvalidSetting`] for a setting out of range.
+    pub fn build(&self) -> Result<Generated<Induction>, TaskError> {
+        check_setting(&META, "symbols", self.symbols, &(2..=1 << 16))?;
+        Ok(Generated(Induction { symbols: self.symbols }))
+    }
+}
+
+/// The induction task. Token ids: the symbols, then the signal.
+#[derive(Debug, Clone)]
+pub struct Induction {
+    symbols: u32,
+}
+
+impl Generator for Induction {
+    const META: &'static TaskMeta = &META;
+
+    fn splits(&self) -> &'static [Split] {
+        SPLITS
+    }
+
+    fn vocab_size(&self) -> usize {
+        self.symbols as usize + 1
+    }
+
+    fn token_text(&self, token: u32) -> String {
+        match token.checked_sub(self.symbols) {
+            None => symbol_text(token, self.symbols),
+            Some(0) => "S".to_owned(),
+            Some(_) => "?".to_owned(),
+        }
+    }
+
+    fn max_tokens(&self, len: usize) -> usize {
+        len
+    }
+
+    fn check_len(&self, len: usize) -> Result<(), TaskError> {
+        check_range(&META, len, MIN_LEN, "the signal and what follows it, twice")
+    }
+
+    fn sample(&self, _split: usize, len: usize, rng: &mut ChaCha8Rng) -> Sample {
+        let mut tokens: Vec<u32> = (0..len).map(|_| below(rng, self.symbols)).collect();
+        let place = below(rng, (len - 3) as u32) as usize;
+        tokens[place] = self.symbols;
+        tokens[len - 2] = self.symbols;
+        tokens[len - 1] = tokens[place + 1];
+        let distance = (len - 1) - (place + 1);
+        Sample::scored_from(len - 1, tokens, vec![("distance", distance as u32)])
+    }
+
+    fn chance(&self) -> Option<f64> {
+        Some(1.0 / f64::from(self.symbols))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::testing::Example;
+    use crate::{Task, TaskConfig};
+
+    /// Of `checks::golden`: version and hash.
+    const GOLDEN: &str = "v1 3d9fe2d0bebde7e0b93a42b318a24a66d7542c56e25b8a693af298b135e729f5";
+
+    pub(crate) fn example() -> Example {
+        let config = TaskConfig::Induction(InductionConfig::default());
+        Example::synthetic(config, 24, oracle, GOLDEN)
+    }
+
+    /// Looks for the last token among those before it.
+    fn oracle(prefix: &[String]) -> Option<String> {
+        let (signal, before) = prefix.split_last()?;
+        assert_eq!(signal, "S");
+        let found = before.iter().position(|text| text == signal)?;
+        before.get(found + 1).cloned()
+    }
+
+    #[test]
+    fn signal_stands_twice_and_every_distance_occurs() {
+        let task = InductionConfig::default().build().unwrap();
+        let mut counts = [0_u32; 8];
+        for sample in task.eval_set("uniform", 10, 7000, 1).unwrap() {
+            let signals: Vec<usize> =
+                (0..10).filter(|t| task.token_text(sample.tokens[*t]) == "S").collect();
+            assert_eq!((signals.len(), signals[1]), (2, 8));
+            let [(name, distance)] = sample.slices[..] else { panic!("{:?}", sample.slices) };
+            assert_eq!((name, distance as usize), ("distance", 8 - signals[0]));
+            counts[distance as usize - 1] += 1;
+        }
+        // From 2 tokens (`S x S x`) to 8.
+        assert_eq!(counts[0], 0);
+        assert!(counts[1..].iter().all(|c| c.abs_diff(1000) < 160), "{counts:?}");
+    }
+
+    #[test]
+    fn bad_settings_and_lengths_name_the_field() {
+        let said = InductionConfig { symbols: 1 }.build().unwrap_err().to_string();
+        assert_eq!(said, "induction: symbols is 1, must be between 2 and 65536");
+        let task = InductionConfig { symbols: 65_536 }.build().unwrap();
+        assert!(task.check_len(3).unwrap_err().to_string().contains("between 4 and"));
+        assert_eq!(task.token_text(40), "s40");
+    }
+}

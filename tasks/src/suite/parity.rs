@@ -1,0 +1,126 @@
+//! # Parity: is the number of b's even?
+//! ## What it asks of an encoding
+//! To count without error over the whole string: one letter changed anywhere changes the answer. No position matters,
+//! yet every letter does, so that attention has to weigh all of them the same.
+//!
+//! ## Predicted order
+//! None: theory (Hahn 2020) and experiment (Deletang et al. 2023) have transformers at chance beyond
+//! the trained lengths whatever the encoding. A table in which one stands out asks for a second look.
+//!
+//! ## Definition
+//! `$ s | p .` with `s` independent and uniform over `a` and `b`, and `p` one letter: `a` if `s` has an even number of
+//! `b`, `b` if an odd one. `p` and the final `.` are scored. `len` counts the letters of `s`: in training its length
+//! is uniform in `min_len ..= len`, in evaluation it is exactly `len`. A sequence has `len + 4` tokens.
+//!
+//! Setting: `min_len` 1 (shortest training string, in letters). Slice: `length` of `s`. Chance: one half.
+//!
+//! ## Sample
+//! ```text
+//! $ b b a b b b a a b b b a b b b a b b a a | b .
+//!                                             ^ ^
+//! ```
+//!
+//! ## Source
+//! DeepMind's `neural_networks_chomsky_hierarchy`, task `parity_check` (trained to 40 and tested from 41 to 100;
+//! Deletang et al. 2023, arXiv 2207.02098), here as next-token prediction with an end that is asked for; the same
+//! task is in Kazemnejad et al. 2023 (arXiv 2305.19466).
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::generator::Generated;
+use crate::strings::{StringRule, Strings};
+use crate::{Headline, TaskError, TaskMeta};
+
+/// What is true of parity whatever its settings.
+pub const META: TaskMeta = TaskMeta {
+    id: "parity",
+    label: "Parity",
+    version: 1,
+    headline: Headline::ExactMatch,
+    len_unit: "symbols",
+    summary: "Say whether a string has an even or an odd number of b.",
+    source: "Deletang et al. 2023, arXiv 2207.02098",
+    takes_path: false,
+};
+
+const LETTERS: u32 = 2;
+
+/// Settings; the defaults are those of the source.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ParityConfig {
+    /// Shortest string in training, in letters.
+    pub min_len: usize,
+}
+
+impl Default for ParityConfig {
+    fn default() -> Self {
+        Self { min_len: 1 }
+    }
+}
+
+impl ParityConfig {
+    /// Checks the settings and makes the task.
+    ///
+    /// # Errors
+    /// [`TaskError::InvalidSetting`] for a setting out of range.
+    pub fn build(&self) -> Result<Generated<Strings<Parity>>, TaskError> {
+        Strings::build(LETTERS, self.min_len)
+    }
+}
+
+/// The answer is whether `b` occurs an even (`a`) or an odd number of times (`b`).
+#[derive(Debug, Clone)]
+pub struct Parity;
+
+impl StringRule for Parity {
+    const META: &'static TaskMeta = &META;
+
+    fn answer_len(_len: usize) -> usize {
+        1
+    }
+
+    fn answer(tokens: &mut Vec<u32>, string: Range<usize>, _letters: u32) {
+        // Letter number 1 is `b`.
+        let count: u32 = tokens[string].iter().sum();
+        tokens.push(count % 2);
+    }
+
+    fn chance_at(_letters: u32, _len: usize) -> f64 {
+        0.5
+    }
+
+    fn chance(_letters: u32) -> Option<f64> {
+        Some(0.5)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::TaskConfig;
+    use crate::strings::testing::{next, parts, trained_to_a_length};
+    use crate::testing::Example;
+
+    /// Of `checks::golden`: version and hash.
+    const GOLDEN: &str = "v1 ca5a9f878419f5ab009e14a8a54d9722827ea4d2ff5cb7553b9deb12b3b2302e";
+
+    pub(crate) fn example() -> Example {
+        let config = TaskConfig::Parity(ParityConfig::default());
+        Example::synthetic(config, 30, oracle, GOLDEN)
+    }
+
+    /// Walks through the string, changing its mind at every `b`.
+    fn oracle(prefix: &[String]) -> Option<String> {
+        let (string, done) = parts(prefix)?;
+        let odd = string.iter().fold(false, |odd, letter| odd != (letter == "b"));
+        Some(next(&[if odd { "b" } else { "a" }.to_owned()], done))
+    }
+
+    #[test]
+    fn is_trained_to_a_length_and_tested_beyond() {
+        trained_to_a_length(&TaskConfig::Parity(ParityConfig { min_len: 3 }));
+    }
+}

@@ -1,0 +1,200 @@
+//! # Passkey: one number in a pile of nothing
+//! ## What it asks of an encoding
+//! To find the one statement that is not filler, at any distance, and to copy it digit by digit. The filler is always
+//! the same, so that nothing competes: what fails here is the encoding at distances it has not met.
+//!
+//! ## Predicted order
+//! Within the trained lengths all solve it. Beyond them TAPE before RoPE with a raised base (`Theta`) and windows in
+//! He et al. 2025 (fine-tuned models); from nothing, NoPE before RoPE and learned tables, ALiBi where the statement is
+//! near.
+//!
+//! ## Definition
+//! Filler, somewhere in it `key = d1 ... dn ;`, and at the end `key = d1 ... dn ;` again, of which the digits and the
+//! `;` are scored. The filler is five short sentences over and over (`sentences`) or random words of theirs
+//! (`words`). The statement's place is uniform among those between two tokens of filler; digits are independent and
+//! uniform. `len` counts all tokens.
+//!
+//! Settings: `digits` 5 (1 to 18), `filler` `sentences`. Slices: `depth`, the tenth of the filler in which the
+//! statement stands (0 first, 9 last), and `distance` in tokens from a digit to its copy. Chance: 10 to the power of
+//! minus `digits`.
+//!
+//! ## Sample
+//! ```text
+//! the tide is low . the gulls are loud . the rope is wet . a bell rings . we row
+//! on . key = 6 7 7 4 5 ; the tide is low . the gulls are loud key = 6 7 7 4 5 ;
+//!                                                                   ^ ^ ^ ^ ^ ^
+//! ```
+//!
+//! ## Source
+//! Mohtashami, Jaggi: Landmark Attention, 2023, arXiv 2305.16300; He et al. 2025 (TAPE), arXiv 2501.00712
+//! (`eval_retrieval.py`: keys from 1 to 49,999, lengths to 8192). Theirs is English for trained language models; here
+//! words are tokens, so that a small model learns the task from nothing, and all keys have the same digits.
+
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::generator::{Generated, Generator};
+use crate::haystack::{FILLER_TOKENS, Filler, draw_digits, filler_text, hide};
+use crate::task::{check_range, check_setting};
+use crate::{Headline, Sample, Split, TaskError, TaskMeta};
+
+/// What is true of passkey whatever its settings.
+pub const META: TaskMeta = TaskMeta {
+    id: "passkey",
+    label: "Passkey",
+    version: 1,
+    headline: Headline::ExactMatch,
+    len_unit: "tokens",
+    summary: "Find a number in endless filler.",
+    source: "Mohtashami, Jaggi 2023, arXiv 2305.16300",
+    takes_path: false,
+};
+
+const SPLITS: &[Split] = &[Split {
+    name: "uniform",
+    in_distribution: true,
+    about: "The key at a uniform place of the filler.",
+}];
+
+const KEY: u32 = FILLER_TOKENS;
+const EQUALS: u32 = FILLER_TOKENS + 1;
+const END: u32 = FILLER_TOKENS + 2;
+const ZERO: u32 = FILLER_TOKENS + 3;
+
+/// Settings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PasskeyConfig {
+    /// Digits of the key, 1 to 18.
+    pub digits: u32,
+    /// What stands around it.
+    pub filler: Filler,
+}
+
+impl Default for PasskeyConfig {
+    fn default() -> Self {
+        Self { digits: 5, filler: Filler::Sentences }
+    }
+}
+
+impl PasskeyConfig {
+    /// Checks the settings and makes the task.
+    ///
+    /// # Errors
+    /// [`TaskError::InvalidSetting`] for a setting out of range.
+    pub fn build(&self) -> Result<Generated<Passkey>, TaskError> {
+        check_setting(&META, "digits", self.digits, &(1..=18))?;
+        Ok(Generated(Passkey { settings: self.clone() }))
+    }
+}
+
+/// The passkey task. Token ids: the filler's words, `key`, `=`, `;`, the digits.
+#[derive(Debug, Clone)]
+pub struct Passkey {
+    settings: PasskeyConfig,
+}
+
+impl Passkey {
+    /// The statement and its repetition.
+    fn own_tokens(&self) -> usize {
+        2 * (self.settings.digits as usize + 3)
+    }
+}
+
+impl Generator for Passkey {
+    const META: &'static TaskMeta = &META;
+
+    fn splits(&self) -> &'static [Split] {
+        SPLITS
+    }
+
+    fn vocab_size(&self) -> usize {
+        ZERO as usize + 10
+    }
+
+    fn token_text(&self, token: u32) -> String {
+        match (filler_text(token), token.checked_sub(ZERO)) {
+            (Some(word), _) => word,
+            (None, Some(digit @ 0..10)) => digit.to_string(),
+            (None, Some(_)) => "?".to_owned(),
+            (None, None) => ["key", "=", ";"][(token - KEY) as usize].to_owned(),
+        }
+    }
+
+    fn max_tokens(&self, len: usize) -> usize {
+        len
+    }
+
+    fn check_len(&self, len: usize) -> Result<(), TaskError> {
+        check_range(&META, len, self.own_tokens(), "the key and the question without filler")
+    }
+
+    fn sample(&self, _split: usize, len: usize, rng: &mut ChaCha8Rng) -> Sample {
+        let PasskeyConfig { digits, filler } = self.settings;
+        let mut statement = vec![KEY, EQUALS];
+        statement.extend(draw_digits(ZERO, digits, rng));
+        statement.push(END);
+        let mut tokens = Vec::with_capacity(len);
+        let hidden = hide(&[&statement], filler, len - self.own_tokens(), &mut tokens, rng)[0];
+        let again = tokens.len();
+        tokens.extend(statement);
+        let slices = vec![("depth", hidden.tenth), ("distance", (again - hidden.start) as u32)];
+        Sample::scored_from(again + 2, tokens, slices)
+    }
+
+    fn chance(&self) -> Option<f64> {
+        Some(0.1_f64.powi(self.settings.digits as i32))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::testing::Example;
+    use crate::{Task, TaskConfig};
+
+    /// Of `checks::golden`: version and hash.
+    const GOLDEN: &str = "v1 e9fc236c64301245bfaa85ddcc75731ac15a0829ffe1d54c061ae3f958421cf6";
+
+    pub(crate) fn example() -> Example {
+        let config = TaskConfig::Passkey(PasskeyConfig::default());
+        let two = TaskConfig::Passkey(PasskeyConfig { digits: 2, filler: Filler::Words });
+        Example::synthetic(config, 48, oracle, GOLDEN).with_chance_config(two, 20)
+    }
+
+    /// Reads on where the statement first stands.
+    fn oracle(prefix: &[String]) -> Option<String> {
+        let first = prefix.iter().position(|text| text == "key")?;
+        let again = prefix.iter().rposition(|text| text == "key")?;
+        assert!(first < again);
+        prefix.get(first + prefix.len() - again).cloned()
+    }
+
+    #[test]
+    fn sequence_is_filler_but_for_the_key_and_as_long_as_asked() {
+        for filler in [Filler::Sentences, Filler::Words] {
+            let task = PasskeyConfig { filler, ..PasskeyConfig::default() }.build().unwrap();
+            for len in [16, 17, 300] {
+                for sample in task.eval_set("uniform", len, 20, 1).unwrap() {
+                    assert_eq!(sample.tokens.len(), len);
+                    let own = sample.tokens.iter().filter(|t| **t >= FILLER_TOKENS).count();
+                    assert_eq!(own, 16);
+                    assert_eq!(sample.scored.iter().filter(|s| **s).count(), 6);
+                    let distance = sample.slices[1].1 as usize;
+                    assert_eq!(sample.tokens[len - 6..], sample.tokens[len - 6 - distance..][..6]);
+                    assert!(sample.slices[0].1 < 10);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn bad_settings_and_lengths_name_the_field() {
+        let said = PasskeyConfig { digits: 19, ..PasskeyConfig::default() }.build().unwrap_err();
+        assert_eq!(said.to_string(), "passkey: digits is 19, must be between 1 and 18");
+        let task = PasskeyConfig::default().build().unwrap();
+        assert!(task.check_len(15).unwrap_err().to_string().contains("between 16 and"));
+        let unknown = serde_json::from_str::<PasskeyConfig>(r#"{"filler": "essay"}"#);
+        assert!(unknown.unwrap_err().to_string().contains("expected `sentences` or `words`"));
+    }
+}

@@ -1,0 +1,103 @@
+//! Settings of selective copy: three published forms, each with its own.
+
+use serde::de::{Deserializer, Error as _};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::error::{did_you_mean, nearest};
+
+/// Sizes of CoPE's authors.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CopeSizes {
+    /// How many symbols there are beside the blank, 2 to 65536.
+    pub symbols: u32,
+    /// Blanks for each symbol in training and in the split `in-distribution`.
+    pub blanks: f64,
+    /// Blanks for each symbol in the split `dense`.
+    pub blanks_dense: f64,
+    /// Blanks for each symbol in the split `sparse`.
+    pub blanks_sparse: f64,
+}
+
+impl Default for CopeSizes {
+    fn default() -> Self {
+        Self { symbols: 15, blanks: 1.0, blanks_dense: 0.5, blanks_sparse: 2.0 }
+    }
+}
+
+/// Sizes of MAD.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MadSizes {
+    /// How many symbols there are beside the blank, 2 to 65536.
+    pub symbols: u32,
+    /// How many are copied.
+    pub copied: usize,
+    /// Size of the training set; left out: every sample is new.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub train_samples: Option<u32>,
+}
+
+impl Default for MadSizes {
+    fn default() -> Self {
+        Self { symbols: 14, copied: 16, train_samples: None }
+    }
+}
+
+/// Sizes of the S4 authors.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct S4Sizes {
+    /// How many symbols there are beside the blank, 2 to 65536.
+    pub symbols: u32,
+    /// How many are copied.
+    pub copied: usize,
+}
+
+impl Default for S4Sizes {
+    fn default() -> Self {
+        Self { symbols: 14, copied: 16 }
+    }
+}
+
+/// Whose form and sizes; as text, `preset` names one of the three, and its settings stand beside it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "preset", rename_all = "kebab-case")]
+pub enum SelectiveCopyConfig {
+    /// CoPE's: half of the context is copied.
+    Cope(CopeSizes),
+    /// MAD's: a few symbols, the last token of the context among them.
+    Mad(MadSizes),
+    /// S4's: a few symbols, and no sign where the answer starts.
+    S4(S4Sizes),
+}
+
+impl Default for SelectiveCopyConfig {
+    fn default() -> Self {
+        Self::Cope(CopeSizes::default())
+    }
+}
+
+// Not derived: serde's tagged enums know no default tag, and would not suggest a preset.
+impl<'de> Deserialize<'de> for SelectiveCopyConfig {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        const PRESETS: [&str; 3] = ["cope", "mad", "s4"];
+        let mut table = Map::deserialize(from)?;
+        let preset = table.remove("preset").unwrap_or_else(|| PRESETS[0].into());
+        let settings = Value::Object(table);
+        match preset.as_str() {
+            Some("cope") => serde_json::from_value(settings).map(Self::Cope),
+            Some("mad") => serde_json::from_value(settings).map(Self::Mad),
+            Some("s4") => serde_json::from_value(settings).map(Self::S4),
+            other => {
+                let near = did_you_mean(other.and_then(|name| nearest(name, &PRESETS)));
+                let known = PRESETS.join(", ");
+                return Err(D::Error::custom(format!(
+                    "unknown preset {preset}{near}; known presets: {known}"
+                )));
+            }
+        }
+        .map_err(D::Error::custom)
+    }
+}

@@ -1,0 +1,121 @@
+//! What is true of selective counting alone.
+
+use super::*;
+use crate::testing::Example;
+use crate::{Task, TaskConfig};
+
+/// Of `checks::golden`: version and hash.
+const GOLDEN: &str = "v1 51a69f04ef80612e365c6175875f64762a4e81bb165c8fbbf2fb0e3abbe93acd";
+
+fn small(answer: Answer) -> SelectiveCountingConfig {
+    SelectiveCountingConfig { answer, ..SelectiveCountingConfig::small() }
+}
+
+pub(crate) fn example() -> Example {
+    let [number, digits] =
+        [Answer::Number, Answer::Digits].map(|answer| TaskConfig::SelectiveCounting(small(answer)));
+    Example::synthetic(number.clone(), 36, oracle, GOLDEN)
+        .with_oracle_config(digits, 110)
+        .with_chance_config(number, 36)
+}
+
+/// Takes the names out of the instruction and counts them in what follows.
+fn counted(prefix: &[String]) -> String {
+    let bar = prefix.iter().position(|text| text == "|").unwrap();
+    let asked = prefix.iter().position(|text| text == "?").unwrap();
+    assert_eq!(prefix[0], "count");
+    let names: Vec<&String> = prefix[1..bar].iter().filter(|text| *text != "and").collect();
+    prefix[bar..asked].iter().filter(|text| names.contains(text)).count().to_string()
+}
+
+/// Says the count digit by digit.
+fn oracle(prefix: &[String]) -> Option<String> {
+    let done = prefix.iter().rev().position(|text| text == "?")?;
+    let said = counted(prefix);
+    Some(said.get(done..=done).unwrap_or(".").to_owned())
+}
+
+#[test]
+fn hard_mode_has_the_sizes_of_its_source() {
+    let task = SelectiveCountingConfig::default().build().unwrap();
+    let set = task.eval_set("in-distribution", 1024, 400, 1).unwrap();
+    let mut targets = [0_u32; 2];
+    let (mut objects, mut content, mut count) = (0, 0, [0.0; 2]);
+    for sample in &set {
+        assert_eq!(sample.tokens.len(), 1024);
+        let named = sample.slices[1].1 as usize;
+        targets[named - 1] += 1;
+        count[named - 1] += f64::from(sample.slices[0].1);
+        let content_tokens = &sample.tokens[2 * named + 1..1022];
+        content += content_tokens.len();
+        objects += content_tokens.iter().filter(|t| **t < 10).count();
+    }
+    assert!(targets[0].abs_diff(200) < 60, "{targets:?}");
+    let share = objects as f64 / content as f64;
+    assert!((share - 0.5).abs() < 0.01, "{share}");
+    // A twentieth of about 1018 tokens for each target.
+    for (sum, [samples, expected]) in
+        count.iter().zip([[f64::from(targets[0]), 50.9], [f64::from(targets[1]), 101.8]])
+    {
+        assert!((sum / samples - expected).abs() < 3.0, "{count:?}");
+    }
+    assert!(task.check_len(2048).is_ok());
+}
+
+#[test]
+fn a_full_count_is_never_exceeded() {
+    let config = SelectiveCountingConfig {
+        classes: 2,
+        max_targets: 1,
+        object_rate: 1.0,
+        max_count: 10,
+        ..small(Answer::Number)
+    };
+    let task = config.build().unwrap();
+    let set = task.eval_set("in-distribution", 25, 500, 2).unwrap();
+    let counts: Vec<u32> = set.iter().map(|sample| sample.slices[0].1).collect();
+    assert_eq!(counts.iter().max(), Some(&10));
+    for sample in &set {
+        let target = sample.tokens[1];
+        let counted = sample.tokens[3..].iter().filter(|t| **t == target).count();
+        assert_eq!(counted as u32, sample.slices[0].1);
+        let noise = sample.tokens[3..23].iter().any(|t| *t >= task.generator().first_noise());
+        assert!(!noise || counted == 10);
+    }
+}
+
+#[test]
+fn numbers_are_counted_and_so_is_the_slice() {
+    for answer in [Answer::Number, Answer::Digits] {
+        let config = SelectiveCountingConfig { max_count: 400, ..small(answer) };
+        let task = config.build().unwrap();
+        for sample in task.eval_set("in-distribution", 300, 60, 3).unwrap() {
+            let texts: Vec<String> = sample.tokens.iter().map(|t| task.token_text(*t)).collect();
+            let asked = texts.iter().position(|text| text == "?").unwrap();
+            assert_eq!(texts[asked + 1..].concat().trim_end_matches('.'), counted(&texts));
+            assert_eq!(sample.slices[0].1.to_string(), counted(&texts));
+        }
+    }
+}
+
+#[test]
+fn bad_settings_and_lengths_name_the_field() {
+    for (json, expected) in [
+        (r#"{"classes": 27}"#, "classes is 27, must be between 1 and 26"),
+        (r#"{"object_rate": 1.5}"#, "object_rate is 1.5, must be between 0.0 and 1.0"),
+        (r#"{"noise": 0}"#, "noise is 0, must be between 1 and 65536"),
+        (r#"{"max_count": 0}"#, "max_count is 0, must be between 1 and 65536"),
+        (r#"{"max_targets": 11}"#, "max_targets is 11, must be between 1 and 10, the setting"),
+        (r#"{"min_targets": 3}"#, "min_targets is 3, must be between 1 and 2, the setting"),
+    ] {
+        let config: SelectiveCountingConfig = serde_json::from_str(json).unwrap();
+        let said = config.build().unwrap_err().to_string();
+        assert!(said.starts_with(&format!("selective-counting: {expected}")), "{said}");
+    }
+    let task = small(Answer::Number).build().unwrap();
+    assert!(task.check_len(7).unwrap_err().to_string().contains("between 8 and"));
+    assert!(task.check_len(263).is_ok());
+    let said = task.check_len(264).unwrap_err().to_string();
+    assert!(said.contains("at most 263 tokens") && said.contains("raise max_count"), "{said}");
+    assert!(small(Answer::Digits).build().unwrap().check_len(100_000).is_ok());
+}
