@@ -197,7 +197,12 @@ fn cell(encoding: &str, task: &str, seed: u64) -> Cell<PeConfig> {
             batch_size: 8,
             len: 16,
             curve_points: 4,
-            optimizer: OptimizerConfig { warmup_steps: 5, ..OptimizerConfig::default() },
+            // Fast, so that forty steps tell a vocabulary of thousands from the noise of samples.
+            optimizer: OptimizerConfig {
+                learning_rate: 1e-2,
+                warmup_steps: 5,
+                ..OptimizerConfig::default()
+            },
         },
         eval: EvalConfig { lens: vec![16, 32], samples: 20, ..EvalConfig::default() },
         seed,
