@@ -3,6 +3,7 @@
 //! Columns are walked from the newest to the oldest, so that the sum is carried; once it has passed
 //! the largest position in every lane, what is left of the row gets one constant.
 
+use super::perceptron;
 use super::problem::{Block, ContextualHead, ContextualOperand, Head};
 use super::scratch::{Scratch, lanes as read, lanes_mut as write, room};
 use crate::cpu::lanes::{self, Lanes};
@@ -41,6 +42,7 @@ fn look_up<const R: usize>(products: &[Lanes<R>], index: &[u32; R]) -> (Lanes<R>
 fn entries(operand: &ContextualOperand<'_>, columns: usize) -> usize {
     match operand {
         ContextualOperand::Table(table) => table.shape().columns.min(columns + 1),
+        ContextualOperand::Perceptron(perceptron) => perceptron.out.shape().columns,
         ContextualOperand::Slope(_) => 0,
     }
 }
@@ -72,7 +74,7 @@ pub(super) fn add<const R: usize>(
         room(&mut s.rises, n);
     }
     let reach = entries(&contextual.function, n);
-    if let ContextualOperand::Table(table) = contextual.function {
+    if let Some(table) = contextual.function.table() {
         room(&mut s.products, reach + 1);
         let out = write(&mut s.products, reach, block.rows);
         multiply(out, table.columns(reach).t(), query.t(), spec.function_scale, Add::Overwrite);
@@ -104,6 +106,14 @@ pub(super) fn add<const R: usize>(
                     // At an entry itself the slope is taken as 0, as the tensor code does.
                     let counted = counts[r] <= max && fraction[r] > 0.0;
                     rises[r] = if counted { rise[r] } else { 0.0 };
+                }
+            }
+            ContextualOperand::Perceptron(perceptron) => {
+                let positions = counts.map(|count| count.min(max));
+                let (bias, rise) = perceptron::at(&perceptron, &s.products, &positions);
+                for r in 0..R {
+                    logits[r] += bias[r];
+                    rises[r] = if counts[r] <= max { rise[r] } else { 0.0 };
                 }
             }
             ContextualOperand::Slope(slope) => {
@@ -141,6 +151,9 @@ fn at_max<const R: usize>(contextual: &ContextualHead<'_>, products: &[Lanes<R>]
             let (low, rise) = look_up(products, &index);
             std::array::from_fn(|r| low[r] + rise[r] * fraction[r])
         }
+        ContextualOperand::Perceptron(perceptron) => {
+            perceptron::at(&perceptron, products, &[max; R]).0
+        }
         ContextualOperand::Slope(slope) => [slope * contextual.spec.function_scale * max; R],
     }
 }
@@ -150,8 +163,10 @@ fn at_max<const R: usize>(contextual: &ContextualHead<'_>, products: &[Lanes<R>]
 pub(super) struct Grads<'a> {
     /// `[S, D]`, if gates have keys of their own.
     pub(super) gate_keys: Option<MatrixMut<'a>>,
-    /// `[D, N]`, if the function is a table.
+    /// `[D, N]`, if the function is a table or a perceptron.
     pub(super) table: Option<MatrixMut<'a>>,
+    /// `[2, N]`, if the function is a perceptron.
+    pub(super) hidden: Option<MatrixMut<'a>>,
     pub(super) slope: &'a mut f32,
 }
 
@@ -199,6 +214,12 @@ pub(super) fn backward<const R: usize>(
             }
         }
         ContextualOperand::Table(_) | ContextualOperand::Slope(_) => {}
+        ContextualOperand::Perceptron(perceptron) => {
+            if let Some(hidden) = &mut grads.hidden {
+                let max = spec.max_position;
+                perceptron::backward(&perceptron, max, constant_below, &constant, block, s, hidden);
+            }
+        }
     }
 
     let mut through = [0.0; R];
@@ -215,6 +236,7 @@ pub(super) fn backward<const R: usize>(
                     slope[r] += logit_grads[r] * counts[r].min(spec.max_position);
                 }
             }
+            ContextualOperand::Perceptron(_) => {}
         }
         let mut gate_grads = [0.0; R];
         for r in 0..R {
@@ -233,9 +255,7 @@ pub(super) fn backward<const R: usize>(
     for value in &slope[..block.rows] {
         *grads.slope += value * spec.function_scale;
     }
-    if let (ContextualOperand::Table(table), Some(table_grads)) =
-        (contextual.function, grads.table.as_mut())
-    {
+    if let (Some(table), Some(table_grads)) = (contextual.function.table(), grads.table.as_mut()) {
         let products = read(&s.product_grads, reach, block.rows);
         let scale = spec.function_scale;
         multiply(dq.reborrow(), products.t(), table.columns(reach).t(), scale, Add::Accumulate);

@@ -10,17 +10,19 @@
 //! | --- | --- |
 //! | `op` | the operation that Burn differentiates |
 //! | `operands`, `spec` | tensors and everything else that the operation takes |
-//! | `engine`, `reduce` | tasks in parallel, and sums over them in a fixed order |
+//! | `engine`, `gradients`, `reduce` | tasks in parallel, and sums over them in a fixed order |
 //! | `kernel` | one block of rows, forward and backward |
-//! | `contextual`, `distance` | the biases that take more than a line |
+//! | `contextual`, `perceptron`, `distance` | the biases that take more than a line |
 //! | `problem`, `scratch` | heads and blocks, buffers |
 
 mod contextual;
 mod distance;
 mod engine;
+mod gradients;
 mod kernel;
 mod op;
 mod operands;
+mod perceptron;
 mod problem;
 mod reduce;
 mod scratch;
@@ -35,7 +37,7 @@ use burn::backend::Dispatch;
 use burn::tensor::{DType, Device, Tensor};
 
 use crate::attention::reference::Row;
-use crate::score::{Beyond, Contextual, ContextualFunction, Convention, GateSource};
+use crate::score::{Beyond, Contextual, ContextualFunction, Convention, GateSource, Perceptron};
 use crate::{Positions, ScoreMod};
 use op::FusedBackend;
 use operands::Operands;
@@ -82,14 +84,18 @@ pub(crate) fn attend(
     };
     let (gate_keys, contextual) = match parts.contextual {
         None => (None, None),
-        Some(Contextual { gates, max_position, convention, function: _ }) => {
+        Some(Contextual { gates, max_position, convention, function }) => {
+            let activation = match function {
+                ContextualFunction::Mlp(perceptron) => Some(perceptron.activation),
+                ContextualFunction::Table(_) | ContextualFunction::Slope(_) => None,
+            };
             let gate_keys = match gates {
                 // The kernel has the products at hand unless others stand in for them.
                 GateSource::QueryKey => content.is_none().then(|| k.clone().into_dispatch()),
                 GateSource::QueryValue => Some(v.clone().into_dispatch()),
                 GateSource::Keys(keys) => Some(keys.into_dispatch()),
             };
-            (gate_keys, Some(ContextualSpec::new(max_position, convention, scale)))
+            (gate_keys, Some(ContextualSpec::new(max_position, convention, scale, activation)))
         }
     };
     let operands = Operands::<Dispatch> {
@@ -103,6 +109,7 @@ pub(crate) fn attend(
         finer_decay: or_empty(parts.finer_decay.map(Tensor::into_dispatch)),
         gate_keys: or_empty(gate_keys),
         table: or_empty(parts.table.map(Tensor::into_dispatch)),
+        hidden: or_empty(parts.hidden.map(Tensor::into_dispatch)),
         contextual_slopes: or_empty(parts.contextual_slopes.map(Tensor::into_dispatch)),
         dense: or_empty(
             parts.dense.map(|dense| dense.expand([batch, heads, rows, columns]).into_dispatch()),
@@ -129,9 +136,10 @@ struct Parts {
     decay: Option<Tensor<3>>,
     /// All but the first, which may hold what the first has lost by rounding.
     finer_decay: Option<Tensor<3>>,
-    /// One whose function is `table` or `contextual_slopes`.
+    /// One whose function is in `table`, `table` and `hidden`, or `contextual_slopes`.
     contextual: Option<Contextual>,
     table: Option<Tensor<2>>,
+    hidden: Option<Tensor<2>>,
     contextual_slopes: Option<Tensor<1>>,
     dense: Option<Tensor<4>>,
     products: Option<Tensor<4>>,
@@ -158,16 +166,21 @@ impl Parts {
             ScoreMod::Decay { cumulative } => plus(&mut self.finer_decay, cumulative.clone()),
             ScoreMod::Contextual(contextual) => {
                 self.undivided |= contextual.convention == Convention::Equation;
+                if self.contextual.is_some() {
+                    plus(&mut self.dense, row.contextual(contextual));
+                    return;
+                }
+                self.contextual = Some(contextual.clone());
                 match &contextual.function {
-                    ContextualFunction::Table(table) if self.contextual.is_none() => {
-                        self.table = Some(table.clone());
-                        self.contextual = Some(contextual.clone());
-                    }
-                    ContextualFunction::Slope(slopes) if self.contextual.is_none() => {
+                    ContextualFunction::Table(table) => self.table = Some(table.clone()),
+                    ContextualFunction::Slope(slopes) => {
                         self.contextual_slopes = Some(slopes.clone());
-                        self.contextual = Some(contextual.clone());
                     }
-                    _ => plus(&mut self.dense, row.contextual(contextual)),
+                    ContextualFunction::Mlp(Perceptron { w1, b1, w2, b2, activation: _ }) => {
+                        let last = b2.clone().unsqueeze_dim(1);
+                        self.table = Some(Tensor::cat(vec![w2.clone(), last], 1));
+                        self.hidden = Some(Tensor::stack(vec![w1.clone(), b1.clone()], 0));
+                    }
                 }
             }
             ScoreMod::StickBreaking(rule) => {

@@ -9,6 +9,7 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Flex, backend_extension};
 
 use super::engine::{self, Kept};
+use super::gradients::{self, Pass};
 use super::operands::{OPERANDS, Operands};
 use super::spec::Spec;
 
@@ -48,7 +49,13 @@ impl Backward<Flex, OPERANDS> for FusedAttention {
     ) {
         let State { operands, spec, kept, output } = ops.state;
         let grad = grads.consume::<Flex>(&ops.node);
-        let found = engine::backward(&operands, &spec, &kept, &output, &grad);
+        let found = gradients::backward(Pass {
+            operands: &operands,
+            spec: &spec,
+            kept: &kept,
+            output: &output,
+            grad: &grad,
+        });
         for (parent, grad) in ops.parents.into_iter().zip(found) {
             if let (Some(parent), Some(grad)) = (parent, grad) {
                 grads.register::<Flex>(parent.id, grad);

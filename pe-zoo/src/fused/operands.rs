@@ -4,12 +4,12 @@ use burn::backend::flex::FlexTensor;
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, ExtensionType, Flex, TensorMetadata};
 
-use super::problem::{ContextualHead, ContextualOperand, Head};
+use super::problem::{ContextualHead, ContextualOperand, Head, Perceptron};
 use super::spec::Spec;
 use crate::cpu::view::{Matrix, Shape};
 
 /// Number of operands.
-pub(super) const OPERANDS: usize = 12;
+pub(super) const OPERANDS: usize = 13;
 
 /// The operands; one that is absent has no element.
 #[derive(Debug, Clone, ExtensionType)]
@@ -32,8 +32,10 @@ pub(super) struct Operands<B: Backend> {
     pub finer_decay: FloatTensor<B>,
     /// Keys of the gates, `[B, H, S, D]`.
     pub gate_keys: FloatTensor<B>,
-    /// Table of the contextual positions, `[D, N]`.
+    /// Table of the contextual positions, `[D, N]`, or a perceptron's second layer, `[D, N + 1]`.
     pub table: FloatTensor<B>,
+    /// Weights and biases of a perceptron's hidden layer, `[2, N]`.
+    pub hidden: FloatTensor<B>,
     /// Slopes of the contextual positions, `[H]`.
     pub contextual_slopes: FloatTensor<B>,
     /// `[B, H, T, S]`.
@@ -54,6 +56,7 @@ impl<B: Backend> Operands<B> {
             self.finer_decay,
             self.gate_keys,
             self.table,
+            self.hidden,
             self.contextual_slopes,
             self.dense,
         ]
@@ -72,6 +75,7 @@ impl<B: Backend> Operands<B> {
             finer_decay,
             gate_keys,
             table,
+            hidden,
             contextual_slopes,
             dense,
         ] = array;
@@ -86,6 +90,7 @@ impl<B: Backend> Operands<B> {
             finer_decay,
             gate_keys,
             table,
+            hidden,
             contextual_slopes,
             dense,
         }
@@ -146,9 +151,14 @@ impl Operands<Flex> {
             contextual: spec.contextual.map(|spec| ContextualHead {
                 spec,
                 gate_keys: present(&self.gate_keys).then(|| plane(&self.gate_keys)),
-                function: match slope(&self.contextual_slopes) {
-                    Some(slope) => ContextualOperand::Slope(slope),
-                    None => ContextualOperand::Table(matrix(&self.table)),
+                function: match (slope(&self.contextual_slopes), spec.activation) {
+                    (Some(slope), _) => ContextualOperand::Slope(slope),
+                    (None, None) => ContextualOperand::Table(matrix(&self.table)),
+                    (None, Some(activation)) => ContextualOperand::Perceptron(Perceptron {
+                        out: matrix(&self.table),
+                        hidden: matrix(&self.hidden),
+                        activation,
+                    }),
                 },
             }),
             dense: present(&self.dense).then(|| plane(&self.dense)),

@@ -2,6 +2,7 @@
 
 use super::spec::{ContextualSpec, Spec};
 use crate::cpu::view::Matrix;
+use crate::score::HiddenActivation;
 
 /// The operands of one (batch, head).
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +43,36 @@ pub(super) enum ContextualOperand<'a> {
     /// `[D, N]`.
     Table(Matrix<'a>),
     Slope(f32),
+    Perceptron(Perceptron<'a>),
+}
+
+/// `e(p) = w2 act(w1 p + b1) + b2` of `N` hidden units.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Perceptron<'a> {
+    /// `w2` and, as its last column, `b2`: `[D, N + 1]`.
+    pub(super) out: Matrix<'a>,
+    /// `w1` and `b1`, `[2, N]`.
+    pub(super) hidden: Matrix<'a>,
+    pub(super) activation: HiddenActivation,
+}
+
+impl<'a> ContextualOperand<'a> {
+    /// What queries are multiplied with, if anything.
+    pub(super) fn table(&self) -> Option<Matrix<'a>> {
+        match self {
+            Self::Table(table) => Some(*table),
+            Self::Perceptron(perceptron) => Some(perceptron.out),
+            Self::Slope(_) => None,
+        }
+    }
+
+    /// The hidden layer, if there is one.
+    pub(super) fn hidden(&self) -> Option<Matrix<'a>> {
+        match self {
+            Self::Perceptron(perceptron) => Some(perceptron.hidden),
+            Self::Table(_) | Self::Slope(_) => None,
+        }
+    }
 }
 
 /// Consecutive query rows that are worked on together, one per lane.

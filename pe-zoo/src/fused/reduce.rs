@@ -3,7 +3,7 @@
 use super::contextual;
 use super::distance;
 use super::kernel::Grads;
-use super::problem::{ContextualOperand, Head};
+use super::problem::Head;
 use crate::cpu::view::{Matrix, MatrixMut, Shape};
 
 /// What one task contributes; empty where it has nothing to say.
@@ -17,6 +17,8 @@ pub(super) struct Sums {
     pub(super) query_distance: Vec<f32>,
     /// `[D, N]`.
     pub(super) table: Vec<f32>,
+    /// `[2, N]`.
+    pub(super) hidden: Vec<f32>,
     /// `[S, 1]`.
     pub(super) decay: Vec<f32>,
     /// `[seen, D]`, where several tasks share a head.
@@ -44,10 +46,11 @@ fn writable<'a>(data: &'a mut [f32], like: Option<Matrix<'_>>) -> Option<MatrixM
 }
 
 fn table<'a>(head: &Head<'a>) -> Option<Matrix<'a>> {
-    head.contextual.and_then(|contextual| match contextual.function {
-        ContextualOperand::Table(table) => Some(table),
-        ContextualOperand::Slope(_) => None,
-    })
+    head.contextual.and_then(|contextual| contextual.function.table())
+}
+
+fn hidden<'a>(head: &Head<'a>) -> Option<Matrix<'a>> {
+    head.contextual.and_then(|contextual| contextual.function.hidden())
 }
 
 fn gate_keys<'a>(head: &Head<'a>, seen: usize) -> Option<Matrix<'a>> {
@@ -63,6 +66,7 @@ impl Sums {
             distance: zeros(head.distance),
             query_distance: zeros(head.query_distance),
             table: zeros(table(head)),
+            hidden: zeros(hidden(head)),
             decay: zeros(head.decay),
             k: unless_alone(Some(head.k.rows(0, seen))),
             values: unless_alone(Some(head.values.rows(0, seen))),
@@ -98,6 +102,7 @@ impl Sums {
             contextual: head.contextual.is_some().then(|| contextual::Grads {
                 gate_keys: own.gate_keys,
                 table: writable(&mut self.table, table(head)),
+                hidden: writable(&mut self.hidden, hidden(head)),
                 slope: contextual_slope,
             }),
             decay: writable(&mut self.decay, head.decay),

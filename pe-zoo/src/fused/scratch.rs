@@ -23,6 +23,8 @@ pub(super) struct Scratch<const R: usize> {
     /// Products of the queries with the contextual table, and one more row.
     pub(super) products: Vec<Lanes<R>>,
     pub(super) product_grads: Vec<Lanes<R>>,
+    /// Gradients of a perceptron's hidden layer: of all weights, then of all biases.
+    pub(super) hidden_grads: Vec<Lanes<R>>,
     /// Products of the queries with the distance table.
     pub(super) distance_products: Vec<Lanes<R>>,
     pub(super) distance_product_grads: Vec<Lanes<R>>,

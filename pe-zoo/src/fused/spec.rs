@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::score::{Convention, Current, StickBreaking};
+use crate::score::{Convention, Current, HiddenActivation, StickBreaking};
 
 /// Everything about one attention that is no tensor.
 #[derive(Debug, Clone)]
@@ -41,16 +41,24 @@ pub(super) struct ContextualSpec {
     pub function_scale: f32,
     /// What products of queries with gate keys are multiplied with.
     pub gate_scale: f32,
+    /// Activation of the hidden layer, if the function is a perceptron.
+    pub activation: Option<HiddenActivation>,
 }
 
 impl ContextualSpec {
-    pub(super) fn new(max_position: f64, convention: Convention, scale: f64) -> Self {
+    pub(super) fn new(
+        max_position: f64,
+        convention: Convention,
+        scale: f64,
+        activation: Option<HiddenActivation>,
+    ) -> Self {
         let function_scale = if convention == Convention::Code { scale } else { 1.0 };
         let gate_scale = if convention == Convention::Equation { 1.0 } else { scale };
         Self {
             max_position: max_position as f32,
             function_scale: function_scale as f32,
             gate_scale: gate_scale as f32,
+            activation,
         }
     }
 }

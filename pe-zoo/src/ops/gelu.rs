@@ -52,22 +52,6 @@ impl<C: CheckpointStrategy> GeluBackend for Autodiff<Flex, C> {
     }
 }
 
-/// The normal distribution at `x`: share below, and density. Absolute error below 2e-7.
-#[inline(always)]
-fn normal(x: f32) -> (f32, f32) {
-    // Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26, of |x| / sqrt(2).
-    let z = x.abs() * std::f32::consts::FRAC_1_SQRT_2;
-    let t = 1.0 / (1.0 + 0.327_591_1 * z);
-    let bell = lanes::exp(-z * z);
-    let poly = 1.061_405_4 * t - 1.453_152_1;
-    let poly = poly * t + 1.421_413_8;
-    let poly = poly * t - 0.284_496_72;
-    let poly = poly * t + 0.254_829_6;
-    let upper = 0.5 * poly * t * bell;
-    let below = if x < 0.0 { upper } else { 1.0 - upper };
-    (below, bell * 0.398_942_3)
-}
-
 pub(super) fn forward(x: &FlexTensor) -> FlexTensor {
     let input = numbers(x);
     let mut output = vec![0.0; input.len()];
@@ -77,7 +61,7 @@ pub(super) fn forward(x: &FlexTensor) -> FlexTensor {
         #[inline(always)]
         |(output, input)| {
             for (output, x) in output.iter_mut().zip(input) {
-                *output = x * normal(*x).0;
+                *output = x * lanes::normal(*x).0;
             }
         },
     );
@@ -93,7 +77,7 @@ pub(super) fn backward(x: &FlexTensor, grad: FlexTensor) -> FlexTensor {
         #[inline(always)]
         |(grad, input)| {
             for (grad, x) in grad.iter_mut().zip(input) {
-                let (below, density) = normal(*x);
+                let (below, density) = lanes::normal(*x);
                 *grad *= below + x * density;
             }
         },

@@ -8,9 +8,11 @@ use rand_chacha::rand_core::SeedableRng;
 
 use crate::cpu::{contiguous, numbers};
 use crate::fused::engine;
-use crate::fused::operands::Operands;
+use crate::fused::gradients::{self, Pass};
+use crate::fused::operands::{OPERANDS, Operands};
 use crate::fused::spec::{ContextualSpec, Spec, WeightRule};
 use crate::init::standard_normal;
+use crate::score::HiddenActivation;
 
 fn tensor(shape: &[usize], seed: u64) -> FlexTensor {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -24,7 +26,7 @@ fn bits(tensor: &FlexTensor) -> Vec<u32> {
 }
 
 /// Output and all gradients as bits.
-fn run([batch, heads, rows]: [usize; 3]) -> Vec<Vec<u32>> {
+fn run([batch, heads, rows]: [usize; 3], activation: Option<HiddenActivation>) -> Vec<Vec<u32>> {
     let (dim, entries) = (8, 17);
     let plane = [batch, heads, rows, dim];
     let operands = Operands::<Flex> {
@@ -38,6 +40,7 @@ fn run([batch, heads, rows]: [usize; 3]) -> Vec<Vec<u32>> {
         finer_decay: tensor(&[batch, heads, rows], 13),
         gate_keys: tensor(&plane, 8),
         table: tensor(&[dim, entries], 9),
+        hidden: tensor(if activation.is_some() { &[2, 16] } else { &[0] }, 13),
         contextual_slopes: tensor(&[0], 10),
         dense: tensor(&[batch, heads, rows, rows], 11),
     };
@@ -52,26 +55,40 @@ fn run([batch, heads, rows]: [usize; 3]) -> Vec<Vec<u32>> {
             max_position: (entries - 1) as f32,
             function_scale: 1.0,
             gate_scale: 0.3,
+            activation,
         }),
     };
     let (output, kept) = engine::forward(&operands, &spec);
     let grad = tensor(&plane, 12);
-    let grads = engine::backward(&operands, &spec, &kept, &output, &grad);
+    let grads = gradients::backward(Pass {
+        operands: &operands,
+        spec: &spec,
+        kept: &kept,
+        output: &output,
+        grad: &grad,
+    });
     std::iter::once(&output).chain(grads.iter().flatten()).map(bits).collect()
 }
 
 #[test]
 fn one_two_and_four_threads_give_the_same_bits() {
     // One head in many pieces, and many heads in one piece each.
-    for sizes in [[1, 1, 700], [3, 2, 130], [5, 4, 65]] {
+    let functions = [None, Some(HiddenActivation::Gelu)];
+    for (sizes, activation) in [[1, 1, 700], [3, 2, 130], [5, 4, 65]]
+        .into_iter()
+        .flat_map(|sizes| functions.map(|function| (sizes, function)))
+    {
         let on = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| run(sizes))
+            pool.install(|| run(sizes, activation))
         };
         let expected = on(1);
-        assert_eq!(expected.len(), 12, "output and eleven gradients");
+        // The output and a gradient for every operand but the slopes of contextual positions, and
+        // the hidden layer where there is none.
+        let absent = if activation.is_some() { 1 } else { 2 };
+        assert_eq!(expected.len(), 1 + OPERANDS - absent);
         for threads in [2, 4] {
-            assert!(on(threads) == expected, "{threads} threads, {sizes:?}");
+            assert!(on(threads) == expected, "{threads} threads, {sizes:?}, {activation:?}");
         }
     }
 }
