@@ -1,20 +1,26 @@
 //! Keeps what a run left behind and shows it: run records, statistics over seeds, tables and pages.
 //!
-//! The path of the data is `RunRecord` files ([`store`]) -> [`frame`] (polars tables) and
-//! [`standing`] (who is ahead, and is it more than noise) -> [`model`] (everything a page shows)
-//! -> [`render`] (one file per format). [`write_report`] walks the whole path.
+//! The path of the data is `RunRecord` files ([`store`]) -> [`aggregate`] (over seeds), [`outcome`]
+//! (what each seed achieved), [`standing`] (who is ahead, and is it more than noise) and [`ablation`],
+//! all by way of [`stats`] -> [`model`] (everything a page shows) -> [`render`] (one file per format).
+//! [`write_report`] walks the whole path.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests panic on failure"))]
 
+pub mod ablation;
+pub mod aggregate;
 pub mod frame;
 mod json_float;
+pub mod metric;
 pub mod model;
 mod number;
+pub mod outcome;
 pub mod provenance;
 pub mod record;
 pub mod render;
 mod report;
 mod select;
 pub mod sentences;
+mod settings;
 pub mod standing;
 pub mod stats;
 pub mod store;
@@ -26,5 +32,6 @@ pub use record::{
     CurvePoint, EncodingInfo, EvalPoint, FlopCount, Host, ParamCount, RunRecord, SCHEMA,
     SkippedEval, Status, TaskInfo, TrainSummary,
 };
-pub use report::{ReportError, ReportMeta, ReportSummary, write_report};
+pub use report::{ReportError, ReportMeta, ReportSummary, write_report, write_report_with};
+pub use settings::Settings;
 pub use store::{RecordError, cell_key, read_dir};

@@ -1,14 +1,23 @@
 //! Everything a page shows, computed once; the formats only lay it out.
 
+mod skipped;
+
+pub use skipped::SkippedEvals;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use polars::prelude::DataFrame;
 
-use crate::frame::{Aggregate, aggregate, aggregate_rows, evals_frame, runs_frame};
+use self::skipped::skipped_evals;
+use crate::ablation::Ablation;
+use crate::aggregate::{Aggregate, aggregate, aggregate_frame};
+use crate::frame::{evals_frame, runs_frame};
+use crate::outcome::{Outcome, outcomes};
 use crate::record::{RunRecord, Status};
 use crate::report::{ReportError, ReportMeta};
 use crate::select::{NotCounted, select, warnings};
 use crate::sentences::{NOTHING, workload_sentence};
+use crate::settings::Settings;
 use crate::standing::{Contest, Metric, Region};
 use crate::stats::Estimate;
 
@@ -17,6 +26,8 @@ use crate::stats::Estimate;
 pub struct Report {
     /// Title, command and skipped cells, as the caller gave them.
     pub meta: ReportMeta,
+    /// What "solved" and "effective length" mean.
+    pub settings: Settings,
     /// All encodings of all records, sorted by name: the order of colours in every figure.
     pub encodings: Vec<Encoding>,
     /// Sorted by name.
@@ -31,7 +42,7 @@ pub struct Report {
     pub not_counted: Vec<NotCounted>,
     /// Evaluations that were not possible.
     pub skipped_evals: Vec<SkippedEvals>,
-    /// Aggregated evaluations; see [`aggregate`].
+    /// Aggregated evaluations; see [`aggregate_frame`].
     pub aggregate: DataFrame,
     /// All evaluations of all records; see [`evals_frame`].
     pub evals: DataFrame,
@@ -71,6 +82,10 @@ pub struct Workload {
     pub inside: Contest,
     /// Everything else.
     pub beyond: Contest,
+    /// What the seeds achieved, one for each encoding; empty for tasks that cannot be solved.
+    pub outcomes: Vec<Outcome>,
+    /// Changes of [`Settings::ablation_base`], in distribution and beyond; empty without a base.
+    pub ablations: Vec<Ablation>,
     /// Aggregated evaluations of this workload.
     pub rows: Vec<Aggregate>,
     /// Mean loss over seeds by step, for each encoding.
@@ -109,30 +124,26 @@ pub struct Cost {
     pub peak_bytes: Option<u64>,
 }
 
-/// Evaluations of one encoding that were left out for one reason.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SkippedEvals {
-    /// Task-and-sizes group.
-    pub workload: String,
-    /// Name of the encoding.
-    pub encoding: String,
-    /// Split.
-    pub split: String,
-    /// Lengths.
-    pub lens: BTreeSet<u64>,
-    /// Seeds.
-    pub seeds: BTreeSet<u64>,
-    /// Why.
-    pub reason: String,
-}
-
 impl Report {
+    /// [`Report::with`] the default settings.
+    ///
+    /// # Errors
+    /// As [`Report::with`].
+    pub fn new(records: &[RunRecord], meta: &ReportMeta) -> Result<Self, ReportError> {
+        Self::with(records, meta, &Settings::default())
+    }
+
     /// Computes everything from `records`, in whatever order they come.
     ///
     /// # Errors
-    /// [`ReportError::UnknownHeadline`] when a record's headline metric is none that is known,
+    /// [`ReportError::Setting`] when a setting cannot work, [`ReportError::UnknownHeadline`] when a record's headline metric is none that is known,
     /// [`ReportError::Frame`] when polars fails, [`ReportError::Record`] when a record has no JSON form.
-    pub fn new(records: &[RunRecord], meta: &ReportMeta) -> Result<Self, ReportError> {
+    pub fn with(
+        records: &[RunRecord],
+        meta: &ReportMeta,
+        settings: &Settings,
+    ) -> Result<Self, ReportError> {
+        settings.check()?;
         let mut cells = as_on_disk(records)?;
         let suites: BTreeSet<&str> = cells.iter().map(|r| r.suite.as_str()).collect();
         if suites.len() > 1 {
@@ -148,15 +159,14 @@ impl Report {
             id(a).cmp(&id(b))
         });
         let (counted, not_counted) = select(&cells);
-        let aggregate = aggregate(&evals_frame(&counted)?)?;
-        let rows = aggregate_rows(&aggregate)?;
+        let rows = aggregate(&counted);
         let encodings = encodings(&cells);
         let display: BTreeMap<String, String> =
             encodings.iter().map(|e| (e.name.clone(), e.display.clone())).collect();
         let names: BTreeSet<&str> = cells.iter().map(|r| r.workload.as_str()).collect();
         let workloads = names
             .into_iter()
-            .map(|name| workload(name, &cells, &counted, &rows, &display))
+            .map(|name| workload(name, &cells, &counted, &rows, &display, settings))
             .collect::<Result<Vec<_>, _>>()?;
         let mut sentences: Vec<String> = workloads
             .iter()
@@ -167,13 +177,14 @@ impl Report {
         }
         Ok(Self {
             meta: meta.clone(),
+            settings: settings.clone(),
             encodings,
             workloads,
             sentences,
             warnings: warnings(&cells),
             not_counted,
             skipped_evals: skipped_evals(&counted),
-            aggregate,
+            aggregate: aggregate_frame(&rows)?,
             evals: evals_frame(&cells)?,
             runs: runs_frame(&cells)?,
             cells,
@@ -261,6 +272,7 @@ fn workload(
     counted: &[RunRecord],
     rows: &[Aggregate],
     display: &BTreeMap<String, String>,
+    settings: &Settings,
 ) -> Result<Workload, ReportError> {
     let all: Vec<&RunRecord> = cells.iter().filter(|r| r.workload == name).collect();
     let counted: Vec<&RunRecord> = counted.iter().filter(|r| r.workload == name).collect();
@@ -274,6 +286,18 @@ fn workload(
         })?;
     }
     let contest = |region| Contest::new(&counted, display, region, headline);
+    let (inside, beyond) = (contest(Region::Inside), contest(Region::Beyond));
+    let ablations = settings.ablation_base.iter().flat_map(|base| {
+        [&inside, &beyond]
+            .into_iter()
+            .filter(|contest| !contest.points.is_empty())
+            .filter_map(|contest| Ablation::of(contest, base))
+    });
+    let ablations = ablations.collect();
+    // A seed that diverged was trained, and did not solve: it belongs in the fit rate. The newest
+    // record of its seed counts, as for the others.
+    let diverged = newest_diverged(&all);
+    let ended: Vec<&RunRecord> = counted.iter().copied().chain(diverged).collect();
     // Names come from the records, so there is a first one.
     let task = all.first().map(|r| r.task.clone());
     let train_lens: BTreeSet<u64> = all.iter().map(|r| r.train_len).collect();
@@ -284,12 +308,25 @@ fn workload(
         chance: task.and_then(|t| t.chance),
         headline,
         train_lens: train_lens.into_iter().collect(),
-        inside: contest(Region::Inside),
-        beyond: contest(Region::Beyond),
+        outcomes: outcomes(&ended, settings),
+        inside,
+        beyond,
+        ablations,
         rows: rows.iter().filter(|r| r.workload == name).cloned().collect(),
         training: training(&counted),
         costs: costs(&counted),
     })
+}
+
+fn newest_diverged<'a>(records: &[&'a RunRecord]) -> Vec<&'a RunRecord> {
+    let mut newest: BTreeMap<(&str, u64), &RunRecord> = BTreeMap::new();
+    for record in records {
+        let held = newest.entry((&record.encoding.name, record.seed)).or_insert(record);
+        if (&record.started_utc, &record.key) > (&held.started_utc, &held.key) {
+            *held = record;
+        }
+    }
+    newest.into_values().filter(|r| matches!(r.status, Status::Diverged { .. })).collect()
 }
 
 fn by_encoding<'a>(records: &[&'a RunRecord]) -> BTreeMap<&'a str, Vec<&'a RunRecord>> {
@@ -343,32 +380,6 @@ fn costs(records: &[&RunRecord]) -> Vec<Cost> {
             })
         })
         .collect()
-}
-
-fn skipped_evals(counted: &[RunRecord]) -> Vec<SkippedEvals> {
-    let mut found: Vec<SkippedEvals> = Vec::new();
-    for record in counted {
-        for skipped in &record.skipped_evals {
-            let known = found.iter().position(|s| {
-                (&s.workload, &s.encoding, &s.split, &s.reason)
-                    == (&record.workload, &record.encoding.name, &skipped.split, &skipped.reason)
-            });
-            let index = known.unwrap_or_else(|| {
-                found.push(SkippedEvals {
-                    workload: record.workload.clone(),
-                    encoding: record.encoding.name.clone(),
-                    split: skipped.split.clone(),
-                    lens: BTreeSet::new(),
-                    seeds: BTreeSet::new(),
-                    reason: skipped.reason.clone(),
-                });
-                found.len() - 1
-            });
-            found[index].lens.insert(skipped.len);
-            found[index].seeds.insert(record.seed);
-        }
-    }
-    found
 }
 
 #[cfg(test)]

@@ -38,6 +38,19 @@ pub(crate) fn three_digits(value: f64) -> String {
     format!("{rounded:.decimals$}")
 }
 
+/// A p-value with two digits, behind the letter p: `= 0.012` or `< 0.0001`.
+pub(crate) fn p_value(p: f64) -> String {
+    if p < 1e-4 { "< 0.0001".to_owned() } else { format!("= {}", two_digits(p)) }
+}
+
+/// Two significant digits of a number between 0.0001 and 1.
+pub(crate) fn two_digits(value: f64) -> String {
+    let scientific = format!("{value:.1e}");
+    let exponent: i32 = scientific.split('e').nth(1).and_then(|e| e.parse().ok()).unwrap_or(0);
+    let decimals = usize::try_from(1 - exponent).unwrap_or(0);
+    if value.is_finite() { format!("{value:.decimals$}") } else { MISSING.to_owned() }
+}
+
 /// With a decimal prefix: `1.50 G`.
 pub(crate) fn si(value: f64) -> String {
     scaled(value, 1000.0, &["", " k", " M", " G", " T", " P", " E"])
@@ -109,6 +122,9 @@ mod tests {
         ] {
             assert_eq!(three_digits(value), text, "{value}");
         }
+        assert_eq!((&*p_value(0.25), &*p_value(1e-9)), ("= 0.25", "< 0.0001"));
+        assert_eq!((&*p_value(1.0), &*p_value(0.000_996)), ("= 1.0", "= 0.0010"));
+        assert_eq!(p_value(f64::NAN), "= n/a");
         assert_eq!(si(1_500_000_000.0), "1.50 G");
         assert_eq!(si(512.0), "512");
         assert_eq!(bytes(f64::from(64 << 20)), "64.0 MiB");

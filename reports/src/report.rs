@@ -8,6 +8,7 @@ use polars::prelude::PolarsError;
 use crate::model::Report;
 use crate::record::RunRecord;
 use crate::render::{FORMATS, OutFile};
+use crate::settings::Settings;
 use crate::store::write_atomically;
 
 /// What the caller knows and the records do not.
@@ -61,6 +62,16 @@ pub enum ReportError {
         /// Its metric.
         headline: String,
     },
+    /// A setting that cannot work.
+    #[error("the report's setting `{field}` is {value}, expected {expected}; correct it")]
+    Setting {
+        /// Its name.
+        field: &'static str,
+        /// What was given.
+        value: f64,
+        /// What would do.
+        expected: &'static str,
+    },
     /// A record that cannot cross JSON.
     #[error("cell {key} cannot be written as JSON: {source}")]
     Record {
@@ -71,20 +82,33 @@ pub enum ReportError {
     },
 }
 
-/// Writes `report.html`, `report.md`, `report.csv`, `cells.csv`, `report.parquet` and
-/// `figures/*.svg` to `out_dir`, which is made if it does not exist.
-///
-/// The files depend on `records` and `meta` alone: the same input gives the same bytes, in whatever
-/// order the records come. Each file is replaced as a whole.
+/// [`write_report_with`] the default settings.
 ///
 /// # Errors
-/// [`ReportError`]; nothing is written unless all formats could be rendered.
+/// As [`write_report_with`].
 pub fn write_report(
     records: &[RunRecord],
     out_dir: &Path,
     meta: &ReportMeta,
 ) -> Result<ReportSummary, ReportError> {
-    let report = Report::new(records, meta)?;
+    write_report_with(records, out_dir, meta, &Settings::default())
+}
+
+/// Writes `report.html`, `report.md`, `report.csv`, `ranks.csv`, `pairs.csv`, `cells.csv`,
+/// `report.parquet` and `figures/*.svg` to `out_dir`, which is made if it does not exist.
+///
+/// The files depend on `records`, `meta` and `settings` alone: the same input gives the same bytes, in whatever
+/// order the records come. Each file is replaced as a whole.
+///
+/// # Errors
+/// [`ReportError`]; nothing is written unless all formats could be rendered.
+pub fn write_report_with(
+    records: &[RunRecord],
+    out_dir: &Path,
+    meta: &ReportMeta,
+    settings: &Settings,
+) -> Result<ReportSummary, ReportError> {
+    let report = Report::with(records, meta, settings)?;
     for OutFile { path, bytes } in render_all(&report)? {
         let path = out_dir.join(path);
         let folder = path.parent().unwrap_or(out_dir);
@@ -162,7 +186,15 @@ mod tests {
         for (name, bytes) in &a {
             assert!(*bytes == b[name], "{} differs", name.display());
         }
-        for name in ["report.html", "report.md", "report.csv", "cells.csv", "report.parquet"] {
+        for name in [
+            "report.html",
+            "report.md",
+            "report.csv",
+            "ranks.csv",
+            "pairs.csv",
+            "cells.csv",
+            "report.parquet",
+        ] {
             assert!(a.contains_key(Path::new(name)), "{name}");
         }
         assert!(a.keys().any(|name| name.starts_with("figures")));

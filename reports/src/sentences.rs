@@ -1,11 +1,13 @@
 //! The most important sentences: one per workload, in plain words, claiming no more than n allows.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use crate::number::listed;
+use crate::number::{listed, two_digits};
 use crate::select::NotCounted;
 use crate::standing::{Contest, Metric, Rank, Standing, separable};
-use crate::stats::Comparison;
+use crate::stats::sign_flip::least_p;
+use crate::stats::{Comparison, LEAST_SEEDS, LEVEL, Test, family};
 
 /// What is said when there is no record at all.
 pub const NOTHING: &str = "No cell has been run, so nothing can be said.";
@@ -35,6 +37,11 @@ pub fn workload_sentence(
         clauses.push("nothing was evaluated, so nothing can be said".to_owned());
     }
     let mut text = format!("{name}: {}.", clauses.join("; "));
+    let methods: BTreeSet<String> = [inside, beyond].into_iter().filter_map(method).collect();
+    if !methods.is_empty() {
+        let methods: Vec<String> = methods.into_iter().collect();
+        let _ = write!(text, " What decides: {}.", methods.join("; or "));
+    }
     if !lost.is_empty() {
         let cells: Vec<String> =
             lost.iter().map(|n| format!("{} seed {} ({})", n.encoding, n.seed, n.state)).collect();
@@ -94,7 +101,7 @@ fn clause(contest: &Contest, len_unit: &str) -> Option<String> {
     };
     let second = (&*runner_up.display, &*value(runner_up));
     Some(match runner_up.rank {
-        Rank::Behind(Some(c)) if c.n == 1 => lead.over_one_seed(second),
+        Rank::Behind(Some(c)) if c.paired.n == 1 => lead.over_one_seed(second),
         Rank::Behind(Some(c)) => lead.over_seeds(second, &c, metric, others),
         _ => format!(
             "{}, but the runner-up {} ({}) shares no seed with it, so no claim",
@@ -136,7 +143,7 @@ impl Lead<'_> {
         metric: Metric,
         others: &[&Standing],
     ) -> String {
-        let (head, n) = (self.head(), c.n);
+        let (head, n) = (self.head(), c.paired.n);
         let pronoun = if self.several { "they are" } else { "it is" };
         let against = format!("{name} ({value}; {})", metric.show_difference(c));
         let those = |level: bool, lead_in: &str, last: &str| {
@@ -157,10 +164,61 @@ impl Lead<'_> {
                 "{head}, and with n = {n} seeds {pronoun} separable from the runner-up {against}{except}"
             )
         } else {
-            let nor = those(true, " nor", "or");
+            let nor = if others.len() > 2 && others.iter().all(|s| s.is_level()) {
+                format!(" nor from any of the other {}", others.len())
+            } else {
+                those(true, " nor", "or")
+            };
             let but = those(false, &format!(", while {pronoun} separable"), "and");
+            format!("{head}, but {pronoun} not separable with n = {n} from {against}{nor}{but}")
+        }
+    }
+}
+
+/// Which test decides the comparisons of a contest and why it is that one; `None` when nothing with two
+/// or more seeds is compared, or all encodings are equal.
+pub(crate) fn method(contest: &Contest) -> Option<String> {
+    if contest.common_value().is_some() {
+        return None;
+    }
+    let mut ways: BTreeSet<String> = BTreeSet::new();
+    for pair in contest.pairs.iter().filter(|p| p.comparison.paired.n > 1) {
+        ways.insert(way(&pair.comparison, &contest.jumping));
+    }
+    let ways: Vec<String> = ways.into_iter().collect();
+    (!ways.is_empty()).then(|| ways.join("; "))
+}
+
+fn way(c: &Comparison, jumping: &[String]) -> String {
+    let (n, family) = (c.paired.n, c.family);
+    let holm = if family > 1 {
+        format!(" with Holm's correction over {family} pairs")
+    } else {
+        String::new()
+    };
+    let least = least_p(n);
+    // At 5 % for one pair the pairs are what is in the way.
+    let over = if least <= LEVEL { format!(" over {family} pairs") } else { String::new() };
+    let because = format!(
+        "because {n} seeds cannot reach 5 %{over} by permutation (least p {})",
+        two_digits(least)
+    );
+    match c.test {
+        Test::TooFewSeeds => format!("{n} seeds separate nothing, {LEAST_SEEDS} are needed"),
+        Test::SignFlip => format!("sign-flip permutation test over {n} seeds{holm}"),
+        Test::PairedT => format!("paired t test{holm}, {because}"),
+        Test::BoundedT => {
+            let bound = family::bound(n);
+            let so = if bound * f64::from(family) > LEVEL {
+                format!(", so that nothing is separable with n = {n}")
+            } else {
+                String::new()
+            };
             format!(
-                "{head}, but with n = {n} seeds {pronoun} not separable from {against}{nor}{but}"
+                "paired t test{holm}, {because}, and with p no less than {}, because seeds of {} lie \
+                 half of the scale or more apart{so}",
+                two_digits(bound),
+                listed(jumping, "and")
             )
         }
     }

@@ -1,107 +1,18 @@
 //! Who is ahead on a workload, within training lengths and beyond them, and is it more than noise.
 //!
 //! An encoding's value of a region is, for each seed, the mean over all evaluations of that region,
-//! then the mean over seeds. The best is compared with every other by the difference paired by seed
-//! ([`paired_difference`]). Only encodings that have *all* evaluations of the region are ranked: one
+//! then the mean over seeds. Only encodings that have *all* evaluations of the region are ranked: one
 //! that cannot run at the longest lengths would otherwise be judged on the easy ones alone.
+//!
+//! All pairs of ranked encodings are compared by their differences paired by seed, and Holm's
+//! correction runs over all of them ([`decide`]). So it does not matter that the best is chosen on the
+//! data that it is then compared on: every comparison that the choice could have led to is paid for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::number;
+pub use crate::metric::Metric;
 use crate::record::{EvalPoint, RunRecord};
-use crate::stats::{Comparison, Estimate, paired_difference};
-
-/// What is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Metric {
-    /// Share of answers that are right as a whole; higher is better.
-    ExactMatch,
-    /// Share of scored tokens that are right; higher is better.
-    TokenAccuracy,
-    /// `exp` of the nll; lower is better. Held, averaged and compared as nll, shown as perplexity.
-    Perplexity,
-}
-
-impl Metric {
-    /// The metric that a record's `task.headline` names.
-    pub fn from_headline(name: &str) -> Option<Self> {
-        match name {
-            "exact-match" => Some(Self::ExactMatch),
-            "perplexity" => Some(Self::Perplexity),
-            _ => None,
-        }
-    }
-
-    /// Its name for people.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ExactMatch => "exact match",
-            Self::TokenAccuracy => "token accuracy",
-            Self::Perplexity => "perplexity",
-        }
-    }
-
-    /// Whether more is better.
-    pub fn higher_is_better(self) -> bool {
-        self != Self::Perplexity
-    }
-
-    fn of(self, eval: &EvalPoint) -> f64 {
-        match self {
-            Self::ExactMatch => eval.exact_match,
-            Self::TokenAccuracy => eval.token_accuracy,
-            Self::Perplexity => eval.nll,
-        }
-    }
-
-    /// `97.1 %` or `4.53`.
-    pub fn show(self, value: f64) -> String {
-        if self.higher_is_better() {
-            number::percent(value)
-        } else {
-            number::three_digits(value.exp())
-        }
-    }
-
-    /// The interval in the metric's unit; shares are cut to 0 and 100 %, which a t interval does
-    /// not know about.
-    pub fn show_interval(self, (low, high): (f64, f64)) -> String {
-        if self.higher_is_better() {
-            let (low, high) = (low.max(0.0), high.min(1.0));
-            format!("{} to {}", number::points(low), number::points(high))
-        } else {
-            format!("{} to {}", number::three_digits(low.exp()), number::three_digits(high.exp()))
-        }
-    }
-
-    /// How much better the best is: a difference in points, or for perplexity the ratio of the
-    /// other's to the best's; with the 95 % interval where there is one of some width.
-    pub fn show_difference(self, c: &Comparison) -> String {
-        let interval = c.ci95.filter(|(low, high)| high - low > 1e-9);
-        if self.higher_is_better() {
-            let all = format!("difference {} points", number::points(c.mean_difference));
-            match interval {
-                Some((low, high)) => format!(
-                    "{all}, 95 % interval {} to {}",
-                    number::points(low),
-                    number::points(high)
-                ),
-                None if c.n > 1 => format!("{all} in each of {} seeds", c.n),
-                None => all,
-            }
-        } else {
-            let show = |x: f64| number::three_digits(x.exp());
-            let all = format!("its perplexity is {} times as high", show(c.mean_difference));
-            match interval {
-                Some((low, high)) => {
-                    format!("{all}, 95 % interval {} to {}", show(low), show(high))
-                }
-                None if c.n > 1 => format!("{all} in each of {} seeds", c.n),
-                None => all,
-            }
-        }
-    }
-}
+use crate::stats::{Comparison, Estimate, Paired, Scatter, decide, paired, rank_groups};
 
 /// Where evaluations lie relative to training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,7 +37,7 @@ impl Region {
     }
 }
 
-/// An encoding's place.
+/// An encoding's place in comparison with the best.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rank {
     /// The best mean (several when they are equal).
@@ -152,6 +63,8 @@ pub struct Standing {
     pub evaluated: usize,
     /// Its place.
     pub rank: Rank,
+    /// Its rank, shared by those that cannot be separated ([`rank_groups`]); `None`: not ranked.
+    pub group: Option<u32>,
 }
 
 impl Standing {
@@ -163,11 +76,28 @@ impl Standing {
     fn mean(&self) -> f64 {
         self.estimate.map_or(f64::NAN, |e| e.mean)
     }
+
+    /// How far its seeds lie apart.
+    fn range(&self) -> f64 {
+        let values = || self.per_seed.iter().map(|(_, value)| *value);
+        values().fold(f64::MIN, f64::max) - values().fold(f64::MAX, f64::min)
+    }
 }
 
-/// Whether a comparison with the best says that the best is better by more than noise.
+/// Whether a comparison says that the first is better by more than noise.
 pub(crate) fn separable(comparison: Option<&Comparison>) -> bool {
-    comparison.is_some_and(|c| c.separable && c.mean_difference > 0.0)
+    comparison.is_some_and(|c| c.separable && c.paired.mean_difference > 0.0)
+}
+
+/// Two ranked encodings with a seed in common.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pair {
+    /// Name of the encoding with the better mean.
+    pub better: String,
+    /// Name of the other.
+    pub worse: String,
+    /// How much better: the mean difference is positive if paired seeds agree with the means.
+    pub comparison: Comparison,
 }
 
 /// All encodings of a workload in one region.
@@ -183,6 +113,10 @@ pub struct Contest {
     pub points: Vec<(String, u64)>,
     /// One per encoding, sorted by name.
     pub standings: Vec<Standing>,
+    /// Every two ranked encodings, by their places. One family of comparisons.
+    pub pairs: Vec<Pair>,
+    /// Names for people of ranked encodings whose seeds lie half of the scale apart; see [`Scatter`].
+    pub jumping: Vec<String>,
 }
 
 impl Contest {
@@ -194,6 +128,28 @@ impl Contest {
         region: Region,
         headline: Metric,
     ) -> Self {
+        let contest = Self::by(records, display, region, headline);
+        // Whole answers of long sequences can be wrong for all: the tokens may still tell.
+        if headline == Metric::ExactMatch
+            && let Some(value) = contest.common_value()
+        {
+            let by_token = Self {
+                fallback: Some(value),
+                ..Self::by(records, display, region, Metric::TokenAccuracy)
+            };
+            if by_token.ranking().len() > 1 && by_token.common_value().is_none() {
+                return by_token;
+            }
+        }
+        contest
+    }
+
+    fn by(
+        records: &[&RunRecord],
+        display: &BTreeMap<String, String>,
+        region: Region,
+        metric: Metric,
+    ) -> Self {
         let points: BTreeSet<(String, u64)> = records
             .iter()
             .flat_map(|r| &r.evals)
@@ -202,37 +158,82 @@ impl Contest {
             .collect();
         let mut contest = Self {
             region,
-            metric: headline,
+            metric,
             fallback: None,
-            standings: standings(records, display, region, headline, points.len()),
+            standings: standings(records, display, region, metric, points.len()),
             points: points.into_iter().collect(),
+            pairs: Vec::new(),
+            jumping: Vec::new(),
         };
-        // Whole answers of long sequences can be wrong for all: the tokens may still tell.
-        if headline == Metric::ExactMatch
-            && let Some(value) = contest.common_value()
-        {
-            let by_token = Self {
-                metric: Metric::TokenAccuracy,
-                fallback: Some(value),
-                standings: standings(
-                    records,
-                    display,
-                    region,
-                    Metric::TokenAccuracy,
-                    contest.points.len(),
-                ),
-                ..contest.clone()
-            };
-            if by_token.ranking().len() > 1 && by_token.common_value().is_none() {
-                contest = by_token;
+        let chance = records.first().and_then(|r| r.task.chance);
+        if let Some(jump) = metric.jump(chance) {
+            let ranking = contest.ranking().into_iter();
+            contest.jumping =
+                ranking.filter(|s| s.range() >= jump).map(|s| s.display.clone()).collect();
+        }
+        contest.rank();
+        contest
+    }
+
+    /// How the seeds lie, for [`decide`].
+    pub fn scatter(&self) -> Scatter {
+        if self.jumping.is_empty() { Scatter::Even } else { Scatter::Jumps }
+    }
+
+    /// Compares all pairs and gives out places and ranks.
+    fn rank(&mut self) {
+        let order: Vec<Standing> = self.ranking().into_iter().cloned().collect();
+        let mut places = Vec::new();
+        let mut seen: Vec<Paired> = Vec::new();
+        for (i, better) in order.iter().enumerate() {
+            for (j, worse) in order.iter().enumerate().skip(i + 1) {
+                let difference = if self.metric.higher_is_better() {
+                    paired(&better.per_seed, &worse.per_seed)
+                } else {
+                    paired(&worse.per_seed, &better.per_seed)
+                };
+                if let Some(difference) = difference {
+                    places.push((i, j));
+                    seen.push(difference);
+                }
             }
         }
-        contest
+        let verdicts: BTreeMap<(usize, usize), Comparison> =
+            places.into_iter().zip(decide(&seen, self.scatter())).collect();
+        let is_best = |place: usize| equal(order[place].mean(), order[0].mean());
+        let groups = rank_groups(order.len(), |a, b| {
+            !(a == 0 && is_best(b)) && separable(verdicts.get(&(a, b)))
+        });
+        for (place, standing) in order.iter().enumerate() {
+            let rank = if is_best(place) {
+                Rank::Best
+            } else {
+                Rank::Behind(verdicts.get(&(0, place)).copied())
+            };
+            if let Some(s) = self.standings.iter_mut().find(|s| s.encoding == standing.encoding) {
+                s.rank = rank;
+                s.group = Some(groups[place]);
+            }
+        }
+        self.pairs = verdicts
+            .into_iter()
+            .map(|((better, worse), comparison)| Pair {
+                better: order[better].encoding.clone(),
+                worse: order[worse].encoding.clone(),
+                comparison,
+            })
+            .collect();
     }
 
     /// The ranked encodings, best first.
     pub fn ranking(&self) -> Vec<&Standing> {
-        ranking(&self.standings, self.metric)
+        let mut ranked: Vec<&Standing> =
+            self.standings.iter().filter(|s| s.rank != Rank::Unranked).collect();
+        ranked.sort_by(|a, b| {
+            let order = a.mean().total_cmp(&b.mean());
+            if self.metric.higher_is_better() { order.reverse() } else { order }
+        });
+        ranked
     }
 
     /// The value that two or more ranked encodings all share.
@@ -247,16 +248,6 @@ fn equal(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-12 * a.abs().max(b.abs()).max(1.0)
 }
 
-fn ranking(standings: &[Standing], metric: Metric) -> Vec<&Standing> {
-    let mut ranked: Vec<&Standing> =
-        standings.iter().filter(|s| s.rank != Rank::Unranked).collect();
-    ranked.sort_by(|a, b| {
-        let order = a.mean().total_cmp(&b.mean());
-        if metric.higher_is_better() { order.reverse() } else { order }
-    });
-    ranked
-}
-
 fn standings(
     records: &[&RunRecord],
     display: &BTreeMap<String, String>,
@@ -268,7 +259,7 @@ fn standings(
     for record in records {
         by_encoding.entry(&record.encoding.name).or_default().push(record);
     }
-    let mut standings: Vec<Standing> = by_encoding
+    by_encoding
         .into_iter()
         .map(|(encoding, records)| {
             let seeds: Vec<(u64, Vec<f64>)> = records
@@ -295,27 +286,10 @@ fn standings(
                 per_seed,
                 evaluated,
                 rank: if complete { Rank::Behind(None) } else { Rank::Unranked },
+                group: None,
             }
         })
-        .collect();
-    let Some((top, best)) =
-        ranking(&standings, metric).first().map(|best| (best.mean(), best.per_seed.clone()))
-    else {
-        return standings;
-    };
-    for standing in &mut standings {
-        if standing.rank == Rank::Unranked {
-            continue;
-        }
-        standing.rank = if equal(standing.mean(), top) {
-            Rank::Best
-        } else if metric.higher_is_better() {
-            Rank::Behind(paired_difference(&best, &standing.per_seed))
-        } else {
-            Rank::Behind(paired_difference(&standing.per_seed, &best))
-        };
-    }
-    standings
+        .collect()
 }
 
 #[cfg(test)]

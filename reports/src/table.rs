@@ -1,11 +1,16 @@
 //! The tables of a report, without a format.
 
+mod ranks;
+
+pub use ranks::{ablation, outcomes, ranks, statistics};
+
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
 use crate::model::{Report, Workload};
 use crate::number::{bytes, si, thousands, three_digits};
 use crate::standing::{Contest, Metric, Rank, Standing};
-use crate::stats::Estimate;
+use crate::stats::{Estimate, LEAST_SEEDS};
 
 /// Behind the best by no more than noise.
 pub const LEVEL: &str = "†";
@@ -83,6 +88,9 @@ fn standing_cell(contest: &Contest, standing: &Standing) -> Cell {
         return Cell::from(format!("– {UNRANKED}"));
     };
     let mut cell = with_interval(contest.metric, &estimate);
+    if let Some(rank) = standing.group {
+        let _ = write!(cell.detail, ", rank {rank}");
+    }
     cell.strong = standing.rank == Rank::Best;
     if standing.rank == Rank::Unranked {
         let evaluated = format!(" {UNRANKED} {} of {}", standing.evaluated, contest.points.len());
@@ -105,15 +113,23 @@ fn with_interval(metric: Metric, estimate: &Estimate) -> Cell {
     }
 }
 
+/// `97.1 %`, and in detail `[92.0 to 99.0]`, the bootstrap interval.
+fn median(metric: Metric, estimate: &Estimate) -> Cell {
+    let interval = estimate
+        .bootstrap
+        .map_or_else(String::new, |b| format!("[{}]", metric.show_interval(b.median95)));
+    Cell { text: metric.show(estimate.median), detail: interval, strong: false }
+}
+
 fn summary_notes(contests: &[(&Workload, &Contest)]) -> Vec<String> {
     let mut notes = vec![
         "Mean over all evaluations of the region, then over n seeds; [95 % interval over seeds, \
          Student's t, cut to 0 and 100 %]. Bold: the best mean."
             .to_owned(),
         format!(
-            "{LEVEL} Not separable from the best: the 95 % interval of the difference, paired by \
-             seed, includes 0, or there are too few seeds for one (2 are needed; 3 where all seeds \
-             give the same difference)."
+            "{LEVEL} Not separable from the best with that n: the difference, paired by seed, is no \
+             more than noise once Holm's correction has run over all pairs of the column, or there \
+             are fewer than {LEAST_SEEDS} seeds. Encodings that cannot be separated share a rank."
         ),
     ];
     let standings = || contests.iter().flat_map(|(_, c)| &c.standings);
@@ -141,9 +157,9 @@ pub fn evaluations(report: &Report, workload: &Workload) -> Table {
     let text = workload.headline == Metric::Perplexity;
     let mut columns = heads(["encoding", "split", "length"]);
     if text {
-        columns.extend(heads(["perplexity", "bits per byte", "token accuracy"]));
+        columns.extend(heads(["perplexity", "median", "bits per byte", "token accuracy"]));
     } else {
-        columns.extend(heads(["exact match", "token accuracy", "nll, nats per token"]));
+        columns.extend(heads(["exact match", "median", "token accuracy", "nll, nats per token"]));
     }
     let rows = workload
         .rows
@@ -161,17 +177,20 @@ pub fn evaluations(report: &Report, workload: &Workload) -> Table {
             let tokens = with_interval(Metric::TokenAccuracy, &row.token_accuracy);
             if text {
                 cells.push(with_interval(Metric::Perplexity, &row.nll));
+                cells.push(median(Metric::Perplexity, &row.nll));
                 cells.push(optional(row.bits_per_byte, three_digits));
                 cells.push(tokens);
             } else {
                 cells.push(with_interval(Metric::ExactMatch, &row.exact_match));
+                cells.push(median(Metric::ExactMatch, &row.exact_match));
                 cells.push(tokens);
                 cells.push(three_digits(row.nll.mean).into());
             }
             cells
         })
         .collect();
-    Table { columns, rows, ..Table::default() }
+    let notes = vec![ranks::INTERVALS.to_owned()];
+    Table { columns, rows, notes, ..Table::default() }
 }
 
 fn optional(value: Option<f64>, show: impl Fn(f64) -> String) -> Cell {

@@ -67,3 +67,36 @@ fn an_unknown_headline_is_refused_by_name() {
     let error = Report::new(&[record], &ReportMeta::default()).unwrap_err().to_string();
     assert!(error.contains("`exact_match`") && error.contains("`exact-match`"), "{error}");
 }
+
+#[test]
+fn a_diverged_seed_is_in_the_fit_rate_unless_it_was_run_again() {
+    let diverged = |seed: u64| {
+        let status = Status::Diverged { step: 3, reason: "NaN".into() };
+        Cell::new("w", "rope", seed).without_evals().status(status)
+    };
+    let again = diverged(1).change(|r| {
+        r.key = "0000000000000000".into();
+        r.started_utc = "2025-01-01T00:00:00Z".into();
+    });
+    let records = [
+        Cell::new("w", "rope", 0).record(),
+        Cell::new("w", "rope", 1).record(),
+        again.record(),
+        diverged(2).record(),
+    ];
+    let report = report(&records);
+    let rope = &report.workloads[0].outcomes[0];
+    assert_eq!((rope.solved, rope.run), (2, 3));
+}
+
+#[test]
+fn settings_that_cannot_work_are_refused_and_a_base_gives_ablations() {
+    let meta = ReportMeta::default();
+    let wrong = Settings { solved_loss: -1.0, ..Settings::default() };
+    let error = Report::with(&suite(), &meta, &wrong).unwrap_err().to_string();
+    assert!(error.contains("`solved_loss` is -1"), "{error}");
+    let based = Settings { ablation_base: Some("cope".into()), ..Settings::default() };
+    let report = Report::with(&suite(), &meta, &based).unwrap();
+    let counts: Vec<_> = report.workloads.iter().map(|w| w.ablations.len()).collect();
+    assert_eq!(counts, [2, 2]);
+}

@@ -1,4 +1,7 @@
-//! `report.csv`: aggregated evaluations. `cells.csv`: one row per cell. Empty fields: no value.
+//! `report.csv`: aggregated evaluations. `ranks.csv`: standings, fit rate and effective length.
+//! `pairs.csv`: every comparison. `cells.csv`: one row per cell. Empty fields: no value.
+
+mod ranks;
 
 use polars::prelude::*;
 
@@ -8,10 +11,60 @@ use crate::report::ReportError;
 
 pub(super) fn render(report: &Report) -> Result<Vec<OutFile>, ReportError> {
     let mut files = Vec::new();
-    for (path, frame) in [("report.csv", &report.aggregate), ("cells.csv", &report.runs)] {
+    for (path, frame) in [
+        ("report.csv", &report.aggregate),
+        ("ranks.csv", &ranks::ranks(report)?),
+        ("pairs.csv", &ranks::pairs(report)?),
+        ("cells.csv", &report.runs),
+    ] {
         let mut bytes = Vec::new();
         CsvWriter::new(&mut bytes).finish(&mut frame.clone())?;
         files.push(OutFile { path: path.to_owned(), bytes });
     }
     Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::ReportMeta;
+    use crate::testkit::suite;
+
+    #[test]
+    fn ranks_and_pairs_hold_what_the_pages_show() {
+        let report = Report::new(&suite(), &ReportMeta::default()).unwrap();
+        let ranks = ranks::ranks(&report).unwrap();
+        let contests = report.workloads.iter().flat_map(|w| [&w.inside, &w.beyond]);
+        let standings: usize = contests.clone().map(|c| c.standings.len()).sum();
+        assert_eq!(ranks.height(), standings);
+        let row = (0..ranks.height())
+            .find(|row| {
+                let is = |column: &str, value: &str| {
+                    ranks.column(column).unwrap().str().unwrap().get(*row) == Some(value)
+                };
+                is("workload", "flip-flop") && is("region", "beyond") && is("encoding", "rope")
+            })
+            .unwrap();
+        let real = |column: &str| ranks.column(column).unwrap().f64().unwrap().get(row);
+        let whole = |column: &str| ranks.column(column).unwrap().u32().unwrap().get(row);
+        assert_eq!((whole("rank"), whole("n"), whole("comparisons")), (Some(2), Some(3), Some(3)));
+        assert_eq!(real("value_median"), real("value_mean"), "three values at equal distances");
+        // CoPE is .96 and RoPE .60 plus the same noise.
+        assert!((real("difference").unwrap() - 0.36).abs() < 1e-12);
+        assert_eq!((real("hedges_g"), real("p_permutation")), (None, Some(0.25)));
+        assert_eq!((real("fit_rate"), real("effective_len")), (Some(1.0), Some(64.0)));
+        let pairs = ranks::pairs(&report).unwrap();
+        assert_eq!(pairs.height(), contests.map(|c| c.pairs.len()).sum::<usize>());
+        assert_eq!(pairs.column("p_holm").unwrap().null_count(), 6, "text has one seed");
+    }
+
+    #[test]
+    fn nothing_gives_tables_with_heads() {
+        let report = Report::new(&[], &ReportMeta::default()).unwrap();
+        for file in render(&report).unwrap() {
+            let text = String::from_utf8(file.bytes).unwrap();
+            assert!(text.starts_with("workload,") || text.starts_with("suite,"), "{}", file.path);
+            assert_eq!(text.lines().count(), 1, "{}", file.path);
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::chart::{Lines, Point, Series, dots, lines};
 use super::scale::Scale;
-use crate::frame::Aggregate;
+use crate::aggregate::Aggregate;
 use crate::model::{Report, Workload};
 use crate::standing::Metric;
 use crate::stats::Estimate;

@@ -129,6 +129,9 @@ fn page(report: &Report) -> String {
         let mut body = gallery(&of(&workload.name, Kind::Headline));
         let second = gallery(&of(&workload.name, Kind::Second));
         body.push_str(&details("The second number: token accuracy", &second));
+        for (heading, ranks) in table::statistics(report, workload) {
+            let _ = write!(body, "<h3>{}</h3>\n{}", escape(&heading), table(&ranks));
+        }
         let all = table(&table::evaluations(report, workload));
         body.push_str(&details("All evaluations as numbers", &all));
         section(&mut out, &workload.name, &body);
@@ -200,6 +203,11 @@ mod tests {
             "abc1234",
             "prefers-color-scheme:dark",
             "What this does not show",
+            "<h3>Ranks in distribution</h3>",
+            "<h3>Solving and effective length</h3>",
+            "<th>fit rate</th>",
+            "<th>median</th>",
+            "not separable with n = 3",
         ] {
             assert!(page.contains(text), "{text}");
         }

@@ -67,6 +67,12 @@ fn section(out: &mut String, heading: &str, body: &str) {
     }
 }
 
+fn section_of(out: &mut String, heading: &str, body: &str) {
+    if !body.is_empty() {
+        let _ = write!(out, "### {heading}\n\n{body}");
+    }
+}
+
 fn page(report: &Report) -> String {
     let mut out = format!("# {}\n\n", escape(&report.meta.title));
     for line in report.about() {
@@ -86,8 +92,11 @@ fn page(report: &Report) -> String {
                 escape(&figure.caption)
             );
         }
-        body.push_str(&table(&table::evaluations(report, workload)));
-        body.push_str(&table(&table::costs(report, workload)));
+        for (heading, ranks) in table::statistics(report, workload) {
+            let _ = write!(body, "### {}\n\n{}", escape(&heading), table(&ranks));
+        }
+        section_of(&mut body, "All evaluations", &table(&table::evaluations(report, workload)));
+        section_of(&mut body, "Cost", &table(&table::costs(report, workload)));
         section(&mut out, &escape(&workload.name), &body);
     }
     section(&mut out, "Skipped evaluations", &table(&table::skipped_evaluations(report)));
@@ -123,9 +132,9 @@ mod tests {
         let expected = "\
 | encoding | flip-flop, in distribution: exact match | flip-flop, beyond training: exact match |
 | --- | ---: | ---: |
-| CoPE | **100.0 %** [100.0 to 100.0] n=2 | **98.0 %** [85.3 to 100.0] n=2 |
-| NoPE | **100.0 %** [100.0 to 100.0] n=2 | 10.5 % [4.1 to 16.9] n=2 |
-| RoPE | **100.0 %** [100.0 to 100.0] n=2 | 92.5 % † [60.7 to 100.0] n=2 |
+| CoPE | **100.0 %** [100.0 to 100.0] n=2, rank 1 | **98.0 %** [85.3 to 100.0] n=2, rank 1 |
+| NoPE | **100.0 %** [100.0 to 100.0] n=2, rank 1 | 10.5 % † [4.1 to 16.9] n=2, rank 1 |
+| RoPE | **100.0 %** [100.0 to 100.0] n=2, rank 1 | 92.5 % † [60.7 to 100.0] n=2, rank 1 |
 ";
         assert_eq!(table.split("\n\n").next().unwrap().trim_end(), expected.trim_end());
     }
@@ -147,6 +156,10 @@ mod tests {
             "no corpus \\| &lt;gone>",
             "the table has 64 positions",
             "– ‡",
+            "### Ranks beyond training",
+            "### Solving and effective length",
+            "not separable with n = 3",
+            "What decides: paired t test with Holm's correction over 3 pairs",
         ] {
             assert!(page.contains(text), "{text}\n{page}");
         }

@@ -32,25 +32,91 @@ fn a_clear_winner_is_named_with_its_margin() {
         say(&records),
         "flip-flop: CoPE is best beyond training (exact match 97.0 % on `sparse` at 128 tokens), \
          and with n = 3 seeds it is separable from the runner-up RoPE (63.0 %; difference 34.0 \
-         points, 95 % interval 29.0 to 39.0); in distribution both encodings are equal (exact \
-         match 100.0 % on `in-distribution` at 64 tokens)."
+         points, 95 % interval 29.0 to 39.0, p = 0.0012); in distribution both encodings are equal \
+         (exact match 100.0 % on `in-distribution` at 64 tokens). What decides: paired t test, \
+         because 3 seeds cannot reach 5 % by permutation (least p 0.25)."
     );
 }
 
 #[test]
 fn a_lead_within_the_noise_is_not_a_win() {
     let records = [
-        cells("cope", &[0.97, 0.972]),
-        cells("rope", &[0.943, 0.935]),
-        cells("nope", &[0.5, 0.501]),
+        cells("cope", &[0.97, 0.972, 0.96]),
+        cells("rope", &[0.943, 0.935, 0.96]),
+        cells("nope", &[0.5, 0.501, 0.49]),
     ]
     .concat();
     let text = say(&records);
     assert!(
         text.starts_with(
-            "flip-flop: CoPE is best beyond training (exact match 97.1 % on `sparse` at 128 \
-             tokens), but with n = 2 seeds it is not separable from RoPE (93.9 %; difference \
-             3.2 points, 95 % interval -3.2 to 9.6), while it is separable from NoPE;"
+            "flip-flop: CoPE is best beyond training (exact match 96.7 % on `sparse` at 128 \
+             tokens), but it is not separable with n = 3 from RoPE (94.6 %; difference 2.1 \
+             points, 95 % interval -2.6 to 6.9, p = 0.19 after Holm), while it is separable from \
+             NoPE;"
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+fn two_seeds_separate_nothing_and_the_sentence_says_so() {
+    let text = say(&[cells("cope", &[0.97, 0.972]), cells("rope", &[0.1, 0.11])].concat());
+    assert!(
+        text.contains("not separable with n = 2 from RoPE (10.5 %; difference 86.6 points")
+            && text.ends_with("What decides: 2 seeds separate nothing, 3 are needed."),
+        "{text}"
+    );
+}
+
+#[test]
+fn many_that_are_level_are_counted_and_not_listed() {
+    let two: Vec<RunRecord> = ["alibi", "cope", "nope", "rope", "other"]
+        .iter()
+        .zip([0.5, 0.9, 0.6, 0.7, 0.65])
+        .flat_map(|(name, value)| cells(name, &[value, value - 0.2]))
+        .collect();
+    assert!(
+        say(&two).contains("points in each of 2 seeds) nor from any of the other 3;"),
+        "{}",
+        say(&two)
+    );
+}
+
+#[test]
+fn six_seeds_of_two_encodings_are_decided_by_permutation() {
+    let cope = cells("cope", &[0.9, 0.92, 0.91, 0.93, 0.9, 0.94]);
+    let rope = cells("rope", &[0.8, 0.85, 0.83, 0.8, 0.81, 0.82]);
+    let text = say(&[cope.clone(), rope.clone()].concat());
+    assert!(text.contains("p = 0.031") && text.contains("separable from the runner-up"), "{text}");
+    assert!(text.ends_with("What decides: sign-flip permutation test over 6 seeds."), "{text}");
+    let nope = cells("nope", &[0.1, 0.12, 0.11, 0.1, 0.12, 0.13]);
+    let text = say(&[cope, rope, nope].concat());
+    assert!(
+        text.ends_with(
+            "paired t test with Holm's correction over 3 pairs, because 6 seeds cannot reach 5 % \
+             over 3 pairs by permutation (least p 0.031)."
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+fn seeds_that_jump_are_named_with_what_follows() {
+    let records = [
+        cells("cope", &[1.0, 1.0, 0.99]),
+        cells("rope", &[0.5, 0.51, 0.5]),
+        cells("nope", &[0.5, 1.0, 0.5]),
+    ]
+    .concat();
+    let text = say(&records);
+    assert!(
+        text.contains("CoPE is best") && text.contains("not separable with n = 3 from NoPE"),
+        "{text}"
+    );
+    assert!(
+        text.ends_with(
+            "and with p no less than 0.031, because seeds of NoPE lie half of the scale or more \
+             apart, so that nothing is separable with n = 3."
         ),
         "{text}"
     );
@@ -88,7 +154,7 @@ fn equal_differences_on_two_seeds_are_too_few() {
     let text = say(&records);
     assert!(
         text.contains(
-            "not separable from RoPE (0.0 %; difference 100.0 points in each of 2 seeds)"
+            "not separable with n = 2 from RoPE (0.0 %; difference 100.0 points in each of 2 seeds)"
         ),
         "{text}"
     );

@@ -55,7 +55,7 @@ fn lower_perplexity_wins_and_the_difference_is_positive() {
     let contest = contest(&records, Region::Beyond, Metric::Perplexity);
     assert_eq!(contest.ranking()[0].encoding, "cope");
     let Rank::Behind(Some(c)) = contest.standings[1].rank else { panic!("rope is behind") };
-    assert!((c.mean_difference - 0.05).abs() < 1e-12 && !c.separable);
+    assert!((c.paired.mean_difference - 0.05).abs() < 1e-12 && !c.separable);
     assert!(contest.standings[1].is_level());
     assert_eq!(contest.metric.show(contest.standings[0].mean()), "4.48");
     assert_eq!(contest.metric.show_difference(&c), "its perplexity is 1.05 times as high");
@@ -82,4 +82,42 @@ fn a_value_that_is_not_finite_is_not_ranked() {
     let contest = contest(&[bad, good], Region::Beyond, Metric::ExactMatch);
     assert_eq!(contest.standings[0].rank, Rank::Unranked);
     assert_eq!(contest.standings[1].rank, Rank::Best);
+}
+
+#[test]
+fn all_pairs_are_one_family_and_ranks_are_shared() {
+    let mut records = Vec::new();
+    for (encoding, values) in
+        [("cope", [0.97, 0.98, 0.99]), ("rope", [0.96, 0.99, 0.95]), ("nope", [0.10, 0.12, 0.11])]
+    {
+        for (seed, value) in (0..).zip(values) {
+            records.push(Cell::new("w", encoding, seed).beyond(value).record());
+        }
+    }
+    let contest = contest(&records, Region::Beyond, Metric::ExactMatch);
+    let pairs: Vec<_> = contest
+        .pairs
+        .iter()
+        .map(|p| (&*p.better, &*p.worse, p.comparison.family, p.comparison.separable))
+        .collect();
+    assert_eq!(
+        pairs,
+        [("cope", "rope", 3, false), ("cope", "nope", 3, true), ("rope", "nope", 3, true)]
+    );
+    let groups: Vec<_> =
+        contest.standings.iter().map(|s| (&*s.encoding, s.group.unwrap())).collect();
+    assert_eq!(groups, [("cope", 1), ("nope", 2), ("rope", 1)]);
+    assert_eq!(contest.scatter(), Scatter::Even);
+}
+
+#[test]
+fn seeds_half_of_the_scale_apart_are_noticed_above_chance() {
+    // Chance is 50 % for these cells: half of the scale is 25 points.
+    let cells = |values: [f64; 3]| -> Vec<RunRecord> {
+        (0..).zip(values).map(|(seed, v)| Cell::new("w", "rope", seed).beyond(v).record()).collect()
+    };
+    let jumps = contest(&cells([0.5, 1.0, 1.0]), Region::Beyond, Metric::ExactMatch);
+    assert_eq!((jumps.jumping.len(), jumps.scatter()), (1, Scatter::Jumps));
+    let even = contest(&cells([0.8, 1.0, 1.0]), Region::Beyond, Metric::ExactMatch);
+    assert_eq!(even.scatter(), Scatter::Even);
 }

@@ -1,4 +1,4 @@
-//! Student's t distribution: its distribution function and the inverse of it.
+//! Student's t distribution: its distribution function, the inverse of it, and the test.
 
 /// `P(T <= t)` for Student's t with `df` degrees of freedom:
 /// `1 - I_x(df / 2, 1 / 2) / 2` with `x = df / (df + t^2)` for `t >= 0`, and by symmetry below 0.
@@ -38,8 +38,20 @@ pub fn t_quantile(p: f64, df: f64) -> f64 {
     }
 }
 
+/// Two-sided p-value of Student's t test that a mean of `n` values with standard deviation `std` is
+/// 0: `2 P(T > |mean| sqrt(n) / std)` at n - 1 degrees of freedom. NaN below n = 2 or without spread.
+pub fn t_test(mean: f64, std: f64, n: u32) -> f64 {
+    if n < 2 || std.is_nan() || std <= 0.0 {
+        return f64::NAN;
+    }
+    let df = f64::from(n - 1);
+    let t = mean * f64::from(n).sqrt() / std;
+    // The tail itself and not 1 - cdf: that would lose all digits of a small p-value.
+    incomplete_beta(df / 2.0, 0.5, df / (df + t * t))
+}
+
 /// `ln Gamma(x)` for `x > 0`, Lanczos' approximation (g = 7, 9 terms), relative error below 1e-14.
-fn ln_gamma(x: f64) -> f64 {
+pub(super) fn ln_gamma(x: f64) -> f64 {
     const TERMS: [f64; 8] = [
         676.520_368_121_885_1,
         -1_259.139_216_722_402_8,

@@ -1,0 +1,202 @@
+//! Many comparisons at once: which test decides each, and what survives Holm's correction.
+
+use super::paired::Paired;
+use super::sign_flip::least_p;
+
+/// The share of families with a false "separable" that is put up with: 5 %.
+pub const LEVEL: f64 = 0.05;
+
+/// Below this many seeds nothing is called separable.
+///
+/// Two encodings that both solve a task by luck, each seed with chance q, differ in the same way in
+/// all n seeds with probability `2 (q (1 - q))^n <= 2^(1 - 2n)`: 1 in 8 for two seeds, 1 in 32 for
+/// three. Two differences also say next to nothing about their own spread.
+pub const LEAST_SEEDS: u32 = 3;
+
+/// How the seeds of one encoding lie in the contest that a family of comparisons belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scatter {
+    /// Seeds of an encoding lie close enough for a t test.
+    Even,
+    /// Seeds of some encoding lie half of the scale or more apart: they solve the task or they do
+    /// not. Differences are then far from normal and the t test is too sure of itself.
+    Jumps,
+}
+
+/// The test whose p-value decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Test {
+    /// Fewer than [`LEAST_SEEDS`] seeds.
+    TooFewSeeds,
+    /// Sign-flip permutation test.
+    SignFlip,
+    /// Paired t test.
+    PairedT,
+    /// Paired t test, its p-value no less than `2^(1 - 2n)`; see [`LEAST_SEEDS`].
+    BoundedT,
+}
+
+impl Test {
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::TooFewSeeds => "none",
+            Self::SignFlip => "permutation",
+            Self::PairedT => "paired t",
+            Self::BoundedT => "bounded t",
+        }
+    }
+}
+
+/// A comparison with its verdict.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Comparison {
+    /// What was seen.
+    pub paired: Paired,
+    /// What decided.
+    pub test: Test,
+    /// Its p-value; `None` with too few seeds.
+    pub p: Option<f64>,
+    /// The same after Holm's correction over the family.
+    pub p_holm: Option<f64>,
+    /// Number of comparisons that were corrected for.
+    pub family: u32,
+    /// Whether the difference is more than noise: `p_holm <= LEVEL`.
+    pub separable: bool,
+}
+
+/// Decides a family of comparisons.
+///
+/// Which test decides depends on the numbers of seeds and comparisons (and on `scatter`, which only
+/// ever makes it harder), never on the differences: the sign-flip test where it could reach
+/// [`LEVEL`] after Holm's correction, `2^(1 - n) * family <= LEVEL`, because it assumes nothing
+/// about the distribution; else the paired t test, because a test that cannot say yes says nothing.
+pub fn decide(family: &[Paired], scatter: Scatter) -> Vec<Comparison> {
+    let testable = family.iter().filter(|c| c.n >= LEAST_SEEDS).count() as u32;
+    let raw: Vec<(Test, Option<f64>)> =
+        family.iter().map(|c| choose(c, testable, scatter)).collect();
+    let tested: Vec<f64> = raw.iter().filter_map(|(_, p)| *p).collect();
+    let mut corrected = holm(&tested).into_iter();
+    family
+        .iter()
+        .zip(raw)
+        .map(|(paired, (test, p))| {
+            let p_holm = p.and_then(|_| corrected.next());
+            let separable = p_holm.is_some_and(|p| p <= LEVEL);
+            Comparison { paired: *paired, test, p, p_holm, family: testable, separable }
+        })
+        .collect()
+}
+
+fn choose(c: &Paired, family: u32, scatter: Scatter) -> (Test, Option<f64>) {
+    if c.n < LEAST_SEEDS {
+        return (Test::TooFewSeeds, None);
+    }
+    if least_p(c.n) * f64::from(family) <= LEVEL {
+        return (Test::SignFlip, Some(c.p_sign_flip));
+    }
+    match scatter {
+        Scatter::Even => (Test::PairedT, c.p_t),
+        Scatter::Jumps => (Test::BoundedT, c.p_t.map(|p| p.max(bound(c.n)))),
+    }
+}
+
+/// `2^(1 - 2n)`; see [`LEAST_SEEDS`].
+pub(crate) fn bound(n: u32) -> f64 {
+    2.0 * 0.25_f64.powi(n as i32)
+}
+
+/// Holm's step-down correction: p-values that keep the chance of any false rejection below the
+/// level, whatever depends on what. In the order of `p`.
+///
+/// The i-th smallest (from 0) of m is multiplied by m - i, never falls below the one before it, and
+/// is at most 1.
+///
+/// ```
+/// # use reports::stats::holm;
+/// assert_eq!(holm(&[0.5, 0.0625, 0.25]), [0.5, 0.1875, 0.5]);
+/// ```
+pub fn holm(p: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..p.len()).collect();
+    order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));
+    let mut corrected = vec![1.0; p.len()];
+    let mut least: f64 = 0.0;
+    for (rank, index) in order.into_iter().enumerate() {
+        least = least.max((p[index] * (p.len() - rank) as f64).min(1.0));
+        corrected[index] = least;
+    }
+    corrected
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::paired;
+
+    fn of(differences: &[f64]) -> Paired {
+        let a: Vec<(u64, f64)> = (0..).zip(differences.iter().copied()).collect();
+        let b: Vec<(u64, f64)> = a.iter().map(|(seed, _)| (*seed, 0.0)).collect();
+        paired(&a, &b).unwrap()
+    }
+
+    fn only(c: Paired) -> Comparison {
+        decide(&[c], Scatter::Even)[0]
+    }
+
+    #[test]
+    fn the_test_is_chosen_by_seeds_and_comparisons() {
+        let (five, six) = (of(&[0.1, 0.2, 0.3, 0.1, 0.2]), of(&[0.1, 0.2, 0.3, 0.1, 0.2, 0.1]));
+        assert_eq!(only(five).test, Test::PairedT, "5 seeds cannot reach 5 %");
+        assert_eq!(only(six).test, Test::SignFlip);
+        assert_eq!(only(six).p, Some(0.03125));
+        assert_eq!(decide(&[six, six], Scatter::Even)[0].test, Test::PairedT, "nor 6 twice");
+    }
+
+    #[test]
+    fn two_seeds_are_never_separable_and_do_not_count_in_the_family() {
+        let two = of(&[0.9, 0.9]);
+        assert_eq!(
+            (only(two).test, only(two).p, only(two).separable),
+            (Test::TooFewSeeds, None, false)
+        );
+        let three = of(&[0.9, 0.91, 0.92]);
+        let both = decide(&[two, three], Scatter::Even);
+        assert_eq!((both[1].family, both[1].separable), (1, true));
+    }
+
+    #[test]
+    fn one_difference_may_be_clear_and_one_of_many_not() {
+        // t = 6 at 2 degrees: p = 0.0267.
+        let c = of(&[0.4, 0.6, 0.8]);
+        assert!(only(c).separable);
+        let with_others = decide(&[c, of(&[0.1, -0.1, 0.2]), of(&[0.0, 0.1, -0.1])], Scatter::Even);
+        assert!(!with_others[0].separable && with_others[0].family == 3);
+        assert!((with_others[0].p_holm.unwrap() - 3.0 * with_others[0].p.unwrap()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn an_interval_across_zero_is_not_separable_and_a_worse_a_can_be() {
+        assert!(!only(of(&[0.4, 0.05, -0.1])).separable);
+        let worse = only(of(&[-0.9, -0.91, -0.89]));
+        assert!(worse.separable && worse.paired.mean_difference < 0.0);
+    }
+
+    #[test]
+    fn seeds_that_jump_bound_the_p_value() {
+        let c = of(&[1.0, 0.99, 1.0]);
+        assert!(only(c).p.unwrap() < 1e-4);
+        let bounded = decide(&[c], Scatter::Jumps)[0];
+        assert_eq!(
+            (bounded.test, bounded.p, bounded.separable),
+            (Test::BoundedT, Some(0.03125), true)
+        );
+        assert!(!decide(&[c, c], Scatter::Jumps)[0].separable);
+    }
+
+    #[test]
+    fn holm_keeps_the_order_and_its_ends() {
+        assert_eq!(holm(&[]), Vec::<f64>::new());
+        assert_eq!(holm(&[0.04]), [0.04]);
+        assert_eq!(holm(&[0.01, 0.9, 0.01]), [0.03, 0.9, 0.03]);
+    }
+}

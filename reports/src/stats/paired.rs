@@ -1,0 +1,165 @@
+//! Two encodings, compared seed by seed.
+
+use std::collections::BTreeMap;
+
+use super::estimate::half_width_factor;
+use super::sign_flip::sign_flip;
+use super::student::{ln_gamma, t_test};
+
+/// The spread of differences is taken as at least this: 0.1 points of a share, 0.001 nats.
+///
+/// Values are shown to a tenth of a point, and evaluations have some hundred questions: three
+/// differences that agree more closely agree by their resolution. Without it both encodings at a
+/// bound (100 and 0 % in every seed) would give an interval without width and a p-value of 0.
+pub const RESOLUTION: f64 = 0.001;
+
+/// Differences below this share of the largest value are rounding, not spread.
+const ROUNDING: f64 = 1e-9;
+
+/// What the differences `a_s - b_s` over the seeds `s` that both have say, without a verdict.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Paired {
+    /// Mean difference.
+    pub mean_difference: f64,
+    /// Standard deviation of the differences as it was seen; `None` for n = 1.
+    pub std: Option<f64>,
+    /// 95 % interval of the mean difference, `mean -+ t(0.975, n - 1) * max(std, RESOLUTION) /
+    /// sqrt(n)`, not corrected for the number of comparisons; `None` for n = 1.
+    pub ci95: Option<(f64, f64)>,
+    /// Two-sided p-value of the paired t test, with the same spread; `None` for n = 1.
+    pub p_t: Option<f64>,
+    /// Two-sided p-value of the sign-flip test; [`sign_flip`].
+    pub p_sign_flip: f64,
+    /// Hedges' g of the differences; [`hedges_g`].
+    pub effect: Option<f64>,
+    /// Number of seeds that both have.
+    pub n: u32,
+}
+
+impl Paired {
+    /// Whether all seeds gave one and the same difference, up to rounding.
+    pub fn is_the_same_in_every_seed(&self) -> bool {
+        self.std.is_some_and(|std| std <= ROUNDING)
+    }
+}
+
+/// Compares `a` with `b`, pairing values of equal seed. `None` when they have no seed in common or a
+/// paired value is not finite. A seed that occurs twice counts once, with its last value.
+///
+/// Pairing removes what a seed does to both (same data, same initialisation), so it finds
+/// differences that two separate intervals would hide.
+pub fn paired(a: &[(u64, f64)], b: &[(u64, f64)]) -> Option<Paired> {
+    let b: BTreeMap<u64, f64> = b.iter().copied().collect();
+    let a: BTreeMap<u64, f64> = a.iter().copied().collect();
+    let pairs: Vec<(f64, f64)> =
+        a.iter().filter_map(|(seed, x)| b.get(seed).map(|y| (*x, *y))).collect();
+    let scale = pairs.iter().fold(0.0, |s: f64, (x, y)| s.max(x.abs()).max(y.abs()));
+    let differences: Vec<f64> = pairs
+        .iter()
+        .map(|(x, y)| x - y)
+        .map(|d| if d.abs() <= ROUNDING * scale { 0.0 } else { d })
+        .collect();
+    let p_sign_flip = sign_flip(&differences)?;
+    let n = u32::try_from(differences.len()).ok()?;
+    let mean = differences.iter().sum::<f64>() / f64::from(n);
+    if n == 1 {
+        return Some(Paired {
+            mean_difference: mean,
+            std: None,
+            ci95: None,
+            p_t: None,
+            p_sign_flip,
+            effect: None,
+            n,
+        });
+    }
+    let squares: f64 = differences.iter().map(|d| (d - mean).powi(2)).sum();
+    let std = (squares / f64::from(n - 1)).sqrt();
+    let spread = std.max(RESOLUTION);
+    let half = half_width_factor(n).map(|factor| factor * spread);
+    Some(Paired {
+        mean_difference: mean,
+        std: Some(std),
+        ci95: half.map(|half| (mean - half, mean + half)),
+        p_t: Some(t_test(mean, spread, n)),
+        p_sign_flip,
+        effect: (std > ROUNDING * scale).then(|| hedges_g(mean, std, n)).flatten(),
+        n,
+    })
+}
+
+/// Hedges' g of paired differences: Cohen's d of the differences, `d_z = mean / std`, times the
+/// small-sample correction `J = Gamma(m / 2) / (sqrt(m / 2) Gamma((m - 1) / 2))` with `m = n - 1`
+/// (Hedges 1981), exact and not by its usual approximation: d is too large on average by 77 % at n = 3.
+///
+/// `None` below n = 3, where J is 0, and without spread, where d is infinite.
+pub fn hedges_g(mean: f64, std: f64, n: u32) -> Option<f64> {
+    if n < 3 || std.is_nan() || std <= 0.0 {
+        return None;
+    }
+    let m = f64::from(n - 1);
+    let ln_j = ln_gamma(m / 2.0) - ln_gamma((m - 1.0) / 2.0) - 0.5 * (m / 2.0).ln();
+    Some(ln_j.exp() * mean / std)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(a: f64, b: f64, tolerance: f64) {
+        assert!(a.is_finite() && (a - b).abs() <= tolerance, "{a} is not {b} within {tolerance}");
+    }
+
+    fn all(n: u64, value: f64) -> Vec<(u64, f64)> {
+        (0..n).map(|seed| (seed, value)).collect()
+    }
+
+    #[test]
+    fn differences_are_paired_by_seed_and_not_by_place() {
+        let a = [(2, 0.9), (0, 0.5), (1, 0.7), (9, 0.0)];
+        let b = [(0, 0.4), (1, 0.61), (2, 0.79), (8, 1.0)];
+        let c = paired(&a, &b).unwrap();
+        // Differences .1, .09, .11: mean .1, std .01, half .01 * 4.302653 / sqrt(3).
+        assert_eq!(c.n, 3);
+        close(c.mean_difference, 0.1, 1e-12);
+        let (low, high) = c.ci95.unwrap();
+        close(low, 0.1 - 0.024_841_38, 1e-7);
+        close(high, 0.1 + 0.024_841_38, 1e-7);
+        close(c.p_sign_flip, 0.25, 0.0);
+        // d = 10, J(2) = 1 / Gamma(1/2) = 0.5641896.
+        close(c.effect.unwrap(), 5.641_896, 1e-6);
+    }
+
+    #[test]
+    fn one_common_seed_gives_a_difference_and_nothing_else() {
+        let c = paired(&[(0, 0.9)], &[(0, 0.1), (1, 0.1)]).unwrap();
+        assert_eq!((c.n, c.ci95, c.p_t, c.effect, c.p_sign_flip), (1, None, None, None, 1.0));
+        assert_eq!(paired(&[(0, 0.9)], &[(1, 0.1)]), None);
+        assert_eq!(paired(&[(0, f64::NAN)], &[(0, 0.1)]), None);
+    }
+
+    #[test]
+    fn a_spread_below_the_resolution_is_the_resolution() {
+        let c = paired(&all(3, 1.0), &all(3, 0.0)).unwrap();
+        assert!(c.is_the_same_in_every_seed());
+        let (low, high) = c.ci95.unwrap();
+        close(high - low, 2.0 * 4.302_653 * RESOLUTION / 3.0_f64.sqrt(), 1e-8);
+        assert!(c.p_t.unwrap() < 1e-6 && c.effect.is_none());
+        // A tenth of a point in each seed is no difference.
+        assert!(paired(&all(3, 1.0), &all(3, 0.999)).unwrap().p_t.unwrap() > 0.2);
+        assert_eq!(paired(&all(3, 1.0), &all(3, 1.0)).unwrap().p_t, Some(1.0));
+    }
+
+    #[test]
+    fn rounding_is_no_difference() {
+        let c = paired(&[(0, 0.3), (1, 0.4), (2, 0.1)], &[(0, 0.1 + 0.2), (1, 0.4), (2, 0.1)]);
+        let c = c.unwrap();
+        assert_eq!((c.mean_difference, c.p_t, c.p_sign_flip), (0.0, Some(1.0), 1.0));
+    }
+
+    #[test]
+    fn two_seeds_have_no_effect_size() {
+        assert_eq!(hedges_g(1.0, 0.1, 2), None);
+        assert_eq!(hedges_g(1.0, 0.0, 5), None);
+    }
+}

@@ -1,0 +1,118 @@
+//! The sign-flip permutation test of differences paired by seed.
+//!
+//! If neither encoding is better, each difference is as likely as its negative, whatever the
+//! distribution. The p-value is the share of all `2^n` choices of signs whose sum is at least as far
+//! from 0 as the observed one. Both signs of a choice count, so it cannot be below `2^(1 - n)`: with
+//! 3 seeds 0.25, with 5 still 0.0625, with 6 at last 0.03125.
+
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// Up to this many differences every choice of signs is counted.
+pub const EXACT_UP_TO: usize = 16;
+/// How many choices are drawn above; with the observed one they are 100 000.
+pub const DRAWS: u32 = 99_999;
+/// The seed of the draws: the same differences give the same p-value.
+const SEED: u64 = 0x7065_2d7a_6f6f;
+/// Sums that differ by less than this share of the largest are equal: rounding.
+const ROUNDING: f64 = 1e-9;
+
+/// The two-sided p-value; `None` without differences or when one is not finite.
+///
+/// Exact up to [`EXACT_UP_TO`] differences. Above, `(hits + 1) / (draws + 1)` over [`DRAWS`] random
+/// choices: the observed choice is one of them, so the value is never 0 and never too small.
+///
+/// ```
+/// # use reports::stats::sign_flip;
+/// // Of the 8 choices, +++ and --- are as far out as what was seen.
+/// assert_eq!(sign_flip(&[0.1, 0.2, 0.3]), Some(0.25));
+/// ```
+pub fn sign_flip(differences: &[f64]) -> Option<f64> {
+    let n = differences.len();
+    if n == 0 || differences.iter().any(|d| !d.is_finite()) {
+        return None;
+    }
+    let all: f64 = differences.iter().map(|d| d.abs()).sum();
+    let observed = differences.iter().sum::<f64>().abs() - ROUNDING * all;
+    let far = |signs: u64| {
+        let sum: f64 = differences
+            .iter()
+            .enumerate()
+            .map(|(i, d)| if signs >> (i % 64) & 1 == 0 { *d } else { -d })
+            .sum();
+        sum.abs() >= observed
+    };
+    if n <= EXACT_UP_TO {
+        // The sign of the last one is fixed: the other half mirrors this one.
+        let choices = 1_u64 << (n - 1);
+        let hits = (0..choices).filter(|signs| far(*signs)).count();
+        return Some(hits as f64 / choices as f64);
+    }
+    let mut rng = ChaCha8Rng::seed_from_u64(SEED);
+    let mut hits = 1_u32;
+    for _ in 0..DRAWS {
+        let mut sum = 0.0;
+        for part in differences.chunks(64) {
+            let signs = rng.next_u64();
+            for (i, d) in part.iter().enumerate() {
+                sum += if signs >> i & 1 == 0 { *d } else { -d };
+            }
+        }
+        hits += u32::from(sum.abs() >= observed);
+    }
+    Some(f64::from(hits) / f64::from(DRAWS + 1))
+}
+
+/// The least p-value that [`sign_flip`] can give for `n` differences.
+pub fn least_p(n: u32) -> f64 {
+    let exact = 0.5_f64.powi(n.max(1) as i32 - 1);
+    if n as usize <= EXACT_UP_TO { exact } else { exact.max(1.0 / f64::from(DRAWS + 1)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_goes_below_its_least_p() {
+        for n in 1..=20_u32 {
+            let same: Vec<f64> = (0..n).map(|i| 1.0 + f64::from(i)).collect();
+            let p = sign_flip(&same).unwrap();
+            assert!(p >= least_p(n) && p <= 1.1 * least_p(n) + 5e-5, "{n}: {p}");
+        }
+        let expected = [(2, 0.5), (3, 0.25), (5, 0.0625), (6, 0.03125)];
+        assert_eq!(expected.map(|(n, _)| (n, least_p(n))), expected);
+    }
+
+    #[test]
+    fn draws_agree_with_counting() {
+        // 17 values of which one is 0: exactly the p-value of the other 16.
+        let values: Vec<f64> =
+            (0..16).map(|i| f64::from(i % 5) - 1.0 + 0.1 * f64::from(i)).collect();
+        let exact = sign_flip(&values).unwrap();
+        let drawn = sign_flip(&[values, vec![0.0]].concat()).unwrap();
+        // Three standard errors of 100 000 draws.
+        assert!(
+            (exact - drawn).abs() < 3.0 * (exact * (1.0 - exact) / 1e5).sqrt(),
+            "{exact} {drawn}"
+        );
+    }
+
+    #[test]
+    fn no_difference_and_nonsense_claim_nothing() {
+        assert_eq!(sign_flip(&[0.0; 6]), Some(1.0));
+        assert_eq!(sign_flip(&[0.5, -0.5, 0.5, -0.5]), Some(1.0));
+        assert_eq!(sign_flip(&[]), None);
+        assert_eq!(sign_flip(&[1.0, f64::NAN]), None);
+    }
+
+    #[test]
+    fn more_than_64_seeds_have_signs_of_their_own() {
+        let mut values = vec![0.0; 130];
+        values[3] = 1.0;
+        values[67] = 1.0;
+        values[129] = 1.0;
+        let p = sign_flip(&values).unwrap();
+        assert!((p - 0.25).abs() < 0.005, "three independent signs: {p}");
+    }
+}
