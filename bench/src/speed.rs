@@ -2,6 +2,8 @@
 //!
 //! Pre-norm decoder, GELU, `AdamW`, next-token cross-entropy over every token, random tokens, f32.
 
+mod attention;
+
 use std::time::Instant;
 
 use pe_zoo::EncodingConfig;
@@ -45,6 +47,8 @@ pub struct SpeedRequest {
     pub steps: usize,
     /// Threads of this process.
     pub threads: usize,
+    /// One layer's attention alone instead of a training step.
+    pub attention: bool,
 }
 
 /// What was measured.
@@ -92,6 +96,9 @@ pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
         }
     }
     let encoding = PeConfig::from_id(&request.encoding).map_err(|error| error.to_string())?;
+    if request.attention {
+        return attention::measure(request, &encoding);
+    }
     let model = ModelConfig {
         layers: request.layers,
         width: request.dim,

@@ -39,7 +39,7 @@ for name, default in [("batch", 16), ("len", 512), ("dim", 256), ("heads", 4), (
 o = parser.parse_args()
 sizes = [word for name in ("batch", "len", "dim", "heads", "layers", "vocab", "steps", "threads")
          for word in (f"--{name}", str(getattr(o, name)))]
-chosen = o.encodings.split(",")
+chosen = [name for name in o.encodings.split(",") if name]
 unknown = set(chosen) - {ours for ours, _, _ in PAIRS}
 if unknown:
     sys.exit(f"no peer for {sorted(unknown)}; known: {[ours for ours, _, _ in PAIRS]}")

@@ -44,6 +44,9 @@ pub(crate) struct SpeedArgs {
     /// Backend: flex, tch, cuda or wgpu.
     #[arg(long, default_value = "flex")]
     backend: String,
+    /// Time one layer's attention alone, forward and backward, instead of a training step.
+    #[arg(long)]
+    attention: bool,
     /// Attention engine.
     #[arg(long, value_enum, default_value_t)]
     engine: EngineChoice,
@@ -96,6 +99,7 @@ fn request(arguments: &SpeedArgs, engine: Engine, encoding: String) -> SpeedRequ
         vocab: arguments.vocab,
         steps: arguments.steps,
         threads: arguments.threads,
+        attention: arguments.attention,
     }
 }
 
@@ -115,6 +119,7 @@ fn elsewhere(arguments: &SpeedArgs, engine: Engine, encoding: &str) -> anyhow::R
     let output = Command::new(program)
         .args(["speed", "--in-process", "--encodings", encoding, "--backend", &arguments.backend])
         .args(["--engine", engine.id()])
+        .args(arguments.attention.then_some("--attention"))
         .args(numbers.iter().flat_map(|(name, n)| [(*name).to_owned(), n.to_string()]))
         .env("RAYON_NUM_THREADS", arguments.threads.to_string())
         .env("MIMALLOC_PURGE_DELAY", "-1")

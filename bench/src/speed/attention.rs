@@ -1,0 +1,84 @@
+//! The time of one layer's attention alone, forward and backward: what grows with the length squared.
+
+use std::time::Instant;
+
+use burn::tensor::{Device, Tensor, TensorData};
+use pe_zoo::attention::{LayerInput, Sharpness, Weights, layer};
+use pe_zoo::encoding::{PositionRequest, positions};
+use pe_zoo::init::standard_normal;
+use pe_zoo::{Dims, EncodingConfig, TokenState};
+use rand_chacha::ChaCha8Rng;
+
+use super::{SpeedRequest, SpeedRow, WARM_UP};
+use crate::runner::median;
+use crate::streams::{Stream, stream};
+use crate::{backend, host};
+
+/// Measures one encoding's attention on random queries, keys and values in this process.
+///
+/// # Errors
+/// The reason, in words.
+pub(super) fn measure<C: EncodingConfig>(
+    request: &SpeedRequest,
+    encoding: &C,
+) -> Result<SpeedRow, String> {
+    let SpeedRequest { batch, len, dim, heads, .. } = *request;
+    if heads == 0 || dim % heads != 0 {
+        return Err(format!("--dim is {dim}, expected a multiple of --heads {heads}"));
+    }
+    let head_dim = dim / heads;
+    let dims = Dims { layers: 1, heads, head_dim, train_len: len, max_len: len };
+    let device = backend::device(&request.backend).map_err(|error| error.to_string())?.autodiff();
+    let id = encoding.meta().id;
+    let encoding = encoding
+        .init(&dims, &mut stream(0, Stream::Encoding), &device)
+        .map_err(|error| error.to_string())?;
+    let new = PositionRequest { cached_tokens: 0, new_tokens: len, training_rng: None };
+    let at = positions(&encoding, id, new).map_err(|error| error.to_string())?;
+    let mut rng = stream(0, Stream::Data);
+    let x = random([batch, len, dim], &mut rng, &device);
+    let [q, k, v] =
+        [(); 3].map(|()| random([batch, heads, len, head_dim], &mut rng, &device).require_grad());
+    let mut step_seconds = Vec::new();
+    for step in 0..request.steps + WARM_UP {
+        let start = Instant::now();
+        let input = LayerInput {
+            layer: 0,
+            at: &at,
+            x: &x,
+            q: q.clone(),
+            k: k.clone(),
+            v: v.clone(),
+            carried: &TokenState::default(),
+            engine: request.engine,
+            sharpness: Sharpness::Soft,
+        };
+        let grads = layer(&encoding, input, None, Weights::Drop).output.sum().backward();
+        device.sync().map_err(|error| format!("{error:?}"))?;
+        drop(grads);
+        if step >= WARM_UP {
+            step_seconds.push(start.elapsed().as_secs_f64());
+        }
+    }
+    let step_seconds = median(&step_seconds).ok_or("--steps is 0, expected at least 1")?;
+    Ok(SpeedRow {
+        encoding: request.encoding.clone(),
+        backend: request.backend.clone(),
+        engine: request.engine.id().to_owned(),
+        step_seconds,
+        tokens_per_second: (batch * len) as f64 / step_seconds,
+        peak_bytes: host::peak_bytes(),
+        batch,
+        len,
+        dim,
+        heads,
+        layers: 1,
+        threads: request.threads,
+    })
+}
+
+fn random<const D: usize>(shape: [usize; D], rng: &mut ChaCha8Rng, device: &Device) -> Tensor<D> {
+    let count = shape.iter().product();
+    let values = (0..count).map(|_| standard_normal(rng) as f32).collect::<Vec<_>>();
+    Tensor::from_data(TensorData::new(values, shape), device)
+}
