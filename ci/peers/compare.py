@@ -34,6 +34,7 @@ parser.add_argument("--threads", type=int, default=2)
 parser.add_argument("--encodings", default=",".join(ours for ours, _, _ in PAIRS))
 parser.add_argument("--ours-only", default="", help="more of our encodings, timed beside rope")
 parser.add_argument("--modes", default="eager,sdpa,compile")
+parser.add_argument("--append", action="store_true", help="keep the lines that are there; the table shows all")
 for name, default in [("batch", 16), ("len", 512), ("dim", 256), ("heads", 4), ("layers", 4), ("vocab", 64)]:
     parser.add_argument(f"--{name}", type=int, default=default)
 o = parser.parse_args()
@@ -64,39 +65,58 @@ for ours in filter(None, o.ours_only.split(",")):
     jobs.append((("pe-bench", ours, "fused"), [o.bench, "speed", "--json", "--encodings", ours, *sizes]))
 
 o.out.mkdir(parents=True, exist_ok=True)
+path = o.out / "lines.jsonl"
+before = [json.loads(line) for line in path.read_text().splitlines()] if o.append and path.exists() else []
+start = 1 + max((line["round"] for line in before), default=0)
+mode_of = lambda line: "fused" if line["program"] == "pe-bench" else line["mode"]
+name_of = {theirs: ours for ours, theirs, _ in PAIRS}
 found = {}
-with open(o.out / "lines.jsonl", "w") as lines:
-    for number in range(o.rounds):
+
+
+def add(line):
+    name = line["encoding"] if line["program"] == "pe-bench" else name_of[line["encoding"]]
+    found.setdefault((line["program"], name, mode_of(line)), []).append(line)
+
+
+for line in before:
+    add(line)
+with open(path, "a" if o.append else "w") as lines:
+    for number in range(start, start + o.rounds):
         for key, command in jobs:
-            line = run(command)
-            found.setdefault(key, []).append(line)
-            line = {"round": number, "program": key[0], **line}
+            line = {"round": number, "program": key[0], **run(command)}
+            add(line)
             print(json.dumps(line), file=lines, flush=True)
-            print(f"round {number + 1}: {' '.join(key)}: {line['step_seconds']:.3f} s", flush=True)
+            print(f"round {number}: {' '.join(key)}: {line['step_seconds']:.3f} s", flush=True)
 
 seconds = {key: statistics.median(line["step_seconds"] for line in lines) for key, lines in found.items()}
 peak = {key: max(line["peak_bytes"] for line in lines) for key, lines in found.items()}
-rope = seconds.get(("pe-bench", "rope", "fused"))
+
+
+def ratio(ours, key):
+    """Median over the rounds that have both of theirs over ours, or None."""
+    own = {line["round"]: line["step_seconds"] for line in found[("pe-bench", ours, "fused")]}
+    both = [line["step_seconds"] / own[line["round"]] for line in found.get(key, []) if line["round"] in own]
+    return statistics.median(both) if both else None
+
+
 show = lambda value, digits: "–" if value is None else f"{value:.{digits}f}"
 rows = []
-for ours in dict.fromkeys(key[1] for key, _ in jobs):
-    own = seconds[("pe-bench", ours, "fused")]
-    peers = {mode: seconds.get(("torch", ours, mode)) for mode in ("eager", "sdpa", "compile")}
-    best = min((s for s in peers.values() if s is not None), default=None)
+for ours in dict.fromkeys(key[1] for key in found):
+    to_rope = ratio(ours, ("pe-bench", "rope", "fused"))
+    peers = [ratio(ours, ("torch", ours, mode)) for mode in ("eager", "sdpa", "compile")]
+    least = min((peak[key] for key in peak if key[:2] == ("torch", ours)), default=None)
     rows.append([
-        ours, show(own, 3), show(own / rope if rope else None, 2),
-        *(show(peers[mode], 3) for mode in ("eager", "sdpa", "compile")),
-        show(best / own if best else None, 2),
-        show(peak[("pe-bench", ours, "fused")] / 1e9, 2),
-        show(min((peak[key] for key in peak if key[0] == "torch" and key[1] == ours), default=None) / 1e9
-             if best else None, 2),
+        ours, show(seconds[("pe-bench", ours, "fused")], 3), show(to_rope and 1 / to_rope, 2),
+        *(show(seconds.get(("torch", ours, mode)), 3) for mode in ("eager", "sdpa", "compile")),
+        *(show(peer, 2) for peer in peers),
+        show(peak[("pe-bench", ours, "fused")] / 1e9, 2), show(least and least / 1e9, 2),
     ])
-head = ["encoding", "ours s", "x our RoPE", "eager s", "sdpa s", "compile s", "torch's best / ours",
-        "our peak GB", "torch's least peak GB"]
+head = ["encoding", "ours s", "x our RoPE", "eager s", "sdpa s", "compile s", "eager / ours", "sdpa / ours",
+        "compile / ours", "our peak GB", "torch's least peak GB"]
 text = [
     f"# Training step against PyTorch, {datetime.date.today().isoformat()}", "",
     f"{o.layers} layers, width {o.dim}, {o.heads} heads, {o.len} tokens, batch {o.batch}, vocabulary {o.vocab}, "
-    f"f32, {o.threads} threads; medians of {o.steps} steps, {o.rounds} rounds in turns.", "",
+    f"f32, {o.threads} threads; medians of {o.steps} steps, then over rounds; ratios are within rounds.", "",
     f"{next((line['peer'] for key, lines in found.items() for line in lines if key[0] == 'torch'), 'no peer')}; "
     f"raw lines in lines.jsonl, written by ci/peers.sh.", "",
     "| " + " | ".join(head) + " |", "|" + " --- |" * len(head),
