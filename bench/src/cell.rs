@@ -71,7 +71,7 @@ impl EvalConfig {
 pub struct Cell<C> {
     /// Name of the workload (task and sizes) within its suite.
     pub workload: String,
-    /// Name of the encoding within its suite; its id unless settings differ from the defaults.
+    /// Name of the encoding within its suite; its canonical text unless the suite gives one.
     pub name: String,
     /// The encoding's settings.
     pub encoding: C,
@@ -118,7 +118,7 @@ impl<C: EncodingConfig> Cell<C> {
     /// hash of.
     pub fn config(&self, task: &dyn tasks::Task) -> Value {
         json!({
-            "encoding": { "id": self.encoding.meta().id, "settings": self.encoding },
+            "encoding": self.encoding.identity(),
             "task": self.task,
             "task_version": task.meta().version,
             "task_data_sha256": task.data_sha256(),

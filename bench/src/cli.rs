@@ -113,8 +113,9 @@ pub(crate) struct RunArgs {
     /// Run this seed instead of the suite's; may be repeated.
     #[arg(long = "seed")]
     seeds: Vec<u64>,
-    /// Only these encodings of the suite, separated by commas.
-    #[arg(long, value_delimiter = ',')]
+    /// These encodings instead of the suite's, separated by commas: names of the suite, ids, or
+    /// combinations as 'cope{max_positions=16}+rope'.
+    #[arg(long)]
     encodings: Vec<String>,
     /// A text file for every workload on text, instead of its corpus.
     #[arg(long, value_name = "PATH")]

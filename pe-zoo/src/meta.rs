@@ -39,6 +39,40 @@ pub struct Claims {
     pub limited_length: bool,
 }
 
+/// How an encoding behaves beside others, where its sites do not tell. It decides what it can be
+/// combined with; the testkit checks each statement and its negation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Conduct {
+    /// Nothing it does depends on the numbers in [`Positions`](crate::Positions), only on the
+    /// order of tokens.
+    IgnoresPositions,
+    /// A head's output depends on the queries, keys or values of other heads.
+    MixesHeads,
+    /// Its `mixed_values` gives columns for the attention weights to mix.
+    MixesValues,
+    /// It meets queries or keys with something else than each other, such as a table: a common
+    /// rotation of both changes what it adds.
+    ReadsQueries,
+    /// It puts something else in the place of the softmax.
+    ReplacesSoftmax,
+    /// Its queries and keys are wider than `head_dim` after `transform_qk`.
+    WidensQueries,
+}
+
+/// What an expression in brackets after an encoding's id means, `id(inner)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Brackets {
+    /// Nothing: brackets are refused.
+    Refused,
+    /// The encodings in the brackets stand beside this one, which does nothing alone.
+    Beside {
+        /// What stands there if nothing is written.
+        usual: &'static str,
+    },
+    /// The one encoding in the brackets, its options included, is the value of this setting.
+    Setting(&'static str),
+}
+
 /// The facts about a kind of encoding.
 #[derive(Debug, Clone, Copy)]
 pub struct PeMeta {

@@ -78,6 +78,12 @@ pub trait ScalarReference {
         x.clone()
     }
 
+    /// The problem with its queries and keys changed as `transform_qk` changes them, for the
+    /// encodings beside it that look at them.
+    fn scalar_transformed(&self, input: &ScalarInput) -> ScalarInput {
+        input.clone()
+    }
+
     /// The logits before the softmax.
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
         let scale = 1.0 / (input.head_dim() as f64).sqrt();

@@ -24,3 +24,16 @@ pub fn logits(input: &ScalarInput, frequencies: &[f64], interleaved: bool) -> He
         super::dot(&q, &k) * scale
     })
 }
+
+/// Queries and keys turned: `R_i q`, `R_j k`.
+pub fn transformed(input: &ScalarInput, frequencies: &[f64], interleaved: bool) -> ScalarInput {
+    let turned = |heads: &Heads, first: usize| -> Heads {
+        let head = |head: &Vec<Vec<f64>>| {
+            let positions = &input.positions[first..];
+            let tokens = head.iter().zip(positions);
+            tokens.map(|(u, n)| rotate(u, *n, frequencies, interleaved)).collect()
+        };
+        heads.iter().map(head).collect()
+    };
+    ScalarInput { q: turned(&input.q, input.first_row), k: turned(&input.k, 0), ..input.clone() }
+}

@@ -35,7 +35,7 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::encoding::ScoreContext;
-use crate::meta::{Claims, PeMeta, Site};
+use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, cope, table_f64};
 use crate::score::{Contextual, ContextualFunction, Convention, GateSource};
 use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
@@ -124,6 +124,10 @@ impl EncodingConfig for Config {
 
     fn meta(&self) -> &'static PeMeta {
         &META
+    }
+
+    fn conduct(&self) -> Vec<Conduct> {
+        vec![Conduct::IgnoresPositions, Conduct::ReadsQueries]
     }
 
     fn check(&self, _dims: &Dims) -> Result<(), PeError> {

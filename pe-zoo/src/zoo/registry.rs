@@ -16,7 +16,7 @@ macro_rules! zoo {
         use crate::encoding::{
             EmbedContext, LayerContext, PositionRequest, ScoreContext, StateContext, Update,
         };
-        use crate::meta::PeMeta;
+        use crate::meta::{Brackets, Conduct, PeMeta};
         use crate::reference::{Heads, ScalarInput, ScalarReference, Tokens};
         use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions, ScoreMod};
         use crate::{TokenState, settings};
@@ -87,6 +87,24 @@ macro_rules! zoo {
             fn meta(&self) -> &'static PeMeta {
                 match self {
                     $(Self::$Type(config) => config.meta(),)+
+                }
+            }
+
+            fn conduct(&self) -> Vec<Conduct> {
+                match self {
+                    $(Self::$Type(config) => config.conduct(),)+
+                }
+            }
+
+            fn brackets(&self) -> Brackets {
+                match self {
+                    $(Self::$Type(config) => config.brackets(),)+
+                }
+            }
+
+            fn dims_beside(&self, dims: &Dims) -> Dims {
+                match self {
+                    $(Self::$Type(config) => config.dims_beside(dims),)+
                 }
             }
 
@@ -179,6 +197,12 @@ macro_rules! zoo {
             fn scalar_embed(&self, x: &Tokens, positions: &[usize]) -> Tokens {
                 match self {
                     $(Self::$Type(pe) => pe.scalar_embed(x, positions),)+
+                }
+            }
+
+            fn scalar_transformed(&self, input: &ScalarInput) -> ScalarInput {
+                match self {
+                    $(Self::$Type(pe) => pe.scalar_transformed(input),)+
                 }
             }
 

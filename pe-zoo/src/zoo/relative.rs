@@ -28,7 +28,7 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::encoding::ScoreContext;
-use crate::meta::{Claims, PeMeta, Site};
+use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, relative, table_f64};
 use crate::score::Beyond;
 use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
@@ -94,6 +94,10 @@ impl EncodingConfig for Config {
 
     fn meta(&self) -> &'static PeMeta {
         &META
+    }
+
+    fn conduct(&self) -> Vec<Conduct> {
+        vec![Conduct::ReadsQueries]
     }
 
     fn check(&self, dims: &Dims) -> Result<(), PeError> {

@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use super::relative as uncapped;
 use crate::encoding::ScoreContext;
-use crate::meta::{Claims, PeMeta, Site};
+use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, relative, table_f64};
 use crate::score::Beyond;
 use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod};
@@ -60,6 +60,10 @@ impl EncodingConfig for Config {
 
     fn meta(&self) -> &'static PeMeta {
         &META
+    }
+
+    fn conduct(&self) -> Vec<Conduct> {
+        vec![Conduct::ReadsQueries]
     }
 
     fn check(&self, dims: &Dims) -> Result<(), PeError> {

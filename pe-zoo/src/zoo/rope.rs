@@ -234,6 +234,10 @@ impl PositionEncoding for Rope {
 }
 
 impl ScalarReference for Rope {
+    fn scalar_transformed(&self, input: &ScalarInput) -> ScalarInput {
+        rope::transformed(input, &self.frequencies, self.layout == Layout::Interleaved)
+    }
+
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
         rope::logits(input, &self.frequencies, self.layout == Layout::Interleaved)
     }
