@@ -1,5 +1,6 @@
 //! The command line: `pe-bench`.
 
+mod conform;
 mod docs;
 mod list;
 mod out;
@@ -61,6 +62,9 @@ enum Command {
     },
     /// Measures a training step of each encoding at one size.
     Speed(speed::SpeedArgs),
+    /// Checks encodings with the conformance kit, and prints what was checked.
+    #[command(after_help = "Example: pe-bench conform rope 'cope{max_positions=16}+rope'")]
+    Conform(conform::ConformArgs),
     /// Writes the generated tables of README.md, or checks them.
     Docs {
         /// Fail if a table is not what would be written.
@@ -150,6 +154,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Data { command: DataCommand::Fetch { names } } => fetch(&names)?,
         Command::NewSuite { name } => say(&new_suite(&name)),
         Command::Speed(arguments) => speed::speed(&arguments)?,
+        Command::Conform(arguments) => return conform::conform(&arguments),
         Command::Docs { check, root } => docs::docs(&root, check)?,
         Command::Worker => {
             crate::sweep::serve(std::io::stdin(), std::io::stdout()).map_err(anyhow::Error::msg)?;

@@ -15,7 +15,7 @@ pub fn count<C: EncodingConfig>(
     batch_size: usize,
     len: usize,
 ) -> FlopCount {
-    let macs = model.forward_macs(vocabulary, len) + encoding.extra_macs(dims, len);
+    let macs = model.forward_macs(vocabulary, len) + encoding.cost(dims, len).macs();
     FlopCount {
         train_step: 3 * 2 * macs * batch_size as u64,
         forward_per_token: 2 * macs / (len as u64).max(1),

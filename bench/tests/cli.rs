@@ -257,6 +257,17 @@ fn every_list_prints() {
 }
 
 #[test]
+fn conform_prints_what_was_checked() {
+    let output = bench(&["conform", "nope", "cope{max_positions=5}+rope"]);
+    assert!(output.status.success(), "{}", text(&output));
+    for expected in ["nope: all 19 checks hold", "cope{max_positions=5}+rope: all", "MacFormula"] {
+        assert!(text(&output).contains(expected), "{}", text(&output));
+    }
+    let output = bench(&["conform", "rop"]);
+    assert!(!output.status.success() && text(&output).contains("did you mean `rope`?"));
+}
+
+#[test]
 fn speed_prints_one_object_per_line_with_the_stated_keys() {
     let small = ["--batch", "2", "--len", "16", "--dim", "16", "--heads", "2", "--layers", "1"];
     let mut arguments = vec!["speed", "--json", "--steps", "3", "--encodings", "nope,cope"];

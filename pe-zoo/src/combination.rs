@@ -48,7 +48,7 @@ use serde_json::{Map, Value, json};
 
 use crate::meta::{Brackets, Conduct, PeMeta, Site};
 use crate::zoo::PeConfig;
-use crate::{Dims, EncodingConfig, PeError};
+use crate::{Cost, Dims, EncodingConfig, PeError};
 
 /// The settings of one or more encodings that act together.
 #[derive(Debug, Clone)]
@@ -217,8 +217,8 @@ impl EncodingConfig for Combination {
         self.sized(dims).map(|(part, dims)| part.param_count(&dims)).sum()
     }
 
-    fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
-        self.sized(dims).map(|(part, dims)| part.extra_macs(&dims, len)).sum()
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        self.sized(dims).fold(Cost::none(), |cost, (part, dims)| cost.and(part.cost(&dims, len)))
     }
 }
 

@@ -10,7 +10,7 @@ use burn::tensor::{Device, Int, Tensor};
 use rand_chacha::ChaCha8Rng;
 
 use crate::meta::{Brackets, Conduct, PeMeta};
-use crate::{PeError, Positions, ScoreMod, TokenState};
+use crate::{Cost, PeError, Positions, ScoreMod, TokenState};
 
 /// The sizes that an encoding is built for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -214,8 +214,14 @@ pub trait EncodingConfig: Clone + Debug + Send + Sync + serde::Serialize {
         0
     }
 
-    /// Multiply-accumulates that the encoding adds to one forward pass over a sequence of `len`
-    /// tokens, all layers, every pair of tokens counted (no causal saving).
+    /// What the encoding adds to one forward pass over one sequence of `len` tokens, all layers,
+    /// every pair of tokens counted; beyond what a model without any encoding does.
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        Cost::none().product("products", self.extra_macs(dims, len) as usize)
+    }
+
+    /// The short form of [`cost`](Self::cost), for an encoding that has nothing but
+    /// multiply-accumulates to state. Whoever wants to know asks `cost`.
     fn extra_macs(&self, _dims: &Dims, _len: usize) -> u64 {
         0
     }

@@ -8,6 +8,7 @@
 //! | [`attention`] | the engine that applies an encoding, and its cache for decoding |
 //! | [`zoo`] | every encoding, one file each, and the one registry list |
 //! | [`combination`] | several encodings as one, and the expressions that name them |
+//! | [`cost`], [`count`] | what an encoding costs by its formula, and what is really multiplied |
 //! | [`mod@reference`] | scalar f64 loops straight from each paper's equation |
 //! | [`testkit`] | the checks that every encoding passes, yours included |
 //!
@@ -28,6 +29,8 @@
 
 pub mod attention;
 pub mod combination;
+pub mod cost;
+pub mod count;
 pub mod encoding;
 mod error;
 pub mod init;
@@ -42,6 +45,7 @@ pub mod testkit;
 pub mod zoo;
 
 pub use combination::Combination;
+pub use cost::Cost;
 pub use encoding::{Dims, EncodingConfig, PositionEncoding};
 pub use error::PeError;
 pub use positions::Positions;

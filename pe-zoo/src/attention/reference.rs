@@ -4,6 +4,7 @@ use burn::tensor::activation::{log_sigmoid, sigmoid, softmax};
 use burn::tensor::{Device, Int, Tensor};
 
 use super::Weights;
+use crate::count::CountedMatmul;
 use crate::score::{Beyond, Contextual, ContextualFunction, Convention, GateSource};
 use crate::{Positions, ScoreMod};
 
@@ -33,7 +34,7 @@ pub fn attend(
     weights: Weights,
 ) -> Attended {
     let device = q.device();
-    let content = q.clone().matmul(k.clone().swap_dims(2, 3));
+    let content = q.clone().counted_matmul(k.clone().swap_dims(2, 3));
     let plan = Plan::of(modifier);
     let probabilities = if plan.stick_breaking {
         stick_breaking(content * scale, at, &device)
@@ -47,7 +48,7 @@ pub fn attend(
         }
         softmax(logits + at.causal_bias(&device).unsqueeze::<4>(), 3)
     };
-    let output = probabilities.clone().matmul(values);
+    let output = probabilities.clone().counted_matmul(values);
     let weights = (weights == Weights::Return).then_some(probabilities);
     Attended { output, weights }
 }
@@ -148,7 +149,7 @@ impl Row<'_> {
     fn query_distance(&self, table: &Tensor<2>, beyond: Beyond) -> Tensor<4> {
         let [_head_dim, len] = table.dims();
         let (index, within) = self.table_index(len);
-        let products = self.q.clone().matmul(table.clone().unsqueeze::<4>());
+        let products = self.q.clone().counted_matmul(table.clone().unsqueeze::<4>());
         let [batch, heads, rows, _len] = products.dims();
         let [_rows, columns] = index.dims();
         let index = index.unsqueeze::<4>().expand([batch, heads, rows, columns]);
@@ -162,8 +163,8 @@ impl Row<'_> {
     fn contextual(&self, contextual: &Contextual) -> Tensor<4> {
         let gate_content = match &contextual.gates {
             GateSource::QueryKey => self.content.clone(),
-            GateSource::QueryValue => self.q.clone().matmul(self.v.clone().swap_dims(2, 3)),
-            GateSource::Keys(keys) => self.q.clone().matmul(keys.clone().swap_dims(2, 3)),
+            GateSource::QueryValue => self.q.clone().counted_matmul(self.v.clone().swap_dims(2, 3)),
+            GateSource::Keys(keys) => self.q.clone().counted_matmul(keys.clone().swap_dims(2, 3)),
         };
         let gate_scale = match contextual.convention {
             Convention::Listing | Convention::Code => self.scale,
@@ -193,7 +194,7 @@ fn suffix_sum(x: Tensor<4>) -> Tensor<4> {
 
 /// `q_i . table[:, p]`, linear between the integer positions on both sides of `p`.
 fn interpolate(q: &Tensor<4>, table: &Tensor<2>, positions: Tensor<4>) -> Tensor<4> {
-    let products = q.clone().matmul(table.clone().unsqueeze::<4>());
+    let products = q.clone().counted_matmul(table.clone().unsqueeze::<4>());
     let below = positions.clone().detach().floor();
     let above = positions.clone().detach().ceil();
     let fraction = positions - below.clone();

@@ -140,6 +140,27 @@ fn combinations_conform() {
     }
 }
 
+#[test]
+fn every_pair_that_may_stand_together_conforms_and_every_other_has_a_reason() {
+    let parts = ALL.iter().map(|meta| PeConfig::from_id(meta.id).unwrap()).collect::<Vec<_>>();
+    for (at, first) in parts.iter().enumerate() {
+        for second in &parts[at + 1..] {
+            let both = |site| acts_on(first, site) && acts_on(second, site);
+            match Combination::new(vec![first.clone(), second.clone()]) {
+                Ok(pair) => {
+                    assert!(!both(Site::QueryKey) && !both(Site::Positions), "{pair}");
+                    crate::testkit::assert_conforms(&pair);
+                }
+                Err(PeError::Combination { text, reason }) => {
+                    let ids = [first.meta().id, second.meta().id];
+                    assert!(ids.iter().any(|id| reason.contains(id)), "{text}: {reason}");
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+    }
+}
+
 /// Any setting of any encoding, at its default or at another value of the same type.
 fn arbitrary_part() -> impl Strategy<Value = PeConfig> {
     let parts = ALL.iter().map(|meta| meta.id).collect::<Vec<_>>();

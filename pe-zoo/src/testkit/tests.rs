@@ -3,3 +3,4 @@ mod laws;
 mod saboteurs;
 mod score_mods;
 mod state;
+mod statements;

@@ -30,7 +30,7 @@ use crate::encoding::ScoreContext;
 use crate::math::slopes;
 use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, alibi};
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod};
+use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod};
 
 /// The facts.
 pub const META: PeMeta = PeMeta {
@@ -89,6 +89,11 @@ impl EncodingConfig for Config {
 
     fn init(&self, dims: &Dims, _rng: &mut ChaCha8Rng, _device: &Device) -> Result<Alibi, PeError> {
         Ok(Alibi { slopes: self.slopes.values(dims.heads) })
+    }
+
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        let pairs = dims.layers * dims.heads * len * len;
+        Cost::none().pair_elementwise("slope times distance, sum of logits", 2 * pairs)
     }
 }
 

@@ -38,7 +38,7 @@ use crate::encoding::ScoreContext;
 use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, cope, table_f64};
 use crate::score::{Contextual, ContextualFunction, Convention, GateSource};
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
+use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
 
 /// The facts.
 pub const META: PeMeta = PeMeta {
@@ -150,12 +150,22 @@ impl EncodingConfig for Config {
         self.tables(dims) * dims.head_dim * self.max_positions
     }
 
-    fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
-        let gates = match self.gates {
-            Gates::QueryKey => 0,
-            Gates::QueryValue => len * len * dims.width(),
-        };
-        (dims.layers * (len * self.max_positions * dims.width() + gates)) as u64
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        let Dims { layers, heads, .. } = *dims;
+        let pairs = layers * heads * len * len;
+        let cost = Cost::none()
+            .product("queries with the table", layers * len * self.max_positions * dims.width())
+            .pair_activation("gates", pairs, 3)
+            .pair_elementwise(
+                "running sum, clamp, interpolation in four, sum of logits",
+                7 * pairs,
+            );
+        match self.gates {
+            Gates::QueryKey => cost,
+            Gates::QueryValue => {
+                cost.pair_product("queries with values", layers * len * len * dims.width())
+            }
+        }
     }
 }
 

@@ -18,7 +18,8 @@ macro_rules! zoo {
         };
         use crate::meta::{Brackets, Conduct, PeMeta};
         use crate::reference::{Heads, ScalarInput, ScalarReference, Tokens};
-        use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions, ScoreMod};
+        use crate::testkit::{Finding, examine_settings};
+        use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, Positions, ScoreMod};
         use crate::{TokenState, settings};
 
         /// The facts about every encoding, sorted by id.
@@ -70,6 +71,13 @@ macro_rules! zoo {
                     nearest: settings::nearest(id, ALL.iter().map(|meta| meta.id)),
                     known: ALL.iter().map(|meta| meta.id).collect::<Vec<_>>().join(", "),
                 })
+            }
+
+            /// The checks of the conformance kit that are about settings.
+            pub fn examine_settings(&self) -> Vec<Finding> {
+                match self {
+                    $(Self::$Type(config) => examine_settings(config),)+
+                }
             }
         }
 
@@ -131,9 +139,9 @@ macro_rules! zoo {
                 }
             }
 
-            fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
+            fn cost(&self, dims: &Dims, len: usize) -> Cost {
                 match self {
-                    $(Self::$Type(config) => config.extra_macs(dims, len),)+
+                    $(Self::$Type(config) => config.cost(dims, len),)+
                 }
             }
         }
@@ -225,7 +233,10 @@ macro_rules! zoo {
             $(
                 #[test]
                 fn $module() {
-                    crate::testkit::assert_conforms(&super::PeConfig::$Type(Default::default()));
+                    let config = super::PeConfig::$Type(Default::default());
+                    let mut findings = crate::testkit::examine(&config);
+                    findings.extend(config.examine_settings());
+                    crate::testkit::assert_all_hold(super::$module::META.id, findings);
                 }
             )+
         }

@@ -31,7 +31,7 @@ use crate::encoding::ScoreContext;
 use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, relative, table_f64};
 use crate::score::Beyond;
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
+use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
 
 /// The facts.
 pub const META: PeMeta = PeMeta {
@@ -118,8 +118,11 @@ impl EncodingConfig for Config {
         dims.head_dim * self.distances(dims)
     }
 
-    fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
-        (dims.layers * len * self.distances(dims) * dims.width()) as u64
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        let Dims { layers, heads, .. } = *dims;
+        Cost::none()
+            .product("queries with the table", layers * len * self.distances(dims) * dims.width())
+            .pair_elementwise("sum of logits", layers * heads * len * len)
     }
 }
 

@@ -29,7 +29,7 @@ use crate::encoding::ScoreContext;
 use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, relative, table_f64};
 use crate::score::Beyond;
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod};
+use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod};
 
 /// The facts.
 pub const META: PeMeta = PeMeta {
@@ -84,8 +84,8 @@ impl EncodingConfig for Config {
         self.0.param_count(dims)
     }
 
-    fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
-        self.0.extra_macs(dims, len)
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        self.0.cost(dims, len)
     }
 }
 

@@ -34,7 +34,7 @@ use crate::encoding::LayerContext;
 use crate::math::frequencies::{inverse_frequencies, ntk_base};
 use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, rope};
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions};
+use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, Positions};
 
 /// The facts.
 pub const META: PeMeta = PeMeta {
@@ -152,6 +152,11 @@ impl EncodingConfig for Config {
         self.check(dims)?;
         let frequencies = self.scaling.frequencies(self.base, dims.head_dim);
         Ok(Rope { layout: self.layout, frequencies })
+    }
+
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        let channels = 2 * dims.layers * len * dims.width();
+        Cost::none().elementwise("rotation of queries and keys", 3 * channels)
     }
 }
 
