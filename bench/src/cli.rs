@@ -2,6 +2,7 @@
 
 mod conform;
 mod docs;
+mod flops;
 mod list;
 mod out;
 mod run;
@@ -65,6 +66,8 @@ enum Command {
     /// Checks encodings with the conformance kit, and prints what was checked.
     #[command(after_help = "Example: pe-bench conform rope 'cope{max_positions=16}+rope'")]
     Conform(conform::ConformArgs),
+    /// Prints what a pass costs under each encoding, by formula.
+    Flops(flops::FlopsArgs),
     /// Writes the generated tables of README.md, or checks them.
     Docs {
         /// Fail if a table is not what would be written.
@@ -155,6 +158,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::NewSuite { name } => say(&new_suite(&name)),
         Command::Speed(arguments) => speed::speed(&arguments)?,
         Command::Conform(arguments) => return conform::conform(&arguments),
+        Command::Flops(arguments) => flops::flops(&arguments)?,
         Command::Docs { check, root } => docs::docs(&root, check)?,
         Command::Worker => {
             crate::sweep::serve(std::io::stdin(), std::io::stdout()).map_err(anyhow::Error::msg)?;
