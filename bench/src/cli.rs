@@ -2,6 +2,7 @@
 
 mod conform;
 mod docs;
+mod explain;
 mod flops;
 mod list;
 mod out;
@@ -66,6 +67,12 @@ enum Command {
     /// Checks encodings with the conformance kit, and prints what was checked.
     #[command(after_help = "Example: pe-bench conform rope 'cope{max_positions=16}+rope'")]
     Conform(conform::ConformArgs),
+    /// Prints the card of an encoding, a combination or a task.
+    #[command(after_help = "Example: pe-bench explain rope")]
+    Explain {
+        /// An id, or a combination as 'cope+rope'.
+        name: String,
+    },
     /// Prints what a pass costs under each encoding, by formula.
     Flops(flops::FlopsArgs),
     /// Writes the generated tables of README.md, or checks them.
@@ -158,6 +165,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::NewSuite { name } => say(&new_suite(&name)),
         Command::Speed(arguments) => speed::speed(&arguments)?,
         Command::Conform(arguments) => return conform::conform(&arguments),
+        Command::Explain { name } => explain::explain(&name)?,
         Command::Flops(arguments) => flops::flops(&arguments)?,
         Command::Docs { check, root } => docs::docs(&root, check)?,
         Command::Worker => {

@@ -268,6 +268,30 @@ fn conform_prints_what_was_checked() {
 }
 
 #[test]
+fn cards_and_costs_print() {
+    for (arguments, expected) in [
+        (vec!["explain", "rope"], "defaults: {base=10000.0,layout=half-split"),
+        (vec!["explain", "cope{max_positions=9}+rope"], "as written: {convention=listing"),
+        (vec!["explain", "flip-flop"], "## Definition"),
+        (vec!["flops", "--config", "tape-155m"], "321.10 160.46 154.89, the same"),
+        (vec!["flops", "--honest", "--encodings", "rope,cope+rope", "--items"], "softmax"),
+    ] {
+        let output = bench(&arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output));
+        assert!(text(&output).contains(expected), "{arguments:?}: {}", text(&output));
+    }
+    for (arguments, expected) in [
+        (vec!["explain", "flip-flap"], "did you mean the task `flip-flop`?"),
+        (vec!["flops", "--config", "tape-155"], "did you mean `tape-155m`?"),
+        (vec!["flops", "--len", "0"], "--len is 0"),
+    ] {
+        let output = bench(&arguments);
+        assert!(!output.status.success(), "{arguments:?} succeeded");
+        assert!(text(&output).contains(expected), "{arguments:?}: {}", text(&output));
+    }
+}
+
+#[test]
 fn speed_prints_one_object_per_line_with_the_stated_keys() {
     let small = ["--batch", "2", "--len", "16", "--dim", "16", "--heads", "2", "--layers", "1"];
     let mut arguments = vec!["speed", "--json", "--steps", "3", "--encodings", "nope,cope"];

@@ -165,6 +165,11 @@ impl TryFrom<PeConfig> for Combination {
     }
 }
 
+/// All settings of a part as an expression has them, `{key=value,…}`; empty if it has none.
+pub fn settings_text(part: &PeConfig) -> String {
+    print::all_options(part)
+}
+
 /// The settings of the one part, or a list of the parts' ids and settings.
 impl serde::Serialize for Combination {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -194,6 +199,10 @@ impl EncodingConfig for Combination {
 
     fn conduct(&self) -> Vec<Conduct> {
         rules::conduct(&self.parts)
+    }
+
+    fn dims_beside(&self, dims: &Dims) -> Dims {
+        self.parts.iter().fold(*dims, |dims, part| part.dims_beside(&dims))
     }
 
     fn check(&self, dims: &Dims) -> Result<(), PeError> {

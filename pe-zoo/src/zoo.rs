@@ -10,6 +10,7 @@ registry::zoo! {
     cope => Cope,
     learned_absolute => LearnedAbsolute,
     nope => Nope,
+    randomized => Randomized,
     relative => Relative,
     relative_capped => RelativeCapped,
     rope => Rope,

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::TaskError;
 use crate::error::nearest;
-pub use crate::suite::{ALL, TaskConfig};
+pub use crate::suite::{ALL, TaskConfig, source};
 
 /// Expands the list in `suite.rs`.
 ///
@@ -33,6 +33,14 @@ macro_rules! task_registry {
 
         /// The facts of every task, sorted by id.
         pub const ALL: &[&$crate::TaskMeta] = &[$(&$module::META),+];
+
+        /// The text of a task's file: its module documentation is the task's card.
+        pub fn source(id: &str) -> Option<&'static str> {
+            $(if id == $module::META.id {
+                return Some(include_str!(concat!("suite/", stringify!($module), ".rs")));
+            })+
+            None
+        }
 
         impl TaskConfig {
             /// The task with this id and default settings.

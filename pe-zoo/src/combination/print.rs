@@ -64,12 +64,21 @@ fn joined(parts: &[PeConfig], between: &str, name: fn(&PeConfig) -> &'static str
     over.into_iter().rev().fold(beside, |inner, over| format!("{over}({inner})"))
 }
 
-/// The settings that are not at their defaults, as an expression has them; empty for none.
-pub(super) fn options(part: &PeConfig) -> String {
-    let fields = |part: &PeConfig| match serde_json::to_value(part) {
+fn fields(part: &PeConfig) -> Map<String, Value> {
+    match serde_json::to_value(part) {
         Ok(Value::Object(fields)) => fields,
         _ => Map::new(),
-    };
+    }
+}
+
+/// All settings, as an expression has them; empty for none.
+pub(super) fn all_options(part: &PeConfig) -> String {
+    let fields = fields(part);
+    if fields.is_empty() { String::new() } else { table(&fields) }
+}
+
+/// The settings that are not at their defaults, as an expression has them; empty for none.
+fn options(part: &PeConfig) -> String {
     let defaults =
         PeConfig::from_id(part.meta().id).map(|default| fields(&default)).unwrap_or_default();
     let mut own = fields(part);

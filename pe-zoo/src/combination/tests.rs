@@ -23,6 +23,9 @@ fn the_canonical_text_is_sorted_and_holds_what_differs_from_the_defaults() {
         ("rope + cope { max_positions = 16 , }", "cope{max_positions=16}+rope"),
         ("rope{scaling={type=\"linear\",factor=2}}", "rope{scaling={factor=2.0,type=linear}}"),
         ("learned-absolute{std=1e-3}", "learned-absolute{std=0.001}"),
+        ("randomized", "randomized(rope)"),
+        ("rope+randomized", "randomized(rope)"),
+        ("alibi+randomized{longest=99}(rope)", "randomized{longest=99}(alibi+rope)"),
         ("relative-capped{max_distance=4}+alibi", "alibi+relative-capped{max_distance=4}"),
     ] {
         assert_eq!(canonical(text), expected);
@@ -66,6 +69,9 @@ fn parts_that_claim_the_same_place_are_refused_with_the_reason() {
     for (text, expected) in [
         ("rope+rope{base=5.0}", "`rope` stands twice"),
         ("nope+rope", "`nope` does nothing beside others"),
+        ("randomized(cope)", "`cope` reads none"),
+        ("randomized(nope)", "`nope` does nothing beside others"),
+        ("randomized(randomized(rope))", "`randomized` stands twice"),
     ] {
         let said = refusal(text);
         assert!(said.contains(expected), "{said}");
@@ -135,9 +141,19 @@ fn combinations_conform() {
         "alibi+cope{convention=code}+relative-capped{max_distance=4}+rope",
         "learned-absolute+rope",
         "alibi+sinusoidal",
+        "randomized(rope)",
+        "randomized{evaluation={type=contiguous},longest=70}(learned-absolute)",
+        "randomized{evaluation={type=spread}}(cope+relative)",
     ] {
         crate::testkit::assert_conforms(&Combination::parse(text).unwrap());
     }
+}
+
+#[test]
+fn an_encoding_that_needs_another_is_refused_alone() {
+    let alone = PeConfig::from_id("randomized").unwrap();
+    let said = Combination::try_from(alone).unwrap_err().to_string();
+    assert!(said.contains("as `randomized(rope)`"), "{said}");
 }
 
 #[test]

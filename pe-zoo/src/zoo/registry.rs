@@ -25,6 +25,16 @@ macro_rules! zoo {
         /// The facts about every encoding, sorted by id.
         pub const ALL: &[&PeMeta] = &[$(&$module::META),+];
 
+        /// The text of an encoding's file: its module documentation is the encoding's card.
+        pub fn source(id: &str) -> Option<&'static str> {
+            $(
+                if id == $module::META.id {
+                    return Some(include_str!(concat!("zoo/", stringify!($module), ".rs")));
+                }
+            )+
+            None
+        }
+
         /// Module names, in the order of [`ALL`].
         #[cfg(test)]
         const MODULES: &[&str] = &[$(stringify!($module)),+];

@@ -85,6 +85,7 @@ fn option_sets_beside_the_defaults_conform_too() {
         ("cope", json!({ "convention": "equation", "sharing": "all-layers" })),
         ("cope", json!({ "gates": "query-value" })),
         ("learned-absolute", json!({ "max_len": 70, "std": 1.0 })),
+        ("randomized", json!({ "longest": 99, "evaluation": { "type": "spread" } })),
         ("relative", json!({ "max_distance": 4 })),
         ("relative-capped", json!({ "max_distance": 4 })),
         ("rope", json!({ "layout": "interleaved" })),

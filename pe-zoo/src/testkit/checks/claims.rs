@@ -62,16 +62,20 @@ pub(super) fn length<C: EncodingConfig>(encoding: &C::Encoding, config: &C) -> O
         let embedding = numbers(embedded(encoding, &problem, at, &Device::flex()));
         output.iter().chain(&embedding).all(|x| x.is_finite())
     };
-    match (limited, encoding.max_len(), check_limit(encoding, id, &far)) {
-        (true, Some(limit), Err(_)) => {
-            let last = Positions::contiguous(0, limit);
+    match (limited, encoding.max_len()) {
+        (true, None) => Err(format!("claims a limit, but {} tokens pass", far.cols().len())),
+        (false, Some(limit)) => Err(format!("claims no limit, but has one of {limit}")),
+        (true, Some(limit)) => {
+            let tokens = TOKENS.min(limit);
+            let last = Positions::contiguous(0, tokens).shifted(limit - tokens);
             check_limit(encoding, id, &last).map_err(|e| format!("at its limit: {e}"))?;
+            if check_limit(encoding, id, &last.shifted(1)).is_ok() {
+                return Err(format!("claims a limit, but position {limit} passes"));
+            }
             finite(&last).then_some(()).ok_or_else(|| "not finite at its limit".to_owned())
         }
-        (true, ..) => Err(format!("claims a limit, but {} tokens pass", far.cols().len())),
-        (false, Some(limit), _) => Err(format!("claims no limit, but has one of {limit}")),
-        (false, None, Err(error)) => Err(error.to_string()),
-        (false, None, Ok(())) => {
+        (false, None) => {
+            check_limit(encoding, id, &far).map_err(|error| error.to_string())?;
             finite(&far).then_some(()).ok_or_else(|| "not finite at 8 times the length".to_owned())
         }
     }
