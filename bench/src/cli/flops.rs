@@ -51,9 +51,9 @@ pub(super) fn flops(arguments: &FlopsArgs) -> anyhow::Result<()> {
         config.about, model.layers, model.width, model.heads, config.vocabulary, config.len
     ));
     if arguments.honest {
-        honest(&bills)
+        honest(&bills);
     } else {
-        as_published(&bills, &config.published)
+        as_published(&bills, &config.published);
     }
     if arguments.items {
         for (name, bill) in &bills {
@@ -91,7 +91,7 @@ fn as_published(bills: &[(String, Bill)], published: &[Published]) {
         });
         rows.push(row([name, &flops, &macs, &params, &verdict]));
     }
-    aligned(&rows).iter().for_each(|line| say(line));
+    print(&rows);
     for (name, bill) in bills {
         for item in bill.cost.items.iter().filter(|item| item.times_in_table_3 != 1) {
             say(&format!(
@@ -121,7 +121,7 @@ fn honest(bills: &[(String, Bill)]) {
             &format!("{:.4}", sums.flops as f64 / least as f64),
         ]));
     }
-    aligned(&rows).iter().for_each(|line| say(line));
+    print(&rows);
 }
 
 fn items(name: &str, bill: &Bill) {
@@ -137,9 +137,15 @@ fn items(name: &str, bill: &Bill) {
         let pairs = if item.pairs { "by pairs" } else { "" };
         row([item.what, &item.count.to_string(), kind(item), pairs])
     });
-    aligned(&rows.collect::<Vec<_>>()).iter().for_each(|line| say(line));
+    print(&rows.collect::<Vec<_>>());
 }
 
 fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
     cells.map(str::to_owned).to_vec()
+}
+
+fn print(rows: &[Vec<String>]) {
+    for line in aligned(rows) {
+        say(&line);
+    }
 }

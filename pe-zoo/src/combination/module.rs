@@ -134,7 +134,7 @@ impl PositionEncoding for Combined {
 
     fn mixed_values(&self, ctx: &LayerContext<'_>) -> Option<Tensor<4>> {
         let part = self.places.mixes_values.or((self.parts.len() == 1).then_some(0))?;
-        self.in_layer(ctx, part, |part, ctx| part.mixed_values(ctx))
+        self.in_layer(ctx, part, PositionEncoding::mixed_values)
     }
 
     fn update(&self, rows: TokenState, layer: usize, update: Update<'_>) -> TokenState {

@@ -215,7 +215,9 @@ mod tests {
         let draws = (0..4000).map(|_| ask(&pe, 5, Some(&mut rng))).collect::<Vec<_>>();
         for draw in &draws {
             assert!(draw.len() == 5 && draw.is_sorted_by(|a, b| a < b), "{draw:?}");
-            draw.iter().for_each(|p| counts[*p] += 1);
+            for position in draw {
+                counts[*position] += 1;
+            }
         }
         assert_ne!(draws[0], draws[1]);
         // 1000 expected each; deviation 27.

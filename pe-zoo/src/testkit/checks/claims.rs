@@ -113,6 +113,9 @@ pub(super) fn positions<C: EncodingConfig>(encoding: &C::Encoding, config: &C) -
     held("to choose positions", config.meta().sites.contains(&Site::Positions), chosen)
 }
 
+/// Sums of a few dozen products in f64.
+const LINEAR: Tolerance = Tolerance { absolute: 1e-9, relative: 1e-9 };
+
 /// An encoding that does not look at tokens gives logits that are linear in queries and in keys,
 /// plus a constant, and embeddings that differ from the input by a constant.
 pub(super) fn content<C: EncodingConfig>(encoding: &C::Encoding, config: &C) -> Outcome
@@ -140,8 +143,6 @@ where
     let other_x = ScalarInput { x: two.x.clone(), v: two.v.clone(), ..one.clone() };
     let no_query = ScalarInput { q: zero(&one.q), ..one.clone() };
     let no_key = ScalarInput { k: zero(&one.k), ..one.clone() };
-    // Sums of a few dozen products in f64.
-    const LINEAR: Tolerance = Tolerance { absolute: 1e-9, relative: 1e-9 };
     let laws = [
         ("the sum of two queries", logits(&both_q), added(&other_q)),
         ("the sum of two keys", logits(&both_k), added(&other_k)),

@@ -87,6 +87,9 @@ fn stretched<P: PositionEncoding>(encoding: &P) -> Option<String> {
         .then(|| "gaps between positions move the output".to_owned())
 }
 
+/// Weights between 0 and 1 in f64.
+const SAME: Tolerance = Tolerance { absolute: 1e-9, relative: 0.0 };
+
 /// A common reflection of queries and keys changes weights only where something else than each
 /// other meets them.
 fn reads_queries<C: EncodingConfig>(encoding: &C::Encoding, config: &C) -> Outcome
@@ -112,8 +115,6 @@ where
     let weights = |input| -> Vec<f64> {
         encoding.scalar_weights(input).into_iter().flatten().flatten().collect()
     };
-    // Weights between 0 and 1 in f64.
-    const SAME: Tolerance = Tolerance { absolute: 1e-9, relative: 0.0 };
     let moved = close::compare(&weights(&turned), &weights(&input), SAME).err();
     let moved = moved.map(|e| format!("reflecting queries and keys moves weights: {e}"));
     held("to read queries", config.conduct().contains(&Conduct::ReadsQueries), moved)
