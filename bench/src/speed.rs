@@ -6,9 +6,8 @@ mod attention;
 
 use std::time::Instant;
 
-use pe_zoo::EncodingConfig;
 use pe_zoo::attention::Engine;
-use pe_zoo::zoo::PeConfig;
+use pe_zoo::{Combination, EncodingConfig};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
@@ -25,7 +24,7 @@ use crate::{backend, host};
 /// What is measured.
 #[derive(Debug, Clone)]
 pub struct SpeedRequest {
-    /// Id of the encoding.
+    /// The encoding, as an expression.
     pub encoding: String,
     /// Name of the backend.
     pub backend: String,
@@ -54,7 +53,7 @@ pub struct SpeedRequest {
 /// What was measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SpeedRow {
-    /// Id of the encoding.
+    /// The encoding's canonical text.
     pub encoding: String,
     /// Name of the backend.
     pub backend: String,
@@ -95,7 +94,7 @@ pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
             return Err(format!("{name} is 0, expected at least 1"));
         }
     }
-    let encoding = PeConfig::from_id(&request.encoding).map_err(|error| error.to_string())?;
+    let encoding = Combination::parse(&request.encoding).map_err(|error| error.to_string())?;
     if request.attention {
         return attention::measure(request, &encoding);
     }
@@ -144,7 +143,7 @@ pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
     }
     let step_seconds = median(&step_seconds).ok_or("--steps is 0, expected at least 1")?;
     Ok(SpeedRow {
-        encoding: request.encoding.clone(),
+        encoding: encoding.to_string(),
         backend: request.backend.clone(),
         engine: request.engine.id().to_owned(),
         step_seconds,
