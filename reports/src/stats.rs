@@ -6,8 +6,8 @@
 //! | --- | --- |
 //! | [`estimate`] | mean with Student's t interval, median, bootstrap intervals of both |
 //! | [`bootstrap`] | percentile bootstrap, exact for few seeds |
-//! | [`paired`] | differences paired by seed: t test, sign-flip test, Hedges' g |
-//! | [`sign_flip`] | the permutation test itself |
+//! | [`paired()`] | differences paired by seed: t test, sign-flip test, Hedges' g |
+//! | [`sign_flip()`] | the permutation test itself |
 //! | [`family`] | which test decides, Holm's correction, who is separable |
 //! | [`groups`] | ranks that inseparable encodings share |
 //!
