@@ -72,7 +72,7 @@ impl EvalConfig {
 pub struct Cell<C> {
     /// Name of the workload (task and sizes) within its suite.
     pub workload: String,
-    /// Name of the encoding within its suite; its id unless settings differ from the defaults.
+    /// Name of the encoding within its suite; its canonical text unless the suite gives one.
     pub name: String,
     /// The encoding's settings.
     pub encoding: C,
@@ -121,7 +121,7 @@ impl<C: EncodingConfig> Cell<C> {
     /// hash of.
     pub fn config(&self, task: &dyn tasks::Task) -> Value {
         json!({
-            "encoding": { "id": self.encoding.meta().id, "settings": self.encoding },
+            "encoding": self.encoding.identity(),
             "task": self.task,
             "task_version": task.meta().version,
             "task_data_sha256": task.data_sha256(),
@@ -179,7 +179,7 @@ impl<C: EncodingConfig> Cell<C> {
     /// Longest input in tokens, in training and ever.
     pub fn token_lens(&self, task: &dyn tasks::Task) -> [usize; 2] {
         let input = |len: usize| task.max_tokens(len).saturating_sub(1);
-        let train = input(self.train.len);
+        let train = task.max_train_tokens(self.train.len).saturating_sub(1);
         let longest = self.eval.lens_or(&self.train.len).iter().map(|len| input(*len)).max();
         [train, longest.unwrap_or(train).max(train)]
     }

@@ -1,6 +1,9 @@
 //! The command line: `pe-bench`.
 
+mod conform;
 mod docs;
+mod explain;
+mod flops;
 mod list;
 mod out;
 mod run;
@@ -62,6 +65,17 @@ enum Command {
     },
     /// Measures a training step of each encoding at one size.
     Speed(speed::SpeedArgs),
+    /// Checks encodings with the conformance kit, and prints what was checked.
+    #[command(after_help = "Example: pe-bench conform rope 'cope{max_positions=16}+rope'")]
+    Conform(conform::ConformArgs),
+    /// Prints the card of an encoding, a combination or a task.
+    #[command(after_help = "Example: pe-bench explain rope")]
+    Explain {
+        /// An id, or a combination as 'cope+rope'.
+        name: String,
+    },
+    /// Prints what a pass costs under each encoding, by formula.
+    Flops(flops::FlopsArgs),
     /// Writes the generated tables of README.md, or checks them.
     Docs {
         /// Fail if a table is not what would be written.
@@ -117,8 +131,9 @@ pub(crate) struct RunArgs {
     /// Run this seed instead of the suite's; may be repeated.
     #[arg(long = "seed")]
     seeds: Vec<u64>,
-    /// Only these encodings of the suite, separated by commas.
-    #[arg(long, value_delimiter = ',')]
+    /// These encodings instead of the suite's, separated by commas: names of the suite, ids, or
+    /// combinations as 'cope{max_positions=16}+rope'.
+    #[arg(long)]
     encodings: Vec<String>,
     /// A text file for every workload on text, instead of its corpus.
     #[arg(long, value_name = "PATH")]
@@ -153,6 +168,9 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Data { command: DataCommand::Fetch { names } } => fetch(&names)?,
         Command::NewSuite { name } => say(&new_suite(&name)),
         Command::Speed(arguments) => speed::speed(&arguments)?,
+        Command::Conform(arguments) => return conform::conform(&arguments),
+        Command::Explain { name } => explain::explain(&name)?,
+        Command::Flops(arguments) => flops::flops(&arguments)?,
         Command::Docs { check, root } => docs::docs(&root, check)?,
         Command::Worker => {
             crate::sweep::serve(std::io::stdin(), std::io::stdout()).map_err(anyhow::Error::msg)?;

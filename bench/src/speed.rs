@@ -4,9 +4,8 @@
 
 use std::time::Instant;
 
-use pe_zoo::EncodingConfig;
 use pe_zoo::attention::Engine;
-use pe_zoo::zoo::PeConfig;
+use pe_zoo::{Combination, EncodingConfig};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
@@ -23,7 +22,7 @@ use crate::{backend, host};
 /// What is measured.
 #[derive(Debug, Clone)]
 pub struct SpeedRequest {
-    /// Id of the encoding.
+    /// The encoding, as an expression.
     pub encoding: String,
     /// Name of the backend.
     pub backend: String,
@@ -50,7 +49,7 @@ pub struct SpeedRequest {
 /// What was measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SpeedRow {
-    /// Id of the encoding.
+    /// The encoding's canonical text.
     pub encoding: String,
     /// Name of the backend.
     pub backend: String,
@@ -91,7 +90,7 @@ pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
             return Err(format!("{name} is 0, expected at least 1"));
         }
     }
-    let encoding = PeConfig::from_id(&request.encoding).map_err(|error| error.to_string())?;
+    let encoding = Combination::parse(&request.encoding).map_err(|error| error.to_string())?;
     let model = ModelConfig {
         layers: request.layers,
         width: request.dim,
@@ -137,7 +136,7 @@ pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
     }
     let step_seconds = median(&step_seconds).ok_or("--steps is 0, expected at least 1")?;
     Ok(SpeedRow {
-        encoding: request.encoding.clone(),
+        encoding: encoding.to_string(),
         backend: request.backend.clone(),
         engine: request.engine.id().to_owned(),
         step_seconds,

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use pe_zoo::Combination;
 use pe_zoo::attention::Engine;
 use pe_zoo::settings::{explain, nearest};
-use pe_zoo::zoo::PeConfig;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tasks::TaskConfig;
@@ -71,7 +71,7 @@ pub struct Suite {
     /// What it is for, in a sentence or two.
     pub about: String,
     /// Every run, in the order of the file.
-    pub cells: Vec<Cell<PeConfig>>,
+    pub cells: Vec<Cell<Combination>>,
 }
 
 #[derive(Deserialize)]
@@ -117,7 +117,8 @@ pub struct Overrides {
     pub engine: Option<Engine>,
     /// This text file for every workload on text.
     pub data: Option<PathBuf>,
-    /// Only these encodings, by name or id.
+    /// These encodings instead of the suite's: names or expressions, or lists of them. One that the
+    /// suite has runs where the suite has it, any other on every workload.
     pub encodings: Vec<String>,
 }
 
@@ -160,16 +161,22 @@ pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, Sui
         let reason = format!("`{}`, expected lower-case letters, digits and `-`", file.name);
         return Err(field("name".to_owned(), reason));
     }
-    let mut cells = Vec::new();
+    let mut raced = Vec::new();
     for workload in &file.workload {
+        let encodings = workload.encodings.as_ref().unwrap_or(&file.encodings);
+        let at = || format!("workload `{}`.encodings", workload.name);
+        let encodings = with_all(encodings)
+            .iter()
+            .map(|entry| encoding(entry).map_err(|e| field(at(), e)))
+            .collect::<Result<Vec<_>, _>>()?;
+        raced.push(encodings);
+    }
+    choose(&mut raced, &overrides.encodings).map_err(|e| field("--encodings".to_owned(), e))?;
+    let mut cells = Vec::new();
+    for (workload, encodings) in file.workload.iter().zip(&raced) {
         let at = format!("workload `{}`", workload.name);
         let task =
             task_config(workload, overrides).map_err(|error| field(format!("{at}.task"), error))?;
-        let encodings = workload.encodings.as_ref().unwrap_or(&file.encodings);
-        let encodings = with_all(encodings)
-            .iter()
-            .map(|entry| encoding(entry).map_err(|e| field(format!("{at}.encodings"), e)))
-            .collect::<Result<Vec<_>, _>>()?;
         let section = |kind: &str, base: &Map<String, Value>, own: &Map<String, Value>| {
             (format!("{at}.{kind}"), Value::Object(merged(base, own)))
         };
@@ -189,7 +196,7 @@ pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, Sui
             backend::engine(EngineChoice::Auto, &backend).unwrap_or(Engine::Reference)
         });
         for seed in seeds {
-            for (encoding_name, encoding) in &encodings {
+            for (encoding_name, encoding) in encodings {
                 cells.push(Cell {
                     workload: workload.name.clone(),
                     name: encoding_name.clone(),
@@ -205,8 +212,6 @@ pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, Sui
             }
         }
     }
-    keep_chosen(&mut cells, &overrides.encodings)
-        .map_err(|e| field("--encodings".to_owned(), e))?;
     if cells.is_empty() {
         let reason = "no cell, expected at least one seed, encoding and workload".to_owned();
         return Err(field("workload".to_owned(), reason));
@@ -228,13 +233,14 @@ fn with_all(entries: &[Value]) -> Vec<Value> {
         .collect()
 }
 
-/// Reads an encoding: its id, or a map with `kind`, its settings, and a `name` if it needs one.
+/// Reads an encoding: an expression, or a map with the expression as `kind`, settings of its only
+/// part, and a `name` if it is to have one of its own.
 ///
 /// # Errors
 /// The reason, in words.
-pub fn encoding(entry: &Value) -> Result<(String, PeConfig), String> {
+pub fn encoding(entry: &Value) -> Result<Named, String> {
     let (kind, name, fields) = match entry {
-        Value::String(id) => (id.clone(), None, Map::new()),
+        Value::String(text) => (text.clone(), None, Map::new()),
         Value::Object(fields) => {
             let mut fields = fields.clone();
             let mut take = |key: &str| match fields.remove(key) {
@@ -248,22 +254,57 @@ pub fn encoding(entry: &Value) -> Result<(String, PeConfig), String> {
             })?;
             (kind, name, fields)
         }
-        other => return Err(format!("{other}, expected an id or a map with `kind`")),
+        other => return Err(format!("{other}, expected an expression or a map with `kind`")),
     };
-    let settings = !fields.is_empty();
-    let config = PeConfig::from_fields(&kind, fields).map_err(|error| error.to_string())?;
-    let name = name.unwrap_or_else(|| {
-        if !settings {
-            return kind.clone();
+    let config = Combination::with_options(&kind, fields).map_err(|error| error.to_string())?;
+    Ok((name.unwrap_or_else(|| config.to_string()), config))
+}
+
+/// An encoding and its name within a suite.
+pub type Named = (String, Combination);
+
+/// Replaces the encodings of each workload by those that the command line asks for.
+fn choose(raced: &mut [Vec<Named>], asked: &[String]) -> Result<(), String> {
+    if asked.is_empty() {
+        return Ok(());
+    }
+    let known = raced.iter().flatten().cloned().collect::<Vec<_>>();
+    let has_name = |text: &str| known.iter().any(|(name, _)| name == text);
+    let mut chosen = Vec::new();
+    for text in asked {
+        let items =
+            if has_name(text) { vec![text.as_str()] } else { Combination::split_list(text) };
+        for item in items {
+            chosen
+                .push((item, if has_name(item) { None } else { Some(expression(item, &known)?) }));
         }
-        let Value::Object(entry) = entry else { return kind.clone() };
-        let list = entry
+    }
+    for encodings in raced {
+        *encodings = chosen
             .iter()
-            .filter(|(key, _)| *key != "kind")
-            .map(|(key, value)| format!("{key}={}", value.to_string().replace('"', "")));
-        format!("{kind}({})", list.collect::<Vec<_>>().join(", "))
-    });
-    Ok((name, config))
+            .flat_map(|(text, expression)| match expression {
+                None => encodings.iter().filter(|(name, _)| name == text).cloned().collect(),
+                Some(asked) if known.iter().any(|(_, config)| config == asked) => {
+                    encodings.iter().filter(|(_, config)| config == asked).cloned().collect()
+                }
+                Some(asked) => vec![(asked.to_string(), asked.clone())],
+            })
+            .collect();
+    }
+    Ok(())
+}
+
+/// Reads what is no name of the suite; a mistake suggests the nearest name as well.
+fn expression(text: &str, known: &[Named]) -> Result<Combination, String> {
+    Combination::parse(text).map_err(|error| {
+        let said = error.to_string();
+        match nearest(text, known.iter().map(|(name, _)| name.as_str())) {
+            Some(near) if !said.contains("did you mean") => {
+                format!("{said}; or did you mean the suite's `{near}`?")
+            }
+            _ => said,
+        }
+    })
 }
 
 fn task_config(workload: &Workload, overrides: &Overrides) -> Result<TaskConfig, String> {
@@ -315,24 +356,7 @@ fn merged(base: &Map<String, Value>, own: &Map<String, Value>) -> Map<String, Va
     all
 }
 
-fn keep_chosen(cells: &mut Vec<Cell<PeConfig>>, chosen: &[String]) -> Result<(), String> {
-    if chosen.is_empty() {
-        return Ok(());
-    }
-    let names = cells.iter().map(|cell| cell.name.clone()).collect::<Vec<_>>();
-    for name in chosen {
-        if !names.contains(name) {
-            let hint = nearest(name, names.iter().map(String::as_str))
-                .map(|near| format!(", did you mean `{near}`?"))
-                .unwrap_or_default();
-            return Err(format!("`{name}` is no encoding of this suite{hint}"));
-        }
-    }
-    cells.retain(|cell| chosen.contains(&cell.name));
-    Ok(())
-}
-
-fn twice(cells: &[Cell<PeConfig>]) -> Option<(String, String)> {
+fn twice(cells: &[Cell<Combination>]) -> Option<(String, String)> {
     let mut seen = std::collections::BTreeSet::new();
     cells
         .iter()

@@ -92,6 +92,21 @@ fn a_suite_leaves_records_and_a_report_and_is_kept_the_second_time() {
 }
 
 #[test]
+fn a_combination_runs_from_the_command_line_and_is_known_by_its_canonical_text() {
+    let (_folder, suite, out) = tiny(TINY);
+    let arguments = ["run", &suite, "--out", &out, "--seed", "0", "--encodings"];
+    let run = |text: &str| bench(&[&arguments[..], &[text]].concat());
+    let first = run("rope + cope{max_positions=8}, nope");
+    assert!(first.status.success(), "{}", text(&first));
+    let records =
+        cells(&out).iter().map(|p| std::fs::read_to_string(p).unwrap()).collect::<String>();
+    assert!(records.contains("\"id\": \"cope{max_positions=8}+rope\""), "{records}");
+    assert!(records.contains("\"label\": \"CoPE{max_positions=8} + RoPE\""), "{records}");
+    let again = run("cope{max_positions=8}+rope,nope");
+    assert!(text(&again).contains("2 cells, 2 of them kept"), "{}", text(&again));
+}
+
+#[test]
 fn a_dry_run_prints_the_cells_and_trains_nothing() {
     let (_folder, suite, out) = tiny(TINY);
     let output = bench(&["run", &suite, "--out", &out, "--dry-run"]);
@@ -109,6 +124,8 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
         (vec!["run", "quik"], "did you mean `quick`?"),
         (vec!["run", "smoke", "--backend", "flx"], "did you mean `flex`?"),
         (vec!["run", &suite, "--encodings", "aliby"], "did you mean `alibi`?"),
+        (vec!["run", &suite, "--encodings", "cope+rop"], "at character 6"),
+        (vec!["run", &suite, "--encodings", "rope+rope"], "stands twice"),
         (vec!["run", &suite, "--jobs", "0"], "--jobs is 0"),
         (vec!["run", &suite, "--threads", "0"], "--threads is 0"),
         (vec!["run", &heads], "model.heads is 2"),
@@ -236,6 +253,41 @@ fn every_list_prints() {
     ] {
         let output = bench(&["list", what]);
         assert!(output.status.success() && text(&output).contains(expected), "{}", text(&output));
+    }
+}
+
+#[test]
+fn conform_prints_what_was_checked() {
+    let output = bench(&["conform", "nope", "cope{max_positions=5}+rope"]);
+    assert!(output.status.success(), "{}", text(&output));
+    for expected in ["nope: all 21 checks hold", "cope{max_positions=5}+rope: all", "MacFormula"] {
+        assert!(text(&output).contains(expected), "{}", text(&output));
+    }
+    let output = bench(&["conform", "rop"]);
+    assert!(!output.status.success() && text(&output).contains("did you mean `rope`?"));
+}
+
+#[test]
+fn cards_and_costs_print() {
+    for (arguments, expected) in [
+        (vec!["explain", "rope"], "defaults: {base=10000.0,layout=half-split"),
+        (vec!["explain", "cope{max_positions=9}+rope"], "as written: {convention=listing"),
+        (vec!["explain", "flip-flop"], "## Definition"),
+        (vec!["flops", "--config", "tape-155m"], "321.10 160.46 154.89, the same"),
+        (vec!["flops", "--honest", "--encodings", "rope,cope+rope", "--items"], "softmax"),
+    ] {
+        let output = bench(&arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output));
+        assert!(text(&output).contains(expected), "{arguments:?}: {}", text(&output));
+    }
+    for (arguments, expected) in [
+        (vec!["explain", "flip-flap"], "did you mean the task `flip-flop`?"),
+        (vec!["flops", "--config", "tape-155"], "did you mean `tape-155m`?"),
+        (vec!["flops", "--len", "0"], "--len is 0"),
+    ] {
+        let output = bench(&arguments);
+        assert!(!output.status.success(), "{arguments:?} succeeded");
+        assert!(text(&output).contains(expected), "{arguments:?}: {}", text(&output));
     }
 }
 

@@ -9,8 +9,8 @@ use burn::module::{Module, ModuleDisplay};
 use burn::tensor::{Device, Int, Tensor};
 use rand_chacha::ChaCha8Rng;
 
-use crate::meta::PeMeta;
-use crate::{PeError, Positions, ScoreMod, TokenState};
+use crate::meta::{Brackets, Conduct, PeMeta};
+use crate::{Cost, PeError, Positions, ScoreMod, TokenState};
 
 /// The sizes that an encoding is built for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,8 +166,29 @@ pub trait EncodingConfig: Clone + Debug + Send + Sync + serde::Serialize {
     /// What is built.
     type Encoding: PositionEncoding;
 
-    /// The facts about this kind.
+    /// The facts about this kind; of a combination, about all its parts at once.
     fn meta(&self) -> &'static PeMeta;
+
+    /// How it behaves beside other encodings, where [`PeMeta::sites`] does not tell.
+    fn conduct(&self) -> Vec<Conduct> {
+        Vec::new()
+    }
+
+    /// What an expression in brackets after its id means.
+    fn brackets(&self) -> Brackets {
+        Brackets::Refused
+    }
+
+    /// What tells this configuration from every other: a cell's key is made of it.
+    fn identity(&self) -> serde_json::Value {
+        serde_json::json!({ "id": self.meta().id, "settings": self })
+    }
+
+    /// The sizes for which encodings beside this one are built: one that chooses positions
+    /// raises the lengths to what it may choose.
+    fn dims_beside(&self, dims: &Dims) -> Dims {
+        *dims
+    }
 
     /// Refuses sizes and settings that cannot work, before anything is built.
     ///
@@ -193,10 +214,10 @@ pub trait EncodingConfig: Clone + Debug + Send + Sync + serde::Serialize {
         0
     }
 
-    /// Multiply-accumulates that the encoding adds to one forward pass over a sequence of `len`
-    /// tokens, all layers, every pair of tokens counted (no causal saving).
-    fn extra_macs(&self, _dims: &Dims, _len: usize) -> u64 {
-        0
+    /// What the encoding adds to one forward pass over one sequence of `len` tokens, all layers,
+    /// every pair of tokens counted; beyond what a model without any encoding does.
+    fn cost(&self, _dims: &Dims, _len: usize) -> Cost {
+        Cost::none()
     }
 }
 

@@ -42,6 +42,24 @@ pub enum PeError {
         /// What was wrong and what was expected.
         reason: String,
     },
+    /// Text that is no expression of encodings.
+    #[error("`{text}`: at character {at}: {reason}")]
+    Expression {
+        /// What was given.
+        text: String,
+        /// Where it is wrong, counted in characters from 1.
+        at: usize,
+        /// What was wrong, what was expected.
+        reason: String,
+    },
+    /// Encodings that cannot stand together.
+    #[error("`{text}`: {reason}")]
+    Combination {
+        /// The ids, with `+` between them.
+        text: String,
+        /// Which place they both claim, and what to do.
+        reason: String,
+    },
     /// An encoding that does not exist.
     #[error("unknown encoding `{id}`{}; known: {known}", nearest.as_ref().map(|n| format!(", did you mean `{n}`?")).unwrap_or_default())]
     UnknownId {

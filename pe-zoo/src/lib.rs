@@ -9,25 +9,30 @@
 //! | [`ops`] | operations of models, fused where the device has them |
 //! | [`zoo`] | every encoding, one file each, and the one registry list |
 //! | [`rotary`] | pairs, tables of angles and scaled frequencies of the rotary encodings |
+//! | [`combination`] | several encodings as one, and the expressions that name them |
+//! | [`cost`], [`count`] | what an encoding costs by its formula, and what is really multiplied |
 //! | [`mod@reference`] | scalar f64 loops straight from each paper's equation |
 //! | [`testkit`] | the checks that every encoding passes, yours included |
 //!
 //! ```
-//! use pe_zoo::{Dims, EncodingConfig, zoo::PeConfig};
+//! use pe_zoo::{Combination, Dims, EncodingConfig};
 //! use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 //!
 //! let dims = Dims { layers: 2, heads: 4, head_dim: 16, train_len: 64, max_len: 128 };
 //! let device = burn::tensor::Device::flex();
 //! let mut rng = ChaCha8Rng::seed_from_u64(0);
-//! let rope = PeConfig::from_id("rope")?;
-//! let encoding = rope.init(&dims, &mut rng, &device)?;
-//! assert_eq!(rope.param_count(&dims), 0);
+//! let both = Combination::parse("cope{max_positions=16}+rope")?;
+//! let encoding = both.init(&dims, &mut rng, &device)?;
+//! assert_eq!(both.param_count(&dims), 2 * 16 * 16);
 //! # let _ = encoding;
 //! # Ok::<(), pe_zoo::PeError>(())
 //! ```
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests panic on failure"))]
 
 pub mod attention;
+pub mod combination;
+pub mod cost;
+pub mod count;
 #[cfg(feature = "flex")]
 mod cpu;
 pub mod encoding;
@@ -48,6 +53,8 @@ mod state;
 pub mod testkit;
 pub mod zoo;
 
+pub use combination::Combination;
+pub use cost::Cost;
 pub use encoding::{Dims, EncodingConfig, PositionEncoding};
 pub use error::PeError;
 pub use positions::Positions;

@@ -58,7 +58,8 @@ pub struct ScalarInput {
 impl ScalarInput {
     /// Width of one head.
     pub fn head_dim(&self) -> usize {
-        self.q[0][0].len()
+        // Queries and keys may have been made wider.
+        self.v[0][0].len()
     }
 
     /// Fills `[head][row][column]` for the columns that each row may see; `logit` gets head, row,
@@ -87,6 +88,34 @@ impl ScalarInput {
         self.map(|h, row, _i, j| self.content(h, row, j) / root + bias[h][row][j])
     }
 
+    /// `q_i . k_j / sqrt(D)`, every pair that may be seen.
+    pub fn plain(&self) -> Heads {
+        let root = (self.head_dim() as f64).sqrt();
+        self.map(|h, row, _i, j| self.content(h, row, j) / root)
+    }
+
+    /// The same problem with other queries and keys; functions get the head, the vector and its
+    /// column.
+    #[must_use]
+    pub fn changed(
+        &self,
+        query: impl Fn(usize, &[f64], usize) -> Vec<f64>,
+        key: impl Fn(usize, &[f64], usize) -> Vec<f64>,
+    ) -> Self {
+        let mut out = self.clone();
+        for (h, head) in out.q.iter_mut().enumerate() {
+            for (row, u) in head.iter_mut().enumerate() {
+                *u = query(h, u, self.first_row + row);
+            }
+        }
+        for (h, head) in out.k.iter_mut().enumerate() {
+            for (column, u) in head.iter_mut().enumerate() {
+                *u = key(h, u, column);
+            }
+        }
+        out
+    }
+
     /// Distance between the positions of columns `i` and `j`.
     pub fn distance(&self, i: usize, j: usize) -> usize {
         self.positions[i] - self.positions[j]
@@ -109,6 +138,13 @@ pub trait ScalarReference {
         x.clone()
     }
 
+    /// The problem with its queries and keys changed as `transform_qk` changes them, for the
+    /// encodings beside it that look at them. Whoever has that hook says it here too; the testkit
+    /// compares the two ([`Conduct::StretchesQueries`](crate::meta::Conduct) excepted).
+    fn scalar_transformed(&self, input: &ScalarInput) -> ScalarInput {
+        input.clone()
+    }
+
     /// The logits before the softmax.
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
         let scale = 1.0 / (input.head_dim() as f64).sqrt();
@@ -125,6 +161,26 @@ pub trait ScalarReference {
     /// nothing from layer to layer.
     fn scalar_stack(&self, layers: &[ScalarLayer]) -> Vec<Heads> {
         layers.iter().map(|layer| self.scalar_weights(&layer.input)).collect()
+    }
+
+    /// As [`scalar_stack`](Self::scalar_stack) with another encoding beside this one that makes
+    /// weights of the problem with its queries and keys changed, and of the logits of this one.
+    fn scalar_stack_beside(
+        &self,
+        layers: &[ScalarLayer],
+        weigh: &dyn Fn(&ScalarInput, Heads) -> Heads,
+    ) -> Vec<Heads> {
+        let inputs = layers.iter().map(|layer| &layer.input);
+        inputs
+            .map(|input| weigh(&self.scalar_transformed(input), self.scalar_logits(input)))
+            .collect()
+    }
+
+    /// Whether the gradient of a learned number is its derivative where it has this value; not
+    /// beyond a bound at which gradients pass straight through. Parameters are counted in the
+    /// order in which a visitor meets them.
+    fn differentiable_at(&self, _parameter: usize, _value: f64) -> bool {
+        true
     }
 }
 

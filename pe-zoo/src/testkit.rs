@@ -1,19 +1,24 @@
 //! The checks that every encoding passes. Call [`assert_conforms`] on your own.
 //!
 //! ```
-//! use pe_zoo::{testkit, zoo::PeConfig};
-//! testkit::assert_conforms(&PeConfig::from_id("alibi")?);
+//! use pe_zoo::{Combination, testkit};
+//! # let my_config = Combination::parse("alibi")?;
+//! testkit::assert_conforms(&my_config);
 //! # Ok::<(), pe_zoo::PeError>(())
 //! ```
+//!
+//! It panics with a list of everything that failed. [`examine`] gives the findings one by one, and
+//! `pe-bench conform ID` prints them; [`Check`] says what is checked.
 
 mod checks;
 pub mod close;
 mod decode;
+mod passes;
 pub mod problem;
 mod randomise;
 mod stack;
 
-pub use checks::{Check, Failure, conforms};
+pub use checks::{Check, Failure, Finding, conforms, examine, examine_settings, failures};
 pub use randomise::{randomise, randomise_by};
 
 use crate::EncodingConfig;
@@ -28,9 +33,17 @@ where
     C: EncodingConfig,
     C::Encoding: ScalarReference,
 {
-    let failures = conforms(config);
+    assert_all_hold(config.meta().id, examine(config));
+}
+
+/// Panics with the list of the findings that are failures.
+///
+/// # Panics
+/// If there is one.
+pub fn assert_all_hold(id: &str, findings: Vec<Finding>) {
+    let failures = failures(findings);
     let list = failures.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n  ");
-    assert!(failures.is_empty(), "{} fails:\n  {list}", config.meta().id);
+    assert!(failures.is_empty(), "{id} fails:\n  {list}");
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ registry::zoo! {
     nope => Nope,
     path => Path,
     pope => Pope,
+    randomized => Randomized,
     relative => Relative,
     relative_capped => RelativeCapped,
     rope => Rope,

@@ -4,14 +4,17 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use pe_zoo::{Combination, PeError};
 
 use super::out::say;
+use crate::flops::Bill;
+use crate::flops::config::CostConfig;
 
 /// A generated part of a document.
 struct Part {
     file: &'static str,
     marker: &'static str,
-    make: fn() -> String,
+    make: fn() -> anyhow::Result<String>,
 }
 
 const PARTS: &[Part] = &[
@@ -24,7 +27,7 @@ pub(super) fn docs(root: &Path, check: bool) -> anyhow::Result<()> {
         let path = root.join(file);
         let text = std::fs::read_to_string(&path)
             .with_context(|| format!("{}: run this in the project's folder", path.display()))?;
-        let wanted = replaced(&text, marker, &make())
+        let wanted = replaced(&text, marker, &make()?)
             .with_context(|| format!("{}: markers of `{marker}`", path.display()))?;
         if wanted == text {
             continue;
@@ -47,18 +50,30 @@ fn replaced(text: &str, marker: &str, content: &str) -> anyhow::Result<String> {
     Ok(format!("{}{content}{}", &text[..start], &text[stop..]))
 }
 
-fn encodings() -> String {
+/// The size at which the table states costs.
+const SIZE: &str = "tape-155m";
+
+fn encodings() -> anyhow::Result<String> {
     let mut table = String::from(
-        "| id | encoding | acts on | learned parameters | looks at content | length limit | paper |\n\
-         | --- | --- | --- | --- | --- | --- | --- |\n",
+        "| id | encoding | acts on | learned parameters | looks at content | length limit | work | paper |\n\
+         | --- | --- | --- | --- | --- | --- | --- | --- |\n",
     );
+    let config = CostConfig::named(SIZE)?;
+    let flops =
+        |encoding: &Combination| Ok::<_, PeError>(Bill::of(&config, encoding)?.honest().flops);
+    let without = flops(&Combination::parse("nope")?)?;
     for meta in pe_zoo::zoo::ALL {
         let sites = meta.sites.iter().map(|site| site.label()).collect::<Vec<_>>().join(", ");
         let yes = |claim: bool, text: &'static str| if claim { text } else { "–" };
-        // Writing to a string cannot fail.
-        let _ = writeln!(
+        let with = flops(&Combination::parse(meta.id)?)?;
+        let work = if with == without {
+            "–".to_owned()
+        } else {
+            format!("+{:.2} %", 100.0 * (with as f64 / without as f64 - 1.0))
+        };
+        writeln!(
             table,
-            "| `{}` | {} | {} | {} | {} | {} | [{}]({}) |",
+            "| `{}` | {} | {} | {} | {} | {} | {work} | [{}]({}) |",
             meta.id,
             meta.label,
             if sites.is_empty() { "–" } else { &sites },
@@ -67,25 +82,25 @@ fn encodings() -> String {
             yes(meta.claims.limited_length, "table"),
             meta.paper,
             meta.url,
-        );
+        )?;
     }
-    table
+    Ok(table)
 }
 
-fn tasks_table() -> String {
+fn tasks_table() -> anyhow::Result<String> {
     let mut table =
         String::from("| id | task | ranked by | what it asks |\n| --- | --- | --- | --- |\n");
     for meta in tasks::ALL {
-        let _ = writeln!(
+        writeln!(
             table,
             "| `{}` | {} | {} | {} |",
             meta.id,
             meta.label,
             meta.headline.id(),
             meta.summary
-        );
+        )?;
     }
-    table
+    Ok(table)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::Context;
 use clap::Args;
+use pe_zoo::Combination;
 use pe_zoo::attention::Engine;
 
 use super::list::aligned;
@@ -14,9 +15,9 @@ use crate::speed::{SpeedRequest, SpeedRow, measure};
 /// Arguments of `speed`.
 #[derive(Args, Clone)]
 pub(crate) struct SpeedArgs {
-    /// Encodings, separated by commas; default: all.
-    #[arg(long, value_delimiter = ',')]
-    encodings: Vec<String>,
+    /// Encodings or combinations, separated by commas; default: all.
+    #[arg(long)]
+    encodings: Option<String>,
     /// Sequences per step.
     #[arg(long, default_value_t = 16)]
     batch: usize,
@@ -60,10 +61,9 @@ const BASELINE: &str = "rope";
 
 pub(super) fn speed(arguments: &SpeedArgs) -> anyhow::Result<()> {
     let engine = backend::engine(arguments.engine, &arguments.backend)?;
-    let encodings = if arguments.encodings.is_empty() {
-        pe_zoo::zoo::ALL.iter().map(|meta| meta.id.to_owned()).collect()
-    } else {
-        arguments.encodings.clone()
+    let encodings = match &arguments.encodings {
+        Some(list) => Combination::split_list(list).into_iter().map(str::to_owned).collect(),
+        None => pe_zoo::zoo::ALL.iter().map(|meta| meta.id.to_owned()).collect::<Vec<_>>(),
     };
     let mut rows = Vec::new();
     for encoding in encodings {

@@ -1,7 +1,7 @@
 //! The model's settings, its initial values, and its size before it is built.
 
-use pe_zoo::Dims;
 use pe_zoo::attention::Sharpness;
+use pe_zoo::{Cost, Dims};
 use serde::{Deserialize, Serialize};
 
 /// Which normalisation.
@@ -192,10 +192,45 @@ impl ModelConfig {
     /// Multiply-accumulates of one forward pass over `len` tokens, without the encoding's. The
     /// whole square of the attention is counted, and the head for every token.
     pub fn forward_macs(&self, vocabulary: usize, len: usize) -> u64 {
-        let (width, hidden) = (self.width, self.hidden());
-        let per_token = 4 * width * width + (self.ways_in() + 1) * hidden * width;
-        let attention = 2 * len * len * width;
-        (self.layers * (len * per_token + attention) + len * width * vocabulary) as u64
+        self.cost(vocabulary, len).macs()
+    }
+
+    /// The bill of one forward pass over `len` tokens, without the encoding's. Looking tokens up
+    /// is free, and dropout is off.
+    pub fn cost(&self, vocabulary: usize, len: usize) -> Cost {
+        let Self { layers, width, heads, .. } = *self;
+        let (hidden, ways_in) = (self.hidden(), self.ways_in());
+        let tokens = layers * len;
+        let pairs = tokens * len;
+        // Operations an element: the error function is counted as one.
+        let (activation, each) = match self.activation {
+            Activation::Relu => ("ReLU", 1),
+            Activation::Gelu => ("GELU", 5),
+            Activation::SwiGlu => ("SiLU", 4),
+        };
+        // Sum, subtraction, square, sum, product, gain, offset; or square, sum, product, gain.
+        let norm_each = if self.norm == Norm::LayerNorm { 7 } else { 4 };
+        let norms = 2 * tokens + if self.norm_place == NormPlace::Pre { len } else { 0 };
+        let mut cost = Cost::none()
+            .product("queries, keys, values, output", tokens * 4 * width * width)
+            .product("feed-forward", tokens * (ways_in + 1) * hidden * width)
+            .product("head", len * width * vocabulary)
+            .pair_product("queries with keys, weights with values", 2 * pairs * width)
+            .pair_elementwise("division by sqrt(D)", pairs * heads)
+            // Largest, subtraction, exponential, sum, division.
+            .pair_activation("softmax", pairs * heads, 5)
+            .activation(activation, tokens * hidden, each)
+            .elementwise("normalisation", norm_each * norms * width)
+            .elementwise("residual sums", 2 * tokens * width);
+        if self.activation == Activation::SwiGlu {
+            cost = cost.elementwise("gating", tokens * hidden);
+        }
+        if self.bias {
+            let head = if self.tied_head { 0 } else { vocabulary };
+            let per_token = 5 * width + ways_in * hidden;
+            cost = cost.elementwise("biases", tokens * per_token + len * head);
+        }
+        cost
     }
 }
 

@@ -1,5 +1,7 @@
 use std::collections::BTreeSet;
 
+use pe_zoo::EncodingConfig;
+
 use super::*;
 
 fn parsed(text: &str) -> Result<Suite, SuiteError> {
@@ -42,7 +44,9 @@ fn a_star_stands_for_every_encoding() {
     let suite = parsed(&SMALL.replace("\"nope\", { kind", "\"*\", { kind")).unwrap();
     let ids = pe_zoo::zoo::ALL.iter().map(|meta| meta.id);
     for id in ids {
-        assert!(suite.cells.iter().any(|cell| cell.name == id), "{id}");
+        let of =
+            |cell: &&Cell<Combination>| cell.encoding.parts().iter().any(|p| p.meta().id == id);
+        assert!(suite.cells.iter().any(|cell| of(&cell)), "{id}");
     }
 }
 
@@ -57,7 +61,7 @@ fn the_example_suite_parses_with_the_name_put_in() {
 fn cells_are_seeds_times_encodings_with_sections_merged() {
     let suite = parsed(SMALL).unwrap();
     let names = suite.cells.iter().map(|c| (c.seed, c.name.as_str())).collect::<Vec<_>>();
-    let rope = "rope(base=500.0)";
+    let rope = "rope{base=500.0}";
     assert_eq!(names, [(3, "nope"), (3, rope), (4, "nope"), (4, rope)]);
     let train = &suite.cells[0].train;
     assert_eq!((train.steps, train.batch_size), (7, 5));
@@ -82,6 +86,50 @@ fn the_command_line_overrides_seeds_backend_and_encodings() {
 }
 
 #[test]
+fn the_command_line_may_ask_for_expressions_that_the_suite_does_not_have() {
+    let names = |asked: &str| {
+        let overrides = Overrides { encodings: vec![asked.to_owned()], ..Overrides::default() };
+        let suite = parse("test", SMALL, &overrides).unwrap();
+        suite.cells.iter().filter(|c| c.seed == 3).map(|c| c.name.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(names("rope+cope{max_positions=8}, nope"), ["cope{max_positions=8}+rope", "nope"]);
+    assert_eq!(names("rope{base=500}"), ["rope{base=500.0}"]);
+    let named = SMALL.replace("{ kind = \"rope\",", "{ name = \"r, s\", kind = \"rope\",");
+    let overrides = Overrides { encodings: vec!["r, s".to_owned()], ..Overrides::default() };
+    assert_eq!(parse("test", &named, &overrides).unwrap().cells.len(), 2);
+}
+
+#[test]
+fn combinations_stand_in_suites_as_text_and_as_kind() {
+    let text = SMALL.replace(
+        "\"nope\", {",
+        "\"cope{max_positions=8}+rope\", { kind = \"relative+cope\", name = \"both\" }, {",
+    );
+    let suite = parsed(&text).unwrap();
+    let cells = suite.cells.iter().map(|c| (c.name.as_str(), c.encoding.meta().id));
+    assert_eq!(
+        cells.take(2).collect::<Vec<_>>(),
+        [("cope{max_positions=8}+rope", "cope{max_positions=8}+rope"), ("both", "cope+relative")]
+    );
+}
+
+#[test]
+fn the_key_of_a_single_encoding_is_made_of_its_id_and_all_its_settings() {
+    let suite = parsed(SMALL).unwrap();
+    let task = suite.cells[0].task.build().unwrap();
+    let config = |at: usize| suite.cells[at].config(&*task)["encoding"].to_string();
+    assert_eq!(config(0), "{\"id\":\"nope\",\"settings\":{}}");
+    let rope: Value = serde_json::from_str(&config(1)).unwrap();
+    let settings = json!({
+        "base": 500.0,
+        "layout": "half-split",
+        "rotary_fraction": 1.0,
+        "scaling": { "rope_type": "default" },
+    });
+    assert_eq!(rope, json!({ "id": "rope", "settings": settings }));
+}
+
+#[test]
 fn every_mistake_is_named_with_its_place() {
     for (from, to, expected) in [
         ("seeds", "sedes", "did you mean `seeds`?"),
@@ -89,6 +137,7 @@ fn every_mistake_is_named_with_its_place() {
         ("warmup_steps", "warmup", "optimizer"),
         ("\"nope\"", "\"nop\"", "did you mean `nope`?"),
         ("base = 500.0", "bass = 500.0", "did you mean `base`?"),
+        ("\"nope\"", "\"cope{max_positions=}\"", "at character 20"),
         (
             "task = \"flip-flop\"",
             "task = { kind = \"flip-flop\", ignor = 0.5 }",

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pe_zoo::zoo::PeConfig;
+use pe_zoo::Combination;
 use reports::RunRecord;
 use tasks::{Task, TaskError};
 
@@ -16,7 +16,7 @@ use crate::suite::Suite;
 #[derive(Debug, Clone)]
 pub struct Planned {
     /// Its configuration.
-    pub cell: Cell<PeConfig>,
+    pub cell: Cell<Combination>,
     /// Its task, built.
     pub task: Arc<dyn Task>,
 }
@@ -81,7 +81,7 @@ impl Plan {
         let mut tasks: BTreeMap<String, Result<Arc<dyn Task>, String>> = BTreeMap::new();
         let (mut cells, mut unrunnable) = (Vec::new(), Vec::<Unrunnable>::new());
         for cell in suite.cells {
-            let refuse = |cell: &Cell<PeConfig>, source: CellError| PlanError {
+            let refuse = |cell: &Cell<Combination>, source: CellError| PlanError {
                 workload: cell.workload.clone(),
                 encoding: cell.name.clone(),
                 source: Box::new(source),

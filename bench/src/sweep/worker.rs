@@ -5,12 +5,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pe_zoo::EncodingConfig;
+use pe_zoo::Combination;
 use pe_zoo::attention::Engine;
-use pe_zoo::zoo::PeConfig;
 use reports::RunRecord;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use tasks::TaskConfig;
 
 use super::SweepError;
@@ -25,8 +23,8 @@ pub struct WorkOrder {
     context: RunContext,
     workload: String,
     name: String,
-    encoding_id: String,
-    encoding: Map<String, Value>,
+    /// The canonical text.
+    encoding: String,
     task: TaskConfig,
     model: ModelConfig,
     train: TrainConfig,
@@ -38,17 +36,12 @@ pub struct WorkOrder {
 
 impl WorkOrder {
     /// The order for a cell.
-    pub fn of(cell: &Cell<PeConfig>, context: &RunContext) -> Self {
-        let encoding = match serde_json::to_value(&cell.encoding) {
-            Ok(Value::Object(fields)) => fields,
-            _ => Map::new(),
-        };
+    pub fn of(cell: &Cell<Combination>, context: &RunContext) -> Self {
         Self {
             context: context.clone(),
             workload: cell.workload.clone(),
             name: cell.name.clone(),
-            encoding_id: cell.encoding.meta().id.to_owned(),
-            encoding,
+            encoding: cell.encoding.to_string(),
             task: cell.task.clone(),
             model: cell.model.clone(),
             train: cell.train.clone(),
@@ -59,9 +52,8 @@ impl WorkOrder {
         }
     }
 
-    fn cell(self) -> Result<(Cell<PeConfig>, RunContext), String> {
-        let encoding = PeConfig::from_fields(&self.encoding_id, self.encoding)
-            .map_err(|error| error.to_string())?;
+    fn cell(self) -> Result<(Cell<Combination>, RunContext), String> {
+        let encoding = Combination::parse(&self.encoding).map_err(|error| error.to_string())?;
         let cell = Cell {
             workload: self.workload,
             name: self.name,

@@ -6,6 +6,7 @@ use burn::tensor::activation::{gelu, log_sigmoid, relu, sigmoid, softmax};
 use burn::tensor::{Device, Int, Tensor};
 
 use super::Weights;
+use crate::count::CountedMatmul;
 use crate::score::{
     Beyond, Contextual, ContextualFunction, Convention, Current, GateSource, HiddenActivation,
     Perceptron, Remainder, StickBreaking,
@@ -52,7 +53,7 @@ pub fn attend(
         None => softmax(logits + at.causal_bias(&device).unsqueeze::<4>(), 3),
     };
     let probabilities = if plan.hard { hardened(probabilities) } else { probabilities };
-    let output = probabilities.clone().matmul(values);
+    let output = probabilities.clone().counted_matmul(values);
     let weights = (weights == Weights::Return).then_some(probabilities);
     Attended { output, weights }
 }
@@ -185,7 +186,7 @@ impl<'a> Row<'a> {
     fn query_distance(&self, table: &Tensor<2>, beyond: Beyond) -> Tensor<4> {
         let [_head_dim, len] = table.dims();
         let (index, within) = self.table_index(len);
-        let products = self.q.clone().matmul(table.clone().unsqueeze::<4>());
+        let products = self.q.clone().counted_matmul(table.clone().unsqueeze::<4>());
         let [batch, heads, rows, _len] = products.dims();
         let [_rows, columns] = index.dims();
         let index = index.unsqueeze::<4>().expand([batch, heads, rows, columns]);
@@ -227,7 +228,7 @@ impl<'a> Row<'a> {
 
 /// `q k^T`, `[B, H, T, S]`.
 fn against(q: &Tensor<4>, k: &Tensor<4>) -> Tensor<4> {
-    q.clone().matmul(k.clone().swap_dims(2, 3))
+    q.clone().counted_matmul(k.clone().swap_dims(2, 3))
 }
 
 /// `out[.., j] = sum of x[.., j..]`.
@@ -237,7 +238,7 @@ fn suffix_sum(x: Tensor<4>) -> Tensor<4> {
 
 /// `q_i . table[:, p]`, linear between the integer positions on both sides of `p`.
 fn interpolate(q: &Tensor<4>, table: &Tensor<2>, positions: Tensor<4>) -> Tensor<4> {
-    let products = q.clone().matmul(table.clone().unsqueeze::<4>());
+    let products = q.clone().counted_matmul(table.clone().unsqueeze::<4>());
     let below = positions.clone().detach().floor();
     let above = positions.clone().detach().ceil();
     let fraction = positions - below.clone();
@@ -251,8 +252,8 @@ fn embedded(q: &Tensor<4>, perceptron: &Perceptron, positions: &Tensor<4>) -> Te
     let Perceptron { w1, b1, w2, b2, activation } = perceptron;
     let [units] = w1.dims();
     let [head_dim] = b2.dims();
-    let out = q.clone().matmul(w2.clone().unsqueeze::<4>());
-    let constant = q.clone().matmul(b2.clone().reshape([1, 1, head_dim, 1]));
+    let out = q.clone().counted_matmul(w2.clone().unsqueeze::<4>());
+    let constant = q.clone().counted_matmul(b2.clone().reshape([1, 1, head_dim, 1]));
     let unit = |weights: &Tensor<1>, n: usize| {
         weights.clone().slice_dim(0, n..n + 1).reshape([1, 1, 1, 1])
     };

@@ -21,6 +21,8 @@ pub use plain::{AdamW, Moments, Pairs};
 
 use burn::tensor::Tensor;
 
+use crate::count::count;
+
 /// `0.5 x (1 + erf(x / sqrt(2)))`, any shape.
 pub fn gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
     #[cfg(feature = "flex")]
@@ -36,6 +38,8 @@ pub fn linear<const D: usize>(
     weight: Tensor<2>,
     bias: Option<Tensor<1>>,
 ) -> Tensor<D> {
+    let [_inputs, outputs] = weight.dims();
+    count(x.shape().num_elements() * outputs);
     #[cfg(feature = "flex")]
     if fused(&x) && fused(&weight) {
         return linear::linear(x, weight, bias, linear::Before::Nothing);
@@ -51,6 +55,8 @@ pub fn gelu_linear<const D: usize>(
 ) -> Tensor<D> {
     #[cfg(feature = "flex")]
     if fused(&x) && fused(&weight) {
+        let [_inputs, outputs] = weight.dims();
+        count(x.shape().num_elements() * outputs);
         return linear::linear(x, weight, bias, linear::Before::Gelu);
     }
     linear(gelu(x), weight, bias)

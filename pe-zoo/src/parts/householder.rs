@@ -13,6 +13,7 @@
 use burn::tensor::{Device, Tensor, TensorData};
 
 use crate::Positions;
+use crate::count::CountedMatmul;
 
 /// Columns per chunk: larger ones mean fewer steps, smaller ones less work within each.
 pub(crate) const CHUNK: usize = 32;
@@ -58,16 +59,17 @@ pub(crate) fn products(q: &Tensor<4>, path: Path, at: &Positions, chunk: usize) 
         let Some(moving) = moving else { continue };
         let part = parts.get(index, range.len());
         let seen = visible.clone().slice_dim(0, first..rows).slice_dim(1, range.clone());
-        let along = moving.clone().matmul(part.w.swap_dims(1, 2)) * seen.unsqueeze::<3>();
-        let block =
-            moving.clone().matmul(part.k.swap_dims(1, 2)) - along.clone().matmul(part.to_key);
+        let along = moving.clone().counted_matmul(part.w.swap_dims(1, 2)) * seen.unsqueeze::<3>();
+        let block = moving.clone().counted_matmul(part.k.swap_dims(1, 2))
+            - along.clone().counted_matmul(part.to_key);
         blocks.push(if first == 0 {
             block
         } else {
             let hidden = Tensor::zeros([batch * heads, first, range.len()], &device);
             Tensor::cat(vec![hidden, block], 1)
         });
-        query = Some(if index == 0 { moving } else { moving - along.matmul(part.to_query) });
+        query =
+            Some(if index == 0 { moving } else { moving - along.counted_matmul(part.to_query) });
     }
     blocks.reverse();
     Tensor::cat(blocks, 2).reshape([batch, heads, rows, columns])
@@ -99,10 +101,15 @@ impl Chunks {
         let scaled = w.clone() * into_chunks(path.beta, chunk);
         let (below, levels) =
             at.memo(&format!("householder-{chunk}"), device, || masks(chunk, device));
-        let lower = scaled.clone().matmul(w.clone().swap_dims(2, 3)) * below.clone();
+        let lower = scaled.clone().counted_matmul(w.clone().swap_dims(2, 3)) * below.clone();
         let inverse = inverse(&lower, &levels);
-        let keys = scaled.clone().matmul(k.clone().swap_dims(2, 3)) * below;
-        Self { to_key: inverse.clone().matmul(keys), to_query: inverse.matmul(scaled), k, w }
+        let keys = scaled.clone().counted_matmul(k.clone().swap_dims(2, 3)) * below;
+        Self {
+            to_key: inverse.clone().counted_matmul(keys),
+            to_query: inverse.counted_matmul(scaled),
+            k,
+            w,
+        }
     }
 
     /// The chunk at `index`, of which the first `len` columns exist.
@@ -148,7 +155,7 @@ fn inverse(lower: &Tensor<4>, levels: &[Tensor<4>]) -> Tensor<4> {
             // Blocks of 1 are their own inverses.
             inverse - corners
         } else {
-            inverse.clone() - inverse.clone().matmul(corners).matmul(inverse)
+            inverse.clone() - inverse.clone().counted_matmul(corners).counted_matmul(inverse)
         };
     }
     inverse.expand(lower.dims())
@@ -173,13 +180,17 @@ fn masks(chunk: usize, device: &Device) -> (Tensor<4>, Vec<Tensor<4>>) {
     (mask(&|m, n| n < m), levels)
 }
 
-/// Multiply-accumulates of [`products`] beyond the plain products of queries and keys, for one head
-/// and a whole sequence, every pair counted.
-pub(crate) fn extra_macs(len: usize, head_dim: usize) -> usize {
+/// Multiply-accumulates of [`products`] for one head and a whole sequence of `len` tokens.
+pub(crate) fn macs(len: usize, head_dim: usize) -> usize {
     let levels = CHUNK.ilog2() as usize;
-    let within = 3 * head_dim + CHUNK + 2 * (levels - 1) * CHUNK;
-    let chunks = len.div_ceil(CHUNK);
-    chunks * CHUNK * CHUNK * within + len * len * (2 * head_dim + CHUNK)
+    let within = CHUNK * CHUNK * (3 * head_dim + CHUNK + 2 * (levels - 1) * CHUNK);
+    let chunk = |start: usize| {
+        let columns = CHUNK.min(len - start);
+        // Rows that see the chunk meet its directions and keys, and pass on to the chunk before.
+        let passed_on = if start > 0 { head_dim } else { 0 };
+        (len - start) * columns * (2 * head_dim + columns + passed_on)
+    };
+    len.div_ceil(CHUNK) * within + (0..len).step_by(CHUNK).map(chunk).sum::<usize>()
 }
 
 #[cfg(test)]

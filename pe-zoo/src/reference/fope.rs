@@ -1,6 +1,6 @@
 //! Hua et al. 2024 (FoPE), as the authors' `olmo/model.py` has it.
 
-use super::{Heads, ScalarInput, Tokens, dot};
+use super::{ScalarInput, Tokens};
 
 /// What one layer mixes its waves with.
 #[derive(Debug, Clone)]
@@ -13,8 +13,8 @@ pub struct Mixture {
     pub padded_sin: f64,
 }
 
-/// Pairs `(m, m + D/2)` turned by the mixed cosines and sines.
-pub fn logits(input: &ScalarInput, frequencies: &[f64], mixture: &Mixture) -> Heads {
+/// Pairs `(m, m + D/2)` of queries and keys turned by the mixed cosines and sines.
+pub fn transformed(input: &ScalarInput, frequencies: &[f64], mixture: &Mixture) -> ScalarInput {
     let head_dim = input.head_dim();
     let half = head_dim / 2;
     let wave = |h: usize, m: usize, position: usize| -> (f64, f64) {
@@ -37,9 +37,6 @@ pub fn logits(input: &ScalarInput, frequencies: &[f64], mixture: &Mixture) -> He
         }
         out
     };
-    input.map(|h, row, i, j| {
-        let q = turned(h, &input.q[h][row], input.positions[i]);
-        let k = turned(h, &input.k[h][j], input.positions[j]);
-        dot(&q, &k) / (head_dim as f64).sqrt()
-    })
+    let turned = |h: usize, u: &[f64], column: usize| turned(h, u, input.positions[column]);
+    input.changed(turned, turned)
 }

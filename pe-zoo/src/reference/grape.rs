@@ -54,17 +54,21 @@ fn changed(
     out
 }
 
-fn plain(input: &ScalarInput) -> Heads {
-    let none = input.map(|_, _, _, _| 0.0);
-    input.biased(&none)
+/// The same problem with queries and keys normalised.
+pub fn normed(input: &ScalarInput, norm: Option<&Norm>) -> ScalarInput {
+    changed(input, norm, |_, _, u| u.to_vec())
 }
 
 /// GRAPE-M: position `n` turns plane `m` by `-n f_m`; `frequencies[head][m]`.
-pub fn multiplicative(input: &ScalarInput, frequencies: &Tokens, norm: Option<&Norm>) -> Heads {
-    plain(&changed(input, norm, |h, column, u| {
+pub fn multiplicative(
+    input: &ScalarInput,
+    frequencies: &Tokens,
+    norm: Option<&Norm>,
+) -> ScalarInput {
+    changed(input, norm, |h, column, u| {
         let n = input.positions[column] as f64;
         turn_back(u, &frequencies[h].iter().map(|f| n * f).collect::<Vec<_>>())
-    }))
+    })
 }
 
 /// Contextual GRAPE-M: token `t` turns plane `m` by minus `f_m` times the sum of `omega` over the
@@ -75,8 +79,8 @@ pub fn contextual(
     bias: &[f64],
     frequencies: &[f64],
     norm: Option<&Norm>,
-) -> Heads {
-    plain(&changed(input, norm, |h, column, u| {
+) -> ScalarInput {
+    changed(input, norm, |h, column, u| {
         let g = if bias.len() == 1 { 0 } else { h };
         let mut phase = 0.0;
         for x in &input.x[..column] {
@@ -84,7 +88,7 @@ pub fn contextual(
             phase += 1.0 / (1.0 + (-z / 16.0).exp());
         }
         turn_back(u, &frequencies.iter().map(|f| phase * f).collect::<Vec<_>>())
-    }))
+    })
 }
 
 /// What opens GRAPE-A's penalty, `[head][D]` each, before they are brought to length 1.
@@ -109,7 +113,7 @@ pub fn additive(
     gates: &Gates,
     norm: Option<&Norm>,
 ) -> Heads {
-    let input = changed(input, norm, |_, _, u| u.to_vec());
+    let input = normed(input, norm);
     let root = (input.head_dim() as f64).sqrt();
     let gate = |direction: &[f64], u: &[f64]| {
         let length = dot(direction, direction).sqrt().max(1e-6);
@@ -158,6 +162,5 @@ pub fn path(
             input.x.iter().map(project).collect()
         })
         .collect();
-    let normed = changed(input, norm, |_, _, u| u.to_vec());
-    normed.biased(&path_bias(input, &p, slopes))
+    normed(input, norm).biased(&path_bias(input, &p, slopes))
 }

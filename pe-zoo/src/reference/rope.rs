@@ -16,27 +16,23 @@ pub fn rotate(u: &[f64], position: usize, frequencies: &[f64], interleaved: bool
     out
 }
 
-/// `R_i q . R_j k / sqrt(D)`.
-pub fn logits(input: &ScalarInput, frequencies: &[f64], interleaved: bool) -> Heads {
-    scaled_logits(input, frequencies, 1.0, interleaved)
-}
-
-/// The same with cosines and sines multiplied by `attention_factor`.
-pub fn scaled_logits(
+/// Queries and keys turned, `R_i q` and `R_j k`, with cosines and sines multiplied by
+/// `attention_factor`.
+pub fn transformed(
     input: &ScalarInput,
     frequencies: &[f64],
     attention_factor: f64,
     interleaved: bool,
-) -> Heads {
-    let scale = 1.0 / (input.head_dim() as f64).sqrt();
-    let turned = |u: &[f64], position: usize| -> Vec<f64> {
-        let mut out = rotate(u, position, frequencies, interleaved);
+) -> ScalarInput {
+    let turned = |_head: usize, u: &[f64], column: usize| -> Vec<f64> {
+        let mut out = rotate(u, input.positions[column], frequencies, interleaved);
         out[..2 * frequencies.len()].iter_mut().for_each(|x| *x *= attention_factor);
         out
     };
-    input.map(|h, row, i, j| {
-        let q = turned(&input.q[h][row], input.positions[i]);
-        let k = turned(&input.k[h][j], input.positions[j]);
-        super::dot(&q, &k) * scale
-    })
+    input.changed(turned, turned)
+}
+
+/// `R_i q . R_j k / sqrt(D)`.
+pub fn logits(input: &ScalarInput, frequencies: &[f64], interleaved: bool) -> Heads {
+    transformed(input, frequencies, 1.0, interleaved).plain()
 }

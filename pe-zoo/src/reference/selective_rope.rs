@@ -31,9 +31,9 @@ pub fn filter(steps: &[f64], taps: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-/// Logits of pairs `(m, m + D/2)` turned by `temperature[m] * sum of steps up to the token`;
-/// `steps[head][column][pair]`.
-pub fn logits(input: &ScalarInput, steps: &Heads, temperatures: &[f64]) -> Heads {
+/// Pairs `(m, m + D/2)` of queries and keys turned by `temperature[m] * sum of steps up to the
+/// token`; `steps[head][column][pair]`.
+pub fn transformed(input: &ScalarInput, steps: &Heads, temperatures: &[f64]) -> ScalarInput {
     let half = temperatures.len();
     let turned = |h: usize, u: &[f64], token: usize| -> Vec<f64> {
         let mut out = u.to_vec();
@@ -45,8 +45,12 @@ pub fn logits(input: &ScalarInput, steps: &Heads, temperatures: &[f64]) -> Heads
         }
         out
     };
-    input.map(|h, row, i, j| {
-        let (q, k) = (turned(h, &input.q[h][row], i), turned(h, &input.k[h][j], j));
-        dot(&q, &k) / (input.head_dim() as f64).sqrt()
-    })
+    input.changed(turned, turned)
+}
+
+/// Logits of queries and keys so turned.
+pub fn logits(input: &ScalarInput, steps: &Heads, temperatures: &[f64]) -> Heads {
+    let turned = transformed(input, steps, temperatures);
+    let root = (input.head_dim() as f64).sqrt();
+    turned.map(|h, row, _i, j| turned.content(h, row, j) / root)
 }

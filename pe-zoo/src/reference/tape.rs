@@ -1,6 +1,5 @@
 //! Zhu et al. 2025 (TAPE), as in the authors' code `models/llama/adape.py`.
 
-use super::attention::softmax;
 use super::{Heads, ScalarInput, ScalarLayer, Tokens, dot};
 
 /// A complex number per head, token and channel, as cosine and sine part:
@@ -55,13 +54,10 @@ fn turned(u: &[f64], z: &[[f64; 2]]) -> Vec<f64> {
         .collect()
 }
 
-/// Logits of queries and keys turned by their tokens' state.
-pub fn logits(input: &ScalarInput, z: &State) -> Heads {
-    let scale = 1.0 / (input.head_dim() as f64).sqrt();
-    input.map(|h, row, i, j| {
-        let q = turned(&input.q[h][row], &z[h][i]);
-        dot(&q, &turned(&input.k[h][j], &z[h][j])) * scale
-    })
+/// Queries and keys turned by their tokens' state.
+pub fn transformed(input: &ScalarInput, z: &State) -> ScalarInput {
+    let turned = |h: usize, u: &[f64], column: usize| turned(u, &z[h][column]);
+    input.changed(turned, turned)
 }
 
 /// Index of a number among those mixed with it, and all of those as (head, channel).
@@ -132,11 +128,18 @@ pub fn feed_forward_update(maps: &Maps, x: &Tokens, z: &State) -> State {
     })
 }
 
-/// Attention weights of every layer, the state passed from layer to layer.
-pub fn stack(layers: &[ScalarLayer], maps: &[Maps], mut z: State) -> Vec<Heads> {
+/// Attention weights of every layer, the state passed from layer to layer; `weigh` makes weights of
+/// the turned problem and its logits.
+pub fn stack(
+    layers: &[ScalarLayer],
+    maps: &[Maps],
+    mut z: State,
+    weigh: &dyn Fn(&ScalarInput, Heads) -> Heads,
+) -> Vec<Heads> {
     let mut all = Vec::new();
     for layer in layers {
-        let weights = softmax(&logits(&layer.input, &z));
+        let turned = transformed(&layer.input, &z);
+        let weights = weigh(&turned, turned.plain());
         let maps = &maps[layer.input.layer];
         z = attention_update(maps, &weights, &z);
         z = feed_forward_update(maps, &layer.feed_forward, &z);

@@ -1,15 +1,15 @@
 //! Sun et al. 2022 (xPos), as torchscale's `xpos_relative_position.py` has it.
 
+use super::ScalarInput;
 use super::rope::rotate;
-use super::{Heads, ScalarInput, dot};
 
-/// `(R_i q zeta^(i/S)) . (R_j k zeta^(-j/S)) / sqrt(D)`, `zeta_m = (2m + 0.4 D) / (1.4 D)`.
-pub fn logits(
+/// `R_i q zeta^(i/S)` and `R_j k zeta^(-j/S)`, `zeta_m = (2m + 0.4 D) / (1.4 D)`.
+pub fn transformed(
     input: &ScalarInput,
     frequencies: &[f64],
     scale_base: f64,
     interleaved: bool,
-) -> Heads {
+) -> ScalarInput {
     let head_dim = input.head_dim() as f64;
     let pairs = frequencies.len();
     let stretched = |u: &[f64], position: usize, sign: f64| -> Vec<f64> {
@@ -24,9 +24,9 @@ pub fn logits(
             })
             .collect()
     };
-    input.map(|h, row, i, j| {
-        let q = stretched(&input.q[h][row], input.positions[i], 1.0);
-        let k = stretched(&input.k[h][j], input.positions[j], -1.0);
-        dot(&q, &k) / head_dim.sqrt()
-    })
+    let at = |column: usize| input.positions[column];
+    input.changed(
+        |_, u, column| stretched(u, at(column), 1.0),
+        |_, u, column| stretched(u, at(column), -1.0),
+    )
 }

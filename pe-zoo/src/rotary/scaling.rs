@@ -6,7 +6,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::PeError;
+use crate::{Dims, PeError};
 
 /// How angles are changed for lengths beyond training.
 ///
@@ -73,8 +73,9 @@ pub enum Scaling {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Yarn {
-    /// `s`, at least 1.
-    pub factor: f64,
+    /// `s`, at least 1; `None`: the longest sequence of the run over `L0`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub factor: Option<f64>,
     /// `L0`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub original_max_position_embeddings: Option<usize>,
@@ -201,6 +202,19 @@ impl Scaling {
         }
     }
 
+    /// The same with YaRN's factor put in where it is left to the lengths of the run.
+    #[must_use]
+    pub fn resolved(&self, dims: &Dims) -> Self {
+        match self {
+            Self::Yarn(yarn) if yarn.factor.is_none() => {
+                let original = yarn.original_max_position_embeddings.unwrap_or(dims.train_len);
+                let factor = (dims.max_len as f64 / original as f64).max(1.0);
+                Self::Yarn(Yarn { factor: Some(factor), ..yarn.clone() })
+            }
+            _ => self.clone(),
+        }
+    }
+
     /// Whether frequencies change as the sequence grows.
     pub fn depends_on_length(&self) -> bool {
         match self {
@@ -252,7 +266,7 @@ impl Scaling {
 
 impl Yarn {
     fn check(&self, check: &Check<'_>, train_len: usize) -> Result<(), PeError> {
-        check.at_least("factor", self.factor, 1.0)?;
+        check.at_least("factor", self.factor.unwrap_or(1.0), 1.0)?;
         check.original(self.original_max_position_embeddings.unwrap_or(train_len), 1)?;
         if !(self.beta_slow.is_finite() && self.beta_slow > 0.0) {
             return check.refuse("beta_slow", self.beta_slow, "a number above 0");

@@ -38,7 +38,7 @@ impl Scaling {
                 let [low, high] = yarn_bounds(betas, base, dim, original, yarn.truncate);
                 let frequency = |(m, f): (usize, f64)| {
                     let divided = ramp(low, high, m as f64);
-                    f / yarn.factor * divided + f * (1.0 - divided)
+                    f / yarn.factor() * divided + f * (1.0 - divided)
                 };
                 Spectrum {
                     frequencies: plain().into_iter().enumerate().map(frequency).collect(),
@@ -77,6 +77,11 @@ impl Scaling {
 }
 
 impl super::Yarn {
+    /// 1, no scaling, where [`Scaling::resolved`] has not put one in.
+    pub(crate) fn factor(&self) -> f64 {
+        self.factor.unwrap_or(1.0)
+    }
+
     /// What cosines and sines are multiplied by.
     fn attention(&self) -> f64 {
         // HuggingFace takes a 0 for a setting that is not there.
@@ -84,9 +89,9 @@ impl super::Yarn {
         match (self.attention_factor, given(self.mscale), given(self.mscale_all_dim)) {
             (Some(factor), ..) => factor,
             (None, Some(mscale), Some(all)) => {
-                yarn_magnitude(self.factor, mscale) / yarn_magnitude(self.factor, all)
+                yarn_magnitude(self.factor(), mscale) / yarn_magnitude(self.factor(), all)
             }
-            _ => yarn_magnitude(self.factor, 1.0),
+            _ => yarn_magnitude(self.factor(), 1.0),
         }
     }
 }

@@ -189,7 +189,6 @@ fn what_cannot_be_read_is_refused_by_name() {
     for (object, expected) in [
         (json!({ "factor": 2.0 }), "rope_type"),
         (json!({ "rope_type": "linear" }), "missing field `factor`"),
-        (json!({ "rope_type": "yarn" }), "missing field `factor`"),
         (json!({ "rope_type": "dynamic" }), "missing field `factor`"),
         (json!({ "rope_type": "linear", "factor": "2" }), "invalid type"),
         (json!({ "rope_type": "linear", "factor": 2.0, "beta_fast": 3 }), "`beta_fast`"),
@@ -300,4 +299,14 @@ proptest! {
             prop_assert_eq!(&before[2 * pairs..channels], &after[2 * pairs..channels]);
         }
     }
+}
+
+#[test]
+fn a_yarn_without_a_factor_takes_it_from_the_lengths_of_the_run() {
+    let dims = crate::Dims { layers: 1, heads: 1, head_dim: 8, train_len: 16, max_len: 64 };
+    let resolved = |settings| serde_json::to_value(scaling(settings).resolved(&dims)).unwrap();
+    assert_eq!(resolved(json!({ "rope_type": "yarn" }))["factor"], 4.0);
+    let given = json!({ "rope_type": "yarn", "original_max_position_embeddings": 128 });
+    assert_eq!(resolved(given)["factor"], 1.0);
+    assert_eq!(resolved(json!({ "rope_type": "yarn", "factor": 3.0 }))["factor"], 3.0);
 }

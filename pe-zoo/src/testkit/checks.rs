@@ -1,44 +1,111 @@
-//! One function per check; each says what it found.
+//! What is checked, and the run of all checks.
+
+mod agree;
+mod claims;
+mod conduct;
+mod cost;
+mod derivatives;
+mod engine;
+mod settings;
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use burn::module::{Module, ModuleVisitor, Param};
-use burn::tensor::{Device, Gradients, Tensor};
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::SeedableRng;
+use burn::tensor::Device;
 
-use super::close::{self, F32, F32_REORDERED, Tolerance, numbers};
-use super::problem::{Problem, ids, tensor3, tensor4};
-use super::{decode, randomise, stack};
-use crate::attention::{Engine, LayerCache, LayerInput, Sharpness, Weights, layer};
-use crate::encoding::{EmbedContext, check_limit};
-use crate::reference::{ScalarReference, attention};
-use crate::{Dims, EncodingConfig, PositionEncoding, Positions, TokenState};
+use super::passes::random;
+use super::{decode, stack};
+use crate::EncodingConfig;
+use crate::reference::ScalarReference;
+
+pub use settings::examine_settings;
 
 /// What is checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Check {
-    /// Engine and embedding equal the scalar f64 reference, at odd sizes and with offsets.
+    /// It can be built, and hooks keep the shapes that the contract states, at odd sizes.
+    Shapes,
+    /// Outputs and embeddings are finite wherever it may be used.
+    Finite,
+    /// Both engines and the embedding equal the scalar f64 reference, at odd sizes and with offsets,
+    /// and through a stack of layers.
     EqualsReference,
+    /// The fused engine and the reference engine give the same outputs and the same gradients of
+    /// queries, keys, values, layer inputs and parameters, through all layers.
+    EnginesAgree,
     /// Token by token, and in chunks of three: each step equals the full pass of its own length.
     DecodesAsFullPass,
     /// No output depends on a later token.
     Causal,
     /// Batch entries do not mix.
     BatchIndependent,
+    /// Heads do not mix, unless it is stated, and then they do.
+    HeadClaim,
     /// The claim about shifts of all positions is true, and so is its negation where it is denied.
     ShiftClaim,
-    /// The claim about the length limit is true.
+    /// The claim about looking at tokens is true, and so is its negation.
+    ContentClaim,
+    /// The claim about the length limit is true: at 8 times the training length, and at the limit.
     LengthClaim,
     /// The claim that later tokens change nothing of earlier ones is true, and so is its negation
     /// where it is denied.
     LengthDependence,
+    /// Its positions are as many as tokens and repeat; it chooses them only where it says so.
+    PositionsClaim,
+    /// What it states of its conduct beside other encodings is true, and so is the negation.
+    ConductClaim,
     /// The parameter formula equals the number of parameters built.
     ParameterFormula,
+    /// The formula of multiply-accumulates equals those counted in the reference engine.
+    MacFormula,
     /// Every parameter gets a finite gradient that is not zero everywhere.
     Gradients,
+    /// Gradients equal central differences of the scalar f64 reference.
+    GradientValues,
     /// The same seed gives the same bits.
     Reproducible,
+    /// Settings written and read again are the same.
+    SettingsRoundTrip,
+    /// A setting that does not exist is refused by name.
+    UnknownSettingRefused,
+}
+
+impl Check {
+    /// What it states, for people.
+    pub fn statement(self) -> &'static str {
+        match self {
+            Self::Shapes => "builds, and keeps its shapes at odd sizes",
+            Self::Finite => "every number is finite, at offsets and one token too",
+            Self::EqualsReference => "equals its scalar f64 reference, at odd sizes and offsets",
+            Self::EnginesAgree => "both engines give the same outputs and gradients",
+            Self::DecodesAsFullPass => "one token at a time, and three, equal a full pass each",
+            Self::Causal => "no output depends on a later token",
+            Self::BatchIndependent => "batch entries do not mix",
+            Self::HeadClaim => "heads mix exactly if it is stated",
+            Self::ShiftClaim => "invariant under shifts exactly if it is claimed",
+            Self::ContentClaim => "looks at tokens exactly if it is claimed",
+            Self::LengthClaim => "runs at 8 times the training length, or refuses past its limit",
+            Self::LengthDependence => "looks at the length exactly if it is claimed",
+            Self::PositionsClaim => "positions are sound, and chosen exactly if it is stated",
+            Self::ConductClaim => "conduct beside other encodings is as stated",
+            Self::ParameterFormula => "the parameter formula equals the parameters built",
+            Self::MacFormula => "the formula of multiply-accumulates equals those counted",
+            Self::Gradients => "every parameter gets a finite gradient that is not zero",
+            Self::GradientValues => "gradients equal central differences of the f64 reference",
+            Self::Reproducible => "the same seed gives the same bits",
+            Self::SettingsRoundTrip => "settings written and read again are the same",
+            Self::UnknownSettingRefused => "an unknown setting is refused by name",
+        }
+    }
+}
+
+/// A check that was run, and what it found.
+#[derive(Debug, Clone)]
+pub struct Finding {
+    /// The check.
+    pub check: Check,
+    /// What is wrong, if anything is.
+    pub outcome: Outcome,
 }
 
 /// A check that failed, and what it found.
@@ -58,9 +125,49 @@ impl fmt::Display for Failure {
 
 pub(super) type Outcome = Result<(), String>;
 
-/// Sizes without luck: three heads, a length that is no multiple of anything.
-pub(super) const DIMS: Dims = Dims { layers: 2, heads: 3, head_dim: 6, train_len: 16, max_len: 64 };
-const TOKENS: usize = 13;
+/// Runs every check of an encoding and says what each found. One that panics has failed.
+pub fn examine<C>(config: &C) -> Vec<Finding>
+where
+    C: EncodingConfig,
+    C::Encoding: ScalarReference,
+{
+    let built = caught(|| random(config, &Device::flex()));
+    let encoding = match built {
+        Ok(encoding) => encoding,
+        Err(found) => return vec![Finding { check: Check::Shapes, outcome: Err(found) }],
+    };
+    let run = |check, body: &dyn Fn() -> Outcome| Finding { check, outcome: caught(body) };
+    vec![
+        run(Check::Shapes, &|| engine::shapes(&encoding)),
+        run(Check::Finite, &|| engine::finite(&encoding)),
+        run(Check::EqualsReference, &|| {
+            engine::equals_reference(&encoding)?;
+            stack::equals_reference(config)
+        }),
+        run(Check::EnginesAgree, &|| agree::engines_agree(config)),
+        run(Check::DecodesAsFullPass, &|| {
+            decode::decodes_as_full_pass(&encoding)?;
+            stack::decodes_as_full_pass(config)
+        }),
+        run(Check::Causal, &|| {
+            engine::causal(&encoding)?;
+            stack::causal(config)
+        }),
+        run(Check::BatchIndependent, &|| engine::batch_independent(&encoding)),
+        run(Check::HeadClaim, &|| conduct::heads(&encoding, config)),
+        run(Check::ShiftClaim, &|| claims::shift(&encoding, config)),
+        run(Check::ContentClaim, &|| claims::content(&encoding, config)),
+        run(Check::LengthClaim, &|| claims::length(&encoding, config)),
+        run(Check::LengthDependence, &|| decode::length_dependence(&encoding, config)),
+        run(Check::PositionsClaim, &|| claims::positions(&encoding, config)),
+        run(Check::ConductClaim, &|| conduct::conduct(&encoding, config)),
+        run(Check::ParameterFormula, &|| cost::parameters(&encoding, config)),
+        run(Check::MacFormula, &|| cost::macs(config)),
+        run(Check::Gradients, &|| derivatives::present(config)),
+        run(Check::GradientValues, &|| derivatives::values(config)),
+        run(Check::Reproducible, &|| engine::reproducible(config)),
+    ]
+}
 
 /// Runs every check; the result lists those that failed.
 pub fn conforms<C>(config: &C) -> Vec<Failure>
@@ -68,277 +175,23 @@ where
     C: EncodingConfig,
     C::Encoding: ScalarReference,
 {
-    let device = Device::flex();
-    let encoding = match build(config, 7, &device) {
-        Ok(encoding) => randomise(encoding, 11),
-        Err(found) => return vec![Failure { check: Check::Reproducible, found }],
-    };
-    let outcomes = [
-        (Check::EqualsReference, equals_reference(&encoding)),
-        (Check::DecodesAsFullPass, decode::decodes_as_full_pass(&encoding)),
-        (Check::Causal, causal(&encoding)),
-        (Check::BatchIndependent, batch_independent(&encoding)),
-        (Check::ShiftClaim, shift_claim(&encoding, config)),
-        (Check::LengthClaim, length_claim(&encoding, config)),
-        (Check::LengthDependence, decode::length_dependence(&encoding, config)),
-        (Check::ParameterFormula, parameter_formula(&encoding, config)),
-        (Check::Gradients, gradients(config)),
-        (Check::Reproducible, reproducible(config)),
-    ];
-    outcomes
+    failures(examine(config))
+}
+
+/// The findings that are failures.
+pub fn failures(findings: Vec<Finding>) -> Vec<Failure> {
+    findings
         .into_iter()
-        .chain(stack::outcomes(config))
-        .filter_map(|(check, outcome)| outcome.err().map(|found| Failure { check, found }))
+        .filter_map(|Finding { check, outcome }| {
+            outcome.err().map(|found| Failure { check, found })
+        })
         .collect()
 }
 
-fn build<C: EncodingConfig>(config: &C, seed: u64, device: &Device) -> Result<C::Encoding, String> {
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    config.init(&DIMS, &mut rng, device).map_err(|error| error.to_string())
-}
-
-/// Output of one layer, `[B, H, T, D]`, for rows `at.first_row()..` computed in one go.
-pub(super) fn full_pass<P: PositionEncoding>(
-    encoding: &P,
-    problem: &Problem,
-    at: &Positions,
-    index: usize,
-    device: &Device,
-) -> Tensor<4> {
-    chunk(encoding, problem, at, 0..at.cols().len(), index, None, device)
-}
-
-/// Output for the tokens in `range`, those before it being in the cache.
-pub(super) fn chunk<P: PositionEncoding>(
-    encoding: &P,
-    problem: &Problem,
-    at: &Positions,
-    range: std::ops::Range<usize>,
-    index: usize,
-    cache: Option<&mut LayerCache>,
-    device: &Device,
-) -> Tensor<4> {
-    let part =
-        |heads: &[crate::reference::Heads]| tensor4(heads, device).slice_dim(2, range.clone());
-    let x = tensor3(&problem.x, device).slice_dim(1, range.clone());
-    let input = LayerInput {
-        layer: index,
-        at,
-        x: &x,
-        q: part(&problem.q),
-        k: part(&problem.k),
-        v: part(&problem.v),
-        carried: &TokenState::default(),
-        engine: Engine::best(device),
-        sharpness: Sharpness::Soft,
-    };
-    layer(encoding, input, cache, Weights::Drop).output
-}
-
-/// Embeddings of the rows, `[B, T, C]`.
-pub(super) fn embedded<P: PositionEncoding>(
-    encoding: &P,
-    problem: &Problem,
-    at: &Positions,
-    device: &Device,
-) -> Tensor<3> {
-    let columns = at.cols().len();
-    let x = tensor3(&problem.x, device).slice_dim(1, at.first_row()..columns);
-    let tokens = ids(&problem.tokens, device).slice_dim(1, 0..columns);
-    encoding.embed(x, &EmbedContext { at, tokens: &tokens })
-}
-
-fn equals_reference<P: PositionEncoding + ScalarReference>(encoding: &P) -> Outcome {
-    let device = Device::flex();
-    for (batch, tokens, shift) in [(1, 1, 0), (2, TOKENS, 0), (2, TOKENS, 5), (1, 40, 0)] {
-        let problem = Problem::random(batch, tokens, &DIMS, 100 + tokens as u64);
-        let at = Positions::contiguous(0, tokens).shifted(shift);
-        for index in 0..DIMS.layers {
-            let output = full_pass(encoding, &problem, &at, index, &device);
-            let [b, h, t, d] = output.dims();
-            if [b, h, t, d] != [batch, DIMS.heads, tokens, DIMS.head_dim] {
-                return Err(format!("output shape {:?}", [b, h, t, d]));
-            }
-            let mut expected = Vec::new();
-            for entry in 0..batch {
-                let input = problem.scalar(entry, index, &at);
-                let weights = encoding.scalar_weights(&input);
-                let mixed = attention::mix(&weights, &input.v);
-                expected.extend(mixed.into_iter().flatten().flatten());
-            }
-            close::compare(&numbers(output), &expected, F32)
-                .map_err(|e| format!("batch {batch}, {tokens} tokens, shift {shift}: {e}"))?;
-        }
-        let embedded = embedded(encoding, &problem, &at, &device);
-        let expected = problem
-            .x
-            .iter()
-            .zip(&problem.tokens)
-            .flat_map(|(x, ids)| encoding.scalar_embed(x, ids, at.cols()))
-            .flatten()
-            .collect::<Vec<_>>();
-        close::compare(&numbers(embedded), &expected, F32)
-            .map_err(|e| format!("embedding, {tokens} tokens, shift {shift}: {e}"))?;
-    }
-    Ok(())
-}
-
-fn causal<P: PositionEncoding>(encoding: &P) -> Outcome {
-    let device = Device::flex();
-    let at = Positions::contiguous(0, TOKENS);
-    let problem = Problem::random(1, TOKENS, &DIMS, 2);
-    let other = Problem::random(1, TOKENS, &DIMS, 3);
-    let changed_at = 7;
-    let mut changed = problem.clone();
-    for h in 0..DIMS.heads {
-        changed.q[0][h][changed_at].clone_from(&other.q[0][h][changed_at]);
-        changed.k[0][h][changed_at].clone_from(&other.k[0][h][changed_at]);
-        changed.v[0][h][changed_at].clone_from(&other.v[0][h][changed_at]);
-    }
-    changed.x[0][changed_at].clone_from(&other.x[0][changed_at]);
-    changed.tokens[0][changed_at] += 1;
-    let split = |problem: &Problem| {
-        let output = full_pass(encoding, problem, &at, 0, &device);
-        let embedding = embedded(encoding, problem, &at, &device);
-        let mut before = numbers(output.clone().slice_dim(2, 0..changed_at));
-        before.extend(numbers(embedding.slice_dim(1, 0..changed_at)));
-        (before, numbers(output.slice_dim(2, changed_at..TOKENS)))
-    };
-    let ((before, after), (before_changed, after_changed)) = (split(&problem), split(&changed));
-    if before != before_changed {
-        return Err(format!("changing token {changed_at} moved an earlier output"));
-    }
-    if after == after_changed {
-        return Err(format!("changing token {changed_at} moved nothing"));
-    }
-    Ok(())
-}
-
-fn batch_independent<P: PositionEncoding>(encoding: &P) -> Outcome {
-    let device = Device::flex();
-    let at = Positions::contiguous(0, TOKENS);
-    let both = Problem::random(2, TOKENS, &DIMS, 4);
-    let second = Problem {
-        q: both.q[1..].to_vec(),
-        k: both.k[1..].to_vec(),
-        v: both.v[1..].to_vec(),
-        x: both.x[1..].to_vec(),
-        tokens: both.tokens[1..].to_vec(),
-    };
-    let alone = numbers(full_pass(encoding, &second, &at, 0, &device));
-    let together = numbers(full_pass(encoding, &both, &at, 0, &device).slice_dim(0, 1..2));
-    close::compare(&together, &alone, F32_REORDERED)?;
-    let alone = numbers(embedded(encoding, &second, &at, &device));
-    let together = numbers(embedded(encoding, &both, &at, &device).slice_dim(0, 1..2));
-    close::compare(&together, &alone, F32_REORDERED).map_err(|e| format!("embedding: {e}"))
-}
-
-fn shift_claim<C: EncodingConfig>(encoding: &C::Encoding, config: &C) -> Outcome {
-    // Rotations lose digits as angles grow: f32 sines of a few dozen radians.
-    const SHIFTED: Tolerance = Tolerance { absolute: 1e-4, relative: 1e-4 };
-    let device = Device::flex();
-    let problem = Problem::random(1, TOKENS, &DIMS, 5);
-    let at = Positions::contiguous(0, TOKENS);
-    let plain = (
-        numbers(full_pass(encoding, &problem, &at, 0, &device)),
-        numbers(embedded(encoding, &problem, &at, &device)),
-    );
-    // A denial is also tried far out: some encodings tell shifts apart only past a length of their
-    // own, such as FIRE's normaliser.
-    let denied = !config.meta().claims.shift_invariant && encoding.max_len().is_none();
-    let far = denied.then_some(4000);
-    let mut moved = None;
-    for shift in [1, 9, 40].into_iter().chain(far) {
-        let at = at.shifted(shift);
-        let same = close::compare(
-            &numbers(full_pass(encoding, &problem, &at, 0, &device)),
-            &plain.0,
-            SHIFTED,
-        )
-        .and_then(|()| {
-            close::compare(&numbers(embedded(encoding, &problem, &at, &device)), &plain.1, SHIFTED)
-        });
-        moved = moved.or(same.err().map(|e| format!("shift by {shift}: {e}")));
-    }
-    moved = moved.or(stack::moved_by_a_shift(config));
-    match (config.meta().claims.shift_invariant, moved) {
-        (true, Some(found)) => Err(format!("claims shift invariance, but {found}")),
-        (false, None) => Err("denies shift invariance, but no shift moved anything".to_owned()),
-        _ => Ok(()),
-    }
-}
-
-fn length_claim<C: EncodingConfig>(encoding: &C::Encoding, config: &C) -> Outcome {
-    let id = config.meta().id;
-    let far = Positions::contiguous(0, 8 * DIMS.train_len);
-    let limited = config.meta().claims.limited_length;
-    match (limited, encoding.max_len(), check_limit(encoding, id, &far)) {
-        (true, Some(_), Err(_)) => Ok(()),
-        (true, ..) => Err(format!("claims a limit, but {} tokens pass", far.cols().len())),
-        (false, Some(limit), _) => Err(format!("claims no limit, but has one of {limit}")),
-        (false, None, Err(error)) => Err(error.to_string()),
-        (false, None, Ok(())) => {
-            let problem = Problem::random(1, far.cols().len(), &DIMS, 6);
-            let output = full_pass(encoding, &problem, &far, 0, &Device::flex());
-            let finite = numbers(output).iter().all(|x| x.is_finite());
-            finite.then_some(()).ok_or_else(|| "not finite at 8 times the length".to_owned())
-        }
-    }
-}
-
-fn parameter_formula<C: EncodingConfig>(encoding: &C::Encoding, config: &C) -> Outcome {
-    let (built, formula) = (encoding.num_params(), config.param_count(&DIMS));
-    (built == formula)
-        .then_some(())
-        .ok_or_else(|| format!("{built} parameters built, the formula gives {formula}"))
-}
-
-fn gradients<C: EncodingConfig>(config: &C) -> Outcome {
-    let device = Device::flex().autodiff();
-    let encoding = randomise(build(config, 7, &device)?, 11);
-    if encoding.num_params() == 0 {
-        return Ok(());
-    }
-    // As long as the longest sequence, so that every row of every table is used.
-    let problem = Problem::random(2, DIMS.max_len, &DIMS, 8);
-    let at = Positions::contiguous(0, DIMS.max_len);
-    let loss = embedded(&encoding, &problem, &at, &device).powf_scalar(2.0).sum()
-        + stack::loss(&encoding, &DIMS, &at, &device);
-    let grads = loss.backward();
-    let mut visitor = GradientVisitor { grads: &grads, found: Vec::new() };
-    encoding.visit(&mut visitor);
-    if visitor.found.is_empty() { Ok(()) } else { Err(visitor.found.join("; ")) }
-}
-
-struct GradientVisitor<'a> {
-    grads: &'a Gradients,
-    found: Vec<String>,
-}
-
-impl ModuleVisitor for GradientVisitor<'_> {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let shape = param.val().dims();
-        let Some(grad) = param.val().grad(self.grads) else {
-            self.found.push(format!("parameter {shape:?} gets no gradient"));
-            return;
-        };
-        let values = numbers(grad);
-        if values.iter().any(|g| !g.is_finite()) {
-            self.found.push(format!("parameter {shape:?} gets a gradient that is not finite"));
-        } else if values.iter().all(|g| *g == 0.0) {
-            self.found.push(format!("parameter {shape:?} gets a gradient of zero"));
-        }
-    }
-}
-
-fn reproducible<C: EncodingConfig>(config: &C) -> Outcome {
-    let device = Device::flex();
-    let problem = Problem::random(1, TOKENS, &DIMS, 9);
-    let at = Positions::contiguous(0, TOKENS);
-    let run = || -> Result<_, String> {
-        let encoding = build(config, 21, &device)?;
-        let output = numbers(full_pass(&encoding, &problem, &at, 0, &device));
-        Ok((output, numbers(embedded(&encoding, &problem, &at, &device))))
-    };
-    (run()? == run()?).then_some(()).ok_or_else(|| "two runs gave different bits".to_owned())
+fn caught<T>(body: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        Err(format!("panicked: {}", text.unwrap_or_else(|| "no message".to_owned())))
+    })
 }

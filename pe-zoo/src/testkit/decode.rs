@@ -2,8 +2,9 @@
 
 use burn::tensor::Device;
 
-use super::checks::{DIMS, Outcome, chunk, embedded, full_pass};
+use super::checks::Outcome;
 use super::close::{self, F32_REORDERED, numbers};
+use super::passes::{DIMS, chunk, embedded, full_pass};
 use super::problem::Problem;
 use crate::attention::LayerCache;
 use crate::{EncodingConfig, PositionEncoding, Positions};

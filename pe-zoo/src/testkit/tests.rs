@@ -9,4 +9,5 @@ mod saboteurs;
 mod score_mods;
 mod stack_saboteurs;
 mod state;
+mod statements;
 mod tape;

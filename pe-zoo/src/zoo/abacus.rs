@@ -41,7 +41,7 @@ use serde::{Deserialize, Serialize};
 use crate::encoding::{EmbedContext, PositionRequest};
 use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{ScalarReference, Tokens, abacus, table_f64};
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions, init};
+use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, Positions, init};
 
 /// The facts.
 pub const META: PeMeta = PeMeta {
@@ -156,6 +156,14 @@ impl EncodingConfig for Config {
 
     fn param_count(&self, dims: &Dims) -> usize {
         self.size * dims.width()
+    }
+
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        Cost::none().elementwise("sum with embeddings", len * dims.width())
+    }
+
+    fn dims_beside(&self, dims: &Dims) -> Dims {
+        Dims { max_len: dims.max_len.max(dims.train_len + self.max_offset), ..*dims }
     }
 }
 

@@ -35,7 +35,7 @@ use crate::math::slopes;
 use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, alibi, values_f64};
 use crate::settings::{Sharing, of_layer};
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions, ScoreMod, init};
+use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, Positions, ScoreMod, init};
 
 /// The facts.
 pub const META: PeMeta = PeMeta {
@@ -164,6 +164,11 @@ impl EncodingConfig for Config {
 
     fn param_count(&self, dims: &Dims) -> usize {
         self.learning.sets(dims.layers) * dims.heads
+    }
+
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        let pairs = dims.layers * dims.heads * len * len;
+        Cost::none().pair_elementwise("slope times distance, sum of logits", 2 * pairs)
     }
 }
 

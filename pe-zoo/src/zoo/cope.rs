@@ -41,14 +41,14 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::encoding::{ScoreContext, StateContext};
-use crate::meta::{Claims, PeMeta, Site};
+use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::ops::linear;
 use crate::parts::by_head;
 use crate::reference::cope::{self, GateSide};
 use crate::reference::{Heads, ScalarInput, ScalarReference, table_f64};
 use crate::score::{Contextual, ContextualFunction, Convention, GateSource};
 use crate::settings::{Sharing, of_layer};
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, TokenState, init};
+use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, TokenState, init};
 
 /// The facts.
 pub const META: PeMeta = PeMeta {
@@ -183,6 +183,11 @@ impl EncodingConfig for Config {
         &META
     }
 
+    fn conduct(&self) -> Vec<Conduct> {
+        let undivided = self.convention.conduct();
+        undivided.into_iter().chain([Conduct::IgnoresPositions, Conduct::ReadsQueries]).collect()
+    }
+
     fn check(&self, dims: &Dims) -> Result<(), PeError> {
         if self.max_positions < 2 {
             let expected = "at least 2, so that there is something to count";
@@ -209,14 +214,25 @@ impl EncodingConfig for Config {
             + self.key_weights(dims) * dims.width() * dims.width()
     }
 
-    fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
-        let width = dims.width();
-        let gates = match self.gates {
-            Gates::QueryKey => 0,
-            Gates::QueryValue => len * len * width,
-            Gates::SeparateKeys => len * len * width + len * width * width,
-        };
-        (self.layers.count(dims.layers) * (len * self.max_positions * width + gates)) as u64
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        let (heads, width) = (dims.heads, dims.width());
+        let layers = self.layers.count(dims.layers);
+        let pairs = layers * heads * len * len;
+        let cost = Cost::none()
+            .product("queries with the table", layers * len * self.max_positions * width)
+            .pair_activation("gates", pairs, 3)
+            .pair_elementwise(
+                "running sum, clamp, interpolation in four, sum of logits",
+                7 * pairs,
+            );
+        let against = layers * len * len * width;
+        match self.gates {
+            Gates::QueryKey => cost.pair_product_kept("queries with keys", against),
+            Gates::QueryValue => cost.pair_product("queries with values", against),
+            Gates::SeparateKeys => cost
+                .product("separate keys", layers * len * width * width)
+                .pair_product("queries with separate keys", against),
+        }
     }
 }
 

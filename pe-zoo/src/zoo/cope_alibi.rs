@@ -32,10 +32,10 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::encoding::ScoreContext;
-use crate::meta::{Claims, PeMeta, Site};
+use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, cope, values_f64};
 use crate::score::{Contextual, ContextualFunction, Convention, GateSource};
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
+use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
 
 /// The facts.
 pub const META: PeMeta = PeMeta {
@@ -141,6 +141,11 @@ impl EncodingConfig for Config {
         &META
     }
 
+    fn conduct(&self) -> Vec<Conduct> {
+        let undivided = self.convention.conduct();
+        undivided.into_iter().chain([Conduct::IgnoresPositions]).collect()
+    }
+
     fn init(
         &self,
         dims: &Dims,
@@ -155,6 +160,14 @@ impl EncodingConfig for Config {
 
     fn param_count(&self, dims: &Dims) -> usize {
         if self.slopes == Slopes::Learned { dims.layers * dims.heads } else { 0 }
+    }
+
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        let pairs = dims.layers * dims.heads * len * len;
+        Cost::none()
+            .pair_product_kept("queries with keys", pairs * dims.head_dim)
+            .pair_activation("gates", pairs, 3)
+            .pair_elementwise("running sum, slope, sum of logits", 3 * pairs)
     }
 }
 

@@ -36,14 +36,14 @@ use serde::{Deserialize, Serialize};
 
 use super::cope::Layers;
 use crate::encoding::ScoreContext;
-use crate::meta::{Claims, PeMeta, Site};
+use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::reference::{
     Heads, ScalarInput, ScalarReference, cope, cope_mlp, dot, table_f64, values_f64,
 };
 use crate::score::{
     Contextual, ContextualFunction, Convention, GateSource, HiddenActivation, Perceptron,
 };
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
+use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
 
 /// The facts.
 pub const META: PeMeta = PeMeta {
@@ -142,6 +142,11 @@ impl EncodingConfig for Config {
         &META
     }
 
+    fn conduct(&self) -> Vec<Conduct> {
+        let undivided = self.convention.conduct();
+        undivided.into_iter().chain([Conduct::IgnoresPositions, Conduct::ReadsQueries]).collect()
+    }
+
     fn check(&self, dims: &Dims) -> Result<(), PeError> {
         if self.width == 0 {
             return Err(PeError::invalid(META.id, "width", self.width, "at least 1"));
@@ -165,11 +170,21 @@ impl EncodingConfig for Config {
         self.layers.count(dims.layers) * network
     }
 
-    fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
-        // W2^T q and q . b2 per query; W1 p and the product with W2^T q per pair.
-        let queries = len * dims.width() * (self.width + 1);
-        let pairs = len * len * dims.heads * 2 * self.width;
-        (self.layers.count(dims.layers) * (queries + pairs)) as u64
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        let layers = self.layers.count(dims.layers);
+        let pairs = layers * dims.heads * len * len;
+        let (activation, each) = match self.activation {
+            HiddenActivation::Relu => ("ReLU", 1),
+            HiddenActivation::Gelu => ("GELU", 5),
+        };
+        Cost::none()
+            .product("queries with W2 and b2", layers * len * dims.width() * (self.width + 1))
+            .pair_product_kept("queries with keys", pairs * dims.head_dim)
+            .pair_activation("gates", pairs, 3)
+            .pair_activation(activation, pairs * self.width, each)
+            // A product and a sum on either side of the activation.
+            .pair_elementwise("network", 4 * pairs * self.width)
+            .pair_elementwise("running sum, clamp, sum of logits", 3 * pairs)
     }
 }
 

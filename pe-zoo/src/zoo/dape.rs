@@ -40,10 +40,11 @@ use serde::{Deserialize, Serialize};
 pub use base::{Base, BaseBias};
 
 use super::kerple;
+use crate::count::CountedMatmul;
 use crate::encoding::ScoreContext;
-use crate::meta::{Claims, PeMeta, Site};
+use crate::meta::{Brackets, Claims, Conduct, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, dape, table_f64, values_f64};
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions, ScoreMod, init};
+use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, Positions, ScoreMod, init};
 
 /// The facts.
 pub const META: PeMeta = PeMeta {
@@ -128,6 +129,8 @@ pub struct Dape {
     pub networks: Vec<Network>,
     #[module(skip)]
     mixer: Mixer,
+    #[module(skip)]
+    head_dim: usize,
 }
 
 impl Config {
@@ -155,6 +158,18 @@ impl EncodingConfig for Config {
         }
     }
 
+    fn conduct(&self) -> Vec<Conduct> {
+        let mut conduct = vec![Conduct::MixesHeads];
+        if self.base == (Base::None {}) {
+            conduct.push(Conduct::IgnoresPositions);
+        }
+        conduct
+    }
+
+    fn brackets(&self) -> Brackets {
+        Brackets::Setting { field: "base", kind: "type" }
+    }
+
     fn check(&self, dims: &Dims) -> Result<(), PeError> {
         if self.width == 0 {
             return Err(PeError::invalid(META.id, "width", self.width, "at least 1"));
@@ -177,25 +192,37 @@ impl EncodingConfig for Config {
                 c2: init::uniform(bounds[1], [heads], rng, device),
             })
             .collect();
-        Ok(Dape { base, networks, mixer: self.mixer })
+        Ok(Dape { base, networks, mixer: self.mixer, head_dim: dims.head_dim })
     }
 
     fn param_count(&self, dims: &Dims) -> usize {
-        let (base, _) = self.base.costs(dims, 0);
-        base + dims.layers * (self.weights(dims) + self.width + dims.heads)
+        self.base.param_count(dims) + dims.layers * (self.weights(dims) + self.width + dims.heads)
     }
 
-    fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
-        let (_, base) = self.base.costs(dims, len);
-        base + (dims.layers * len * len * self.weights(dims)) as u64
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        let Dims { layers, heads, .. } = *dims;
+        // A convolution's hidden units are made for one key more than there are.
+        let keys = match self.mixer {
+            Mixer::PerPair => len,
+            Mixer::Convolution => len + 1,
+        };
+        let pairs = layers * len * keys;
+        Cost::none()
+            .pair_product("queries with keys once more", layers * len * len * dims.width())
+            .over_queries()
+            .pair_product("network", pairs * self.weights(dims))
+            .pair_activation("LeakyReLU", pairs * self.width, 1)
+            .pair_elementwise("network's biases", pairs * (self.width + heads))
+            .pair_elementwise("sums of logits", 2 * layers * len * len * heads)
+            .and(self.base.cost(dims, len))
     }
 }
 
 /// `weights [M, K]` at every pair of `[B, K, T, S]`, plus a bias `[M]`: `[B, M, T, S]`.
-fn linear(planes: Tensor<4>, weights: &Param<Tensor<2>>, bias: &Param<Tensor<1>>) -> Tensor<4> {
+fn per_pair(planes: Tensor<4>, weights: &Param<Tensor<2>>, bias: &Param<Tensor<1>>) -> Tensor<4> {
     let [batch, inputs, rows, columns] = planes.dims();
     let flat = planes.reshape([batch, inputs, rows * columns]);
-    let out = weights.val().unsqueeze::<3>().matmul(flat);
+    let out = weights.val().unsqueeze::<3>().counted_matmul(flat);
     let [_batch, outputs, _pairs] = out.dims();
     out.reshape([batch, outputs, rows, columns]) + bias.val().reshape([1, outputs, 1, 1])
 }
@@ -216,9 +243,10 @@ impl Dape {
     /// `g`, `[B, planes, T, S] -> [B, H, T, S]`.
     fn mix(&self, layer: usize, planes: Tensor<4>, at: &Positions) -> Tensor<4> {
         let network = &self.networks[layer];
-        let hidden = |planes| leaky_relu(linear(planes, &network.w1, &network.c1), NEGATIVE_SLOPE);
+        let hidden =
+            |planes| leaky_relu(per_pair(planes, &network.w1, &network.c1), NEGATIVE_SLOPE);
         match self.mixer {
-            Mixer::PerPair => linear(hidden(planes), &network.w2, &network.c2),
+            Mixer::PerPair => per_pair(hidden(planes), &network.w2, &network.c2),
             Mixer::Convolution => {
                 let [batch, inputs, rows, columns] = planes.dims();
                 let device = planes.device();
@@ -227,7 +255,7 @@ impl Dape {
                 // those of every other row do.
                 let next = Tensor::zeros([batch, inputs, rows, 1], &device);
                 let hidden = hidden(with_neighbours(Tensor::cat(vec![seen, next], 3)));
-                linear(with_neighbours(hidden), &network.w2, &network.c2).slice_dim(3, 0..columns)
+                per_pair(with_neighbours(hidden), &network.w2, &network.c2).slice_dim(3, 0..columns)
             }
         }
     }
@@ -236,9 +264,10 @@ impl Dape {
 impl PositionEncoding for Dape {
     fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
         let (layer, at) = (ctx.layer.layer, ctx.layer.at);
-        let [batch, heads, rows, head_dim] = ctx.q.dims();
-        let scale = 1.0 / (head_dim as f64).sqrt();
-        let content = ctx.q.clone().matmul(ctx.k.clone().swap_dims(2, 3)) * scale;
+        let [batch, heads, rows, _width] = ctx.q.dims();
+        // An encoding beside this one may have made queries wider; the division stays.
+        let scale = 1.0 / (self.head_dim as f64).sqrt();
+        let content = ctx.q.clone().counted_matmul(ctx.k.clone().swap_dims(2, 3)) * scale;
         let bias = match &self.base {
             None => self.mix(layer, content, at),
             Some(base) => {
@@ -252,6 +281,11 @@ impl PositionEncoding for Dape {
 }
 
 impl ScalarReference for Dape {
+    /// The base's numbers come first.
+    fn differentiable_at(&self, parameter: usize, value: f64) -> bool {
+        self.base.as_ref().is_none_or(|base| base.differentiable_at(parameter, value))
+    }
+
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
         let network = &self.networks[input.layer];
         let taps = self.mixer.taps();

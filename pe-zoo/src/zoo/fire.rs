@@ -36,11 +36,12 @@ use burn::tensor::{Device, Tensor, TensorData};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::count::CountedMatmul;
 use crate::encoding::ScoreContext;
 use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, fire, table_f64, values_f64};
 use crate::settings::{Sharing, of_layer};
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions, ScoreMod, init};
+use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, Positions, ScoreMod, init};
 
 /// The facts.
 pub const META: PeMeta = PeMeta {
@@ -181,8 +182,12 @@ impl EncodingConfig for Config {
         self.sharing.sets(dims.layers) * (self.width * (dims.heads + 2) + dims.heads + 2)
     }
 
-    fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
-        (dims.layers * len * len * self.width * (1 + dims.heads)) as u64
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        let pairs = dims.layers * len * len;
+        Cost::none()
+            .pair_product("network", pairs * self.width * (1 + dims.heads))
+            .pair_activation("ReLU", pairs * self.width, 1)
+            .pair_elementwise("logarithms, sum of logits", pairs * (4 + dims.heads))
     }
 }
 
@@ -204,12 +209,12 @@ impl Fire {
 
         let column = |x: &Param<Tensor<1>>| x.val().unsqueeze_dim::<2>(1);
         let u = u.reshape([1, rows * columns]);
-        let hidden = column(&network.w1) * u + column(&network.b1);
+        let hidden = column(&network.w1).counted_matmul(u) + column(&network.b1);
         let hidden = match self.activation {
             Activation::Relu => relu(hidden),
             Activation::LeakyRelu => leaky_relu(hidden, NEGATIVE_SLOPE),
         };
-        let bias = network.w2.val().matmul(hidden) + column(&network.b2);
+        let bias = network.w2.val().counted_matmul(hidden) + column(&network.b2);
         let [heads, _pairs] = bias.dims();
         bias.reshape([1, heads, rows, columns])
     }
@@ -257,7 +262,8 @@ mod tests {
         // lengths left out), 5.234 G products; spec/encodings.md 1.6.
         let dims = Dims { layers: 12, heads: 12, head_dim: 64, train_len: 1024, max_len: 1024 };
         assert_eq!(Config::default().param_count(&dims), 5544);
-        assert_eq!(Config::default().extra_macs(&dims, 1024), 12 * 1024 * 1024 * (32 + 32 * 12));
+        let cost = Config::default().cost(&dims, 1024);
+        assert_eq!(cost.macs(), 12 * 1024 * 1024 * (32 + 32 * 12));
     }
 
     #[test]

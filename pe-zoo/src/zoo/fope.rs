@@ -39,13 +39,14 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::count::CountedMatmul;
 use crate::encoding::LayerContext;
 use crate::init::standard_normal;
 use crate::math::frequencies::{check_base, inverse_frequencies};
 use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, fope};
 use crate::rotary::Rotation;
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions};
+use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, Positions};
 
 /// The facts.
 pub const META: PeMeta = PeMeta {
@@ -186,10 +187,11 @@ impl EncodingConfig for Config {
         })
     }
 
-    /// The mixing of the waves, once per layer, head and position.
-    fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
         let [heads, kept, mixed] = self.shape(dims);
-        (dims.layers * 2 * heads * len * kept * mixed) as u64
+        Cost::none()
+            .product("waves mixed, per layer", dims.layers * 2 * heads * len * kept * mixed)
+            .elementwise("rotation of queries and keys", 6 * dims.layers * len * dims.width())
     }
 }
 
@@ -205,7 +207,7 @@ impl Fope {
                     .collect::<Vec<_>>();
                 let shape = [1, columns, self.frequencies.len()];
                 let waves = Tensor::<3>::from_data(TensorData::new(values, shape), device);
-                let mixed = waves.matmul(mixtures[layer].clone());
+                let mixed = waves.counted_matmul(mixtures[layer].clone());
                 let [heads, _columns, outputs] = mixed.dims();
                 let rest = head_dim / 2 - outputs;
                 let padding = Tensor::full([heads, columns, rest], padding, device);
@@ -233,7 +235,7 @@ impl PositionEncoding for Fope {
 }
 
 impl ScalarReference for Fope {
-    fn scalar_logits(&self, input: &ScalarInput) -> Heads {
+    fn scalar_transformed(&self, input: &ScalarInput) -> ScalarInput {
         let numbers = |mixtures: &[Tensor<3>]| {
             let mixture = mixtures[input.layer].clone();
             let [_heads, kept, mixed] = mixture.dims();
@@ -246,7 +248,11 @@ impl ScalarReference for Fope {
             sin: numbers(&self.sin_mixtures),
             padded_sin: self.padding.sine(),
         };
-        fope::logits(input, &self.frequencies, &mixture)
+        fope::transformed(input, &self.frequencies, &mixture)
+    }
+
+    fn scalar_logits(&self, input: &ScalarInput) -> Heads {
+        self.scalar_transformed(input).plain()
     }
 }
 

@@ -35,11 +35,11 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::encoding::{ScoreContext, StateContext};
-use crate::meta::{Claims, PeMeta, Site};
+use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::parts::forget;
 use crate::parts::head_projection::HeadProjection;
 use crate::reference::{Heads, ScalarInput, ScalarReference, Tokens, fox, score, values_f64};
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, TokenState, init};
+use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, TokenState, init};
 
 /// The facts.
 pub const META: PeMeta = PeMeta {
@@ -57,6 +57,17 @@ pub const META: PeMeta = PeMeta {
     paper: "Lin et al. 2025",
     url: "https://arxiv.org/abs/2503.02130",
 };
+
+/// The facts where gates are the same for all tokens.
+const BIAS_ONLY_FACTS: PeMeta = PeMeta {
+    claims: Claims { content_dependent: false, ..META.claims },
+    parameters: "L H",
+    ..META
+};
+
+static BIAS_ONLY: PeMeta = BIAS_ONLY_FACTS;
+
+static FIXED: PeMeta = PeMeta { parameters: "0", ..BIAS_ONLY_FACTS };
 
 /// Time constants of the heads, in tokens: log-spaced from the first head to the last.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -153,7 +164,15 @@ impl EncodingConfig for Config {
     type Encoding = Fox;
 
     fn meta(&self) -> &'static PeMeta {
-        &META
+        match self.gates {
+            Gates::Full { .. } => &META,
+            Gates::BiasOnly(_) => &BIAS_ONLY,
+            Gates::Fixed(_) => &FIXED,
+        }
+    }
+
+    fn conduct(&self) -> Vec<Conduct> {
+        vec![Conduct::IgnoresPositions]
     }
 
     fn check(&self, _dims: &Dims) -> Result<(), PeError> {
@@ -196,10 +215,14 @@ impl EncodingConfig for Config {
         }
     }
 
-    fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        let Dims { layers, heads, .. } = *dims;
+        let cost = Cost::none()
+            .elementwise("logarithms of gates, running sums", 5 * layers * len * heads)
+            .pair_elementwise("differences, sum of logits", 4 * layers * len * len * heads);
         match self.gates {
-            Gates::Full { .. } => (dims.layers * len * dims.width() * dims.heads) as u64,
-            Gates::BiasOnly(_) | Gates::Fixed(_) => 0,
+            Gates::Full { .. } => cost.product("gates", layers * len * dims.width() * heads),
+            Gates::BiasOnly(_) | Gates::Fixed(_) => cost,
         }
     }
 }

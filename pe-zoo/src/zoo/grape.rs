@@ -57,9 +57,9 @@ pub use norm::{QkNorm, QkNorms};
 pub use path::{Path, PathConfig};
 
 use crate::encoding::{LayerContext, ScoreContext, StateContext};
-use crate::meta::{Claims, PeMeta, Site};
+use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference};
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, TokenState};
+use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, TokenState};
 
 /// The facts, those of the default variant where variants differ.
 pub const META: PeMeta = PeMeta {
@@ -138,6 +138,10 @@ impl EncodingConfig for Config {
         each!(Variant, &self.variant, config => config.meta())
     }
 
+    fn conduct(&self) -> Vec<Conduct> {
+        each!(Variant, &self.variant, config => config.conduct())
+    }
+
     fn check(&self, dims: &Dims) -> Result<(), PeError> {
         each!(Variant, &self.variant, config => config.check(dims))
     }
@@ -158,8 +162,8 @@ impl EncodingConfig for Config {
         each!(Variant, &self.variant, config => config.param_count(dims))
     }
 
-    fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
-        each!(Variant, &self.variant, config => config.extra_macs(dims, len))
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        each!(Variant, &self.variant, config => config.cost(dims, len))
     }
 }
 
@@ -183,6 +187,10 @@ impl PositionEncoding for Grape {
 }
 
 impl ScalarReference for Grape {
+    fn scalar_transformed(&self, input: &ScalarInput) -> ScalarInput {
+        each!(Self, self, grape => grape.scalar_transformed(input))
+    }
+
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
         each!(Self, self, grape => grape.scalar_logits(input))
     }

@@ -38,7 +38,7 @@ use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, kerple, values_f64};
 use crate::score::Beyond;
 use crate::settings::{Sharing, of_layer};
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions, ScoreMod, init};
+use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, Positions, ScoreMod, init};
 
 /// The facts.
 pub const META: PeMeta = PeMeta {
@@ -125,6 +125,13 @@ impl EncodingConfig for Config {
     fn param_count(&self, dims: &Dims) -> usize {
         2 * self.sharing.sets(dims.layers) * dims.heads
     }
+
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        let Dims { layers, heads, .. } = *dims;
+        Cost::none()
+            .elementwise("kernel at each distance", 5 * layers * heads * len)
+            .pair_elementwise("sum of logits", layers * len * len * heads)
+    }
 }
 
 /// `x` as at least `low` and at most `high`, with a gradient of 1 everywhere.
@@ -194,6 +201,14 @@ impl PositionEncoding for Kerple {
 }
 
 impl ScalarReference for Kerple {
+    /// Not past a bound, where the gradient passes straight through.
+    fn differentiable_at(&self, parameter: usize, value: f64) -> bool {
+        let (low, high) = (f64::from(SMALLEST), f64::from(LARGEST_EXPONENT));
+        let exponent = self.kernel == Kernel::Power && parameter >= self.a.len();
+        let ours = parameter < self.a.len() + self.p.len();
+        !ours || (value > low && (!exponent || value < high))
+    }
+
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
         input.biased(&self.scalar_bias(input))
     }

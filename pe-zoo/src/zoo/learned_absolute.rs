@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use crate::encoding::EmbedContext;
 use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{ScalarReference, Tokens, learned_absolute, table_f64};
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, init};
+use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, init};
 
 /// The facts.
 pub const META: PeMeta = PeMeta {
@@ -105,6 +105,10 @@ impl EncodingConfig for Config {
 
     fn param_count(&self, dims: &Dims) -> usize {
         self.rows(dims) * dims.width()
+    }
+
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        Cost::none().elementwise("sum with the embeddings", len * dims.width())
     }
 }
 

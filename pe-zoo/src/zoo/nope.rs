@@ -24,7 +24,7 @@ use burn::tensor::Device;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::meta::{Claims, PeMeta};
+use crate::meta::{Claims, Conduct, PeMeta};
 use crate::reference::ScalarReference;
 use crate::{Dims, EncodingConfig, PeError, PositionEncoding};
 
@@ -59,6 +59,10 @@ impl EncodingConfig for Config {
 
     fn meta(&self) -> &'static PeMeta {
         &META
+    }
+
+    fn conduct(&self) -> Vec<Conduct> {
+        vec![Conduct::IgnoresPositions]
     }
 
     fn init(&self, _dims: &Dims, _rng: &mut ChaCha8Rng, _device: &Device) -> Result<Nope, PeError> {

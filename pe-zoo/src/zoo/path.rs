@@ -35,13 +35,13 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::encoding::{ScoreContext, StateContext};
-use crate::meta::{Claims, PeMeta, Site};
+use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::ops::linear;
 use crate::parts::head_projection::HeadProjection;
 use crate::parts::householder::{self, CHUNK, Path as Maps};
 use crate::parts::{by_head, forget};
 use crate::reference::{Heads, ScalarInput, ScalarReference, fox, path, table_f64};
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, TokenState, init};
+use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, TokenState, init};
 
 /// The facts.
 pub const META: PeMeta = PeMeta {
@@ -139,6 +139,10 @@ impl EncodingConfig for Config {
         &META
     }
 
+    fn conduct(&self) -> Vec<Conduct> {
+        vec![Conduct::IgnoresPositions, Conduct::ReadsQueries, Conduct::ReplacesProducts]
+    }
+
     fn check(&self, _dims: &Dims) -> Result<(), PeError> {
         for (field, value) in [("rank", self.rank), ("kernel", self.kernel)] {
             if value == 0 {
@@ -179,10 +183,26 @@ impl EncodingConfig for Config {
         dims.layers * (self.direction_params(dims) + per_head)
     }
 
-    fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
-        let per_head = self.head_projections() * dims.width() * dims.heads;
-        let pairs = dims.heads * householder::extra_macs(len, dims.head_dim);
-        (dims.layers * (len * (self.direction_params(dims) + per_head) + pairs)) as u64
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        let tokens = dims.layers * len;
+        let (width, heads) = (dims.width(), dims.heads);
+        let projections = 2 * self.rank + self.head_projections() * heads;
+        let pairs = dims.layers * heads * len * len;
+        let cost = Cost::none()
+            .product("directions, strengths, gates", tokens * width * projections)
+            .elementwise(
+                "convolution, SiLU, lengths of directions",
+                tokens * width * (2 * self.kernel + 8),
+            )
+            .product(
+                "keys along the path",
+                dims.layers * heads * householder::macs(len, dims.head_dim),
+            )
+            .pair_product_spared("queries with keys", dims.layers * len * len * width);
+        match self.forget {
+            Forget::None => cost,
+            Forget::Gate { .. } => cost.pair_elementwise("differences, sum of logits", 4 * pairs),
+        }
     }
 }
 

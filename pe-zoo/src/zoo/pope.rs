@@ -35,9 +35,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::encoding::LayerContext;
 use crate::math::frequencies::check_base;
-use crate::meta::{Claims, PeMeta, Site};
+use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, pope, table_f64};
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions, init};
+use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, Positions, init};
 
 /// The facts.
 pub const META: PeMeta = PeMeta {
@@ -47,7 +47,7 @@ pub const META: PeMeta = PeMeta {
     sites: &[Site::QueryKey],
     claims: Claims {
         shift_invariant: true,
-        content_dependent: false,
+        content_dependent: true,
         limited_length: false,
         depends_on_length: false,
     },
@@ -102,6 +102,10 @@ impl EncodingConfig for Config {
         &META
     }
 
+    fn conduct(&self) -> Vec<Conduct> {
+        vec![Conduct::WidensQueries]
+    }
+
     fn check(&self, _dims: &Dims) -> Result<(), PeError> {
         check_base(META.id, "base", self.base)?;
         Ok(())
@@ -124,9 +128,14 @@ impl EncodingConfig for Config {
         dims.layers * dims.width()
     }
 
-    /// The dot products run over twice as many channels.
-    fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
-        (dims.layers * len * len * dims.width()) as u64
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        let Dims { layers, .. } = *dims;
+        Cost::none()
+            .elementwise("softplus, turning of queries and keys", 12 * layers * len * dims.width())
+            .pair_product(
+                "dot products over twice as many channels",
+                layers * len * len * dims.width(),
+            )
     }
 }
 
@@ -177,6 +186,10 @@ impl PositionEncoding for Pope {
 }
 
 impl ScalarReference for Pope {
+    fn scalar_transformed(&self, input: &ScalarInput) -> ScalarInput {
+        pope::transformed(input, self.base, &table_f64(&self.phases[input.layer]))
+    }
+
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
         pope::logits(input, self.base, &table_f64(&self.phases[input.layer]))
     }

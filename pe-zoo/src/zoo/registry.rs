@@ -16,13 +16,24 @@ macro_rules! zoo {
         use crate::encoding::{
             EmbedContext, LayerContext, PositionRequest, ScoreContext, StateContext, Update,
         };
-        use crate::meta::PeMeta;
+        use crate::meta::{Brackets, Conduct, PeMeta};
         use crate::reference::{Heads, ScalarInput, ScalarLayer, ScalarReference, Tokens};
-        use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions, ScoreMod};
+        use crate::testkit::{Finding, examine_settings};
+        use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, Positions, ScoreMod};
         use crate::{TokenState, settings};
 
         /// The facts about every encoding, sorted by id.
         pub const ALL: &[&PeMeta] = &[$(&$module::META),+];
+
+        /// The text of an encoding's file: its module documentation is the encoding's card.
+        pub fn source(id: &str) -> Option<&'static str> {
+            $(
+                if id == $module::META.id {
+                    return Some(include_str!(concat!("zoo/", stringify!($module), ".rs")));
+                }
+            )+
+            None
+        }
 
         /// Module names, in the order of [`ALL`].
         #[cfg(test)]
@@ -71,6 +82,13 @@ macro_rules! zoo {
                     known: ALL.iter().map(|meta| meta.id).collect::<Vec<_>>().join(", "),
                 })
             }
+
+            /// The checks of the conformance kit that are about settings.
+            pub fn examine_settings(&self) -> Vec<Finding> {
+                match self {
+                    $(Self::$Type(config) => examine_settings(config),)+
+                }
+            }
         }
 
         impl serde::Serialize for PeConfig {
@@ -87,6 +105,24 @@ macro_rules! zoo {
             fn meta(&self) -> &'static PeMeta {
                 match self {
                     $(Self::$Type(config) => config.meta(),)+
+                }
+            }
+
+            fn conduct(&self) -> Vec<Conduct> {
+                match self {
+                    $(Self::$Type(config) => config.conduct(),)+
+                }
+            }
+
+            fn brackets(&self) -> Brackets {
+                match self {
+                    $(Self::$Type(config) => config.brackets(),)+
+                }
+            }
+
+            fn dims_beside(&self, dims: &Dims) -> Dims {
+                match self {
+                    $(Self::$Type(config) => config.dims_beside(dims),)+
                 }
             }
 
@@ -113,9 +149,9 @@ macro_rules! zoo {
                 }
             }
 
-            fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
+            fn cost(&self, dims: &Dims, len: usize) -> Cost {
                 match self {
-                    $(Self::$Type(config) => config.extra_macs(dims, len),)+
+                    $(Self::$Type(config) => config.cost(dims, len),)+
                 }
             }
         }
@@ -182,6 +218,12 @@ macro_rules! zoo {
                 }
             }
 
+            fn scalar_transformed(&self, input: &ScalarInput) -> ScalarInput {
+                match self {
+                    $(Self::$Type(pe) => pe.scalar_transformed(input),)+
+                }
+            }
+
             fn scalar_logits(&self, input: &ScalarInput) -> Heads {
                 match self {
                     $(Self::$Type(pe) => pe.scalar_logits(input),)+
@@ -199,6 +241,22 @@ macro_rules! zoo {
                     $(Self::$Type(pe) => pe.scalar_stack(layers),)+
                 }
             }
+
+            fn scalar_stack_beside(
+                &self,
+                layers: &[ScalarLayer],
+                weigh: &dyn Fn(&ScalarInput, Heads) -> Heads,
+            ) -> Vec<Heads> {
+                match self {
+                    $(Self::$Type(pe) => pe.scalar_stack_beside(layers, weigh),)+
+                }
+            }
+
+            fn differentiable_at(&self, parameter: usize, value: f64) -> bool {
+                match self {
+                    $(Self::$Type(pe) => pe.differentiable_at(parameter, value),)+
+                }
+            }
         }
 
         /// One conformance test per encoding, so that a failure carries its name.
@@ -207,7 +265,10 @@ macro_rules! zoo {
             $(
                 #[test]
                 fn $module() {
-                    crate::testkit::assert_conforms(&super::PeConfig::$Type(Default::default()));
+                    let config = super::PeConfig::$Type(Default::default());
+                    let mut findings = crate::testkit::examine(&config);
+                    findings.extend(config.examine_settings());
+                    crate::testkit::assert_all_hold(super::$module::META.id, findings);
                 }
             )+
         }

@@ -28,10 +28,10 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::encoding::ScoreContext;
-use crate::meta::{Claims, PeMeta, Site};
+use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, relative, table_f64};
 use crate::score::Beyond;
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
+use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
 
 /// The facts.
 pub const META: PeMeta = PeMeta {
@@ -101,6 +101,10 @@ impl EncodingConfig for Config {
         &META
     }
 
+    fn conduct(&self) -> Vec<Conduct> {
+        vec![Conduct::ReadsQueries]
+    }
+
     fn check(&self, dims: &Dims) -> Result<(), PeError> {
         self.check_as(META.id, dims)
     }
@@ -119,8 +123,11 @@ impl EncodingConfig for Config {
         dims.head_dim * self.distances(dims)
     }
 
-    fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
-        (dims.layers * len * self.distances(dims) * dims.width()) as u64
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        let Dims { layers, heads, .. } = *dims;
+        Cost::none()
+            .product("queries with the table", layers * len * self.distances(dims) * dims.width())
+            .pair_elementwise("sum of logits", layers * heads * len * len)
     }
 }
 

@@ -26,10 +26,10 @@ use serde::{Deserialize, Serialize};
 
 use super::relative as uncapped;
 use crate::encoding::ScoreContext;
-use crate::meta::{Claims, PeMeta, Site};
+use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, relative, table_f64};
 use crate::score::Beyond;
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod};
+use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod};
 
 /// The facts.
 pub const META: PeMeta = PeMeta {
@@ -67,6 +67,10 @@ impl EncodingConfig for Config {
         &META
     }
 
+    fn conduct(&self) -> Vec<Conduct> {
+        vec![Conduct::ReadsQueries]
+    }
+
     fn check(&self, dims: &Dims) -> Result<(), PeError> {
         self.0.check_as(META.id, dims)
     }
@@ -85,8 +89,8 @@ impl EncodingConfig for Config {
         self.0.param_count(dims)
     }
 
-    fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
-        self.0.extra_macs(dims, len)
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        self.0.cost(dims, len)
     }
 }
 

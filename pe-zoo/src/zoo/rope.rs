@@ -46,7 +46,7 @@ use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, rope, rope_scaling};
 pub use crate::rotary::{Pairs, Scaling};
 use crate::rotary::{Rotation, check_pairs};
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions};
+use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, Positions};
 
 /// The facts.
 pub const META: PeMeta = PeMeta {
@@ -147,12 +147,18 @@ impl EncodingConfig for Config {
 
     fn init(&self, dims: &Dims, _rng: &mut ChaCha8Rng, _device: &Device) -> Result<Rope, PeError> {
         self.check(dims)?;
+        let config = Self { scaling: self.scaling.resolved(dims), ..self.clone() };
         Ok(Rope {
-            config: self.clone(),
             turning: self.turning(dims.head_dim),
             train_len: dims.train_len,
-            key: format!("rope {} {} {self:?}", dims.head_dim, dims.train_len),
+            key: format!("rope {} {} {config:?}", dims.head_dim, dims.train_len),
+            config,
         })
+    }
+
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        let channels = 2 * dims.layers * len * dims.width();
+        Cost::none().elementwise("rotation of queries and keys", 3 * channels)
     }
 }
 
@@ -187,11 +193,11 @@ impl Rope {
                 let original = original(yarn.original_max_position_embeddings);
                 let betas = [yarn.beta_fast, yarn.beta_slow];
                 let frequency =
-                    |m| eq::yarn(base, dim, yarn.factor, betas, original, yarn.truncate, m);
+                    |m| eq::yarn(base, dim, yarn.factor(), betas, original, yarn.truncate, m);
                 let mscales = yarn.mscale.zip(yarn.mscale_all_dim).map(|(a, b)| [a, b]);
                 let attention = yarn
                     .attention_factor
-                    .unwrap_or_else(|| eq::yarn_attention(yarn.factor, mscales));
+                    .unwrap_or_else(|| eq::yarn_attention(yarn.factor(), mscales));
                 (each(&frequency), attention)
             }
             Scaling::LongRope(long) => {
@@ -231,11 +237,15 @@ impl PositionEncoding for Rope {
 }
 
 impl ScalarReference for Rope {
-    fn scalar_logits(&self, input: &ScalarInput) -> Heads {
+    fn scalar_transformed(&self, input: &ScalarInput) -> ScalarInput {
         let len = input.positions.last().map_or(0, |last| last + 1);
         let (frequencies, attention) = self.equations(len);
         let interleaved = self.config.layout == Pairs::Interleaved;
-        rope::scaled_logits(input, &frequencies, attention, interleaved)
+        rope::transformed(input, &frequencies, attention, interleaved)
+    }
+
+    fn scalar_logits(&self, input: &ScalarInput) -> Heads {
+        self.scalar_transformed(input).plain()
     }
 }
 

@@ -33,7 +33,7 @@ use crate::math::frequencies::inverse_frequencies;
 use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, sandwich};
 use crate::score::Beyond;
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod};
+use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod};
 
 /// The facts.
 pub const META: PeMeta = PeMeta {
@@ -88,6 +88,11 @@ impl EncodingConfig for Config {
     fn init(&self, dims: &Dims, _: &mut ChaCha8Rng, _: &Device) -> Result<Sandwich, PeError> {
         self.check(dims)?;
         Ok(Sandwich { d_bar: self.d_bar.unwrap_or(dims.head_dim), heads: dims.heads })
+    }
+
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        let pairs = dims.layers * len * len * dims.heads;
+        Cost::none().pair_elementwise("sum of logits", pairs)
     }
 }
 

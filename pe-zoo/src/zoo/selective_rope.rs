@@ -109,6 +109,11 @@ impl PositionEncoding for SelectiveRope {
 }
 
 impl ScalarReference for SelectiveRope {
+    fn scalar_transformed(&self, input: &ScalarInput) -> ScalarInput {
+        let steps = self.layers[input.layer].scalar(&input.x, input.q.len());
+        selective_rope::transformed(input, &steps, &self.temperatures)
+    }
+
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
         let steps = self.layers[input.layer].scalar(&input.x, input.q.len());
         selective_rope::logits(input, &steps, &self.temperatures)

@@ -30,7 +30,7 @@ use crate::encoding::EmbedContext;
 use crate::math::frequencies::{check_base, inverse_frequencies};
 use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{ScalarReference, Tokens, sinusoidal};
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding};
+use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding};
 
 /// The facts.
 pub const META: PeMeta = PeMeta {
@@ -93,6 +93,10 @@ impl EncodingConfig for Config {
     ) -> Result<Sinusoidal, PeError> {
         self.check(dims)?;
         Ok(Sinusoidal { base: self.base })
+    }
+
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        Cost::none().elementwise("sum with the embeddings", len * dims.width())
     }
 }
 

@@ -33,10 +33,10 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::encoding::ScoreContext;
-use crate::meta::{Claims, PeMeta, Site};
+use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, score};
 use crate::score::{Current, Remainder};
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod};
+use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod};
 
 /// The facts.
 pub const META: PeMeta = PeMeta {
@@ -81,8 +81,17 @@ impl EncodingConfig for Config {
         &META
     }
 
+    fn conduct(&self) -> Vec<Conduct> {
+        vec![Conduct::IgnoresPositions, Conduct::ReplacesSoftmax]
+    }
+
     fn init(&self, _: &Dims, _: &mut ChaCha8Rng, _: &Device) -> Result<StickBreaking, PeError> {
         Ok(StickBreaking { current: self.current, remainder: self.remainder })
+    }
+
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        let pairs = dims.layers * len * len * dims.heads;
+        Cost::none().pair_elementwise("logarithms, running sum, exponential", 8 * pairs)
     }
 }
 

@@ -39,7 +39,7 @@ use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, t5_bias, table_f64};
 use crate::score::Beyond;
 use crate::settings::{Sharing, of_layer};
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
+use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
 
 /// The facts.
 pub const META: PeMeta = PeMeta {
@@ -133,6 +133,11 @@ impl EncodingConfig for Config {
 
     fn param_count(&self, dims: &Dims) -> usize {
         self.sharing.sets(dims.layers) * self.num_buckets * dims.heads
+    }
+
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        let pairs = dims.layers * len * len * dims.heads;
+        Cost::none().pair_elementwise("sum of logits", pairs)
     }
 }
 

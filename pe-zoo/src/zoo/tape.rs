@@ -28,6 +28,7 @@
 //! paper's ablations).
 //! `scaling`: as in RoPE, `{ rope_type = "default" }` (default), `linear`, `ntk`, `yarn` (the authors'
 //! `adayarn.py`), `llama3`, `proportional`; see [`Scaling`]. Those that look at the length are refused.
+//! `tape(yarn)` and the like say the same in an expression.
 //! `training_shift`: `{ type = "random" }` (default: all positions of a training pass later by
 //! 0 to twice the training length), `{ type = "random", max = k }`, or `{ type = "none" }`.
 //!
@@ -56,20 +57,22 @@ pub use maps::Maps;
 pub use mixing::Form;
 pub use settings::{AttentionUpdate, Config, FeedForwardUpdate, TrainingShift};
 
+use crate::cost::InTable3;
 use crate::encoding::{LayerContext, PositionRequest, StateContext, Update};
-use crate::meta::{Claims, PeMeta, Site};
+use crate::meta::{Brackets, Claims, Conduct, PeMeta, Site};
 use crate::ops::linear;
+use crate::reference::attention::softmax;
 use crate::reference::{Heads, ScalarInput, ScalarLayer, ScalarReference, tape};
 pub use crate::rotary::Scaling;
 use crate::rotary::{Spectrum, turn_halves};
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions, TokenState};
+use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, Positions, TokenState};
 
 /// The facts.
 pub const META: PeMeta = PeMeta {
     id: "tape",
     label: "TAPE",
     summary: "Rotates queries and keys by angles that attention and feed-forward parts update.",
-    sites: &[Site::QueryKey, Site::State],
+    sites: &[Site::QueryKey, Site::Positions, Site::State],
     claims: Claims {
         shift_invariant: true,
         content_dependent: true,
@@ -81,9 +84,18 @@ pub const META: PeMeta = PeMeta {
     url: "https://arxiv.org/abs/2501.00712",
 };
 
+/// The facts where positions start at 0 in training too.
+static UNSHIFTED: PeMeta = PeMeta { sites: &[Site::QueryKey, Site::State], ..META };
+
 /// The facts of the ablations, whose updates do not commute with a shift.
 static NOT_EQUIVARIANT: PeMeta =
     PeMeta { claims: Claims { shift_invariant: false, ..META.claims }, ..META };
+
+static NOT_EQUIVARIANT_UNSHIFTED: PeMeta = PeMeta {
+    sites: &[Site::QueryKey, Site::State],
+    claims: Claims { shift_invariant: false, ..META.claims },
+    ..META
+};
 
 /// Rotations that travel through the layers.
 #[derive(Module, Debug)]
@@ -106,7 +118,28 @@ impl EncodingConfig for Config {
     type Encoding = Tape;
 
     fn meta(&self) -> &'static PeMeta {
-        if self.equivariant() { &META } else { &NOT_EQUIVARIANT }
+        match (self.equivariant(), self.training_shift) {
+            (true, TrainingShift::Random { .. }) => &META,
+            (true, TrainingShift::None {}) => &UNSHIFTED,
+            (false, TrainingShift::Random { .. }) => &NOT_EQUIVARIANT,
+            (false, TrainingShift::None {}) => &NOT_EQUIVARIANT_UNSHIFTED,
+        }
+    }
+
+    fn conduct(&self) -> Vec<Conduct> {
+        match self.attention_update {
+            AttentionUpdate::None => Vec::new(),
+            AttentionUpdate::Code | AttentionUpdate::FullMix => vec![Conduct::MixesValues],
+        }
+    }
+
+    fn brackets(&self) -> Brackets {
+        Brackets::Setting { field: "scaling", kind: "rope_type" }
+    }
+
+    fn dims_beside(&self, dims: &Dims) -> Dims {
+        let shifted = dims.train_len + self.training_shift.longest(dims.train_len);
+        Dims { max_len: dims.max_len.max(shifted), ..*dims }
     }
 
     fn check(&self, dims: &Dims) -> Result<(), PeError> {
@@ -115,8 +148,12 @@ impl EncodingConfig for Config {
 
     fn init(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Result<Tape, PeError> {
         self.check(dims)?;
-        let Spectrum { frequencies, attention_factor } =
-            self.scaling.spectrum(self.base, dims.head_dim, dims.train_len, dims.train_len);
+        let Spectrum { frequencies, attention_factor } = self.scaling.resolved(dims).spectrum(
+            self.base,
+            dims.head_dim,
+            dims.train_len,
+            dims.train_len,
+        );
         Ok(Tape {
             layers: (0..dims.layers).map(|_| Maps::new(self, dims, rng, device)).collect(),
             config: self.clone(),
@@ -131,17 +168,38 @@ impl EncodingConfig for Config {
         dims.layers * Maps::count(self, dims)
     }
 
-    fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        let Dims { layers, .. } = *dims;
+        let (tokens, pairs) = (layers * len, layers * len * len);
         let mixed = self.form.mixed(dims.heads, dims.head_dim);
         let state = 2 * dims.heads * self.form.state_dim(dims.head_dim);
-        let attention = match self.attention_update {
-            AttentionUpdate::Code => len * len * state,
-            AttentionUpdate::FullMix => len * len * state + len * mixed * state,
-            AttentionUpdate::None => 0,
-        };
         let size = self.position_size(dims).unwrap_or(0);
-        let feed_forward = len * size * (dims.width() + 2 * state);
-        (dims.layers * (attention + feed_forward)) as u64
+        let kept = match dims.head_dim / self.form.state_dim(dims.head_dim) {
+            1 => InTable3::Once,
+            times => InTable3::AsDoneThere {
+                times: times as u64,
+                why: "the authors keep both halves of the channels, which stay equal",
+            },
+        };
+        let mut cost = Cost::none()
+            .elementwise("rotation of queries and keys", 6 * tokens * dims.width())
+            .elementwise("sums of state", 2 * tokens * state);
+        if self.attention_update != AttentionUpdate::None {
+            cost = cost.pair_product("cosines and sines mixed", pairs * state).in_table_3(kept);
+        }
+        if self.attention_update == AttentionUpdate::FullMix {
+            cost = cost.contraction("W_A", tokens * mixed * state).in_table_3(kept);
+        }
+        if size > 0 {
+            cost = cost
+                .product("W_X", tokens * size * dims.width())
+                .in_table_3(InTable3::Fitted { times: 2 })
+                .contraction("W_U and W_D", tokens * 2 * size * state)
+                .in_table_3(kept)
+                .activation("SiLU", tokens * size, 4)
+                .elementwise("gating", tokens * size * state / mixed);
+        }
+        cost
     }
 }
 
@@ -257,12 +315,24 @@ impl Tape {
 }
 
 impl ScalarReference for Tape {
+    fn scalar_transformed(&self, input: &ScalarInput) -> ScalarInput {
+        tape::transformed(input, &self.scalar_initial(input))
+    }
+
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
-        tape::logits(input, &self.scalar_initial(input))
+        self.scalar_transformed(input).plain()
     }
 
     fn scalar_stack(&self, layers: &[ScalarLayer]) -> Vec<Heads> {
+        self.scalar_stack_beside(layers, &|_, logits| softmax(&logits))
+    }
+
+    fn scalar_stack_beside(
+        &self,
+        layers: &[ScalarLayer],
+        weigh: &dyn Fn(&ScalarInput, Heads) -> Heads,
+    ) -> Vec<Heads> {
         let maps = self.layers.iter().map(|maps| maps.scalar(&self.config)).collect::<Vec<_>>();
-        tape::stack(layers, &maps, self.scalar_initial(&layers[0].input))
+        tape::stack(layers, &maps, self.scalar_initial(&layers[0].input), weigh)
     }
 }

@@ -34,10 +34,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::encoding::LayerContext;
 use crate::math::frequencies::{check_base, inverse_frequencies};
-use crate::meta::{Claims, PeMeta, Site};
+use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, rope_scaling, xpos};
 use crate::rotary::{Pairs, Rotation, check_pairs};
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions};
+use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, Positions};
 
 /// The facts.
 pub const META: PeMeta = PeMeta {
@@ -102,6 +102,10 @@ impl EncodingConfig for Config {
         &META
     }
 
+    fn conduct(&self) -> Vec<Conduct> {
+        vec![Conduct::StretchesQueries]
+    }
+
     fn check(&self, dims: &Dims) -> Result<(), PeError> {
         check_pairs(META.id, dims.head_dim)?;
         check_base(META.id, "base", self.base)?;
@@ -119,6 +123,11 @@ impl EncodingConfig for Config {
         self.check(dims)?;
         let key = format!("xpos {} {self:?}", dims.head_dim);
         Ok(Xpos { config: self.clone(), head_dim: dims.head_dim, key })
+    }
+
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        let channels = 2 * dims.layers * len * dims.width();
+        Cost::none().elementwise("rotation of queries and keys", 3 * channels)
     }
 }
 
@@ -156,12 +165,16 @@ impl PositionEncoding for Xpos {
 }
 
 impl ScalarReference for Xpos {
-    fn scalar_logits(&self, input: &ScalarInput) -> Heads {
+    fn scalar_transformed(&self, input: &ScalarInput) -> ScalarInput {
         let Config { layout, base, scale_base } = self.config;
         let dim = self.head_dim;
         let frequencies =
             (0..dim / 2).map(|m| rope_scaling::plain(base, dim, m)).collect::<Vec<_>>();
-        xpos::logits(input, &frequencies, scale_base, layout == Pairs::Interleaved)
+        xpos::transformed(input, &frequencies, scale_base, layout == Pairs::Interleaved)
+    }
+
+    fn scalar_logits(&self, input: &ScalarInput) -> Heads {
+        self.scalar_transformed(input).plain()
     }
 }
 

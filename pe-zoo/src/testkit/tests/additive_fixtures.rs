@@ -140,9 +140,9 @@ fn grape_m_with_and_without_the_normalisation_after_it() {
     let input = input();
     let stored = wave(f64::sin, 0.5, 2.0, 2, 8.0);
     let frequencies = vec![stored.iter().map(|x| (x / 16.0).exp()).collect(); 2];
-    let plain = grape::multiplicative(&input, &frequencies, None);
+    let plain = grape::multiplicative(&input, &frequencies, None).plain();
     assert_additive("grape_multiplicative", &plain);
-    let normed = grape::multiplicative(&input, &frequencies, Some(&norm()));
+    let normed = grape::multiplicative(&input, &frequencies, Some(&norm())).plain();
     assert_additive("grape_multiplicative_qk_norm", &normed);
 }
 
@@ -151,7 +151,7 @@ fn grape_m_with_steps_from_the_tokens() {
     let weight = (0..8u8).map(|c| vec![(0.2 + f64::from(c)).sin()]).collect();
     let frequencies =
         wave(f64::sin, 0.5, 2.0, 2, 0.5).into_iter().map(f64::exp).collect::<Vec<_>>();
-    let logits = grape::contextual(&input(), &weight, &[-2.0], &frequencies, Some(&norm()));
+    let logits = grape::contextual(&input(), &weight, &[-2.0], &frequencies, Some(&norm())).plain();
     assert_additive("grape_contextual", &logits);
 }
 

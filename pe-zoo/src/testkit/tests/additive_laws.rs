@@ -126,7 +126,7 @@ fn grape_m_starts_as_rope_that_turns_the_other_way() {
     let backwards = inverse_frequencies(1e4, DIMS.head_dim).iter().map(|f| -f).collect::<Vec<_>>();
     let expected = rope::logits(&input, &backwards, false);
     let forwards = vec![inverse_frequencies(1e4, DIMS.head_dim); 2];
-    compare(&grape::multiplicative(&input, &forwards, None), &expected).unwrap();
+    compare(&grape::multiplicative(&input, &forwards, None).plain(), &expected).unwrap();
     let grape = pe("grape", json!({ "variant": { "type": "multiplicative" } }));
     let flat = |heads: Heads| heads.into_iter().flatten().flatten().collect::<Vec<_>>();
     // Frequencies come back from f32 logarithms of up to 16 ln 10^4.
@@ -142,9 +142,10 @@ fn contextual_grape_m_whose_tokens_all_step_alike_is_grape_m_at_that_pace() {
     let omega = 0.393_720;
     let bias = -6.907_255;
     let contextual =
-        grape::contextual(&input, &vec![vec![0.0]; DIMS.width()], &[bias], &frequencies, None);
+        grape::contextual(&input, &vec![vec![0.0]; DIMS.width()], &[bias], &frequencies, None)
+            .plain();
     let paced = vec![frequencies.iter().map(|f| f * omega).collect::<Vec<_>>(); 2];
-    let multiplicative = grape::multiplicative(&input, &paced, None);
+    let multiplicative = grape::multiplicative(&input, &paced, None).plain();
     let flat = |heads: Heads| heads.into_iter().flatten().flatten().collect::<Vec<_>>();
     // Omega is given with six digits, and adds up over ten tokens.
     let six_digits = Tolerance { absolute: 5e-5, relative: 0.0 };

@@ -6,11 +6,11 @@ use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 
 use crate::encoding::{LayerContext, ScoreContext, StateContext, Update};
-use crate::meta::{Claims, PeMeta};
+use crate::meta::{Claims, Conduct, PeMeta};
 use crate::reference::attention::{mix, softmax};
 use crate::reference::{Heads, ScalarInput, ScalarLayer, ScalarReference, score};
 use crate::testkit::{Check, conforms};
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, TokenState};
+use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, TokenState};
 
 /// Each token carries a number; it starts at 0, and after each layer half of what the attention
 /// mixed of it and a tenth of the feed-forward part's first channel are added. Logits get its
@@ -57,8 +57,16 @@ impl EncodingConfig for Fault {
         &META
     }
 
+    fn conduct(&self) -> Vec<Conduct> {
+        vec![Conduct::IgnoresPositions, Conduct::MixesValues]
+    }
+
     fn init(&self, dims: &Dims, _: &mut ChaCha8Rng, _: &Device) -> Result<Saboteur, PeError> {
         Ok(Saboteur { fault: *self, heads: dims.heads })
+    }
+
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        Cost::none().pair_product("numbers mixed", dims.layers * len * len * dims.heads)
     }
 }
 

@@ -44,7 +44,7 @@ fn maps(full_mix: bool) -> Maps {
 fn two_layers_in_both_readings() {
     let input = input();
     let start = tape::initial(&input.positions, 2, &[1.0, 0.01], 1.0);
-    let logits = tape::logits(&input, &start);
+    let logits = tape::transformed(&input, &start).plain();
     assert_row("tape_layer0_logits(=rope_half)", &logits);
     let flat = |z: &State| z.iter().flatten().flatten().flatten().copied().collect::<Vec<_>>();
     for (full_mix, name) in [(false, "code"), (true, "fullmix")] {
@@ -53,7 +53,10 @@ fn two_layers_in_both_readings() {
         assert_values(&format!("tape_z_after_attn_{name}"), &flat(&z));
         let z = tape::feed_forward_update(&maps, &input.x, &z);
         assert_values(&format!("tape_z_after_ff_{name}"), &flat(&z));
-        assert_row(&format!("tape_layer1_logits_{name}_same_qk"), &tape::logits(&input, &z));
+        assert_row(
+            &format!("tape_layer1_logits_{name}_same_qk"),
+            &tape::transformed(&input, &z).plain(),
+        );
     }
 }
 
@@ -63,7 +66,7 @@ fn rope_with_yarn_is_the_layer_that_tape_starts_from() {
     let yarn = r#"{ "rope_type": "yarn", "factor": 4.0 }"#;
     let scaled = serde_json::from_str::<Scaling>(yarn).unwrap().spectrum(1e4, 4, 64, 64);
     let start = tape::initial(&input.positions, 2, &scaled.frequencies, scaled.attention_factor);
-    assert_row("rope_yarn_s4_L64", &tape::logits(&input, &start));
+    assert_row("rope_yarn_s4_L64", &tape::transformed(&input, &start).plain());
 }
 
 fn config(id: &str, settings: Value) -> PeConfig {

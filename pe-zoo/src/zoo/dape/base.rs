@@ -6,9 +6,9 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use super::META;
-use crate::reference::{Heads, ScalarInput};
+use crate::reference::{Heads, ScalarInput, ScalarReference};
 use crate::zoo::{alibi, fire, kerple};
-use crate::{Dims, EncodingConfig, PeError, Positions};
+use crate::{Cost, Dims, EncodingConfig, PeError, Positions};
 
 /// The bias that is adapted, with its own settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -69,13 +69,23 @@ impl Base {
         })
     }
 
-    /// Parameters and products.
-    pub(super) fn costs(&self, dims: &Dims, len: usize) -> (usize, u64) {
+    /// Learned numbers.
+    pub(super) fn param_count(&self, dims: &Dims) -> usize {
         match self {
-            Self::None {} => (0, 0),
-            Self::Alibi(config) => (config.param_count(dims), config.extra_macs(dims, len)),
-            Self::Kerple(config) => (config.param_count(dims), config.extra_macs(dims, len)),
-            Self::Fire(config) => (config.param_count(dims), config.extra_macs(dims, len)),
+            Self::None {} => 0,
+            Self::Alibi(config) => config.param_count(dims),
+            Self::Kerple(config) => config.param_count(dims),
+            Self::Fire(config) => config.param_count(dims),
+        }
+    }
+
+    /// What the bias itself costs.
+    pub(super) fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        match self {
+            Self::None {} => Cost::none(),
+            Self::Alibi(config) => config.cost(dims, len),
+            Self::Kerple(config) => config.cost(dims, len),
+            Self::Fire(config) => config.cost(dims, len),
         }
     }
 }
@@ -87,6 +97,15 @@ impl BaseBias {
             Self::Alibi(base) => base.dense(layer, at, device),
             Self::Kerple(base) => base.dense(layer, at, device),
             Self::Fire(base) => base.dense(layer, at, device),
+        }
+    }
+
+    /// See [`ScalarReference::differentiable_at`].
+    pub(super) fn differentiable_at(&self, parameter: usize, value: f64) -> bool {
+        match self {
+            Self::Alibi(base) => base.differentiable_at(parameter, value),
+            Self::Kerple(base) => base.differentiable_at(parameter, value),
+            Self::Fire(base) => base.differentiable_at(parameter, value),
         }
     }
 

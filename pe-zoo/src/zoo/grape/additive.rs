@@ -10,11 +10,11 @@ use super::META as GRAPE;
 use super::norm::{QkNorm, QkNorms};
 use crate::encoding::{LayerContext, ScoreContext};
 use crate::math::slopes;
-use crate::meta::{Claims, PeMeta, Site};
+use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, Tokens, grape, table_f64, values_f64};
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
+use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
 
-static KEY: PeMeta = PeMeta {
+const ONE: PeMeta = PeMeta {
     label: "GRAPE-A",
     summary: "Subtracts from the logits the distance at a price that key or query set.",
     sites: &[Site::Logits],
@@ -24,11 +24,21 @@ static KEY: PeMeta = PeMeta {
         limited_length: false,
         depends_on_length: false,
     },
-    parameters: "L (H D + H), 2 L D more with qk_norm",
+    parameters: "L (H D + H)",
     ..GRAPE
 };
 
-static BOTH: PeMeta = PeMeta { parameters: "L (2 H D + H), 2 L D more with qk_norm", ..KEY };
+/// Where each of query and key has a gate.
+const TWO: PeMeta = PeMeta { parameters: "L (2 H D + H)", ..ONE };
+
+static KEY: PeMeta = ONE;
+static BOTH: PeMeta = TWO;
+
+static KEY_NORMED: PeMeta =
+    PeMeta { sites: &[Site::QueryKey, Site::Logits], parameters: "L (H D + H + 2 D)", ..ONE };
+
+static BOTH_NORMED: PeMeta =
+    PeMeta { sites: &[Site::QueryKey, Site::Logits], parameters: "L (2 H D + H + 2 D)", ..TWO };
 
 /// A vector shorter than this counts as this long.
 const SHORTEST: f32 = 1e-6;
@@ -93,10 +103,16 @@ impl EncodingConfig for AdditiveConfig {
     type Encoding = Additive;
 
     fn meta(&self) -> &'static PeMeta {
-        match self.gate {
-            Gate::Key | Gate::Query => &KEY,
-            Gate::Both => &BOTH,
+        match (self.gate, self.qk_norm) {
+            (Gate::Key | Gate::Query, QkNorm::None) => &KEY,
+            (Gate::Key | Gate::Query, QkNorm::Rms) => &KEY_NORMED,
+            (Gate::Both, QkNorm::None) => &BOTH,
+            (Gate::Both, QkNorm::Rms) => &BOTH_NORMED,
         }
+    }
+
+    fn conduct(&self) -> Vec<Conduct> {
+        vec![Conduct::ReadsQueries]
     }
 
     fn init(
@@ -126,8 +142,13 @@ impl EncodingConfig for AdditiveConfig {
         dims.layers * (dims.heads + directions) + self.qk_norm.param_count(dims)
     }
 
-    fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
-        (dims.layers * len * self.gate.directions() * dims.width()) as u64
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        let Dims { layers, heads, .. } = *dims;
+        let gates = layers * len * self.gate.directions();
+        Cost::none()
+            .elementwise("gates", gates * (2 * dims.width() + 5 * heads))
+            .pair_elementwise("price times gate, sum of logits", 3 * layers * len * len * heads)
+            .and(self.qk_norm.cost(dims, len))
     }
 }
 
@@ -172,6 +193,10 @@ impl PositionEncoding for Additive {
 }
 
 impl ScalarReference for Additive {
+    fn scalar_transformed(&self, input: &ScalarInput) -> ScalarInput {
+        grape::normed(input, self.norms.scalar(input.layer).as_ref())
+    }
+
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
         let layer = input.layer;
         let table =

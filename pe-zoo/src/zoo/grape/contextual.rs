@@ -11,11 +11,11 @@ use super::multiplicative::Heads;
 use super::norm::{QkNorm, QkNorms};
 use super::rotation::{self, stored_frequencies};
 use crate::encoding::{LayerContext, StateContext};
-use crate::meta::{Claims, PeMeta, Site};
+use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::ops::linear;
 use crate::reference::{self, ScalarInput, ScalarReference, grape, table_f64, values_f64};
 use crate::rotary::Rotation;
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, TokenState, init};
+use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, TokenState, init};
 
 static META: PeMeta = PeMeta {
     label: "GRAPE-M, contextual",
@@ -75,6 +75,10 @@ impl EncodingConfig for ContextualConfig {
         &META
     }
 
+    fn conduct(&self) -> Vec<Conduct> {
+        vec![Conduct::IgnoresPositions]
+    }
+
     fn check(&self, dims: &Dims) -> Result<(), PeError> {
         rotation::check(self.base, dims)
     }
@@ -105,8 +109,13 @@ impl EncodingConfig for ContextualConfig {
         dims.layers * (gate + dims.head_dim / 2) + self.qk_norm.param_count(dims)
     }
 
-    fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
-        (dims.layers * len * dims.width() * self.phase.sets(dims.heads)) as u64
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        let (steps, channels) = (self.phase.sets(dims.heads), dims.layers * len * dims.width());
+        Cost::none()
+            .product("gate", channels * steps)
+            .elementwise("steps, running sums", 5 * dims.layers * len * steps)
+            .elementwise("angles, rotation of queries and keys", 8 * channels)
+            .and(self.qk_norm.cost(dims, len))
     }
 }
 
@@ -133,7 +142,7 @@ impl PositionEncoding for Contextual {
 }
 
 impl ScalarReference for Contextual {
-    fn scalar_logits(&self, input: &ScalarInput) -> reference::Heads {
+    fn scalar_transformed(&self, input: &ScalarInput) -> ScalarInput {
         let layer = input.layer;
         let frequencies =
             values_f64(&self.stored[layer]).into_iter().map(f64::exp).collect::<Vec<_>>();
@@ -141,5 +150,9 @@ impl ScalarReference for Contextual {
         let norm = self.norms.scalar(layer);
         let weight = table_f64(&self.weight[layer]);
         grape::contextual(input, &weight, &bias, &frequencies, norm.as_ref())
+    }
+
+    fn scalar_logits(&self, input: &ScalarInput) -> reference::Heads {
+        self.scalar_transformed(input).plain()
     }
 }

@@ -12,7 +12,7 @@ use crate::encoding::LayerContext;
 use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{self, ScalarInput, ScalarReference, grape, table_f64};
 use crate::rotary::Rotation;
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, init};
+use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, init};
 
 static META: PeMeta = PeMeta {
     label: "GRAPE-M",
@@ -30,7 +30,7 @@ static META: PeMeta = PeMeta {
 
 // Weights that differ within a plane, after the rotation, tell positions apart.
 static NORMED: PeMeta = PeMeta {
-    claims: Claims { shift_invariant: false, ..META.claims },
+    claims: Claims { shift_invariant: false, content_dependent: true, ..META.claims },
     parameters: "L 5 D / 2",
     ..META
 };
@@ -124,6 +124,13 @@ impl EncodingConfig for MultiplicativeConfig {
         let frequencies = self.spectrum.sets(dims.heads) * dims.head_dim / 2;
         dims.layers * frequencies + self.qk_norm.param_count(dims)
     }
+
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        let channels = dims.layers * len * dims.width();
+        Cost::none()
+            .elementwise("angles, rotation of queries and keys", 8 * channels)
+            .and(self.qk_norm.cost(dims, len))
+    }
 }
 
 impl PositionEncoding for Multiplicative {
@@ -148,7 +155,7 @@ impl PositionEncoding for Multiplicative {
 }
 
 impl ScalarReference for Multiplicative {
-    fn scalar_logits(&self, input: &ScalarInput) -> reference::Heads {
+    fn scalar_transformed(&self, input: &ScalarInput) -> ScalarInput {
         let stored = table_f64(&self.stored[input.layer]);
         let frequencies = (0..input.q.len())
             .map(|h| {
@@ -158,5 +165,9 @@ impl ScalarReference for Multiplicative {
             .collect();
         let norm = self.norms.scalar(input.layer);
         grape::multiplicative(input, &frequencies, norm.as_ref())
+    }
+
+    fn scalar_logits(&self, input: &ScalarInput) -> reference::Heads {
+        self.scalar_transformed(input).plain()
     }
 }

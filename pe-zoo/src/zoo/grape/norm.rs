@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::ops::rms_norm;
 use crate::reference::{grape, values_f64};
 use crate::settings::of_layer;
-use crate::{Dims, init};
+use crate::{Cost, Dims, init};
 
 /// Added to the mean of squares, as in the authors' code.
 const EPS: f64 = 1e-5;
@@ -47,6 +47,16 @@ impl QkNorm {
 
     pub(super) fn param_count(self, dims: &Dims) -> usize {
         2 * self.sets(dims) * dims.head_dim
+    }
+
+    pub(super) fn cost(self, dims: &Dims, len: usize) -> Cost {
+        match self {
+            Self::None => Cost::none(),
+            Self::Rms => {
+                let channels = 2 * dims.layers * len * dims.width();
+                Cost::none().elementwise("normalisation of queries and keys", 4 * channels)
+            }
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::META;
 use super::norm::{QkNorm, QkNorms};
+use crate::count::CountedMatmul;
 use crate::encoding::{LayerContext, ScoreContext, StateContext};
 use crate::math::slopes;
 use crate::meta::{PeMeta, Site};
@@ -15,7 +16,7 @@ use crate::ops::{linear, rms_norm};
 use crate::parts::by_head;
 use crate::reference::{Heads, ScalarInput, ScalarReference, grape, table_f64};
 use crate::rotary::{Pairs, Rotation};
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, TokenState, init};
+use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, TokenState, init};
 
 static UNNORMED: PeMeta =
     PeMeta { sites: &[Site::Logits, Site::State], parameters: "L C H dim", ..META };
@@ -84,9 +85,15 @@ impl EncodingConfig for PathConfig {
         dims.layers * dims.width() * dims.heads * self.dim + self.qk_norm.param_count(dims)
     }
 
-    fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
-        let per_token = dims.width() * dims.heads * self.dim;
-        (dims.layers * len * (per_token + len * dims.heads * self.dim)) as u64
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        let Dims { layers, heads, .. } = *dims;
+        let (tokens, pairs) = (layers * len, layers * len * len * heads);
+        Cost::none()
+            .product("p", tokens * dims.width() * heads * self.dim)
+            .elementwise("normalisation and rotation of p", 7 * tokens * heads * self.dim)
+            .pair_product("prices", pairs * self.dim)
+            .pair_elementwise("logarithms, running sum, slope, sum of logits", 8 * pairs)
+            .and(self.qk_norm.cost(dims, len))
     }
 }
 
@@ -116,7 +123,7 @@ impl PositionEncoding for Path {
             Rotation::tabulate(at, Pairs::HalfSplit, dim / 2, &device, turn)
         });
         let turned = rotation.turn(rms_norm(cols, Tensor::ones([dim], &device), EPS));
-        let price = log_sigmoid(rows.matmul(turned.swap_dims(2, 3)) / dim as f64);
+        let price = log_sigmoid(rows.counted_matmul(turned.swap_dims(2, 3)) / dim as f64);
         let price = price * at.visible(&device).unsqueeze::<4>();
         // From the step after the key to the query: all from the key on, less the key's own.
         let path = price.clone().flip([3]).cumsum(3).flip([3]) - price;
@@ -127,6 +134,10 @@ impl PositionEncoding for Path {
 }
 
 impl ScalarReference for Path {
+    fn scalar_transformed(&self, input: &ScalarInput) -> ScalarInput {
+        grape::normed(input, self.norms.scalar(input.layer).as_ref())
+    }
+
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
         let projection = table_f64(&self.projection[input.layer]);
         let norm = self.norms.scalar(input.layer);

@@ -6,6 +6,7 @@ use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 
 use super::settings::{Activation, Config, Filter, Gate, Map};
+use crate::count::CountedMatmul;
 use crate::ops::linear;
 use crate::parts::by_head;
 use crate::reference::{Heads, Tokens, selective_rope as scalar, table_f64, values_f64};
@@ -169,7 +170,7 @@ impl Phases {
         let steps = match &self.map {
             PhaseMap::LowRank(map) => by_head(map.forward(unit.clone()), heads),
             PhaseMap::FullRank(map) => {
-                slices.swap_dims(1, 2).matmul(map.normalised().unsqueeze::<4>())
+                slices.swap_dims(1, 2).counted_matmul(map.normalised().unsqueeze::<4>())
             }
         };
         let mut tensors = vec![steps];

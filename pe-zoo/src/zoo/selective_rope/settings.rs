@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{META, Phases, SelectiveRope};
 use crate::math::frequencies::inverse_frequencies;
-use crate::meta::PeMeta;
+use crate::meta::{Conduct, PeMeta};
 use crate::rotary::check_pairs;
-use crate::{Dims, EncodingConfig, PeError};
+use crate::{Cost, Dims, EncodingConfig, PeError};
 
 /// How steps are read off the tokens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -186,6 +186,10 @@ impl EncodingConfig for Config {
         &META
     }
 
+    fn conduct(&self) -> Vec<Conduct> {
+        vec![Conduct::IgnoresPositions]
+    }
+
     fn check(&self, dims: &Dims) -> Result<(), PeError> {
         check_pairs(META.id, dims.head_dim)?;
         let sizes = [
@@ -234,8 +238,15 @@ impl EncodingConfig for Config {
         dims.layers * (self.weights(dims) + extra_scalars + gate_offsets + bias)
     }
 
-    fn extra_macs(&self, dims: &Dims, len: usize) -> u64 {
-        (dims.layers * len * self.weights(dims)) as u64
+    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+        let tokens = dims.layers * len;
+        let channels = dims.heads * (dims.head_dim / 2);
+        let taps = 2 * self.kernel().unwrap_or(1);
+        Cost::none()
+            .product("steps, gates", tokens * self.projections(dims))
+            .elementwise("lengths of slices", 4 * tokens * dims.width())
+            .elementwise("filter, gate, running sum, temperature", tokens * channels * (taps + 6))
+            .elementwise("rotation of queries and keys", 6 * tokens * dims.width())
     }
 }
 
@@ -250,6 +261,12 @@ impl Config {
 
     /// Numbers of one layer that each token is multiplied with once.
     fn weights(&self, dims: &Dims) -> usize {
+        let channels = dims.heads * (dims.head_dim / 2);
+        self.projections(dims) + channels * self.kernel().unwrap_or(0)
+    }
+
+    /// Those of them in linear maps.
+    fn projections(&self, dims: &Dims) -> usize {
         let (width, channels) = (dims.width(), dims.heads * (dims.head_dim / 2));
         let map = match self.map {
             Map::LowRank { rank } => rank * (width + channels),
@@ -261,6 +278,6 @@ impl Config {
             Gate::PerHeadLowRank { rank } => rank * (width + dims.heads),
             Gate::PerChannel { rank } => rank * (width + channels),
         };
-        map + gate + channels * self.kernel().unwrap_or(0)
+        map + gate
     }
 }

@@ -4,6 +4,7 @@ use burn::module::Param;
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
+use crate::count::CountedMatmul;
 use crate::reference::tape::Mixes;
 
 /// What the updates mix; the ablations of the paper's Table 6.
@@ -105,7 +106,7 @@ pub(super) fn through(maps: &[Param<Tensor<2>>], z: &Tensor<4>) -> Tensor<4> {
         };
         // One large product instead of many small ones.
         z.reshape([batch * tokens * share, mixed])
-            .matmul(map.transpose())
+            .counted_matmul(map.transpose())
             .reshape([batch, tokens, share, out])
     });
     Tensor::cat(parts.collect(), 2)

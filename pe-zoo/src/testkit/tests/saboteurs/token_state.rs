@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::{HONEST, meta};
 use crate::encoding::{ScoreContext, StateContext};
-use crate::meta::{Claims, PeMeta};
+use crate::meta::{Claims, Conduct, PeMeta};
 use crate::reference::cope::{self, GateSide};
 use crate::reference::{Heads, ScalarInput, ScalarReference};
 use crate::score::{Contextual, ContextualFunction, Convention, GateSource};
@@ -56,6 +56,10 @@ impl EncodingConfig for Fault {
 
     fn meta(&self) -> &'static PeMeta {
         &META
+    }
+
+    fn conduct(&self) -> Vec<Conduct> {
+        vec![Conduct::IgnoresPositions]
     }
 
     fn init(&self, dims: &Dims, _: &mut ChaCha8Rng, _: &Device) -> Result<Counting, PeError> {

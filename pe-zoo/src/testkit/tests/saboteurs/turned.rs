@@ -6,8 +6,8 @@ use rand_chacha::ChaCha8Rng;
 
 use super::{HONEST, meta};
 use crate::encoding::LayerContext;
-use crate::meta::{Claims, PeMeta};
-use crate::reference::{Heads, ScalarInput, ScalarReference, dot};
+use crate::meta::{Claims, PeMeta, Site};
+use crate::reference::{Heads, ScalarInput, ScalarReference};
 use crate::testkit::Check;
 use crate::{Dims, EncodingConfig, PeError, PositionEncoding};
 
@@ -34,8 +34,10 @@ pub(super) const SABOTEURS: &[(Fault, Check)] = &[
     (Fault::DeniesShift, Check::ShiftClaim),
 ];
 
-static META: PeMeta = meta(HONEST);
-static NO_SHIFT: PeMeta = meta(Claims { shift_invariant: false, ..HONEST });
+const META_FACTS: PeMeta = PeMeta { sites: &[Site::QueryKey], ..meta(HONEST) };
+static META: PeMeta = META_FACTS;
+static NO_SHIFT: PeMeta =
+    PeMeta { claims: Claims { shift_invariant: false, ..HONEST }, ..META_FACTS };
 
 /// Radians per position.
 const SPEED: f64 = 0.4;
@@ -99,17 +101,18 @@ impl PositionEncoding for Turned {
 }
 
 impl ScalarReference for Turned {
-    fn scalar_logits(&self, input: &ScalarInput) -> Heads {
-        let scale = 1.0 / (input.head_dim() as f64).sqrt();
-        let turned = |u: &[f64], column: usize| {
+    fn scalar_transformed(&self, input: &ScalarInput) -> ScalarInput {
+        let turned = |_head: usize, u: &[f64], column: usize| {
             let (sin, cos) = (SPEED * input.positions[column] as f64).sin_cos();
             let mut out = u.to_vec();
             out[0] = u[0] * cos - u[1] * sin;
             out[1] = u[0] * sin + u[1] * cos;
             out
         };
-        input.map(|h, row, i, j| {
-            dot(&turned(&input.q[h][row], i), &turned(&input.k[h][j], j)) * scale
-        })
+        input.changed(turned, turned)
+    }
+
+    fn scalar_logits(&self, input: &ScalarInput) -> Heads {
+        self.scalar_transformed(input).plain()
     }
 }

@@ -1,0 +1,158 @@
+//! `pe-bench flops`.
+
+use clap::Args;
+use pe_zoo::Combination;
+use pe_zoo::cost::InTable3;
+use pe_zoo::cost::{Item, Work};
+
+use super::list::aligned;
+use super::out::say;
+use crate::flops::Bill;
+use crate::flops::config::{CostConfig, Published};
+
+/// Arguments of `flops`.
+#[derive(Args, Clone)]
+pub(crate) struct FlopsArgs {
+    /// A built-in model (tape-155m) or the path of a TOML file like it.
+    #[arg(long, default_value = "tape-155m")]
+    config: String,
+    /// Encodings or combinations, separated by commas; default: the published ones, or all.
+    #[arg(long)]
+    encodings: Option<String>,
+    /// Tokens of the sequence, instead of the configuration's.
+    #[arg(long)]
+    len: Option<usize>,
+    /// What a causal model needs: each pair of tokens once, every operation counted.
+    #[arg(long)]
+    honest: bool,
+    /// Print every item too.
+    #[arg(long)]
+    items: bool,
+}
+
+pub(super) fn flops(arguments: &FlopsArgs) -> anyhow::Result<()> {
+    let mut config = CostConfig::named(&arguments.config)?;
+    if let Some(len) = arguments.len {
+        anyhow::ensure!(len > 0, "--len is 0, expected at least 1");
+        if len != config.len {
+            config.published.clear();
+        }
+        config.len = len;
+    }
+    let bills = encodings(arguments, &config)
+        .iter()
+        .map(|text| {
+            let encoding = Combination::parse(text)?;
+            Ok((encoding.to_string(), Bill::of(&config, &encoding)?))
+        })
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    let model = &config.model;
+    say(&format!(
+        "{}: {} layers, width {}, {} heads, vocabulary {}; one pass over {} tokens",
+        config.about, model.layers, model.width, model.heads, config.vocabulary, config.len
+    ));
+    if arguments.honest {
+        honest(&bills);
+    } else {
+        as_published(&bills, &config.published);
+    }
+    if arguments.items {
+        for (name, bill) in &bills {
+            items(name, bill);
+        }
+    }
+    Ok(())
+}
+
+fn encodings(arguments: &FlopsArgs, config: &CostConfig) -> Vec<String> {
+    match &arguments.encodings {
+        Some(list) => Combination::split_list(list).into_iter().map(str::to_owned).collect(),
+        None if config.published.is_empty() || arguments.honest => {
+            pe_zoo::zoo::ALL.iter().map(|meta| meta.id.to_owned()).collect()
+        }
+        None => config.published.iter().map(|row| row.encoding.clone()).collect(),
+    }
+}
+
+fn as_published(bills: &[(String, Bill)], published: &[Published]) {
+    say(
+        "Counted as TAPE's table 3: every pair of tokens, two FLOPs a MAC, one an element of softmax,",
+    );
+    say("SiLU and ReLU, none for other work on elements; the head is counted; M is 2^20.");
+    let mut rows = vec![row(["encoding", "FLOPs G", "MACs G", "params M", "published"])];
+    for (name, bill) in bills {
+        let [flops, macs, params] = bill.as_in_table_3();
+        let known = published.iter().find(|known| {
+            Combination::parse(&known.encoding).is_ok_and(|k| k.to_string() == *name)
+        });
+        let verdict = known.map_or("–".to_owned(), |known| {
+            let same = (&known.flops, &known.macs, &known.params) == (&flops, &macs, &params);
+            let printed = format!("{} {} {}", known.flops, known.macs, known.params);
+            if same { format!("{printed}, the same") } else { format!("{printed}, DIFFERENT") }
+        });
+        rows.push(row([name, &flops, &macs, &params, &verdict]));
+    }
+    print(&rows);
+    for (name, bill) in bills {
+        for item in &bill.cost.items {
+            match item.in_table_3 {
+                InTable3::Once => {}
+                InTable3::AsDoneThere { times, why } => {
+                    say(&format!("`{}` of {name} is counted {times} times: {why}.", item.what));
+                }
+                InTable3::Fitted { times } => say(&format!(
+                    "Fitted convention: `{}` of {name} is counted {times} times. The published \
+                     number is met only so; neither the paper nor its code says why.",
+                    item.what
+                )),
+            }
+        }
+    }
+}
+
+fn honest(bills: &[(String, Bill)]) {
+    say("What a causal model needs: each pair of tokens once, two FLOPs a MAC, every operation on");
+    say("elements counted, table look-ups free.");
+    let least = bills.iter().map(|(_, bill)| bill.honest().flops).min().unwrap_or(1);
+    let mut rows =
+        vec![row(["encoding", "FLOPs G", "MACs G", "on elements G", "params", "x cheapest"])];
+    for (name, bill) in bills {
+        let sums = bill.honest();
+        let billions = |n: u64| format!("{:.3}", n as f64 / 1e9);
+        rows.push(row([
+            name,
+            &billions(sums.flops),
+            &billions(sums.macs),
+            &billions(sums.flops - 2 * sums.macs),
+            &bill.params.to_string(),
+            &format!("{:.4}", sums.flops as f64 / least as f64),
+        ]));
+    }
+    print(&rows);
+}
+
+fn items(name: &str, bill: &Bill) {
+    say("");
+    say(&format!("{name}, item by item, every pair counted"));
+    let kind = |item: &Item| match item.work {
+        Work::Product => "MACs",
+        Work::Contraction => "MACs (einsum)",
+        Work::Activation { .. } => "elements",
+        Work::Elementwise => "operations",
+    };
+    let rows = bill.cost.items.iter().map(|item| {
+        let pairs = if item.pairs { "by pairs" } else { "" };
+        row([item.what, &item.count.to_string(), kind(item), pairs])
+    });
+    print(&rows.collect::<Vec<_>>());
+}
+
+fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
+    cells.map(str::to_owned).to_vec()
+}
+
+fn print(rows: &[Vec<String>]) {
+    for line in aligned(rows) {
+        say(&line);
+    }
+}

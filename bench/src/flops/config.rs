@@ -1,0 +1,126 @@
+//! Models whose cost is published, and what was published.
+
+use std::path::Path;
+
+use pe_zoo::Dims;
+use pe_zoo::settings::nearest;
+use serde::Deserialize;
+
+use crate::model::ModelConfig;
+
+/// Configurations that come with the program: name and text.
+pub const BUILT_IN: &[(&str, &str)] =
+    &[("tape-155m", include_str!("../../configs/tape-155m.toml"))];
+
+/// A model, and one sequence through it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CostConfig {
+    /// What it is.
+    pub about: String,
+    /// Size of the vocabulary.
+    pub vocabulary: usize,
+    /// Tokens of the sequence.
+    pub len: usize,
+    /// The model.
+    #[serde(default)]
+    pub model: ModelConfig,
+    /// What was published about it.
+    #[serde(default)]
+    pub published: Vec<Published>,
+}
+
+/// A row of a published table, digit by digit.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Published {
+    /// The encoding, as an expression.
+    pub encoding: String,
+    /// Operations in units of 1e9.
+    pub flops: String,
+    /// Multiply-accumulates in units of 1e9.
+    pub macs: String,
+    /// Parameters in units of 2^20.
+    pub params: String,
+}
+
+/// A configuration that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CostConfigError {
+    /// No configuration has this name, and no file this path.
+    #[error("unknown configuration `{name}`{}; built in: {known}; or give the path of a TOML file", nearest.as_ref().map(|n| format!(", did you mean `{n}`?")).unwrap_or_default())]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The nearest name, if one is near.
+        nearest: Option<String>,
+        /// All names.
+        known: String,
+    },
+    /// The file cannot be read.
+    #[error("configuration {path}: {source}; check the path")]
+    Unreadable {
+        /// Its path.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The text is no TOML, or a field is unknown, missing or of the wrong type.
+    #[error("configuration {name}: {source}")]
+    Syntax {
+        /// The configuration.
+        name: String,
+        /// Where and why.
+        source: Box<toml::de::Error>,
+    },
+    /// A number that cannot be used.
+    #[error("configuration {name}: {reason}")]
+    Number {
+        /// The configuration.
+        name: String,
+        /// Which, and what would be accepted.
+        reason: String,
+    },
+}
+
+impl CostConfig {
+    /// A built-in configuration, or the file at a path.
+    ///
+    /// # Errors
+    /// [`CostConfigError`].
+    pub fn named(name: &str) -> Result<Self, CostConfigError> {
+        if let Some((_, text)) = BUILT_IN.iter().find(|(known, _)| *known == name) {
+            return Self::parse(name, text);
+        }
+        if Path::new(name).extension().is_none() {
+            return Err(CostConfigError::Unknown {
+                name: name.to_owned(),
+                nearest: nearest(name, BUILT_IN.iter().map(|(name, _)| *name)),
+                known: BUILT_IN.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
+            });
+        }
+        let text = std::fs::read_to_string(name)
+            .map_err(|source| CostConfigError::Unreadable { path: name.to_owned(), source })?;
+        Self::parse(name, &text)
+    }
+
+    fn parse(name: &str, text: &str) -> Result<Self, CostConfigError> {
+        let config: Self = toml::from_str(text).map_err(|source| CostConfigError::Syntax {
+            name: name.to_owned(),
+            source: Box::new(source),
+        })?;
+        let refuse = |reason: String| CostConfigError::Number { name: name.to_owned(), reason };
+        config.model.check().map_err(|error| refuse(error.to_string()))?;
+        for (field, value) in [("len", config.len), ("vocabulary", config.vocabulary)] {
+            if value == 0 {
+                return Err(refuse(format!("{field} is 0, expected at least 1")));
+            }
+        }
+        Ok(config)
+    }
+
+    /// The sizes that encodings are built for.
+    pub fn dims(&self) -> Dims {
+        self.model.dims(self.len, self.len)
+    }
+}

@@ -1,0 +1,60 @@
+//! Every encoding of the registry through the ordinary runner.
+#![allow(clippy::unwrap_used, reason = "tests panic on failure")]
+
+use pe_bench::cell::{Cell, EvalConfig, TrainConfig};
+use pe_bench::model::ModelConfig;
+use pe_bench::optimizer::OptimizerConfig;
+use pe_bench::runner::{RunContext, run};
+use pe_zoo::Combination;
+use pe_zoo::attention::Engine;
+use reports::Status;
+use tasks::TaskConfig;
+
+fn cell(encoding: &str) -> Cell<Combination> {
+    Cell {
+        workload: "flip-flop".to_owned(),
+        name: encoding.to_owned(),
+        encoding: Combination::parse(encoding).unwrap(),
+        task: TaskConfig::from_id("flip-flop").unwrap(),
+        model: ModelConfig { width: 32, ..ModelConfig::default() },
+        train: TrainConfig {
+            steps: 50,
+            batch_size: 8,
+            len: 16,
+            curve_points: 5,
+            optimizer: OptimizerConfig { warmup_steps: 5, ..OptimizerConfig::default() },
+        },
+        eval: EvalConfig { lens: vec![16, 24], samples: 8, ..EvalConfig::default() },
+        seed: 0,
+        backend: "flex".to_owned(),
+        engine: Engine::Fused,
+    }
+}
+
+#[test]
+fn every_encoding_trains_for_fifty_steps_with_a_finite_loss_that_falls() {
+    let combined = [
+        "cope+rope",
+        "cope+relative",
+        "randomized{longest=99}(fire)",
+        "randomized{longest=99}(learned-absolute)",
+        "tape(yarn)",
+        "dape(fire)",
+    ];
+    let ids = pe_zoo::zoo::ALL.iter().map(|meta| meta.id).chain(combined);
+    let mut found = Vec::new();
+    for id in ids {
+        let cell = cell(id);
+        let task = cell.task.build().unwrap();
+        let context = RunContext { suite: "test".to_owned(), threads: 1, jobs: 1 };
+        let record = run(&cell, &*task, &context, &mut |_| {});
+        let losses = record.train.curve.iter().map(|point| point.loss).collect::<Vec<_>>();
+        let falls = losses.len() == 5 && losses[4] < losses[0];
+        let finite = losses.iter().all(|loss| loss.is_finite());
+        if record.status != Status::Done || !falls || !finite || !record.skipped_evals.is_empty() {
+            found
+                .push(format!("{id}: {:?}, {losses:?}, {:?}", record.status, record.skipped_evals));
+        }
+    }
+    assert!(found.is_empty(), "{found:#?}");
+}

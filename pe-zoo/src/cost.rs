@@ -1,0 +1,305 @@
+//! What an encoding costs, as formulas of the sizes: an itemised bill for one forward pass.
+//!
+//! One multiply-accumulate is two operations. Items say what kind of work they are, because
+//! published counts leave some kinds out; nothing is left out here.
+
+/// What kind of work an item is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// Multiply-accumulates of a matrix product. The testkit counts these.
+    Product,
+    /// The same written as a contraction over named axes (einsum): profilers that know functions
+    /// count its operations, and not its multiply-accumulates.
+    Contraction,
+    /// A function applied to every element which profilers know (softmax, `SiLU`, `ReLU`), and which
+    /// they count as one operation an element.
+    Activation {
+        /// Elementary operations in truth.
+        each: u64,
+    },
+    /// Any other operation on every element: sums, rotations, running sums. Table look-ups are
+    /// free.
+    Elementwise,
+}
+
+/// How an item goes into a sum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Share {
+    /// It is done.
+    Done,
+    /// It is taken off: a model without any encoding does it, and this encoding makes it needless.
+    Spared,
+    /// Done anyway, so that an encoding beside this one spares nothing by it.
+    Kept,
+}
+
+/// How TAPE's table 3 counts an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InTable3 {
+    /// As it is.
+    Once,
+    /// Several times, as the authors' code does it.
+    AsDoneThere {
+        /// How often.
+        times: u64,
+        /// What it does otherwise.
+        why: &'static str,
+    },
+    /// Several times: the printed number is met only so, and nothing says why.
+    Fitted {
+        /// How often.
+        times: u64,
+    },
+}
+
+impl InTable3 {
+    fn times(self) -> u64 {
+        match self {
+            Self::Once => 1,
+            Self::AsDoneThere { times, .. } | Self::Fitted { times } => times,
+        }
+    }
+}
+
+/// One item of a bill.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// What is done, in a few words.
+    pub what: &'static str,
+    /// What kind of work.
+    pub work: Work,
+    /// Multiply-accumulates, elements of an activation, or operations, all layers.
+    pub count: u64,
+    /// Whether it is done for every pair of tokens, of which a causal model needs only half.
+    pub pairs: bool,
+    /// Whether it is done, or not done, or done after all.
+    pub share: Share,
+    /// Whether it runs over the channels of queries, of which an encoding may make more.
+    pub over_queries: bool,
+    /// How TAPE's table 3 counts it.
+    pub in_table_3: InTable3,
+}
+
+/// An itemised bill for one forward pass over one sequence, every pair of tokens counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// The items.
+    pub items: Vec<Item>,
+}
+
+/// Sums of a bill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sums {
+    /// Multiply-accumulates.
+    pub macs: u64,
+    /// Operations, two for each multiply-accumulate.
+    pub flops: u64,
+}
+
+impl Cost {
+    /// Nothing.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    fn with(mut self, what: &'static str, work: Work, count: usize, pairs: bool) -> Self {
+        self.items.push(Item {
+            what,
+            work,
+            count: count as u64,
+            pairs,
+            share: Share::Done,
+            over_queries: false,
+            in_table_3: InTable3::Once,
+        });
+        self
+    }
+
+    /// Adds a matrix product of `macs` multiply-accumulates.
+    #[must_use]
+    pub fn product(self, what: &'static str, macs: usize) -> Self {
+        self.with(what, Work::Product, macs, false)
+    }
+
+    /// Adds a matrix product over all pairs of tokens.
+    #[must_use]
+    pub fn pair_product(self, what: &'static str, macs: usize) -> Self {
+        self.with(what, Work::Product, macs, true)
+    }
+
+    /// Adds a product that is written as a contraction over named axes.
+    #[must_use]
+    pub fn contraction(self, what: &'static str, macs: usize) -> Self {
+        self.with(what, Work::Contraction, macs, false)
+    }
+
+    /// Adds a function that profilers know, on `elements` elements of `each` operations.
+    #[must_use]
+    pub fn activation(self, what: &'static str, elements: usize, each: u64) -> Self {
+        self.with(what, Work::Activation { each }, elements, false)
+    }
+
+    /// Adds such a function on all pairs of tokens.
+    #[must_use]
+    pub fn pair_activation(self, what: &'static str, elements: usize, each: u64) -> Self {
+        self.with(what, Work::Activation { each }, elements, true)
+    }
+
+    /// Adds `operations` on elements.
+    #[must_use]
+    pub fn elementwise(self, what: &'static str, operations: usize) -> Self {
+        self.with(what, Work::Elementwise, operations, false)
+    }
+
+    /// Adds operations on all pairs of tokens.
+    #[must_use]
+    pub fn pair_elementwise(self, what: &'static str, operations: usize) -> Self {
+        self.with(what, Work::Elementwise, operations, true)
+    }
+
+    /// Says how TAPE's table 3 counts the last item.
+    #[must_use]
+    pub fn in_table_3(self, counted: InTable3) -> Self {
+        self.last(|item| item.in_table_3 = counted)
+    }
+
+    /// Takes off a product over all pairs of tokens that a model without any encoding does and
+    /// this encoding makes needless.
+    #[must_use]
+    pub fn pair_product_spared(self, what: &'static str, macs: usize) -> Self {
+        self.with(what, Work::Product, macs, true).last(|item| item.share = Share::Spared)
+    }
+
+    /// Says that a product over all pairs of tokens of a model without any encoding is read, and so
+    /// done even beside an encoding that spares it.
+    #[must_use]
+    pub fn pair_product_kept(self, what: &'static str, macs: usize) -> Self {
+        self.with(what, Work::Product, macs, true).last(|item| item.share = Share::Kept)
+    }
+
+    /// Says that the last item runs over the channels of queries.
+    #[must_use]
+    pub fn over_queries(self) -> Self {
+        self.last(|item| item.over_queries = true)
+    }
+
+    /// The bill where queries are `times` as wide.
+    #[must_use]
+    pub fn with_wider_queries(mut self, times: u64) -> Self {
+        self.items.iter_mut().filter(|item| item.over_queries).for_each(|i| i.count *= times);
+        self
+    }
+
+    fn last(mut self, change: impl FnOnce(&mut Item)) -> Self {
+        self.items.last_mut().map(change);
+        self
+    }
+
+    /// Both bills.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.items.extend(other.items);
+        self
+    }
+
+    /// Multiply-accumulates, every pair of tokens counted: what the reference engine does.
+    pub fn macs(&self) -> u64 {
+        let products = self.items.iter().filter(|item| item.is_product());
+        sum(products.map(|item| (item.share, item.count)))
+    }
+
+    /// Operations on elements, every pair of tokens counted.
+    pub fn elementwise_operations(&self) -> u64 {
+        self.items.iter().filter(|item| !item.is_product()).map(Item::operations).sum()
+    }
+
+    /// What a causal model needs over `len` tokens: each pair once, every operation counted.
+    pub fn causal(&self, len: usize) -> Sums {
+        let needed = |count: u64, item: &Item| {
+            if !item.pairs {
+                return count;
+            }
+            // `len * len` pairs become `len * (len + 1) / 2`.
+            let (count, len) = (u128::from(count), len.max(1) as u128);
+            (count * (len + 1) / (2 * len)) as u64
+        };
+        let products = self.items.iter().filter(|item| item.is_product());
+        let others = self.items.iter().filter(|item| !item.is_product());
+        let macs = sum(products.map(|item| (item.share, needed(item.count, item))));
+        let elementwise = others.map(|item| needed(item.operations(), item)).sum::<u64>();
+        Sums { macs, flops: 2 * macs + elementwise }
+    }
+
+    /// What TAPE's table 3 counts: every pair, activations once an element, contractions only as
+    /// operations, nothing else on elements.
+    pub fn as_in_table_3(&self) -> Sums {
+        let (mut products, mut others) = (Vec::new(), 0);
+        for item in &self.items {
+            let count = item.count * item.in_table_3.times();
+            match item.work {
+                Work::Product => products.push((item.share, count)),
+                Work::Contraction => others += 2 * count,
+                Work::Activation { .. } => others += count,
+                Work::Elementwise => {}
+            }
+        }
+        let macs = sum(products.into_iter());
+        Sums { macs, flops: 2 * macs + others }
+    }
+}
+
+/// What is done less what is spared; what is spared is part of what is done in a whole model.
+fn sum(counts: impl Iterator<Item = (Share, u64)>) -> u64 {
+    let [mut done, mut spared, mut kept] = [0; 3];
+    for (share, count) in counts {
+        match share {
+            Share::Done => done += count,
+            Share::Spared => spared += count,
+            Share::Kept => kept += count,
+        }
+    }
+    done.saturating_sub(u64::saturating_sub(spared, kept))
+}
+
+impl Item {
+    /// Whether it is counted in multiply-accumulates.
+    pub fn is_product(&self) -> bool {
+        matches!(self.work, Work::Product | Work::Contraction)
+    }
+
+    /// Operations in truth.
+    pub fn operations(&self) -> u64 {
+        match self.work {
+            Work::Product | Work::Contraction => 2 * self.count,
+            Work::Activation { each } => each * self.count,
+            Work::Elementwise => self.count,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_way_of_counting_takes_what_it_says() {
+        let cost = Cost::none()
+            .product("a", 100)
+            .pair_product("b", 4 * 4 * 10)
+            .contraction("c", 7)
+            .in_table_3(InTable3::Fitted { times: 2 })
+            .pair_activation("d", 16, 5)
+            .elementwise("e", 3);
+        assert_eq!((cost.macs(), cost.elementwise_operations()), (267, 83));
+        // Four tokens: 10 of 16 pairs.
+        assert_eq!(cost.causal(4), Sums { macs: 207, flops: 414 + 50 + 3 });
+        assert_eq!(cost.as_in_table_3(), Sums { macs: 260, flops: 520 + 28 + 16 });
+        let spared = cost.pair_product_spared("f", 16);
+        assert_eq!((spared.macs(), spared.causal(4).macs), (251, 197));
+        assert_eq!(spared.as_in_table_3().macs, 244);
+        let kept = spared.pair_product_kept("f", 20);
+        assert_eq!((kept.macs(), kept.causal(4).macs), (267, 207));
+        let wide = Cost::none().product("a", 5).over_queries().product("b", 7);
+        assert_eq!(wide.with_wider_queries(2).macs(), 17);
+    }
+}

@@ -1,0 +1,288 @@
+//! Gradients: that there are any, and that they are right.
+
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::tensor::{Device, Gradients, Tensor, TensorData};
+
+use super::Outcome;
+use crate::attention::{Engine, LayerInput, Sharpness, Weights, layer};
+use crate::encoding::EmbedContext;
+use crate::reference::{ScalarInput, ScalarReference, Tokens, attention};
+use crate::testkit::close::{self, Tolerance, numbers};
+use crate::testkit::passes::{DIMS, embedded, random};
+use crate::testkit::problem::{Problem, ids, tensor3, tensor4};
+use crate::testkit::stack;
+use crate::{EncodingConfig, PositionEncoding, Positions, TokenState};
+
+/// Every parameter gets a finite gradient that is not zero everywhere.
+pub(super) fn present<C: EncodingConfig>(config: &C) -> Outcome {
+    let device = Device::flex().autodiff();
+    let encoding = random(config, &device)?;
+    if encoding.num_params() == 0 {
+        return Ok(());
+    }
+    // As long as the longest sequence, so that every row of every table is used.
+    let problem = Problem::random(2, DIMS.max_len, &DIMS, 8);
+    let at = Positions::contiguous(0, DIMS.max_len);
+    let loss = embedded(&encoding, &problem, &at, &device).powf_scalar(2.0).sum()
+        + stack::loss(&encoding, &DIMS, &at, &device);
+    let grads = loss.backward();
+    let mut visitor = Present { grads: &grads, found: Vec::new() };
+    encoding.visit(&mut visitor);
+    if visitor.found.is_empty() { Ok(()) } else { Err(visitor.found.join("; ")) }
+}
+
+struct Present<'a> {
+    grads: &'a Gradients,
+    found: Vec<String>,
+}
+
+impl ModuleVisitor for Present<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let shape = param.val().dims();
+        let Some(grad) = param.val().grad(self.grads) else {
+            self.found.push(format!("parameter {shape:?} gets no gradient"));
+            return;
+        };
+        let values = numbers(grad);
+        if values.iter().any(|g| !g.is_finite()) {
+            self.found.push(format!("parameter {shape:?} gets a gradient that is not finite"));
+        } else if values.iter().all(|g| *g == 0.0) {
+            self.found.push(format!("parameter {shape:?} gets a gradient of zero"));
+        }
+    }
+}
+
+/// Few tokens, so that scalar loops stay quick.
+const TOKENS: usize = 7;
+
+/// How far a number is moved for a difference: so little that hardly ever a kink of a ReLU lies
+/// within, and large against f64's digits. Parameters are f32: they move by what f32 makes of it, and
+/// that is divided by.
+const STEP: f64 = 4e-6;
+
+/// Entries that are tried of each tensor.
+const TRIED: usize = 7;
+
+/// f32 through forward and backward sums of a few dozen products, and a difference's own error of
+/// `STEP^2` times a third derivative.
+const DERIVATIVE: Tolerance = Tolerance { absolute: 5e-4, relative: 1e-3 };
+
+/// A loss that weighs every output by a fixed number, so that no error hides in a sum.
+struct Weighted {
+    problem: Problem,
+    at: Positions,
+    output: Vec<f64>,
+    embedding: Vec<f64>,
+}
+
+impl Weighted {
+    fn new() -> Self {
+        let weights = |n: usize| (0..n).map(|i| (1.0 + 2.3 * i as f64).sin()).collect();
+        Self {
+            problem: Problem::random(1, TOKENS, &DIMS, 20),
+            at: Positions::contiguous(0, TOKENS),
+            output: weights(DIMS.heads * TOKENS * DIMS.head_dim),
+            embedding: weights(TOKENS * DIMS.width()),
+        }
+    }
+
+    /// By the scalar reference.
+    fn scalar<P: ScalarReference>(&self, encoding: &P, input: &ScalarInput) -> f64 {
+        let mut loss = 0.0;
+        for layer in 0..DIMS.layers {
+            let input = ScalarInput { layer, ..input.clone() };
+            let mixed = attention::mix(&encoding.scalar_weights(&input), &input.v);
+            let values = mixed.iter().flatten().flatten();
+            loss += values.zip(&self.output).map(|(a, b)| a * b).sum::<f64>();
+        }
+        let embedded: Tokens =
+            encoding.scalar_embed(&input.x, &self.problem.tokens[0], self.at.cols());
+        loss + embedded.iter().flatten().zip(&self.embedding).map(|(a, b)| a * b).sum::<f64>()
+    }
+
+    /// By the engine, with gradients of queries, keys, values, layer inputs and parameters.
+    fn engine<P: PositionEncoding>(&self, encoding: &P, device: &Device) -> Result<Slopes, String> {
+        let tensor = |heads| tensor4(heads, device).require_grad();
+        let [q, k, v] = [&self.problem.q, &self.problem.k, &self.problem.v].map(|h| tensor(h));
+        let x = tensor3(&self.problem.x, device).require_grad();
+        let weights = |values: &[f64]| {
+            let values = values.iter().map(|x| *x as f32).collect::<Vec<_>>();
+            Tensor::<1>::from_data(values.as_slice(), device)
+        };
+        let ids = ids(&self.problem.tokens, device);
+        let context = EmbedContext { at: &self.at, tokens: &ids };
+        let embedding = encoding.embed(x.clone(), &context);
+        let shape = embedding.dims();
+        let mut loss = (embedding * weights(&self.embedding).reshape(shape)).sum();
+        for index in 0..DIMS.layers {
+            let input = LayerInput {
+                layer: index,
+                at: &self.at,
+                x: &x,
+                q: q.clone(),
+                k: k.clone(),
+                v: v.clone(),
+                carried: &TokenState::default(),
+                engine: Engine::best(device),
+                sharpness: Sharpness::Soft,
+            };
+            let output = layer(encoding, input, None, Weights::Drop).output;
+            let shape = output.dims();
+            loss = loss + (output * weights(&self.output).reshape(shape)).sum();
+        }
+        let grads = loss.backward();
+        let heads = [("queries", q), ("keys", k), ("values", v)];
+        let mut inputs = Vec::new();
+        for (name, tensor) in heads {
+            let grad = tensor.grad(&grads).ok_or_else(|| format!("{name} get no gradient"))?;
+            inputs.push((name, numbers(grad)));
+        }
+        // Layer inputs may reach the output through queries alone.
+        let x = x.grad(&grads).map_or_else(|| vec![0.0; TOKENS * DIMS.width()], numbers);
+        inputs.push(("layer inputs", x));
+        let mut visitor = Flat { grads: &grads, tensors: Vec::new() };
+        encoding.visit(&mut visitor);
+        Ok(Slopes { inputs, parameters: visitor.tensors })
+    }
+}
+
+struct Slopes {
+    inputs: Vec<(&'static str, Vec<f64>)>,
+    /// Of each parameter, in the order of a visit.
+    parameters: Vec<Vec<f64>>,
+}
+
+/// Gradients equal central differences of the scalar reference.
+pub(super) fn values<C: EncodingConfig>(config: &C) -> Outcome
+where
+    C::Encoding: ScalarReference,
+{
+    let device = Device::flex().autodiff();
+    let encoding = differentiable(random(config, &device)?)?;
+    let loss = Weighted::new();
+    let slopes = loss.engine(&encoding, &device)?;
+    let input = loss.problem.scalar(0, 0, &loss.at);
+    for (name, gradient) in &slopes.inputs {
+        for entry in entries(gradient.len()) {
+            let moved = |by: f64| {
+                let mut input = input.clone();
+                *entry_of(&mut input, name, entry) += by;
+                loss.scalar(&encoding, &input)
+            };
+            let difference = (moved(STEP) - moved(-STEP)) / (2.0 * STEP);
+            close::compare(&[gradient[entry]], &[difference], DERIVATIVE)
+                .map_err(|e| format!("{name}, entry {entry}: {e}"))?;
+        }
+    }
+    for (index, gradient) in slopes.parameters.iter().enumerate() {
+        for entry in entries(gradient.len()) {
+            let moved = |by: f64| {
+                let mut mover = Mover { index, entry, by, seen: 0, value: 0.0 };
+                let moved = encoding.clone().map(&mut mover);
+                (loss.scalar(&moved, &input), mover.value)
+            };
+            let ((above, high), (below, low)) = (moved(STEP), moved(-STEP));
+            let difference = (above - below) / (high - low);
+            close::compare(&[gradient[entry]], &[difference], DERIVATIVE)
+                .map_err(|e| format!("parameter {index}, entry {entry}: {e}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// The encoding with those numbers moved elsewhere, by half of one or to their opposites, at which a gradient is, on purpose,
+/// no derivative.
+fn differentiable<P: PositionEncoding + ScalarReference>(encoding: P) -> Result<P, String> {
+    let truth = encoding.clone();
+    let mut settler = Settler { truth: &truth, parameter: 0, found: None };
+    let encoding = encoding.map(&mut settler);
+    settler.found.map_or(Ok(encoding), Err)
+}
+
+struct Settler<'a, P> {
+    truth: &'a P,
+    parameter: usize,
+    found: Option<String>,
+}
+
+impl<P: ScalarReference> ModuleMapper for Settler<'_, P> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let parameter = self.parameter;
+        self.parameter += 1;
+        let differentiable = |value: f64| self.truth.differentiable_at(parameter, value);
+        let mut values = numbers(param.val());
+        let wrong = |values: &[f64]| values.iter().find(|x| !differentiable(**x)).copied();
+        if wrong(&values).is_none() {
+            return param;
+        }
+        for value in &mut values {
+            let elsewhere = [*value, -*value, *value + 0.5, *value - 0.5];
+            *value = elsewhere.into_iter().find(|x| differentiable(*x)).unwrap_or(*value);
+        }
+        if let Some(value) = wrong(&values) {
+            self.found =
+                Some(format!("parameter {parameter} has no derivative at {value} nor near it"));
+        }
+        param.map(|tensor| {
+            let (shape, device) = (tensor.dims(), tensor.device());
+            let values = values.into_iter().map(|x| x as f32).collect::<Vec<_>>();
+            Tensor::from_data(TensorData::new(values, shape), &device).require_grad()
+        })
+    }
+}
+
+/// Some entries of a tensor, spread over it.
+fn entries(len: usize) -> impl Iterator<Item = usize> {
+    let tried = len.min(TRIED);
+    (0..tried).map(move |n| (n * len + len / 2) / tried.max(1)).map(move |n| n.min(len - 1))
+}
+
+fn entry_of<'a>(input: &'a mut ScalarInput, name: &str, entry: usize) -> &'a mut f64 {
+    let per_head = TOKENS * DIMS.head_dim;
+    let (h, t, d) = (entry / per_head, entry % per_head / DIMS.head_dim, entry % DIMS.head_dim);
+    match name {
+        "queries" => &mut input.q[h][t][d],
+        "keys" => &mut input.k[h][t][d],
+        "values" => &mut input.v[h][t][d],
+        _ => &mut input.x[entry / DIMS.width()][entry % DIMS.width()],
+    }
+}
+
+struct Flat<'a> {
+    grads: &'a Gradients,
+    tensors: Vec<Vec<f64>>,
+}
+
+impl ModuleVisitor for Flat<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let param = param.val();
+        let zeros = vec![0.0; param.shape().num_elements()];
+        self.tensors.push(param.grad(self.grads).map_or(zeros, numbers));
+    }
+}
+
+/// Moves one entry of one parameter, and says where to.
+struct Mover {
+    index: usize,
+    entry: usize,
+    by: f64,
+    seen: usize,
+    value: f64,
+}
+
+impl ModuleMapper for Mover {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let here = self.seen == self.index;
+        self.seen += 1;
+        if !here {
+            return param;
+        }
+        param.map(|tensor| {
+            let (shape, device) = (tensor.dims(), tensor.device());
+            let mut values = numbers(tensor).into_iter().map(|x| x as f32).collect::<Vec<_>>();
+            values[self.entry] = (f64::from(values[self.entry]) + self.by) as f32;
+            self.value = f64::from(values[self.entry]);
+            Tensor::from_data(TensorData::new(values, shape), &device)
+        })
+    }
+}

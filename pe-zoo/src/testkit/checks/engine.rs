@@ -1,0 +1,166 @@
+//! What the engine makes of an encoding.
+
+use burn::tensor::Device;
+
+use super::Outcome;
+use crate::encoding::{LayerContext, PositionEncoding, StateContext};
+use crate::reference::{ScalarReference, attention};
+use crate::testkit::close::{self, F32, F32_REORDERED, numbers};
+use crate::testkit::passes::{DIMS, Place, TOKENS, build, chunk_by, embedded, engines, full_pass};
+use crate::testkit::problem::{Problem, tensor3, tensor4};
+use crate::{EncodingConfig, Positions, TokenState};
+
+/// Batch, tokens, shift: one token, an odd number, an offset, longer than training.
+const SIZES: [(usize, usize, usize); 4] = [(1, 1, 0), (2, TOKENS, 0), (2, TOKENS, 5), (1, 40, 0)];
+
+fn each_size(mut check: impl FnMut(&Problem, &Positions, usize) -> Outcome) -> Outcome {
+    for (batch, tokens, shift) in SIZES {
+        let problem = Problem::random(batch, tokens, &DIMS, 100 + tokens as u64);
+        let at = Positions::contiguous(0, tokens).shifted(shift);
+        for index in 0..DIMS.layers {
+            check(&problem, &at, index).map_err(|e| {
+                format!("layer {index}, batch {batch}, {tokens} tokens, shift {shift}: {e}")
+            })?;
+        }
+    }
+    Ok(())
+}
+
+fn expect<const D: usize>(what: &str, found: [usize; D], expected: [usize; D]) -> Outcome {
+    (found == expected)
+        .then_some(())
+        .ok_or_else(|| format!("{what} has shape {found:?}, expected {expected:?}"))
+}
+
+pub(super) fn shapes<P: PositionEncoding>(encoding: &P) -> Outcome {
+    let device = Device::flex();
+    each_size(|problem, at, index| {
+        let (batch, tokens) = (problem.x.len(), at.cols().len());
+        let heads = [batch, DIMS.heads, tokens, DIMS.head_dim];
+        let x = tensor3(&problem.x, &device);
+        let (q, k) = (tensor4(&problem.q, &device), tensor4(&problem.k, &device));
+        let carried = TokenState::default();
+        let rows = encoding.state(&StateContext { layer: index, at, x: &x, carried: &carried });
+        for tensor in &rows.tensors {
+            let [b, h, t, _any] = tensor.dims();
+            if b != batch || t != tokens || (h != 1 && h != DIMS.heads) {
+                return Err(format!(
+                    "state of shape {:?}, expected [B, 1 or H, T, any]",
+                    tensor.dims()
+                ));
+            }
+        }
+        let ctx = LayerContext { layer: index, at, rows: &rows, cols: &rows };
+        let (q, k) = encoding.transform_qk(q, k, &ctx);
+        let [_batch, _heads, _tokens, width] = q.dims();
+        expect("transformed queries", q.dims(), [batch, DIMS.heads, tokens, width])?;
+        expect("transformed keys", k.dims(), q.dims())?;
+        if let Some(mixed) = encoding.mixed_values(&ctx) {
+            let [_batch, _heads, _tokens, any] = mixed.dims();
+            expect("mixed values", mixed.dims(), [batch, DIMS.heads, tokens, any])?;
+        }
+        let output = full_pass(encoding, problem, at, index, &device);
+        expect("the output", output.dims(), heads)?;
+        let embedding = embedded(encoding, problem, at, &device);
+        expect("the embedding", embedding.dims(), [batch, tokens, DIMS.width()])
+    })
+}
+
+pub(super) fn finite<P: PositionEncoding>(encoding: &P) -> Outcome {
+    let device = Device::flex();
+    each_size(|problem, at, index| {
+        let output = numbers(full_pass(encoding, problem, at, index, &device));
+        let embedding = numbers(embedded(encoding, problem, at, &device));
+        match output.iter().chain(&embedding).position(|x| !x.is_finite()) {
+            Some(place) => Err(format!("number {place} is not finite")),
+            None => Ok(()),
+        }
+    })
+}
+
+pub(super) fn equals_reference<P: PositionEncoding + ScalarReference>(encoding: &P) -> Outcome {
+    let device = Device::flex();
+    each_size(|problem, at, index| {
+        let mut expected = Vec::new();
+        for entry in 0..problem.x.len() {
+            let input = problem.scalar(entry, index, at);
+            let mixed = attention::mix(&encoding.scalar_weights(&input), &input.v);
+            expected.extend(mixed.into_iter().flatten().flatten());
+        }
+        for engine in engines(&device) {
+            let place = Place { layer: index, engine };
+            let range = 0..at.cols().len();
+            let output = chunk_by(encoding, problem, at, range, place, None, &device);
+            close::compare(&numbers(output), &expected, F32)
+                .map_err(|e| format!("{} engine: {e}", engine.id()))?;
+        }
+        let sequences = problem.x.iter().zip(&problem.tokens);
+        let expected =
+            sequences.flat_map(|(x, ids)| encoding.scalar_embed(x, ids, at.cols())).flatten();
+        let embedding = numbers(embedded(encoding, problem, at, &device));
+        close::compare(&embedding, &expected.collect::<Vec<_>>(), F32)
+            .map_err(|e| format!("embedding: {e}"))
+    })
+}
+
+pub(super) fn causal<P: PositionEncoding>(encoding: &P) -> Outcome {
+    let device = Device::flex();
+    let at = Positions::contiguous(0, TOKENS);
+    let problem = Problem::random(1, TOKENS, &DIMS, 2);
+    let other = Problem::random(1, TOKENS, &DIMS, 3);
+    let changed_at = 7;
+    let mut changed = problem.clone();
+    for h in 0..DIMS.heads {
+        changed.q[0][h][changed_at].clone_from(&other.q[0][h][changed_at]);
+        changed.k[0][h][changed_at].clone_from(&other.k[0][h][changed_at]);
+        changed.v[0][h][changed_at].clone_from(&other.v[0][h][changed_at]);
+    }
+    changed.x[0][changed_at].clone_from(&other.x[0][changed_at]);
+    changed.tokens[0][changed_at] += 1;
+    let split = |problem: &Problem| {
+        let output = full_pass(encoding, problem, &at, 0, &device);
+        let embedding = embedded(encoding, problem, &at, &device);
+        let mut before = numbers(output.clone().slice_dim(2, 0..changed_at));
+        before.extend(numbers(embedding.slice_dim(1, 0..changed_at)));
+        (before, numbers(output.slice_dim(2, changed_at..TOKENS)))
+    };
+    let ((before, after), (before_changed, after_changed)) = (split(&problem), split(&changed));
+    if before != before_changed {
+        return Err(format!("changing token {changed_at} moved an earlier output"));
+    }
+    if after == after_changed {
+        return Err(format!("changing token {changed_at} moved nothing"));
+    }
+    Ok(())
+}
+
+pub(super) fn batch_independent<P: PositionEncoding>(encoding: &P) -> Outcome {
+    let device = Device::flex();
+    let at = Positions::contiguous(0, TOKENS);
+    let both = Problem::random(2, TOKENS, &DIMS, 4);
+    let second = Problem {
+        q: both.q[1..].to_vec(),
+        k: both.k[1..].to_vec(),
+        v: both.v[1..].to_vec(),
+        x: both.x[1..].to_vec(),
+        tokens: both.tokens[1..].to_vec(),
+    };
+    let alone = numbers(full_pass(encoding, &second, &at, 0, &device));
+    let together = numbers(full_pass(encoding, &both, &at, 0, &device).slice_dim(0, 1..2));
+    close::compare(&together, &alone, F32_REORDERED)?;
+    let alone = numbers(embedded(encoding, &second, &at, &device));
+    let together = numbers(embedded(encoding, &both, &at, &device).slice_dim(0, 1..2));
+    close::compare(&together, &alone, F32_REORDERED).map_err(|e| format!("embedding: {e}"))
+}
+
+pub(super) fn reproducible<C: EncodingConfig>(config: &C) -> Outcome {
+    let device = Device::flex();
+    let problem = Problem::random(1, TOKENS, &DIMS, 9);
+    let at = Positions::contiguous(0, TOKENS);
+    let run = || -> Result<_, String> {
+        let encoding = build(config, 21, &device)?;
+        let output = numbers(full_pass(&encoding, &problem, &at, 0, &device));
+        Ok((output, numbers(embedded(&encoding, &problem, &at, &device))))
+    };
+    (run()? == run()?).then_some(()).ok_or_else(|| "two runs gave different bits".to_owned())
+}

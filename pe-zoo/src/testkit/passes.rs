@@ -1,0 +1,143 @@
+//! Running an encoding on made-up problems.
+
+use burn::tensor::{Device, Tensor};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use super::problem::{Problem, ids, tensor3, tensor4};
+use super::randomise;
+use crate::attention::{Engine, LayerCache, LayerInput, Sharpness, Weights, layer};
+use crate::encoding::{EmbedContext, Update};
+use crate::{Dims, EncodingConfig, PositionEncoding, Positions, TokenState};
+
+/// Sizes without luck: three heads, a length that is no multiple of anything.
+pub(super) const DIMS: Dims = Dims { layers: 2, heads: 3, head_dim: 6, train_len: 16, max_len: 64 };
+pub(super) const TOKENS: usize = 13;
+
+/// The encoding as it is at the start of training.
+pub(super) fn build<C: EncodingConfig>(
+    config: &C,
+    seed: u64,
+    device: &Device,
+) -> Result<C::Encoding, String> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    config.init(&DIMS, &mut rng, device).map_err(|error| error.to_string())
+}
+
+/// The encoding with random numbers in every table.
+pub(super) fn random<C: EncodingConfig>(
+    config: &C,
+    device: &Device,
+) -> Result<C::Encoding, String> {
+    Ok(randomise(build(config, 7, device)?, 11))
+}
+
+/// Output of one layer, `[B, H, T, D]`, for rows `at.first_row()..` computed in one go.
+pub(super) fn full_pass<P: PositionEncoding>(
+    encoding: &P,
+    problem: &Problem,
+    at: &Positions,
+    index: usize,
+    device: &Device,
+) -> Tensor<4> {
+    chunk(encoding, problem, at, 0..at.cols().len(), index, None, device)
+}
+
+/// Output for the tokens in `range`, those before it being in the cache, by the fastest engine.
+pub(super) fn chunk<P: PositionEncoding>(
+    encoding: &P,
+    problem: &Problem,
+    at: &Positions,
+    range: std::ops::Range<usize>,
+    index: usize,
+    cache: Option<&mut LayerCache>,
+    device: &Device,
+) -> Tensor<4> {
+    let place = Place { layer: index, engine: Engine::best(device) };
+    chunk_by(encoding, problem, at, range, place, cache, device)
+}
+
+/// Which layer, and which engine attends.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) layer: usize,
+    pub(super) engine: Engine,
+}
+
+/// The engines that an encoding is run on: the fastest, which most checks use, and the reference.
+pub(super) fn engines(device: &Device) -> Vec<Engine> {
+    let mut engines = vec![Engine::best(device), Engine::Reference];
+    engines.dedup();
+    engines
+}
+
+/// As [`chunk`], by a given engine.
+pub(super) fn chunk_by<P: PositionEncoding>(
+    encoding: &P,
+    problem: &Problem,
+    at: &Positions,
+    range: std::ops::Range<usize>,
+    place: Place,
+    cache: Option<&mut LayerCache>,
+    device: &Device,
+) -> Tensor<4> {
+    let part =
+        |heads: &[crate::reference::Heads]| tensor4(heads, device).slice_dim(2, range.clone());
+    let x = tensor3(&problem.x, device).slice_dim(1, range.clone());
+    let input = LayerInput {
+        layer: place.layer,
+        at,
+        x: &x,
+        q: part(&problem.q),
+        k: part(&problem.k),
+        v: part(&problem.v),
+        carried: &TokenState::default(),
+        engine: place.engine,
+        sharpness: Sharpness::Soft,
+    };
+    layer(encoding, input, cache, Weights::Drop).output
+}
+
+/// Embeddings of the rows, `[B, T, C]`.
+pub(super) fn embedded<P: PositionEncoding>(
+    encoding: &P,
+    problem: &Problem,
+    at: &Positions,
+    device: &Device,
+) -> Tensor<3> {
+    let columns = at.cols().len();
+    let x = tensor3(&problem.x, device).slice_dim(1, at.first_row()..columns);
+    let tokens = ids(&problem.tokens, device).slice_dim(1, 0..columns);
+    encoding.embed(x, &EmbedContext { at, tokens: &tokens })
+}
+
+/// All layers over the same problem, what tokens carry handed from one to the next, by the
+/// reference engine: outputs of each layer, and what the last one leaves.
+pub(super) fn stack<P: PositionEncoding>(
+    encoding: &P,
+    problem: &Problem,
+    at: &Positions,
+    layers: usize,
+    device: &Device,
+) -> (Vec<Tensor<4>>, TokenState) {
+    let x = tensor3(&problem.x, device);
+    let mut carried = TokenState::default();
+    let mut outputs = Vec::new();
+    for index in 0..layers {
+        let input = LayerInput {
+            layer: index,
+            at,
+            x: &x,
+            q: tensor4(&problem.q, device),
+            k: tensor4(&problem.k, device),
+            v: tensor4(&problem.v, device),
+            carried: &carried,
+            engine: Engine::Reference,
+            sharpness: Sharpness::Soft,
+        };
+        let output = layer(encoding, input, None, Weights::Drop);
+        carried = encoding.update(output.carried, index, Update::FeedForward(&x));
+        outputs.push(output.output);
+    }
+    (outputs, carried)
+}
