@@ -61,11 +61,15 @@ pub enum Conduct {
     /// It meets queries or keys with something else than each other, such as a table: a common
     /// rotation of both changes what it adds.
     ReadsQueries,
+    /// It puts other products in the place of those of queries with keys.
+    ReplacesProducts,
     /// It puts something else in the place of the softmax.
     ReplacesSoftmax,
     /// It stretches queries and shrinks keys by factors that only cancel where the two meet: what
     /// queries are by themselves depends on the other tokens.
     StretchesQueries,
+    /// It leaves out the division of logits by `sqrt(D)`.
+    Undivided,
     /// Its queries and keys are twice `head_dim` wide after `transform_qk`.
     WidensQueries,
 }

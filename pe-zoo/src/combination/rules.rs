@@ -77,6 +77,14 @@ fn at_odds(parts: &[PeConfig]) -> Option<String> {
              adds to; keep one of them"
         ));
     }
+    let products = |part: &PeConfig| conducts(part, Conduct::ReplacesProducts);
+    let undivided = |part: &PeConfig| conducts(part, Conduct::Undivided);
+    if let Some((replaces, leaves)) = pair(&products, &undivided) {
+        return Some(format!(
+            "`{replaces}` puts other products in the place of queries with keys, and `{leaves}` \
+             leaves out the division of both; give it another `convention`"
+        ));
+    }
     let reads = |part: &PeConfig| conducts(part, Conduct::ReadsQueries);
     let widens = |part: &PeConfig| conducts(part, Conduct::WidensQueries);
     if let Some((widens, reads)) = pair(&widens, &reads) {

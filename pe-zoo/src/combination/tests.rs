@@ -89,6 +89,7 @@ fn parts_that_claim_the_same_place_are_refused_with_the_reason() {
         ("rope+xpos", "both transform queries and keys"),
         ("alibi+stick-breaking", "whose logits `alibi` adds to"),
         ("cope+xpos", "`xpos` stretches queries"),
+        ("cope{convention=equation}+path", "give it another `convention`"),
         ("cope+pope", "`pope` widens queries and keys"),
     ] {
         let said = refusal(text);

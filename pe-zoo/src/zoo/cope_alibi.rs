@@ -142,7 +142,8 @@ impl EncodingConfig for Config {
     }
 
     fn conduct(&self) -> Vec<Conduct> {
-        vec![Conduct::IgnoresPositions]
+        let undivided = self.convention.conduct();
+        undivided.into_iter().chain([Conduct::IgnoresPositions]).collect()
     }
 
     fn init(

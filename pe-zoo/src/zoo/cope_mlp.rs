@@ -143,7 +143,8 @@ impl EncodingConfig for Config {
     }
 
     fn conduct(&self) -> Vec<Conduct> {
-        vec![Conduct::IgnoresPositions, Conduct::ReadsQueries]
+        let undivided = self.convention.conduct();
+        undivided.into_iter().chain([Conduct::IgnoresPositions, Conduct::ReadsQueries]).collect()
     }
 
     fn check(&self, dims: &Dims) -> Result<(), PeError> {

@@ -140,7 +140,7 @@ impl EncodingConfig for Config {
     }
 
     fn conduct(&self) -> Vec<Conduct> {
-        vec![Conduct::IgnoresPositions, Conduct::ReadsQueries]
+        vec![Conduct::IgnoresPositions, Conduct::ReadsQueries, Conduct::ReplacesProducts]
     }
 
     fn check(&self, _dims: &Dims) -> Result<(), PeError> {

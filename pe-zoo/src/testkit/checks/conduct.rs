@@ -7,6 +7,7 @@ use super::claims::held;
 use crate::encoding::{LayerContext, ScoreContext, StateContext};
 use crate::meta::{Conduct, Site};
 use crate::reference::{Heads, ScalarReference, dot};
+use crate::score::{Contextual, Convention};
 use crate::testkit::close::{self, F32, Tolerance, numbers};
 use crate::testkit::passes::{DIMS, TOKENS, embedded, full_pass};
 use crate::testkit::problem::{Problem, tensor3, tensor4};
@@ -59,7 +60,6 @@ where
     let stretched_one =
         stretched_one.map(|e| format!("they are not those of scalar_transformed: {e}"));
     held("to stretch queries", states(Conduct::StretchesQueries), stretched_one)?;
-    let score = encoding.score(&ScoreContext { layer: &ctx, q: &q, k: &k });
     let [_batch, _heads, _tokens, width] = q.dims();
     if width != DIMS.head_dim && width != 2 * DIMS.head_dim {
         return Err(format!("queries are {width} wide, expected head_dim or twice that"));
@@ -68,19 +68,34 @@ where
     held("to widen queries", states(Conduct::WidensQueries), wider)?;
     let mixed = encoding.mixed_values(&ctx).map(|mixed| format!("it gives {:?}", mixed.dims()));
     held("to have the attention mix columns", states(Conduct::MixesValues), mixed)?;
-    let replaced = replaces_softmax(&score).then(|| format!("its score is {score:?}"));
-    held("to replace the softmax", states(Conduct::ReplacesSoftmax), replaced)?;
+    let scores = (0..DIMS.layers).map(|layer| {
+        let rows = encoding.state(&StateContext { layer, at: &at, x: &x, carried: &carried });
+        let ctx = LayerContext { layer, at: &at, rows: &rows, cols: &rows };
+        encoding.score(&ScoreContext { layer: &ctx, q: &q, k: &k })
+    });
+    let score = ScoreMod::Sum(scores.collect());
+    let has =
+        |what: fn(&ScoreMod) -> bool| any(&score, what).then(|| format!("its score is {score:?}"));
+    let softmax = has(|score| matches!(score, ScoreMod::StickBreaking(_)));
+    held("to replace the softmax", states(Conduct::ReplacesSoftmax), softmax)?;
+    let products = has(|score| matches!(score, ScoreMod::Products(_)));
+    held("to replace the products", states(Conduct::ReplacesProducts), products)?;
+    let undivided = has(|score| {
+        let equation = |own: &Contextual| own.convention == Convention::Equation;
+        matches!(score, ScoreMod::Contextual(own) if equation(own))
+    });
+    held("to leave the division out", states(Conduct::Undivided), undivided)?;
     reads_queries(encoding, config)?;
     // The one that is stated the other way round.
     let same = held("to read positions", !states(Conduct::IgnoresPositions), stretched(encoding));
     same.map_err(|e| format!("{e} (Conduct::IgnoresPositions)"))
 }
 
-fn replaces_softmax(score: &ScoreMod) -> bool {
+/// Whether a modifier, or a part of it, is of a kind.
+fn any(score: &ScoreMod, kind: fn(&ScoreMod) -> bool) -> bool {
     match score {
-        ScoreMod::StickBreaking(_) => true,
-        ScoreMod::Sum(parts) => parts.iter().any(replaces_softmax),
-        _ => false,
+        ScoreMod::Sum(parts) => parts.iter().any(|part| any(part, kind)),
+        other => kind(other),
     }
 }
 

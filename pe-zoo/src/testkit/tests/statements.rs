@@ -9,7 +9,9 @@ use crate::count::CountedMatmul;
 use crate::encoding::{EmbedContext, LayerContext, PositionRequest, ScoreContext, StateContext};
 use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference};
-use crate::score::{Current, Remainder, StickBreaking};
+use crate::score::{
+    Contextual, ContextualFunction, Convention, Current, GateSource, Remainder, StickBreaking,
+};
 use crate::testkit::close::numbers;
 use crate::testkit::{Check, conforms, examine_settings, failures};
 use crate::{
@@ -42,6 +44,11 @@ enum Lie {
     ReadsQueries,
     SaysItReadsQueries,
     BreaksSticks,
+    SaysItReplacesSoftmax,
+    ReplacesProducts,
+    SaysItReplacesProducts,
+    LeavesDivisionOut,
+    SaysItLeavesDivisionOut,
     ProductNotStated,
     ProductStatedTwice,
     GradientDoubled,
@@ -98,6 +105,9 @@ impl EncodingConfig for Lie {
         match self {
             Self::SaysHeadsMix => vec![Conduct::MixesHeads],
             Self::SaysItMixesColumns => vec![Conduct::MixesValues],
+            Self::SaysItReplacesSoftmax => vec![Conduct::ReplacesSoftmax],
+            Self::SaysItReplacesProducts => vec![Conduct::ReplacesProducts],
+            Self::SaysItLeavesDivisionOut => vec![Conduct::Undivided],
             Self::SaysItStretchesQueries => vec![Conduct::StretchesQueries],
             Self::SaysItIgnoresPositions => vec![Conduct::IgnoresPositions],
             Self::SaysItReadsQueries => vec![Conduct::ReadsQueries],
@@ -185,6 +195,17 @@ impl PositionEncoding for Liar {
                 remainder: Remainder::Dropped,
             });
         }
+        if self.lie == Lie::ReplacesProducts {
+            return ScoreMod::Products(ctx.q.clone().matmul(ctx.k.clone().swap_dims(2, 3)));
+        }
+        if self.lie == Lie::LeavesDivisionOut {
+            return ScoreMod::Contextual(Contextual {
+                gates: GateSource::QueryKey,
+                max_position: 4.0,
+                function: ContextualFunction::Slope(self.slopes.val()),
+                convention: Convention::Equation,
+            });
+        }
         let distances = at.distances(&ctx.q.device()).float().unsqueeze::<4>();
         let slopes = match self.lie {
             Lie::GradientDoubled => self.slopes.val() * 2.0 - self.slopes.val().detach(),
@@ -270,6 +291,11 @@ fn every_false_statement_is_found_by_the_check_that_is_about_it() {
         (Lie::ReadsQueries, Check::ConductClaim),
         (Lie::SaysItReadsQueries, Check::ConductClaim),
         (Lie::BreaksSticks, Check::ConductClaim),
+        (Lie::SaysItReplacesSoftmax, Check::ConductClaim),
+        (Lie::ReplacesProducts, Check::ConductClaim),
+        (Lie::SaysItReplacesProducts, Check::ConductClaim),
+        (Lie::LeavesDivisionOut, Check::ConductClaim),
+        (Lie::SaysItLeavesDivisionOut, Check::ConductClaim),
         (Lie::ProductNotStated, Check::MacFormula),
         (Lie::ProductStatedTwice, Check::MacFormula),
         (Lie::GradientDoubled, Check::GradientValues),
