@@ -1,6 +1,7 @@
 //! Random shapes, positions and sums of modifiers.
 
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 use super::{Leaves, Sizes, compare_at, contextual, decay, dense, distance, query_distance, slope};
 use crate::score::{Beyond, Contextual, Convention, GateSource};
@@ -33,7 +34,12 @@ fn modifier<const KINDS: usize>(sizes: &Sizes, leaves: &mut Leaves) -> ScoreMod 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    // A fixed seed: what CI ran can be run again.
+    #![proptest_config(ProptestConfig {
+        cases: 60,
+        rng_seed: RngSeed::Fixed(1),
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn any_shape_agrees(
