@@ -1,7 +1,7 @@
 //! One run's complete configuration. Its key is a hash of all of it, so that a finished run is
 //! found again and a changed one is not mistaken for it.
 
-use pe_zoo::attention::Engine;
+use pe_zoo::attention::{Engine, Sharpness};
 use pe_zoo::{EncodingConfig, PeError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -130,8 +130,16 @@ impl<C: EncodingConfig> Cell<C> {
             "eval": self.eval,
             "seed": self.seed,
             "backend": self.backend,
-            "engine": self.engine,
+            "engine": self.attending(),
         })
+    }
+
+    /// The engine that does the work: hard attention is the reference engine's alone.
+    pub fn attending(&self) -> Engine {
+        match self.model.attention {
+            Sharpness::Soft => self.engine,
+            Sharpness::Hard => Engine::Reference,
+        }
     }
 
     /// Sixteen hexadecimal digits that stand for the complete configuration.

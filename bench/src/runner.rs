@@ -127,7 +127,7 @@ pub fn blank<C: EncodingConfig>(
         peak_bytes: None,
         host: host::host(context.threads, context.jobs),
         backend: cell.backend.clone(),
-        engine: cell.engine.id().to_owned(),
+        engine: cell.attending().id().to_owned(),
         precision: "f32".to_owned(),
         commit,
         dirty,
@@ -157,7 +157,7 @@ pub fn build<C: EncodingConfig>(
         &device,
     );
     let mut model = model.map_err(|error| error.to_string())?;
-    model.engine = cell.engine;
+    model.engine = cell.attending();
     Ok((model, device))
 }
 

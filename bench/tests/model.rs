@@ -303,3 +303,15 @@ fn what_cannot_work_is_refused_by_name_before_training() {
         "max_len is 8",
     );
 }
+
+#[test]
+fn hard_attention_is_recorded_under_the_engine_that_ran_it() {
+    let soft = cell("rope", "flip-flop", 1);
+    let model = ModelConfig { attention: Sharpness::Hard, ..soft.model.clone() };
+    let hard = Cell { model, ..soft.clone() };
+    let task = soft.task.build().unwrap();
+    assert_eq!((soft.attending(), hard.attending()), (Engine::Fused, Engine::Reference));
+    assert_eq!(soft.config(&*task)["engine"], "fused");
+    assert_eq!(hard.config(&*task)["engine"], "reference");
+    assert_eq!(record(&hard).engine, "reference");
+}
