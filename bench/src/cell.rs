@@ -3,6 +3,7 @@
 
 use pe_zoo::attention::{Engine, Sharpness};
 use pe_zoo::{EncodingConfig, PeError};
+use reports::GridPoint;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tasks::TaskConfig;
@@ -24,6 +25,50 @@ pub struct TrainConfig {
     pub curve_points: usize,
     /// Optimizer and learning rate.
     pub optimizer: OptimizerConfig,
+    /// Looks at the model on the way; `None`: none. Not written where there are none, so that the
+    /// keys of records from before there was a choice stay valid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validation: Option<ValidationConfig>,
+}
+
+/// Looks at a model in the course of training: the task's first split at the training length, on
+/// samples that neither training nor the final evaluation sees.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ValidationConfig {
+    /// Steps between two looks; `None`: only after the last step.
+    pub every_steps: Option<usize>,
+    /// Sequences of each look.
+    pub samples: usize,
+    /// Seed of these sequences; it must not be `eval.seed`.
+    pub seed: u64,
+    /// Training counts as solved with an exact match of at least this ...
+    pub solved_exact_match: f64,
+    /// ... in so many looks in a row.
+    pub solved_checks: usize,
+    /// Ends training early once it is solved; `None`: all steps are taken.
+    pub stop: Option<EarlyStop>,
+}
+
+/// The end of a training that is solved.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EarlyStop {
+    /// Steps in which the learning rate falls to 0 in a straight line from where its schedule has it.
+    pub cooldown_steps: usize,
+}
+
+impl Default for ValidationConfig {
+    fn default() -> Self {
+        Self {
+            every_steps: None,
+            samples: 64,
+            seed: 2_000_003,
+            solved_exact_match: 0.99,
+            solved_checks: 2,
+            stop: None,
+        }
+    }
 }
 
 impl Default for TrainConfig {
@@ -34,6 +79,7 @@ impl Default for TrainConfig {
             len: 64,
             curve_points: 50,
             optimizer: OptimizerConfig::default(),
+            validation: None,
         }
     }
 }
@@ -84,6 +130,8 @@ pub struct Cell<C> {
     pub train: TrainConfig,
     /// Evaluation.
     pub eval: EvalConfig,
+    /// Which point of the suite's grid it is; a name, and no part of what is run.
+    pub grid: Option<GridPoint>,
     /// Seed of weights, data and dropout.
     pub seed: u64,
     /// Name of the backend.
@@ -166,6 +214,7 @@ impl<C: EncodingConfig> Cell<C> {
             }
         }
         self.train.optimizer.check()?;
+        self.check_validation()?;
         task.check_len(self.train.len)?;
         for len in self.eval.lens_or(&self.train.len) {
             task.check_len(*len)?;
@@ -176,6 +225,49 @@ impl<C: EncodingConfig> Cell<C> {
         }
         self.encoding.check(&self.dims(task))?;
         Ok(())
+    }
+
+    fn check_validation(&self) -> Result<(), CellError> {
+        let Some(validation) = &self.train.validation else { return Ok(()) };
+        let limit = validation.solved_exact_match;
+        let checks = [
+            (
+                "train.validation.every_steps",
+                validation.every_steps.unwrap_or(1).to_string(),
+                validation.every_steps != Some(0),
+                "at least 1, or left out",
+            ),
+            (
+                "train.validation.samples",
+                validation.samples.to_string(),
+                validation.samples > 0,
+                "at least 1",
+            ),
+            (
+                "train.validation.solved_checks",
+                validation.solved_checks.to_string(),
+                validation.solved_checks > 0,
+                "at least 1",
+            ),
+            (
+                "train.validation.solved_exact_match",
+                limit.to_string(),
+                limit > 0.0 && limit <= 1.0,
+                "a share above 0, at most 1",
+            ),
+            (
+                "train.validation.seed",
+                validation.seed.to_string(),
+                validation.seed != self.eval.seed,
+                "a seed other than eval.seed, whose samples are for the final evaluation alone",
+            ),
+        ];
+        match checks.into_iter().find(|(_, _, fine, _)| !fine) {
+            None => Ok(()),
+            Some((field, value, _, expected)) => {
+                Err(CellError::Number { field, value, expected: expected.to_owned() })
+            }
+        }
     }
 
     /// The sizes that the encoding is built for.

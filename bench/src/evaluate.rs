@@ -1,4 +1,6 @@
-//! Evaluation by split and length: exact match, token accuracy, likelihood.
+//! Evaluation by split and length: exact match, token accuracy, likelihood, and the same by slices.
+
+mod slices;
 
 use std::time::Instant;
 
@@ -9,7 +11,8 @@ use reports::EvalPoint;
 use tasks::{Batch, Sample, Task, TaskError};
 
 use crate::model::{Decoder, Dropout};
-use crate::train::Scored;
+use crate::scored::Scored;
+use slices::BySlice;
 
 /// What is evaluated at once.
 #[derive(Debug, Clone, Copy)]
@@ -26,6 +29,8 @@ pub struct EvalRequest<'a> {
     pub seed: u64,
     /// Length of the training sequences.
     pub train_len: usize,
+    /// Whether results are grouped by slices too.
+    pub slices: bool,
 }
 
 /// An evaluation that could not be made.
@@ -49,6 +54,7 @@ struct Totals {
     exact: u64,
     right: u64,
     nll: f64,
+    slices: Option<BySlice>,
 }
 
 /// Evaluates a model on one split at one length.
@@ -64,7 +70,7 @@ pub fn evaluate<P: PositionEncoding>(
 ) -> Result<EvalPoint, EvalError> {
     let start = Instant::now();
     let samples = task.eval_set(request.split, request.len, request.samples, request.seed)?;
-    let mut totals = Totals::default();
+    let mut totals = Totals { slices: request.slices.then(BySlice::default), ..Totals::default() };
     let mut at: Option<Positions> = None;
     for samples in samples.chunks(request.batch_size) {
         let batch = Batch::collate(samples);
@@ -75,7 +81,7 @@ pub fn evaluate<P: PositionEncoding>(
             Some(last) if *last == asked => last.clone(),
             _ => at.insert(asked).clone(),
         };
-        totals.add(model, &batch, samples, &at, device)?;
+        totals.add(model, task, &batch, samples, &at, device)?;
     }
     let in_split =
         task.splits().iter().any(|split| split.name == request.split && split.in_distribution);
@@ -93,6 +99,8 @@ pub fn evaluate<P: PositionEncoding>(
         perplexity: nll.exp(),
         bits_per_byte: task.bytes_per_token().map(|bytes| nll / std::f64::consts::LN_2 / bytes),
         seconds: start.elapsed().as_secs_f64(),
+        chance: None,
+        slices: totals.slices.map(BySlice::columns).unwrap_or_default(),
     })
 }
 
@@ -100,6 +108,7 @@ impl Totals {
     fn add<P: PositionEncoding>(
         &mut self,
         model: &Decoder<P>,
+        task: &dyn Task,
         batch: &Batch,
         samples: &[Sample],
         at: &Positions,
@@ -112,13 +121,19 @@ impl Totals {
         let losses = read(scored.losses(log_probabilities))?;
         self.nll += losses.iter().map(|loss| f64::from(*loss)).sum::<f64>();
         self.tokens += right.len() as u64;
-        let mut right = right.into_iter();
+        let right = right.into_iter().map(|hit| hit > 0.5).collect::<Vec<_>>();
+        let mut begin = 0;
         for sample in samples {
             let asked = sample.scored.iter().filter(|scored| **scored).count();
-            let hits = right.by_ref().take(asked).filter(|hit| *hit > 0.5).count();
+            let own = begin..begin + asked;
+            begin = own.end;
+            let hits = right[own.clone()].iter().filter(|hit| **hit).count();
             self.samples += 1;
             self.right += hits as u64;
             self.exact += u64::from(hits == asked);
+            if let Some(slices) = &mut self.slices {
+                slices.add(sample, &task.token_slices(sample), &right[own.clone()], &losses[own]);
+            }
         }
         Ok(())
     }

@@ -20,6 +20,7 @@ pub mod host;
 pub mod model;
 pub mod optimizer;
 pub mod runner;
+mod scored;
 pub mod speed;
 pub mod streams;
 pub mod suite;

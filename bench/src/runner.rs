@@ -1,17 +1,20 @@
 //! A cell from configuration to record. Whatever happens, there is a record.
 
-use pe_zoo::EncodingConfig;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use pe_zoo::{EncodingConfig, PositionEncoding};
 use reports::{
     EncodingInfo, ParamCount, RunRecord, SCHEMA, SkippedEval, Status, TaskInfo, TrainSummary,
 };
 use serde::{Deserialize, Serialize};
 use tasks::Task;
 
-use crate::cell::Cell;
+use crate::cell::{Cell, TrainConfig};
 use crate::evaluate::{EvalRequest, evaluate};
 use crate::model::Decoder;
 use crate::streams::{Stream, stream};
-use crate::train::{Trained, Trainer, train};
+use crate::train::{Course, Diverged, Stop, Trainer, Watch, train};
 use crate::{backend, flops, host};
 
 /// Where a cell runs and for whom.
@@ -98,6 +101,7 @@ pub fn blank<C: EncodingConfig>(
         },
         config: cell.config(task),
         seed: cell.seed,
+        grid: cell.grid.clone(),
         status: Status::Interrupted,
         train_len: cell.train.len as u64,
         params: ParamCount {
@@ -121,6 +125,9 @@ pub fn blank<C: EncodingConfig>(
             step_seconds_median: None,
             tokens_per_second: None,
             curve: Vec::new(),
+            validations: Vec::new(),
+            solved: None,
+            stopped_early: false,
         },
         evals: Vec::new(),
         skipped_evals: Vec::new(),
@@ -171,21 +178,35 @@ fn fill<C: EncodingConfig>(
     let id = cell.encoding.meta().id;
     let trainer =
         Trainer::new(model, id, &cell.train, cell.model.dropout, task, cell.seed, &device);
-    let trained = train(trainer, &mut |done, of, loss| {
-        progress(Progress::Train { done, of, loss: Some(loss).filter(|l| l.is_finite()) });
-    })
-    .map_err(|error| error.to_string())?;
-    record.train = summary(&trained, cell.train.batch_size);
-    if let Some((step, reason)) = trained.diverged {
+    let mut watch = Watching { config: &cell.train, progress };
+    let trained = train(trainer, &mut watch).map_err(|error| error.to_string())?;
+    record.train = summary(&trained.course, &cell.train);
+    if let Some(Diverged { step, reason }) = trained.course.diverged {
         record.status = Status::Diverged { step: step as u64, reason };
         return Ok(());
     }
+    match trained.stopped {
+        Some(Stop::TimedOut { reason }) => {
+            record.status = Status::TimedOut { reason };
+            return Ok(());
+        }
+        Some(Stop::Interrupted) => return Ok(()),
+        None => {}
+    }
     let device = device.inner();
     let requests = requests(cell, task);
+    let trained_on = task.splits().first().map(|split| split.name);
+    let mut chances = BTreeMap::new();
     for (done, request) in requests.iter().enumerate() {
         progress(Progress::Eval { done, of: requests.len() });
         match evaluate(&trained.model, id, task, *request, &device) {
-            Ok(point) => record.evals.push(point),
+            Ok(mut point) => {
+                if Some(request.split) == trained_on {
+                    let len = request.len;
+                    point.chance = *chances.entry(len).or_insert_with(|| task.chance_at(len));
+                }
+                record.evals.push(point);
+            }
             Err(error) => record.skipped_evals.push(SkippedEval {
                 split: request.split.to_owned(),
                 len: request.len as u64,
@@ -216,24 +237,43 @@ fn requests<'a, C: EncodingConfig>(cell: &'a Cell<C>, task: &dyn Task) -> Vec<Ev
             batch_size: cell.eval.batch_size,
             seed: cell.eval.seed,
             train_len: cell.train.len,
+            slices: true,
         })
         .collect()
 }
 
-fn summary<M>(trained: &Trained<M>, batch_size: usize) -> TrainSummary {
-    let median = median(&trained.step_seconds);
-    let steps = trained.step_seconds.len();
+/// Hands the progress of training on.
+struct Watching<'a> {
+    config: &'a TrainConfig,
+    progress: &'a mut dyn FnMut(Progress),
+}
+
+impl<P: PositionEncoding> Watch<P> for Watching<'_> {
+    fn stepped(&mut self, trainer: &Trainer<'_, P>, loss: f64) -> ControlFlow<Stop> {
+        let course = &trainer.state().course;
+        let (done, of) = (course.step, course.end(self.config));
+        (self.progress)(Progress::Train { done, of, loss: Some(loss) });
+        ControlFlow::Continue(())
+    }
+}
+
+fn summary(course: &Course, config: &TrainConfig) -> TrainSummary {
+    let median = median(&course.step_seconds);
+    let steps = course.step_seconds.len();
     TrainSummary {
         steps: steps as u64,
-        batch_size: batch_size as u64,
-        tokens: trained.tokens,
-        final_loss: trained.curve.last().map(|point| point.loss),
-        seconds: trained.seconds,
+        batch_size: config.batch_size as u64,
+        tokens: course.tokens,
+        final_loss: course.curve.last().map(|point| point.loss),
+        seconds: course.seconds(),
         step_seconds_median: median,
         tokens_per_second: median
             .filter(|seconds| *seconds > 0.0)
-            .map(|seconds| trained.tokens as f64 / steps as f64 / seconds),
-        curve: trained.curve.clone(),
+            .map(|seconds| course.tokens as f64 / steps as f64 / seconds),
+        curve: course.curve.clone(),
+        validations: course.validations.clone(),
+        solved: course.solved,
+        stopped_early: course.stops_early(config),
     }
 }
 

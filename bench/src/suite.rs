@@ -205,6 +205,7 @@ pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, Sui
                     model: model.clone(),
                     train: train.clone(),
                     eval: eval.clone(),
+                    grid: None,
                     seed: *seed,
                     backend: backend.clone(),
                     engine,

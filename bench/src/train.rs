@@ -1,21 +1,27 @@
 //! Training: next-token cross-entropy on the scored labels only.
 
+mod course;
+mod feed;
+
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 use burn::module::Module;
 use burn::optim::GradientsParams;
-use burn::tensor::activation::log_softmax;
-use burn::tensor::{Device, Int, Tensor, TensorData};
-use pe_zoo::attention::Weights;
+use burn::tensor::{Device, Tensor};
 use pe_zoo::encoding::{PositionRequest, positions};
 use pe_zoo::{PeError, PositionEncoding, Positions};
 use rand_chacha::ChaCha8Rng;
-use reports::CurvePoint;
-use tasks::{Batch, Sample, Task};
+use tasks::Task;
+
+pub use course::{Course, Diverged};
+use feed::Drawn;
 
 use crate::cell::TrainConfig;
+use crate::evaluate::{EvalError, EvalRequest, evaluate};
 use crate::model::{Decoder, Dropout};
 use crate::optimizer::Optimizer;
+use crate::scored::Scored;
 use crate::streams::{Stream, stream};
 
 /// A trained model and how its training went.
@@ -23,89 +29,79 @@ use crate::streams::{Stream, stream};
 pub struct Trained<M> {
     /// The model.
     pub model: M,
-    /// Loss over time.
-    pub curve: Vec<CurvePoint>,
-    /// Tokens that went through the model.
-    pub tokens: u64,
-    /// Wall time of the whole training.
-    pub seconds: f64,
-    /// Wall time of each step.
-    pub step_seconds: Vec<f64>,
-    /// The step at which the loss was no longer finite, with the reason; training ended there.
-    pub diverged: Option<(usize, String)>,
+    /// How it went.
+    pub course: Course,
+    /// Why it was stopped from outside; `None`: it came to its end.
+    pub stopped: Option<Stop>,
 }
 
-/// Told about each step: steps done, of how many, and the latest mean loss.
-pub type Progress<'a> = dyn FnMut(usize, usize, f64) + 'a;
-
-/// Predictions asked for by a batch.
-pub(crate) struct Scored {
-    /// Rows of `[B * T]` whose label is scored, `[N]`.
-    pub(crate) rows: Tensor<1, Int>,
-    /// Their labels, `[N]`.
-    pub(crate) labels: Tensor<1, Int>,
-    /// Token ids, `[B, T]`.
-    pub(crate) inputs: Tensor<2, Int>,
+/// Why a training is stopped from outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// The cell's time is used up.
+    TimedOut {
+        /// The budget, and how far it got.
+        reason: String,
+    },
+    /// Nobody waits for it any more.
+    Interrupted,
 }
 
-impl Scored {
-    pub(crate) fn of(batch: &Batch, device: &Device) -> Self {
-        let ints = |values: Vec<i32>| {
-            let len = values.len();
-            Tensor::<1, Int>::from_data(TensorData::new(values, [len]), device)
-        };
-        let rows = (0..batch.scored.len()).filter(|row| batch.scored[*row]).collect::<Vec<_>>();
-        let labels = rows.iter().map(|row| batch.targets[*row] as i32).collect();
-        Self {
-            labels: ints(labels),
-            rows: ints(rows.into_iter().map(|row| row as i32).collect()),
-            inputs: ints(batch.inputs.iter().map(|t| *t as i32).collect())
-                .reshape([batch.batch_size, batch.len]),
-        }
-    }
+/// A training that could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum TrainError {
+    /// The encoding has no positions for a batch.
+    #[error(transparent)]
+    Encoding(#[from] PeError),
+    /// A validation could not be made.
+    #[error("validation after {step} steps: {source}")]
+    Validation {
+        /// Steps done.
+        step: usize,
+        /// Why not.
+        source: EvalError,
+    },
+}
 
-    /// Log-probabilities over the vocabulary at the scored rows, `[N, V]`.
-    pub(crate) fn log_probabilities<P: PositionEncoding>(
-        &self,
-        model: &Decoder<P>,
-        at: &Positions,
-        dropout: Dropout<'_>,
-    ) -> Tensor<2> {
-        let hidden = model.forward(self.inputs.clone(), at, None, dropout, Weights::Drop).hidden;
-        let [batch, tokens, width] = hidden.dims();
-        let [scored] = self.rows.dims();
-        let rows = hidden.reshape([batch * tokens, width]);
-        let rows = if scored == batch * tokens { rows } else { rows.select(0, self.rows.clone()) };
-        log_softmax(model.logits(rows), 1)
-    }
+/// Hears of each step, and may keep what it wants of the trainer or stop it.
+pub trait Watch<P: PositionEncoding> {
+    /// After a step with a finite loss, which it is told; the trainer's [`Course`] counts it already.
+    fn stepped(&mut self, trainer: &Trainer<'_, P>, loss: f64) -> ControlFlow<Stop>;
+}
 
-    /// Negative log-likelihood of each scored label, `[N]`.
-    pub(crate) fn losses(&self, log_probabilities: Tensor<2>) -> Tensor<1> {
-        log_probabilities.gather(1, self.labels.clone().unsqueeze_dim(1)).squeeze_dim::<1>(1).neg()
-    }
+/// Everything that the further course of a training depends on.
+#[derive(Debug)]
+pub struct TrainState<P: PositionEncoding> {
+    /// The model, on an autodiff device.
+    pub model: Decoder<P>,
+    /// What the optimizer remembers.
+    pub optimizer: Optimizer,
+    /// What has been done.
+    pub course: Course,
+    /// Random numbers of the data, after the last batch that was learned from.
+    pub data_rng: ChaCha8Rng,
+    /// Of the dropout masks.
+    pub dropout_rng: ChaCha8Rng,
+    /// Of the positions.
+    pub position_rng: ChaCha8Rng,
 }
 
 /// A trainer in the middle of its work: steps can be taken one by one.
 pub struct Trainer<'a, P: PositionEncoding> {
-    model: Decoder<P>,
-    optimizer: Optimizer,
+    state: TrainState<P>,
     config: &'a TrainConfig,
     dropout: f64,
     task: &'a dyn Task,
     id: &'static str,
     device: Device,
-    data_rng: ChaCha8Rng,
-    dropout_rng: ChaCha8Rng,
-    position_rng: ChaCha8Rng,
     at: Option<Positions>,
-    step: usize,
 }
 
 impl<P: PositionEncoding> std::fmt::Debug for Trainer<'_, P> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Trainer")
             .field("id", &self.id)
-            .field("step", &self.step)
+            .field("step", &self.state.course.step)
             .finish_non_exhaustive()
     }
 }
@@ -121,20 +117,25 @@ impl<'a, P: PositionEncoding> Trainer<'a, P> {
         seed: u64,
         device: &Device,
     ) -> Self {
-        Self {
+        let state = TrainState {
             model,
             optimizer: Optimizer::default(),
-            config,
-            dropout,
-            task,
-            id,
-            device: device.clone(),
+            course: Course::default(),
             data_rng: stream(seed, Stream::Data),
             dropout_rng: stream(seed, Stream::Dropout),
             position_rng: stream(seed, Stream::Positions),
-            at: None,
-            step: 0,
-        }
+        };
+        Self { state, config, dropout, task, id, device: device.clone(), at: None }
+    }
+
+    /// What the further course depends on, to be kept.
+    pub fn state(&self) -> &TrainState<P> {
+        &self.state
+    }
+
+    /// The same, to be put back: the training goes on from there, to the same bits.
+    pub fn state_mut(&mut self) -> &mut TrainState<P> {
+        &mut self.state
     }
 
     /// Draws a batch and takes one optimizer step; returns the mean loss and the tokens seen.
@@ -142,28 +143,34 @@ impl<'a, P: PositionEncoding> Trainer<'a, P> {
     /// # Errors
     /// [`PeError`] if the encoding has no positions for the batch.
     pub fn step(&mut self) -> Result<(f64, usize), PeError> {
-        let samples = (0..self.config.batch_size)
-            .map(|_| self.task.train_sample(self.config.len, &mut self.data_rng))
-            .collect::<Vec<Sample>>();
-        let batch = Batch::collate(&samples);
+        let drawn = Drawn::draw(self.task, self.config, &mut self.state.data_rng.clone());
+        self.step_on(drawn)
+    }
+
+    fn step_on(&mut self, drawn: Drawn) -> Result<(f64, usize), PeError> {
+        let start = Instant::now();
+        let Drawn { batch, rng_after } = drawn;
         let scored = Scored::of(&batch, &self.device);
         let at = self.positions(batch.len)?;
-        let dropout = Dropout { rate: self.dropout, rng: Some(&mut self.dropout_rng) };
-        let log_probabilities = scored.log_probabilities(&self.model, &at, dropout);
+        let dropout = Dropout { rate: self.dropout, rng: Some(&mut self.state.dropout_rng) };
+        let log_probabilities = scored.log_probabilities(&self.state.model, &at, dropout);
         let loss = scored.losses(log_probabilities).mean();
         let value = f64::from(loss.clone().into_scalar::<f32>());
         if value.is_finite() {
             self.learn(&loss);
         }
-        self.step += 1;
-        Ok((value, batch.inputs.len()))
+        self.state.data_rng = rng_after;
+        let tokens = batch.inputs.len();
+        self.state.course.count(value, tokens, start.elapsed().as_secs_f64(), self.config);
+        Ok((value, tokens))
     }
 
     fn learn(&mut self, loss: &Tensor<1>) {
-        let grads = GradientsParams::from_grads(loss.backward(), &self.model);
+        let state = &mut self.state;
+        let grads = GradientsParams::from_grads(loss.backward(), &state.model);
+        let rate = state.course.next_rate(self.config);
         let config = &self.config.optimizer;
-        let rate = config.learning_rate_at(self.step, self.config.steps);
-        self.model = self.optimizer.step(self.model.clone(), grads, config, rate);
+        state.model = state.optimizer.step(state.model.clone(), grads, config, rate);
     }
 
     /// Positions of a batch; the last ones are used again where they are equal, so that what
@@ -172,58 +179,77 @@ impl<'a, P: PositionEncoding> Trainer<'a, P> {
         let request = PositionRequest {
             cached_tokens: 0,
             new_tokens: tokens,
-            training_rng: Some(&mut self.position_rng),
+            training_rng: Some(&mut self.state.position_rng),
         };
-        let at = positions(&self.model.encoding, self.id, request)?;
+        let at = positions(&self.state.model.encoding, self.id, request)?;
         if self.at.as_ref() != Some(&at) {
             self.at = Some(at.clone());
         }
         Ok(self.at.clone().unwrap_or(at))
     }
+
+    /// Looks at the model on fresh samples of the training distribution.
+    fn validate(&mut self) -> Result<(), TrainError> {
+        let Some(config) = &self.config.validation else { return Ok(()) };
+        let step = self.state.course.step;
+        let refused = |source| TrainError::Validation { step, source };
+        let split = self.task.splits().first().map_or("", |split| split.name);
+        let request = EvalRequest {
+            split,
+            len: self.config.len,
+            samples: self
+                .task
+                .max_eval_samples(self.config.len)
+                .map_or(config.samples, |most| most.min(config.samples)),
+            batch_size: self.config.batch_size,
+            seed: config.seed,
+            train_len: self.config.len,
+            slices: false,
+        };
+        let model = self.state.model.valid();
+        let seen = evaluate(&model, self.id, self.task, request, &self.device.clone().inner())
+            .map_err(refused)?;
+        let point = reports::Validation {
+            step: step as u64,
+            exact_match: seen.exact_match,
+            token_accuracy: seen.token_accuracy,
+            nll: seen.nll,
+            samples: seen.samples,
+            seconds: self.state.course.seconds(),
+        };
+        self.state.course.validated(point, self.config);
+        Ok(())
+    }
 }
 
-/// Trains a model to the end.
+/// Trains a model to the end, or from where its state stands. Batches are drawn in a thread of their own.
 ///
 /// # Errors
-/// [`PeError`] if the encoding has no positions for a batch.
+/// [`TrainError`].
 pub fn train<P: PositionEncoding>(
     mut trainer: Trainer<'_, P>,
-    progress: &mut Progress<'_>,
-) -> Result<Trained<Decoder<P>>, PeError> {
-    let steps = trainer.config.steps;
-    let every = steps.div_ceil(trainer.config.curve_points);
-    let start = Instant::now();
-    let (mut curve, mut step_seconds) = (Vec::new(), Vec::with_capacity(steps));
-    let (mut sum, mut counted, mut tokens) = (0.0, 0, 0);
-    let mut diverged = None;
-    for step in 0..steps {
-        let step_start = Instant::now();
-        let (loss, step_tokens) = trainer.step()?;
-        step_seconds.push(step_start.elapsed().as_secs_f64());
-        tokens += step_tokens as u64;
-        if !loss.is_finite() {
-            diverged = Some((step, format!("the loss became {loss}")));
-            break;
+    watch: &mut dyn Watch<P>,
+) -> Result<Trained<Decoder<P>>, TrainError> {
+    let stopped = std::thread::scope(|scope| {
+        let (task, config) = (trainer.task, trainer.config);
+        let batches = feed::spawn(scope, task, config, trainer.state.data_rng.clone());
+        while !trainer.state.course.is_over(config) {
+            let (loss, _) = match batches.recv() {
+                Ok(drawn) => trainer.step_on(drawn)?,
+                // Its thread is gone: the scope hands its panic on.
+                Err(_) => return Ok(None),
+            };
+            if trainer.state.course.asks_for_validation(config) {
+                trainer.validate()?;
+            }
+            if loss.is_finite()
+                && let ControlFlow::Break(stop) = watch.stepped(&trainer, loss)
+            {
+                return Ok(Some(stop));
+            }
         }
-        sum += loss;
-        counted += 1;
-        if (step + 1) % every == 0 || step + 1 == steps {
-            curve.push(CurvePoint {
-                step: step as u64 + 1,
-                loss: sum / f64::from(counted),
-                learning_rate: trainer.config.optimizer.learning_rate_at(step, steps),
-                seconds: start.elapsed().as_secs_f64(),
-            });
-            (sum, counted) = (0.0, 0);
-        }
-        progress(step + 1, steps, loss);
-    }
-    Ok(Trained {
-        model: trainer.model.valid(),
-        curve,
-        tokens,
-        seconds: start.elapsed().as_secs_f64(),
-        step_seconds,
-        diverged,
-    })
+        Ok::<_, TrainError>(None)
+    })?;
+    let TrainState { model, course, .. } = trainer.state;
+    Ok(Trained { model: model.valid(), course, stopped })
 }

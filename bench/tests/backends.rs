@@ -18,6 +18,7 @@ fn losses(encoding: &str, backend: &str) -> Vec<f64> {
         task: TaskConfig::from_id("flip-flop").unwrap(),
         model: ModelConfig { width: 32, ..ModelConfig::default() },
         train: TrainConfig {
+            validation: None,
             steps: 50,
             batch_size: 8,
             len: 32,
@@ -25,6 +26,7 @@ fn losses(encoding: &str, backend: &str) -> Vec<f64> {
             ..TrainConfig::default()
         },
         eval: EvalConfig { samples: 8, ..EvalConfig::default() },
+        grid: None,
         seed: 1,
         backend: backend.to_owned(),
         engine: backend::engine(EngineChoice::Auto, backend).unwrap(),

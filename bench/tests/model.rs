@@ -193,6 +193,7 @@ fn cell(encoding: &str, task: &str, seed: u64) -> Cell<PeConfig> {
         task: TaskConfig::from_id(task).unwrap(),
         model: ModelConfig { width: 32, dropout: 0.1, ..ModelConfig::default() },
         train: TrainConfig {
+            validation: None,
             steps: 40,
             batch_size: 8,
             len: 16,
@@ -205,6 +206,7 @@ fn cell(encoding: &str, task: &str, seed: u64) -> Cell<PeConfig> {
             },
         },
         eval: EvalConfig { lens: vec![16, 32], samples: 20, ..EvalConfig::default() },
+        grid: None,
         seed,
         backend: "flex".to_owned(),
         engine: Engine::Fused,

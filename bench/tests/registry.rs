@@ -18,6 +18,7 @@ fn cell(encoding: &str) -> Cell<Combination> {
         task: TaskConfig::from_id("flip-flop").unwrap(),
         model: ModelConfig { width: 32, ..ModelConfig::default() },
         train: TrainConfig {
+            validation: None,
             steps: 50,
             batch_size: 8,
             len: 16,
@@ -25,6 +26,7 @@ fn cell(encoding: &str) -> Cell<Combination> {
             optimizer: OptimizerConfig { warmup_steps: 5, ..OptimizerConfig::default() },
         },
         eval: EvalConfig { lens: vec![16, 24], samples: 8, ..EvalConfig::default() },
+        grid: None,
         seed: 0,
         backend: "flex".to_owned(),
         engine: Engine::Fused,

@@ -42,3 +42,22 @@ pub(crate) mod option {
         Option::<f64>::deserialize(deserializer)
     }
 }
+
+/// The same for a list.
+pub(crate) mod vec {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(
+        values: &[f64],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(values.iter().map(|value| super::rounded(*value)))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<f64>, D::Error> {
+        let values = Vec::<Option<f64>>::deserialize(deserializer)?;
+        Ok(values.into_iter().map(|value| value.unwrap_or(f64::NAN)).collect())
+    }
+}

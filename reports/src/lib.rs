@@ -10,6 +10,7 @@ pub mod ablation;
 pub mod aggregate;
 pub mod frame;
 mod json_float;
+mod json_layout;
 pub mod metric;
 pub mod model;
 mod number;
@@ -29,8 +30,8 @@ pub mod table;
 mod testkit;
 
 pub use record::{
-    CurvePoint, EncodingInfo, EvalPoint, FlopCount, Host, ParamCount, RunRecord, SCHEMA,
-    SkippedEval, Status, TaskInfo, TrainSummary,
+    CurvePoint, EncodingInfo, EvalPoint, FlopCount, GridPoint, Host, ParamCount, RunRecord, SCHEMA,
+    SkippedEval, SliceUnit, Slices, Solved, Status, TaskInfo, TrainSummary, Validation,
 };
 pub use report::{ReportError, ReportMeta, ReportSummary, write_report, write_report_with};
 pub use settings::Settings;

@@ -49,15 +49,21 @@ pub fn solved(record: &RunRecord, settings: &Settings) -> Option<bool> {
             let mean = inside.iter().sum::<f64>() / inside.len() as f64;
             (!inside.is_empty()).then_some(mean >= settings.solved_exact_match)
         }
-        Status::Failed { .. } | Status::Interrupted => None,
+        Status::TimedOut { .. }
+        | Status::OutOfMemory { .. }
+        | Status::Failed { .. }
+        | Status::Interrupted => None,
     }
 }
 
-/// When a cell that solved training got there; `None` if it did not, or its loss never reached
-/// [`Settings::solved_loss`].
+/// When a cell that solved training got there: as its validations say if it had any, and by its loss
+/// otherwise. `None` if it did not, or its loss never reached [`Settings::solved_loss`].
 pub fn solve_time(record: &RunRecord, settings: &Settings) -> Option<SolveTime> {
     if solved(record, settings) != Some(true) {
         return None;
+    }
+    if !record.train.validations.is_empty() {
+        return record.train.solved.map(|at| SolveTime { step: at.step, seconds: at.seconds });
     }
     let point = record.train.curve.iter().find(|p| p.loss <= settings.solved_loss)?;
     Some(SolveTime { step: point.step, seconds: point.seconds })

@@ -10,8 +10,14 @@ use serde_json::Value;
 
 use crate::json_float;
 
+mod eval;
+mod train;
+
+pub use eval::{EvalPoint, SkippedEval, SliceUnit, Slices};
+pub use train::{CurvePoint, Solved, TrainSummary, Validation};
+
 /// The schema that this crate writes, and the newest one that it reads.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// One cell's complete result, kept as one JSON file `cells/<key>.json`.
 ///
@@ -36,6 +42,9 @@ pub struct RunRecord {
     pub config: Value,
     /// Seed of initialisation and data.
     pub seed: u64,
+    /// Which point of a grid this cell is, if the suite has one. Not written where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grid: Option<GridPoint>,
     /// How the cell ended.
     pub status: Status,
     /// Sequence length in training, in `task.len_unit`.
@@ -70,6 +79,19 @@ pub struct RunRecord {
     pub started_utc: String,
 }
 
+/// One point of a grid that is the same for all encodings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GridPoint {
+    /// What varies: a path into the cell's configuration, `train.optimizer.learning_rate`.
+    pub axis: String,
+    /// Its value here.
+    #[serde(with = "json_float")]
+    pub value: f64,
+    /// Whether this is the value that the suite states without a grid.
+    pub default: bool,
+}
+
 /// How a cell ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "kebab-case", deny_unknown_fields)]
@@ -81,6 +103,16 @@ pub enum Status {
         /// The step at which it was seen.
         step: u64,
         /// What was seen.
+        reason: String,
+    },
+    /// It took longer than its budget; final until a retry is asked for.
+    TimedOut {
+        /// The budget, and how far it got.
+        reason: String,
+    },
+    /// It took more memory than its budget or the machine has; final until a retry is asked for.
+    OutOfMemory {
+        /// The budget, and what was taken.
         reason: String,
     },
     /// Something broke; a new run tries again.
@@ -98,6 +130,8 @@ impl Status {
         match self {
             Self::Done => "done",
             Self::Diverged { .. } => "diverged",
+            Self::TimedOut { .. } => "timed-out",
+            Self::OutOfMemory { .. } => "out-of-memory",
             Self::Failed { .. } => "failed",
             Self::Interrupted => "interrupted",
         }
@@ -108,7 +142,9 @@ impl Status {
         match self {
             Self::Done => String::new(),
             Self::Diverged { step, reason } => format!("at step {step}: {reason}"),
-            Self::Failed { reason } => reason.clone(),
+            Self::TimedOut { reason } | Self::OutOfMemory { reason } | Self::Failed { reason } => {
+                reason.clone()
+            }
             Self::Interrupted => "stopped before its end; run the suite again".to_owned(),
         }
     }
@@ -167,95 +203,6 @@ pub struct FlopCount {
     pub train_step: u64,
     /// One token of a forward pass at the training length.
     pub forward_per_token: u64,
-}
-
-/// What training took and how it went.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TrainSummary {
-    /// Optimiser steps done.
-    pub steps: u64,
-    /// Sequences per step.
-    pub batch_size: u64,
-    /// Tokens seen.
-    pub tokens: u64,
-    /// Loss at the end, nats per scored token.
-    #[serde(with = "json_float::option")]
-    pub final_loss: Option<f64>,
-    /// Wall-clock seconds of training.
-    #[serde(with = "json_float")]
-    pub seconds: f64,
-    /// Median seconds of a step.
-    #[serde(with = "json_float::option")]
-    pub step_seconds_median: Option<f64>,
-    /// Tokens per second.
-    #[serde(with = "json_float::option")]
-    pub tokens_per_second: Option<f64>,
-    /// The loss on the way.
-    pub curve: Vec<CurvePoint>,
-}
-
-/// One point of a training curve.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CurvePoint {
-    /// Steps done.
-    pub step: u64,
-    /// Mean loss since the point before, nats per scored token.
-    #[serde(with = "json_float")]
-    pub loss: f64,
-    /// Learning rate at this step.
-    #[serde(with = "json_float")]
-    pub learning_rate: f64,
-    /// Seconds since training began.
-    #[serde(with = "json_float")]
-    pub seconds: f64,
-}
-
-/// One evaluation: a split at a length.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct EvalPoint {
-    /// Name of the split.
-    pub split: String,
-    /// The split is in distribution *and* `len <= train_len`.
-    pub in_distribution: bool,
-    /// Length, in `task.len_unit`.
-    pub len: u64,
-    /// Sequences evaluated.
-    pub samples: u64,
-    /// Tokens that count.
-    pub scored_tokens: u64,
-    /// Share of samples whose scored tokens are all right, 0 to 1.
-    #[serde(with = "json_float")]
-    pub exact_match: f64,
-    /// Share of scored tokens that are right, 0 to 1.
-    #[serde(with = "json_float")]
-    pub token_accuracy: f64,
-    /// Negative log-likelihood, nats per scored token.
-    #[serde(with = "json_float")]
-    pub nll: f64,
-    /// `exp(nll)`.
-    #[serde(with = "json_float")]
-    pub perplexity: f64,
-    /// Bits per byte of text, where the task is text.
-    #[serde(with = "json_float::option")]
-    pub bits_per_byte: Option<f64>,
-    /// Wall-clock seconds of the evaluation.
-    #[serde(with = "json_float")]
-    pub seconds: f64,
-}
-
-/// An evaluation that was not possible.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SkippedEval {
-    /// Name of the split.
-    pub split: String,
-    /// Length, in `task.len_unit`.
-    pub len: u64,
-    /// Why.
-    pub reason: String,
 }
 
 /// The machine that a cell ran on.

@@ -9,7 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::json_layout::join_innermost;
 use crate::record::{RunRecord, SCHEMA};
+
+const NEWEST: u64 = SCHEMA as u64;
 
 /// Why a record could not be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -139,9 +142,9 @@ impl RunRecord {
         if !is_key(&self.key) {
             return Err(RecordError::BadKey { key: self.key.clone() });
         }
-        let mut text = serde_json::to_string_pretty(self)
+        let text = serde_json::to_string_pretty(self)
             .map_err(|source| RecordError::Unwritable { key: self.key.clone(), source })?;
-        text.push('\n');
+        let text = join_innermost(&text);
         let cells = dir.join("cells");
         fs::create_dir_all(&cells).map_err(|e| RecordError::io("create", &cells, e))?;
         let path = cells.join(format!("{}.json", self.key));
@@ -161,10 +164,10 @@ impl RunRecord {
         // The schema is looked at first: a newer record has fields that the strict parser rejects.
         let value: Value = serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))?;
         match value.get("schema").and_then(Value::as_u64) {
-            Some(found) if found > u64::from(SCHEMA) => {
+            Some(found) if found > NEWEST => {
                 Err(RecordError::NewerSchema { path: path.to_owned(), found, supported: SCHEMA })
             }
-            Some(found) if found == u64::from(SCHEMA) => {
+            Some(1..=NEWEST) => {
                 let mut text = serde_json::Deserializer::from_slice(&bytes);
                 serde_path_to_error::deserialize(&mut text)
                     .map_err(|e| damaged(format!("field `{}`: {}", e.path(), e.inner())))

@@ -54,6 +54,7 @@ impl Cell {
             },
             config,
             seed,
+            grid: None,
             status: Status::Done,
             train_len: 64,
             params: ParamCount { total: 104_000, encoding: if id == "cope" { 4096 } else { 0 } },
@@ -67,6 +68,9 @@ impl Cell {
                 step_seconds_median: Some(if id == "cope" { 0.04 } else { 0.02 }),
                 tokens_per_second: Some(51_200.0),
                 curve,
+                validations: Vec::new(),
+                solved: None,
+                stopped_early: false,
             },
             evals: Vec::new(),
             skipped_evals: Vec::new(),
@@ -104,6 +108,8 @@ impl Cell {
             perplexity: nll.exp(),
             bits_per_byte: None,
             seconds: 0.25,
+            chance: None,
+            slices: Vec::new(),
         });
         self
     }

@@ -134,6 +134,7 @@ impl Plan {
                 // Names are how a suite shows a cell; they are no part of what was run.
                 record.workload.clone_from(&planned.cell.workload);
                 record.encoding.name.clone_from(&planned.cell.name);
+                record.grid.clone_from(&planned.cell.grid);
                 Ok(Some(record))
             })
             .collect()

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pe_zoo::Combination;
 use pe_zoo::attention::Engine;
-use reports::RunRecord;
+use reports::{GridPoint, RunRecord};
 use serde::{Deserialize, Serialize};
 use tasks::TaskConfig;
 
@@ -29,6 +29,7 @@ pub struct WorkOrder {
     model: ModelConfig,
     train: TrainConfig,
     eval: EvalConfig,
+    grid: Option<GridPoint>,
     seed: u64,
     backend: String,
     engine: Engine,
@@ -46,6 +47,7 @@ impl WorkOrder {
             model: cell.model.clone(),
             train: cell.train.clone(),
             eval: cell.eval.clone(),
+            grid: cell.grid.clone(),
             seed: cell.seed,
             backend: cell.backend.clone(),
             engine: cell.engine,
@@ -62,6 +64,7 @@ impl WorkOrder {
             model: self.model,
             train: self.train,
             eval: self.eval,
+            grid: self.grid,
             seed: self.seed,
             backend: self.backend,
             engine: self.engine,

@@ -104,15 +104,15 @@ fn a_newer_schema_is_refused_by_name_and_left_alone() {
     let record = Cell::new("flip-flop", "rope", 0).record();
     let path = record.write(dir.path()).unwrap();
     let mut value: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-    value["schema"] = json!(2);
+    value["schema"] = json!(3);
     value["of_the_future"] = json!(true);
     fs::write(&path, value.to_string()).unwrap();
     let before = fs::read(&path).unwrap();
     let error = read_dir(dir.path()).unwrap_err();
-    assert!(matches!(error, RecordError::NewerSchema { found: 2, supported: 1, .. }));
+    assert!(matches!(error, RecordError::NewerSchema { found: 3, supported: 2, .. }));
     let text = error.to_string();
     assert!(text.contains(&*path.to_string_lossy()), "{text}");
-    assert!(text.contains("schema 2") && text.contains("up to 1"), "{text}");
+    assert!(text.contains("schema 3") && text.contains("up to 2"), "{text}");
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 
@@ -127,8 +127,8 @@ fn damaged_files_are_named_with_the_field() {
         (whole[..whole.len() / 2].to_owned(), "EOF"),
         (whole.replace("\"train_len\": 64", "\"train_len\": \"64\""), "field `train_len`"),
         (whole.replace("\"samples\"", "\"sampels\""), "field `evals[0].sampels`"),
-        (whole.replace("\"schema\": 1", "\"schema\": 0"), "no record schema 0"),
-        (whole.replace("\"schema\": 1,", ""), "no number `schema`"),
+        (whole.replace("\"schema\": 2", "\"schema\": 0"), "no record schema 0"),
+        (whole.replace("\"schema\": 2,", ""), "no number `schema`"),
         (whole.replace(&record.key, "0123456789abcdef"), "holds the cell 0123456789abcdef"),
     ] {
         assert_ne!(text, whole);

@@ -1,0 +1,92 @@
+//! One evaluation, grouped by what travels with samples and with scored tokens.
+
+use std::collections::BTreeMap;
+
+use reports::{SliceUnit, Slices};
+use tasks::{Sample, TokenSlice};
+
+#[derive(Default)]
+struct Sum {
+    count: u64,
+    right: u64,
+    tokens: u64,
+    nll: f64,
+}
+
+/// Sums by property and value.
+#[derive(Default)]
+pub(super) struct BySlice(BTreeMap<(SliceUnit, &'static str), BTreeMap<u32, Sum>>);
+
+impl BySlice {
+    /// Adds a sample: whether each scored token is right, and its negative log-likelihood.
+    pub(super) fn add(
+        &mut self,
+        sample: &Sample,
+        by_token: &[TokenSlice],
+        right: &[bool],
+        nll: &[f32],
+    ) {
+        let exact = right.iter().all(|right| *right);
+        for (name, value) in &sample.slices {
+            let sum = self.sum(SliceUnit::Samples, name, *value);
+            sum.count += 1;
+            sum.right += u64::from(exact);
+            sum.tokens += nll.len() as u64;
+            sum.nll += nll.iter().map(|nll| f64::from(*nll)).sum::<f64>();
+        }
+        for (name, values) in by_token {
+            for ((value, right), nll) in values.iter().zip(right).zip(nll) {
+                let sum = self.sum(SliceUnit::Tokens, name, *value);
+                sum.count += 1;
+                sum.right += u64::from(*right);
+                sum.tokens += 1;
+                sum.nll += f64::from(*nll);
+            }
+        }
+    }
+
+    fn sum(&mut self, unit: SliceUnit, name: &'static str, value: u32) -> &mut Sum {
+        self.0.entry((unit, name)).or_default().entry(value).or_default()
+    }
+
+    /// As columns. A property that is the same everywhere says nothing and is left out.
+    pub(super) fn columns(self) -> Vec<Slices> {
+        let told = self.0.into_iter().filter(|(_, sums)| sums.len() > 1);
+        told.map(|((unit, name), sums)| Slices {
+            name: name.to_owned(),
+            unit,
+            values: sums.keys().copied().collect(),
+            counts: sums.values().map(|sum| sum.count).collect(),
+            accuracy: sums.values().map(|sum| sum.right as f64 / sum.count as f64).collect(),
+            nll: sums.values().map(|sum| sum.nll / sum.tokens as f64).collect(),
+        })
+        .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_count_as_wholes_and_tokens_one_by_one() {
+        let mut slices = BySlice::default();
+        let sample = |pairs| Sample {
+            tokens: vec![0; 3],
+            scored: vec![false, true, true],
+            slices: vec![("pairs", pairs), ("same", 7)],
+        };
+        slices.add(&sample(2), &[("depth", vec![9, 4])], &[true, true], &[0.5, 1.5]);
+        slices.add(&sample(1), &[("depth", vec![4, 4])], &[true, false], &[1.0, 3.0]);
+        let columns = slices.columns();
+        let names = columns.iter().map(|c| (c.name.as_str(), c.unit)).collect::<Vec<_>>();
+        assert_eq!(names, [("pairs", SliceUnit::Samples), ("depth", SliceUnit::Tokens)]);
+        let pairs = &columns[0];
+        assert_eq!((&pairs.values[..], &pairs.counts[..]), (&[1, 2][..], &[1, 1][..]));
+        assert_eq!((&pairs.accuracy[..], &pairs.nll[..]), (&[0.0, 1.0][..], &[2.0, 1.0][..]));
+        let depth = &columns[1];
+        assert_eq!((&depth.values[..], &depth.counts[..]), (&[4, 9][..], &[3, 1][..]));
+        assert!((depth.accuracy[0] - 2.0 / 3.0).abs() < 1e-12);
+        assert!((depth.nll[0] - 5.5 / 3.0).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,152 @@
+//! Training: batches from a thread of their own, validations, early stop, slices.
+#![allow(clippy::unwrap_used, reason = "tests panic on failure")]
+
+use std::ops::ControlFlow;
+
+use pe_bench::cell::{Cell, EarlyStop, EvalConfig, TrainConfig, ValidationConfig};
+use pe_bench::model::ModelConfig;
+use pe_bench::optimizer::OptimizerConfig;
+use pe_bench::runner::{self, RunContext};
+use pe_bench::train::{Stop, Trainer, Watch, train};
+use pe_zoo::attention::Engine;
+use pe_zoo::zoo::{Pe, PeConfig};
+use reports::{SliceUnit, Status};
+use tasks::{Task, TaskConfig};
+
+fn cell(task: &str, train: TrainConfig) -> (Cell<PeConfig>, Box<dyn Task>) {
+    let task = TaskConfig::from_id(task).unwrap();
+    let built = task.build().unwrap();
+    let cell = Cell {
+        workload: "test".into(),
+        name: "cope".into(),
+        encoding: PeConfig::from_id("cope").unwrap(),
+        task,
+        model: ModelConfig { width: 32, dropout: 0.1, ..ModelConfig::default() },
+        train,
+        eval: EvalConfig { samples: 40, ..EvalConfig::default() },
+        grid: None,
+        seed: 3,
+        backend: "flex".into(),
+        engine: Engine::Fused,
+    };
+    (cell, built)
+}
+
+fn context() -> RunContext {
+    RunContext { suite: "test".into(), threads: 1, jobs: 1 }
+}
+
+/// Keeps the losses, and stops after so many steps.
+struct Losses(Vec<f64>, usize);
+
+impl Watch<Pe> for Losses {
+    fn stepped(&mut self, _: &Trainer<'_, Pe>, loss: f64) -> ControlFlow<Stop> {
+        self.0.push(loss);
+        if self.0.len() < self.1 {
+            return ControlFlow::Continue(());
+        }
+        ControlFlow::Break(Stop::Interrupted)
+    }
+}
+
+#[test]
+fn drawing_ahead_changes_no_bit() {
+    let config = TrainConfig { steps: 12, batch_size: 4, len: 16, ..TrainConfig::default() };
+    let (cell, task) = cell("flip-flop", config);
+    let trainer = || {
+        let (model, device) = runner::build(&cell, &*task).unwrap();
+        Trainer::new(model, "cope", &cell.train, 0.1, &*task, cell.seed, &device)
+    };
+    let mut by_hand = trainer();
+    let one_by_one = (0..12).map(|_| by_hand.step().unwrap().0).collect::<Vec<_>>();
+    let mut ahead = Losses(Vec::new(), usize::MAX);
+    assert!(train(trainer(), &mut ahead).unwrap().stopped.is_none());
+    assert_eq!(ahead.0, one_by_one);
+    let mut stopped = Losses(Vec::new(), 5);
+    let trained = train(trainer(), &mut stopped).unwrap();
+    assert_eq!(trained.stopped, Some(Stop::Interrupted));
+    assert_eq!(stopped.0, one_by_one[..5]);
+}
+
+#[test]
+fn validations_change_no_bit_and_a_solved_training_ends_early() {
+    let config = TrainConfig {
+        steps: 300,
+        batch_size: 16,
+        len: 8,
+        optimizer: OptimizerConfig { learning_rate: 3e-3, ..OptimizerConfig::default() },
+        ..TrainConfig::default()
+    };
+    let validation = ValidationConfig {
+        every_steps: Some(20),
+        solved_exact_match: 0.8,
+        ..ValidationConfig::default()
+    };
+    let run = |validation| {
+        let (cell, task) = cell("flip-flop", TrainConfig { validation, ..config.clone() });
+        runner::run(&cell, &*task, &context(), &mut |_| {})
+    };
+    let plain = run(None);
+    let looked = run(Some(validation.clone()));
+    let stop = Some(EarlyStop { cooldown_steps: 30 });
+    let ended = run(Some(ValidationConfig { stop, ..validation }));
+    assert_eq!(
+        (&plain.status, &looked.status, &ended.status),
+        (&Status::Done, &Status::Done, &Status::Done)
+    );
+    assert_ne!(plain.key, looked.key);
+
+    let losses = |record: &reports::RunRecord| {
+        record.train.curve.iter().map(|point| point.loss).collect::<Vec<_>>()
+    };
+    assert_eq!(losses(&plain), losses(&looked));
+    assert_eq!(plain.evals[0].nll.to_bits(), looked.evals[0].nll.to_bits());
+    assert!(plain.train.validations.is_empty() && plain.train.solved.is_none());
+
+    assert_eq!(looked.train.validations.len(), 15);
+    let solved = looked.train.solved.expect("the tiny task is solved within 300 steps");
+    assert!(!looked.train.stopped_early && looked.train.steps == 300);
+    let (solved, seen) = (solved.step, solved.step + 20);
+    assert_eq!(ended.train.solved.unwrap().step, solved);
+    assert!(ended.train.stopped_early);
+    assert_eq!(ended.train.steps, seen + 30);
+    assert_eq!(ended.train.validations.last().unwrap().step, seen + 30);
+    assert!(ended.train.curve.last().unwrap().learning_rate < 3e-3 / 20.0);
+}
+
+#[test]
+fn slices_add_up_to_the_whole() {
+    let config = TrainConfig { steps: 5, batch_size: 4, len: 32, ..TrainConfig::default() };
+    let (cell, task) = cell("flip-flop", config);
+    let record = runner::run(&cell, &*task, &context(), &mut |_| {});
+    let sum = |values: &[f64], counts: &[u64]| {
+        values.iter().zip(counts).map(|(value, count)| value * *count as f64).sum::<f64>()
+    };
+    let mut seen = 0;
+    for eval in &record.evals {
+        for slice in &eval.slices {
+            let total = match slice.unit {
+                SliceUnit::Samples => eval.exact_match * eval.samples as f64,
+                SliceUnit::Tokens => eval.token_accuracy * eval.scored_tokens as f64,
+            };
+            assert!((sum(&slice.accuracy, &slice.counts) - total).abs() < 1e-6, "{slice:?}");
+            if slice.unit == SliceUnit::Tokens {
+                let nll = eval.nll * eval.scored_tokens as f64;
+                assert!((sum(&slice.nll, &slice.counts) / nll - 1.0).abs() < 1e-6, "{slice:?}");
+            }
+            seen += 1;
+        }
+        let inside = eval.split == record.evals[0].split;
+        assert_eq!(eval.chance.is_some(), inside, "{}", eval.split);
+    }
+    assert!(seen >= 3, "{seen}");
+}
+
+#[test]
+fn validation_samples_must_not_be_the_evaluation_s() {
+    let same = ValidationConfig { seed: EvalConfig::default().seed, ..ValidationConfig::default() };
+    let config = TrainConfig { validation: Some(same), ..TrainConfig::default() };
+    let (cell, task) = cell("flip-flop", config);
+    let told = cell.check(&*task).unwrap_err().to_string();
+    assert!(told.contains("train.validation.seed") && told.contains("eval.seed"), "{told}");
+}

@@ -1,0 +1,94 @@
+//! What a record keeps of training.
+
+use serde::{Deserialize, Serialize};
+
+use crate::json_float;
+
+/// What training took and how it went.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrainSummary {
+    /// Optimiser steps done.
+    pub steps: u64,
+    /// Sequences per step.
+    pub batch_size: u64,
+    /// Tokens seen.
+    pub tokens: u64,
+    /// Loss at the end, nats per scored token.
+    #[serde(with = "json_float::option")]
+    pub final_loss: Option<f64>,
+    /// Wall-clock seconds of training, validations not counted.
+    #[serde(with = "json_float")]
+    pub seconds: f64,
+    /// Median seconds of a step.
+    #[serde(with = "json_float::option")]
+    pub step_seconds_median: Option<f64>,
+    /// Tokens per second.
+    #[serde(with = "json_float::option")]
+    pub tokens_per_second: Option<f64>,
+    /// The loss on the way.
+    pub curve: Vec<CurvePoint>,
+    /// Looks at fresh samples of the training distribution on the way, if the cell has them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub validations: Vec<Validation>,
+    /// When training was solved; `None`: not, or without validations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub solved: Option<Solved>,
+    /// Training ended before its last step because it was solved.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped_early: bool,
+}
+
+/// A look at the model in the course of training: the first split at the training length, on samples that
+/// neither training nor the final evaluations see.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Validation {
+    /// Steps done.
+    pub step: u64,
+    /// Share of samples whose scored tokens are all right, 0 to 1.
+    #[serde(with = "json_float")]
+    pub exact_match: f64,
+    /// Share of scored tokens that are right, 0 to 1.
+    #[serde(with = "json_float")]
+    pub token_accuracy: f64,
+    /// Negative log-likelihood, nats per scored token.
+    #[serde(with = "json_float")]
+    pub nll: f64,
+    /// Number of samples.
+    pub samples: u64,
+    /// Seconds of training until here, validations not counted.
+    #[serde(with = "json_float")]
+    pub seconds: f64,
+}
+
+/// When a training was solved: the first of so many validations in a row that met the criterion.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Solved {
+    /// Steps done.
+    pub step: u64,
+    /// Seconds of training until then, validations not counted.
+    #[serde(with = "json_float")]
+    pub seconds: f64,
+    /// The criterion: exact match of at least this.
+    #[serde(with = "json_float")]
+    pub exact_match: f64,
+}
+
+/// One point of a training curve.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CurvePoint {
+    /// Steps done.
+    pub step: u64,
+    /// Mean loss since the point before, nats per scored token.
+    #[serde(with = "json_float")]
+    pub loss: f64,
+    /// Learning rate at this step.
+    #[serde(with = "json_float")]
+    pub learning_rate: f64,
+    /// Seconds since training began.
+    #[serde(with = "json_float")]
+    pub seconds: f64,
+}
