@@ -1,6 +1,7 @@
 //! The state of a training as bytes: a head in CBOR, then the numbers of all tensors.
 //!
-//! CBOR and not JSON, because it keeps every bit of a float. The numbers are f32, little endian, in
+//! CBOR and not JSON, because it keeps every bit of a float (but points of curves have the 15 digits that
+//! records keep of them). The numbers are f32, little endian, in
 //! the module's visiting order: each parameter's weights and, if it has had a gradient, both moments.
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
