@@ -1,6 +1,7 @@
 //! The command line: `pe-bench`.
 
 mod conform;
+mod diff_records;
 mod docs;
 mod explain;
 mod flops;
@@ -45,6 +46,8 @@ enum Command {
         #[arg(long)]
         out: Option<PathBuf>,
     },
+    /// Compares the records of two result folders, all but timings and provenance.
+    DiffRecords(diff_records::DiffArgs),
     /// Lists what there is.
     List {
         /// What to list.
@@ -141,9 +144,8 @@ pub(crate) struct RunArgs {
     /// Folder of the results; default: results/<suite>.
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Run finished cells again.
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    sweep: run::SweepArgs,
     /// Print the cells and how long they would take, and stop.
     #[arg(long)]
     dry_run: bool,
@@ -163,6 +165,7 @@ pub fn main() -> ExitCode {
 fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(arguments) => return run::run(&arguments),
+        Command::DiffRecords(arguments) => return diff_records::diff(&arguments),
         Command::Report { results, out } => report(&results, out)?,
         Command::List { what } => list::list(what),
         Command::Data { command: DataCommand::Fetch { names } } => fetch(&names)?,
@@ -173,23 +176,30 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Flops(arguments) => flops::flops(&arguments)?,
         Command::Docs { check, root } => docs::docs(&root, check)?,
         Command::Worker => {
-            crate::sweep::serve(std::io::stdin(), std::io::stdout()).map_err(anyhow::Error::msg)?;
+            crate::sweep::serve(std::io::BufReader::new(std::io::stdin()), std::io::stdout())
+                .map_err(anyhow::Error::msg)?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn report(results: &[PathBuf], out: Option<PathBuf>) -> anyhow::Result<()> {
-    let mut records = Vec::new();
+    let (mut records, mut skipped) = (Vec::new(), Vec::new());
     for folder in results {
-        let found = reports::read_dir(folder)?;
+        let before = records.len();
+        for found in reports::read_each(folder)? {
+            match found {
+                Ok(record) => records.push(record),
+                Err(error) => skipped.push(format!("one cell: {error}")),
+            }
+        }
         anyhow::ensure!(
-            !found.is_empty(),
+            records.len() > before || !skipped.is_empty(),
             "{}: no records in its `cells` folder; give the folder that `pe-bench run` wrote to",
             folder.display()
         );
-        records.extend(found);
     }
+    anyhow::ensure!(!records.is_empty(), "no record can be read: {}", skipped.join("; "));
     let out = out.unwrap_or_else(|| results[0].clone());
     let mut suites = records.iter().map(|record| record.suite.as_str()).collect::<Vec<_>>();
     suites.sort_unstable();
@@ -198,13 +208,14 @@ fn report(results: &[PathBuf], out: Option<PathBuf>) -> anyhow::Result<()> {
     let meta = reports::ReportMeta {
         title: suites.join(", "),
         command: format!("pe-bench report {}", folders.join(" ")),
-        skipped: Vec::new(),
+        skipped: skipped.clone(),
     };
     let summary = reports::write_report(&records, &out, &meta)?;
     for sentence in &summary.sentences {
         say(sentence);
     }
     say(&format!("Report: {}", summary.html.display()));
+    anyhow::ensure!(skipped.is_empty(), "left out of the report: {}", skipped.join("; "));
     Ok(())
 }
 

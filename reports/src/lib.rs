@@ -35,4 +35,4 @@ pub use record::{
 };
 pub use report::{ReportError, ReportMeta, ReportSummary, write_report, write_report_with};
 pub use settings::Settings;
-pub use store::{RecordError, cell_key, read_dir};
+pub use store::{RecordError, cell_key, read_dir, read_each};
