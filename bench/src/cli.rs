@@ -6,6 +6,7 @@ mod explain;
 mod flops;
 mod list;
 mod out;
+mod reproduce;
 mod run;
 mod speed;
 
@@ -45,6 +46,11 @@ enum Command {
         #[arg(long)]
         out: Option<PathBuf>,
     },
+    /// Sets published numbers beside ours: agrees, differs, other recipe, not run.
+    #[command(
+        after_help = "Example: pe-bench reproduce results/contextual --paper cope --verdict other-recipe"
+    )]
+    Reproduce(reproduce::ReproduceArgs),
     /// Lists what there is.
     List {
         /// What to list.
@@ -164,6 +170,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(arguments) => return run::run(&arguments),
         Command::Report { results, out } => report(&results, out)?,
+        Command::Reproduce(arguments) => reproduce::reproduce(&arguments)?,
         Command::List { what } => list::list(what),
         Command::Data { command: DataCommand::Fetch { names } } => fetch(&names)?,
         Command::NewSuite { name } => say(&new_suite(&name)),

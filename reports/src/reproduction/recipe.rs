@@ -139,6 +139,16 @@ impl Identity {
             (_, None) => false,
         }
     }
+
+    /// Free settings that the run chose otherwise than this expression does, each as `setting value`.
+    pub fn choices(&self, config: &Value, free: &BTreeSet<String>) -> Vec<String> {
+        let chosen = |key: &String| {
+            let ours = config.get("encoding")?.get("settings")?.get(key)?;
+            let other = self.settings.get(key).is_some_and(|value| !same(value, ours));
+            other.then(|| format!("{key} {}", plain(ours)))
+        };
+        free.iter().filter_map(chosen).collect()
+    }
 }
 
 #[cfg(test)]
@@ -199,6 +209,8 @@ mod tests {
             !cope.is_of(&run(json!({"gates": "query-key", "max_positions": 16})), &BTreeSet::new())
         );
         assert!(cope.is_of(&run(json!({"gates": "query-key", "max_positions": 16})), &free));
+        let chosen = run(json!({"gates": "query-key", "max_positions": 16}));
+        assert_eq!(cope.choices(&chosen, &free), ["max_positions 16"]);
         assert!(!cope.is_of(&run(json!({"gates": "query-value", "max_positions": 64})), &free));
         assert!(cope.is_of(&run(json!({"gates": "query-key", "later": 1})), &free));
         assert!(!cope.is_of(&json!({"encoding": {"id": "rope", "settings": {}}}), &free));

@@ -17,6 +17,8 @@ use crate::store::cell_key;
 pub struct Run {
     /// Settings that are not the published ones.
     pub differences: Vec<Difference>,
+    /// Settings of the encoding that are not published and are not the zoo's defaults.
+    pub choices: Vec<String>,
     /// Mean over the finished seeds, in the published unit; `None` if all diverged.
     pub mean: Option<f64>,
     /// 95 % interval of the mean over seeds, in the published unit; `None` with one seed.
@@ -86,7 +88,7 @@ fn recipe_key(record: &RunRecord) -> String {
 }
 
 /// The runs beside a published number: the one with the fewest differences first, then the one with
-/// the most seeds, then the newest.
+/// the fewest choices of its own, then the one with the most seeds, then the newest. Never by its result.
 pub(super) fn runs(candidates: &Candidates<'_>, wanted: &Wanted<'_>) -> Vec<Run> {
     let mut recipes: BTreeMap<&str, BTreeMap<u64, &RunRecord>> = BTreeMap::new();
     let of_task = candidates.0.get(wanted.task).into_iter().flatten();
@@ -107,7 +109,11 @@ pub(super) fn runs(candidates: &Candidates<'_>, wanted: &Wanted<'_>) -> Vec<Run>
         .collect();
     runs.sort_by(|a, b| {
         let few = a.differences.len().cmp(&b.differences.len());
-        few.then(b.seeds.cmp(&a.seeds)).then(b.newest.cmp(&a.newest)).then(a.keys.cmp(&b.keys))
+        let plain = a.choices.len().cmp(&b.choices.len());
+        few.then(plain)
+            .then(b.seeds.cmp(&a.seeds))
+            .then(b.newest.cmp(&a.newest))
+            .then(a.keys.cmp(&b.keys))
     });
     runs
 }
@@ -123,6 +129,7 @@ fn run(seeds: &[&RunRecord], wanted: &Wanted<'_>) -> Option<Run> {
     let estimate = Estimate::of(&done);
     Some(Run {
         differences: differences(&first.config, &wanted.table.recipe),
+        choices: wanted.encoding.choices(&first.config, wanted.free),
         mean: estimate.map(|e| shown(metric, e.mean)),
         interval: estimate.and_then(|e| interval(metric, &e)),
         seeds: done.len() as u32,
@@ -159,7 +166,7 @@ fn interval(metric: &PublishedMetric, estimate: &Estimate) -> Option<(f64, f64)>
 }
 
 impl Run {
-    /// `12.1 [8.0 to 16.1] n=3`.
+    /// `12.1 [8.0 to 16.1] n=3`, and what the run chose.
     pub fn text(&self, metric: &PublishedMetric) -> String {
         let one = |value: f64| {
             if metric.is_percent() {
@@ -176,6 +183,7 @@ impl Run {
             0 => String::new(),
             count => format!(", {count} diverged"),
         };
-        format!("{mean}{interval} n={}{diverged}", self.seeds)
+        let choices: String = self.choices.iter().map(|choice| format!(", {choice}")).collect();
+        format!("{mean}{interval} n={}{diverged}{choices}", self.seeds)
     }
 }

@@ -233,3 +233,30 @@ fn an_encoding_without_settings_is_told_with_the_way_out() {
     let error = beside(vec![paper], &encodings(), &[]).unwrap_err().to_string();
     assert!(error.contains("`xpos`") && error.contains("--test published"), "{error}");
 }
+
+#[test]
+fn an_unpublished_setting_is_chosen_freely_told_and_never_chosen_by_result() {
+    let cope = |max_positions: u64| {
+        let mut records = rope(&[0.05; 3]);
+        for record in &mut records {
+            let settings = json!({"max_positions": max_positions, "gates": "query-key"});
+            record.config["encoding"] = json!({"id": "cope", "settings": settings});
+        }
+        records
+    };
+    let mut records = cope(16);
+    records.extend(cope(64).into_iter().map(|mut record| {
+        record.evals.iter_mut().for_each(|e| e.exact_match = 0.5);
+        record
+    }));
+    let found = result(&records);
+    let runs = &at(&found, 1, 1).runs;
+    assert_eq!(
+        (runs[0].choices.len(), runs[1].choices.as_slice()),
+        (0, &["max_positions 16".to_owned()][..])
+    );
+    assert_eq!(at(&found, 1, 1).verdict, Verdict::Differs);
+    assert_eq!(at(&result(&cope(16)), 1, 1).verdict, Verdict::Agrees);
+    let text = runs[1].text(&published::PublishedMetric::ErrorPercent);
+    assert!(text.ends_with("n=3, max_positions 16"), "{text}");
+}
