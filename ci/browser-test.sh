@@ -31,6 +31,20 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 start=$SECONDS
 mkdir -p "$out"
+
+# A check that cannot fail is none: a page with every fault must be told every fault.
+python3 ci/browser/check.py "$chromium" ci/browser/saboteur "$work/shots" --hostile > "$work/saboteur.txt" && noticed=1 || noticed=0
+for fault in "console error: something broke" "nobody catches this" "asks for" "contrast below 4.5" \
+  "px wide in a window" "is not drawn" "no plot is drawn" "a filter without effect: changes nothing" \
+  "a script in a record's name ran"; do
+  grep -qF "$fault" "$work/saboteur.txt" || { echo "not noticed on the page with faults: $fault"; noticed=1; }
+done
+if [ "$noticed" -ne 0 ]; then
+  cat "$work/saboteur.txt"
+  echo "FAILED: the checks do not see what they are for"
+  exit 1
+fi
+
 if [ -n "$report" ]; then
   python3 ci/browser/check.py "$chromium" "$report" "$out"
 else

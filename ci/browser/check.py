@@ -45,7 +45,7 @@ def look(browser, html, view, shots, found, hostile):
     seconds = page.open(html.resolve().as_uri(), LOAD_SECONDS)
     page.call("Runtime.evaluate", {"expression": SCRIPT + "; void (window.test = test)"})
     if shots:
-        page.screenshot(shots / f"{html.stem}-{name}-first.png", full=False)
+        page.screenshots(shots / f"{html.stem}-{name}-closed", most=1)
     page.run("test.settle()")
     plots = page.run("test.plots()")
     for heading in plots["empty"]:
@@ -70,7 +70,7 @@ def look(browser, html, view, shots, found, hostile):
     if labels["small"]:
         found.remark(f"{where}: {labels['small']} labels are less than 8 px high")
     if shots:
-        page.screenshot(shots / f"{html.stem}-{name}.png")
+        page.screenshots(shots / f"{html.stem}-{name}", most=2 if dark else 6)
     used = 0
     if name == "desktop-light":
         used = filters(page, where, found)
@@ -91,6 +91,12 @@ def filters(page, where, found):
         if index < page.run("test.controls().length"):
             wrong = page.run(f"test.use({index})")
             found.must(wrong is None, f"{where}: filter {wrong}")
+    point = page.run("test.point()")
+    if point:
+        page.call("Input.dispatchMouseEvent", {"type": "mouseMoved", **point})
+        time.sleep(0.5)
+        shown = page.run("document.querySelectorAll('.hoverlayer text').length")
+        found.must(shown > 0, f"{where}: a point of a plot shows no value under the mouse")
     item = page.run("test.legend()")
     if item:
         before = page.run("test.hidden()")

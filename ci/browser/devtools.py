@@ -1,5 +1,6 @@
 """Chromium over its DevTools pipe (file descriptors 3 and 4): standard library only, no port."""
 
+import base64
 import json
 import os
 import select
@@ -176,19 +177,19 @@ class Page:
             raise RuntimeError(details.get("exception", {}).get("description", details["text"]))
         return result["result"].get("value")
 
-    def screenshot(self, path, full=True):
-        import base64
-
-        options = {"format": "png"}
-        if full:
-            size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-            # Longer pictures are not drawn by every version.
-            height = min(size["height"], 12000)
-            clip = {"x": 0, "y": 0, "width": size["width"], "height": height, "scale": 1}
-            options |= {"captureBeyondViewport": True, "clip": clip}
-        data = self.call("Page.captureScreenshot", options)["data"]
-        with open(path, "wb") as file:
-            file.write(base64.b64decode(data))
+    def screenshots(self, stem, piece=2400, most=8):
+        """The page from its top on, cut into pieces that a viewer can show: `<stem>-1.png` and so on."""
+        size = self.call("Page.getLayoutMetrics")["cssContentSize"]
+        for index in range(most):
+            top = index * piece
+            if top >= size["height"]:
+                break
+            height = min(piece, size["height"] - top)
+            clip = {"x": 0, "y": top, "width": size["width"], "height": height, "scale": 1}
+            options = {"format": "png", "captureBeyondViewport": True, "clip": clip}
+            data = self.call("Page.captureScreenshot", options)["data"]
+            with open(f"{stem}-{index + 1}.png", "wb") as file:
+                file.write(base64.b64decode(data))
 
     def close(self):
         self.browser.call("Target.closeTarget", {"targetId": self.target})

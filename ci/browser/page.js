@@ -184,6 +184,17 @@ const test = {
     return null;
   },
 
+  /** The middle of the first mark of the first interactive plot that has one in the window. */
+  point() {
+    for (const mark of document.querySelectorAll(".js-plotly-plot .point")) {
+      if (!test.visible(mark)) continue;
+      mark.scrollIntoView({ block: "center" });
+      const box = mark.getBoundingClientRect();
+      return { x: box.x + box.width / 2, y: box.y + box.height / 2 };
+    }
+    return null;
+  },
+
   hidden() {
     const count = (plot) => (plot.data ?? []).filter((trace) => trace.visible === "legendonly" || trace.visible === false).length;
     return [...document.querySelectorAll(".js-plotly-plot")].reduce((sum, plot) => sum + count(plot), 0);
