@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use pe_bench::suite::{self, BUILT_IN, Overrides};
+use pe_zoo::zoo::PeConfig;
 use pe_zoo::{Combination, EncodingConfig};
 use reports::reproduction::published::{Plan, PublishedTable, papers};
-use reports::reproduction::recipe::{Identity, differences, is_identical};
+use reports::reproduction::recipe::{Identity, differences, flat, is_identical};
 use serde_json::Value;
 use tasks::TaskConfig;
 
@@ -18,7 +19,20 @@ fn tables() -> Vec<PublishedTable> {
 
 fn identity(expression: &str) -> Identity {
     let encoding = Combination::parse(expression).unwrap_or_else(|e| panic!("{expression}: {e}"));
-    serde_json::from_value(encoding.identity()).unwrap()
+    let whole: Identity = serde_json::from_value(encoding.identity()).unwrap();
+    let default_of = |id: &str| PeConfig::from_id(id).unwrap().identity()["settings"].take();
+    let defaults: Value = match &whole.settings {
+        Value::Array(_) => {
+            let ids = whole.id.split('+');
+            ids.map(|id| serde_json::json!({"id": id, "settings": default_of(id)})).collect()
+        }
+        _ => default_of(&whole.id),
+    };
+    let defaults = flat(&defaults);
+    let is_changed = |(name, value): &(String, &Value)| defaults.get(name) != Some(value);
+    let changed =
+        flat(&whole.settings).into_iter().filter(is_changed).map(|(name, _)| name).collect();
+    Identity { changed, ..whole }
 }
 
 #[test]

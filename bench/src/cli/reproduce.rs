@@ -104,7 +104,7 @@ fn print(paper: &PaperResult, result: &TableResult, arguments: &ReproduceArgs) {
     let mut rows = Vec::new();
     for ((title, column), number) in result.numbers().filter(|(_, number)| wanted(number)) {
         let metric = result.table.metric_of(column);
-        let published = format!("{} {}", number.published, metric.unit());
+        let published = format!("{} {}", result.table.show(number.published), metric.unit());
         let ahead = |ours: String, verdict: &str| {
             vec![
                 format!("  {title}"),

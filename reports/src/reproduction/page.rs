@@ -83,7 +83,7 @@ fn section(paper: &str, result: &TableResult) -> Section {
             let mut cells = vec![Cell::from(&row.title)];
             let columns = table.columns.iter();
             cells.extend(row.numbers.iter().zip(columns).map(|(number, column)| Cell {
-                text: number.published.to_string(),
+                text: table.show(number.published),
                 detail: detail(
                     number,
                     number.runs.first().map(|r| r.text(table.metric_of(column))),

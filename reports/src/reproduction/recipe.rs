@@ -1,6 +1,6 @@
 //! Whether a record is the experiment of a published number, and where its recipe differs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -118,34 +118,54 @@ pub fn differences(config: &Value, recipe: &Paths) -> Vec<Difference> {
 pub struct Identity {
     /// Registry ids.
     pub id: String,
-    /// Complete settings.
+    /// Complete settings; of several encodings a list of `id` and `settings`.
     pub settings: Value,
+    /// Names of the settings that are not at their defaults, as in [`flat`].
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub changed: BTreeSet<String>,
+}
+
+/// Settings by name: `gates`, and where there are several encodings `cope.gates`.
+pub fn flat(settings: &Value) -> BTreeMap<String, &Value> {
+    let part = |part: &'_ Value| -> Option<String> { Some(part.get("id")?.as_str()?.to_owned()) };
+    match settings {
+        Value::Object(fields) => fields.iter().map(|(key, value)| (key.clone(), value)).collect(),
+        Value::Array(parts) => parts
+            .iter()
+            .filter_map(|each| Some((part(each)?, each.get("settings")?.as_object()?)))
+            .flat_map(|(id, fields)| {
+                fields.iter().map(move |(key, value)| (format!("{id}.{key}"), value))
+            })
+            .collect(),
+        _ => BTreeMap::new(),
+    }
 }
 
 impl Identity {
-    /// Whether `config` is a run of this encoding. Settings in `free` may differ; one that only one of the
-    /// two knows is no difference: options that came later start with what was done before.
+    /// Whether `config` is a run of this encoding. Settings in `free` may differ. An option that the run
+    /// does not know came later: it did then what is the default now.
     pub fn is_of(&self, config: &Value, free: &BTreeSet<String>) -> bool {
         let Some(found) = config.get("encoding") else { return false };
-        if found.get("id").and_then(Value::as_str) != Some(&self.id) {
-            return false;
-        }
-        match (&self.settings, found.get("settings")) {
-            (Value::Object(published), Some(Value::Object(ours))) => published
-                .iter()
-                .filter(|(key, _)| !free.contains(*key))
-                .all(|(key, value)| ours.get(key).is_none_or(|found| same(value, found))),
-            (published, Some(ours)) => same(published, ours),
-            (_, None) => false,
-        }
+        let (id, settings) = (found.get("id").and_then(Value::as_str), found.get("settings"));
+        let Some(ours) = settings.filter(|_| id == Some(&self.id)).map(flat) else { return false };
+        flat(&self.settings).iter().filter(|(name, _)| !free.contains(*name)).all(
+            |(name, published)| match ours.get(name) {
+                Some(ours) => same(published, ours),
+                None => !self.changed.contains(name),
+            },
+        )
     }
 
     /// Free settings that the run chose otherwise than this expression does, each as `setting value`.
     pub fn choices(&self, config: &Value, free: &BTreeSet<String>) -> Vec<String> {
-        let chosen = |key: &String| {
-            let ours = config.get("encoding")?.get("settings")?.get(key)?;
-            let other = self.settings.get(key).is_some_and(|value| !same(value, ours));
-            other.then(|| format!("{key} {}", plain(ours)))
+        let Some(ours) = config.get("encoding").and_then(|found| found.get("settings")).map(flat)
+        else {
+            return Vec::new();
+        };
+        let published = flat(&self.settings);
+        let chosen = |name: &String| {
+            let (published, ours) = (published.get(name)?, ours.get(name)?);
+            (!same(published, ours)).then(|| format!("{name} {}", plain(ours)))
         };
         free.iter().filter_map(chosen).collect()
     }
@@ -194,34 +214,56 @@ mod tests {
         );
     }
 
-    #[test]
-    fn settings_must_be_equal_unless_they_are_free_or_new() {
-        let cope = Identity {
-            id: "cope".into(),
-            settings: json!({"gates": "query-key", "max_positions": 64}),
-        };
-        let free = BTreeSet::from(["max_positions".to_owned()]);
-        let run = |settings: Value| json!({"encoding": {"id": "cope", "settings": settings}});
-        assert!(
-            cope.is_of(&run(json!({"gates": "query-key", "max_positions": 64})), &BTreeSet::new())
-        );
-        assert!(
-            !cope.is_of(&run(json!({"gates": "query-key", "max_positions": 16})), &BTreeSet::new())
-        );
-        assert!(cope.is_of(&run(json!({"gates": "query-key", "max_positions": 16})), &free));
-        let chosen = run(json!({"gates": "query-key", "max_positions": 16}));
-        assert_eq!(cope.choices(&chosen, &free), ["max_positions 16"]);
-        assert!(!cope.is_of(&run(json!({"gates": "query-value", "max_positions": 64})), &free));
-        assert!(cope.is_of(&run(json!({"gates": "query-key", "later": 1})), &free));
-        assert!(!cope.is_of(&json!({"encoding": {"id": "rope", "settings": {}}}), &free));
-        assert!(!cope.is_of(&json!({}), &free));
+    fn cope(settings: Value, changed: &[&str]) -> Identity {
+        let changed = changed.iter().map(|name| (*name).to_owned()).collect();
+        Identity { id: "cope".into(), settings, changed }
     }
 
     #[test]
-    fn settings_that_are_no_map_are_compared_as_a_whole() {
-        let both = Identity { id: "cope+rope".into(), settings: json!(["a", 1]) };
-        let run = |settings: Value| json!({"encoding": {"id": "cope+rope", "settings": settings}});
-        assert!(both.is_of(&run(json!(["a", 1.0])), &BTreeSet::new()));
-        assert!(!both.is_of(&run(json!(["a", 2])), &BTreeSet::new()));
+    fn settings_must_be_equal_unless_they_are_free() {
+        let wanted = cope(json!({"gates": "query-key", "max_positions": 64}), &[]);
+        let (free, none) = (BTreeSet::from(["max_positions".to_owned()]), BTreeSet::new());
+        let run = |settings: Value| json!({"encoding": {"id": "cope", "settings": settings}});
+        let short = run(json!({"gates": "query-key", "max_positions": 16}));
+        assert!(wanted.is_of(&run(json!({"gates": "query-key", "max_positions": 64.0})), &none));
+        assert!(!wanted.is_of(&short, &none));
+        assert!(wanted.is_of(&short, &free));
+        assert_eq!(wanted.choices(&short, &free), ["max_positions 16"]);
+        let other = run(json!({"gates": "query-value", "max_positions": 64}));
+        assert!(!wanted.is_of(&other, &free));
+        for stranger in [json!({"encoding": {"id": "rope", "settings": {}}}), json!({})] {
+            assert!(!wanted.is_of(&stranger, &free));
+        }
+    }
+
+    #[test]
+    fn a_run_before_an_option_is_one_at_its_default() {
+        let old = json!({"encoding": {"id": "cope", "settings": {"gates": "query-key"}}});
+        let settings = || json!({"gates": "query-key", "layers": {"type": "first"}});
+        assert!(cope(settings(), &[]).is_of(&old, &BTreeSet::new()));
+        assert!(!cope(settings(), &["layers"]).is_of(&old, &BTreeSet::new()));
+        let newer =
+            json!({"encoding": {"id": "cope", "settings": {"gates": "query-key", "new": 1}}});
+        assert!(cope(json!({"gates": "query-key"}), &[]).is_of(&newer, &BTreeSet::new()));
+    }
+
+    #[test]
+    fn settings_of_several_encodings_are_named_by_encoding() {
+        let parts = |longest: u32, base: f64| {
+            json!([
+                {"id": "randomized", "settings": {"longest": longest}},
+                {"id": "rope", "settings": {"base": base}},
+            ])
+        };
+        let (id, changed) = ("randomized+rope".to_owned(), BTreeSet::new());
+        let both = Identity { id, settings: parts(2048, 1e4), changed };
+        let run =
+            |settings: Value| json!({"encoding": {"id": "randomized+rope", "settings": settings}});
+        let free = BTreeSet::from(["randomized.longest".to_owned()]);
+        assert!(both.is_of(&run(parts(2048, 1e4)), &BTreeSet::new()));
+        assert!(!both.is_of(&run(parts(1024, 1e4)), &BTreeSet::new()));
+        assert!(both.is_of(&run(parts(1024, 1e4)), &free));
+        assert!(!both.is_of(&run(parts(1024, 5e5)), &free));
+        assert_eq!(both.choices(&run(parts(1024, 1e4)), &free), ["randomized.longest 1024"]);
     }
 }

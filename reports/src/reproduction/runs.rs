@@ -128,7 +128,7 @@ fn run(seeds: &[&RunRecord], wanted: &Wanted<'_>) -> Option<Run> {
         .collect();
     let estimate = Estimate::of(&done);
     Some(Run {
-        differences: differences(&first.config, &wanted.table.recipe),
+        differences: all_differences(seeds, wanted),
         choices: wanted.encoding.choices(&first.config, wanted.free),
         mean: estimate.map(|e| shown(metric, e.mean)),
         interval: estimate.and_then(|e| interval(metric, &e)),
@@ -138,6 +138,19 @@ fn run(seeds: &[&RunRecord], wanted: &Wanted<'_>) -> Option<Run> {
         keys: seeds.iter().map(|r| r.key.clone()).collect(),
         newest: seeds.iter().map(|r| r.started_utc.clone()).max()?,
     })
+}
+
+/// Differences of the configuration, and of what came of it.
+fn all_differences(seeds: &[&RunRecord], wanted: &Wanted<'_>) -> Vec<Difference> {
+    let config = seeds.first().map(|record| differences(&record.config, &wanted.table.recipe));
+    let early =
+        seeds.iter().filter(|record| record.train.stopped_early).map(|r| r.train.steps).min();
+    let stopped = early.map(|step| Difference {
+        path: "train, stopped as soon as solved,".to_owned(),
+        published: "to the end".to_owned(),
+        ours: format!("from step {step} on"),
+    });
+    config.into_iter().flatten().chain(stopped).collect()
 }
 
 /// The value of one seed on the scale on which it is averaged: a share, or nats.

@@ -115,6 +115,17 @@ fn nothing_is_claimed_below_three_seeds_or_with_another_recipe() {
 }
 
 #[test]
+fn a_run_that_stopped_early_has_another_recipe() {
+    let mut records = rope(&[0.19, 0.20, 0.21]);
+    records[1].train.stopped_early = true;
+    records[1].train.steps = 700;
+    let found = result(&records);
+    assert_eq!(at(&found, 0, 1).verdict, Verdict::OtherRecipe);
+    let told = at(&found, 0, 1).listed_differences();
+    assert_eq!(told, "train, stopped as soon as solved, from step 700 on (published: to the end)");
+}
+
+#[test]
 fn what_is_always_different_is_another_recipe() {
     let text = TEXT.replace("trust =", "unlike = [\"the model recurs\"]\ntrust =");
     let paper = published::parse("p", &text).unwrap();
@@ -203,7 +214,7 @@ fn sections_mirror_the_papers_table_and_name_every_recipe_once() {
         ("20.3", "ours 20.0 [17.5 to 22.5] n=3, other recipe 1")
     );
     assert!(rope[1].detail.ends_with("other recipe 1"), "{}", rope[1].detail);
-    assert_eq!((&*section.table.rows[1][1].text, &*section.table.rows[1][1].detail), ("0", ""));
+    assert_eq!((&*section.table.rows[1][1].text, &*section.table.rows[1][1].detail), ("0.0", ""));
     let recipes: Vec<_> = section.table.notes.iter().filter(|n| n.starts_with("Recipe")).collect();
     assert_eq!(recipes, ["Recipe 1: train.steps 900 (published: 10000)."]);
     let summary = found.summary().table;
