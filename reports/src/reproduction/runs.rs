@@ -70,8 +70,8 @@ impl Wanted<'_> {
     }
 
     fn evaluation<'r>(&self, record: &'r RunRecord) -> Option<&'r EvalPoint> {
-        let len = (self.column.length_ratio * record.train_len as f64).round();
-        record.evals.iter().find(|e| e.split == self.split && e.len as f64 == len)
+        let len = (self.column.length_ratio * record.train_len as f64).round() as u64;
+        record.evals.iter().find(|e| e.split == self.split && e.len == len)
     }
 }
 
@@ -196,7 +196,7 @@ impl Run {
             0 => String::new(),
             count => format!(", {count} diverged"),
         };
-        let choices: String = self.choices.iter().map(|choice| format!(", {choice}")).collect();
-        format!("{mean}{interval} n={}{diverged}{choices}", self.seeds)
+        let text = format!("{mean}{interval} n={}{diverged}", self.seeds);
+        std::iter::once(&text).chain(&self.choices).cloned().collect::<Vec<_>>().join(", ")
     }
 }

@@ -39,7 +39,7 @@ fn encodings() -> BTreeMap<String, Identity> {
     .unwrap()
 }
 
-fn config(encoding: &str, settings: Value, seed: u64, steps: u64) -> Value {
+fn config(encoding: &str, settings: &Value, seed: u64, steps: u64) -> Value {
     json!({
         "encoding": {"id": encoding, "settings": settings},
         "task": {"kind": "flip-flop", "ignore": 0.8},
@@ -57,7 +57,7 @@ fn rope(errors: &[f64]) -> Vec<RunRecord> {
             .inside(0.982)
             .beyond(1.0 - error)
             .change(|r| {
-                r.config = config("rope", json!({"base": 1e4}), r.seed, 10000);
+                r.config = config("rope", &json!({"base": 1e4}), r.seed, 10000);
                 r.key = crate::cell_key(&r.config);
             })
             .record()
