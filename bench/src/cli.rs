@@ -7,6 +7,7 @@ mod explain;
 mod flops;
 mod list;
 mod out;
+mod reproduce;
 mod run;
 mod speed;
 
@@ -48,6 +49,11 @@ enum Command {
     },
     /// Compares the records of two result folders, all but timings and provenance.
     DiffRecords(diff_records::DiffArgs),
+    /// Sets published numbers beside ours: agrees, differs, other recipe, not run.
+    #[command(
+        after_help = "Example: pe-bench reproduce results/contextual --paper cope --verdict other-recipe"
+    )]
+    Reproduce(reproduce::ReproduceArgs),
     /// Lists what there is.
     List {
         /// What to list.
@@ -167,6 +173,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Run(arguments) => return run::run(&arguments),
         Command::DiffRecords(arguments) => return diff_records::diff(&arguments),
         Command::Report { results, out } => report(&results, out)?,
+        Command::Reproduce(arguments) => reproduce::reproduce(&arguments)?,
         Command::List { what } => list::list(what),
         Command::Data { command: DataCommand::Fetch { names } } => fetch(&names)?,
         Command::NewSuite { name } => say(&new_suite(&name)),

@@ -19,6 +19,7 @@ pub mod provenance;
 pub mod record;
 pub mod render;
 mod report;
+pub mod reproduction;
 mod select;
 pub mod sentences;
 mod settings;
