@@ -142,14 +142,22 @@ impl RunRecord {
         if !is_key(&self.key) {
             return Err(RecordError::BadKey { key: self.key.clone() });
         }
-        let text = serde_json::to_string_pretty(self)
-            .map_err(|source| RecordError::Unwritable { key: self.key.clone(), source })?;
-        let text = join_innermost(&text);
+        let text = self.text()?;
         let cells = dir.join("cells");
         fs::create_dir_all(&cells).map_err(|e| RecordError::io("create", &cells, e))?;
         let path = cells.join(format!("{}.json", self.key));
         write_atomically(&path, text.as_bytes()).map_err(|e| RecordError::io("write", &path, e))?;
         Ok(path)
+    }
+
+    /// The record as its file has it.
+    ///
+    /// # Errors
+    /// [`RecordError::Unwritable`].
+    pub fn text(&self) -> Result<String, RecordError> {
+        let text = serde_json::to_string_pretty(self)
+            .map_err(|source| RecordError::Unwritable { key: self.key.clone(), source })?;
+        Ok(join_innermost(&text))
     }
 
     /// Reads one record.
@@ -160,15 +168,23 @@ impl RunRecord {
     pub fn read(path: impl AsRef<Path>) -> Result<Self, RecordError> {
         let path = path.as_ref();
         let bytes = fs::read(path).map_err(|e| RecordError::io("read", path, e))?;
+        Self::parse(&bytes, path)
+    }
+
+    /// Reads the content of a record's file; errors name it as `path`.
+    ///
+    /// # Errors
+    /// [`RecordError::NewerSchema`] or [`RecordError::Damaged`].
+    pub fn parse(bytes: &[u8], path: &Path) -> Result<Self, RecordError> {
         let damaged = |reason: String| RecordError::Damaged { path: path.to_owned(), reason };
         // The schema is looked at first: a newer record has fields that the strict parser rejects.
-        let value: Value = serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))?;
+        let value: Value = serde_json::from_slice(bytes).map_err(|e| damaged(e.to_string()))?;
         match value.get("schema").and_then(Value::as_u64) {
             Some(found) if found > NEWEST => {
                 Err(RecordError::NewerSchema { path: path.to_owned(), found, supported: SCHEMA })
             }
             Some(1..=NEWEST) => {
-                let mut text = serde_json::Deserializer::from_slice(&bytes);
+                let mut text = serde_json::Deserializer::from_slice(bytes);
                 serde_path_to_error::deserialize(&mut text)
                     .map_err(|e| damaged(format!("field `{}`: {}", e.path(), e.inner())))
             }
