@@ -6,6 +6,7 @@ mod explain;
 mod flops;
 mod list;
 mod out;
+mod report;
 mod run;
 mod speed;
 
@@ -44,6 +45,8 @@ enum Command {
         /// Where the report goes; default: the first folder.
         #[arg(long)]
         out: Option<PathBuf>,
+        #[command(flatten)]
+        criteria: report::Criteria,
     },
     /// Lists what there is.
     List {
@@ -144,6 +147,8 @@ pub(crate) struct RunArgs {
     /// Run finished cells again.
     #[arg(long)]
     force: bool,
+    #[command(flatten)]
+    criteria: report::Criteria,
     /// Print the cells and how long they would take, and stop.
     #[arg(long)]
     dry_run: bool,
@@ -163,7 +168,9 @@ pub fn main() -> ExitCode {
 fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(arguments) => return run::run(&arguments),
-        Command::Report { results, out } => report(&results, out)?,
+        Command::Report { results, out, criteria } => {
+            report::report(&results, out, &criteria)?;
+        }
         Command::List { what } => list::list(what),
         Command::Data { command: DataCommand::Fetch { names } } => fetch(&names)?,
         Command::NewSuite { name } => say(&new_suite(&name)),
@@ -177,35 +184,6 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn report(results: &[PathBuf], out: Option<PathBuf>) -> anyhow::Result<()> {
-    let mut records = Vec::new();
-    for folder in results {
-        let found = reports::read_dir(folder)?;
-        anyhow::ensure!(
-            !found.is_empty(),
-            "{}: no records in its `cells` folder; give the folder that `pe-bench run` wrote to",
-            folder.display()
-        );
-        records.extend(found);
-    }
-    let out = out.unwrap_or_else(|| results[0].clone());
-    let mut suites = records.iter().map(|record| record.suite.as_str()).collect::<Vec<_>>();
-    suites.sort_unstable();
-    suites.dedup();
-    let folders = results.iter().map(|r| r.display().to_string()).collect::<Vec<_>>();
-    let meta = reports::ReportMeta {
-        title: suites.join(", "),
-        command: format!("pe-bench report {}", folders.join(" ")),
-        skipped: Vec::new(),
-    };
-    let summary = reports::write_report(&records, &out, &meta)?;
-    for sentence in &summary.sentences {
-        say(sentence);
-    }
-    say(&format!("Report: {}", summary.html.display()));
-    Ok(())
 }
 
 fn fetch(names: &[String]) -> anyhow::Result<()> {

@@ -3,6 +3,7 @@
 //! Each cell runs in a process of its own, so that its peak memory is its own and its end, however
 //! bad, is one record and not the end of the sweep.
 
+pub mod budget;
 mod estimate;
 mod plan;
 mod worker;
@@ -15,7 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use reports::{RecordError, RunRecord};
 
-pub use estimate::training_seconds;
+pub use budget::Budget;
+pub use estimate::{FLOPS_PER_SECOND, training_seconds};
 pub use plan::{Plan, PlanError, Planned, Unrunnable};
 pub use worker::{WorkOrder, serve};
 

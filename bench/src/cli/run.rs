@@ -35,6 +35,7 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     };
     let suite = suite::parse(&name, &text, &overrides)?;
     let (title, suite_name) = (suite.title.clone(), suite.name.clone());
+    let settings = arguments.criteria.over(suite.report.clone())?;
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&suite_name));
     let options = SweepOptions {
         out,
@@ -65,7 +66,7 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
         ));
         return Ok(ExitCode::from(130));
     }
-    conclude(&plan, &options, &outcome.records, &title, arguments)
+    conclude(&plan, &options, &outcome.records, &title, &settings, arguments)
 }
 
 /// Cells side by side, unless the user says otherwise: CPUs are shared out, other devices not.
@@ -99,6 +100,7 @@ fn conclude(
     options: &SweepOptions,
     records: &[RunRecord],
     title: &str,
+    settings: &reports::Settings,
     arguments: &RunArgs,
 ) -> anyhow::Result<ExitCode> {
     let meta = ReportMeta {
@@ -110,7 +112,7 @@ fn conclude(
             .map(|left| format!("{}: {} cells not run: {}", left.workload, left.cells, left.reason))
             .collect(),
     };
-    let summary = reports::write_report(records, &options.out, &meta)?;
+    let summary = reports::write_report_with(records, &options.out, &meta, settings)?;
     say("");
     for sentence in summary.sentences.iter().take(3) {
         say(sentence);

@@ -11,7 +11,7 @@ use reports::{GridPoint, RunRecord};
 use serde::{Deserialize, Serialize};
 use tasks::TaskConfig;
 
-use super::SweepError;
+use super::{Budget, SweepError};
 use crate::cell::{Cell, EvalConfig, TrainConfig};
 use crate::model::ModelConfig;
 use crate::runner::{self, Progress, RunContext};
@@ -30,6 +30,7 @@ pub struct WorkOrder {
     train: TrainConfig,
     eval: EvalConfig,
     grid: Option<GridPoint>,
+    budget: Budget,
     seed: u64,
     backend: String,
     engine: Engine,
@@ -48,6 +49,7 @@ impl WorkOrder {
             train: cell.train.clone(),
             eval: cell.eval.clone(),
             grid: cell.grid.clone(),
+            budget: cell.budget,
             seed: cell.seed,
             backend: cell.backend.clone(),
             engine: cell.engine,
@@ -65,6 +67,7 @@ impl WorkOrder {
             train: self.train,
             eval: self.eval,
             grid: self.grid,
+            budget: self.budget,
             seed: self.seed,
             backend: self.backend,
             engine: self.engine,
