@@ -143,3 +143,9 @@ fn shortened(text: &[u8]) -> Option<Vec<u8>> {
     }
     serde_json::to_vec_pretty(&value).ok()
 }
+
+/// The short files of published numbers.
+pub(crate) fn published(root: &Path) -> Vec<Vec<u8>> {
+    let path = |file: &str| root.join("reports/published").join(format!("{file}.toml"));
+    crate::properties::PUBLISHED.iter().filter_map(|file| std::fs::read(path(file)).ok()).collect()
+}

@@ -19,6 +19,9 @@ use tasks::TaskConfig;
 /// Lengths up to which a task of a suite is tried, not only read: drawing takes time.
 const LONGEST: usize = 4096;
 
+/// Files of published numbers that are short enough to be read ten thousand times.
+pub(crate) const PUBLISHED: [&str; 2] = ["cope-vs-rope", "grape"];
+
 fn text(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok()
 }
@@ -86,9 +89,9 @@ fn planned(cell: &Cell<Combination>) {
 /// A record's file: what is read is written to a text that stays the same from then on.
 pub(crate) fn record(bytes: &[u8]) -> bool {
     let path = Path::new("fuzzed.json");
-    let Ok(record) = RunRecord::parse(bytes, path) else { return false };
+    let Ok(record) = RunRecord::parse(path, bytes) else { return false };
     let text = record.text().expect("a record that was read can be written");
-    let again = RunRecord::parse(text.as_bytes(), path).unwrap_or_else(|e| panic!("{text}: {e}"));
+    let again = RunRecord::parse(path, text.as_bytes()).unwrap_or_else(|e| panic!("{text}: {e}"));
     // Not by `==`: a loss may be no number.
     assert_eq!(again.text().expect("as before"), text);
     true
@@ -141,4 +144,10 @@ pub(crate) fn command_line(bytes: &[u8]) -> bool {
         survives_toml(&settings);
     }
     true
+}
+
+/// A file of published numbers: no user writes one, but whoever adds a paper does.
+pub(crate) fn published(bytes: &[u8]) -> bool {
+    let Some(text) = text(bytes) else { return false };
+    PUBLISHED.iter().any(|file| reports::reproduction::published::parse(file, text).is_ok())
 }

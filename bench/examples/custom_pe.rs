@@ -98,6 +98,8 @@ fn cell<C: EncodingConfig>(encoding: C, seed: u64) -> Cell<C> {
         seed,
         backend: "flex".to_owned(),
         engine: Engine::Fused,
+        grid: None,
+        budget: pe_bench::sweep::Budget::default(),
     }
 }
 

@@ -1,12 +1,14 @@
 //! The command line: `pe-bench`.
 
 mod conform;
+mod diff_records;
 mod docs;
 mod explain;
 mod flops;
 mod list;
 mod out;
 mod report;
+mod reproduce;
 mod run;
 mod speed;
 
@@ -48,6 +50,13 @@ enum Command {
         #[command(flatten)]
         criteria: report::Criteria,
     },
+    /// Compares the records of two result folders, all but timings and provenance.
+    DiffRecords(diff_records::DiffArgs),
+    /// Sets published numbers beside ours: agrees, differs, other recipe, not run.
+    #[command(
+        after_help = "Example: pe-bench reproduce results/contextual --paper cope --verdict other-recipe"
+    )]
+    Reproduce(reproduce::ReproduceArgs),
     /// Lists what there is.
     List {
         /// What to list.
@@ -144,11 +153,10 @@ pub(crate) struct RunArgs {
     /// Folder of the results; default: results/<suite>.
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Run finished cells again.
-    #[arg(long)]
-    force: bool,
     #[command(flatten)]
     criteria: report::Criteria,
+    #[command(flatten)]
+    sweep: run::SweepArgs,
     /// Print the cells and how long they would take, and stop.
     #[arg(long)]
     dry_run: bool,
@@ -171,6 +179,8 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Report { results, out, criteria } => {
             report::report(&results, out, &criteria)?;
         }
+        Command::DiffRecords(arguments) => return diff_records::diff(&arguments),
+        Command::Reproduce(arguments) => reproduce::reproduce(&arguments)?,
         Command::List { what } => list::list(what),
         Command::Data { command: DataCommand::Fetch { names } } => fetch(&names)?,
         Command::NewSuite { name } => say(&new_suite(&name)),
@@ -180,7 +190,8 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Flops(arguments) => flops::flops(&arguments)?,
         Command::Docs { check, root } => docs::docs(&root, check)?,
         Command::Worker => {
-            crate::sweep::serve(std::io::stdin(), std::io::stdout()).map_err(anyhow::Error::msg)?;
+            crate::sweep::serve(std::io::BufReader::new(std::io::stdin()), std::io::stdout())
+                .map_err(anyhow::Error::msg)?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -7,12 +7,14 @@
 //! | [`train`], [`evaluate`] | what happens to a model |
 //! | [`runner`] | a cell from configuration to record |
 //! | [`suite`] | TOML files of encodings x workloads x seeds |
+//! | [`checkpoint`] | what a training needs to go on after its process died |
 //! | [`sweep`] | many cells, in worker processes |
 //! | [`cli`] | the command line |
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests panic on failure"))]
 
 pub mod backend;
 pub mod cell;
+pub mod checkpoint;
 pub mod cli;
 pub mod evaluate;
 pub mod flops;

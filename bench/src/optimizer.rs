@@ -121,6 +121,26 @@ pub struct Optimizer {
 }
 
 impl Optimizer {
+    /// One that has taken `steps` steps and remembers nothing yet; see [`put_moments`](Self::put_moments).
+    pub(crate) fn after(steps: u32) -> Self {
+        Self { moments: BTreeMap::new(), steps }
+    }
+
+    /// Steps taken.
+    pub(crate) fn steps(&self) -> u32 {
+        self.steps
+    }
+
+    /// Mean and square of a parameter's gradients; `None` before the first one.
+    pub(crate) fn moments<const D: usize>(&self, id: ParamId) -> Option<[Tensor<D>; 2]> {
+        self.moments.get(&id)?.downcast_ref::<Moments<D>>()?.tensors.clone()
+    }
+
+    /// Remembers mean and square of a parameter's gradients.
+    pub(crate) fn put_moments<const D: usize>(&mut self, id: ParamId, moments: [Tensor<D>; 2]) {
+        self.moments.insert(id, Box::new(Moments::<D> { tensors: Some(moments) }));
+    }
+
     /// Moves every parameter that has a gradient, in place where nobody else holds it.
     pub fn step<M: Module>(
         &mut self,

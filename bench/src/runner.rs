@@ -10,7 +10,12 @@ use reports::{
 use serde::{Deserialize, Serialize};
 use tasks::Task;
 
+mod care;
+
+pub use care::{Care, News};
+
 use crate::cell::{Cell, TrainConfig};
+use crate::checkpoint::Moment;
 use crate::evaluate::{EvalRequest, evaluate};
 use crate::model::Decoder;
 use crate::streams::{Stream, stream};
@@ -59,8 +64,24 @@ pub fn run<C: EncodingConfig>(
     context: &RunContext,
     progress: &mut dyn FnMut(Progress),
 ) -> RunRecord {
+    let mut news = |news| {
+        if let News::Progress(how_far) = news {
+            progress(how_far);
+        }
+    };
+    run_with(cell, task, context, Care::new(&mut news))
+}
+
+/// Trains and evaluates one cell that is cared for: it goes on from a checkpoint, keeps some, and stops when
+/// it must. A record with [`Status::Interrupted`] is of a cell that did not come to its end.
+pub fn run_with<C: EncodingConfig>(
+    cell: &Cell<C>,
+    task: &dyn Task,
+    context: &RunContext,
+    mut care: Care<'_>,
+) -> RunRecord {
     let mut record = blank(cell, task, context);
-    if let Err(reason) = fill(&mut record, cell, task, progress) {
+    if let Err(reason) = fill(&mut record, cell, task, &mut care) {
         record.status = Status::Failed { reason };
     }
     record.peak_bytes = host::peak_bytes();
@@ -172,33 +193,35 @@ fn fill<C: EncodingConfig>(
     record: &mut RunRecord,
     cell: &Cell<C>,
     task: &dyn Task,
-    progress: &mut dyn FnMut(Progress),
+    care: &mut Care<'_>,
 ) -> Result<(), String> {
     let (model, device) = build(cell, task)?;
     let id = cell.encoding.meta().id;
-    let trainer =
+    let mut trainer =
         Trainer::new(model, id, &cell.train, cell.model.dropout, task, cell.seed, &device);
-    let mut watch = Watching { config: &cell.train, progress };
+    care.resume(trainer.state_mut());
+    let mut watch = Watching { config: &cell.train, care };
     let trained = train(trainer, &mut watch).map_err(|error| error.to_string())?;
     record.train = summary(&trained.course, &cell.train);
     if let Some(Diverged { step, reason }) = trained.course.diverged {
         record.status = Status::Diverged { step: step as u64, reason };
         return Ok(());
     }
-    match trained.stopped {
-        Some(Stop::TimedOut { reason }) => {
-            record.status = Status::TimedOut { reason };
-            return Ok(());
-        }
-        Some(Stop::Interrupted) => return Ok(()),
-        None => {}
+    if let Some(stop) = trained.stopped {
+        record.status = status_of(stop);
+        return Ok(());
     }
     let device = device.inner();
     let requests = requests(cell, task);
     let trained_on = task.splits().first().map(|split| split.name);
     let mut chances = BTreeMap::new();
     for (done, request) in requests.iter().enumerate() {
-        progress(Progress::Eval { done, of: requests.len() });
+        let of = requests.len();
+        care.tell(News::Progress(Progress::Eval { done, of }));
+        if let Some(stop) = care.reason_to_stop(|| format!("{done} of {of} evaluations")) {
+            record.status = status_of(stop);
+            return Ok(());
+        }
         match evaluate(&trained.model, id, task, *request, &device) {
             Ok(mut point) => {
                 if Some(request.split) == trained_on {
@@ -242,18 +265,32 @@ fn requests<'a, C: EncodingConfig>(cell: &'a Cell<C>, task: &dyn Task) -> Vec<Ev
         .collect()
 }
 
-/// Hands the progress of training on.
-struct Watching<'a> {
-    config: &'a TrainConfig,
-    progress: &'a mut dyn FnMut(Progress),
+fn status_of(stop: Stop) -> Status {
+    match stop {
+        Stop::TimedOut { reason } => Status::TimedOut { reason },
+        Stop::Interrupted => Status::Interrupted,
+    }
 }
 
-impl<P: PositionEncoding> Watch<P> for Watching<'_> {
+/// Cares for a training, step by step.
+struct Watching<'a, 'b> {
+    config: &'a TrainConfig,
+    care: &'a mut Care<'b>,
+}
+
+impl<P: PositionEncoding> Watch<P> for Watching<'_, '_> {
     fn stepped(&mut self, trainer: &Trainer<'_, P>, loss: f64) -> ControlFlow<Stop> {
         let course = &trainer.state().course;
         let (done, of) = (course.step, course.end(self.config));
-        (self.progress)(Progress::Train { done, of, loss: Some(loss) });
-        ControlFlow::Continue(())
+        self.care.tell(News::Progress(Progress::Train { done, of, loss: Some(loss) }));
+        let stop = self.care.reason_to_stop(|| format!("{done} of {of} steps"));
+        let moment = match (&stop, course.is_over(self.config)) {
+            (Some(_), _) => Moment::Stop,
+            (None, true) => Moment::End,
+            (None, false) => Moment::Step,
+        };
+        self.care.keep(trainer, moment);
+        stop.map_or(ControlFlow::Continue(()), ControlFlow::Break)
     }
 }
 

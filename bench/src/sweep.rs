@@ -1,58 +1,104 @@
-//! Many cells in worker processes: what is finished is kept, what is interrupted is run again.
+//! Many cells in worker processes: what is finished is kept, what is interrupted goes on.
 //!
 //! Each cell runs in a process of its own, so that its peak memory is its own and its end, however
-//! bad, is one record and not the end of the sweep.
+//! bad, is one record and not the end of the sweep. Several sweeps may work on one folder of results
+//! ([`claim`]); a cell whose process died goes on from its last checkpoint ([`crate::checkpoint`]).
 
+mod agenda;
 pub mod budget;
+pub mod claim;
 mod estimate;
+mod memory;
+mod order;
+mod oversight;
 mod plan;
+mod redo;
+mod run;
+mod serve;
+mod shard;
+mod survey;
 mod worker;
 
-use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use reports::{RecordError, RunRecord};
 
+use agenda::Agenda;
 pub use budget::Budget;
+use claim::{ClaimError, Claims};
 pub use estimate::{FLOPS_PER_SECOND, training_seconds};
 pub use plan::{Plan, PlanError, Planned, Unrunnable};
-pub use worker::{WorkOrder, serve};
+pub use redo::{Redo, Retry};
+use run::Sweeper;
+pub use serve::serve;
+pub use shard::{Shard, ShardError};
+pub use survey::{Standing, Surveyed};
 
 use crate::runner::{Progress, RunContext};
 
 /// How a sweep is run.
 #[derive(Debug, Clone)]
 pub struct SweepOptions {
-    /// Folder of the records.
+    /// Folder of the results.
     pub out: PathBuf,
     /// Cells side by side.
     pub jobs: usize,
     /// Threads of each cell.
     pub threads: usize,
-    /// Run finished cells again.
-    pub force: bool,
+    /// Which cells that have a record are run again.
+    pub redo: Redo,
+    /// Which cells are this sweep's.
+    pub shard: Shard,
+    /// What each cell may take; where it says nothing, the suite does.
+    pub budget: Budget,
+    /// A checkpoint is kept this often.
+    pub checkpoint_seconds: f64,
+    /// A claim lapses when it is not touched for so long.
+    pub claim_seconds: f64,
+    /// Waits at the end for cells that other sweeps hold.
+    pub wait: bool,
 }
 
-/// Something that happened in a sweep.
+/// Something that happened to a cell of a sweep.
 #[derive(Debug)]
-pub enum Event {
-    /// A cell is under way.
-    Progress {
-        /// Its index in the plan.
-        index: usize,
-        /// How far it is.
-        progress: Progress,
+pub struct Event {
+    /// The cell's index in the plan.
+    pub index: usize,
+    /// What happened.
+    pub what: What,
+}
+
+/// What happened to a cell.
+#[derive(Debug)]
+pub enum What {
+    /// Its worker was started.
+    Began,
+    /// It goes on from a checkpoint.
+    Resumed {
+        /// Steps done before.
+        step: usize,
     },
-    /// A cell ended, and its record is safe on disk.
-    Ended {
-        /// Its index in the plan.
-        index: usize,
-        /// What it left.
-        record: Box<RunRecord>,
+    /// It is under way.
+    Progress(Progress),
+    /// Something is wrong that does not end it, in a sentence.
+    Trouble(String),
+    /// Another sweep has it.
+    Held {
+        /// Which.
+        by: String,
     },
+    /// It ended, and its record is safe on disk.
+    Ended(Box<RunRecord>),
+    /// Another sweep ended it meanwhile.
+    PickedUp(Box<RunRecord>),
+    /// It was stopped before its end; it goes on next time.
+    Interrupted,
+    /// This sweep slept for so long that another one took it.
+    Lost,
 }
 
 /// How a sweep ended.
@@ -60,6 +106,10 @@ pub enum Event {
 pub struct Outcome {
     /// Records of the plan's cells, in its order, as far as there are any.
     pub records: Vec<RunRecord>,
+    /// This sweep's cells without a record, by index.
+    pub open: Vec<usize>,
+    /// Records that cannot be read.
+    pub unreadable: Vec<RecordError>,
     /// Whether it was stopped from outside.
     pub interrupted: bool,
 }
@@ -67,18 +117,25 @@ pub struct Outcome {
 /// A sweep that cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
-    /// A record cannot be read or written.
-    #[error(transparent)]
+    /// A record cannot be written. The cell goes on from its last checkpoint next time.
+    #[error(
+        "{0}; make space or make the folder writable, and run the same command again: what is finished is kept"
+    )]
     Record(#[from] RecordError),
+    /// Cells cannot be claimed.
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
     /// A worker process cannot be started.
     #[error("a worker process cannot be started: {0}; check that the program file is still there")]
     Spawn(std::io::Error),
+    /// A budget of memory on a system that does not tell what other processes take.
+    #[error(
+        "a budget of memory needs Linux's /proc, which is not here; leave out --cell-memory and the suite's memory_bytes"
+    )]
+    MemoryUntold,
 }
 
-type Queue = Arc<Mutex<VecDeque<usize>>>;
-type Message = (usize, Result<worker::Answer, SweepError>);
-
-/// Runs the cells of a plan that have no record yet; `on_event` hears of everything.
+/// Runs the cells of a plan that are open; `on_event` hears of everything.
 ///
 /// `seconds` is how long each cell is expected to take: the longest start first, so that no long
 /// one is left alone at the end.
@@ -92,85 +149,67 @@ pub fn sweep(
     stop: &Arc<AtomicBool>,
     on_event: &mut dyn FnMut(Event),
 ) -> Result<Outcome, SweepError> {
-    let mut records = plan.existing(options)?;
-    let mut waiting =
-        (0..plan.cells.len()).filter(|index| records[*index].is_none()).collect::<Vec<_>>();
-    waiting.sort_by(|a, b| seconds[*b].total_cmp(&seconds[*a]));
+    let limits = plan.cells.iter().map(|planned| options.budget.or(planned.cell.budget));
+    if limits.into_iter().any(|limit| limit.memory_bytes.is_some()) && !memory::is_told() {
+        return Err(SweepError::MemoryUntold);
+    }
+    let surveyed = plan.survey(&options.out, &options.redo);
+    let patience = Duration::try_from_secs_f64(options.claim_seconds).unwrap_or(Duration::MAX);
+    let claims = Claims::new(&options.out, patience)?;
     let context =
         RunContext { suite: plan.suite.clone(), threads: options.threads, jobs: options.jobs };
-    let queue: Queue = Arc::new(Mutex::new(waiting.into()));
+    let mine = |index: &usize| options.shard.has(&plan.keys[*index]);
+    let mut waiting = (0..plan.cells.len())
+        .filter(mine)
+        .filter(|index| !surveyed[*index].is_settled())
+        .collect::<Vec<_>>();
+    waiting.sort_by(|a, b| seconds[*b].total_cmp(&seconds[*a]));
+    let agenda = Agenda::new(waiting);
     let (sender, receiver) = channel();
+    let sweeper = Sweeper {
+        plan,
+        options,
+        context,
+        surveyed: &surveyed,
+        claims: &claims,
+        agenda: &agenda,
+        stop,
+    };
+    sweeper.clear_settled()?;
     std::thread::scope(|scope| {
-        for _ in 0..options.jobs {
-            let (queue, sender, stop) = (queue.clone(), sender.clone(), stop.clone());
-            let context = &context;
-            scope.spawn(move || work(plan, context, &queue, &sender, &stop));
-        }
+        let threads = (0..options.jobs)
+            .map(|_| {
+                let (sweeper, sender) = (&sweeper, sender.clone());
+                scope.spawn(move || {
+                    let worked = sweeper.work(&sender);
+                    // The others finish their steps; a sweep that cannot keep results must not go on.
+                    stop.fetch_or(worked.is_err(), Ordering::SeqCst);
+                    worked
+                })
+            })
+            .collect::<Vec<_>>();
         drop(sender);
-        let collected = collect(plan, options, &receiver, &mut records, on_event);
-        if collected.is_err() {
-            stop.store(true, Ordering::SeqCst);
+        for event in receiver {
+            on_event(event);
         }
-        collected
+        threads.into_iter().try_for_each(|thread| match thread.join() {
+            Ok(worked) => worked,
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
     })?;
-    Ok(Outcome {
-        records: records.into_iter().flatten().collect(),
-        interrupted: stop.load(Ordering::SeqCst),
-    })
+    Ok(conclude(plan, options, stop.load(Ordering::SeqCst)))
 }
 
-/// Takes cells from the queue until there are none or the sweep is stopped.
-fn work(
-    plan: &Plan,
-    context: &RunContext,
-    queue: &Queue,
-    sender: &Sender<Message>,
-    stop: &AtomicBool,
-) {
-    while !stop.load(Ordering::SeqCst) {
-        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-        let Some(index) = next else { return };
-        let order = WorkOrder::of(&plan.cells[index].cell, context);
-        let mut heard = |answer| {
-            // The receiver is gone only when the sweep is over.
-            let _ = sender.send((index, Ok(answer)));
-        };
-        if let Err(error) = worker::run(&order, stop, &mut heard) {
-            let _ = sender.send((index, Err(error)));
-            return;
+/// Looks at what there is now, by whomever it was made.
+fn conclude(plan: &Plan, options: &SweepOptions, interrupted: bool) -> Outcome {
+    let (mut records, mut open, mut unreadable) = (Vec::new(), Vec::new(), Vec::new());
+    for (index, surveyed) in plan.survey(&options.out, &Redo::default()).into_iter().enumerate() {
+        match surveyed.standing {
+            Standing::Kept(record) => records.push(*record),
+            Standing::Open if options.shard.has(&plan.keys[index]) => open.push(index),
+            Standing::Open => {}
+            Standing::Unreadable(error) => unreadable.push(error),
         }
     }
-}
-
-fn collect(
-    plan: &Plan,
-    options: &SweepOptions,
-    receiver: &Receiver<Message>,
-    records: &mut [Option<RunRecord>],
-    on_event: &mut dyn FnMut(Event),
-) -> Result<(), SweepError> {
-    for (index, answer) in receiver {
-        match answer? {
-            worker::Answer::Progress(progress) => on_event(Event::Progress { index, progress }),
-            worker::Answer::Record(record) => {
-                record.write(&options.out)?;
-                records[index] = Some((*record).clone());
-                on_event(Event::Ended { index, record });
-            }
-            worker::Answer::Broke(reason) => {
-                let planned = &plan.cells[index];
-                let context = RunContext {
-                    suite: plan.suite.clone(),
-                    threads: options.threads,
-                    jobs: options.jobs,
-                };
-                let mut record = crate::runner::blank(&planned.cell, &*planned.task, &context);
-                record.status = reports::Status::Failed { reason };
-                record.write(&options.out)?;
-                records[index] = Some(record.clone());
-                on_event(Event::Ended { index, record: Box::new(record) });
-            }
-        }
-    }
-    Ok(())
+    Outcome { records, open, unreadable, interrupted }
 }

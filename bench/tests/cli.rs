@@ -158,8 +158,9 @@ fn a_record_of_a_newer_schema_is_refused_and_left_as_it_is() {
     let (_folder, suite, out) = tiny(TINY);
     assert!(bench(&["run", &suite, "--out", &out]).status.success());
     let file = cells(&out).remove(0);
-    let newer = std::fs::read_to_string(&file).unwrap().replace("\"schema\": 1", "\"schema\": 999");
-    assert!(newer.contains("999"));
+    let schema = format!("\"schema\": {},", reports::SCHEMA);
+    let newer = std::fs::read_to_string(&file).unwrap().replace(&schema, "\"schema\": 999,");
+    assert!(newer.contains("\"schema\": 999,"));
     std::fs::write(&file, &newer).unwrap();
     for arguments in [vec!["run", &suite, "--out", &out], vec!["report", &out]] {
         let output = bench(&arguments);
@@ -308,4 +309,30 @@ fn speed_prints_one_object_per_line_with_the_stated_keys() {
             assert!(!row[key].is_null(), "{key}: {line}");
         }
     }
+}
+
+#[test]
+fn published_numbers_stand_beside_a_run_and_filters_choose_among_them() {
+    let (_folder, file, out) =
+        tiny(&TINY.replace("[\"alibi\", \"nope\"]", "[\"rope\", \"alibi\"]"));
+    assert!(bench(&["run", &file, "--out", &out]).status.success());
+    let found = bench(&["reproduce", &out]);
+    let shown = text(&found);
+    assert!(found.status.success(), "{shown}");
+    // RoPE at 20.3 % is of 10000 steps, ours of 4; ALiBi is in no table of flip-flop.
+    let line = shown.lines().find(|line| line.contains("20.3 % wrong")).unwrap();
+    for part in
+        ["rope", "out of distribution", "n=2", "other recipe", "train.steps 4 (published: 10000)"]
+    {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+    assert!(!shown.contains("alibi") && !shown.contains("Proof-pile"), "{shown}");
+    let not_run = text(&bench(&["reproduce", &out, "--paper", "tape", "--verdict", "not-run"]));
+    assert!(not_run.contains("Proof-pile") && !not_run.contains("train.steps"), "{not_run}");
+    let wrong = bench(&["reproduce", "--paper", "tapee"]);
+    assert!(
+        !wrong.status.success() && text(&wrong).contains("did you mean `tape`"),
+        "{}",
+        text(&wrong)
+    );
 }

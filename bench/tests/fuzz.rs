@@ -29,11 +29,11 @@ fn attack(corpus: &[Vec<u8>], valid: f64, property: fn(&[u8]) -> bool) {
     let mut read = 0;
     for number in 0..INPUTS {
         let input = mutate::mutate(corpus, &mut rng);
-        match catch_unwind(AssertUnwindSafe(|| property(&input))) {
-            Ok(was_read) => read += usize::from(was_read),
+        let Ok(was_read) = catch_unwind(AssertUnwindSafe(|| property(&input))) else {
             // The panic's own message is on the screen already.
-            Err(_panic) => panic!("input {number}:\n{}", String::from_utf8_lossy(&input)),
-        }
+            panic!("input {number}:\n{}", String::from_utf8_lossy(&input))
+        };
+        read += usize::from(was_read);
     }
     let share = read as f64 / INPUTS as f64;
     assert!(share >= valid, "only {share} of the mutated inputs were valid");
@@ -70,4 +70,12 @@ fn cost_configurations() {
 #[test]
 fn what_the_command_line_reads() {
     attack(&corpus::command_lines(), 0.05, properties::command_line);
+}
+
+#[test]
+fn published_numbers() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let corpus = corpus::published(&root);
+    assert_eq!(corpus.len(), properties::PUBLISHED.len());
+    attack(&corpus, 0.05, properties::published);
 }

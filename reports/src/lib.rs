@@ -20,6 +20,7 @@ pub mod provenance;
 pub mod record;
 pub mod render;
 mod report;
+pub mod reproduction;
 mod select;
 pub mod sentences;
 mod settings;
@@ -36,4 +37,4 @@ pub use record::{
 };
 pub use report::{ReportError, ReportMeta, ReportSummary, write_report, write_report_with};
 pub use settings::Settings;
-pub use store::{RecordError, cell_key, read_dir};
+pub use store::{RecordError, cell_key, read_dir, read_each};

@@ -6,6 +6,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -43,7 +44,8 @@ pub enum RecordError {
     },
     /// A file that is not a whole and valid record.
     #[error(
-        "{} is not a valid run record: {reason}; delete the file and run the suite again to redo this cell",
+        "{} is damaged or no run record: {reason}; put back a good copy, or run the suite with \
+         --retry damaged, which keeps the file beside a new one",
         path.display()
     )]
     Damaged {
@@ -85,7 +87,8 @@ pub fn cell_key(config: &Value) -> String {
     hex(&digest[..8])
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes as lower-case hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
@@ -155,7 +158,8 @@ impl RunRecord {
     /// # Errors
     /// [`RecordError::Unwritable`].
     pub fn text(&self) -> Result<String, RecordError> {
-        let text = serde_json::to_string_pretty(self)
+        let text = Sealed::of(self)
+            .and_then(|sealed| serde_json::to_string_pretty(&sealed))
             .map_err(|source| RecordError::Unwritable { key: self.key.clone(), source })?;
         Ok(join_innermost(&text))
     }
@@ -168,25 +172,28 @@ impl RunRecord {
     pub fn read(path: impl AsRef<Path>) -> Result<Self, RecordError> {
         let path = path.as_ref();
         let bytes = fs::read(path).map_err(|e| RecordError::io("read", path, e))?;
-        Self::parse(&bytes, path)
+        Self::parse(path, &bytes)
     }
 
-    /// Reads the content of a record's file; errors name it as `path`.
+    /// Reads one record from the bytes of its file; `path` is for the error.
     ///
     /// # Errors
     /// [`RecordError::NewerSchema`] or [`RecordError::Damaged`].
-    pub fn parse(bytes: &[u8], path: &Path) -> Result<Self, RecordError> {
+    pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self, RecordError> {
         let damaged = |reason: String| RecordError::Damaged { path: path.to_owned(), reason };
         // The schema is looked at first: a newer record has fields that the strict parser rejects.
-        let value: Value = serde_json::from_slice(bytes).map_err(|e| damaged(e.to_string()))?;
+        let mut value: Value = serde_json::from_slice(bytes).map_err(|e| damaged(e.to_string()))?;
         match value.get("schema").and_then(Value::as_u64) {
             Some(found) if found > NEWEST => {
                 Err(RecordError::NewerSchema { path: path.to_owned(), found, supported: SCHEMA })
             }
             Some(1..=NEWEST) => {
-                let mut text = serde_json::Deserializer::from_slice(bytes);
-                serde_path_to_error::deserialize(&mut text)
-                    .map_err(|e| damaged(format!("field `{}`: {}", e.path(), e.inner())))
+                let sealed = check_seal(&mut value);
+                // What names a field says more than the checksum does.
+                let record = serde_path_to_error::deserialize(value)
+                    .map_err(|e| damaged(format!("field `{}`: {}", e.path(), e.inner())))?;
+                sealed.map_err(damaged)?;
+                Ok(record)
             }
             Some(found) => {
                 Err(damaged(format!("there is no record schema {found}, the first is 1")))
@@ -196,8 +203,78 @@ impl RunRecord {
     }
 }
 
-/// Writes `bytes` to `path` so that a reader sees the old file, or the new one, and nothing between.
-pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// A record as it is written.
+#[derive(Serialize)]
+struct Sealed<'a> {
+    #[serde(flatten)]
+    record: &'a RunRecord,
+    /// See [`seal`]; a field of the file, and of no record.
+    sha256: String,
+}
+
+impl<'a> Sealed<'a> {
+    fn of(record: &'a RunRecord) -> Result<Self, serde_json::Error> {
+        // What a reader will see: JSON may give a number of 16 digits and more back one digit off.
+        let read = serde_json::from_str(&serde_json::to_string(record)?)?;
+        Ok(Self { record, sha256: seal(&read) })
+    }
+}
+
+/// The checksum is of what the file says and not of its bytes: layout and ends of lines may change.
+fn seal(value: &Value) -> String {
+    let mut text = String::new();
+    canonical(value, &mut text);
+    hex(&Sha256::digest(text.as_bytes()))
+}
+
+/// Takes the checksum out of a record's JSON. Files from before there was one have none.
+fn check_seal(value: &mut Value) -> Result<(), String> {
+    let Some(written) = value.as_object_mut().and_then(|fields| fields.remove("sha256")) else {
+        return Ok(());
+    };
+    if written == Value::from(seal(value)) {
+        return Ok(());
+    }
+    Err("its checksum does not match: something in it was changed after it was written".to_owned())
+}
+
+/// Renames a damaged record to `<name>.damaged`, or `<name>.damaged.2` and so on, and returns that path.
+///
+/// # Errors
+/// [`RecordError::Io`].
+pub fn set_aside(path: &Path) -> Result<PathBuf, RecordError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let numbered = (2u32..).map(|n| format!("{name}.damaged.{n}"));
+    let mut free = std::iter::once(format!("{name}.damaged"))
+        .chain(numbered)
+        .map(|name| path.with_file_name(name))
+        .filter(|aside| !aside.exists());
+    let aside = free.next().unwrap_or_else(|| path.with_extension("damaged"));
+    fs::rename(path, &aside).map_err(|e| RecordError::io("rename", path, e))?;
+    Ok(aside)
+}
+
+/// Removes what killed writes of `path` left beside it. Only for who alone writes that file.
+pub fn remove_leftovers(path: &Path) {
+    let Some(folder) = path.parent() else { return };
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let (begin, end) = (format!(".{name}."), ".tmp");
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let file = entry.file_name();
+        let file = file.to_string_lossy();
+        if file.starts_with(&begin) && file.ends_with(end) {
+            // A leftover is in nobody's way.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Writes `bytes` to `path` so that a reader sees the old file, or the new one, and nothing between; also
+/// after a loss of power.
+///
+/// # Errors
+/// What the file system says; the old file is then still there, and no other.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     // Several threads of several processes may write the same cell.
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -231,9 +308,19 @@ pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// that was killed (their names begin with a dot) are no records and are passed over.
 ///
 /// # Errors
-/// The first record that cannot be read, as [`RunRecord::read`] tells it; a file whose name is not
-/// its record's key is [`RecordError::Damaged`], because its cell would be counted twice.
+/// The first of [`read_each`].
 pub fn read_dir(dir: &Path) -> Result<Vec<RunRecord>, RecordError> {
+    read_each(dir)?.into_iter().collect()
+}
+
+/// As [`read_dir`], but a record that cannot be read stands beside the others and not for all.
+///
+/// A file whose name is not its record's key is [`RecordError::Damaged`], because its cell would be
+/// counted twice.
+///
+/// # Errors
+/// [`RecordError::Io`] if the folder cannot be listed.
+pub fn read_each(dir: &Path) -> Result<Vec<Result<RunRecord, RecordError>>, RecordError> {
     let cells = dir.join("cells");
     let entries = match fs::read_dir(&cells) {
         Ok(entries) => entries,
@@ -249,23 +336,17 @@ pub fn read_dir(dir: &Path) -> Result<Vec<RunRecord>, RecordError> {
         }
     }
     paths.sort();
-    paths
-        .into_iter()
-        .map(|path| {
-            let record = RunRecord::read(&path)?;
-            if path.file_stem().is_some_and(|stem| *stem == *record.key) {
-                Ok(record)
-            } else {
-                Err(RecordError::Damaged {
-                    reason: format!(
-                        "it holds the cell {}, not the one it is named after",
-                        record.key
-                    ),
-                    path,
-                })
-            }
-        })
-        .collect()
+    Ok(paths.into_iter().map(read_named).collect())
+}
+
+/// Reads a record and holds it against its file's name.
+fn read_named(path: PathBuf) -> Result<RunRecord, RecordError> {
+    let record = RunRecord::read(&path)?;
+    if path.file_stem().is_some_and(|stem| *stem == *record.key) {
+        return Ok(record);
+    }
+    let reason = format!("it holds the cell {}, not the one it is named after", record.key);
+    Err(RecordError::Damaged { path, reason })
 }
 
 #[cfg(test)]

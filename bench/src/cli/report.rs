@@ -51,16 +51,22 @@ pub(super) fn report(
     criteria: &Criteria,
 ) -> anyhow::Result<()> {
     let settings = criteria.over(reports::Settings::default())?;
-    let mut records = Vec::new();
+    let (mut records, mut skipped) = (Vec::new(), Vec::new());
     for folder in results {
-        let found = reports::read_dir(folder)?;
+        let before = records.len();
+        for found in reports::read_each(folder)? {
+            match found {
+                Ok(record) => records.push(record),
+                Err(error) => skipped.push(format!("one cell: {error}")),
+            }
+        }
         anyhow::ensure!(
-            !found.is_empty(),
+            records.len() > before || !skipped.is_empty(),
             "{}: no records in its `cells` folder; give the folder that `pe-bench run` wrote to",
             folder.display()
         );
-        records.extend(found);
     }
+    anyhow::ensure!(!records.is_empty(), "no record can be read: {}", skipped.join("; "));
     let out = out.unwrap_or_else(|| results[0].clone());
     let mut suites = records.iter().map(|record| record.suite.as_str()).collect::<Vec<_>>();
     suites.sort_unstable();
@@ -69,12 +75,13 @@ pub(super) fn report(
     let meta = reports::ReportMeta {
         title: suites.join(", "),
         command: format!("pe-bench report {}", folders.join(" ")),
-        skipped: Vec::new(),
+        skipped: skipped.clone(),
     };
     let summary = reports::write_report_with(&records, &out, &meta, &settings)?;
     for sentence in &summary.sentences {
         say(sentence);
     }
     say(&format!("Report: {}", summary.html.display()));
+    anyhow::ensure!(skipped.is_empty(), "left out of the report: {}", skipped.join("; "));
     Ok(())
 }

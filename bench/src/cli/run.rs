@@ -1,6 +1,10 @@
 //! `pe-bench run`.
 
 mod estimate;
+mod forecast;
+mod lines;
+mod options;
+mod show;
 mod table;
 
 use std::path::PathBuf;
@@ -9,14 +13,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
-use reports::{ReportMeta, RunRecord, Status};
+use reports::ReportMeta;
 
 use super::RunArgs;
-use super::out::{complain, say};
+use super::out::complain;
 use crate::suite::{self, Overrides};
-use crate::sweep::{Event, Outcome, Plan, SweepOptions, sweep, training_seconds};
+use crate::sweep::{Outcome, Plan, SweepOptions, sweep, training_seconds};
 use crate::{backend, host};
-use table::Live;
+
+pub(crate) use options::SweepArgs;
+use show::Show;
 
 pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let engine = backend::engine(arguments.engine, &arguments.backend)?;
@@ -37,12 +43,8 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let (title, suite_name) = (suite.title.clone(), suite.name.clone());
     let settings = arguments.criteria.over(suite.report.clone())?;
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&suite_name));
-    let options = SweepOptions {
-        out,
-        jobs: jobs(arguments),
-        threads: arguments.threads,
-        force: arguments.force,
-    };
+    let options = arguments.sweep.options(out, jobs(arguments), arguments.threads);
+    options.budget.check().context("budget of a cell")?;
     let plan = Plan::new(suite)?;
     for unrunnable in &plan.unrunnable {
         complain(&format!(
@@ -51,22 +53,12 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
         ));
     }
     if arguments.dry_run {
-        estimate::print(&plan, &options)?;
+        estimate::print(&plan, &options);
         return Ok(ExitCode::SUCCESS);
     }
     std::fs::create_dir_all(options.out.join("cells"))
         .with_context(|| format!("folder of the results {}", options.out.display()))?;
-    let outcome = watch(&plan, &options)?;
-    if outcome.interrupted {
-        complain(&format!(
-            "interrupted: {} of {} cells are finished and safe in {}; run the same command to go on",
-            outcome.records.iter().filter(|record| record.is_finished()).count(),
-            plan.cells.len(),
-            options.out.display()
-        ));
-        return Ok(ExitCode::from(130));
-    }
-    conclude(&plan, &options, &outcome.records, &title, &settings, arguments)
+    watch(&plan, &options, &title, &settings, arguments)
 }
 
 /// Cells side by side, unless the user says otherwise: CPUs are shared out, other devices not.
@@ -78,56 +70,116 @@ fn jobs(arguments: &RunArgs) -> usize {
     arguments.jobs.unwrap_or(shared)
 }
 
-fn watch(plan: &Plan, options: &SweepOptions) -> anyhow::Result<Outcome> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let handler = stop.clone();
-    ctrlc::set_handler(move || handler.store(true, Ordering::SeqCst))
-        .context("the handler for Ctrl-C cannot be set")?;
-    let existing = plan.existing(options)?;
-    let kept = existing.iter().map(Option::is_some).collect::<Vec<_>>();
-    let seconds = training_seconds(plan, &kept).map_err(anyhow::Error::msg)?;
-    let mut live = Live::new(plan, &existing, &seconds, options.jobs);
-    let outcome = sweep(plan, options, &seconds, &stop, &mut |event| match event {
-        Event::Progress { index, progress } => live.progress(index, progress),
-        Event::Ended { index, record } => live.ended(index, &record),
-    });
-    live.finish();
-    Ok(outcome?)
-}
-
-fn conclude(
+fn watch(
     plan: &Plan,
     options: &SweepOptions,
-    records: &[RunRecord],
     title: &str,
     settings: &reports::Settings,
     arguments: &RunArgs,
 ) -> anyhow::Result<ExitCode> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let handler = stop.clone();
+    ctrlc::set_handler(move || {
+        // The second one means now: workers end with this process.
+        if handler.swap(true, Ordering::SeqCst) {
+            std::process::exit(INTERRUPTED);
+        }
+    })
+    .context("the handler for Ctrl-C cannot be set")?;
+    let surveyed = plan.survey(&options.out, &options.redo);
+    let settled = (0..plan.cells.len())
+        .map(|index| surveyed[index].is_settled() || !options.shard.has(&plan.keys[index]))
+        .collect::<Vec<_>>();
+    let seconds = training_seconds(plan, &settled);
+    let mut show = Show::new(&arguments.sweep, plan, &surveyed, &seconds, options);
+    let outcome = sweep(plan, options, &seconds, &stop, &mut |event| show.event(&event));
+    show.finish();
+    let outcome = outcome?;
+    if outcome.interrupted {
+        show.interrupted(&outcome);
+        complain(&format!(
+            "interrupted: {} of {} cells are finished and safe in {}; run the same command to go on",
+            outcome.records.len(),
+            plan.cells.len(),
+            options.out.display()
+        ));
+        return Ok(ExitCode::from(INTERRUPTED as u8));
+    }
+    conclude(plan, options, &outcome, &show, title, settings, arguments)
+}
+
+/// What shells expect of a program that Ctrl-C ended.
+const INTERRUPTED: i32 = 130;
+
+fn conclude(
+    plan: &Plan,
+    options: &SweepOptions,
+    outcome: &Outcome,
+    show: &Show<'_>,
+    title: &str,
+    settings: &reports::Settings,
+    arguments: &RunArgs,
+) -> anyhow::Result<ExitCode> {
+    let mut skipped = plan
+        .unrunnable
+        .iter()
+        .map(|left| format!("{}: {} cells not run: {}", left.workload, left.cells, left.reason))
+        .collect::<Vec<_>>();
+    skipped.extend(outcome.unreadable.iter().map(|error| format!("one cell: {error}")));
+    skipped.extend(
+        outcome
+            .open
+            .iter()
+            .map(|index| format!("{}: not finished yet", plan.cells[*index].cell_name())),
+    );
     let meta = ReportMeta {
         title: title.to_owned(),
         command: format!("pe-bench run {}", arguments.suite),
-        skipped: plan
-            .unrunnable
-            .iter()
-            .map(|left| format!("{}: {} cells not run: {}", left.workload, left.cells, left.reason))
-            .collect(),
+        skipped,
     };
-    let summary = reports::write_report_with(records, &options.out, &meta, settings)?;
-    say("");
-    for sentence in summary.sentences.iter().take(3) {
-        say(sentence);
+    let summary = reports::write_report_with(&outcome.records, &options.out, &meta, settings)?;
+    show.report(outcome, &summary);
+    let troubles = troubles(plan, outcome, options);
+    for trouble in &troubles {
+        complain(trouble);
     }
-    say("");
-    say(&format!("Report: {}", summary.html.display()));
-    let failed =
-        records.iter().filter(|record| matches!(record.status, Status::Failed { .. })).count();
-    if failed > 0 || !plan.unrunnable.is_empty() {
-        let left_out = plan.unrunnable.iter().map(|left| left.cells).sum::<usize>();
-        complain(&format!(
-            "{failed} cells failed and {left_out} were left out; the report says why, and the \
-             same command tries them again"
+    Ok(if troubles.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What did not come to a good end, in sentences that say what to do.
+fn troubles(plan: &Plan, outcome: &Outcome, options: &SweepOptions) -> Vec<String> {
+    let mut troubles = Vec::new();
+    for (kind, advice) in [
+        ("failed", "--retry failed tries them again"),
+        ("timed-out", "--retry timed-out with more --cell-seconds lets them go on"),
+        (
+            "out-of-memory",
+            "--retry out-of-memory with more --cell-memory or fewer --jobs lets them go on",
+        ),
+    ] {
+        let count = outcome.records.iter().filter(|record| record.status.name() == kind).count();
+        if count > 0 {
+            troubles
+                .push(format!("{count} cells ended as {kind}; the report says why, and {advice}"));
+        }
+    }
+    for error in &outcome.unreadable {
+        troubles.push(error.to_string());
+    }
+    let open = outcome.open.iter().map(|index| plan.cells[*index].cell_name()).collect::<Vec<_>>();
+    if !open.is_empty() {
+        let text = open.join(", ");
+        troubles.push(if options.wait {
+            format!("{} cells were not finished: {text}; run the same command to go on", open.len())
+        } else {
+            format!("{} cells are still held by other processes or open: {text}", open.len())
+        });
+    }
+    let left_out = plan.unrunnable.iter().map(|left| left.cells).sum::<usize>();
+    if left_out > 0 {
+        troubles.push(format!(
+            "{left_out} cells were left out; the report says why, and the same command tries them again"
         ));
-        return Ok(ExitCode::FAILURE);
     }
-    Ok(ExitCode::SUCCESS)
+    troubles
 }

@@ -18,34 +18,37 @@ const MOST_FLOPS_TRIED: f64 = 2e11;
 /// What a step that is not tried is reckoned with: a processor core of the slower kind.
 pub const FLOPS_PER_SECOND: f64 = 2e10;
 
-/// Expected seconds of training for each cell of a plan; 0 where `kept` says that it is done.
-///
-/// # Errors
-/// The reason, if a model cannot be built or trained.
-pub fn training_seconds(plan: &Plan, kept: &[bool]) -> Result<Vec<f64>, String> {
+/// Expected seconds of training for each cell of a plan; 0 where `settled` says that it is not to be run.
+pub fn training_seconds(plan: &Plan, settled: &[bool]) -> Vec<f64> {
     let mut step_seconds = BTreeMap::new();
-    let cells = plan.cells.iter().zip(kept);
+    let cells = plan.cells.iter().zip(settled);
     cells
-        .map(|(planned, kept)| {
-            if *kept {
-                return Ok(0.0);
+        .map(|(planned, settled)| {
+            if *settled {
+                return 0.0;
             }
             let kind = (planned.cell.workload.as_str(), planned.cell.name.as_str());
             let known = step_seconds.get(&kind).copied();
-            let seconds = if let Some(seconds) = known { seconds } else { one_step(planned)? };
+            let seconds = known.unwrap_or_else(|| one_step(planned));
             step_seconds.insert(kind, seconds);
-            Ok(seconds * planned.cell.train.steps as f64)
+            seconds * planned.cell.train.steps as f64
         })
         .collect()
 }
 
-fn one_step(planned: &Planned) -> Result<f64, String> {
-    let cell = &planned.cell;
-    let flops = planned.train_flops() as f64 / cell.train.steps as f64;
+fn one_step(planned: &Planned) -> f64 {
+    let flops = planned.train_flops() as f64 / planned.cell.train.steps as f64;
+    let reckoned = flops / FLOPS_PER_SECOND;
     if flops > MOST_FLOPS_TRIED {
-        return Ok(flops / FLOPS_PER_SECOND);
+        return reckoned;
     }
-    let (model, device) = runner::build(cell, &*planned.task)?;
+    // A cell that cannot be trained says so when its turn comes, in its record.
+    timed_step(planned).unwrap_or(reckoned)
+}
+
+fn timed_step(planned: &Planned) -> Option<f64> {
+    let cell = &planned.cell;
+    let (model, device) = runner::build(cell, &*planned.task).ok()?;
     let mut trainer = Trainer::new(
         model,
         cell.encoding.meta().id,
@@ -55,10 +58,10 @@ fn one_step(planned: &Planned) -> Result<f64, String> {
         cell.seed,
         &device,
     );
-    trainer.step().map_err(|error| error.to_string())?;
+    trainer.step().ok()?;
     let start = Instant::now();
     for _ in 1..TIMED_STEPS {
-        trainer.step().map_err(|error| error.to_string())?;
+        trainer.step().ok()?;
     }
-    Ok(start.elapsed().as_secs_f64() / (TIMED_STEPS - 1) as f64)
+    Some(start.elapsed().as_secs_f64() / (TIMED_STEPS - 1) as f64)
 }

@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pe_zoo::Combination;
-use reports::RunRecord;
 use tasks::{Task, TaskError};
 
-use super::{SweepError, SweepOptions};
 use crate::cell::{Cell, CellError};
 use crate::flops;
 use crate::suite::Suite;
@@ -22,6 +20,11 @@ pub struct Planned {
 }
 
 impl Planned {
+    /// Which cell it is, for people: workload, encoding and seed.
+    pub fn cell_name(&self) -> String {
+        format!("{} {} seed {}", self.cell.workload, self.cell.name, self.cell.seed)
+    }
+
     /// Analytic operations of the whole training.
     pub fn train_flops(&self) -> u64 {
         let [train_tokens, _] = self.cell.token_lens(&*self.task);
@@ -55,6 +58,8 @@ pub struct Plan {
     pub suite: String,
     /// Cells in the suite's order.
     pub cells: Vec<Planned>,
+    /// Their keys, in the same order.
+    pub keys: Vec<String>,
     /// What is left out.
     pub unrunnable: Vec<Unrunnable>,
 }
@@ -111,32 +116,7 @@ impl Plan {
                 },
             }
         }
-        Ok(Self { suite: suite.name, cells, unrunnable })
-    }
-
-    /// Finished records of the plan's cells, by index; none where cells are to be run again.
-    ///
-    /// # Errors
-    /// [`SweepError::Record`] for a record of a newer schema or a damaged one: nothing is touched.
-    pub fn existing(&self, options: &SweepOptions) -> Result<Vec<Option<RunRecord>>, SweepError> {
-        self.cells
-            .iter()
-            .map(|planned| {
-                let key = planned.cell.key(&*planned.task);
-                let path = options.out.join("cells").join(format!("{key}.json"));
-                if options.force || !path.is_file() {
-                    return Ok(None);
-                }
-                let mut record = RunRecord::read(&path)?;
-                if !record.is_finished() {
-                    return Ok(None);
-                }
-                // Names are how a suite shows a cell; they are no part of what was run.
-                record.workload.clone_from(&planned.cell.workload);
-                record.encoding.name.clone_from(&planned.cell.name);
-                record.grid.clone_from(&planned.cell.grid);
-                Ok(Some(record))
-            })
-            .collect()
+        let keys = cells.iter().map(|planned| planned.cell.key(&*planned.task)).collect();
+        Ok(Self { suite: suite.name, cells, keys, unrunnable })
     }
 }

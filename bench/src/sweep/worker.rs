@@ -1,100 +1,49 @@
-//! One cell in a process of its own: an order on its standard input, answers on its output.
+//! The sweep's side of a worker: starts it, hears it, watches over it, and says how it ended.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
 
-use pe_zoo::Combination;
-use pe_zoo::attention::Engine;
-use reports::{GridPoint, RunRecord};
-use serde::{Deserialize, Serialize};
-use tasks::TaskConfig;
+use reports::{RunRecord, Status};
 
-use super::{Budget, SweepError};
-use crate::cell::{Cell, EvalConfig, TrainConfig};
-use crate::model::ModelConfig;
-use crate::runner::{self, Progress, RunContext};
+use super::claim::Claim;
+use super::memory::SystemKills;
+use super::order::{Answer, WorkOrder};
+use super::oversight::{Killed, Oversight};
+use super::{SweepError, memory};
+use crate::runner::News;
 
-/// A cell and where it runs, as JSON.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct WorkOrder {
-    context: RunContext,
-    workload: String,
-    name: String,
-    /// The canonical text.
-    encoding: String,
-    task: TaskConfig,
-    model: ModelConfig,
-    train: TrainConfig,
-    eval: EvalConfig,
-    grid: Option<GridPoint>,
-    budget: Budget,
-    seed: u64,
-    backend: String,
-    engine: Engine,
-}
+/// How often a worker's memory and time are looked at.
+const TICK: Duration = Duration::from_millis(50);
 
-impl WorkOrder {
-    /// The order for a cell.
-    pub fn of(cell: &Cell<Combination>, context: &RunContext) -> Self {
-        Self {
-            context: context.clone(),
-            workload: cell.workload.clone(),
-            name: cell.name.clone(),
-            encoding: cell.encoding.to_string(),
-            task: cell.task.clone(),
-            model: cell.model.clone(),
-            train: cell.train.clone(),
-            eval: cell.eval.clone(),
-            grid: cell.grid.clone(),
-            budget: cell.budget,
-            seed: cell.seed,
-            backend: cell.backend.clone(),
-            engine: cell.engine,
-        }
-    }
+/// After a worker was killed, this sweep is perhaps about to be killed too, one process after the other; it
+/// then must not call the cell failed.
+const SETTLE: Duration = Duration::from_secs(1);
 
-    fn cell(self) -> Result<(Cell<Combination>, RunContext), String> {
-        let encoding = Combination::parse(&self.encoding).map_err(|error| error.to_string())?;
-        let cell = Cell {
-            workload: self.workload,
-            name: self.name,
-            encoding,
-            task: self.task,
-            model: self.model,
-            train: self.train,
-            eval: self.eval,
-            grid: self.grid,
-            budget: self.budget,
-            seed: self.seed,
-            backend: self.backend,
-            engine: self.engine,
-        };
-        Ok((cell, self.context))
-    }
-}
-
-/// What a worker says, one JSON value a line.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Answer {
-    /// How far it is.
-    Progress(Progress),
-    /// It is done.
+/// How a worker ended.
+#[derive(Debug)]
+pub(super) enum End {
+    /// With a record.
     Record(Box<RunRecord>),
-    /// It ended without a record.
-    Broke(String),
+    /// Without one; this is to be said of the cell.
+    Status(Status),
+    /// The sweep is being stopped, or the worker was: the cell is to be run again.
+    Interrupted,
+    /// The cell is another sweep's by now.
+    Lost,
 }
 
-/// Starts a worker, hears it to its end, and says so if it ended without a record.
+/// Runs an order in a process of its own; `heard` is told how it goes.
 pub(super) fn run(
     order: &WorkOrder,
     stop: &AtomicBool,
-    heard: &mut dyn FnMut(Answer),
-) -> Result<(), SweepError> {
+    claim: &Claim,
+    heard: &mut dyn FnMut(News),
+) -> Result<End, SweepError> {
     let program = std::env::current_exe().map_err(SweepError::Spawn)?;
+    let kills = SystemKills::now();
     let mut child = Command::new(program)
         .arg("worker")
         .env("RAYON_NUM_THREADS", order.context.threads.to_string())
@@ -105,71 +54,131 @@ pub(super) fn run(
         .stderr(Stdio::piped())
         .spawn()
         .map_err(SweepError::Spawn)?;
-    let mut ended = false;
-    let said = listen(&mut child, order, stop, &mut |answer| {
-        ended |= !matches!(answer, Answer::Progress(_));
-        heard(answer);
-    });
-    if stop.load(Ordering::SeqCst) {
-        // An interrupted cell leaves no record: the next sweep runs it again.
-        let _ = child.kill();
-    }
-    let status = child.wait().map_err(SweepError::Spawn)?;
-    // Ctrl-C reaches the worker too, perhaps before this process has heard of it.
-    let interrupted = stop.load(Ordering::SeqCst) || signal(status) == Some(SIGINT);
-    if !ended && !interrupted {
-        heard(Answer::Broke(broke(status, &said)));
-    }
-    Ok(())
-}
-
-/// Hands over the order and passes answers on; returns what the worker said on standard error.
-fn listen(
-    child: &mut Child,
-    order: &WorkOrder,
-    stop: &AtomicBool,
-    heard: &mut dyn FnMut(Answer),
-) -> String {
-    let stderr = child.stderr.take();
-    let complaints = std::thread::spawn(move || {
-        let mut text = String::new();
-        if let Some(mut stderr) = stderr {
-            let _ = stderr.read_to_string(&mut text);
-        }
-        text
-    });
-    if let (Some(mut stdin), Ok(text)) = (child.stdin.take(), serde_json::to_string(order)) {
-        // A worker that died at once is seen by its missing record.
-        let _ = stdin.write_all(text.as_bytes());
-    }
-    if let Some(stdout) = child.stdout.take() {
-        for line in BufReader::new(stdout).lines() {
-            if stop.load(Ordering::SeqCst) {
+    let complaints = complaints(&mut child);
+    let answers = answers(&mut child);
+    let mut stdin = hand_over(&mut child, order);
+    let mut oversight = Oversight::new(order.budget, stop, claim);
+    let (mut record, mut broke) = (None, None);
+    loop {
+        match answers.recv_timeout(TICK) {
+            Ok(Answer::News(news)) => {
+                oversight.hear(&news);
+                heard(news);
+            }
+            Ok(Answer::Record(said)) => {
+                record = Some(said);
                 break;
             }
-            let Ok(line) = line else { break };
-            if let Ok(answer) = serde_json::from_str(&line) {
-                heard(answer);
+            Ok(Answer::Broke(reason)) => {
+                broke = Some(reason);
+                break;
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        oversight.look(&mut child, &mut stdin);
+    }
+    // What ended well ends its process, too, when its input is closed.
+    drop(stdin);
+    let status = child.wait().map_err(SweepError::Spawn)?;
+    let said = complaints.join().unwrap_or_default();
+    let stopping = stop.load(Ordering::SeqCst);
+    Ok(match (record, oversight.killed()) {
+        (_, Some(Killed::ForClaim)) => End::Lost,
+        (Some(record), _) if record.status == Status::Interrupted => End::Interrupted,
+        (Some(record), _) => End::Record(record),
+        (None, Some(Killed::ForStop)) => End::Interrupted,
+        (None, Some(Killed::ForMemory { reason })) => {
+            End::Status(Status::OutOfMemory { reason: reason.clone() })
+        }
+        (None, Some(Killed::ForTime { reason })) => {
+            End::Status(Status::TimedOut { reason: reason.clone() })
+        }
+        (None, None) if stopping || signal(status).is_some_and(asks_to_end) => End::Interrupted,
+        (None, None) => {
+            if signal(status) == Some(SIGKILL) {
+                std::thread::sleep(SETTLE);
+            }
+            End::Status(verdict(status, broke, &said, &oversight, &kills))
+        }
+    })
+}
+
+/// Collects what the worker says on standard error.
+fn complaints(child: &mut Child) -> std::thread::JoinHandle<String> {
+    let stderr = child.stderr.take();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut stderr) = stderr {
+            let _ = stderr.read_to_end(&mut bytes);
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// What the worker says on standard output, until it ends.
+fn answers(child: &mut Child) -> Receiver<Answer> {
+    let (sender, receiver) = channel();
+    let stdout = child.stdout.take();
+    std::thread::spawn(move || {
+        let lines = stdout.into_iter().flat_map(|stdout| BufReader::new(stdout).lines());
+        for line in lines.map_while(Result::ok) {
+            let Ok(answer) = serde_json::from_str(&line) else { continue };
+            if sender.send(answer).is_err() {
+                return;
             }
         }
-    }
-    if stop.load(Ordering::SeqCst) {
-        let _ = child.kill();
-    }
-    complaints.join().unwrap_or_default()
+    });
+    receiver
 }
 
-fn broke(status: ExitStatus, said: &str) -> String {
-    let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("");
-    let memory = if signal(status) == Some(9) {
-        "; signal 9 is often the system out of memory: use fewer --jobs or a smaller batch"
-    } else {
-        ""
-    };
-    format!("the worker process ended with {status}{memory} {last}").trim_end().to_owned()
+/// Gives the order; the input stays open, because a worker ends with it.
+fn hand_over(child: &mut Child, order: &WorkOrder) -> Option<ChildStdin> {
+    let mut stdin = child.stdin.take()?;
+    // A worker that died at once is seen by its missing record.
+    if let Ok(line) = serde_json::to_string(order) {
+        let _ = writeln!(stdin, "{line}").and_then(|()| stdin.flush());
+    }
+    Some(stdin)
 }
 
-const SIGINT: i32 = 2;
+/// What is said of a cell whose worker ended by itself without a record.
+fn verdict(
+    status: ExitStatus,
+    broke: Option<String>,
+    said: &str,
+    oversight: &Oversight<'_>,
+    kills: &SystemKills,
+) -> Status {
+    let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("").trim();
+    let text = broke.unwrap_or_else(|| format!("the worker process ended with {status}; {last}"));
+    let text = text.trim_end_matches("; ").to_owned();
+    let peak = memory::text(oversight.most_bytes());
+    if signal(status) == Some(SIGKILL) {
+        return if kills.happened_since() {
+            Status::OutOfMemory {
+                reason: format!(
+                    "the system ran out of memory and killed it{peak}; use fewer --jobs or a smaller batch"
+                ),
+            }
+        } else {
+            Status::Failed { reason: format!("killed from outside by signal 9{peak}") }
+        };
+    }
+    let lower = format!("{text} {said}").to_ascii_lowercase();
+    if lower.contains("memory allocation of") || lower.contains("out of memory") {
+        return Status::OutOfMemory { reason: format!("{text}{peak}") };
+    }
+    Status::Failed { reason: text }
+}
+
+const SIGKILL: i32 = 9;
+
+/// Whether a signal asks a process to end, as a terminal or a batch system does: hang-up, interrupt,
+/// terminate.
+fn asks_to_end(signal: i32) -> bool {
+    matches!(signal, 1 | 2 | 15)
+}
 
 #[cfg(unix)]
 fn signal(status: ExitStatus) -> Option<i32> {
@@ -179,42 +188,4 @@ fn signal(status: ExitStatus) -> Option<i32> {
 #[cfg(not(unix))]
 fn signal(_status: ExitStatus) -> Option<i32> {
     None
-}
-
-/// The worker's side: reads one order from `input`, runs it, answers on `output`.
-///
-/// # Errors
-/// The reason, if there is no order to run or nobody to answer to.
-pub fn serve(input: impl Read, mut output: impl Write) -> Result<(), String> {
-    let order: WorkOrder = serde_json::from_reader(input).map_err(|error| {
-        format!("worker: {error}; `worker` is how `run` starts cells, use `pe-bench run SUITE`")
-    })?;
-    let (cell, context) = order.cell()?;
-    let task = cell.task.build().map_err(|error| error.to_string())?;
-    let mut last = std::time::Instant::now();
-    let mut say = |answer: &Answer| -> Result<(), String> {
-        let line = serde_json::to_string(answer).map_err(|error| error.to_string())?;
-        writeln!(output, "{line}").and_then(|()| output.flush()).map_err(|error| error.to_string())
-    };
-    let ran = catch_unwind(AssertUnwindSafe(|| {
-        runner::run(&cell, &*task, &context, &mut |progress| {
-            if last.elapsed().as_millis() >= 200 {
-                last = std::time::Instant::now();
-                // A broken pipe ends the run at its record.
-                let _ = say(&Answer::Progress(progress));
-            }
-        })
-    }));
-    match ran {
-        Ok(record) => say(&Answer::Record(Box::new(record))),
-        Err(panic) => say(&Answer::Broke(panic_text(&*panic))),
-    }
-}
-
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic
-        .downcast_ref::<String>()
-        .cloned()
-        .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-    format!("panicked: {}", text.unwrap_or_else(|| "no message".to_owned()))
 }

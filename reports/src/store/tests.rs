@@ -129,7 +129,8 @@ fn damaged_files_are_named_with_the_field() {
         (whole.replace("\"samples\"", "\"sampels\""), "field `evals[0].sampels`"),
         (whole.replace("\"schema\": 2", "\"schema\": 0"), "no record schema 0"),
         (whole.replace("\"schema\": 2,", ""), "no number `schema`"),
-        (whole.replace(&record.key, "0123456789abcdef"), "holds the cell 0123456789abcdef"),
+        (whole.replace("\"train_len\": 64", "\"train_len\": 65"), "checksum"),
+        (whole.replace("\"sha256\": \"", "\"sha256\": \"0"), "checksum"),
     ] {
         assert_ne!(text, whole);
         fs::write(&path, text).unwrap();
@@ -166,4 +167,92 @@ fn a_folder_is_read_in_key_order_and_strangers_are_passed_over() {
     fs::write(dir.path().join("cells/notes.txt"), "x").unwrap();
     let read: Vec<String> = read_dir(dir.path()).unwrap().into_iter().map(|r| r.key).collect();
     assert_eq!(read, keys);
+}
+
+#[test]
+fn a_record_under_another_cells_name_is_damaged() {
+    let dir = tempfile::tempdir().unwrap();
+    let record = Cell::new("flip-flop", "rope", 0).record();
+    let path = record.write(dir.path()).unwrap();
+    fs::rename(&path, path.with_file_name("0123456789abcdef.json")).unwrap();
+    let message = read_dir(dir.path()).unwrap_err().to_string();
+    assert!(message.contains(&format!("holds the cell {}", record.key)), "{message}");
+}
+
+#[test]
+fn no_flipped_bit_changes_what_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut record = Cell::new("flip-flop", "rope", 0).record();
+    record.train.curve.truncate(2);
+    let path = record.write(dir.path()).unwrap();
+    let whole = fs::read(&path).unwrap();
+    let record = RunRecord::parse(&path, &whole).unwrap();
+    // Every seventh bit: all would take long, and neighbours are alike.
+    for bit in (0..whole.len() * 8).step_by(7) {
+        let mut flipped = whole.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        match RunRecord::parse(&path, &flipped) {
+            Ok(read) => assert_eq!(read, record, "bit {bit}"),
+            Err(RecordError::Damaged { .. } | RecordError::NewerSchema { .. }) => {}
+            Err(error) => panic!("bit {bit}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn layout_is_no_damage_and_old_records_have_no_checksum() {
+    let dir = tempfile::tempdir().unwrap();
+    let record = Cell::new("flip-flop", "rope", 0).record();
+    let path = record.write(dir.path()).unwrap();
+    let whole = fs::read_to_string(&path).unwrap();
+    let read = RunRecord::parse(&path, whole.as_bytes()).unwrap();
+    let value: Value = serde_json::from_str(&whole).unwrap();
+    let mut old = value.clone();
+    assert!(old.as_object_mut().unwrap().remove("sha256").is_some());
+    for text in [whole.replace('\n', "\r\n"), value.to_string(), old.to_string()] {
+        assert_eq!(RunRecord::parse(&path, text.as_bytes()).unwrap(), read);
+    }
+}
+
+#[test]
+fn one_damaged_record_does_not_hide_the_others() {
+    let dir = tempfile::tempdir().unwrap();
+    for seed in 0..3 {
+        Cell::new("flip-flop", "rope", seed).record().write(dir.path()).unwrap();
+    }
+    let path = dir.path().join("cells").join("0000000000000000.json");
+    fs::write(&path, "{").unwrap();
+    let each = read_each(dir.path()).unwrap();
+    assert_eq!(each.iter().filter(|one| one.is_ok()).count(), 3);
+    assert!(each[0].as_ref().unwrap_err().to_string().contains("0000000000000000.json"));
+
+    let aside = set_aside(&path).unwrap();
+    assert!(aside.ends_with("0000000000000000.json.damaged") && aside.is_file());
+    fs::write(&path, "[").unwrap();
+    assert!(set_aside(&path).unwrap().ends_with("0000000000000000.json.damaged.2"));
+    assert_eq!(read_dir(dir.path()).unwrap().len(), 3);
+}
+
+#[test]
+fn leftovers_of_killed_writes_are_removed_and_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.json");
+    for name in [".a.json.17.0.tmp", ".b.json.17.0.tmp", "a.json", "a.json.damaged"] {
+        fs::write(dir.path().join(name), "x").unwrap();
+    }
+    remove_leftovers(&path);
+    let mut left: Vec<_> =
+        fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, [".b.json.17.0.tmp", "a.json", "a.json.damaged"]);
+}
+
+#[test]
+fn a_number_that_json_gives_back_one_digit_off_is_no_damage() {
+    let setting = 0.021_415_710_636_902_698_f64;
+    let back: f64 = serde_json::from_str(&setting.to_string()).unwrap();
+    let record = Cell::new("w", "rope", 0).change(|r| r.config = json!({ "x": setting })).record();
+    let text = record.text().unwrap();
+    let again = RunRecord::parse(Path::new("x.json"), text.as_bytes()).unwrap();
+    assert_eq!(again.config, json!({ "x": back }));
 }

@@ -7,11 +7,15 @@ use pe_zoo::EncodingConfig;
 use super::table::{clock, encoding_label};
 use crate::cli::list::aligned;
 use crate::cli::out::say;
-use crate::sweep::{Plan, SweepOptions, training_seconds};
+use crate::sweep::{Plan, Standing, SweepOptions, training_seconds};
 
-pub(super) fn print(plan: &Plan, options: &SweepOptions) -> anyhow::Result<()> {
-    let kept = plan.existing(options)?.iter().map(Option::is_some).collect::<Vec<_>>();
-    let seconds = training_seconds(plan, &kept).map_err(anyhow::Error::msg)?;
+pub(super) fn print(plan: &Plan, options: &SweepOptions) {
+    let surveyed = plan.survey(&options.out, &options.redo);
+    let others = |index: usize| !options.shard.has(&plan.keys[index]);
+    let settled = (0..plan.cells.len())
+        .map(|index| surveyed[index].is_settled() || others(index))
+        .collect::<Vec<_>>();
+    let seconds = training_seconds(plan, &settled);
     let header = ["workload", "encoding", "seed", "parameters", "training", "about"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
     for (index, planned) in plan.cells.iter().enumerate() {
@@ -25,7 +29,12 @@ pub(super) fn print(plan: &Plan, options: &SweepOptions) -> anyhow::Result<()> {
             cell.seed.to_string(),
             parameters.to_string(),
             format!("{:.2e} FLOPs", planned.train_flops() as f64),
-            if kept[index] { "done".to_owned() } else { clock(about) },
+            match &surveyed[index].standing {
+                Standing::Kept(record) => record.status.name().to_owned(),
+                Standing::Unreadable(_) => "damaged".to_owned(),
+                Standing::Open if others(index) => "another part".to_owned(),
+                Standing::Open => clock(about),
+            },
         ]);
     }
     for line in aligned(&rows) {
@@ -39,5 +48,4 @@ pub(super) fn print(plan: &Plan, options: &SweepOptions) -> anyhow::Result<()> {
         clock(Duration::from_secs_f64(total / options.jobs as f64)),
         options.jobs
     ));
-    Ok(())
 }

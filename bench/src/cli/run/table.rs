@@ -2,16 +2,15 @@
 
 use std::time::{Duration, Instant};
 
+use console::Style;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pe_zoo::EncodingConfig;
 use reports::{EvalPoint, RunRecord, Status};
 
+use super::forecast::Forecast;
 use crate::cli::out::say;
-use crate::runner::Progress;
-use crate::sweep::Plan;
+use crate::sweep::{Event, Plan, Surveyed, SweepOptions, What};
 
-/// Parts of a cell's time that its evaluation is taken for, beside its training.
-const EVAL_SHARE: f64 = 0.1;
 const BAR_STEPS: u64 = 1000;
 
 /// The live display.
@@ -19,60 +18,95 @@ pub(super) struct Live<'a> {
     plan: &'a Plan,
     bar: ProgressBar,
     start: Instant,
-    /// Share of each cell that is done, 0 to 1.
-    done: Vec<f64>,
-    /// Expected seconds of each cell; kept ones cost nothing.
-    cost: Vec<f64>,
+    forecast: Forecast,
+    /// Cells with a record.
     ended: usize,
-    jobs: usize,
+    /// Cells that other sweeps hold.
+    held: Vec<usize>,
 }
 
 impl<'a> Live<'a> {
     pub(super) fn new(
         plan: &'a Plan,
-        existing: &[Option<RunRecord>],
+        surveyed: &[Surveyed],
         seconds: &[f64],
-        jobs: usize,
+        options: &SweepOptions,
     ) -> Self {
         let bar = ProgressBar::with_draw_target(Some(BAR_STEPS), ProgressDrawTarget::stderr());
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}") {
             bar.set_style(style);
         }
-        let kept = existing.iter().flatten().count();
+        let kept = surveyed.iter().filter_map(Surveyed::kept).collect::<Vec<_>>();
+        let kinds = plan.cells.iter().map(|planned| {
+            let cell = &planned.cell;
+            let grid = cell.grid.as_ref().map(|grid| grid.value);
+            format!("{} {} {grid:?}", cell.workload, cell.name)
+        });
+        let jobs = options.jobs;
         let live = Self {
             plan,
             bar,
             start: Instant::now(),
-            done: vec![0.0; plan.cells.len()],
-            cost: seconds.to_vec(),
-            ended: kept,
-            jobs,
+            forecast: Forecast::new(kinds.zip(seconds.iter().copied()), jobs),
+            ended: kept.len(),
+            held: Vec::new(),
         };
+        let kept_cells = kept.len();
         live.line(&format!(
-            "{} cells, {kept} of them kept from before; {jobs} side by side",
+            "{} cells, {kept_cells} of them kept from before; {jobs} side by side",
             plan.cells.len()
         ));
+        if options.shard != crate::sweep::Shard::WHOLE {
+            let mine = plan.keys.iter().filter(|key| options.shard.has(key)).count();
+            live.line(&format!("part {} of them: {mine} cells", options.shard));
+        }
         live.line(&row(["workload", "encoding", "seed", "in training", "beyond", "loss", "time"]));
-        for record in existing.iter().flatten() {
-            live.line(&result_row(record));
+        for record in kept {
+            live.line(&live.result_row(record));
         }
         live.show();
         live
     }
 
-    pub(super) fn progress(&mut self, index: usize, progress: Progress) {
-        let share = |done: usize, of: usize| done as f64 / of.max(1) as f64;
-        self.done[index] = match progress {
-            Progress::Train { done, of, .. } => (1.0 - EVAL_SHARE) * share(done, of),
-            Progress::Eval { done, of } => 1.0 - EVAL_SHARE + EVAL_SHARE * share(done, of),
-        };
-        self.show();
-    }
-
-    pub(super) fn ended(&mut self, index: usize, record: &RunRecord) {
-        self.done[index] = 1.0;
-        self.ended += 1;
-        self.line(&result_row(record));
+    pub(super) fn event(&mut self, event: &Event) {
+        let index = event.index;
+        self.held.retain(|held| *held != index || matches!(event.what, What::Held { .. }));
+        match &event.what {
+            What::Began => {}
+            What::Resumed { step } => {
+                let steps = self.plan.cells[index].cell.train.steps;
+                self.forecast.resumed(index, *step, steps);
+                self.note(index, &format!("goes on after {step} of {steps} steps"), &Style::new());
+            }
+            What::Progress(progress) => self.forecast.progress(index, *progress),
+            What::Trouble(text) => self.note(index, text, &Style::new().yellow()),
+            What::Held { by } => {
+                if !self.held.contains(&index) {
+                    self.held.push(index);
+                }
+                self.forecast.given_up(index);
+                self.note(index, &format!("held by {by}"), &Style::new().dim());
+            }
+            What::Ended(record) => {
+                let took = (record.status == Status::Done).then(|| seconds_of(record));
+                self.forecast.ended(index, took);
+                self.ended += 1;
+                self.line(&self.result_row(record));
+            }
+            What::PickedUp(record) => {
+                self.forecast.given_up(index);
+                self.ended += 1;
+                self.line(&self.result_row(record));
+            }
+            What::Interrupted => {
+                self.forecast.given_up(index);
+                self.note(index, "interrupted; goes on next time", &Style::new());
+            }
+            What::Lost => {
+                self.forecast.given_up(index);
+                self.note(index, "taken over by another process", &Style::new().yellow());
+            }
+        }
         self.show();
     }
 
@@ -81,40 +115,61 @@ impl<'a> Live<'a> {
     }
 
     fn show(&self) {
-        let total = self.cost.iter().sum::<f64>();
-        let done = self.done.iter().zip(&self.cost).map(|(done, cost)| done * cost).sum::<f64>();
-        let share = if total > 0.0 { done / total } else { 1.0 };
-        self.bar.set_position((share * BAR_STEPS as f64) as u64);
-        // Until there is something to go by, what the timed steps promise.
-        let seconds = if share > 0.02 {
-            self.start.elapsed().as_secs_f64() * (1.0 - share) / share
-        } else {
-            total * (1.0 - share) / self.jobs as f64
-        };
-        let left = clock(Duration::from_secs_f64(seconds));
-        let running = self
-            .plan
-            .cells
-            .iter()
-            .zip(&self.done)
-            .filter(|(_, done)| **done > 0.0 && **done < 1.0)
-            .take(self.jobs)
-            .map(|(planned, done)| {
-                let cell = &planned.cell;
+        self.bar.set_position((self.forecast.share() * BAR_STEPS as f64) as u64);
+        let seconds = self.forecast.seconds_left(self.start.elapsed().as_secs_f64());
+        // A forecast of a training that barely moves may be longer than a duration can be.
+        let left = clock(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
+        let running = (0..self.plan.cells.len())
+            .filter_map(|index| Some((index, self.forecast.under_way(index)?)))
+            .map(|(index, done)| {
+                let cell = &self.plan.cells[index].cell;
                 format!("{} {} {:.0} %", cell.workload, cell.name, done * 100.0)
             })
             .collect::<Vec<_>>()
             .join(", ");
-        self.bar.set_message(format!(
-            "{left} left, {}/{} cells; {running}",
-            self.ended,
-            self.plan.cells.len()
-        ));
+        let held = match self.held.len() {
+            0 => String::new(),
+            held => format!(", {held} held by others"),
+        };
+        let (ended, all) = (self.ended, self.plan.cells.len());
+        self.bar.set_message(format!("{left} left, {ended}/{all} cells{held}; {running}"));
+    }
+
+    /// A line about a cell.
+    fn note(&self, index: usize, text: &str, style: &Style) {
+        let cell = &self.plan.cells[index].cell;
+        let line = row([&cell.workload, &cell.name, &cell.seed.to_string(), "", "", "", ""]);
+        self.line(&format!("{line}  {}", self.painted(text, style)));
+    }
+
+    fn result_row(&self, record: &RunRecord) -> String {
+        let line = result_row(record);
+        match &record.status {
+            Status::Done => line,
+            Status::Diverged { .. } | Status::TimedOut { .. } | Status::Interrupted => {
+                self.painted(&line, &Style::new().yellow())
+            }
+            Status::OutOfMemory { .. } | Status::Failed { .. } => {
+                self.painted(&line, &Style::new().red())
+            }
+        }
+    }
+
+    /// In colour on a terminal, unless the user does not want any (NO_COLOR).
+    fn painted(&self, text: &str, style: &Style) -> String {
+        let style = style.clone();
+        let style = if self.bar.is_hidden() { style.for_stdout() } else { style.for_stderr() };
+        style.apply_to(text).to_string()
     }
 
     fn line(&self, text: &str) {
         if self.bar.is_hidden() { say(text) } else { self.bar.println(text) }
     }
+}
+
+/// Seconds of training and evaluation.
+pub(super) fn seconds_of(record: &RunRecord) -> f64 {
+    record.train.seconds + record.evals.iter().map(|eval| eval.seconds).sum::<f64>()
 }
 
 fn row(columns: [&str; 7]) -> String {
@@ -128,8 +183,7 @@ fn row(columns: [&str; 7]) -> String {
 
 fn result_row(record: &RunRecord) -> String {
     let seed = record.seed.to_string();
-    let seconds = record.train.seconds + record.evals.iter().map(|e| e.seconds).sum::<f64>();
-    let time = clock(Duration::from_secs_f64(seconds));
+    let time = clock(Duration::try_from_secs_f64(seconds_of(record)).unwrap_or_default());
     let loss = record.train.final_loss.map_or("–".to_owned(), |loss| format!("{loss:.3}"));
     let (inside, beyond) = match &record.status {
         Status::Done => (headline(record, true), headline(record, false)),

@@ -1,0 +1,179 @@
+//! Where a cell's checkpoints lie: the last two are kept, the newest that is whole is used.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use super::file::{self, Damage};
+
+/// Two, so that one may be damaged.
+const KEPT: usize = 2;
+const EXTENSION: &str = "ckpt";
+
+/// A checkpoint that cannot be written, or is not to be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckpointError {
+    /// The file system said no.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried: `read`, `write` ...
+        action: &'static str,
+        /// On which path.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Its bytes are not those that were written.
+    #[error("{} is damaged: {damage}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        damage: Damage,
+    },
+}
+
+impl CheckpointError {
+    fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Io { action, path: path.to_owned(), source }
+    }
+}
+
+/// The checkpoints of one cell. Whoever holds the cell's claim is the only one to use it.
+#[derive(Debug, Clone)]
+pub struct Folder {
+    path: PathBuf,
+    key: String,
+}
+
+impl Folder {
+    /// Those of the cell `key` in a folder of results; nothing is made or read yet.
+    pub fn new(results: &Path, key: &str) -> Self {
+        Self { path: results.join("checkpoints").join(key), key: key.to_owned() }
+    }
+
+    /// Whether there may be any.
+    pub fn exists(&self) -> bool {
+        self.path.is_dir()
+    }
+
+    /// Writes the checkpoint after `step` steps, whole or not at all, and drops all but the last two.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Io`]; what was there before is still there.
+    pub fn write(&self, step: usize, content: &[u8]) -> Result<(), CheckpointError> {
+        fs::create_dir_all(&self.path)
+            .map_err(|error| CheckpointError::io("create", &self.path, error))?;
+        let path = self.path.join(format!("{step:010}.{EXTENSION}"));
+        reports::store::write_atomically(&path, &file::seal(&self.key, content))
+            .map_err(|error| CheckpointError::io("write", &path, error))?;
+        for old in self.newest_first()?.into_iter().skip(KEPT) {
+            fs::remove_file(&old).map_err(|error| CheckpointError::io("remove", &old, error))?;
+        }
+        Ok(())
+    }
+
+    /// Files of checkpoints, the newest first.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Io`] if the folder cannot be listed; one that is not there is empty.
+    pub fn newest_first(&self) -> Result<Vec<PathBuf>, CheckpointError> {
+        let listed = |error| CheckpointError::io("list", &self.path, error);
+        let entries = match fs::read_dir(&self.path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(listed)?,
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(listed)?.path();
+            let hidden = path.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
+            if !hidden && path.extension().is_some_and(|extension| extension == EXTENSION) {
+                found.push(path);
+            }
+        }
+        // Steps have leading zeros: the order of names is the order of steps.
+        found.sort();
+        found.reverse();
+        Ok(found)
+    }
+
+    /// The content of one of [`newest_first`](Self::newest_first).
+    ///
+    /// # Errors
+    /// [`CheckpointError`]; nothing is changed on disk.
+    pub fn read(&self, path: &Path) -> Result<Vec<u8>, CheckpointError> {
+        let bytes = fs::read(path).map_err(|error| CheckpointError::io("read", path, error))?;
+        match file::open(&self.key, &bytes) {
+            Ok(content) => Ok(content.to_owned()),
+            Err(damage) => Err(CheckpointError::Damaged { path: path.to_owned(), damage }),
+        }
+    }
+
+    /// Drops all checkpoints of the cell, and what killed writes left behind.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Io`]; that there are none is no error.
+    pub fn remove(&self) -> Result<(), CheckpointError> {
+        match fs::remove_dir_all(&self.path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(CheckpointError::io("remove", &self.path, error));
+            }
+            _ => {}
+        }
+        // The folder of all cells goes with the last of them; it is not empty before.
+        if let Some(all) = self.path.parent() {
+            let _ = fs::remove_dir(all);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder() -> (tempfile::TempDir, Folder) {
+        let results = tempfile::tempdir().unwrap();
+        let folder = Folder::new(results.path(), "0123456789abcdef");
+        (results, folder)
+    }
+
+    #[test]
+    fn the_last_two_are_kept_and_the_newest_comes_first() {
+        let (_results, folder) = folder();
+        assert_eq!(folder.newest_first().unwrap(), [] as [PathBuf; 0]);
+        for step in [9, 10, 100, 11] {
+            folder.write(step, &step.to_le_bytes()).unwrap();
+        }
+        let files = folder.newest_first().unwrap();
+        let contents = files.iter().map(|f| folder.read(f).unwrap()).collect::<Vec<_>>();
+        assert_eq!(contents, [100usize.to_le_bytes(), 11usize.to_le_bytes()]);
+        folder.remove().unwrap();
+        folder.remove().unwrap();
+        assert_eq!(folder.newest_first().unwrap(), [] as [PathBuf; 0]);
+    }
+
+    #[test]
+    fn a_damaged_file_is_named_with_what_is_wrong() {
+        let (_results, folder) = folder();
+        folder.write(5, b"content").unwrap();
+        let file = folder.newest_first().unwrap().remove(0);
+        let mut bytes = fs::read(&file).unwrap();
+        *bytes.last_mut().unwrap() ^= 4;
+        fs::write(&file, bytes).unwrap();
+        let said = folder.read(&file).unwrap_err().to_string();
+        assert!(said.contains("0000000005.ckpt") && said.contains("checksum"), "{said}");
+    }
+
+    #[test]
+    fn a_write_that_fails_says_where_and_leaves_the_others() {
+        let (_results, folder) = folder();
+        folder.write(1, b"one").unwrap();
+        // A folder in the place of the file: the rename must fail.
+        fs::create_dir_all(folder.path.join("0000000002.ckpt").join("x")).unwrap();
+        let said = folder.write(2, b"two").unwrap_err().to_string();
+        assert!(said.starts_with("cannot write") && said.contains("0000000002.ckpt"), "{said}");
+        let first = folder.newest_first().unwrap().pop().unwrap();
+        assert_eq!(folder.read(&first).unwrap(), b"one");
+    }
+}

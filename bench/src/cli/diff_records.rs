@@ -1,0 +1,121 @@
+//! `pe-bench diff-records`: whether two folders hold the same results.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use reports::RunRecord;
+use serde_json::Value;
+
+use super::out::say;
+
+/// Fields that tell how long something took, wherever they stand.
+const TIMINGS: [&str; 3] = ["seconds", "step_seconds_median", "tokens_per_second"];
+
+/// Fields of a record that tell where and when it was made.
+const PROVENANCE: [&str; 6] = ["peak_bytes", "host", "started_utc", "commit", "dirty", "versions"];
+
+/// Differences that are printed; the others are counted.
+const PRINTED: usize = 50;
+
+/// Arguments of `diff-records`.
+#[derive(Args)]
+pub(super) struct DiffArgs {
+    /// Folder of results.
+    one: PathBuf,
+    /// The other one.
+    other: PathBuf,
+}
+
+/// Prints every difference and ends with 1 if there is one.
+pub(super) fn diff(arguments: &DiffArgs) -> anyhow::Result<ExitCode> {
+    let (one, other) = (records(&arguments.one)?, records(&arguments.other)?);
+    let differences = differences(&one, &other);
+    for difference in differences.iter().take(PRINTED) {
+        say(difference);
+    }
+    if differences.is_empty() {
+        say(&format!("{} records are equal in everything but timings and provenance", one.len()));
+        return Ok(ExitCode::SUCCESS);
+    }
+    say(&format!("{} differences", differences.len()));
+    Ok(ExitCode::FAILURE)
+}
+
+fn records(folder: &Path) -> anyhow::Result<BTreeMap<String, Value>> {
+    let records = reports::read_dir(folder)?;
+    anyhow::ensure!(
+        !records.is_empty(),
+        "{}: no records in its `cells` folder; give the folder that `pe-bench run` wrote to",
+        folder.display()
+    );
+    let json = |record: RunRecord| Ok((record.key.clone(), serde_json::to_value(&record)?));
+    records.into_iter().map(json).collect()
+}
+
+fn differences(one: &BTreeMap<String, Value>, other: &BTreeMap<String, Value>) -> Vec<String> {
+    let mut found = Vec::new();
+    for key in one.keys().chain(other.keys()).collect::<BTreeSet<_>>() {
+        match (one.get(key), other.get(key)) {
+            (Some(one), Some(other)) => compare(key, one, other, &PROVENANCE, &mut found),
+            (Some(_), None) => found.push(format!("{key}: only in the first folder")),
+            (None, _) => found.push(format!("{key}: only in the second folder")),
+        }
+    }
+    found
+}
+
+/// Compares two values; `passed_over` are fields at this depth that may differ.
+fn compare(path: &str, one: &Value, other: &Value, passed_over: &[&str], found: &mut Vec<String>) {
+    match (one, other) {
+        (Value::Object(a), Value::Object(b)) => {
+            for name in a.keys().chain(b.keys()).collect::<BTreeSet<_>>() {
+                if passed_over.contains(&name.as_str()) || TIMINGS.contains(&name.as_str()) {
+                    continue;
+                }
+                let (a, b) = (a.get(name), b.get(name));
+                let missing = Value::Null;
+                let (a, b) = (a.unwrap_or(&missing), b.unwrap_or(&missing));
+                compare(&format!("{path}.{name}"), a, b, &[], found);
+            }
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            for (index, (a, b)) in a.iter().zip(b).enumerate() {
+                compare(&format!("{path}[{index}]"), a, b, &[], found);
+            }
+        }
+        (a, b) if a == b => {}
+        (a, b) => found.push(format!("{path}: {a} and {b}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn folder(record: Value) -> BTreeMap<String, Value> {
+        BTreeMap::from([("k".to_owned(), record)])
+    }
+
+    #[test]
+    fn timings_and_provenance_may_differ_and_nothing_else() {
+        let one = json!({"host": {"cpu": "a"}, "peak_bytes": 1, "train": {"seconds": 1.0, "curve":
+            [{"loss": 0.5, "seconds": 1.0}]}, "evals": []});
+        let mut other = one.clone();
+        other["host"]["cpu"] = json!("b");
+        other["peak_bytes"] = json!(null);
+        other["train"]["seconds"] = json!(2.0);
+        other["train"]["curve"][0]["seconds"] = json!(3.0);
+        assert_eq!(differences(&folder(one.clone()), &folder(other.clone())), [] as [String; 0]);
+        other["train"]["curve"][0]["loss"] = json!(0.500_000_000_000_001);
+        let found = differences(&folder(one.clone()), &folder(other));
+        assert_eq!(found, ["k.train.curve[0].loss: 0.5 and 0.500000000000001"]);
+        let mut longer = one.clone();
+        longer["evals"] = json!([1]);
+        longer["train"]["host"] = json!("a field of this name elsewhere counts");
+        assert_eq!(differences(&folder(one.clone()), &folder(longer)).len(), 2);
+        assert_eq!(differences(&folder(one), &BTreeMap::new()), ["k: only in the first folder"]);
+    }
+}

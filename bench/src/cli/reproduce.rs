@@ -1,0 +1,150 @@
+//! `pe-bench reproduce`: published numbers beside ours.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use reports::reproduction::{
+    NumberResult, PaperResult, Reproduction, Section, TableResult, Verdict, reproduction,
+};
+
+use super::list::aligned;
+use super::out::say;
+
+/// Arguments of `reproduce`.
+#[derive(Args, Clone)]
+pub(crate) struct ReproduceArgs {
+    /// Folders of results (each with a `cells` folder); none: what is published, and nothing of ours.
+    results: Vec<PathBuf>,
+    /// Sources, separated by commas (cope, cope-vs-rope, grape, tape); default: all.
+    #[arg(long, value_delimiter = ',')]
+    paper: Vec<String>,
+    /// Only numbers with these verdicts, separated by commas; default: those that have a run.
+    #[arg(long, value_delimiter = ',', value_enum)]
+    verdict: Vec<Which>,
+    /// Show every recipe that was run, not only the nearest to the published one.
+    #[arg(long)]
+    all: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Which {
+    Agrees,
+    Differs,
+    TooFewSeeds,
+    OtherRecipe,
+    NotRun,
+    Elsewhere,
+}
+
+impl Which {
+    fn verdict(self) -> Verdict {
+        match self {
+            Self::Agrees => Verdict::Agrees,
+            Self::Differs => Verdict::Differs,
+            Self::TooFewSeeds => Verdict::TooFewSeeds,
+            Self::OtherRecipe => Verdict::OtherRecipe,
+            Self::NotRun => Verdict::NotRun,
+            Self::Elsewhere => Verdict::Elsewhere,
+        }
+    }
+}
+
+pub(super) fn reproduce(arguments: &ReproduceArgs) -> anyhow::Result<()> {
+    let mut records = Vec::new();
+    for folder in &arguments.results {
+        let found = reports::read_dir(folder)?;
+        anyhow::ensure!(
+            !found.is_empty(),
+            "{}: no records in its `cells` folder; give the folder that `pe-bench run` wrote to",
+            folder.display()
+        );
+        records.extend(found);
+    }
+    let mut found = reproduction(&records)?;
+    choose_papers(&mut found, &arguments.paper)?;
+    for paper in &found.papers {
+        for table in &paper.tables {
+            print(paper, table, arguments);
+        }
+    }
+    summary(&found.summary());
+    if arguments.verdict.is_empty() {
+        say("\nNumbers without a run: --verdict not-run. Every recipe: --all.");
+    }
+    Ok(())
+}
+
+/// Drops what was not asked for.
+fn choose_papers(found: &mut Reproduction, asked: &[String]) -> anyhow::Result<()> {
+    let known: Vec<String> = found.papers.iter().map(|paper| paper.source.id.clone()).collect();
+    for name in asked {
+        let near = pe_zoo::settings::nearest(name, known.iter().map(String::as_str))
+            .map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
+        anyhow::ensure!(
+            known.contains(name),
+            "unknown source `{name}`{near}; known: {}",
+            known.join(", ")
+        );
+    }
+    if !asked.is_empty() {
+        found.papers.retain(|paper| asked.contains(&paper.source.id));
+    }
+    Ok(())
+}
+
+/// One line for each number, or for each recipe of it, that was asked for.
+fn print(paper: &PaperResult, result: &TableResult, arguments: &ReproduceArgs) {
+    let wanted = |number: &NumberResult| {
+        if arguments.verdict.is_empty() {
+            !number.runs.is_empty()
+        } else {
+            arguments.verdict.iter().any(|which| which.verdict() == number.verdict)
+        }
+    };
+    let mut rows = Vec::new();
+    for ((title, column), number) in result.numbers().filter(|(_, number)| wanted(number)) {
+        let metric = result.table.metric_of(column);
+        let published = format!("{} {}", result.table.show(number.published), metric.unit());
+        let ahead = |ours: String, verdict: &str| {
+            vec![
+                format!("  {title}"),
+                column.name.clone(),
+                published.clone(),
+                ours,
+                verdict.to_owned(),
+            ]
+        };
+        let shown = if arguments.all { number.runs.len() } else { 1 };
+        for (index, run) in number.runs.iter().take(shown).enumerate() {
+            let verdict = if index == 0 { number.verdict.label() } else { "" };
+            let mut row = ahead(format!("ours {}", run.text(metric)), verdict);
+            let differences = run.differences.iter().map(ToString::to_string);
+            row.push(
+                differences.chain(number.unlike.iter().cloned()).collect::<Vec<_>>().join("; "),
+            );
+            rows.push(row);
+        }
+        if number.runs.is_empty() {
+            rows.push(ahead("–".to_owned(), number.verdict.label()));
+        }
+    }
+    if rows.is_empty() {
+        return;
+    }
+    let table = &result.table;
+    say(&format!("{}: {} ({})", paper.source.label, table.what, table.id));
+    for line in aligned(&rows) {
+        say(&line);
+    }
+    say(&format!("  Trust: {}\n", table.trust));
+}
+
+fn summary(section: &Section) {
+    let mut rows = vec![section.table.columns.clone()];
+    let texts =
+        |row: &Vec<reports::table::Cell>| row.iter().map(|cell| cell.text.clone()).collect();
+    rows.extend(section.table.rows.iter().map(texts));
+    for line in aligned(&rows) {
+        say(&line);
+    }
+}

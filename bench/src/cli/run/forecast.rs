@@ -1,0 +1,156 @@
+//! How much of a sweep is done, and how long the rest takes.
+
+use crate::runner::Progress;
+
+/// Parts of a cell's time that its evaluation is taken for, beside its training.
+const EVAL_SHARE: f64 = 0.1;
+
+/// Below this share of the whole, the pace so far says nothing yet.
+const ENOUGH_TO_GO_BY: f64 = 0.02;
+
+/// Reckons with expected seconds, and with measured ones as soon as a cell of a kind has ended.
+#[derive(Debug)]
+pub(super) struct Forecast {
+    cells: Vec<Reckoned>,
+    jobs: usize,
+}
+
+#[derive(Debug)]
+struct Reckoned {
+    /// Cells of one kind take the same time: all but the seed is equal.
+    kind: String,
+    expected_seconds: f64,
+    /// Share done, 0 to 1.
+    done: f64,
+    /// Share done before this sweep.
+    done_before: f64,
+    /// Not to be reckoned with: ended, or not this sweep's to run.
+    over: bool,
+}
+
+impl Forecast {
+    /// Reckons with cells of which each has a kind and expected seconds; those with 0 are not to be run.
+    pub(super) fn new(cells: impl IntoIterator<Item = (String, f64)>, jobs: usize) -> Self {
+        let cells = cells
+            .into_iter()
+            .map(|(kind, expected_seconds)| Reckoned {
+                kind,
+                expected_seconds,
+                done: 0.0,
+                done_before: 0.0,
+                over: expected_seconds <= 0.0,
+            })
+            .collect();
+        Self { cells, jobs: jobs.max(1) }
+    }
+
+    /// A cell goes on where it was before.
+    pub(super) fn resumed(&mut self, index: usize, step: usize, steps: usize) {
+        let share = (1.0 - EVAL_SHARE) * share(step, steps);
+        self.cells[index].done_before = share;
+        self.cells[index].done = share;
+    }
+
+    /// A cell is so far.
+    pub(super) fn progress(&mut self, index: usize, progress: Progress) {
+        self.cells[index].done = match progress {
+            Progress::Train { done, of, .. } => (1.0 - EVAL_SHARE) * share(done, of),
+            Progress::Eval { done, of } => 1.0 - EVAL_SHARE + EVAL_SHARE * share(done, of),
+        };
+    }
+
+    /// A cell ended after so many seconds: others of its kind will take as long. `None`: it ended early.
+    pub(super) fn ended(&mut self, index: usize, took_seconds: Option<f64>) {
+        self.cells[index].over = true;
+        self.cells[index].done = 1.0;
+        let Some(took) = took_seconds else { return };
+        let kind = self.cells[index].kind.clone();
+        for cell in self.cells.iter_mut().filter(|cell| cell.kind == kind) {
+            cell.expected_seconds = took;
+        }
+    }
+
+    /// Another sweep runs the cell, or it was stopped: it takes none of this sweep's time.
+    pub(super) fn given_up(&mut self, index: usize) {
+        self.cells[index].over = true;
+    }
+
+    /// Share of a cell that is done, if it is under way.
+    pub(super) fn under_way(&self, index: usize) -> Option<f64> {
+        let cell = &self.cells[index];
+        (cell.done > 0.0 && !cell.over).then_some(cell.done)
+    }
+
+    /// Share of the sweep's work that is done.
+    pub(super) fn share(&self) -> f64 {
+        let total = self.cells.iter().map(|cell| cell.expected_seconds).sum::<f64>();
+        if total > 0.0 { 1.0 - self.left() / total } else { 1.0 }
+    }
+
+    /// Seconds until the end, `elapsed` seconds after the start.
+    pub(super) fn seconds_left(&self, elapsed: f64) -> f64 {
+        let left = self.left();
+        let done = |cell: &Reckoned| (cell.done - cell.done_before) * cell.expected_seconds;
+        let done = self.cells.iter().map(done).sum::<f64>();
+        if done > ENOUGH_TO_GO_BY * (done + left) {
+            elapsed * left / done
+        } else {
+            left / self.jobs as f64
+        }
+    }
+
+    /// Expected seconds of what is left, one after the other.
+    fn left(&self) -> f64 {
+        let left = |cell: &Reckoned| (1.0 - cell.done) * cell.expected_seconds;
+        self.cells.iter().filter(|cell| !cell.over).map(left).sum()
+    }
+}
+
+fn share(done: usize, of: usize) -> f64 {
+    (done as f64 / of.max(1) as f64).min(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn three(jobs: usize) -> Forecast {
+        let cells = [("a", 10.0), ("a", 10.0), ("b", 20.0), ("c", 0.0)];
+        Forecast::new(cells.map(|(kind, seconds)| (kind.to_owned(), seconds)), jobs)
+    }
+
+    fn near(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-9
+    }
+
+    #[test]
+    fn before_anything_is_done_the_expectation_is_shared_by_the_jobs() {
+        assert!(near(three(1).seconds_left(0.0), 40.0));
+        assert!(near(three(2).seconds_left(5.0), 20.0));
+        assert!(near(three(1).share(), 0.0));
+    }
+
+    #[test]
+    fn what_ended_corrects_the_rest_of_its_kind() {
+        let mut forecast = three(1);
+        forecast.ended(0, Some(30.0));
+        // 30 s are done, 30 + 20 are left, at the pace of 1 s a second.
+        assert!(near(forecast.seconds_left(30.0), 50.0));
+        assert!(near(forecast.share(), 30.0 / 80.0));
+        forecast.given_up(2);
+        assert!(near(forecast.seconds_left(30.0), 30.0));
+    }
+
+    #[test]
+    fn what_was_done_before_is_no_measure_of_this_sweeps_pace() {
+        let mut forecast = three(1);
+        forecast.resumed(2, 50, 100);
+        forecast.progress(2, Progress::Train { done: 75, of: 100, loss: None });
+        let done = 0.9 * 0.25 * 20.0;
+        let left = 20.0 + (1.0 - 0.9 * 0.75) * 20.0;
+        assert!(near(forecast.seconds_left(done * 3.0), left * 3.0));
+        assert!(near(forecast.under_way(2).unwrap(), 0.9 * 0.75));
+        forecast.ended(2, None);
+        assert_eq!(forecast.under_way(2), None);
+    }
+}

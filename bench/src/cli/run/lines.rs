@@ -1,0 +1,109 @@
+//! A sweep as lines of JSON: one object for every event, each with a field `event`.
+//!
+//! | event | when | further fields |
+//! | --- | --- | --- |
+//! | `start` | first | `suite`, `results`, `cells`, `kept`, `jobs`, `shard` |
+//! | `began` | a cell's worker starts | |
+//! | `resumed` | it goes on from a checkpoint | `step` |
+//! | `progress` | at most five times a second for each cell | `phase` (`train`, `eval`), `done`, `of`, `loss` or null |
+//! | `held` | another process has the cell | `by` |
+//! | `picked-up` | that one ended it | `status`, `reason` or null |
+//! | `ended` | its record is on disk | `status`, `reason` or null, `seconds` of training and evaluation |
+//! | `interrupted` | it was stopped, and goes on next time | |
+//! | `lost` | another process took it over | |
+//! | `trouble` | something is wrong that ends nothing | `text` |
+//! | `finish` | last, unless the sweep breaks | `statuses` (number of cells by status), `open`, `unreadable`, `interrupted`, `report` or null |
+//!
+//! All but `start` and `finish` have the cell's `key`, `workload`, `encoding` and `seed`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use reports::RunRecord;
+use serde_json::{Map, Value, json};
+
+use super::table::seconds_of;
+use crate::cli::out::say;
+use crate::runner::Progress;
+use crate::sweep::{Event, Outcome, Plan, Surveyed, SweepOptions, What};
+
+/// Prints lines of JSON.
+pub(super) struct Lines<'a> {
+    plan: &'a Plan,
+}
+
+impl<'a> Lines<'a> {
+    pub(super) fn start(plan: &'a Plan, surveyed: &[Surveyed], options: &SweepOptions) -> Self {
+        print(json!({
+            "event": "start",
+            "suite": plan.suite,
+            "results": options.out,
+            "cells": plan.cells.len(),
+            "kept": surveyed.iter().filter(|one| one.kept().is_some()).count(),
+            "jobs": options.jobs,
+            "shard": options.shard.to_string(),
+        }));
+        Self { plan }
+    }
+
+    pub(super) fn event(&self, event: &Event) {
+        let (name, more) = match &event.what {
+            What::Began => ("began", json!({})),
+            What::Resumed { step } => ("resumed", json!({ "step": step })),
+            What::Progress(Progress::Train { done, of, loss }) => {
+                ("progress", json!({ "phase": "train", "done": done, "of": of, "loss": loss }))
+            }
+            What::Progress(Progress::Eval { done, of }) => {
+                ("progress", json!({ "phase": "eval", "done": done, "of": of, "loss": null }))
+            }
+            What::Trouble(text) => ("trouble", json!({ "text": text })),
+            What::Held { by } => ("held", json!({ "by": by })),
+            What::PickedUp(record) => ("picked-up", end_of(record)),
+            What::Ended(record) => {
+                let mut end = end_of(record);
+                end["seconds"] = json!(seconds_of(record));
+                ("ended", end)
+            }
+            What::Interrupted => ("interrupted", json!({})),
+            What::Lost => ("lost", json!({})),
+        };
+        let cell = &self.plan.cells[event.index].cell;
+        let mut line = Map::new();
+        line.insert("event".to_owned(), json!(name));
+        line.insert("key".to_owned(), json!(self.plan.keys[event.index]));
+        line.insert("workload".to_owned(), json!(cell.workload));
+        line.insert("encoding".to_owned(), json!(cell.name));
+        line.insert("seed".to_owned(), json!(cell.seed));
+        if let Value::Object(more) = more {
+            line.extend(more);
+        }
+        print(Value::Object(line));
+    }
+
+    pub(super) fn finish(&self, outcome: &Outcome, report: Option<&Path>) {
+        let mut statuses = BTreeMap::<&str, usize>::new();
+        for record in &outcome.records {
+            *statuses.entry(record.status.name()).or_default() += 1;
+        }
+        let open = outcome.open.iter().map(|index| self.plan.keys[*index].as_str());
+        let unreadable = outcome.unreadable.iter().map(ToString::to_string);
+        print(json!({
+            "event": "finish",
+            "statuses": statuses,
+            "open": open.collect::<Vec<_>>(),
+            "unreadable": unreadable.collect::<Vec<_>>(),
+            "interrupted": outcome.interrupted,
+            "report": report,
+        }));
+    }
+}
+
+fn end_of(record: &RunRecord) -> Value {
+    let reason = Some(record.status.reason()).filter(|reason| !reason.is_empty());
+    json!({ "status": record.status.name(), "reason": reason })
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "values are made for this")]
+fn print(line: Value) {
+    say(&line.to_string());
+}

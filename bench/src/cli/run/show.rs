@@ -1,0 +1,95 @@
+//! How a sweep is shown: to people, to programs, or hardly at all.
+
+use reports::ReportSummary;
+
+use super::lines::Lines;
+use super::options::SweepArgs;
+use super::table::Live;
+use crate::cli::out::{complain, say};
+use crate::sweep::{Event, Outcome, Plan, Standing, Surveyed, SweepOptions, What};
+
+/// What is shown.
+pub(super) enum Show<'a> {
+    /// A table and a bar.
+    People(Box<Live<'a>>),
+    /// One JSON object a line.
+    Programs(Lines<'a>),
+    /// Troubles only.
+    Quiet(&'a Plan),
+}
+
+impl<'a> Show<'a> {
+    pub(super) fn new(
+        arguments: &SweepArgs,
+        plan: &'a Plan,
+        surveyed: &[Surveyed],
+        seconds: &[f64],
+        options: &SweepOptions,
+    ) -> Self {
+        for error in surveyed.iter().filter_map(|one| match &one.standing {
+            Standing::Unreadable(error) => Some(error),
+            Standing::Open | Standing::Kept(_) => None,
+        }) {
+            complain(&format!("{error}; its cell is left as it is"));
+        }
+        if arguments.json {
+            Self::Programs(Lines::start(plan, surveyed, options))
+        } else if arguments.quiet {
+            Self::Quiet(plan)
+        } else {
+            Self::People(Box::new(Live::new(plan, surveyed, seconds, options)))
+        }
+    }
+
+    pub(super) fn event(&mut self, event: &Event) {
+        match self {
+            Self::People(live) => live.event(event),
+            Self::Programs(lines) => lines.event(event),
+            Self::Quiet(plan) => {
+                let name = || plan.cells[event.index].cell_name();
+                match &event.what {
+                    What::Trouble(text) => complain(&format!("{}: {text}", name())),
+                    What::Ended(record) if !record.status.reason().is_empty() => {
+                        complain(&format!(
+                            "{}: {}: {}",
+                            name(),
+                            record.status.name(),
+                            record.status.reason()
+                        ))
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// The sweep is over; what comes now is the report.
+    pub(super) fn finish(&self) {
+        if let Self::People(live) = self {
+            live.finish();
+        }
+    }
+
+    /// The report is written.
+    pub(super) fn report(&self, outcome: &Outcome, summary: &ReportSummary) {
+        match self {
+            Self::People(_) => {
+                say("");
+                for sentence in summary.sentences.iter().take(3) {
+                    say(sentence);
+                }
+                say("");
+                say(&format!("Report: {}", summary.html.display()));
+            }
+            Self::Programs(lines) => lines.finish(outcome, Some(&summary.html)),
+            Self::Quiet(_) => say(&format!("Report: {}", summary.html.display())),
+        }
+    }
+
+    /// The sweep was interrupted: there is no report.
+    pub(super) fn interrupted(&self, outcome: &Outcome) {
+        if let Self::Programs(lines) = self {
+            lines.finish(outcome, None);
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Claims: several sweeps on one folder of results, and no cell is trained by two.
+//!
+//! A sweep that takes up a cell writes `<results>/claims/<key>.json` and touches it every few seconds.
+//! A claim has lapsed if its process is gone (seen at once on the same machine), or if it was not
+//! touched for so long. How long is measured by watching the file's time *change* on this process's own
+//! steady clock; what the time says does not matter, so no clock that is wrong or jumps can harm.
+//!
+//! Every look at a claim and every change of one is made under a lock of the operating system on
+//! `claims/.lock`, which a process that dies gives back. Two that find the same lapsed claim therefore
+//! come one after the other, and the second finds the first one's.
+
+mod holder;
+mod lock;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+
+pub use holder::Holder;
+use lock::Lock;
+
+/// Touches within the time after which a claim lapses.
+const TOUCHES: u32 = 6;
+
+/// However long claims last, they are touched at least this often.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// A claim that can neither be taken nor be seen to be another's.
+#[derive(Debug, thiserror::Error)]
+pub enum ClaimError {
+    /// The file system said no.
+    #[error("cannot {action} {}: {source}; check that the folder of results can be written and that there is space", path.display())]
+    Io {
+        /// What was tried: `read`, `write` ...
+        action: &'static str,
+        /// On which path.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Somebody sits on the lock.
+    #[error("{} has been locked by another process for {seconds} s, expected at most a moment; is a `pe-bench` stopped or its disk hanging?", path.display())]
+    Locked {
+        /// The lock.
+        path: PathBuf,
+        /// How long it was waited for.
+        seconds: u64,
+    },
+}
+
+impl ClaimError {
+    fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Io { action, path: path.to_owned(), source }
+    }
+}
+
+/// What came of trying to claim a cell.
+#[derive(Debug)]
+pub enum Attempt {
+    /// The cell is this sweep's until the claim is dropped.
+    Mine(Claim),
+    /// Another one has it.
+    Held(Holder),
+}
+
+/// The claims of one sweep.
+#[derive(Debug)]
+pub struct Claims {
+    shared: Arc<Shared>,
+    /// Dropped, it ends the thread that touches.
+    stop: Option<Sender<()>>,
+    toucher: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    folder: PathBuf,
+    me: Holder,
+    /// A claim that was not touched for so long has lapsed.
+    patience: Duration,
+    /// Keys held, and whether each was lost.
+    held: Mutex<BTreeMap<String, Arc<AtomicBool>>>,
+    /// What others' claims looked like, and since when on this process's clock.
+    seen: Mutex<BTreeMap<String, (Looks, Instant)>>,
+}
+
+/// What changes when a claim is touched or passes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Looks {
+    touched: Option<SystemTime>,
+    nonce: String,
+}
+
+impl Claims {
+    /// Claims in a folder of results that lapse when they are not touched for `patience`.
+    ///
+    /// # Errors
+    /// [`ClaimError::Io`] if the folder cannot be made.
+    pub fn new(results: &Path, patience: Duration) -> Result<Self, ClaimError> {
+        let folder = results.join("claims");
+        fs::create_dir_all(&folder).map_err(|error| ClaimError::io("create", &folder, error))?;
+        let pause = (patience / TOUCHES).min(LONGEST_PAUSE);
+        let shared = Arc::new(Shared {
+            folder,
+            me: Holder::this_process(pause),
+            patience,
+            held: Mutex::default(),
+            seen: Mutex::default(),
+        });
+        // Seen at once and not with the first cell.
+        drop(shared.lock()?);
+        let (stop, stopped) = channel();
+        let touching = shared.clone();
+        let toucher = std::thread::spawn(move || {
+            while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+                touching.touch();
+            }
+        });
+        Ok(Self { shared, stop: Some(stop), toucher: Some(toucher) })
+    }
+
+    /// Whether there is a claim on a cell, lapsed or not.
+    pub fn exists(&self, key: &str) -> bool {
+        self.shared.path(key).exists()
+    }
+
+    /// Claims a cell, unless another process has it.
+    ///
+    /// # Errors
+    /// [`ClaimError`].
+    pub fn claim(&self, key: &str) -> Result<Attempt, ClaimError> {
+        let shared = &self.shared;
+        let _lock = shared.lock()?;
+        let path = shared.path(key);
+        if let Some(holder) = shared.living_holder(key, &path)? {
+            return Ok(Attempt::Held(holder));
+        }
+        reports::store::remove_leftovers(&path);
+        let text = serde_json::to_vec_pretty(&shared.me)
+            .map_err(|error| ClaimError::io("write", &path, error.into()))?;
+        reports::store::write_atomically(&path, &text)
+            .map_err(|error| ClaimError::io("write", &path, error))?;
+        let lost = Arc::new(AtomicBool::new(false));
+        guard(&shared.held).insert(key.to_owned(), lost.clone());
+        guard(&shared.seen).remove(key);
+        Ok(Attempt::Mine(Claim { shared: shared.clone(), key: key.to_owned(), lost }))
+    }
+}
+
+impl Drop for Claims {
+    fn drop(&mut self) {
+        self.stop.take();
+        if let Some(toucher) = self.toucher.take() {
+            let _ = toucher.join();
+        }
+    }
+}
+
+/// A cell that is this sweep's; given back when dropped.
+#[derive(Debug)]
+pub struct Claim {
+    shared: Arc<Shared>,
+    key: String,
+    lost: Arc<AtomicBool>,
+}
+
+impl Claim {
+    /// Whether the cell was taken over by another process, because this one slept for too long.
+    pub fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::SeqCst)
+    }
+
+    /// The same, looked up now: what must be known before a result is kept.
+    ///
+    /// # Errors
+    /// [`ClaimError`] if it cannot be known.
+    pub fn is_still_mine(&self) -> Result<bool, ClaimError> {
+        let _lock = self.shared.lock()?;
+        let mine = self.shared.is_mine(&self.key)?;
+        self.lost.fetch_or(!mine, Ordering::SeqCst);
+        Ok(!self.is_lost())
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        guard(&self.shared.held).remove(&self.key);
+        // A claim that cannot be given back lapses by itself.
+        if let Ok(_lock) = self.shared.lock()
+            && matches!(self.shared.is_mine(&self.key), Ok(true))
+        {
+            let _ = fs::remove_file(self.shared.path(&self.key));
+        }
+    }
+}
+
+impl Shared {
+    fn path(&self, key: &str) -> PathBuf {
+        self.folder.join(format!("{key}.json"))
+    }
+
+    fn lock(&self) -> Result<Lock, ClaimError> {
+        Lock::take(&self.folder.join(".lock"))
+    }
+
+    /// Whoever holds a claim that has not lapsed. Under the lock.
+    fn living_holder(&self, key: &str, path: &Path) -> Result<Option<Holder>, ClaimError> {
+        let bytes = match fs::read(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            bytes => bytes.map_err(|error| ClaimError::io("read", path, error))?,
+        };
+        // A claim is written whole; one that is none was damaged, and lapses like that of a stranger.
+        let holder = serde_json::from_slice(&bytes).unwrap_or_else(|_| Holder::unknown());
+        if self.me.knows_to_be_gone(&holder) {
+            return Ok(None);
+        }
+        let touched = fs::metadata(path).and_then(|data| data.modified()).ok();
+        let looks = Looks { touched, nonce: holder.nonce.clone() };
+        let mut seen = guard(&self.seen);
+        let (last, since) =
+            seen.entry(key.to_owned()).or_insert_with(|| (looks.clone(), Instant::now()));
+        if *last != looks {
+            (*last, *since) = (looks, Instant::now());
+        }
+        let lapsed = since.elapsed() >= self.patience.max(holder.pause() * 3);
+        Ok((!lapsed).then_some(holder))
+    }
+
+    /// Whether the claim on a cell is this sweep's. Under the lock.
+    fn is_mine(&self, key: &str) -> Result<bool, ClaimError> {
+        let path = self.path(key);
+        match fs::read(&path) {
+            Ok(bytes) => Ok(serde_json::from_slice::<Holder>(&bytes)
+                .is_ok_and(|holder| holder.nonce == self.me.nonce)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(ClaimError::io("read", &path, error)),
+        }
+    }
+
+    /// Touches every claim held; one that is another's by now is lost. A claim that cannot be touched
+    /// for a while is asked about before its result is kept ([`Claim::is_still_mine`]).
+    fn touch(&self) {
+        let Ok(_lock) = self.lock() else { return };
+        for (key, lost) in guard(&self.held).iter() {
+            match self.is_mine(key) {
+                Ok(true) => {
+                    let touched = File::options().write(true).open(self.path(key));
+                    let _ = touched.and_then(|file| file.set_modified(SystemTime::now()));
+                }
+                Ok(false) => lost.store(true, Ordering::SeqCst),
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+/// What a panic left is still to be used: no invariant spans two fields.
+fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Opens a report in headless Chromium as a reader would: no console error, no request, plots drawn, filters
+# that work, no sideways scrolling, readable colours, and no script of a record's name. Screenshots are kept.
+#
+# usage: ci/browser-test.sh [--report DIR] [--out DIR]
+#   --report DIR   look at this report (a folder with index.html) instead of making one
+#   --out DIR      screenshots go here; default: browser-test in the target folder
+# exit: 0 passed, 1 something failed, 2 Chromium, Python or pe-bench is missing
+set -euo pipefail
+cd "$(dirname "$0")/.."
+target="${CARGO_TARGET_DIR:-target}"
+report=""
+out="$target/browser-test"
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --report) report="${2:?--report needs a folder}"; shift 2 ;;
+    --out) out="${2:?--out needs a folder}"; shift 2 ;;
+    *) echo "unknown argument $1; see the head of $0" >&2; exit 2 ;;
+  esac
+done
+
+missing() { echo "$1" >&2; exit 2; }
+command -v python3 > /dev/null || missing "python3 is missing: apt-get install python3"
+chromium=""
+for name in "${CHROMIUM:-chromium}" chromium-browser google-chrome google-chrome-stable; do
+  if command -v "$name" > /dev/null; then chromium=$(command -v "$name"); break; fi
+done
+[ -n "$chromium" ] || missing "no Chromium: apt-get install chromium, or set CHROMIUM to its path"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+start=$SECONDS
+mkdir -p "$out"
+
+# A check that cannot fail is none: a page with every fault must be told every fault.
+python3 ci/browser/check.py "$chromium" ci/browser/saboteur "$work/shots" --hostile > "$work/saboteur.txt" && noticed=1 || noticed=0
+for fault in "console error: something broke" "nobody catches this" "asks for" "contrast below 4.5" \
+  "px wide in a window" "is not drawn" "no plot is drawn" "a filter without effect: changes nothing" \
+  "a script in a record's name ran"; do
+  grep -qF "$fault" "$work/saboteur.txt" || { echo "not noticed on the page with faults: $fault"; noticed=1; }
+done
+if [ "$noticed" -ne 0 ]; then
+  cat "$work/saboteur.txt"
+  echo "FAILED: the checks do not see what they are for"
+  exit 1
+fi
+
+if [ -n "$report" ]; then
+  python3 ci/browser/check.py "$chromium" "$report" "$out"
+else
+  bench="${PE_BENCH:-$target/debug/pe-bench}"
+  [ -x "$bench" ] || missing "$bench is missing: cargo build --workspace, or set PE_BENCH to a pe-bench"
+  folders=()
+  for cells in results/*_*/cells; do folders+=("$(dirname "$cells")"); done
+  # Two small reports: one of many encodings, one whose names are scripts.
+  "$bench" report "${folders[@]}" --out "$work/report" > "$work/report.txt"
+  python3 ci/browser/hostile.py "${folders[-1]}" "$work/hostile"
+  "$bench" report "$work/hostile" --out "$work/hostile-report" > "$work/hostile.txt"
+  failed=0
+  echo "== the report of ${folders[*]}"
+  python3 ci/browser/check.py "$chromium" "$work/report" "$out" || failed=1
+  echo "== a report whose names are scripts"
+  python3 ci/browser/check.py "$chromium" "$work/hostile-report" "$out" --hostile || failed=1
+  echo "screenshots: $out; $((SECONDS - start)) s"
+  exit "$failed"
+fi

@@ -1,0 +1,140 @@
+"""Opens every page of a report in Chromium and looks at it as a reader would.
+
+usage: check.py CHROMIUM REPORT_DIR SCREENSHOT_DIR [--hostile]
+
+With --hostile the records behind the report hold scripts in their names; none may have run.
+"""
+
+import pathlib
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from devtools import Browser, Page  # noqa: E402
+
+VIEWS = [
+    # name, width, height, phone, dark
+    ("desktop-light", 1280, 900, False, False),
+    ("desktop-dark", 1280, 900, False, True),
+    ("phone-light", 390, 844, True, False),
+    ("phone-dark", 390, 844, True, True),
+]
+# A page as a reader waits for it, on a slow machine.
+LOAD_SECONDS = 20
+
+
+class Findings:
+    """Failures end the test with an error, remarks are for whoever looks after the pages."""
+
+    def __init__(self):
+        self.failures, self.remarks, self.checks = [], [], 0
+
+    def must(self, holds, text):
+        self.checks += 1
+        if not holds:
+            self.failures.append(text)
+
+    def remark(self, text):
+        self.remarks.append(text)
+
+
+def look(browser, html, view, shots, found, hostile):
+    name, width, height, phone, dark = view
+    where = f"{html.name} ({name})"
+    page = Page(browser, width, height, phone, dark)
+    seconds = page.open(html.resolve().as_uri(), LOAD_SECONDS)
+    page.call("Runtime.evaluate", {"expression": SCRIPT + "; void (window.test = test)"})
+    if shots:
+        page.screenshots(shots / f"{html.stem}-{name}-closed", most=1)
+    page.run("test.settle()")
+    plots = page.run("test.plots()")
+    for heading in plots["empty"]:
+        found.must(False, f"{where}: the plot below “{heading}” is not drawn")
+    if html.name in ("index.html", "report.html"):
+        found.must(plots["interactive"] + plots["still"] > 0, f"{where}: no plot is drawn")
+    wide = page.run("test.overflow()")
+    found.must(
+        wide["page"] <= wide["width"],
+        f"{where}: {wide['page']} px wide in a window of {wide['width']}: {'; '.join(wide['found'])}",
+    )
+    if phone and not dark:
+        sideways = page.run("test.sideways()")
+        if sideways:
+            found.remark(f"{where}: {len(sideways)} boxes scroll sideways: {'; '.join(sideways[:4])}")
+    low = page.run("test.contrast()")
+    found.must(not low, f"{where}: text with a contrast below 4.5: {low}")
+    labels = page.run("test.labels()")
+    if labels["overlaps"]:
+        some = "; ".join(labels["overlaps"][:4])
+        found.remark(f"{where}: {len(labels['overlaps'])} labels lie on each other: {some}")
+    if labels["small"]:
+        found.remark(f"{where}: {labels['small']} labels are less than 8 px high")
+    if shots:
+        page.screenshots(shots / f"{html.stem}-{name}", most=2 if dark else 6)
+    used = 0
+    if name == "desktop-light":
+        used = filters(page, where, found)
+    if hostile:
+        found.must(not page.run("'hostile' in window"), f"{where}: a script in a record's name ran")
+    url = html.resolve().as_uri()
+    foreign = [r for r in page.requests if r.split("#")[0] != url and not r.startswith(("data:", "blob:", "about:"))]
+    found.must(not foreign, f"{where}: asks for {foreign[:5]}")
+    found.must(not page.complaints, f"{where}: {'; '.join(page.complaints[:5])}")
+    page.close()
+    return f"{where}: {plots['interactive']} interactive and {plots['still']} still plots, {used} filters, loaded in {seconds:.1f} s"
+
+
+def filters(page, where, found):
+    """Uses every filter once, and a legend."""
+    count = page.run("test.controls().length")
+    for index in range(count):
+        if index < page.run("test.controls().length"):
+            wrong = page.run(f"test.use({index})")
+            found.must(wrong is None, f"{where}: filter {wrong}")
+    point = page.run("test.point()")
+    if point:
+        page.call("Input.dispatchMouseEvent", {"type": "mouseMoved", **point})
+        time.sleep(0.5)
+        shown = page.run("document.querySelectorAll('.hoverlayer text').length")
+        found.must(shown > 0, f"{where}: a point of a plot shows no value under the mouse")
+    item = page.run("test.legend()")
+    if item:
+        before = page.run("test.hidden()")
+        for kind in ["mousePressed", "mouseReleased"]:
+            click = {"type": kind, "x": item["x"], "y": item["y"], "button": "left", "clickCount": 1}
+            page.call("Input.dispatchMouseEvent", click)
+        # Plotly waits for a second click first.
+        time.sleep(0.8)
+        found.must(page.run("test.hidden()") != before, f"{where}: a click on a legend hides nothing")
+        count += 1
+    return count
+
+
+SCRIPT = (pathlib.Path(__file__).parent / "page.js").read_text(encoding="utf-8")
+
+
+def main():
+    program, report = sys.argv[1], pathlib.Path(sys.argv[2])
+    shots, hostile = pathlib.Path(sys.argv[3]), "--hostile" in sys.argv[4:]
+    pages = sorted(report.rglob("*.html"))
+    if not any(page.name in ("index.html", "report.html") for page in pages):
+        sys.exit(f"{report}: no index.html; give the folder that `pe-bench report --out` wrote")
+    shots.mkdir(parents=True, exist_ok=True)
+    found = Findings()
+    browser = Browser(program)
+    try:
+        for html in pages:
+            for view in VIEWS[:1] if hostile else VIEWS:
+                print(look(browser, html, view, None if hostile else shots, found, hostile), flush=True)
+    finally:
+        browser.close()
+    for remark in found.remarks:
+        print(f"remark: {remark}")
+    for failure in found.failures:
+        print(f"FAILED: {failure}")
+    print(f"{found.checks} checks, {len(found.failures)} failed, {len(found.remarks)} remarks")
+    sys.exit(1 if found.failures else 0)
+
+
+if __name__ == "__main__":
+    main()

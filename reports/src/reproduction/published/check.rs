@@ -1,0 +1,72 @@
+//! What a table of published numbers must be beyond its types.
+
+use std::collections::BTreeSet;
+
+use super::{Plan, PublishedMetric, PublishedTable};
+
+impl PublishedTable {
+    /// Looks for what the types let through.
+    pub(super) fn check(&self) -> Result<(), (String, String)> {
+        let wrong =
+            |what: &str, reason: String| Err((format!("table `{}`: {what}", self.id), reason));
+        if !(self.rounding.is_finite() && self.rounding > 0.0) {
+            return wrong("rounding", format!("{}, expected a number above 0", self.rounding));
+        }
+        let records = matches!(self.plan, Plan::Records { .. });
+        let mut columns = BTreeSet::new();
+        for column in &self.columns {
+            let at = format!("column `{}`", column.name);
+            if !columns.insert(column.name.as_str()) {
+                return wrong(&at, "stands twice".to_owned());
+            }
+            if records == column.split.is_none() {
+                let reason = "expected a `split` where the table has a `task`, and none elsewhere";
+                return wrong(&at, reason.to_owned());
+            }
+            if !(column.length_ratio.is_finite() && column.length_ratio > 0.0) {
+                return wrong(
+                    &at,
+                    format!("length_ratio {}, expected above 0", column.length_ratio),
+                );
+            }
+            let other = matches!(self.metric_of(column), PublishedMetric::Other(_));
+            if records && other {
+                return wrong(&at, "records do not hold this metric".to_owned());
+            }
+        }
+        let mut rows = BTreeSet::new();
+        for row in &self.rows {
+            let at = format!("row `{}`", row.title());
+            if !rows.insert(row.title()) || row.title().is_empty() {
+                return wrong(
+                    &at,
+                    "expected a `name` or `encoding` that no other row has".to_owned(),
+                );
+            }
+            if records && row.encoding.is_none() {
+                return wrong(&at, "a table with a `task` needs an `encoding`".to_owned());
+            }
+            if row.values.len() != self.columns.len() {
+                let (found, expected) = (row.values.len(), self.columns.len());
+                return wrong(
+                    &at,
+                    format!("{found} values, expected {expected}, one for each column"),
+                );
+            }
+            for name in row.deviations.keys().chain(row.standard_errors.keys()) {
+                if !columns.contains(name.as_str()) {
+                    return wrong(&at, format!("no column is called `{name}`"));
+                }
+            }
+            for (column, value) in self.columns.iter().zip(&row.values) {
+                let most = if self.metric_of(column).is_percent() { 100.0 } else { f64::MAX };
+                let least =
+                    if *self.metric_of(column) == PublishedMetric::Perplexity { 1.0 } else { 0.0 };
+                if !(least..=most).contains(value) {
+                    return wrong(&at, format!("{value}, expected {least} to {most}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,116 @@
+use super::*;
+
+/// Sources with the numbers that they hold: counted by hand in the papers' tables.
+const COUNTS: [(&str, usize, usize); 4] =
+    [("cope", 8, 116), ("cope-vs-rope", 1, 4), ("grape", 1, 8), ("tape", 13, 215)];
+
+#[test]
+fn every_file_parses_and_holds_what_was_carried_over() {
+    let found: Vec<_> = papers()
+        .unwrap()
+        .iter()
+        .map(|paper| {
+            let numbers =
+                paper.tables.iter().flat_map(|t| &t.rows).map(|row| row.values.len()).sum();
+            (paper.paper.id.clone(), paper.tables.len(), numbers)
+        })
+        .collect();
+    let expected = COUNTS.map(|(id, tables, numbers)| (id.to_owned(), tables, numbers));
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn every_encoding_of_a_row_has_its_settings_and_no_other_has_any() {
+    let papers = papers().unwrap();
+    let rows = papers.iter().flat_map(|paper| &paper.tables).flat_map(|table| &table.rows);
+    let named: BTreeSet<String> = rows.filter_map(|row| row.encoding.clone()).collect();
+    assert_eq!(named, encodings().unwrap().into_keys().collect());
+}
+
+#[test]
+fn free_settings_exist() {
+    let encodings = encodings().unwrap();
+    for paper in papers().unwrap() {
+        for row in paper.tables.iter().flat_map(|table| &table.rows) {
+            for setting in &row.free {
+                let known = &encodings[row.encoding.as_ref().unwrap()].settings;
+                let known = crate::reproduction::recipe::flat(known);
+                assert!(known.contains_key(setting), "{}: {setting}", row.title());
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_known_of_the_flip_flop_table_is_there() {
+    let cope = papers().unwrap().remove(0);
+    let table = &cope.tables[0];
+    assert_eq!((table.seeds, table.task()), (Some(3), Some("flip-flop")));
+    let row = table.rows.iter().find(|row| row.encoding.as_deref() == Some("rope")).unwrap();
+    assert_eq!(row.values, [1.8, 20.3]);
+    assert_eq!(row.deviations.get("in distribution"), Some(&3.1));
+}
+
+#[test]
+fn a_number_is_shown_as_it_was_printed() {
+    let papers = papers().unwrap();
+    let (flip_flop, wikitext) = (&papers[0].tables[0], &papers[0].tables[6]);
+    for (value, text) in [(0.0, "0.0"), (4.9, "4.9"), (0.03, "0.03"), (100.0, "100.0")] {
+        assert_eq!(flip_flop.show(value), text);
+    }
+    assert_eq!((wikitext.show(22.9), wikitext.show(22.55)), ("22.90".into(), "22.55".into()));
+}
+
+const GOOD: &str = r#"
+[paper]
+id = "p"
+label = "P"
+title = "P"
+url = "u"
+about = "a"
+[[table]]
+id = "t"
+source = "Table 1"
+what = "w"
+metric = "error-percent"
+rounding = 0.05
+trust = "t"
+task = "copy"
+columns = [{ name = "a", split = "uniform" }, { name = "b", split = "uniform", length_ratio = 2 }]
+rows = [{ encoding = "rope", values = [1.0, 2.0], deviations = { b = 0.5 } }]
+"#;
+
+#[test]
+fn a_mistake_is_refused_and_its_place_named() {
+    assert!(parse("p", GOOD).is_ok());
+    for (from, to, told) in [
+        ("id = \"p\"", "id = \"q\"", "name of its file"),
+        ("rounding = 0.05", "rounding = 0.0", "rounding"),
+        ("[1.0, 2.0]", "[1.0]", "1 values, expected 2"),
+        ("[1.0, 2.0]", "[1.0, 200.0]", "200, expected 0 to 100"),
+        ("[1.0, 2.0]", "[1.0, nan]", "NaN, expected 0 to 100"),
+        ("{ b = 0.5 }", "{ c = 0.5 }", "no column is called `c`"),
+        ("name = \"b\"", "name = \"a\"", "stands twice"),
+        ("length_ratio = 2", "length_ratio = -2", "length_ratio -2"),
+        ("task = \"copy\"", "", "exactly one of"),
+        ("task = \"copy\"", "missing = \"data\"", "column `a`"),
+        ("task = \"copy\"", "task = \"copy\"\nmissing = \"data\"", "exactly one of"),
+        ("encoding = \"rope\"", "name = \"rope\"", "needs an `encoding`"),
+        ("metric = \"error-percent\"", "metric = { other = \"F1\" }", "records do not hold"),
+        ("metric = \"error-percent\"", "metric = \"eror\"", "eror"),
+        ("metric = \"error-percent\"", "metric = \"perplexity\"", ""),
+        ("trust = \"t\"", "trust = \"t\"\nsuit = \"x\"", "suit"),
+    ] {
+        let text = GOOD.replacen(from, to, 1);
+        assert_ne!(text, GOOD, "{from}");
+        let result = parse("p", &text);
+        if told.is_empty() {
+            assert!(result.is_ok(), "{to}: {result:?}");
+        } else {
+            let error = result.unwrap_err().to_string();
+            assert!(error.contains(told) && error.contains("published/p.toml"), "{to}: {error}");
+        }
+    }
+    let twice = format!("{GOOD}{}", &GOOD[GOOD.find("[[table]]").unwrap()..]);
+    assert!(parse("p", &twice).unwrap_err().to_string().contains("`t`: stands twice"));
+}

@@ -1,0 +1,269 @@
+//! Whether a record is the experiment of a published number, and where its recipe differs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::published::Paths;
+
+/// Stands for a path without a value: absent, or null.
+const UNSET: &str = "unset";
+
+/// Two numbers are one if they differ by no more than this share: one may have been through a file.
+const ROUNDING: f64 = 1e-12;
+
+/// The value that a path of a configuration must have.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum Expected {
+    /// One of several.
+    Any {
+        /// Which.
+        any: Vec<Value>,
+    },
+    /// This one.
+    One(Value),
+}
+
+impl Expected {
+    fn holds(&self, found: Option<&Value>) -> bool {
+        let is = |value: &Value| match found {
+            None => value.as_str() == Some(UNSET),
+            Some(found) => same(value, found),
+        };
+        match self {
+            Self::Any { any } => any.iter().any(is),
+            Self::One(value) => is(value),
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Any { any } => any.iter().map(plain).collect::<Vec<_>>().join(" or "),
+            Self::One(value) => plain(value),
+        }
+    }
+}
+
+/// A value as people write it: text without quotes.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Equal, where 4 and 4.0 are.
+fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => match (a.as_f64(), b.as_f64()) {
+            (Some(a), Some(b)) => (a - b).abs() <= ROUNDING * a.abs().max(b.abs()),
+            _ => a == b,
+        },
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+            keys.into_iter().all(|key| match (a.get(key), b.get(key)) {
+                (Some(a), Some(b)) => same(a, b),
+                _ => false,
+            })
+        }
+        (a, b) => a == b,
+    }
+}
+
+/// What stands at a dotted path; null counts as nothing.
+fn at<'a>(config: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.').try_fold(config, |value, key| value.get(key)).filter(|value| !value.is_null())
+}
+
+/// A setting that is not the published one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Difference {
+    /// Dotted path in the record's configuration.
+    pub path: String,
+    /// The published value.
+    pub published: String,
+    /// Ours.
+    pub ours: String,
+}
+
+impl std::fmt::Display for Difference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {} (published: {})", self.path, self.ours, self.published)
+    }
+}
+
+/// Whether a configuration has what makes it this experiment.
+pub fn is_identical(config: &Value, identity: &Paths) -> bool {
+    identity.iter().all(|(path, expected)| expected.holds(at(config, path)))
+}
+
+/// The settings of a configuration that are not the published ones, in the order of their paths.
+pub fn differences(config: &Value, recipe: &Paths) -> Vec<Difference> {
+    recipe
+        .iter()
+        .filter(|(path, expected)| !expected.holds(at(config, path)))
+        .map(|(path, expected)| Difference {
+            path: path.clone(),
+            published: expected.text(),
+            ours: at(config, path).map_or_else(|| UNSET.to_owned(), plain),
+        })
+        .collect()
+}
+
+/// An encoding as records have it: what `encoding` holds in their configuration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Identity {
+    /// Registry ids.
+    pub id: String,
+    /// Complete settings; of several encodings a list of `id` and `settings`.
+    pub settings: Value,
+    /// Names of the settings that are not at their defaults, as in [`flat`].
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub changed: BTreeSet<String>,
+}
+
+/// Settings by name: `gates`, and where there are several encodings `cope.gates`.
+pub fn flat(settings: &Value) -> BTreeMap<String, &Value> {
+    let part = |part: &'_ Value| -> Option<String> { Some(part.get("id")?.as_str()?.to_owned()) };
+    match settings {
+        Value::Object(fields) => fields.iter().map(|(key, value)| (key.clone(), value)).collect(),
+        Value::Array(parts) => parts
+            .iter()
+            .filter_map(|each| Some((part(each)?, each.get("settings")?.as_object()?)))
+            .flat_map(|(id, fields)| {
+                fields.iter().map(move |(key, value)| (format!("{id}.{key}"), value))
+            })
+            .collect(),
+        _ => BTreeMap::new(),
+    }
+}
+
+impl Identity {
+    /// Whether `config` is a run of this encoding. Settings in `free` may differ. An option that the run
+    /// does not know came later: it did then what is the default now.
+    pub fn is_of(&self, config: &Value, free: &BTreeSet<String>) -> bool {
+        let Some(found) = config.get("encoding") else { return false };
+        let (id, settings) = (found.get("id").and_then(Value::as_str), found.get("settings"));
+        let Some(ours) = settings.filter(|_| id == Some(&self.id)).map(flat) else { return false };
+        flat(&self.settings).iter().filter(|(name, _)| !free.contains(*name)).all(
+            |(name, published)| match ours.get(name) {
+                Some(ours) => same(published, ours),
+                None => !self.changed.contains(name),
+            },
+        )
+    }
+
+    /// Free settings that the run chose otherwise than this expression does, each as `setting value`.
+    pub fn choices(&self, config: &Value, free: &BTreeSet<String>) -> Vec<String> {
+        let Some(ours) = config.get("encoding").and_then(|found| found.get("settings")).map(flat)
+        else {
+            return Vec::new();
+        };
+        let published = flat(&self.settings);
+        let chosen = |name: &String| {
+            let (published, ours) = (published.get(name)?, ours.get(name)?);
+            (!same(published, ours)).then(|| format!("{name} {}", plain(ours)))
+        };
+        free.iter().filter_map(chosen).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn paths(value: Value) -> Paths {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn numbers_are_compared_as_numbers_and_null_is_unset() {
+        let config = json!({"train": {"steps": 900, "rate": 3e-4}, "model": {"width": null}});
+        let same = json!({"train.steps": 900.0, "train.rate": 0.0003, "model.width": "unset", "model.gone": "unset"});
+        assert!(is_identical(&config, &paths(same)));
+        let any =
+            json!({"model.width": {"any": ["unset", 1024]}, "train.steps": {"any": [1, 900]}});
+        assert!(is_identical(&config, &paths(any)));
+        for other in
+            [json!({"train.steps": 901}), json!({"train.rate": "unset"}), json!({"model.width": 4})]
+        {
+            assert!(!is_identical(&config, &paths(other.clone())), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_difference_names_path_and_both_values() {
+        let config = json!({"train": {"steps": 900}});
+        let recipe = paths(json!({"train.steps": 10000, "model.norm_place": "post"}));
+        let found: Vec<String> =
+            differences(&config, &recipe).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            found,
+            ["model.norm_place unset (published: post)", "train.steps 900 (published: 10000)"]
+        );
+        assert_eq!(
+            differences(
+                &json!({"train": {"steps": 1e4}, "model": {"norm_place": "post"}}),
+                &recipe
+            ),
+            []
+        );
+    }
+
+    fn cope(settings: Value, changed: &[&str]) -> Identity {
+        let changed = changed.iter().map(|name| (*name).to_owned()).collect();
+        Identity { id: "cope".into(), settings, changed }
+    }
+
+    #[test]
+    fn settings_must_be_equal_unless_they_are_free() {
+        let wanted = cope(json!({"gates": "query-key", "max_positions": 64}), &[]);
+        let (free, none) = (BTreeSet::from(["max_positions".to_owned()]), BTreeSet::new());
+        let run = |settings: Value| json!({"encoding": {"id": "cope", "settings": settings}});
+        let short = run(json!({"gates": "query-key", "max_positions": 16}));
+        assert!(wanted.is_of(&run(json!({"gates": "query-key", "max_positions": 64.0})), &none));
+        assert!(!wanted.is_of(&short, &none));
+        assert!(wanted.is_of(&short, &free));
+        assert_eq!(wanted.choices(&short, &free), ["max_positions 16"]);
+        let other = run(json!({"gates": "query-value", "max_positions": 64}));
+        assert!(!wanted.is_of(&other, &free));
+        for stranger in [json!({"encoding": {"id": "rope", "settings": {}}}), json!({})] {
+            assert!(!wanted.is_of(&stranger, &free));
+        }
+    }
+
+    #[test]
+    fn a_run_before_an_option_is_one_at_its_default() {
+        let old = json!({"encoding": {"id": "cope", "settings": {"gates": "query-key"}}});
+        let settings = || json!({"gates": "query-key", "layers": {"type": "first"}});
+        assert!(cope(settings(), &[]).is_of(&old, &BTreeSet::new()));
+        assert!(!cope(settings(), &["layers"]).is_of(&old, &BTreeSet::new()));
+        let newer =
+            json!({"encoding": {"id": "cope", "settings": {"gates": "query-key", "new": 1}}});
+        assert!(cope(json!({"gates": "query-key"}), &[]).is_of(&newer, &BTreeSet::new()));
+    }
+
+    #[test]
+    fn settings_of_several_encodings_are_named_by_encoding() {
+        let parts = |longest: u32, base: f64| {
+            json!([
+                {"id": "randomized", "settings": {"longest": longest}},
+                {"id": "rope", "settings": {"base": base}},
+            ])
+        };
+        let (id, changed) = ("randomized+rope".to_owned(), BTreeSet::new());
+        let both = Identity { id, settings: parts(2048, 1e4), changed };
+        let run =
+            |settings: Value| json!({"encoding": {"id": "randomized+rope", "settings": settings}});
+        let free = BTreeSet::from(["randomized.longest".to_owned()]);
+        assert!(both.is_of(&run(parts(2048, 1e4)), &BTreeSet::new()));
+        assert!(!both.is_of(&run(parts(1024, 1e4)), &BTreeSet::new()));
+        assert!(both.is_of(&run(parts(1024, 1e4)), &free));
+        assert!(!both.is_of(&run(parts(1024, 5e5)), &free));
+        assert_eq!(both.choices(&run(parts(1024, 1e4)), &free), ["randomized.longest 1024"]);
+    }
+}
