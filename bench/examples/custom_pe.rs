@@ -99,6 +99,7 @@ fn cell<C: EncodingConfig>(encoding: C, seed: u64) -> Cell<C> {
         backend: "flex".to_owned(),
         engine: Engine::Fused,
         grid: None,
+        budget: pe_bench::sweep::Budget::default(),
     }
 }
 

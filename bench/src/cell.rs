@@ -8,8 +8,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tasks::TaskConfig;
 
-use crate::model::{ModelConfig, ModelError};
+use crate::model::{MOST_STEP_OPERATIONS, ModelConfig, ModelError};
 use crate::optimizer::OptimizerConfig;
+use crate::sweep::Budget;
+
+/// Most steps of a training.
+const MOST_STEPS: usize = 1_000_000_000;
+
+/// Most sequences of a batch or an evaluation.
+const MOST_SEQUENCES: usize = 1 << 24;
 
 /// How a model is trained.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -132,6 +139,8 @@ pub struct Cell<C> {
     pub eval: EvalConfig,
     /// Which point of the suite's grid it is; a name, and no part of what is run.
     pub grid: Option<GridPoint>,
+    /// What it may take of time and memory; no part of what is run.
+    pub budget: Budget,
     /// Seed of weights, data and dropout.
     pub seed: u64,
     /// Name of the backend.
@@ -201,16 +210,16 @@ impl<C: EncodingConfig> Cell<C> {
     /// [`CellError`], the field named.
     pub fn check(&self, task: &dyn tasks::Task) -> Result<(), CellError> {
         self.model.check()?;
-        for (field, value) in [
-            ("train.steps", self.train.steps),
-            ("train.batch_size", self.train.batch_size),
-            ("train.curve_points", self.train.curve_points),
-            ("eval.samples", self.eval.samples),
-            ("eval.batch_size", self.eval.batch_size),
+        for (field, value, most) in [
+            ("train.steps", self.train.steps, MOST_STEPS),
+            ("train.batch_size", self.train.batch_size, MOST_SEQUENCES),
+            ("train.curve_points", self.train.curve_points, MOST_STEPS),
+            ("eval.samples", self.eval.samples, MOST_SEQUENCES),
+            ("eval.batch_size", self.eval.batch_size, MOST_SEQUENCES),
         ] {
-            if value == 0 {
-                let expected = "at least 1".to_owned();
-                return Err(CellError::Number { field, value: "0".to_owned(), expected });
+            if value == 0 || value > most {
+                let expected = format!("1 to {most}");
+                return Err(CellError::Number { field, value: value.to_string(), expected });
             }
         }
         self.train.optimizer.check()?;
@@ -219,11 +228,31 @@ impl<C: EncodingConfig> Cell<C> {
         for len in self.eval.lens_or(&self.train.len) {
             task.check_len(*len)?;
         }
+        self.check_operations(task)?;
         for split in self.eval.splits.iter().flatten() {
             // Refuses an unknown split, with the nearest name.
             task.eval_set(split, self.train.len, 1, 0)?;
         }
         self.encoding.check(&self.dims(task))?;
+        Ok(())
+    }
+
+    /// Refuses what cannot be counted, and so could not be trained in any time.
+    fn check_operations(&self, task: &dyn tasks::Task) -> Result<(), CellError> {
+        let [tokens, longest] = self.token_lens(task);
+        for (field, batch_size, len) in [
+            ("train.batch_size", self.train.batch_size, tokens),
+            ("eval.batch_size", self.eval.batch_size, longest),
+        ] {
+            let operations = self.model.step_operations(task.vocab_size(), len, batch_size);
+            if operations > MOST_STEP_OPERATIONS {
+                let expected = format!(
+                    "a batch of at most {MOST_STEP_OPERATIONS:e} operations, and this one of {len} tokens \
+                     each has about {operations:.0e}; or a smaller model"
+                );
+                return Err(CellError::Number { field, value: batch_size.to_string(), expected });
+            }
+        }
         Ok(())
     }
 
@@ -240,8 +269,14 @@ impl<C: EncodingConfig> Cell<C> {
             (
                 "train.validation.samples",
                 validation.samples.to_string(),
-                validation.samples > 0,
-                "at least 1",
+                (1..=MOST_SEQUENCES).contains(&validation.samples),
+                "1 to 16777216",
+            ),
+            (
+                "train.validation.stop.cooldown_steps",
+                validation.stop.as_ref().map_or(0, |stop| stop.cooldown_steps).to_string(),
+                validation.stop.as_ref().is_none_or(|stop| stop.cooldown_steps <= MOST_STEPS),
+                "at most 1000000000",
             ),
             (
                 "train.validation.solved_checks",

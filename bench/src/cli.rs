@@ -7,6 +7,7 @@ mod explain;
 mod flops;
 mod list;
 mod out;
+mod report;
 mod reproduce;
 mod run;
 mod speed;
@@ -46,6 +47,8 @@ enum Command {
         /// Where the report goes; default: the first folder.
         #[arg(long)]
         out: Option<PathBuf>,
+        #[command(flatten)]
+        criteria: report::Criteria,
     },
     /// Compares the records of two result folders, all but timings and provenance.
     DiffRecords(diff_records::DiffArgs),
@@ -151,6 +154,8 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     out: Option<PathBuf>,
     #[command(flatten)]
+    criteria: report::Criteria,
+    #[command(flatten)]
     sweep: run::SweepArgs,
     /// Print the cells and how long they would take, and stop.
     #[arg(long)]
@@ -171,8 +176,10 @@ pub fn main() -> ExitCode {
 fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(arguments) => return run::run(&arguments),
+        Command::Report { results, out, criteria } => {
+            report::report(&results, out, &criteria)?;
+        }
         Command::DiffRecords(arguments) => return diff_records::diff(&arguments),
-        Command::Report { results, out } => report(&results, out)?,
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments)?,
         Command::List { what } => list::list(what),
         Command::Data { command: DataCommand::Fetch { names } } => fetch(&names)?,
@@ -188,42 +195,6 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn report(results: &[PathBuf], out: Option<PathBuf>) -> anyhow::Result<()> {
-    let (mut records, mut skipped) = (Vec::new(), Vec::new());
-    for folder in results {
-        let before = records.len();
-        for found in reports::read_each(folder)? {
-            match found {
-                Ok(record) => records.push(record),
-                Err(error) => skipped.push(format!("one cell: {error}")),
-            }
-        }
-        anyhow::ensure!(
-            records.len() > before || !skipped.is_empty(),
-            "{}: no records in its `cells` folder; give the folder that `pe-bench run` wrote to",
-            folder.display()
-        );
-    }
-    anyhow::ensure!(!records.is_empty(), "no record can be read: {}", skipped.join("; "));
-    let out = out.unwrap_or_else(|| results[0].clone());
-    let mut suites = records.iter().map(|record| record.suite.as_str()).collect::<Vec<_>>();
-    suites.sort_unstable();
-    suites.dedup();
-    let folders = results.iter().map(|r| r.display().to_string()).collect::<Vec<_>>();
-    let meta = reports::ReportMeta {
-        title: suites.join(", "),
-        command: format!("pe-bench report {}", folders.join(" ")),
-        skipped: skipped.clone(),
-    };
-    let summary = reports::write_report(&records, &out, &meta)?;
-    for sentence in &summary.sentences {
-        say(sentence);
-    }
-    say(&format!("Report: {}", summary.html.display()));
-    anyhow::ensure!(skipped.is_empty(), "left out of the report: {}", skipped.join("; "));
-    Ok(())
 }
 
 fn fetch(names: &[String]) -> anyhow::Result<()> {

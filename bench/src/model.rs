@@ -6,6 +6,8 @@ mod decoder;
 mod dropout;
 mod layers;
 
-pub use config::{Activation, Init, ModelConfig, ModelError, Norm, NormPlace};
+pub use config::{
+    Activation, Init, MOST_STEP_OPERATIONS, ModelConfig, ModelError, Norm, NormPlace,
+};
 pub use decoder::{Cache, Decoder, Pass};
 pub use dropout::Dropout;

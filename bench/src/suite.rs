@@ -1,65 +1,38 @@
 //! Suites: TOML files of encodings x workloads x seeds, and the cells that they stand for.
+//!
+//! A workload may vary settings over axes, and every cell may be run once for each learning rate of a
+//! grid: `suites/example.toml.in` shows all there is, explained.
 
-use std::path::{Path, PathBuf};
+mod ablation;
+mod axes;
+mod built_in;
+mod encodings;
+mod error;
+mod file;
+mod grid;
+
+use std::path::PathBuf;
 
 use pe_zoo::Combination;
 use pe_zoo::attention::Engine;
-use pe_zoo::settings::{explain, nearest};
-use serde::Deserialize;
+use pe_zoo::settings::explain;
 use serde_json::{Map, Value, json};
 use tasks::TaskConfig;
+
+pub use built_in::{BUILT_IN, text};
+pub use encodings::{Named, encoding};
+pub use error::SuiteError;
+pub use grid::AXIS;
 
 use crate::backend::{self, EngineChoice};
 use crate::cell::{Cell, EvalConfig, TrainConfig};
 use crate::model::ModelConfig;
+use crate::sweep::Budget;
+use axes::Variant;
+use file::{File, Workload, merged};
 
-/// Suites that come with the program: name and text.
-pub const BUILT_IN: &[(&str, &str)] = &[
-    ("first-look", include_str!("../suites/first-look.toml")),
-    ("quick", include_str!("../suites/quick.toml")),
-    ("smoke", include_str!("../suites/smoke.toml")),
-];
-
-/// A suite that cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum SuiteError {
-    /// No suite has this name and no file this path.
-    #[error("unknown suite `{name}`{}; built in: {known}; or give the path of a TOML file", nearest.as_ref().map(|n| format!(", did you mean `{n}`?")).unwrap_or_default())]
-    Unknown {
-        /// What was asked for.
-        name: String,
-        /// The nearest name, if one is near.
-        nearest: Option<String>,
-        /// All names.
-        known: String,
-    },
-    /// The file cannot be read.
-    #[error("suite {path}: {source}; check the path", path = path.display())]
-    Unreadable {
-        /// Its path.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The text is no TOML.
-    #[error("suite {name}: {source}")]
-    Syntax {
-        /// The suite.
-        name: String,
-        /// Where and why.
-        source: Box<toml::de::Error>,
-    },
-    /// A field is unknown, missing or of the wrong type.
-    #[error("suite {name}: at `{path}`: {reason}")]
-    Field {
-        /// The suite.
-        name: String,
-        /// Where in it.
-        path: String,
-        /// What was wrong and what was expected.
-        reason: String,
-    },
-}
+/// Most cells of a suite: far more than anybody has run, few enough to be spelled out in a moment.
+pub const MOST_CELLS: usize = 100_000;
 
 /// A suite with its cells spelled out.
 #[derive(Debug, Clone)]
@@ -70,40 +43,10 @@ pub struct Suite {
     pub title: String,
     /// What it is for, in a sentence or two.
     pub about: String,
+    /// Criteria of its report, and the base of its ablation.
+    pub report: reports::Settings,
     /// Every run, in the order of the file.
     pub cells: Vec<Cell<Combination>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    name: String,
-    title: String,
-    about: String,
-    seeds: Vec<u64>,
-    encodings: Vec<Value>,
-    #[serde(default)]
-    model: Map<String, Value>,
-    #[serde(default)]
-    train: Map<String, Value>,
-    #[serde(default)]
-    eval: Map<String, Value>,
-    workload: Vec<Workload>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Workload {
-    name: String,
-    task: Value,
-    seeds: Option<Vec<u64>>,
-    encodings: Option<Vec<Value>>,
-    #[serde(default)]
-    model: Map<String, Value>,
-    #[serde(default)]
-    train: Map<String, Value>,
-    #[serde(default)]
-    eval: Map<String, Value>,
 }
 
 /// What the command line changes about a suite.
@@ -122,197 +65,163 @@ pub struct Overrides {
     pub encodings: Vec<String>,
 }
 
-/// The text of a built-in suite, or of the file at a path.
-///
-/// # Errors
-/// [`SuiteError`].
-pub fn text(name_or_path: &str) -> Result<(String, String), SuiteError> {
-    if let Some((name, text)) = BUILT_IN.iter().find(|(name, _)| *name == name_or_path) {
-        return Ok(((*name).to_owned(), (*text).to_owned()));
-    }
-    let path = Path::new(name_or_path);
-    let looks_like_path = path.extension().is_some() || name_or_path.contains(['/', '\\']);
-    if !looks_like_path && !path.is_file() {
-        return Err(SuiteError::Unknown {
-            name: name_or_path.to_owned(),
-            nearest: nearest(name_or_path, BUILT_IN.iter().map(|(name, _)| *name)),
-            known: BUILT_IN.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
-        });
-    }
-    match std::fs::read_to_string(path) {
-        Ok(text) => Ok((name_or_path.to_owned(), text)),
-        Err(source) => Err(SuiteError::Unreadable { path: path.to_owned(), source }),
-    }
-}
-
 /// Reads a suite and spells out its cells.
 ///
 /// # Errors
 /// [`SuiteError`], the field named.
 pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, SuiteError> {
-    let value: Value = toml::from_str(text)
-        .map_err(|source| SuiteError::Syntax { name: name.to_owned(), source: Box::new(source) })?;
-    let file: File = read(name, "", value)?;
-    let field =
-        |path: String, reason: String| SuiteError::Field { name: name.to_owned(), path, reason };
-    if file.name.is_empty()
-        || !file.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
-    {
-        let reason = format!("`{}`, expected lower-case letters, digits and `-`", file.name);
-        return Err(field("name".to_owned(), reason));
+    let file = File::read(name, text)?;
+    let at = |path: &str, reason: String| SuiteError::field(name, path, reason);
+    let (raced, report) = race(name, &file)?;
+    let mut raced = raced;
+    encodings::choose(&mut raced, &overrides.encodings).map_err(|e| at("--encodings", e))?;
+    let seeds = |workload: &'_ Workload| match (overrides.seeds.is_empty(), &workload.seeds) {
+        (false, _) => overrides.seeds.clone(),
+        (true, Some(seeds)) => seeds.clone(),
+        (true, None) => file.seeds.clone(),
+    };
+    // Counted before anything is spelled out.
+    let count = file.workload.iter().zip(&raced).fold(0_usize, |sum, (workload, encodings)| {
+        let rates = file.rates(workload).len().max(1);
+        let counts = [encodings.len(), seeds(workload).len(), rates, axes::count(&workload.axes)];
+        sum.saturating_add(counts.into_iter().fold(1, usize::saturating_mul))
+    });
+    if count > MOST_CELLS {
+        let reason = format!(
+            "{count} cells, expected at most {MOST_CELLS}; take values out of the axes, seeds, \
+             learning_rates or encodings"
+        );
+        return Err(at("workload", reason));
     }
-    let mut raced = Vec::new();
-    for workload in &file.workload {
-        let encodings = workload.encodings.as_ref().unwrap_or(&file.encodings);
-        let at = || format!("workload `{}`.encodings", workload.name);
-        let encodings = with_all(encodings)
-            .iter()
-            .map(|entry| encoding(entry).map_err(|e| field(at(), e)))
-            .collect::<Result<Vec<_>, _>>()?;
-        raced.push(encodings);
-    }
-    choose(&mut raced, &overrides.encodings).map_err(|e| field("--encodings".to_owned(), e))?;
-    let mut cells = Vec::new();
+    let mut cells = Vec::with_capacity(count);
     for (workload, encodings) in file.workload.iter().zip(&raced) {
-        let at = format!("workload `{}`", workload.name);
-        let task =
-            task_config(workload, overrides).map_err(|error| field(format!("{at}.task"), error))?;
-        let section = |kind: &str, base: &Map<String, Value>, own: &Map<String, Value>| {
-            (format!("{at}.{kind}"), Value::Object(merged(base, own)))
-        };
-        let (path, value) = section("model", &file.model, &workload.model);
-        let model: ModelConfig = read(name, &path, value)?;
-        let (path, value) = section("train", &file.train, &workload.train);
-        let train: TrainConfig = read(name, &path, value)?;
-        let (path, value) = section("eval", &file.eval, &workload.eval);
-        let eval: EvalConfig = read(name, &path, value)?;
-        let seeds = match (overrides.seeds.is_empty(), &workload.seeds) {
-            (false, _) => &overrides.seeds,
-            (true, Some(seeds)) => seeds,
-            (true, None) => &file.seeds,
-        };
-        let backend = overrides.backend.clone().unwrap_or_else(|| "flex".to_owned());
-        let engine = overrides.engine.unwrap_or_else(|| {
-            backend::engine(EngineChoice::Auto, &backend).unwrap_or(Engine::Reference)
-        });
-        for seed in seeds {
-            for (encoding_name, encoding) in encodings {
-                cells.push(Cell {
-                    workload: workload.name.clone(),
-                    name: encoding_name.clone(),
-                    encoding: encoding.clone(),
-                    task: task.clone(),
-                    model: model.clone(),
-                    train: train.clone(),
-                    eval: eval.clone(),
-                    grid: None,
-                    seed: *seed,
-                    backend: backend.clone(),
-                    engine,
-                });
+        for variant in axes::expand(&file, workload).map_err(|(path, e)| at(&path, e))? {
+            let runs = runs(name, &file, workload, &variant, overrides)?;
+            for seed in seeds(workload) {
+                for (encoding_name, encoding) in encodings {
+                    for (train, grid) in &runs.trainings {
+                        cells.push(Cell {
+                            workload: variant.name.clone(),
+                            name: encoding_name.clone(),
+                            encoding: encoding.clone(),
+                            task: runs.task.clone(),
+                            model: runs.model.clone(),
+                            train: train.clone(),
+                            eval: runs.eval.clone(),
+                            seed,
+                            grid: grid.clone(),
+                            budget: runs.budget,
+                            backend: runs.backend.clone(),
+                            engine: runs.engine,
+                        });
+                    }
+                }
             }
         }
     }
     if cells.is_empty() {
         let reason = "no cell, expected at least one seed, encoding and workload".to_owned();
-        return Err(field("workload".to_owned(), reason));
+        return Err(at("workload", reason));
     }
-    if let Some((workload, encoding)) = twice(&cells) {
-        let reason =
-            format!("encoding `{encoding}` stands twice; give one of them another `name = \"…\"`");
-        return Err(field(format!("workload `{workload}`"), reason));
-    }
-    Ok(Suite { name: file.name, title: file.title, about: file.about, cells })
+    refuse_doubles(name, &cells)?;
+    let File { name, title, about, .. } = file;
+    Ok(Suite { name, title, about, report, cells })
 }
 
-/// `"*"` stands for every encoding of the registry at its defaults.
-fn with_all(entries: &[Value]) -> Vec<Value> {
-    let all = || pe_zoo::zoo::ALL.iter().map(|meta| Value::from(meta.id));
-    entries
-        .iter()
-        .flat_map(|entry| if entry == "*" { all().collect() } else { vec![entry.clone()] })
-        .collect()
-}
-
-/// Reads an encoding: an expression, or a map with the expression as `kind`, settings of its only
-/// part, and a `name` if it is to have one of its own.
-///
-/// # Errors
-/// The reason, in words.
-pub fn encoding(entry: &Value) -> Result<Named, String> {
-    let (kind, name, fields) = match entry {
-        Value::String(text) => (text.clone(), None, Map::new()),
-        Value::Object(fields) => {
-            let mut fields = fields.clone();
-            let mut take = |key: &str| match fields.remove(key) {
-                None => Ok(None),
-                Some(Value::String(text)) => Ok(Some(text)),
-                Some(other) => Err(format!("`{key}` is {other}, expected a string")),
-            };
-            let (kind, name) = (take("kind")?, take("name")?);
-            let kind = kind.ok_or_else(|| {
-                "a map without `kind`, expected for example { kind = \"rope\" }".to_owned()
-            })?;
-            (kind, name, fields)
+/// The encodings of each workload, and the report's settings with the ablation's base put in.
+fn race(name: &str, file: &File) -> Result<(Vec<Vec<Named>>, reports::Settings), SuiteError> {
+    let at = |path: &str, reason: String| SuiteError::field(name, path, reason);
+    let mut report = file.report.clone();
+    let common = match (&file.encodings, &file.ablation) {
+        (Some(_), Some(_)) => {
+            let reason =
+                "`encodings` stands beside `[ablation]`, which runs its base and changes; \
+                          keep one"
+                    .to_owned();
+            return Err(at("encodings", reason));
         }
-        other => return Err(format!("{other}, expected an expression or a map with `kind`")),
-    };
-    let config = Combination::with_options(&kind, fields).map_err(|error| error.to_string())?;
-    Ok((name.unwrap_or_else(|| config.to_string()), config))
-}
-
-/// An encoding and its name within a suite.
-pub type Named = (String, Combination);
-
-/// Replaces the encodings of each workload by those that the command line asks for.
-fn choose(raced: &mut [Vec<Named>], asked: &[String]) -> Result<(), String> {
-    if asked.is_empty() {
-        return Ok(());
-    }
-    let known = raced.iter().flatten().cloned().collect::<Vec<_>>();
-    let has_name = |text: &str| known.iter().any(|(name, _)| name == text);
-    let mut chosen = Vec::new();
-    for text in asked {
-        let items =
-            if has_name(text) { vec![text.as_str()] } else { Combination::split_list(text) };
-        for item in items {
-            chosen
-                .push((item, if has_name(item) { None } else { Some(expression(item, &known)?) }));
+        (Some(entries), None) => {
+            Some(encodings::read_all(entries).map_err(|e| at("encodings", e))?)
         }
-    }
-    for encodings in raced {
-        *encodings = chosen
-            .iter()
-            .flat_map(|(text, expression)| match expression {
-                None => encodings.iter().filter(|(name, _)| name == text).cloned().collect(),
-                Some(asked) if known.iter().any(|(_, config)| config == asked) => {
-                    encodings.iter().filter(|(_, config)| config == asked).cloned().collect()
-                }
-                Some(asked) => vec![(asked.to_string(), asked.clone())],
-            })
-            .collect();
-    }
-    Ok(())
-}
-
-/// Reads what is no name of the suite; a mistake suggests the nearest name as well.
-fn expression(text: &str, known: &[Named]) -> Result<Combination, String> {
-    Combination::parse(text).map_err(|error| {
-        let said = error.to_string();
-        match nearest(text, known.iter().map(|(name, _)| name.as_str())) {
-            Some(near) if !said.contains("did you mean") => {
-                format!("{said}; or did you mean the suite's `{near}`?")
+        (None, Some(ablation)) => {
+            let (base, encodings) = ablation.encodings().map_err(|(path, e)| at(&path, e))?;
+            if report.ablation_base.replace(base).is_some() {
+                let reason = "stands beside `[ablation]`, which names its base; keep one";
+                return Err(at("report.ablation_base", reason.to_owned()));
             }
-            _ => said,
+            Some(encodings)
         }
-    })
+        (None, None) => None,
+    };
+    let mut raced = Vec::new();
+    for workload in &file.workload {
+        let path = format!("workload `{}`.encodings", workload.name);
+        raced.push(match (&workload.encodings, &common) {
+            (Some(own), _) => encodings::read_all(own).map_err(|e| at(&path, e))?,
+            (None, Some(common)) => common.clone(),
+            (None, None) => {
+                let reason =
+                    "missing, expected a list such as [\"nope\", \"rope\"], or `[ablation]`";
+                return Err(at("encodings", reason.to_owned()));
+            }
+        });
+    }
+    report.check().map_err(|error| at("report", error.to_string()))?;
+    if let Some(base) = &report.ablation_base {
+        let known = raced.iter().flatten().map(|(name, _)| name.as_str());
+        if !known.clone().any(|name| name == base) {
+            let near = pe_zoo::settings::nearest(base, known)
+                .map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
+            let reason = format!("no encoding of the suite is named `{base}`{near}");
+            return Err(at("report.ablation_base", reason));
+        }
+    }
+    Ok((raced, report))
 }
 
-fn task_config(workload: &Workload, overrides: &Overrides) -> Result<TaskConfig, String> {
-    let value = match &workload.task {
-        Value::String(id) => json!({ "kind": id }),
-        other => other.clone(),
-    };
+/// What all encodings and seeds of one variant of a workload have in common.
+struct Runs {
+    task: TaskConfig,
+    model: ModelConfig,
+    eval: EvalConfig,
+    /// One for each point of the grid.
+    trainings: Vec<(TrainConfig, Option<reports::GridPoint>)>,
+    budget: Budget,
+    backend: String,
+    engine: Engine,
+}
+
+fn runs(
+    name: &str,
+    file: &File,
+    workload: &Workload,
+    variant: &Variant,
+    overrides: &Overrides,
+) -> Result<Runs, SuiteError> {
+    let place = |section: &str| format!("{}.{section}", variant.place);
+    let section = |section: &str| Value::Object(variant.section(section));
+    let task = task_config(section("task"), overrides)
+        .map_err(|reason| SuiteError::field(name, &place("task"), reason))?;
+    let model = file::read(name, &place("model"), section("model"))?;
+    let train: TrainConfig = file::read(name, &place("train"), section("train"))?;
+    let eval = file::read(name, &place("eval"), section("eval"))?;
+    let budget = Value::Object(merged(&file.budget, &workload.budget));
+    let budget: Budget = file::read(name, &place("budget"), budget)?;
+    budget.check().map_err(|e| SuiteError::field(name, &place("budget"), e.to_string()))?;
+    if workload.axes.contains_key(AXIS) && !file.rates(workload).is_empty() {
+        let reason = format!("`{AXIS}` is an axis, and there are `learning_rates`; keep one");
+        return Err(SuiteError::field(name, &place("axes"), reason));
+    }
+    let trainings = grid::trainings(file.rates(workload), &train)
+        .map_err(|reason| SuiteError::field(name, &place("learning_rates"), reason))?;
+    let backend = overrides.backend.clone().unwrap_or_else(|| "flex".to_owned());
+    let engine = overrides.engine.unwrap_or_else(|| {
+        backend::engine(EngineChoice::Auto, &backend).unwrap_or(Engine::Reference)
+    });
+    Ok(Runs { task, model, eval, trainings, budget, backend, engine })
+}
+
+fn task_config(value: Value, overrides: &Overrides) -> Result<TaskConfig, String> {
     let config: TaskConfig =
         serde_json::from_value(value).map_err(|error| explain(&error.to_string()))?;
     match &overrides.data {
@@ -324,45 +233,31 @@ fn task_config(workload: &Workload, overrides: &Overrides) -> Result<TaskConfig,
     }
 }
 
-fn read<T: serde::de::DeserializeOwned>(
-    name: &str,
-    prefix: &str,
-    value: Value,
-) -> Result<T, SuiteError> {
-    serde_path_to_error::deserialize(value).map_err(|error| {
-        let inner = error.path().to_string();
-        let path = match (prefix, inner.as_str()) {
-            (prefix, ".") => prefix.to_owned(),
-            ("", inner) => inner.to_owned(),
-            (prefix, inner) => format!("{prefix}.{inner}"),
-        };
-        SuiteError::Field {
-            name: name.to_owned(),
-            path,
-            reason: explain(&error.into_inner().to_string()),
-        }
-    })
-}
-
-/// `own` over `base`, maps within maps merged.
-fn merged(base: &Map<String, Value>, own: &Map<String, Value>) -> Map<String, Value> {
-    let mut all = base.clone();
-    for (key, value) in own {
-        let value = match (all.get(key), value) {
-            (Some(Value::Object(base)), Value::Object(own)) => Value::Object(merged(base, own)),
-            _ => value.clone(),
-        };
-        all.insert(key.clone(), value);
-    }
-    all
-}
-
-fn twice(cells: &[Cell<Combination>]) -> Option<(String, String)> {
+/// Each cell of a suite must be told from every other by what is shown of it.
+fn refuse_doubles(name: &str, cells: &[Cell<Combination>]) -> Result<(), SuiteError> {
     let mut seen = std::collections::BTreeSet::new();
-    cells
-        .iter()
-        .find(|cell| !seen.insert((&cell.workload, &cell.name, cell.seed)))
-        .map(|cell| (cell.workload.clone(), cell.name.clone()))
+    for cell in cells {
+        let rate = cell.grid.as_ref().map(|point| point.value.to_bits());
+        if !seen.insert((&cell.workload, &cell.name, cell.seed, rate)) {
+            let reason = format!(
+                "encoding `{}` with seed {} stands twice; give one of the two another \
+                 `name = \"…\"`, or take the seed out",
+                cell.name, cell.seed
+            );
+            let path = format!("workload `{}`", cell.workload);
+            return Err(SuiteError::field(name, &path, reason));
+        }
+    }
+    Ok(())
+}
+
+/// A workload's task as a table: an id alone is its `kind`.
+fn task_fields(task: &Value) -> Result<Map<String, Value>, String> {
+    match task {
+        Value::String(id) => Ok(Map::from_iter([("kind".to_owned(), Value::from(id.as_str()))])),
+        Value::Object(fields) => Ok(fields.clone()),
+        other => Err(format!("{other}, expected the id of a task or a map with `kind`")),
+    }
 }
 
 #[cfg(test)]

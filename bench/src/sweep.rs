@@ -30,7 +30,7 @@ use reports::{RecordError, RunRecord};
 use agenda::Agenda;
 pub use budget::Budget;
 use claim::{ClaimError, Claims};
-pub use estimate::training_seconds;
+pub use estimate::{FLOPS_PER_SECOND, training_seconds};
 pub use plan::{Plan, PlanError, Planned, Unrunnable};
 pub use redo::{Redo, Retry};
 use run::Sweeper;
@@ -53,7 +53,7 @@ pub struct SweepOptions {
     pub redo: Redo,
     /// Which cells are this sweep's.
     pub shard: Shard,
-    /// What each cell may take.
+    /// What each cell may take; where it says nothing, the suite does.
     pub budget: Budget,
     /// A checkpoint is kept this often.
     pub checkpoint_seconds: f64,
@@ -149,7 +149,8 @@ pub fn sweep(
     stop: &Arc<AtomicBool>,
     on_event: &mut dyn FnMut(Event),
 ) -> Result<Outcome, SweepError> {
-    if options.budget.memory_bytes.is_some() && !memory::is_told() {
+    let limits = plan.cells.iter().map(|planned| options.budget.or(planned.cell.budget));
+    if limits.into_iter().any(|limit| limit.memory_bytes.is_some()) && !memory::is_told() {
         return Err(SweepError::MemoryUntold);
     }
     let surveyed = plan.survey(&options.out, &options.redo);

@@ -27,6 +27,7 @@ fn losses(encoding: &str, backend: &str) -> Vec<f64> {
         },
         eval: EvalConfig { samples: 8, ..EvalConfig::default() },
         grid: None,
+        budget: pe_bench::sweep::Budget::default(),
         seed: 1,
         backend: backend.to_owned(),
         engine: backend::engine(EngineChoice::Auto, backend).unwrap(),

@@ -207,6 +207,7 @@ fn cell(encoding: &str, task: &str, seed: u64) -> Cell<PeConfig> {
         },
         eval: EvalConfig { lens: vec![16, 32], samples: 20, ..EvalConfig::default() },
         grid: None,
+        budget: pe_bench::sweep::Budget::default(),
         seed,
         backend: "flex".to_owned(),
         engine: Engine::Fused,

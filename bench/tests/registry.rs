@@ -27,6 +27,7 @@ fn cell(encoding: &str) -> Cell<Combination> {
         },
         eval: EvalConfig { lens: vec![16, 24], samples: 8, ..EvalConfig::default() },
         grid: None,
+        budget: pe_bench::sweep::Budget::default(),
         seed: 0,
         backend: "flex".to_owned(),
         engine: Engine::Fused,

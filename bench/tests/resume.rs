@@ -40,6 +40,7 @@ fn cell(encoding: &str, dropout: f64) -> (Cell<Combination>, Box<dyn Task>) {
         },
         eval: EvalConfig { lens: vec![16, 32], samples: 8, ..EvalConfig::default() },
         grid: None,
+        budget: pe_bench::sweep::Budget::default(),
         seed: 3,
         backend: "flex".into(),
         engine: Engine::Fused,

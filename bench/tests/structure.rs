@@ -29,10 +29,11 @@ fn sources(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-        let own = ["zoo", "reference", "suite", "tests", "testing"];
+        // `bench/src/suite` reads suites, `tasks/src/suite` holds the kinds.
+        let kinds = path.ends_with("tasks/src/suite");
+        let own = ["zoo", "reference", "tests", "testing"];
         if path.is_dir() {
-            // `tasks/src/suite` holds the kinds, `bench/src/suite` only tests.
-            if !own.contains(&name.as_str()) {
+            if !kinds && !own.contains(&name.as_str()) {
                 sources(&path, found);
             }
         } else if path.extension().is_some_and(|extension| extension == "rs")

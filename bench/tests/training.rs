@@ -25,6 +25,7 @@ fn cell(task: &str, train: TrainConfig) -> (Cell<PeConfig>, Box<dyn Task>) {
         train,
         eval: EvalConfig { samples: 40, ..EvalConfig::default() },
         grid: None,
+        budget: pe_bench::sweep::Budget::default(),
         seed: 3,
         backend: "flex".into(),
         engine: Engine::Fused,

@@ -32,6 +32,7 @@
 //! the same combination.
 
 mod grammar;
+mod limits;
 mod module;
 mod print;
 mod rules;
@@ -206,7 +207,10 @@ impl EncodingConfig for Combination {
     }
 
     fn check(&self, dims: &Dims) -> Result<(), PeError> {
-        self.sized(dims).try_for_each(|(part, dims)| part.check(&dims))
+        self.sized(dims).try_for_each(|(part, dims)| {
+            limits::check(part)?;
+            part.check(&dims)
+        })
     }
 
     fn init(

@@ -1,7 +1,7 @@
 //! Keeps what a run left behind and shows it: run records, statistics over seeds, tables and pages.
 //!
 //! The path of the data is `RunRecord` files ([`store`]) -> [`aggregate`] (over seeds), [`outcome`]
-//! (what each seed achieved), [`standing`] (who is ahead, and is it more than noise) and [`ablation`],
+//! (what each seed achieved), [`grid`] (which value of a grid counts), [`standing`] (who is ahead, and is it more than noise) and [`ablation`],
 //! all by way of [`stats`] -> [`model`] (everything a page shows) -> [`render`] (one file per format).
 //! [`write_report`] walks the whole path.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests panic on failure"))]
@@ -9,6 +9,7 @@
 pub mod ablation;
 pub mod aggregate;
 pub mod frame;
+pub mod grid;
 mod json_float;
 mod json_layout;
 pub mod metric;

@@ -12,6 +12,7 @@ use self::skipped::skipped_evals;
 use crate::ablation::Ablation;
 use crate::aggregate::{Aggregate, aggregate, aggregate_frame};
 use crate::frame::{evals_frame, runs_frame};
+use crate::grid::{Grid, GridReport, settle};
 use crate::outcome::{Outcome, outcomes};
 use crate::record::{RunRecord, Status};
 use crate::report::{ReportError, ReportMeta};
@@ -86,6 +87,8 @@ pub struct Workload {
     pub outcomes: Vec<Outcome>,
     /// Changes of [`Settings::ablation_base`], in distribution and beyond; empty without a base.
     pub ablations: Vec<Ablation>,
+    /// The workload's grid; all other fields are then about the values chosen of it.
+    pub grid: Option<GridReport>,
     /// Aggregated evaluations of this workload.
     pub rows: Vec<Aggregate>,
     /// Mean loss over seeds by step, for each encoding.
@@ -158,7 +161,9 @@ impl Report {
             };
             id(a).cmp(&id(b))
         });
-        let (counted, not_counted) = select(&cells);
+        let settled = settle(&cells);
+        let (counted, not_counted) = select(&settled.ranked);
+        let (defaults, _) = select(&settled.defaults);
         let rows = aggregate(&counted);
         let encodings = encodings(&cells);
         let display: BTreeMap<String, String> =
@@ -166,11 +171,21 @@ impl Report {
         let names: BTreeSet<&str> = cells.iter().map(|r| r.workload.as_str()).collect();
         let workloads = names
             .into_iter()
-            .map(|name| workload(name, &cells, &counted, &rows, &display, settings))
+            .map(|name| {
+                let of = |records: &[RunRecord]| {
+                    records.iter().filter(|r| r.workload == name).cloned().collect::<Vec<_>>()
+                };
+                let grid = settled.grids.get(name).map(|grid| (grid.clone(), of(&defaults)));
+                workload(name, &settled.ranked, &counted, grid, &rows, &display, settings)
+            })
             .collect::<Result<Vec<_>, _>>()?;
         let mut sentences: Vec<String> = workloads
             .iter()
-            .map(|w| workload_sentence(&w.name, &w.len_unit, &w.inside, &w.beyond, &not_counted))
+            .map(|w| {
+                let grid = w.grid.as_ref().map_or_else(String::new, |g| g.grid.sentence());
+                let (inside, beyond) = (&w.inside, &w.beyond);
+                workload_sentence(&w.name, &w.len_unit, inside, beyond, &not_counted) + &grid
+            })
             .collect();
         if sentences.is_empty() {
             sentences.push(NOTHING.to_owned());
@@ -181,7 +196,7 @@ impl Report {
             encodings,
             workloads,
             sentences,
-            warnings: warnings(&cells),
+            warnings: warnings(&cells, settings),
             not_counted,
             skipped_evals: skipped_evals(&counted),
             aggregate: aggregate_frame(&rows)?,
@@ -270,6 +285,7 @@ fn workload(
     name: &str,
     cells: &[RunRecord],
     counted: &[RunRecord],
+    grid: Option<(Grid, Vec<RunRecord>)>,
     rows: &[Aggregate],
     display: &BTreeMap<String, String>,
     settings: &Settings,
@@ -285,8 +301,16 @@ fn workload(
             }
         })?;
     }
-    let contest = |region| Contest::new(&counted, display, region, headline);
-    let (inside, beyond) = (contest(Region::Inside), contest(Region::Beyond));
+    let contest = |records: &[&RunRecord], region| Contest::new(records, display, region, headline);
+    let (inside, beyond) = (contest(&counted, Region::Inside), contest(&counted, Region::Beyond));
+    let grid = grid.map(|(grid, defaults)| {
+        let defaults: Vec<&RunRecord> = defaults.iter().collect();
+        GridReport {
+            grid,
+            default_inside: contest(&defaults, Region::Inside),
+            default_beyond: contest(&defaults, Region::Beyond),
+        }
+    });
     let ablations = settings.ablation_base.iter().flat_map(|base| {
         [&inside, &beyond]
             .into_iter()
@@ -312,6 +336,7 @@ fn workload(
         inside,
         beyond,
         ablations,
+        grid,
         rows: rows.iter().filter(|r| r.workload == name).cloned().collect(),
         training: training(&counted),
         costs: costs(&counted),

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value;
+
 use crate::record::{RunRecord, Status};
+use crate::settings::Settings;
 
 /// A cell that no number in the report comes from, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,8 +66,9 @@ pub(crate) fn select(records: &[RunRecord]) -> (Vec<RunRecord>, Vec<NotCounted>)
     (counted, others)
 }
 
-/// What a reader must know before comparing these records: differences in anything but the encoding.
-pub(crate) fn warnings(records: &[RunRecord]) -> Vec<String> {
+/// What a reader must know before comparing these records: differences in anything but the encoding, and
+/// an ablation that has no base.
+pub(crate) fn warnings(records: &[RunRecord], settings: &Settings) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut differ = |what: &str, so: &str, get: &dyn Fn(&RunRecord) -> String| {
         let values: BTreeSet<String> = records.iter().map(get).collect();
@@ -99,7 +103,23 @@ pub(crate) fn warnings(records: &[RunRecord]) -> Vec<String> {
         );
     }
     unequal_groups(records, &mut warnings);
+    if let Some(base) = &settings.ablation_base {
+        let names: BTreeSet<&str> = records.iter().map(|r| r.encoding.name.as_str()).collect();
+        if !records.is_empty() && !names.contains(base.as_str()) {
+            let names = names.into_iter().collect::<Vec<_>>().join(", ");
+            warnings.push(format!(
+                "No cell has the ablation's base `{base}`, so nothing is compared with it; there are \
+                 {names}."
+            ));
+        }
+    }
     warnings
+}
+
+/// The steps that a cell was to take; it may have ended earlier, solved or diverged.
+fn planned_steps(record: &RunRecord) -> u64 {
+    let planned = record.config.pointer("/train/steps").and_then(Value::as_u64);
+    planned.unwrap_or(record.train.steps)
 }
 
 /// Adds a warning for each workload whose encodings did not get the same task or budget, and for
@@ -107,11 +127,14 @@ pub(crate) fn warnings(records: &[RunRecord]) -> Vec<String> {
 fn unequal_groups(records: &[RunRecord], warnings: &mut Vec<String>) {
     let mut budgets: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     let mut settings: BTreeMap<(&str, &str), BTreeSet<String>> = BTreeMap::new();
-    // A cell that diverged has fewer steps because it diverged, not because it was given fewer.
     for r in records.iter().filter(|r| r.status == Status::Done) {
         budgets.entry(&r.workload).or_default().insert(format!(
             "task version {} with {}, {} steps of {} x {}",
-            r.task.version, r.task.config, r.train.steps, r.train.batch_size, r.train_len
+            r.task.version,
+            r.task.config,
+            planned_steps(r),
+            r.train.batch_size,
+            r.train_len
         ));
         settings
             .entry((&r.workload, &r.encoding.name))
@@ -172,6 +195,7 @@ mod tests {
     #[test]
     fn equal_cells_give_no_warning_and_each_difference_gives_one() {
         let plain = || Cell::new("w", "rope", 0).record();
+        let warnings = |records: &[RunRecord]| super::warnings(records, &Settings::default());
         assert_eq!(warnings(&[plain(), Cell::new("w", "cope", 1).record()]), Vec::<String>::new());
         let changes: [(&str, Change); 10] = [
             ("host", |r| r.host.cpu = "other".into()),
@@ -192,5 +216,27 @@ mod tests {
         }
         let beside = Cell::new("w", "rope", 1).change(|r| r.host.jobs = 2).record();
         assert_eq!(warnings(&[beside]).len(), 1);
+    }
+
+    #[test]
+    fn a_training_that_ended_early_had_the_same_budget() {
+        let of = |steps: u64| {
+            Cell::new("w", "rope", steps)
+                .change(|r| {
+                    r.config = serde_json::json!({ "train": { "steps": 200 } });
+                    r.train.steps = steps;
+                })
+                .record()
+        };
+        let settings = Settings::default();
+        assert_eq!(warnings(&[of(200), of(80)], &settings), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_base_that_nobody_ran_is_told() {
+        let settings = Settings { ablation_base: Some("cope".into()), ..Settings::default() };
+        let found = warnings(&[Cell::new("w", "rope", 0).record()], &settings);
+        assert!(found.len() == 1 && found[0].contains("`cope`"), "{found:?}");
+        assert!(warnings(&[Cell::new("w", "cope", 0).record()], &settings).is_empty());
     }
 }

@@ -1,11 +1,11 @@
 //! What the words "solved" and "effective length" mean in a report, and what an ablation compares with.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::report::ReportError;
 
 /// Criteria of a report. The defaults stand in METHODOLOGY.md; pages name the values that they used.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// A seed solved training if its exact match, mean over all evaluations in distribution, is at

@@ -145,15 +145,23 @@ impl RunRecord {
         if !is_key(&self.key) {
             return Err(RecordError::BadKey { key: self.key.clone() });
         }
-        let text = Sealed::of(self)
-            .and_then(|sealed| serde_json::to_string_pretty(&sealed))
-            .map_err(|source| RecordError::Unwritable { key: self.key.clone(), source })?;
-        let text = join_innermost(&text);
+        let text = self.text()?;
         let cells = dir.join("cells");
         fs::create_dir_all(&cells).map_err(|e| RecordError::io("create", &cells, e))?;
         let path = cells.join(format!("{}.json", self.key));
         write_atomically(&path, text.as_bytes()).map_err(|e| RecordError::io("write", &path, e))?;
         Ok(path)
+    }
+
+    /// The record as its file has it.
+    ///
+    /// # Errors
+    /// [`RecordError::Unwritable`].
+    pub fn text(&self) -> Result<String, RecordError> {
+        let text = Sealed::of(self)
+            .and_then(|sealed| serde_json::to_string_pretty(&sealed))
+            .map_err(|source| RecordError::Unwritable { key: self.key.clone(), source })?;
+        Ok(join_innermost(&text))
     }
 
     /// Reads one record.
@@ -206,7 +214,9 @@ struct Sealed<'a> {
 
 impl<'a> Sealed<'a> {
     fn of(record: &'a RunRecord) -> Result<Self, serde_json::Error> {
-        Ok(Self { record, sha256: seal(&serde_json::to_value(record)?) })
+        // What a reader will see: JSON may give a number of 16 digits and more back one digit off.
+        let read = serde_json::from_str(&serde_json::to_string(record)?)?;
+        Ok(Self { record, sha256: seal(&read) })
     }
 }
 

@@ -1,7 +1,9 @@
 //! The tables of a report, without a format.
 
+mod grid;
 mod ranks;
 
+pub use grid::grid;
 pub use ranks::{ablation, outcomes, ranks, statistics};
 
 use std::collections::BTreeSet;

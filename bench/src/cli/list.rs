@@ -2,6 +2,7 @@
 
 use super::What;
 use super::out::say;
+use crate::sweep::FLOPS_PER_SECOND;
 use crate::{backend, suite};
 
 pub(super) fn list(what: What) {
@@ -47,13 +48,35 @@ fn suites() -> Vec<Vec<String>> {
         .iter()
         .map(|(name, text)| match suite::parse(name, text, &suite::Overrides::default()) {
             Ok(suite) => vec![
-                suite.name,
+                suite.name.clone(),
                 format!("{} cells", suite.cells.len()),
+                core_time(&suite),
                 suite.about.split_whitespace().collect::<Vec<_>>().join(" "),
             ],
-            Err(error) => vec![(*name).to_owned(), String::new(), error.to_string()],
+            Err(error) => vec![(*name).to_owned(), String::new(), String::new(), error.to_string()],
         })
         .collect()
+}
+
+/// Characters of a text that was not read: about what English has.
+const TEXT_VOCABULARY: usize = 100;
+
+/// How long one processor core would train, reckoned from the operations alone: `about 3 core hours`.
+fn core_time(suite: &suite::Suite) -> String {
+    let operations = suite.cells.iter().map(|cell| {
+        // A text would have to be fetched.
+        let task = if cell.task.meta().takes_path { None } else { cell.task.build().ok() };
+        let (vocabulary, len) = task.map_or((TEXT_VOCABULARY, cell.train.len), |task| {
+            (task.vocab_size(), cell.token_lens(&*task)[0])
+        });
+        cell.model.step_operations(vocabulary, len, cell.train.batch_size) * cell.train.steps as f64
+    });
+    let hours = operations.sum::<f64>() / FLOPS_PER_SECOND / 3600.0;
+    match hours {
+        0.0..1.0 => format!("about {:.0} core minutes", (60.0 * hours).ceil()),
+        1.0..100.0 => format!("about {hours:.0} core hours"),
+        _ => format!("about {:.0} core days", hours / 24.0),
+    }
 }
 
 /// Columns padded to their widest entry, the last one left as it is.

@@ -18,7 +18,7 @@ use reports::ReportMeta;
 use super::RunArgs;
 use super::out::complain;
 use crate::suite::{self, Overrides};
-use crate::sweep::{Budget, Outcome, Plan, SweepOptions, sweep, training_seconds};
+use crate::sweep::{Outcome, Plan, SweepOptions, sweep, training_seconds};
 use crate::{backend, host};
 
 pub(crate) use options::SweepArgs;
@@ -41,9 +41,9 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     };
     let suite = suite::parse(&name, &text, &overrides)?;
     let (title, suite_name) = (suite.title.clone(), suite.name.clone());
+    let settings = arguments.criteria.over(suite.report.clone())?;
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&suite_name));
-    let options =
-        arguments.sweep.options(out, jobs(arguments), arguments.threads, Budget::default());
+    let options = arguments.sweep.options(out, jobs(arguments), arguments.threads);
     options.budget.check().context("budget of a cell")?;
     let plan = Plan::new(suite)?;
     for unrunnable in &plan.unrunnable {
@@ -58,7 +58,7 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     std::fs::create_dir_all(options.out.join("cells"))
         .with_context(|| format!("folder of the results {}", options.out.display()))?;
-    watch(&plan, &options, &title, arguments)
+    watch(&plan, &options, &title, &settings, arguments)
 }
 
 /// Cells side by side, unless the user says otherwise: CPUs are shared out, other devices not.
@@ -74,6 +74,7 @@ fn watch(
     plan: &Plan,
     options: &SweepOptions,
     title: &str,
+    settings: &reports::Settings,
     arguments: &RunArgs,
 ) -> anyhow::Result<ExitCode> {
     let stop = Arc::new(AtomicBool::new(false));
@@ -104,7 +105,7 @@ fn watch(
         ));
         return Ok(ExitCode::from(INTERRUPTED as u8));
     }
-    conclude(plan, options, &outcome, &show, title, arguments)
+    conclude(plan, options, &outcome, &show, title, settings, arguments)
 }
 
 /// What shells expect of a program that Ctrl-C ended.
@@ -116,6 +117,7 @@ fn conclude(
     outcome: &Outcome,
     show: &Show<'_>,
     title: &str,
+    settings: &reports::Settings,
     arguments: &RunArgs,
 ) -> anyhow::Result<ExitCode> {
     let mut skipped = plan
@@ -135,7 +137,7 @@ fn conclude(
         command: format!("pe-bench run {}", arguments.suite),
         skipped,
     };
-    let summary = reports::write_report(&outcome.records, &options.out, &meta)?;
+    let summary = reports::write_report_with(&outcome.records, &options.out, &meta, settings)?;
     show.report(outcome, &summary);
     let troubles = troubles(plan, outcome, options);
     for trouble in &troubles {

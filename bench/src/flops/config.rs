@@ -4,16 +4,16 @@ use std::path::Path;
 
 use pe_zoo::Dims;
 use pe_zoo::settings::nearest;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use crate::model::ModelConfig;
+use crate::model::{MOST_STEP_OPERATIONS, ModelConfig};
 
 /// Configurations that come with the program: name and text.
 pub const BUILT_IN: &[(&str, &str)] =
     &[("tape-155m", include_str!("../../configs/tape-155m.toml"))];
 
 /// A model, and one sequence through it.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CostConfig {
     /// What it is.
@@ -31,7 +31,7 @@ pub struct CostConfig {
 }
 
 /// A row of a published table, digit by digit.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
     /// The encoding, as an expression.
@@ -104,7 +104,11 @@ impl CostConfig {
         Self::parse(name, &text)
     }
 
-    fn parse(name: &str, text: &str) -> Result<Self, CostConfigError> {
+    /// Reads the text of a configuration; errors call it `name`.
+    ///
+    /// # Errors
+    /// [`CostConfigError::Syntax`] and [`CostConfigError::Number`].
+    pub fn parse(name: &str, text: &str) -> Result<Self, CostConfigError> {
         let config: Self = toml::from_str(text).map_err(|source| CostConfigError::Syntax {
             name: name.to_owned(),
             source: Box::new(source),
@@ -115,6 +119,13 @@ impl CostConfig {
             if value == 0 {
                 return Err(refuse(format!("{field} is 0, expected at least 1")));
             }
+        }
+        let operations = config.model.step_operations(config.vocabulary, config.len, 1);
+        if operations > MOST_STEP_OPERATIONS {
+            return Err(refuse(format!(
+                "a training step over one sequence has about {operations:.0e} operations, expected at most \
+                 {MOST_STEP_OPERATIONS:e}; make len, vocabulary or the model smaller"
+            )));
         }
         Ok(config)
     }

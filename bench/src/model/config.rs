@@ -111,6 +111,13 @@ impl Default for ModelConfig {
     }
 }
 
+/// Most operations of one training step: what a count of 64 bits holds, with room for an encoding's own.
+pub const MOST_STEP_OPERATIONS: f64 = 1e18;
+
+/// Largest sizes, far above any model that was ever trained; products of them fit the machine's integers.
+const MOST_LAYERS: usize = 1 << 12;
+const MOST_WIDTH: usize = 1 << 18;
+
 /// A model that cannot be built.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("model.{field} is {value}, expected {expected}; change `{field}` under [model]")]
@@ -132,14 +139,14 @@ impl ModelConfig {
         let error = |field, value: String, expected: &str| {
             Err(ModelError { field, value, expected: expected.to_owned() })
         };
-        for (field, value) in [
-            ("layers", self.layers),
-            ("width", self.width),
-            ("heads", self.heads),
-            ("feed_forward_width", self.hidden()),
+        for (field, value, most) in [
+            ("layers", self.layers, MOST_LAYERS),
+            ("width", self.width, MOST_WIDTH),
+            ("heads", self.heads, MOST_WIDTH),
+            ("feed_forward_width", self.feed_forward_width.unwrap_or(1), 4 * MOST_WIDTH),
         ] {
-            if value == 0 {
-                return error(field, value.to_string(), "at least 1");
+            if value == 0 || value > most {
+                return error(field, value.to_string(), &format!("1 to {most}"));
             }
         }
         if !self.width.is_multiple_of(self.heads) {
@@ -166,6 +173,15 @@ impl ModelConfig {
             train_len,
             max_len,
         }
+    }
+
+    /// About how many operations a training step takes, without the encoding's: never too large to be told.
+    pub fn step_operations(&self, vocabulary: usize, len: usize, batch_size: usize) -> f64 {
+        let [layers, width, hidden, len] =
+            [self.layers, self.width, self.hidden(), len].map(|size| size as f64);
+        let block = 4.0 * width * width + (self.ways_in() + 1) as f64 * hidden * width;
+        let token = layers * (block + 2.0 * len * width) + width * vocabulary as f64;
+        6.0 * batch_size as f64 * len * token
     }
 
     /// Matrices of the feed-forward part that lead into its hidden width.

@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use pe_zoo::EncodingConfig;
 
@@ -54,7 +55,7 @@ fn a_star_stands_for_every_encoding() {
 fn the_example_suite_parses_with_the_name_put_in() {
     let text = include_str!("../../suites/example.toml.in").replace("{name}", "mine");
     let suite = parsed(&text).unwrap();
-    assert_eq!((suite.name.as_str(), suite.cells.len()), ("mine", 2 * 4 * 3));
+    assert_eq!((suite.name.as_str(), suite.cells.len()), ("mine", 3 * 4 * 3));
 }
 
 #[test]
@@ -133,6 +134,18 @@ fn the_key_of_a_single_encoding_is_made_of_its_id_and_all_its_settings() {
 fn every_mistake_is_named_with_its_place() {
     for (from, to, expected) in [
         ("seeds", "sedes", "did you mean `seeds`?"),
+        ("encodings = [", "encodings = [7, ", "7, expected an expression"),
+        ("task = \"flip-flop\"", "task = 7", "7, expected the id of a task"),
+        ("learning_rate = 0.5", "learning_rate = nan", "NaN, expected a finite number"),
+        ("learning_rate = 0.5", "clip_norm = inf", "workload[0].train.optimizer.clip_norm"),
+        ("steps = 7", "steps = 2026-01-01", "the date 2026-01-01"),
+        ("steps = 7", "steps = 18446744073709551615", "18446744073709551615"),
+        ("name = \"w\"", "name = \" \"", "workload[0].name"),
+        ("[[workload]]", "[report]\nsolved = 1\n[[workload]]", "unknown field `solved`"),
+        ("[[workload]]", "[report]\nsolved_loss = 0\n[[workload]]", "solved_loss"),
+        ("[[workload]]", "[report]\nablation_base = \"nop\"\n[[workload]]", "did you mean `nope`?"),
+        ("[[workload]]", "[budget]\nseconds = -1\n[[workload]]", "budget.seconds is -1"),
+        ("[[workload]]", "[budget]\nsecond = 1\n[[workload]]", "did you mean `seconds`?"),
         ("steps = 7", "stepps = 7", "did you mean `steps`?"),
         ("warmup_steps", "warmup", "optimizer"),
         ("\"nope\"", "\"nop\"", "did you mean `nope`?"),
@@ -148,6 +161,7 @@ fn every_mistake_is_named_with_its_place() {
         ("name = \"small\"", "name = \"../small\"", "lower-case"),
         ("{ kind = \"rope\", base = 500.0 }", "\"nope\"", "stands twice"),
         ("[3, 4]", "[]", "no cell"),
+        ("[3, 4]", "[3, 3]", "stands twice"),
     ] {
         let error = parsed(&SMALL.replacen(from, to, 1)).unwrap_err().to_string();
         assert!(error.contains(expected), "{to}: {error}");
@@ -159,4 +173,44 @@ fn an_unknown_suite_suggests_the_nearest() {
     let error = super::text("quik").unwrap_err().to_string();
     assert!(error.contains("did you mean `quick`?"), "{error}");
     assert!(super::text("no/such.toml").unwrap_err().to_string().contains("no/such.toml"));
+}
+
+mod ablation;
+mod axes;
+mod grid;
+mod shipped;
+
+#[test]
+fn a_budget_bounds_cells_and_is_no_part_of_their_keys() {
+    let text = SMALL.replace(
+        "[[workload]]\n",
+        "[budget]\nseconds = 60\nmemory_bytes = 1000\n[[workload]]\nbudget = { seconds = 5 }\n",
+    );
+    let (with, without) = (parsed(&text).unwrap(), parsed(SMALL).unwrap());
+    let budget = with.cells[0].budget;
+    assert_eq!((budget.seconds, budget.memory_bytes), (Some(5.0), Some(1000)));
+    let task = with.cells[0].task.build().unwrap();
+    assert_eq!(with.cells[0].key(&*task), without.cells[0].key(&*task));
+}
+
+#[test]
+fn criteria_of_the_report_are_read() {
+    let text = SMALL.replace(
+        "[[workload]]",
+        "[report]\nsolved_exact_match = 0.5\nablation_base = \"nope\"\n[[workload]]",
+    );
+    let report = parsed(&text).unwrap().report;
+    assert!((report.solved_exact_match - 0.5).abs() < 1e-12);
+    assert_eq!(report.ablation_base.as_deref(), Some("nope"));
+}
+
+#[test]
+fn more_cells_than_anybody_can_run_are_refused_before_they_are_made() {
+    let many = (0..400).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");
+    let text = SMALL.replace("[3, 4]", &format!("[{many}]")).replace(
+        "task = \"flip-flop\"",
+        &format!("task = \"flip-flop\"\naxes = {{ \"eval.seed\" = [{many}], \"eval.samples\" = [{many}], \"model.layers\" = [{many}], \"model.heads\" = [{many}], \"model.width\" = [{many}], \"train.len\" = [{many}] }}"),
+    );
+    let error = parsed(&text).unwrap_err().to_string();
+    assert!(error.contains("expected at most 100000"), "{error}");
 }

@@ -16,7 +16,7 @@ const TIMED_STEPS: usize = 3;
 const MOST_FLOPS_TRIED: f64 = 2e11;
 
 /// What a step that is not tried is reckoned with: a processor core of the slower kind.
-const FLOPS_PER_SECOND: f64 = 2e10;
+pub const FLOPS_PER_SECOND: f64 = 2e10;
 
 /// Expected seconds of training for each cell of a plan; 0 where `settled` says that it is not to be run.
 pub fn training_seconds(plan: &Plan, settled: &[bool]) -> Vec<f64> {

@@ -36,7 +36,7 @@ impl Planned {
             self.cell.train.batch_size,
             train_tokens,
         );
-        per_step.train_step * self.cell.train.steps as u64
+        per_step.train_step.saturating_mul(self.cell.train.steps as u64)
     }
 }
 

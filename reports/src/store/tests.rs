@@ -246,3 +246,13 @@ fn leftovers_of_killed_writes_are_removed_and_nothing_else() {
     left.sort();
     assert_eq!(left, [".b.json.17.0.tmp", "a.json", "a.json.damaged"]);
 }
+
+#[test]
+fn a_number_that_json_gives_back_one_digit_off_is_no_damage() {
+    let setting = 0.021_415_710_636_902_698_f64;
+    let back: f64 = serde_json::from_str(&setting.to_string()).unwrap();
+    let record = Cell::new("w", "rope", 0).change(|r| r.config = json!({ "x": setting })).record();
+    let text = record.text().unwrap();
+    let again = RunRecord::parse(Path::new("x.json"), text.as_bytes()).unwrap();
+    assert_eq!(again.config, json!({ "x": back }));
+}

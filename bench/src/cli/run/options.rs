@@ -59,13 +59,7 @@ pub(crate) struct SweepArgs {
 
 impl SweepArgs {
     /// The options of a sweep; `suite` is the budget that the suite gives.
-    pub(super) fn options(
-        &self,
-        out: PathBuf,
-        jobs: usize,
-        threads: usize,
-        suite: Budget,
-    ) -> SweepOptions {
+    pub(super) fn options(&self, out: PathBuf, jobs: usize, threads: usize) -> SweepOptions {
         let given = Budget { seconds: self.cell_seconds, memory_bytes: self.cell_memory };
         SweepOptions {
             out,
@@ -73,7 +67,7 @@ impl SweepArgs {
             threads,
             redo: Redo { force: self.force, retry: self.retry.iter().copied().collect() },
             shard: self.shard,
-            budget: given.or(suite),
+            budget: given,
             checkpoint_seconds: self.checkpoint_seconds,
             claim_seconds: self.claim_seconds,
             wait: !self.no_wait,

@@ -1,0 +1,71 @@
+//! Ablations: a base, its settings varied one at a time, and other changes of it.
+
+use pe_zoo::zoo::PeConfig;
+use pe_zoo::{Combination, EncodingConfig};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::axes::{list, set_at};
+use super::encodings::{Named, encoding, read_all};
+
+/// `[ablation]` as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Ablation {
+    /// An encoding, as in `encodings`.
+    base: Value,
+    /// Lists of values by the name of a setting of the base. Each value is one change, with all other
+    /// settings as in the base; the base's own value is the base itself and makes no change.
+    #[serde(default)]
+    axes: Map<String, Value>,
+    /// Further encodings, as in `encodings`.
+    #[serde(default)]
+    changes: Vec<Value>,
+}
+
+impl Ablation {
+    /// The name of the base, and all encodings with the base first.
+    ///
+    /// # Errors
+    /// Where, and why.
+    pub(super) fn encodings(&self) -> Result<(String, Vec<Named>), (String, String)> {
+        let at = |path: &str| {
+            let path = format!("ablation.{path}");
+            move |reason: String| (path, reason)
+        };
+        let base = encoding(&self.base).map_err(at("base"))?;
+        let name = base.0.clone();
+        let mut all = vec![base];
+        for (field, values) in &self.axes {
+            let path = format!("axes.`{field}`");
+            for value in list(values).map_err(at(&path))? {
+                let change = changed(&all[0].1, field, value).map_err(at(&path))?;
+                if all.iter().all(|(_, known)| *known != change) {
+                    all.push((change.to_string(), change));
+                }
+            }
+        }
+        all.extend(read_all(&self.changes).map_err(at("changes"))?);
+        if all.len() == 1 {
+            return Err(at("changes")("no change, expected some, or `axes` that vary".to_owned()));
+        }
+        Ok((name, all))
+    }
+}
+
+/// The base with another value of one setting.
+fn changed(base: &Combination, field: &str, value: &Value) -> Result<Combination, String> {
+    let [part] = base.parts() else {
+        return Err(format!(
+            "`{base}` has several parts, and it is not clear whose setting this is; write the \
+             changes out under `changes`"
+        ));
+    };
+    let fields = serde_json::to_value(part).map_err(|error| error.to_string())?;
+    let Value::Object(mut fields) = fields else {
+        return Err(format!("`{base}` has no settings"));
+    };
+    set_at(&mut fields, field, value.clone())?;
+    let part = PeConfig::from_fields(part.meta().id, fields).map_err(|error| error.to_string())?;
+    Combination::try_from(part).map_err(|error| error.to_string())
+}

@@ -1,0 +1,170 @@
+//! Axes: settings of a workload that take several values, and the workloads that this makes.
+
+use pe_zoo::settings::nearest;
+use serde_json::{Map, Value};
+
+use super::file::{File, Workload, merged};
+use super::task_fields;
+
+/// Sections of a workload that an axis may reach into.
+const SECTIONS: [&str; 4] = ["task", "model", "train", "eval"];
+
+/// A workload with one value of each axis put in.
+pub(super) struct Variant {
+    /// The workload's name, followed by what varies: `counting variables=3`.
+    pub(super) name: String,
+    /// Where a mistake in it stands, for errors.
+    pub(super) place: String,
+    /// Its sections, merged, in the order of [`SECTIONS`].
+    sections: [Map<String, Value>; 4],
+}
+
+impl Variant {
+    /// The fields of one of [`SECTIONS`].
+    pub(super) fn section(&self, name: &str) -> Map<String, Value> {
+        let mut sections = SECTIONS.iter().zip(&self.sections);
+        let found = sections.find(|(known, _)| **known == name);
+        found.map(|(_, fields)| fields.clone()).unwrap_or_default()
+    }
+}
+
+/// How many variants the axes make; what is wrong with them is told by [`expand`].
+pub(super) fn count(axes: &Map<String, Value>) -> usize {
+    let lens = axes.values().map(|values| values.as_array().map_or(1, Vec::len));
+    lens.fold(1, usize::saturating_mul)
+}
+
+/// The cross product of a workload's axes, the last axis varying fastest; axes are in the order of their
+/// paths.
+///
+/// # Errors
+/// Where, and why.
+pub(super) fn expand(file: &File, workload: &Workload) -> Result<Vec<Variant>, (String, String)> {
+    let place = format!("workload `{}`", workload.name);
+    let task = task_fields(&workload.task).map_err(|e| (format!("{place}.task"), e))?;
+    let plain = [
+        task,
+        merged(&file.model, &workload.model),
+        merged(&file.train, &workload.train),
+        merged(&file.eval, &workload.eval),
+    ];
+    let mut axes = Vec::new();
+    for (path, values) in &workload.axes {
+        let at = |reason: String| (format!("{place}.axes.`{path}`"), reason);
+        let section = section_of(path).map_err(at)?;
+        axes.push((path.as_str(), section, list(values).map_err(at)?));
+    }
+    // Sorted here and not left to the map type, which a dependency may switch.
+    axes.sort_by_key(|(path, _, _)| *path);
+    let labels = labels(&axes.iter().map(|(path, _, _)| *path).collect::<Vec<_>>());
+    let mut variants = vec![Variant { name: workload.name.clone(), place, sections: plain }];
+    for ((path, (section, inner), values), label) in axes.into_iter().zip(labels) {
+        let mut next = Vec::with_capacity(variants.len() * values.len());
+        for variant in &variants {
+            for value in values {
+                let mut sections = variant.sections.clone();
+                let place = format!("{} with {path} = {value}", variant.place);
+                set_at(&mut sections[section], inner, value.clone())
+                    .map_err(|reason| (place.clone(), reason))?;
+                let name = format!("{} {label}={}", variant.name, text(value));
+                next.push(Variant { name, place, sections });
+            }
+        }
+        variants = next;
+    }
+    Ok(variants)
+}
+
+/// The section that a path reaches into, and the path within it.
+fn section_of(path: &str) -> Result<(usize, &str), String> {
+    let (first, inner) = path.split_once('.').unwrap_or((path, ""));
+    let known = SECTIONS.iter().position(|section| *section == first);
+    match known {
+        Some(section) if !inner.is_empty() => Ok((section, inner)),
+        _ => {
+            let near = nearest(first, SECTIONS)
+                .map_or_else(String::new, |near| format!("; did you mean `{near}.…`?"));
+            Err(format!(
+                "expected a path in quotes that begins with task, model, train or eval, such as \
+                 \"task.variables\"{near}"
+            ))
+        }
+    }
+}
+
+/// The values of an axis: at least one, all different.
+pub(super) fn list(values: &Value) -> Result<&[Value], String> {
+    let values = match values {
+        Value::Array(values) if !values.is_empty() => values.as_slice(),
+        Value::Object(_) => {
+            return Err("a map, expected a list; write paths in quotes, as \"task.variables\" = \
+                        [1, 3]"
+                .to_owned());
+        }
+        other => return Err(format!("{other}, expected a list of at least one value")),
+    };
+    match values.iter().enumerate().find(|(index, value)| values[..*index].contains(value)) {
+        Some((_, double)) => Err(format!("{double} stands twice; keep one")),
+        None => Ok(values),
+    }
+}
+
+/// Sets what stands at a dotted path; maps on the way are made if they are not there.
+///
+/// # Errors
+/// The reason, if something on the way is no map, or a part of the path is empty.
+pub(super) fn set_at(
+    fields: &mut Map<String, Value>,
+    path: &str,
+    value: Value,
+) -> Result<(), String> {
+    let (first, rest) = match path.split_once('.') {
+        Some((first, rest)) => (first, Some(rest)),
+        None => (path, None),
+    };
+    if first.is_empty() {
+        return Err(format!("`{path}` has an empty part, expected names with a `.` between"));
+    }
+    let Some(rest) = rest else {
+        fields.insert(first.to_owned(), value);
+        return Ok(());
+    };
+    let inner = fields.entry(first.to_owned()).or_insert_with(|| Value::Object(Map::new()));
+    match inner {
+        Value::Object(inner) => set_at(inner, rest, value),
+        Value::Null => {
+            let mut map = Map::new();
+            set_at(&mut map, rest, value)?;
+            *inner = Value::Object(map);
+            Ok(())
+        }
+        other => Err(format!("`{first}` is {other} and no map, so it has no `{rest}`")),
+    }
+}
+
+/// The shortest ends of the paths that tell them apart.
+fn labels<'a>(paths: &[&'a str]) -> Vec<&'a str> {
+    let end = |path: &'a str, parts: usize| {
+        let from = path.rmatch_indices('.').nth(parts - 1).map_or(0, |(at, _)| at + 1);
+        &path[from..]
+    };
+    paths
+        .iter()
+        .map(|path| {
+            let parts = 1..=path.split('.').count();
+            let mut ends = parts.map(|parts| (parts, end(path, parts)));
+            let alone = ends.find(|(parts, short)| {
+                paths.iter().filter(|other| end(other, *parts) == *short).count() == 1
+            });
+            alone.map_or(*path, |(_, short)| short)
+        })
+        .collect()
+}
+
+/// A value as it stands in a name.
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

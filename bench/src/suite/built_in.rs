@@ -1,0 +1,57 @@
+//! Suites that come with the program.
+
+use std::path::Path;
+
+use pe_zoo::settings::nearest;
+
+use super::SuiteError;
+
+/// The list: each line is a file of `suites/`, by its stem.
+macro_rules! built_in {
+    ($($name:literal),+ $(,)?) => {
+        /// Suites that come with the program: name and text, sorted by name.
+        pub const BUILT_IN: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!("../../suites/", $name, ".toml")))),+];
+    };
+}
+
+built_in![
+    "ablation-cope",
+    "ablation-tape",
+    "arithmetic",
+    "contextual",
+    "first-look",
+    "length-extrapolation",
+    "nightly",
+    "paper-counting",
+    "paper-flip-flop",
+    "paper-selective-copy",
+    "paper-selective-counting",
+    "quick",
+    "recall",
+    "smoke",
+    "tape-addition",
+];
+
+/// The text of a built-in suite, or of the file at a path; with the name that errors give it.
+///
+/// # Errors
+/// [`SuiteError::Unknown`] or [`SuiteError::Unreadable`].
+pub fn text(name_or_path: &str) -> Result<(String, String), SuiteError> {
+    if let Some((name, text)) = BUILT_IN.iter().find(|(name, _)| *name == name_or_path) {
+        return Ok(((*name).to_owned(), (*text).to_owned()));
+    }
+    let path = Path::new(name_or_path);
+    let looks_like_path = path.extension().is_some() || name_or_path.contains(['/', '\\']);
+    if !looks_like_path && !path.is_file() {
+        return Err(SuiteError::Unknown {
+            name: name_or_path.to_owned(),
+            nearest: nearest(name_or_path, BUILT_IN.iter().map(|(name, _)| *name)),
+            known: BUILT_IN.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
+        });
+    }
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok((name_or_path.to_owned(), text)),
+        Err(source) => Err(SuiteError::Unreadable { path: path.to_owned(), source }),
+    }
+}

@@ -1,0 +1,97 @@
+//! The encodings of a suite, and those that the command line asks for instead.
+
+use pe_zoo::Combination;
+use pe_zoo::settings::nearest;
+use serde_json::{Map, Value};
+
+/// An encoding and its name within a suite.
+pub type Named = (String, Combination);
+
+/// Reads a list of encodings; `"*"` stands for every encoding of the registry at its defaults.
+pub(super) fn read_all(entries: &[Value]) -> Result<Vec<Named>, String> {
+    let all = || pe_zoo::zoo::ALL.iter().map(|meta| Value::from(meta.id)).collect::<Vec<_>>();
+    let mut named = Vec::new();
+    for entry in entries {
+        let entries = if entry == "*" { all() } else { vec![entry.clone()] };
+        for entry in entries {
+            named.push(encoding(&entry)?);
+        }
+    }
+    Ok(named)
+}
+
+/// Reads an encoding: an expression, or a map with the expression as `kind`, settings of its only
+/// part, and a `name` if it is to have one of its own.
+///
+/// # Errors
+/// The reason, in words.
+pub fn encoding(entry: &Value) -> Result<Named, String> {
+    let (kind, name, fields) = match entry {
+        Value::String(text) => (text.clone(), None, Map::new()),
+        Value::Object(fields) => {
+            let mut fields = fields.clone();
+            let mut take = |key: &str| match fields.remove(key) {
+                None => Ok(None),
+                Some(Value::String(text)) => Ok(Some(text)),
+                Some(other) => Err(format!("`{key}` is {other}, expected a string")),
+            };
+            let (kind, name) = (take("kind")?, take("name")?);
+            let kind = kind.ok_or_else(|| {
+                "a map without `kind`, expected for example { kind = \"rope\" }".to_owned()
+            })?;
+            (kind, name, fields)
+        }
+        other => return Err(format!("{other}, expected an expression or a map with `kind`")),
+    };
+    let config = Combination::with_options(&kind, fields).map_err(|error| error.to_string())?;
+    match name {
+        Some(name) if name.trim().is_empty() => {
+            Err("`name` is empty, expected a name for tables".to_owned())
+        }
+        name => Ok((name.unwrap_or_else(|| config.to_string()), config)),
+    }
+}
+
+/// Replaces the encodings of each workload by those that the command line asks for.
+pub(super) fn choose(raced: &mut [Vec<Named>], asked: &[String]) -> Result<(), String> {
+    if asked.is_empty() {
+        return Ok(());
+    }
+    let known = raced.iter().flatten().cloned().collect::<Vec<_>>();
+    let has_name = |text: &str| known.iter().any(|(name, _)| name == text);
+    let mut chosen = Vec::new();
+    for text in asked {
+        let items =
+            if has_name(text) { vec![text.as_str()] } else { Combination::split_list(text) };
+        for item in items {
+            chosen
+                .push((item, if has_name(item) { None } else { Some(expression(item, &known)?) }));
+        }
+    }
+    for encodings in raced {
+        *encodings = chosen
+            .iter()
+            .flat_map(|(text, expression)| match expression {
+                None => encodings.iter().filter(|(name, _)| name == text).cloned().collect(),
+                Some(asked) if known.iter().any(|(_, config)| config == asked) => {
+                    encodings.iter().filter(|(_, config)| config == asked).cloned().collect()
+                }
+                Some(asked) => vec![(asked.to_string(), asked.clone())],
+            })
+            .collect();
+    }
+    Ok(())
+}
+
+/// Reads what is no name of the suite; a mistake suggests the nearest name as well.
+fn expression(text: &str, known: &[Named]) -> Result<Combination, String> {
+    Combination::parse(text).map_err(|error| {
+        let said = error.to_string();
+        match nearest(text, known.iter().map(|(name, _)| name.as_str())) {
+            Some(near) if !said.contains("did you mean") => {
+                format!("{said}; or did you mean the suite's `{near}`?")
+            }
+            _ => said,
+        }
+    })
+}

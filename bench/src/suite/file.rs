@@ -1,0 +1,169 @@
+//! The form of a suite's file.
+
+use pe_zoo::settings::explain;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Number, Value};
+
+use super::SuiteError;
+use super::ablation::Ablation;
+
+/// A suite as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    pub(super) name: String,
+    pub(super) title: String,
+    pub(super) about: String,
+    pub(super) seeds: Vec<u64>,
+    pub(super) encodings: Option<Vec<Value>>,
+    #[serde(default)]
+    learning_rates: Vec<f64>,
+    pub(super) ablation: Option<Ablation>,
+    #[serde(default)]
+    pub(super) report: reports::Settings,
+    #[serde(default)]
+    pub(super) budget: Map<String, Value>,
+    #[serde(default)]
+    pub(super) model: Map<String, Value>,
+    #[serde(default)]
+    pub(super) train: Map<String, Value>,
+    #[serde(default)]
+    pub(super) eval: Map<String, Value>,
+    pub(super) workload: Vec<Workload>,
+}
+
+/// A task and sizes, with what differs from the suite's sections.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Workload {
+    pub(super) name: String,
+    pub(super) task: Value,
+    pub(super) seeds: Option<Vec<u64>>,
+    pub(super) encodings: Option<Vec<Value>>,
+    learning_rates: Option<Vec<f64>>,
+    /// Lists of values by dotted path.
+    #[serde(default)]
+    pub(super) axes: Map<String, Value>,
+    #[serde(default)]
+    pub(super) budget: Map<String, Value>,
+    #[serde(default)]
+    pub(super) model: Map<String, Value>,
+    #[serde(default)]
+    pub(super) train: Map<String, Value>,
+    #[serde(default)]
+    pub(super) eval: Map<String, Value>,
+}
+
+impl File {
+    /// Reads the text and checks names.
+    pub(super) fn read(name: &str, text: &str) -> Result<Self, SuiteError> {
+        let table: toml::Table = toml::from_str(text).map_err(|source| SuiteError::Syntax {
+            name: name.to_owned(),
+            source: Box::new(source),
+        })?;
+        let value = json("", toml::Value::Table(table))
+            .map_err(|(path, reason)| SuiteError::field(name, &path, reason))?;
+        let file: Self = read(name, "", value)?;
+        if file.name.is_empty()
+            || !file.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+        {
+            let reason = format!("`{}`, expected lower-case letters, digits and `-`", file.name);
+            return Err(SuiteError::field(name, "name", reason));
+        }
+        for (index, workload) in file.workload.iter().enumerate() {
+            let double = file.workload[..index].iter().any(|other| other.name == workload.name);
+            if double || workload.name.trim().is_empty() {
+                let reason = format!("`{}`, expected a name that no other has", workload.name);
+                return Err(SuiteError::field(name, &format!("workload[{index}].name"), reason));
+            }
+        }
+        Ok(file)
+    }
+
+    /// The grid of a workload; empty: none.
+    pub(super) fn rates<'a>(&'a self, workload: &'a Workload) -> &'a [f64] {
+        workload.learning_rates.as_ref().unwrap_or(&self.learning_rates)
+    }
+}
+
+/// TOML as JSON. What JSON has no form for would otherwise become `null`, which reads as "left out".
+fn json(path: &str, value: toml::Value) -> Result<Value, (String, String)> {
+    let refuse = |what: String| Err((path.to_owned(), what));
+    Ok(match value {
+        toml::Value::String(text) => Value::String(text),
+        toml::Value::Integer(number) => Value::from(number),
+        toml::Value::Boolean(flag) => Value::Bool(flag),
+        toml::Value::Float(number) if !number.is_finite() => {
+            return refuse(format!("{number}, expected a finite number"));
+        }
+        toml::Value::Float(number) => match settled(number) {
+            Some(number) => Value::Number(number),
+            None => {
+                return refuse(format!("{number} cannot be kept exactly, expected fewer digits"));
+            }
+        },
+        toml::Value::Datetime(date) => {
+            return refuse(format!("the date {date}, expected a number, a text, a list or a map"));
+        }
+        toml::Value::Array(items) => {
+            let items = items.into_iter().enumerate();
+            let items = items.map(|(index, item)| json(&format!("{path}[{index}]"), item));
+            Value::Array(items.collect::<Result<_, _>>()?)
+        }
+        toml::Value::Table(table) => {
+            let join = |key: &str| {
+                if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+            };
+            let fields = table.into_iter().map(|(key, value)| {
+                let value = json(&join(&key), value)?;
+                Ok((key, value))
+            });
+            Value::Object(fields.collect::<Result<_, (String, String)>>()?)
+        }
+    })
+}
+
+/// The number that JSON gives back for this one, the same or its neighbour: of 16 digits and more the parser
+/// may miss the last. A worker gets its cell as JSON; with another number its record would have another key.
+fn settled(number: f64) -> Option<Number> {
+    let mut number = Number::from_f64(number)?;
+    for _ in 0..16 {
+        let again: Number = serde_json::from_str(&number.to_string()).ok()?;
+        if again == number {
+            return Some(number);
+        }
+        number = again;
+    }
+    None
+}
+
+/// Reads a section strictly; an error names the field below `prefix`.
+pub(super) fn read<T: DeserializeOwned>(
+    name: &str,
+    prefix: &str,
+    value: Value,
+) -> Result<T, SuiteError> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let inner = error.path().to_string();
+        let path = match (prefix, inner.as_str()) {
+            (prefix, ".") => prefix.to_owned(),
+            ("", inner) => inner.to_owned(),
+            (prefix, inner) => format!("{prefix}.{inner}"),
+        };
+        SuiteError::field(name, &path, explain(&error.into_inner().to_string()))
+    })
+}
+
+/// `own` over `base`, maps within maps merged.
+pub(super) fn merged(base: &Map<String, Value>, own: &Map<String, Value>) -> Map<String, Value> {
+    let mut all = base.clone();
+    for (key, value) in own {
+        let value = match (all.get(key), value) {
+            (Some(Value::Object(base)), Value::Object(own)) => Value::Object(merged(base, own)),
+            _ => value.clone(),
+        };
+        all.insert(key.clone(), value);
+    }
+    all
+}

@@ -1,0 +1,49 @@
+//! The grid of learning rates: each cell once for every rate, the same rates for all encodings.
+
+use reports::GridPoint;
+
+use crate::cell::TrainConfig;
+
+/// What the grid varies, as a path into a cell's configuration.
+pub const AXIS: &str = "train.optimizer.learning_rate";
+
+/// The training at each rate, with its point of the grid; the training as it is without a grid.
+///
+/// # Errors
+/// The reason, if a rate is no rate or stands twice, or the optimizer's own is not among them.
+pub(super) fn trainings(
+    rates: &[f64],
+    train: &TrainConfig,
+) -> Result<Vec<(TrainConfig, Option<GridPoint>)>, String> {
+    if rates.is_empty() {
+        return Ok(vec![(train.clone(), None)]);
+    }
+    let own = train.optimizer.learning_rate;
+    for (index, rate) in rates.iter().enumerate() {
+        if !(rate.is_finite() && *rate > 0.0) {
+            return Err(format!("{rate}, expected finite numbers above 0"));
+        }
+        if rates[..index].iter().any(|other| same(*other, *rate)) {
+            return Err(format!("{rate} stands twice; keep one"));
+        }
+    }
+    if !rates.iter().any(|rate| same(*rate, own)) {
+        return Err(format!(
+            "{rates:?} lacks {own}, the optimizer's own learning rate, which reports show as the \
+             default; add it, or set `optimizer = {{ learning_rate = … }}` under `[train]` to one of \
+             them"
+        ));
+    }
+    let point = |rate: f64| {
+        let mut train = train.clone();
+        train.optimizer.learning_rate = rate;
+        let default = same(rate, own);
+        (train, Some(GridPoint { axis: AXIS.to_owned(), value: rate, default }))
+    };
+    Ok(rates.iter().map(|rate| point(*rate)).collect())
+}
+
+/// Whether two rates are written as the same number.
+fn same(a: f64, b: f64) -> bool {
+    a.to_bits() == b.to_bits()
+}

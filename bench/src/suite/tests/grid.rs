@@ -1,0 +1,59 @@
+use super::*;
+
+fn with_rates(rates: &str) -> Result<Suite, SuiteError> {
+    parsed(&SMALL.replace("seeds", &format!("learning_rates = {rates}\nseeds")))
+}
+
+#[test]
+fn each_cell_runs_once_for_each_rate_and_the_optimizers_own_is_the_default() {
+    let suite = with_rates("[0.1, 0.5, 1]").unwrap();
+    assert_eq!(suite.cells.len(), 3 * 4);
+    let points = suite.cells.iter().take(3).map(|cell| {
+        let point = cell.grid.as_ref().unwrap();
+        assert_eq!(point.axis, AXIS);
+        assert_eq!(point.value.to_bits(), cell.train.optimizer.learning_rate.to_bits());
+        (point.value, point.default)
+    });
+    assert_eq!(points.collect::<Vec<_>>(), [(0.1, false), (0.5, true), (1.0, false)]);
+}
+
+#[test]
+fn the_default_point_is_the_cell_that_a_suite_without_a_grid_has() {
+    let (with, without) = (with_rates("[0.1, 0.5]").unwrap(), parsed(SMALL).unwrap());
+    let task = with.cells[0].task.build().unwrap();
+    let keys = |suite: &Suite| suite.cells.iter().map(|c| c.key(&*task)).collect::<BTreeSet<_>>();
+    assert!(keys(&with).is_superset(&keys(&without)));
+    assert_eq!(keys(&with).len(), 8);
+    assert!(without.cells.iter().all(|cell| cell.grid.is_none()));
+}
+
+#[test]
+fn a_workload_has_its_own_grid_or_none() {
+    let text = SMALL.replace("seeds", "learning_rates = [0.1, 0.5]\nseeds");
+    let own = |rates: &str| {
+        let task = "task = \"flip-flop\"";
+        parsed(&text.replace(task, &format!("{task}\nlearning_rates = {rates}"))).unwrap()
+    };
+    assert_eq!(own("[]").cells.len(), 4);
+    assert_eq!(own("[0.5, 0.6, 0.7]").cells.len(), 12);
+}
+
+#[test]
+fn mistakes_in_the_grid_are_told() {
+    for (rates, expected) in [
+        ("[0.1, 0.2]", "lacks 0.5, the optimizer's own learning rate"),
+        ("[0.5, 0.5]", "0.5 stands twice"),
+        ("[0.5, 0]", "0, expected finite numbers above 0"),
+        ("[0.5, -1e-3]", "expected finite numbers above 0"),
+        ("[0.5, inf]", "learning_rates[1]`: inf, expected a finite number"),
+        ("0.5", "learning_rates"),
+    ] {
+        let error = with_rates(rates).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains(expected), "{rates}: {error}");
+    }
+    let both = SMALL.replace("seeds", "learning_rates = [0.5]\nseeds").replace(
+        "name = \"w\"",
+        "name = \"w\"\naxes = { \"train.optimizer.learning_rate\" = [0.5] }",
+    );
+    assert!(parsed(&both).unwrap_err().to_string().contains("is an axis"));
+}

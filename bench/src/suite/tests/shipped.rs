@@ -1,0 +1,60 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::sweep::Plan;
+
+fn suites() -> impl Iterator<Item = Suite> {
+    BUILT_IN.iter().map(|(name, text)| parse(name, text, &Overrides::default()).unwrap())
+}
+
+#[test]
+fn every_cell_of_every_suite_passes_its_checks_and_has_a_key_of_its_own() {
+    for suite in suites() {
+        let (name, cells) = (suite.name.clone(), suite.cells.len());
+        let plan = Plan::new(suite).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let left_out = plan.unrunnable.iter().map(|left| left.cells).sum::<usize>();
+        assert_eq!(plan.cells.len() + left_out, cells, "{name}");
+        let keys = plan.cells.iter().map(|p| p.cell.key(&*p.task)).collect::<BTreeSet<_>>();
+        // Nothing is trained twice.
+        assert_eq!(keys.len(), plan.cells.len(), "{name}: two cells are the same");
+    }
+}
+
+#[test]
+fn every_task_is_trained_under_at_least_two_encodings() {
+    let mut trained: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for suite in suites().filter(|suite| suite.name != "smoke" && !suite.name.contains("paper")) {
+        for cell in suite.cells {
+            let encoding = cell.encoding.to_string();
+            trained.entry(cell.task.meta().id).or_default().insert(encoding);
+        }
+    }
+    for meta in tasks::ALL {
+        let encodings = trained.get(meta.id).map_or(0, BTreeSet::len);
+        assert!(encodings >= 2, "{}: {encodings}", meta.id);
+    }
+}
+
+#[test]
+fn what_suites_say_of_themselves_is_kept() {
+    let of = |name: &str| suites().find(|suite| suite.name == name).unwrap();
+    let count = |suite: &Suite, get: fn(&Cell<Combination>) -> String| {
+        suite.cells.iter().map(get).collect::<BTreeSet<_>>().len()
+    };
+    let contextual = of("contextual");
+    assert_eq!(count(&contextual, |c| c.name.clone()), 8);
+    assert_eq!(count(&contextual, |c| c.seed.to_string()), 5);
+    assert_eq!(count(&contextual, |c| c.task.meta().id.to_owned()), 4);
+    let quick = of("quick");
+    assert_eq!(count(&quick, |c| c.seed.to_string()), 3);
+    for name in ["ablation-cope", "ablation-tape"] {
+        let suite = of(name);
+        let base = suite.report.ablation_base.clone().unwrap();
+        assert!(suite.cells.iter().any(|cell| cell.name == base), "{name}");
+    }
+    // Nightly numbers are compared from night to night: one seed, and nothing that must be fetched.
+    let nightly = of("nightly");
+    assert_eq!(count(&nightly, |c| c.seed.to_string()), 1);
+    let drawn = tasks::ALL.iter().filter(|meta| !meta.takes_path).count();
+    assert_eq!(count(&nightly, |c| c.task.meta().id.to_owned()), drawn);
+}

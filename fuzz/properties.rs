@@ -1,0 +1,153 @@
+//! What must hold for any input of a parser: no panic, and what is read survives being written and read
+//! again. `bench/tests/fuzz.rs` tries mutated inputs, the targets of this folder what libFuzzer thinks of.
+//!
+//! Each function says whether its input was read as valid, so that a test can tell whether it tries
+//! anything but the first line of the parser.
+
+use std::path::Path;
+
+use pe_bench::cell::Cell;
+use pe_bench::flops::config::CostConfig;
+use pe_bench::suite::{self, Overrides};
+use pe_bench::sweep::budget;
+use pe_zoo::{Combination, EncodingConfig};
+use reports::{RunRecord, Settings};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tasks::TaskConfig;
+
+/// Lengths up to which a task of a suite is tried, not only read: drawing takes time.
+const LONGEST: usize = 4096;
+
+/// Files of published numbers that are short enough to be read ten thousand times.
+pub(crate) const PUBLISHED: [&str; 2] = ["cope-vs-rope", "grape"];
+
+fn text(bytes: &[u8]) -> Option<&str> {
+    std::str::from_utf8(bytes).ok()
+}
+
+/// Written as JSON and read again, as on the way to a worker, a value must be the same.
+fn survives<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(value: &T) {
+    let json = serde_json::to_string(value).expect("a value that was read can be written");
+    let again: T = serde_json::from_str(&json).unwrap_or_else(|e| panic!("{json}: {e}"));
+    assert_eq!(&again, value, "{json}");
+}
+
+/// Written as TOML and read again, a value must be the same.
+fn survives_toml<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(value: &T) {
+    let text = toml::to_string(value).expect("a value that was read can be written");
+    let again: T = toml::from_str(&text).unwrap_or_else(|e| panic!("{text}: {e}"));
+    assert_eq!(&again, value, "{text}");
+}
+
+/// A suite: TOML to cells; each cell can be checked, counted and named, or is refused.
+pub(crate) fn suite(bytes: &[u8]) -> bool {
+    let Some(text) = text(bytes) else { return false };
+    let Ok(suite) = suite::parse("fuzzed", text, &Overrides::default()) else { return false };
+    assert!(!suite.cells.is_empty() && suite.cells.len() <= suite::MOST_CELLS);
+    suite.report.check().expect("a suite's criteria are checked");
+    for cell in suite.cells.iter().take(2) {
+        expression(cell.encoding.to_string().as_bytes());
+        survives(&cell.task);
+        survives(&cell.model);
+        survives(&cell.train);
+        survives(&cell.eval);
+        survives(&cell.grid);
+        survives(&cell.budget);
+        planned(cell);
+    }
+    true
+}
+
+/// What a sweep does with a cell before anything is trained.
+fn planned(cell: &Cell<Combination>) {
+    let lens = cell.eval.lens.iter().chain([&cell.train.len]);
+    // A text would have to be fetched.
+    if cell.task.meta().takes_path || lens.into_iter().any(|len| *len > LONGEST) {
+        return;
+    }
+    let Ok(task) = cell.task.build() else { return };
+    if cell.check(&*task).is_err() {
+        return;
+    }
+    let dims = cell.dims(&*task);
+    let parameters = cell.model.param_count(task.vocab_size()) + cell.encoding.param_count(&dims);
+    assert!(parameters > 0);
+    let [train_tokens, _] = cell.token_lens(&*task);
+    let flops = pe_bench::flops::count(
+        &cell.encoding,
+        &cell.model,
+        &dims,
+        task.vocab_size(),
+        cell.train.batch_size,
+        train_tokens,
+    );
+    assert!(flops.train_step > 0 && flops.forward_per_token > 0);
+    assert_eq!(cell.key(&*task).len(), 16);
+}
+
+/// A record's file: what is read is written to a text that stays the same from then on.
+pub(crate) fn record(bytes: &[u8]) -> bool {
+    let path = Path::new("fuzzed.json");
+    let Ok(record) = RunRecord::parse(path, bytes) else { return false };
+    let text = record.text().expect("a record that was read can be written");
+    let again = RunRecord::parse(path, text.as_bytes()).unwrap_or_else(|e| panic!("{text}: {e}"));
+    // Not by `==`: a loss may be no number.
+    assert_eq!(again.text().expect("as before"), text);
+    true
+}
+
+/// An expression that names encodings: its canonical text means the same and is its own.
+pub(crate) fn expression(bytes: &[u8]) -> bool {
+    let Some(text) = text(bytes) else { return false };
+    assert!(Combination::split_list(text).iter().all(|item| text.contains(item)));
+    let Ok(read) = Combination::parse(text) else { return false };
+    let canonical = read.to_string();
+    let again = Combination::parse(&canonical).unwrap_or_else(|e| panic!("{canonical}: {e}"));
+    assert_eq!(again, read, "{canonical}");
+    assert_eq!(again.to_string(), canonical);
+    true
+}
+
+/// A task's settings, as JSON or as TOML; the task can be built, or is refused.
+pub(crate) fn task(bytes: &[u8]) -> bool {
+    let Some(text) = text(bytes) else { return false };
+    let json = serde_json::from_str::<TaskConfig>(text).ok();
+    let Some(config) = json.or_else(|| toml::from_str(text).ok()) else { return false };
+    survives_toml(&config);
+    if !config.meta().takes_path {
+        // An error is an answer.
+        let _ = config.build();
+    }
+    true
+}
+
+/// A model whose cost is asked for.
+pub(crate) fn cost_config(bytes: &[u8]) -> bool {
+    let Some(text) = text(bytes) else { return false };
+    let Ok(config) = CostConfig::parse("fuzzed", text) else { return false };
+    survives_toml(&config);
+    assert!(config.model.forward_macs(config.vocabulary, config.len) > 0);
+    assert!(config.model.param_count(config.vocabulary) > 0);
+    true
+}
+
+/// Criteria of a report, and an amount of memory: what the command line reads.
+pub(crate) fn command_line(bytes: &[u8]) -> bool {
+    let Some(text) = text(bytes) else { return false };
+    if let Ok(bytes) = budget::bytes(text) {
+        assert!(bytes > 0);
+        return true;
+    }
+    let Ok(settings) = toml::from_str::<Settings>(text) else { return false };
+    if settings.check().is_ok() {
+        survives_toml(&settings);
+    }
+    true
+}
+
+/// A file of published numbers: no user writes one, but whoever adds a paper does.
+pub(crate) fn published(bytes: &[u8]) -> bool {
+    let Some(text) = text(bytes) else { return false };
+    PUBLISHED.iter().any(|file| reports::reproduction::published::parse(file, text).is_ok())
+}

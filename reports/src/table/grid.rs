@@ -1,0 +1,106 @@
+//! The grid of a workload: what each encoding reaches at the default and at its best value, and what all of
+//! it took.
+
+use super::{Cell, Table, heads, with_interval};
+use crate::grid::{ChosenBy, GridReport, Point};
+use crate::model::{Report, Workload};
+use crate::number::{listed, percent, si, thousands, three_digits};
+use crate::standing::{Contest, Metric};
+
+/// One row for each encoding.
+pub fn grid(report: &Report, workload: &Workload, grid: &GridReport) -> Table {
+    let GridReport { grid, default_inside, default_beyond } = grid;
+    let contests = [
+        ("default", default_inside),
+        ("default", default_beyond),
+        ("best", &workload.inside),
+        ("best", &workload.beyond),
+    ];
+    let contests = contests.into_iter().filter(|(_, contest)| !contest.points.is_empty());
+    let contests: Vec<(&str, &Contest)> = contests.collect();
+    let mut columns = heads(["encoding", "best value"]);
+    columns.extend(grid.values.iter().map(|value| format!("validation at {value}")));
+    columns.extend(contests.iter().map(|(which, contest)| {
+        format!("{which}, {}: {}", contest.region.name(), contest.metric.name())
+    }));
+    columns.extend(heads(["cells", "steps", "training s", "FLOPs"]));
+    let rows = grid
+        .choices
+        .iter()
+        .map(|choice| {
+            let mut row = vec![
+                Cell::from(report.display(&choice.encoding)),
+                match choice.by {
+                    ChosenBy::Validation => choice.value.to_string().into(),
+                    ChosenBy::Default => format!("{} (no validation)", choice.value).into(),
+                },
+            ];
+            row.extend(choice.points.iter().map(|point| {
+                let mut cell = validation(workload.headline, point);
+                cell.strong = point.value.total_cmp(&choice.value).is_eq();
+                cell
+            }));
+            row.extend(contests.iter().map(|(_, contest)| {
+                let standings = &contest.standings;
+                let standing = standings.iter().find(|s| s.encoding == choice.encoding);
+                let estimate = standing.and_then(|s| s.estimate);
+                estimate.map_or_else(|| "–".into(), |e| with_interval(contest.metric, &e))
+            }));
+            let spent = choice.spent;
+            row.extend([
+                spent.cells.to_string().into(),
+                thousands(spent.steps).into(),
+                three_digits(spent.seconds).into(),
+                si(spent.flops).into(),
+            ]);
+            row
+        })
+        .collect();
+    Table { columns, rows, words: false, notes: notes(report, workload, grid) }
+}
+
+fn validation(headline: Metric, point: &Point) -> Cell {
+    let Some(score) = point.validation else {
+        return format!("– n={}", point.seeds).into();
+    };
+    let text = if headline.higher_is_better() {
+        percent(score.exact_match)
+    } else {
+        headline.show(score.nll)
+    };
+    let diverged = match point.diverged {
+        0 => String::new(),
+        n => format!(", {n} diverged"),
+    };
+    Cell { text, detail: format!("n={}{diverged}", point.seeds), strong: false }
+}
+
+fn notes(report: &Report, workload: &Workload, grid: &crate::grid::Grid) -> Vec<String> {
+    let by = if workload.headline.higher_is_better() {
+        "exact match, and among equals the least loss"
+    } else {
+        "the least loss"
+    };
+    let mut notes = vec![format!(
+        "Each encoding was trained once for every value of `{}`. All numbers of this workload but those \
+         under \"default\" are at its best value: the best mean validation over seeds ({by}), the same for \
+         all of its seeds; validations share no sample with the evaluations. Cells to FLOPs: spent on the \
+         whole grid.",
+        grid.axis
+    )];
+    let edge: Vec<String> =
+        grid.at_the_edge().into_iter().map(|name| report.display(name).to_owned()).collect();
+    if !edge.is_empty() {
+        notes.push(format!(
+            "At the edge of the grid, so that a wider one may hold a better value: {}.",
+            listed(&edge, "and")
+        ));
+    }
+    if grid.choices.iter().any(|choice| choice.by == ChosenBy::Default) {
+        notes.push(
+            "No validation: no value was validated in every seed, so the default counts."
+                .to_owned(),
+        );
+    }
+    notes
+}
