@@ -4,7 +4,7 @@
 //! problem and stay the same within one. Beyond the trained sizes, to do so for places never met.
 //!
 //! ## Predicted order
-//! After He et al. 2025 (TAPE; trained to 40 digits, mean over the grid to 80): TAPE before FIRE before randomised
+//! After Zhu et al. 2025 (TAPE; trained to 40 digits, mean over the grid to 80): TAPE before FIRE before randomised
 //! positions, which equal RoPE there. Encodings made for digits (Abacus) reach further still (McLeish et al. 2024).
 //! NoPE and learned tables at the end.
 //!
@@ -28,7 +28,7 @@
 //!
 //! ## Source
 //! McLeish et al.: Transformers Can Do Arithmetic with the Right Embeddings, 2024, arXiv 2405.17399
-//! (`create_data_split.py`: bucket method, `reverse_all`, no padding), used by He et al. 2025, arXiv 2501.00712, with
+//! (`create_data_split.py`: bucket method, `reverse_all`, no padding), used by Zhu et al. 2025, arXiv 2501.00712, with
 //! 20 or 40 digits in training and twice that in evaluation.
 
 use rand_chacha::ChaCha8Rng;
