@@ -107,12 +107,13 @@ while [ "$killed" -lt "$kills" ]; do
     continue
   fi
   if [ $((killed % 2)) -eq 0 ]; then
-    kill -9 -- "-$pid"; groups=$((groups + 1))
+    what=group; kill -9 -- "-$pid"; groups=$((groups + 1))
   else
-    kill -9 "$pid"; alone=$((alone + 1))
+    what=sweep; kill -9 "$pid"; alone=$((alone + 1))
   fi
-  wait "$pid" 2>/dev/null || true
+  { wait "$pid" || true; } 2>/dev/null
   killed=$((killed + 1))
+  echo "kill $killed: the $what after $milliseconds ms, $(find "$results/cells" -name '*.json' 2>/dev/null | wc -l) records by then"
   for other in "${running[@]:1}"; do
     # The second sweep goes on alone: it takes over what the first one held.
     wait "$other" || { echo "the second sweep failed:"; cat "$folder/log.2"; exit 1; }

@@ -232,7 +232,7 @@ fn check_seal(value: &mut Value) -> Result<(), String> {
     let Some(written) = value.as_object_mut().and_then(|fields| fields.remove("sha256")) else {
         return Ok(());
     };
-    if written == Value::from(seal(value)) {
+    if written == seal(value) {
         return Ok(());
     }
     Err("its checksum does not match: something in it was changed after it was written".to_owned())

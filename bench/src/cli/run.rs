@@ -96,7 +96,7 @@ fn watch(
     show.finish();
     let outcome = outcome?;
     if outcome.interrupted {
-        show.interrupted(&outcome);
+        show.end_without_report(&outcome);
         complain(&format!(
             "interrupted: {} of {} cells are finished and safe in {}; run the same command to go on",
             outcome.records.len(),
@@ -137,8 +137,12 @@ fn conclude(
         command: format!("pe-bench run {}", arguments.suite),
         skipped,
     };
-    let summary = reports::write_report_with(&outcome.records, &options.out, &meta, settings)?;
-    show.report(outcome, &summary);
+    if outcome.records.is_empty() {
+        show.end_without_report(outcome);
+    } else {
+        let summary = reports::write_report_with(&outcome.records, &options.out, &meta, settings)?;
+        show.report(outcome, &summary);
+    }
     let troubles = troubles(plan, outcome, options);
     for trouble in &troubles {
         complain(trouble);

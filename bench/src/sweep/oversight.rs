@@ -19,13 +19,13 @@ const GRACE: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Killed {
     /// The sweep is being stopped, and the worker did not stop.
-    ForStop,
+    Stop,
     /// The cell is another sweep's by now.
-    ForClaim,
+    Claim,
     /// It took more memory than its budget.
-    ForMemory { reason: String },
+    Memory { reason: String },
     /// Its time was up, and it did not stop.
-    ForTime { reason: String },
+    Time { reason: String },
 }
 
 /// What is watched.
@@ -92,18 +92,18 @@ impl<'a> Oversight<'a> {
 
     fn reason_to_kill(&self) -> Option<Killed> {
         if self.claim.is_lost() {
-            return Some(Killed::ForClaim);
+            return Some(Killed::Claim);
         }
         let grace = GRACE + self.longest_silence * 2;
         if self.asked_to_stop.is_some_and(|asked| asked.elapsed() > grace) {
-            return Some(Killed::ForStop);
+            return Some(Killed::Stop);
         }
         if let (Some(limit), Some(bytes)) = (self.budget.memory_bytes, self.most_bytes)
             && bytes > limit
         {
             let (limit, bytes) = (bytes_text(limit), bytes_text(bytes));
             let reason = format!("it took {bytes}, its budget is {limit}");
-            return Some(Killed::ForMemory { reason });
+            return Some(Killed::Memory { reason });
         }
         let seconds = self.before_seconds + self.start.elapsed().as_secs_f64();
         match self.budget.seconds {
@@ -111,7 +111,7 @@ impl<'a> Oversight<'a> {
                 let reason = format!(
                     "its budget is {limit} s; it did not end by itself and was killed after {seconds:.0} s"
                 );
-                Some(Killed::ForTime { reason })
+                Some(Killed::Time { reason })
             }
             _ => None,
         }

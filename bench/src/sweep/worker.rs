@@ -84,14 +84,14 @@ pub(super) fn run(
     let said = complaints.join().unwrap_or_default();
     let stopping = stop.load(Ordering::SeqCst);
     Ok(match (record, oversight.killed()) {
-        (_, Some(Killed::ForClaim)) => End::Lost,
+        (_, Some(Killed::Claim)) => End::Lost,
         (Some(record), _) if record.status == Status::Interrupted => End::Interrupted,
         (Some(record), _) => End::Record(record),
-        (None, Some(Killed::ForStop)) => End::Interrupted,
-        (None, Some(Killed::ForMemory { reason })) => {
+        (None, Some(Killed::Stop)) => End::Interrupted,
+        (None, Some(Killed::Memory { reason })) => {
             End::Status(Status::OutOfMemory { reason: reason.clone() })
         }
-        (None, Some(Killed::ForTime { reason })) => {
+        (None, Some(Killed::Time { reason })) => {
             End::Status(Status::TimedOut { reason: reason.clone() })
         }
         (None, None) if stopping || signal(status).is_some_and(asks_to_end) => End::Interrupted,

@@ -9,6 +9,7 @@ use crate::sweep::{Redo, Retry, Shard, SweepOptions};
 
 /// Options of a sweep.
 #[derive(Args, Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct SweepArgs {
     /// Run finished cells again, from the start.
     #[arg(long)]
@@ -58,7 +59,7 @@ pub(crate) struct SweepArgs {
 }
 
 impl SweepArgs {
-    /// The options of a sweep; `suite` is the budget that the suite gives.
+    /// The options of a sweep.
     pub(super) fn options(&self, out: PathBuf, jobs: usize, threads: usize) -> SweepOptions {
         let given = Budget { seconds: self.cell_seconds, memory_bytes: self.cell_memory };
         SweepOptions {

@@ -50,12 +50,8 @@ impl<'a> Show<'a> {
                 match &event.what {
                     What::Trouble(text) => complain(&format!("{}: {text}", name())),
                     What::Ended(record) if !record.status.reason().is_empty() => {
-                        complain(&format!(
-                            "{}: {}: {}",
-                            name(),
-                            record.status.name(),
-                            record.status.reason()
-                        ))
+                        let (status, reason) = (record.status.name(), record.status.reason());
+                        complain(&format!("{}: {status}: {reason}", name()));
                     }
                     _ => {}
                 }
@@ -86,8 +82,8 @@ impl<'a> Show<'a> {
         }
     }
 
-    /// The sweep was interrupted: there is no report.
-    pub(super) fn interrupted(&self, outcome: &Outcome) {
+    /// The sweep was interrupted or has no record: there is no report.
+    pub(super) fn end_without_report(&self, outcome: &Outcome) {
         if let Self::Programs(lines) = self {
             lines.finish(outcome, None);
         }

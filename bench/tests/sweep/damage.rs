@@ -1,0 +1,44 @@
+//! Records that are not what was written.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::place::{BENCH, Place, files, named, text};
+
+#[test]
+fn damaged_records_are_told_left_alone_and_redone_on_request() {
+    let place = Place::new(5);
+    let out = place.out("damaged");
+    assert!(place.run(&out, &[]).status.success());
+    let records = files(&out.join("cells"));
+    let whole = records.iter().map(|path| fs::read(path).unwrap()).collect::<Vec<_>>();
+    let truncated = whole[0][..whole[0].len() / 2].to_vec();
+    let flipped =
+        String::from_utf8(whole[1].clone()).unwrap().replace("\"tokens\": ", "\"tokens\": 1");
+    fs::write(&records[0], &truncated).unwrap();
+    fs::write(&records[1], &flipped).unwrap();
+    fs::write(out.join("cells/0123456789abcdef.json"), "of another suite").unwrap();
+
+    let (events, output) = place.events(&out, &["--seed", "0"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(named(&events, "began").is_empty());
+    let said = text(&output);
+    for expected in ["EOF", "checksum", "--retry damaged", records[0].to_str().unwrap()] {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+    // A cell more: the damaged ones do not stop it.
+    let (events, output) = place.events(&out, &["--seed", "0", "--seed", "1"]);
+    assert_eq!((output.status.code(), named(&events, "ended").len()), (Some(1), 2));
+    assert_eq!(fs::read(&records[0]).unwrap(), truncated);
+    let report = Command::new(BENCH).arg("report").arg(&out).output().unwrap();
+    assert_eq!(report.status.code(), Some(1));
+    assert!(text(&report).contains("report.html") && text(&report).contains("checksum"));
+
+    let (events, output) = place.events(&out, &["--seed", "0", "--retry", "damaged"]);
+    assert!(output.status.success(), "{}", text(&output));
+    assert_eq!(named(&events, "ended").len(), 2);
+    let aside = |path: &Path| PathBuf::from(format!("{}.damaged", path.display()));
+    assert_eq!(fs::read(aside(&records[0])).unwrap(), truncated);
+    assert_eq!(fs::read(aside(&records[1])).unwrap(), flipped.as_bytes());
+}

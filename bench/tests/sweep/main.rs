@@ -1,0 +1,11 @@
+//! Sweeps that survive: the real program, killed, starved, damaged and run in pairs.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "tests panic on failure")]
+
+mod damage;
+mod disks;
+mod kills;
+mod limits;
+mod place;
+mod shared;
+mod shown;
