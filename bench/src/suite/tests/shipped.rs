@@ -42,7 +42,7 @@ fn what_suites_say_of_themselves_is_kept() {
         suite.cells.iter().map(get).collect::<BTreeSet<_>>().len()
     };
     let contextual = of("contextual");
-    assert_eq!(count(&contextual, |c| c.name.clone()), 8);
+    assert_eq!(count(&contextual, |c| c.name.clone()), 6);
     assert_eq!(count(&contextual, |c| c.seed.to_string()), 5);
     assert_eq!(count(&contextual, |c| c.task.meta().id.to_owned()), 4);
     let quick = of("quick");
