@@ -25,7 +25,7 @@ const ENCODINGS: [&str; 5] =
     ["rope", "cope", "alibi", "tape", "randomized{longest=64,evaluation={type=contiguous}}(rope)"];
 
 /// Samples of each length.
-const SAMPLES: usize = 40;
+const SAMPLES: usize = 24;
 
 struct Unwatched;
 
@@ -175,11 +175,11 @@ fn compare(cell: &Cell<Combination>, task: &dyn Task) -> Seen {
     seen
 }
 
-/// Holds a task under every encoding; `parts` says whether answers are long enough to go different ways after
+/// Holds a task under encodings; `parts` says whether answers are long enough to go different ways after
 /// a mistake.
-fn hold(task: &Value, len: usize, steps: usize, lens: &[usize], parts: bool) {
+fn hold(encodings: &[&str], task: &Value, len: usize, steps: usize, lens: &[usize], parts: bool) {
     let mut parted = 0;
-    for encoding in ENCODINGS {
+    for encoding in encodings {
         let cell = cell(encoding, task, len, steps, lens);
         let task = cell.task.build().unwrap();
         let seen = compare(&cell, &*task);
@@ -195,17 +195,24 @@ fn hold(task: &Value, len: usize, steps: usize, lens: &[usize], parts: bool) {
 
 #[test]
 fn where_the_answer_ends_the_sequence() {
-    hold(&json!({ "kind": "copy", "letters": 4 }), 5, 250, &[1, 3, 5, 8], true);
-    hold(&json!({ "kind": "sort", "letters": 3 }), 5, 200, &[1, 3, 5, 8], true);
+    hold(&ENCODINGS, &json!({ "kind": "copy", "letters": 4 }), 5, 250, &[1, 3, 5, 8], true);
+    hold(&ENCODINGS[1..3], &json!({ "kind": "sort", "letters": 3 }), 5, 200, &[1, 3, 5, 8], true);
 }
 
 #[test]
 fn where_the_answer_is_one_token() {
-    hold(&json!({ "kind": "counting" }), 24, 150, &[24, 48], false);
+    hold(&ENCODINGS, &json!({ "kind": "counting" }), 24, 150, &[24, 48], false);
 }
 
 #[test]
 fn where_answers_stand_between_what_is_given() {
-    hold(&json!({ "kind": "flip-flop" }), 16, 120, &[16, 32], true);
-    hold(&json!({ "kind": "mqar", "pairs": 2, "vocab": 12 }), 12, 200, &[12, 24], true);
+    hold(&ENCODINGS, &json!({ "kind": "flip-flop" }), 16, 120, &[16, 32], true);
+    hold(
+        &ENCODINGS[..2],
+        &json!({ "kind": "mqar", "pairs": 2, "vocab": 12 }),
+        12,
+        200,
+        &[12, 24],
+        true,
+    );
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::place::{Place, named, text};
+use crate::place::{Place, text};
 
 #[test]
 fn what_is_printed_for_programs_and_for_nobody() {
