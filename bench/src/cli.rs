@@ -1,6 +1,7 @@
 //! The command line: `pe-bench`.
 
 mod conform;
+mod data;
 mod diff_records;
 mod docs;
 mod explain;
@@ -15,7 +16,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::backend::EngineChoice;
-use anyhow::Context;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use out::say;
@@ -62,7 +62,7 @@ enum Command {
     /// Real text for language models.
     Data {
         #[command(subcommand)]
-        command: DataCommand,
+        command: data::DataCommand,
     },
     /// Prints an example suite to start your own from.
     #[command(
@@ -97,15 +97,6 @@ enum Command {
     /// One cell, ordered on standard input; `run` starts these.
     #[command(hide = true)]
     Worker,
-}
-
-#[derive(Subcommand)]
-enum DataCommand {
-    /// Fetches a corpus through cargo and checks its hash; all of them if none is named.
-    Fetch {
-        /// Which.
-        names: Vec<String>,
-    },
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -144,7 +135,7 @@ pub(crate) struct RunArgs {
     /// combinations as 'cope{max_positions=16}+rope'.
     #[arg(long)]
     encodings: Vec<String>,
-    /// A text file for every workload on text, instead of its corpus.
+    /// A text file or a folder of texts for every workload on text, instead of its corpus.
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
     /// Folder of the results; default: results/<suite>.
@@ -175,7 +166,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Report { results, out } => report(&results, out)?,
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments)?,
         Command::List { what } => list::list(what),
-        Command::Data { command: DataCommand::Fetch { names } } => fetch(&names)?,
+        Command::Data { command } => data::data(command)?,
         Command::NewSuite { name } => say(&new_suite(&name)),
         Command::Speed(arguments) => speed::speed(&arguments)?,
         Command::Conform(arguments) => return conform::conform(&arguments),
@@ -223,16 +214,6 @@ fn report(results: &[PathBuf], out: Option<PathBuf>) -> anyhow::Result<()> {
     }
     say(&format!("Report: {}", summary.html.display()));
     anyhow::ensure!(skipped.is_empty(), "left out of the report: {}", skipped.join("; "));
-    Ok(())
-}
-
-fn fetch(names: &[String]) -> anyhow::Result<()> {
-    let all = tasks::corpus::CORPORA.iter().map(|corpus| corpus.id.to_owned());
-    let names = if names.is_empty() { all.collect() } else { names.to_vec() };
-    for name in names {
-        let path = tasks::corpus::fetch(&name).with_context(|| format!("corpus {name}"))?;
-        say(&format!("{name}: {} (hash verified)", path.display()));
-    }
     Ok(())
 }
 
