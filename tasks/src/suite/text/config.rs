@@ -102,7 +102,9 @@ impl TryFrom<Fields> for TextConfig {
                 return Err("`corpus` and `path` are both given; keep the one that names the text");
             }
             (_, None, Some(_)) => {
-                return Err("`field` is given without `path`; it names what is read of the rows there");
+                return Err(
+                    "`field` is given without `path`; it names what is read of the rows there",
+                );
             }
             (None, Some(path), field) => Source::Path { path, field },
             (Some(corpus), None, None) => Source::Corpus(corpus),

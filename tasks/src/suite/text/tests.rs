@@ -92,9 +92,7 @@ fn validation_windows_do_not_overlap_and_spread_over_the_last_part() {
 fn too_short_a_text_says_how_much_fits() {
     let task = text(&"abcde".repeat(40));
     let said = task.eval_set("validation", 4, 5, 0).unwrap_err().to_string();
-    assert!(
-        said.starts_with("text: 5 windows of 5 tokens do not fit into the validation part")
-    );
+    assert!(said.starts_with("text: 5 windows of 5 tokens do not fit into the validation part"));
     assert!(said.contains("20 tokens in 1 documents (room for 4)"), "{said}");
     assert!(task.eval_set("validation", 4, 4, 0).is_ok());
     assert!(task.check_len(19).is_ok());
@@ -215,7 +213,8 @@ fn sliding_windows_keep_the_context_that_they_promise() {
     let mut task = five(SIZES);
     task.eval_windows = EvalWindows::Sliding(NonZeroU32::new(3).unwrap());
     let set = task.eval_set("test", 8, usize::MAX, 0).unwrap();
-    let starts: Vec<u32> = documents_of(&task, Part::Test).iter().filter_map(|d| d.first().copied()).collect();
+    let starts: Vec<u32> =
+        documents_of(&task, Part::Test).iter().filter_map(|d| d.first().copied()).collect();
     for sample in set {
         let first = sample.scored.iter().position(|scored| *scored).unwrap();
         assert!(starts.contains(&sample.tokens[0]) == (first == 1) && (first == 1 || first >= 5));
@@ -295,7 +294,8 @@ fn joined_documents_are_one_text_of_the_same_data() {
     let joined = TextConfig { documents: Borders::Joined, ..apart.clone() };
     let (apart, joined) = (apart.build().unwrap(), joined.build().unwrap());
     assert_eq!(apart.data_sha256(), joined.data_sha256());
-    let sizes = |task: &Text| task.parts().iter().map(|p| (p.documents, p.bytes)).collect::<Vec<_>>();
+    let sizes =
+        |task: &Text| task.parts().iter().map(|p| (p.documents, p.bytes)).collect::<Vec<_>>();
     let [(16, train), (2, validation), (2, test)] = sizes(&apart)[..] else { panic!() };
     assert_eq!(sizes(&joined), [(1, train), (1, validation), (1, test)]);
     assert!(apart.check_len(100).is_err() && joined.check_len(100).is_ok());
