@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
+use sha2::{Digest, Sha256};
 use tokenizers::models::bpe::{BPE, BpeTrainer};
 use tokenizers::normalizers::NFC;
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 use tokenizers::{Model as _, TokenizerBuilder};
 
 use super::{HubTokenizer, TokenizerError};
-use crate::corpus::sha256_hex;
+use crate::corpus::{hex, sha256_hex};
 use crate::data::{Part, Parts};
 use crate::tokens::replace_file;
 
@@ -33,8 +34,12 @@ pub(super) fn learned(
     if !(LEAST..=MOST).contains(&size) {
         return Err(TokenizerError::Size { size, least: LEAST, most: MOST });
     }
-    let text = sha256_hex(parts.texts(Part::Train).collect::<Vec<_>>().join("\n").as_bytes());
-    let key = sha256_hex(format!("bpe {VERSION}\n{size}\n{text}").as_bytes());
+    let mut hasher = Sha256::new_with_prefix(format!("bpe {VERSION}\n{size}\n"));
+    for text in parts.texts(Part::Train) {
+        hasher.update(format!("{}\n", text.len()));
+        hasher.update(text);
+    }
+    let key = hex(&hasher.finalize());
     let path = cache.join("tokenizers").join(format!("{}.bpe", &key[..32]));
     let kept = std::fs::read(&path).ok();
     if let Some(tokenizer) = kept.as_deref().and_then(unsealed) {
@@ -85,7 +90,7 @@ fn unsealed(bytes: &[u8]) -> Option<HubTokenizer> {
     let (hash, json) = bytes.split_at_checked(64)?;
     let json = json.strip_prefix(b"\n")?;
     let whole = sha256_hex(json).as_bytes() == hash;
-    HubTokenizer::from_json(json).ok().filter(|_| whole)
+    if whole { HubTokenizer::from_json(json).ok() } else { None }
 }
 
 #[cfg(test)]
