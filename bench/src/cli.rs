@@ -1,6 +1,7 @@
 //! The command line: `pe-bench`.
 
 mod conform;
+mod data;
 mod diff_records;
 mod docs;
 mod explain;
@@ -16,7 +17,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::backend::EngineChoice;
-use anyhow::Context;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use out::say;
@@ -65,7 +65,7 @@ enum Command {
     /// Real text for language models.
     Data {
         #[command(subcommand)]
-        command: DataCommand,
+        command: data::DataCommand,
     },
     /// Prints an example suite to start your own from.
     #[command(
@@ -100,15 +100,6 @@ enum Command {
     /// One cell, ordered on standard input; `run` starts these.
     #[command(hide = true)]
     Worker,
-}
-
-#[derive(Subcommand)]
-enum DataCommand {
-    /// Fetches a corpus through cargo and checks its hash; all of them if none is named.
-    Fetch {
-        /// Which.
-        names: Vec<String>,
-    },
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -147,7 +138,7 @@ pub(crate) struct RunArgs {
     /// combinations as 'cope{max_positions=16}+rope'.
     #[arg(long)]
     encodings: Vec<String>,
-    /// A text file for every workload on text, instead of its corpus.
+    /// A text file or a folder of texts for every workload on text, instead of its corpus.
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
     /// Folder of the results; default: results/<suite>.
@@ -182,7 +173,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::DiffRecords(arguments) => return diff_records::diff(&arguments),
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments)?,
         Command::List { what } => list::list(what),
-        Command::Data { command: DataCommand::Fetch { names } } => fetch(&names)?,
+        Command::Data { command } => data::data(command)?,
         Command::NewSuite { name } => say(&new_suite(&name)),
         Command::Speed(arguments) => speed::speed(&arguments)?,
         Command::Conform(arguments) => return conform::conform(&arguments),
@@ -195,16 +186,6 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn fetch(names: &[String]) -> anyhow::Result<()> {
-    let all = tasks::corpus::CORPORA.iter().map(|corpus| corpus.id.to_owned());
-    let names = if names.is_empty() { all.collect() } else { names.to_vec() };
-    for name in names {
-        let path = tasks::corpus::fetch(&name).with_context(|| format!("corpus {name}"))?;
-        say(&format!("{name}: {} (hash verified)", path.display()));
-    }
-    Ok(())
 }
 
 fn new_suite(name: &str) -> String {

@@ -70,6 +70,7 @@ pub fn evaluate<P: PositionEncoding>(
 ) -> Result<EvalPoint, EvalError> {
     let start = Instant::now();
     let samples = task.eval_set(request.split, request.len, request.samples, request.seed)?;
+    let bytes: Option<u64> = samples.iter().map(|sample| task.scored_bytes(sample)).sum();
     let mut totals = Totals { slices: request.slices.then(BySlice::default), ..Totals::default() };
     let mut at: Option<Positions> = None;
     for samples in samples.chunks(request.batch_size) {
@@ -87,6 +88,7 @@ pub fn evaluate<P: PositionEncoding>(
         task.splits().iter().any(|split| split.name == request.split && split.in_distribution);
     let tokens = totals.tokens.max(1) as f64;
     let nll = totals.nll / tokens;
+    let bytes_per_token = bytes.map(|bytes| bytes as f64 / tokens).or(task.bytes_per_token());
     Ok(EvalPoint {
         split: request.split.to_owned(),
         in_distribution: in_split && request.len <= request.train_len,
@@ -97,7 +99,7 @@ pub fn evaluate<P: PositionEncoding>(
         token_accuracy: totals.right as f64 / tokens,
         nll,
         perplexity: nll.exp(),
-        bits_per_byte: task.bytes_per_token().map(|bytes| nll / std::f64::consts::LN_2 / bytes),
+        bits_per_byte: bytes_per_token.map(|bytes| nll / std::f64::consts::LN_2 / bytes),
         seconds: start.elapsed().as_secs_f64(),
         chance: None,
         slices: totals.slices.map(BySlice::columns).unwrap_or_default(),

@@ -226,8 +226,13 @@ fn task_config(value: Value, overrides: &Overrides) -> Result<TaskConfig, String
         serde_json::from_value(value).map_err(|error| explain(&error.to_string()))?;
     match &overrides.data {
         Some(path) if config.meta().takes_path => {
-            serde_json::from_value(json!({ "kind": config.meta().id, "path": path }))
-                .map_err(|error| error.to_string())
+            // The task's other settings stay.
+            let mut value = serde_json::to_value(&config).map_err(|error| error.to_string())?;
+            if let Value::Object(fields) = &mut value {
+                fields.remove("corpus");
+                fields.insert("path".to_owned(), json!(path));
+            }
+            serde_json::from_value(value).map_err(|error| error.to_string())
         }
         _ => Ok(config),
     }

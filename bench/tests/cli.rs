@@ -136,6 +136,9 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
         (vec!["speed", "--encodings", "nope", "--heads", "3"], "model.heads is 3"),
         (vec!["report", "no/such/results"], "no/such/results"),
         (vec!["data", "fetch", "tinyshakespear"], "tinyshakespeare"),
+        (vec!["data", "verify", "sott"], "did you mean `sotu`?"),
+        (vec!["data", "tokens", "sotu", "--tokenizer", "gpt3"], "bpe=SIZE"),
+        (vec!["data", "tokens", "no/such/text"], "unknown corpus"),
         (vec!["worker"], "pe-bench run"),
     ] {
         let output = bench(&arguments);
@@ -202,6 +205,26 @@ fn any_text_file_can_be_learned() {
     std::fs::write(&data, "").unwrap();
     let output = bench(&["run", &suite, "--out", &out, "--data", data.to_str().unwrap()]);
     assert!(text(&output).contains("empty"), "{}", text(&output));
+}
+
+#[test]
+fn corpora_are_listed_and_tokens_of_a_file_made_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("cache");
+    let environment = [("PE_ZOO_CACHE", cache.to_str().unwrap())];
+    let said = text(&bench_with(&["data", "list"], &environment));
+    assert!(said.contains("sotu: ") && said.contains("pe-bench data fetch rust-code"), "{said}");
+    let said = text(&bench_with(&["data", "verify"], &environment));
+    assert!(said.contains("No corpus is on this machine"), "{said}");
+    let data = folder.path().join("rows.jsonl");
+    let line = "{\"text\": \"the quick brown fox jumps over the lazy dog\"}\n";
+    std::fs::write(&data, line.repeat(30)).unwrap();
+    let arguments = ["data", "tokens", data.to_str().unwrap(), "--tokenizer", "gpt2", "--joined"];
+    let first = text(&bench_with(&arguments, &environment));
+    assert!(first.contains("made and kept in") && first.contains("vocabulary 50257"), "{first}");
+    assert!(first.contains("validation"), "{first}");
+    let again = text(&bench_with(&arguments, &environment));
+    assert!(again.contains("found in"), "{again}");
 }
 
 #[test]

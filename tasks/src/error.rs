@@ -3,6 +3,8 @@
 use thiserror::Error;
 
 use crate::corpus::CorpusError;
+use crate::tokenizer::TokenizerError;
+use crate::tokens::CacheError;
 
 /// Why a task, a length or an evaluation set was refused.
 #[derive(Debug, Error)]
@@ -53,17 +55,20 @@ pub enum TaskError {
     },
     /// The text has fewer windows than asked for.
     #[error(
-        "{task}: {count} windows of {window} characters do not fit into the {part} part of the text, \
-         which has {chars} characters (room for {fits}); use a shorter len, fewer samples or a longer text"
+        "{task}: {count} windows of {window} tokens do not fit into the {part} part of the text, \
+         which has {tokens} tokens in {documents} documents (room for {fits}); \
+         use a shorter len, fewer samples, a longer text or `documents = \"joined\"`"
     )]
     TextTooShort {
         /// Id of the task.
         task: &'static str,
-        /// `training` or `validation`.
+        /// `training`, `validation` or `test`.
         part: &'static str,
-        /// Size of that part, in characters.
-        chars: usize,
-        /// Size of a window, in characters.
+        /// Size of that part.
+        tokens: usize,
+        /// In so many documents, none of which a window leaves.
+        documents: usize,
+        /// Size of a window, in tokens.
         window: usize,
         /// Windows asked for.
         count: usize,
@@ -73,6 +78,12 @@ pub enum TaskError {
     /// The text could not be had.
     #[error(transparent)]
     Corpus(#[from] CorpusError),
+    /// The tokenizer could not be had.
+    #[error(transparent)]
+    Tokenizer(#[from] TokenizerError),
+    /// The tokens could not be made or kept.
+    #[error(transparent)]
+    Tokens(#[from] CacheError),
 }
 
 /// Ends an "unknown name" message: ` (did you mean ...?)`, or nothing.

@@ -9,7 +9,10 @@
 //! | [`haystack`] | filler text, and statements hidden in it |
 //! | [`registry`] | the macro behind the list: ids, parsing, building |
 //! | [`sample`] | [`Sample`] and the padded [`Batch`] |
-//! | [`corpus`] | real text: fetched, verified, cached |
+//! | [`corpus`] | published texts: fetched, verified, kept |
+//! | [`data`] | documents in parts, and how files are read into them |
+//! | [`tokenizer`] | text to tokens and back |
+//! | [`tokens`] | tokens kept in the cache folder, mapped into memory |
 //! | [`mod@draw`] | a sample as two lines of text |
 //! | [`error`] | [`TaskError`] |
 //!
@@ -30,7 +33,9 @@
 //! ```
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests panic on failure"))]
 
+mod caught;
 pub mod corpus;
+pub mod data;
 pub mod draw;
 pub mod error;
 pub mod generator;
@@ -43,11 +48,16 @@ pub mod suite;
 pub mod task;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod tokenizer;
+pub mod tokens;
 
 pub use corpus::{CorpusError, CorpusMeta};
+pub use data::DataError;
 pub use draw::draw;
 pub use error::TaskError;
 pub use generator::{Generated, Generator};
 pub use sample::{Batch, Sample};
 pub use suite::{ALL, TaskConfig, card};
 pub use task::{Headline, Split, Task, TaskMeta, TokenSlice};
+pub use tokenizer::TokenizerError;
+pub use tokens::CacheError;

@@ -46,7 +46,7 @@ pub struct TaskMeta {
     pub summary: &'static str,
     /// Where the task comes from.
     pub source: &'static str,
-    /// Whether it learns a text, so that its setting `path` may name any UTF-8 file.
+    /// Whether it learns a text, so that its setting `path` may name any text; see [`crate::data`].
     pub takes_path: bool,
 }
 
@@ -99,7 +99,8 @@ pub trait Task: Send + Sync + Debug {
     /// May panic for a length that [`Task::check_len`] refuses.
     fn train_sample(&self, len: usize, rng: &mut ChaCha8Rng) -> Sample;
 
-    /// `count` evaluation samples, the same for the same arguments, never from the training stream.
+    /// `count` evaluation samples, the same for the same arguments, never from the training stream. A text that is
+    /// evaluated as a whole gives fewer if this split has no more.
     ///
     /// # Errors
     /// An unknown split, a length that [`Task::check_len`] refuses, or more than [`Task::max_eval_samples`].
@@ -124,6 +125,17 @@ pub trait Task: Send + Sync + Debug {
     /// Bytes of text per scored token, for bits per byte; `None` for tasks that are not text.
     fn bytes_per_token(&self) -> Option<f64> {
         None
+    }
+
+    /// Bytes of text that the scored tokens of a sample stand for, exactly; `None` where only the mean of
+    /// [`Task::bytes_per_token`] is known.
+    fn scored_bytes(&self, _sample: &Sample) -> Option<u64> {
+        None
+    }
+
+    /// What the user should be told about how the data were had, such as that a damaged cache was made again.
+    fn notes(&self) -> &[String] {
+        &[]
     }
 
     /// What the scored tokens of a sample of this task can be grouped by, beside the sample's own slices.

@@ -29,7 +29,7 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(arguments.threads > 0, "--threads is 0, expected at least 1");
     anyhow::ensure!(arguments.jobs != Some(0), "--jobs is 0, expected at least 1");
     if let Some(path) = &arguments.data {
-        tasks::corpus::read_text(path).context("--data")?;
+        anyhow::ensure!(path.exists(), "--data: {} does not exist: check it", path.display());
     }
     let (name, text) = suite::text(&arguments.suite)?;
     let overrides = Overrides {
@@ -46,6 +46,10 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let options = arguments.sweep.options(out, jobs(arguments), arguments.threads);
     options.budget.check().context("budget of a cell")?;
     let plan = Plan::new(suite)?;
+    let notes = plan.cells.iter().flat_map(|planned| planned.task.notes());
+    for note in notes.collect::<std::collections::BTreeSet<_>>() {
+        complain(&format!("note: {note}"));
+    }
     for unrunnable in &plan.unrunnable {
         complain(&format!(
             "workload `{}`: its {} cells are left out: {}",

@@ -1,15 +1,16 @@
-//! Why a text could not be had.
+//! Why a corpus could not be had.
 
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use crate::data::DataError;
 use crate::error::did_you_mean;
 
 /// What to do when a corpus cannot be fetched.
 const INSTEAD: &str = "give any UTF-8 text file with `--data PATH` instead";
 
-/// Why a text could not be had.
+/// Why a corpus could not be had.
 #[derive(Debug, Error)]
 pub enum CorpusError {
     /// No corpus has this name.
@@ -22,43 +23,51 @@ pub enum CorpusError {
         /// All names.
         known: Vec<&'static str>,
     },
-    /// Cargo could not be started.
-    #[error(
-        "cannot run `{program}` to fetch the corpus ({source}): put cargo on the PATH, or {INSTEAD}"
-    )]
-    CargoMissing {
+    /// A package manager could not be started.
+    #[error("cannot run `{program}` to fetch the corpus ({source}): {install}, or {INSTEAD}")]
+    ToolMissing {
         /// What was to be run.
         program: String,
+        /// How to get it.
+        install: &'static str,
         /// Why it could not.
         source: std::io::Error,
     },
-    /// Cargo ran and failed.
+    /// A package manager ran and failed.
     #[error(
-        "`{command}` failed, so the corpus is not here; it said:\n{stderr}\nCheck the network, or {INSTEAD}"
+        "`{command}` failed, so the corpus is not here; it said:\n{stderr}\nCheck the network and {install}, or {INSTEAD}"
     )]
-    CargoFailed {
+    ToolFailed {
         /// What was run.
         command: String,
         /// The last lines of its error output.
         stderr: String,
+        /// How to get a whole one.
+        install: &'static str,
     },
-    /// Cargo's answer does not say where the package is.
-    #[error("cannot find package {package} in the output of `cargo metadata` ({why}); {INSTEAD}")]
-    Metadata {
-        /// The package looked for, with its version.
+    /// The package manager did its work, and the package is not there.
+    #[error("package {package} has not come ({why}); {INSTEAD}")]
+    NotBrought {
+        /// The package, with its version.
         package: String,
-        /// What was wrong with the output.
+        /// What is missing.
         why: String,
     },
     /// The text is not the expected one.
-    #[error("{path} is not the expected text: sha256 is {got}, must be {expected}; {INSTEAD}", path = .path.display())]
+    #[error("{path} is not what is expected: sha256 is {got}, must be {expected}; {INSTEAD}", path = .path.display())]
     HashMismatch {
-        /// The file.
+        /// The file, or the package whose files they are.
         path: PathBuf,
         /// The pinned hash.
         expected: &'static str,
-        /// The hash of the file.
+        /// The hash that was found.
         got: String,
+    },
+    /// Asked to verify a corpus that is not on this machine.
+    #[error("corpus {id} is not on this machine: `pe-bench data fetch {id}` brings it")]
+    Absent {
+        /// The corpus.
+        id: &'static str,
     },
     /// A file or folder could not be read or written.
     #[error("cannot {action} {path}: {source}", path = .path.display())]
@@ -70,26 +79,9 @@ pub enum CorpusError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// There is no such file.
-    #[error("{path} does not exist: check the path of the text", path = .path.display())]
-    Missing {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The file has no text in it.
-    #[error("{path} is empty, must be a text to learn from", path = .path.display())]
-    Empty {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The file is not UTF-8.
-    #[error("{path} is not UTF-8 from byte {offset} on: save it as UTF-8", path = .path.display())]
-    NotUtf8 {
-        /// The file.
-        path: PathBuf,
-        /// Offset of the first bad byte, from 0.
-        offset: usize,
-    },
+    /// The text is here and cannot be read.
+    #[error(transparent)]
+    Data(#[from] DataError),
 }
 
 impl CorpusError {

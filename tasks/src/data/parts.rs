@@ -1,0 +1,157 @@
+//! Documents, and the rules by which they are learned from or kept for evaluation.
+
+use sha2::{Digest, Sha256};
+
+use super::{Borders, DataError};
+use crate::corpus::{hex, sha256_hex};
+
+/// With so many documents or more, whole documents are kept for evaluation; fewer are each cut in two.
+const ENOUGH: usize = 10;
+
+/// What a document is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// It is learned from.
+    Train,
+    /// It is evaluated on, also while choosing settings.
+    Validation,
+    /// It is evaluated on at the end.
+    Test,
+}
+
+impl Part {
+    /// All parts, in the order in which tokens are kept.
+    pub const ALL: [Part; 3] = [Part::Train, Part::Validation, Part::Test];
+
+    /// Its name as a split of a task (training is not one), and in messages.
+    pub fn id(self) -> &'static str {
+        match self {
+            Part::Train => "training",
+            Part::Validation => "validation",
+            Part::Test => "test",
+        }
+    }
+
+    /// The part of the rule "0 to 7, 8, 9".
+    fn of_digit(digit: usize) -> Self {
+        match digit % 10 {
+            8 => Part::Validation,
+            9 => Part::Test,
+            _ => Part::Train,
+        }
+    }
+}
+
+/// A text that stands for itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document {
+    /// Where it comes from: the path within its folder, and the line or row; empty for a text alone.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// Documents in their parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parts {
+    /// Documents sorted by part, within a part in the order of the data.
+    pub documents: Vec<(Part, Document)>,
+    /// Hash of all of it: of the text where it is one text cut in two, otherwise of parts, names and texts.
+    pub sha256: String,
+}
+
+/// How documents are parted where the data do not say it themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SplitRule {
+    /// By the number of the document in order, if there are at least ten; otherwise each is cut at nine tenths.
+    ByNumber,
+    /// By the year that the name begins with.
+    ByYear,
+}
+
+impl SplitRule {
+    /// Parts documents.
+    ///
+    /// # Errors
+    /// [`DataError::NoYear`].
+    pub fn parts(self, documents: Vec<Document>) -> Result<Parts, DataError> {
+        if let (Self::ByNumber, [only]) = (self, &documents[..]) {
+            let sha256 = sha256_hex(only.text.as_bytes());
+            return Ok(Parts { sha256, ..Parts::new(cut(only).into()) });
+        }
+        if self == Self::ByNumber && documents.len() < ENOUGH {
+            return Ok(Parts::new(documents.iter().flat_map(cut).collect()));
+        }
+        let parted = documents.into_iter().enumerate().map(|(number, document)| {
+            let digit = match self {
+                Self::ByNumber => number,
+                Self::ByYear => year(&document.name)?,
+            };
+            Ok((Part::of_digit(digit), document))
+        });
+        Ok(Parts::new(parted.collect::<Result<_, _>>()?))
+    }
+}
+
+fn year(name: &str) -> Result<usize, DataError> {
+    let digits = name.bytes().take_while(u8::is_ascii_digit).count();
+    name[..digits].parse().map_err(|_| DataError::NoYear { name: name.to_owned() })
+}
+
+impl Parts {
+    /// Sorts documents by part, each part keeping its order.
+    pub fn new(mut documents: Vec<(Part, Document)>) -> Self {
+        documents.sort_by_key(|(part, _)| *part);
+        let mut hasher = Sha256::new();
+        for (part, Document { name, text }) in &documents {
+            // Lengths make it impossible that two different data look the same here.
+            hasher.update(format!("{}\n{}\n{name}\n{}\n", part.id(), name.len(), text.len()));
+            hasher.update(text);
+        }
+        Self { documents, sha256: hex(&hasher.finalize()) }
+    }
+
+    /// With borders as asked for; the hash stays, because the data do.
+    #[must_use]
+    pub fn with_borders(self, borders: Borders) -> Self {
+        if borders == Borders::Apart {
+            return self;
+        }
+        let mut joined: Vec<(Part, Document)> = Vec::new();
+        for (part, document) in self.documents {
+            match joined.last_mut() {
+                Some((last, whole)) if *last == part => whole.text += &document.text,
+                _ => joined.push((part, Document { name: part.id().to_owned(), ..document })),
+            }
+        }
+        Self { documents: joined, sha256: self.sha256 }
+    }
+
+    /// The texts of one part.
+    pub fn texts(&self, part: Part) -> impl Iterator<Item = &str> {
+        self.documents.iter().filter(move |(of, _)| *of == part).map(|(_, doc)| doc.text.as_str())
+    }
+
+    /// Size of all texts.
+    pub fn bytes(&self) -> usize {
+        self.documents.iter().map(|(_, document)| document.text.len()).sum()
+    }
+}
+
+/// Cuts a document at nine tenths of its characters.
+fn cut(document: &Document) -> [(Part, Document); 2] {
+    let text = &document.text;
+    let chars = text.chars().count();
+    let front = chars / 10 * 9 + chars % 10 * 9 / 10;
+    let at = text.char_indices().nth(front).map_or(text.len(), |(at, _)| at);
+    let piece = |text: &str| Document { name: document.name.clone(), text: text.to_owned() };
+    [(Part::Train, piece(&text[..at])), (Part::Validation, piece(&text[at..]))]
+}
+
+/// Cuts a text at two offsets in bytes, or at the next characters if these lie within one.
+pub(super) fn cut_at(text: &str, cuts: [usize; 2]) -> Parts {
+    let [front, back] = cuts.map(|at| text.ceil_char_boundary(at));
+    let pieces = [&text[..front], &text[front..back], &text[back..]];
+    let document = |text: &str| Document { name: String::new(), text: text.to_owned() };
+    Parts::new(Part::ALL.into_iter().zip(pieces.map(document)).collect())
+}

@@ -1,0 +1,121 @@
+//! Files as documents: text, JSON lines, Parquet.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::parquet::column;
+use super::{DataError, Document, FIELD, read_text};
+
+/// How a file is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Text,
+    JsonLines,
+    Parquet,
+}
+
+/// Endings of data files in folders, and how each is read.
+const ENDINGS: &[(&str, Format)] = &[
+    ("txt", Format::Text),
+    ("text", Format::Text),
+    ("raw", Format::Text),
+    ("tokens", Format::Text),
+    ("jsonl", Format::JsonLines),
+    ("ndjson", Format::JsonLines),
+    ("parquet", Format::Parquet),
+];
+
+fn format_by_ending(path: &Path) -> Option<Format> {
+    let ending = path.extension()?.to_str()?;
+    ENDINGS.iter().find(|(known, _)| *known == ending).map(|(_, format)| *format)
+}
+
+/// Whether a folder's file is data.
+pub(super) fn is_data(path: &Path) -> bool {
+    format_by_ending(path).is_some()
+}
+
+/// The endings of data files, for messages.
+pub(super) fn endings() -> String {
+    ENDINGS.iter().map(|(ending, _)| format!(".{ending}")).collect::<Vec<_>>().join(", ")
+}
+
+/// The documents of a file, in order. `name` is its path within the data; rows have their number behind it.
+pub(super) fn documents(
+    path: &Path,
+    name: &str,
+    field: Option<&str>,
+) -> Result<Vec<Document>, DataError> {
+    let numbered = |texts: Vec<String>| {
+        let rows = texts.into_iter().enumerate();
+        rows.map(|(row, text)| Document { name: format!("{name}:{row}"), text }).collect()
+    };
+    match format_by_ending(path).unwrap_or(Format::Text) {
+        Format::Text => match field {
+            Some(field) => {
+                Err(DataError::FieldOfText { path: path.into(), field: field.to_owned() })
+            }
+            None => Ok(vec![Document { name: name.to_owned(), text: read_text(path)? }]),
+        },
+        Format::JsonLines => json_lines(path, field.unwrap_or(FIELD)).map(numbered),
+        Format::Parquet => column(path, field.unwrap_or(FIELD)).map(numbered),
+    }
+}
+
+fn json_lines(path: &Path, field: &str) -> Result<Vec<String>, DataError> {
+    each_line(path, field, |line| {
+        let value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+        let Value::Object(mut fields) = value else { return Err("it is not an object".to_owned()) };
+        match fields.remove(field) {
+            Some(Value::String(text)) => Ok(text),
+            Some(other) => Err(format!("`{field}` is {other}")),
+            None => {
+                let known: Vec<_> = fields.keys().map(String::as_str).collect();
+                Err(format!("it has no `{field}`, only {}", known.join(", ")))
+            }
+        }
+    })
+}
+
+fn each_line<T>(
+    path: &Path,
+    field: &str,
+    read: impl Fn(&str) -> Result<T, String>,
+) -> Result<Vec<T>, DataError> {
+    let text = read_text(path)?;
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    lines
+        .map(|(at, line)| {
+            let (path, field) = (path.to_path_buf(), field.to_owned());
+            read(line).map_err(|why| DataError::Line { path, line: at + 1, field, why })
+        })
+        .collect()
+}
+
+/// A document as one line of a corpus that is kept.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    name: String,
+    text: String,
+}
+
+/// Documents as JSON lines with `name` and `text`.
+pub(crate) fn documents_text(documents: &mut [Document]) -> String {
+    let lines = documents.iter_mut().map(|Document { name, text }| {
+        let kept = Kept { name: std::mem::take(name), text: std::mem::take(text) };
+        // A structure of strings has no value that JSON cannot hold.
+        serde_json::to_string(&kept).unwrap_or_default() + "\n"
+    });
+    lines.collect()
+}
+
+/// Reads what [`documents_text`] has written.
+pub(super) fn named_documents(path: &Path) -> Result<Vec<Document>, DataError> {
+    each_line(path, FIELD, |line| {
+        let Kept { name, text } = serde_json::from_str(line).map_err(|e| e.to_string())?;
+        Ok(Document { name, text })
+    })
+}

@@ -1,0 +1,76 @@
+//! Characters as tokens.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use super::{Tokenizer, TokenizerError};
+use crate::corpus::sha256_hex;
+
+/// Characters below this are found by index, which are nearly all in most texts.
+const DIRECT: usize = 0x3000;
+
+/// Each character of a text is a token, numbered in their order in Unicode.
+#[derive(Debug, Clone)]
+pub struct Chars {
+    alphabet: Vec<char>,
+    /// Token of each character below [`DIRECT`]; `u32::MAX` for those not in the alphabet.
+    direct: Vec<u32>,
+}
+
+impl Chars {
+    /// The characters of these texts.
+    pub fn of<'a>(texts: impl Iterator<Item = &'a str>) -> Self {
+        let mut seen = vec![false; DIRECT];
+        let mut rare = BTreeSet::new();
+        for c in texts.flat_map(str::chars) {
+            match seen.get_mut(c as usize) {
+                Some(seen) => *seen = true,
+                None => _ = rare.insert(c),
+            }
+        }
+        let common = (0..DIRECT as u32).filter(|c| seen[*c as usize]).filter_map(char::from_u32);
+        let alphabet: Vec<char> = common.chain(rare).collect();
+        let mut direct = vec![u32::MAX; DIRECT];
+        for (token, c) in alphabet.iter().enumerate() {
+            if let Some(place) = direct.get_mut(*c as usize) {
+                *place = token as u32;
+            }
+        }
+        Self { alphabet, direct }
+    }
+
+    fn token(&self, c: char) -> Option<u32> {
+        match self.direct.get(c as usize) {
+            Some(token) => Some(*token).filter(|token| *token != u32::MAX),
+            None => self.alphabet.binary_search(&c).ok().map(|token| token as u32),
+        }
+    }
+}
+
+impl Tokenizer for Chars {
+    fn vocab_size(&self) -> usize {
+        self.alphabet.len()
+    }
+
+    fn encode(&self, text: &str, tokens: &mut Vec<u32>) -> Result<(), TokenizerError> {
+        let unknown = |c: char| TokenizerError::Encode { why: format!("{c:?} is not among them") };
+        for c in text.chars() {
+            tokens.push(self.token(c).ok_or_else(|| unknown(c))?);
+        }
+        Ok(())
+    }
+
+    fn bytes(&self, token: u32) -> Option<Cow<'_, [u8]>> {
+        let c = self.alphabet.get(token as usize)?;
+        Some(Cow::Owned(c.to_string().into_bytes()))
+    }
+
+    fn is_quick(&self) -> bool {
+        true
+    }
+
+    fn sha256(&self) -> String {
+        let alphabet: String = self.alphabet.iter().collect();
+        sha256_hex(format!("chars\n{alphabet}").as_bytes())
+    }
+}

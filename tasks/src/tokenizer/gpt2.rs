@@ -1,0 +1,52 @@
+//! GPT-2's byte pairs, as the crate `tiktoken-rs` carries them.
+
+use std::borrow::Cow;
+
+use tiktoken_rs::CoreBPE;
+
+use super::pieces::pieces;
+use super::{Tokenizer, TokenizerError};
+
+/// GPT-2's tokens. Text is text: `<|endoftext|>` within it is no special token.
+pub struct Gpt2(CoreBPE);
+
+/// The 50,000 merges, the 256 bytes, and `<|endoftext|>` (Radford et al. 2019), which is never produced.
+const VOCABULARY: usize = 50_257;
+
+impl std::fmt::Debug for Gpt2 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gpt2").finish_non_exhaustive()
+    }
+}
+
+impl Gpt2 {
+    /// Loads the merges that are part of the program.
+    ///
+    /// # Errors
+    /// [`TokenizerError::BuiltIn`].
+    pub fn new() -> Result<Self, TokenizerError> {
+        let failed = |why: String| TokenizerError::BuiltIn { name: "gpt2", why };
+        tiktoken_rs::r50k_base().map(Self).map_err(|error| failed(error.to_string()))
+    }
+}
+
+impl Tokenizer for Gpt2 {
+    fn vocab_size(&self) -> usize {
+        VOCABULARY
+    }
+
+    fn encode(&self, text: &str, tokens: &mut Vec<u32>) -> Result<(), TokenizerError> {
+        for piece in pieces(text) {
+            tokens.extend(self.0.encode_ordinary(piece));
+        }
+        Ok(())
+    }
+
+    fn bytes(&self, token: u32) -> Option<Cow<'_, [u8]>> {
+        self.0.decode_bytes(&[token]).ok().map(Cow::Owned)
+    }
+
+    fn sha256(&self) -> String {
+        crate::corpus::sha256_hex(b"gpt2")
+    }
+}
