@@ -19,6 +19,7 @@ pub mod cli;
 pub mod evaluate;
 pub mod flops;
 pub mod host;
+pub mod lora;
 pub mod model;
 pub mod optimizer;
 pub mod runner;
