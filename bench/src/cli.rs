@@ -5,8 +5,10 @@ mod diff_records;
 mod docs;
 mod explain;
 mod flops;
+mod generate;
 mod list;
 mod out;
+mod pretrained;
 mod report;
 mod reproduce;
 mod run;
@@ -88,6 +90,16 @@ enum Command {
     },
     /// Prints what a pass costs under each encoding, by formula.
     Flops(flops::FlopsArgs),
+    /// Writes on from a prompt with a pretrained model.
+    #[command(
+        after_help = "Example: pe-bench generate smollm2 --prompt 'The capital of France is'"
+    )]
+    Generate(generate::GenerateArgs),
+    /// Models that were trained elsewhere.
+    Pretrained {
+        #[command(subcommand)]
+        command: pretrained::PretrainedCommand,
+    },
     /// Writes the generated tables of README.md, or checks them.
     Docs {
         /// Fail if a table is not what would be written.
@@ -188,6 +200,8 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Conform(arguments) => return conform::conform(&arguments),
         Command::Explain { name } => explain::explain(&name)?,
         Command::Flops(arguments) => flops::flops(&arguments)?,
+        Command::Generate(arguments) => return generate::run(&arguments),
+        Command::Pretrained { command } => pretrained::pretrained(&command)?,
         Command::Docs { check, root } => docs::docs(&root, check)?,
         Command::Worker => {
             crate::sweep::serve(std::io::BufReader::new(std::io::stdin()), std::io::stdout())
