@@ -4,6 +4,7 @@ mod conform;
 mod diff_records;
 mod docs;
 mod explain;
+mod extend;
 mod flops;
 mod generate;
 mod list;
@@ -90,6 +91,13 @@ enum Command {
     },
     /// Prints what a pass costs under each encoding, by formula.
     Flops(flops::FlopsArgs),
+    /// Evaluates a pretrained model beyond its trained length, under changed rotations or other encodings.
+    ///
+    /// Finished cells are kept: run the same command again to go on.
+    #[command(
+        after_help = "Example: pe-bench extend smollm2 --lens 8192,16384 --methods as-trained,yarn"
+    )]
+    Extend(extend::ExtendArgs),
     /// Writes on from a prompt with a pretrained model.
     #[command(
         after_help = "Example: pe-bench generate smollm2 --prompt 'The capital of France is'"
@@ -200,6 +208,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Conform(arguments) => return conform::conform(&arguments),
         Command::Explain { name } => explain::explain(&name)?,
         Command::Flops(arguments) => flops::flops(&arguments)?,
+        Command::Extend(arguments) => return extend::extend(&arguments),
         Command::Generate(arguments) => return generate::run(&arguments),
         Command::Pretrained { command } => pretrained::pretrained(&command)?,
         Command::Docs { check, root } => docs::docs(&root, check)?,

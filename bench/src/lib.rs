@@ -5,7 +5,7 @@
 //! | [`model`] | a causal decoder, generic over the position encoding |
 //! | [`cell`](mod@cell) | one run's complete configuration, and its key |
 //! | [`pretrained`], [`lora`] | models that were trained elsewhere, and low-rank adapters |
-//! | [`generate`](mod@generate) | writing on from a prompt |
+//! | [`extend`], [`generate`](mod@generate) | what is done with them |
 //! | [`train`], [`evaluate`] | what happens to a model |
 //! | [`runner`] | a cell from configuration to record |
 //! | [`suite`] | TOML files of encodings x workloads x seeds |
@@ -19,6 +19,7 @@ pub mod cell;
 pub mod checkpoint;
 pub mod cli;
 pub mod evaluate;
+pub mod extend;
 pub mod flops;
 pub mod generate;
 pub mod host;
