@@ -1,5 +1,6 @@
 //! The command line: `pe-bench`.
 
+mod benchmark;
 mod conform;
 mod diff_records;
 mod docs;
@@ -103,6 +104,8 @@ enum Command {
         after_help = "Example: pe-bench generate smollm2 --prompt 'The capital of France is'"
     )]
     Generate(generate::GenerateArgs),
+    /// Asks a pretrained model the questions of benchmark files that you have.
+    Benchmark(benchmark::BenchmarkArgs),
     /// Models that were trained elsewhere.
     Pretrained {
         #[command(subcommand)]
@@ -210,6 +213,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Flops(arguments) => flops::flops(&arguments)?,
         Command::Extend(arguments) => return extend::extend(&arguments),
         Command::Generate(arguments) => return generate::run(&arguments),
+        Command::Benchmark(arguments) => benchmark::benchmark(&arguments)?,
         Command::Pretrained { command } => pretrained::pretrained(&command)?,
         Command::Docs { check, root } => docs::docs(&root, check)?,
         Command::Worker => {

@@ -3,6 +3,7 @@
 
 mod tiny;
 
+use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;
 
@@ -45,6 +46,55 @@ fn generation_with_the_cache_equals_the_full_pass() {
     let said = |prompt: &[u32]| Generation::new(&model, id, &device).read(prompt).unwrap_err();
     assert!(said(&[]).to_string().contains("at least one token"));
     assert!(said(&[23]).to_string().contains("23"));
+}
+
+#[test]
+fn benchmarks_are_answered_and_scored() {
+    let folder = tiny::folder();
+    let items = folder.path().join("items.jsonl");
+    // What the model writes after "w1 w5" is taken as the reference: it must then be an exact match.
+    let pretrained = open(folder.path()).unwrap();
+    let encoding = pretrained.own_encoding().unwrap();
+    let model = pretrained.decoder(&encoding, 64, &mut stream(0, Stream::Encoding)).unwrap();
+    let request =
+        Request { prompt: &[1, 5], tokens: 4, choice: Choice::Greedy, end: &pretrained.end };
+    let generation = Generation::new(&model, "rope", &Device::flex());
+    let made = generate(generation, request, &mut stream(0, Stream::Data), &mut |_| {}).unwrap();
+    let answer = pretrained.tokenizer().decode(&made.tokens).unwrap();
+    assert!(!answer.is_empty());
+    // Both options are one token; the likelier one by the logits behind the prompt is the right one.
+    let prompt = "Question: w3 w9\nAnswer:";
+    let ids = pretrained.tokenizer().encode(prompt, Around::Added).unwrap();
+    let rows = logits(&pretrained, &encoding, &ids);
+    let row = &rows[rows.len() - 1];
+    let right = usize::from(row[7] > row[4]);
+    let lines = [
+        json!({ "input": "w1 w5", "outputs": ["nothing", answer] }),
+        json!({ "question": "w3 w9", "choices": ["w4", "w7"], "answer": right }),
+        json!({ "question": "w3 w9", "choices": ["w4", "w7"], "answer": 1 - right }),
+    ];
+    fs::write(&items, lines.map(|line| line.to_string()).join("\n")).unwrap();
+    let run = |arguments: &[&str]| {
+        std::process::Command::new(env!("CARGO_BIN_EXE_pe-bench"))
+            .arg("benchmark")
+            .arg(folder.path())
+            .args(arguments)
+            .output()
+            .unwrap()
+    };
+    let output = run(&[items.to_str().unwrap(), "--tokens", "4"]);
+    let said: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    assert_eq!(
+        said["written"],
+        json!({
+            "items": 1, "exact_match": 1.0, "f1": 1.0, "rouge_geometric_mean": said["written"]["rouge_geometric_mean"],
+        })
+    );
+    assert_eq!(said["chosen"], json!({ "items": 2, "accuracy": 0.5, "accuracy_per_byte": 0.5 }));
+    let output = run(&["/nowhere.jsonl"]);
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("/nowhere.jsonl"));
 }
 
 #[derive(Deserialize)]
