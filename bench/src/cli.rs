@@ -1,13 +1,17 @@
 //! The command line: `pe-bench`.
 
+mod benchmark;
 mod conform;
 mod data;
 mod diff_records;
 mod docs;
 mod explain;
+mod extend;
 mod flops;
+mod generate;
 mod list;
 mod out;
+mod pretrained;
 mod report;
 mod reproduce;
 mod run;
@@ -88,6 +92,25 @@ enum Command {
     },
     /// Prints what a pass costs under each encoding, by formula.
     Flops(flops::FlopsArgs),
+    /// Evaluates a pretrained model beyond its trained length, under changed rotations or other encodings.
+    ///
+    /// Finished cells are kept: run the same command again to go on.
+    #[command(
+        after_help = "Example: pe-bench extend smollm2 --lens 8192,16384 --methods as-trained,yarn"
+    )]
+    Extend(extend::ExtendArgs),
+    /// Writes on from a prompt with a pretrained model.
+    #[command(
+        after_help = "Example: pe-bench generate smollm2 --prompt 'The capital of France is'"
+    )]
+    Generate(generate::GenerateArgs),
+    /// Asks a pretrained model the questions of benchmark files that you have.
+    Benchmark(benchmark::BenchmarkArgs),
+    /// Models that were trained elsewhere.
+    Pretrained {
+        #[command(subcommand)]
+        command: pretrained::PretrainedCommand,
+    },
     /// Writes the generated tables of README.md, or checks them.
     Docs {
         /// Fail if a table is not what would be written.
@@ -179,6 +202,10 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Conform(arguments) => return conform::conform(&arguments),
         Command::Explain { name } => explain::explain(&name)?,
         Command::Flops(arguments) => flops::flops(&arguments)?,
+        Command::Extend(arguments) => return extend::extend(&arguments),
+        Command::Generate(arguments) => return generate::run(&arguments),
+        Command::Benchmark(arguments) => benchmark::benchmark(&arguments)?,
+        Command::Pretrained { command } => pretrained::pretrained(&command)?,
         Command::Docs { check, root } => docs::docs(&root, check)?,
         Command::Worker => {
             crate::sweep::serve(std::io::BufReader::new(std::io::stdin()), std::io::stdout())

@@ -10,7 +10,7 @@ use pe_zoo::{PeError, PositionEncoding, Positions};
 use reports::EvalPoint;
 use tasks::{Batch, Sample, Task, TaskError};
 
-use crate::model::{Decoder, Dropout};
+use crate::model::Decoder;
 use crate::scored::Scored;
 use slices::BySlice;
 
@@ -117,10 +117,12 @@ impl Totals {
         device: &Device,
     ) -> Result<(), EvalError> {
         let scored = Scored::of(batch, device);
-        let log_probabilities = scored.log_probabilities(model, at, Dropout::off());
-        let chosen = log_probabilities.clone().argmax(1).squeeze_dim::<1>(1);
-        let right = read(chosen.equal(scored.labels.clone()).float())?;
-        let losses = read(scored.losses(log_probabilities))?;
+        let (mut right, mut losses) = (Vec::new(), Vec::new());
+        for (log_probabilities, part) in scored.in_pieces(model, at) {
+            let chosen = log_probabilities.clone().argmax(1).squeeze_dim::<1>(1);
+            right.extend(read(chosen.equal(part.labels.clone()).float())?);
+            losses.extend(read(part.losses(log_probabilities))?);
+        }
         self.nll += losses.iter().map(|loss| f64::from(*loss)).sum::<f64>();
         self.tokens += right.len() as u64;
         let right = right.into_iter().map(|hit| hit > 0.5).collect::<Vec<_>>();

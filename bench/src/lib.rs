@@ -4,6 +4,8 @@
 //! | --- | --- |
 //! | [`model`] | a causal decoder, generic over the position encoding |
 //! | [`cell`](mod@cell) | one run's complete configuration, and its key |
+//! | [`pretrained`], [`lora`] | models that were trained elsewhere, and low-rank adapters |
+//! | [`extend`], [`generate`](mod@generate), [`benchmarks`] | what is done with them |
 //! | [`train`], [`evaluate`] | what happens to a model |
 //! | [`runner`] | a cell from configuration to record |
 //! | [`suite`] | TOML files of encodings x workloads x seeds |
@@ -13,14 +15,19 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests panic on failure"))]
 
 pub mod backend;
+pub mod benchmarks;
 pub mod cell;
 pub mod checkpoint;
 pub mod cli;
 pub mod evaluate;
+pub mod extend;
 pub mod flops;
+pub mod generate;
 pub mod host;
+pub mod lora;
 pub mod model;
 pub mod optimizer;
+pub mod pretrained;
 pub mod runner;
 mod scored;
 pub mod speed;

@@ -294,7 +294,8 @@ impl<P: PositionEncoding> Watch<P> for Watching<'_, '_> {
     }
 }
 
-fn summary(course: &Course, config: &TrainConfig) -> TrainSummary {
+/// What a record keeps of a training.
+pub(crate) fn summary(course: &Course, config: &TrainConfig) -> TrainSummary {
     let median = median(&course.step_seconds);
     let steps = course.step_seconds.len();
     TrainSummary {

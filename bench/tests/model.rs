@@ -35,7 +35,9 @@ fn decoder(model: &ModelConfig, encoding: &PeConfig, device: &Device) -> Decoder
 fn recipes() -> Vec<(&'static str, ModelConfig)> {
     let small = ModelConfig { layers: 2, width: 24, heads: 3, ..ModelConfig::default() };
     let llama = ModelConfig {
+        kv_heads: Some(1),
         norm: Norm::RmsNorm,
+        norm_epsilon: Some(1e-3),
         activation: Activation::SwiGlu,
         feed_forward_width: Some(40),
         bias: false,

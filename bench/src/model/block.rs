@@ -11,6 +11,9 @@ use rand_chacha::ChaCha8Rng;
 use super::config::{ModelConfig, NormPlace};
 use super::dropout::Dropout;
 use super::layers::{AnyNorm, FeedForward, Into, apply, linear};
+use super::shifted;
+use super::weights::{BlockWeights, learned};
+use crate::lora::{Adapters, LoraConfig, LowRank};
 
 #[derive(Module, Debug)]
 pub(super) struct Block {
@@ -19,8 +22,11 @@ pub(super) struct Block {
     out: Linear,
     feed_forward_norm: AnyNorm,
     feed_forward: FeedForward,
+    adapters: Option<Adapters>,
     #[module(skip)]
     heads: usize,
+    #[module(skip)]
+    kv_heads: usize,
     #[module(skip)]
     norm_place: NormPlace,
     #[module(skip)]
@@ -33,6 +39,7 @@ pub(super) struct Through<'a, P> {
     pub(super) at: &'a Positions,
     pub(super) weights: Weights,
     pub(super) engine: Engine,
+    pub(super) groups: Option<usize>,
 }
 
 impl Block {
@@ -40,14 +47,53 @@ impl Block {
         let width = config.width;
         Self {
             attention_norm: AnyNorm::new(config, device),
-            qkv: linear(config, [width, 3 * width], Into::Layer, rng, device),
+            qkv: linear(config, [width, width + 2 * config.kv_width()], Into::Layer, rng, device),
             out: linear(config, [width, width], Into::Residual, rng, device),
             feed_forward_norm: AnyNorm::new(config, device),
             feed_forward: FeedForward::new(config, rng, device),
+            adapters: None,
             heads: config.heads,
+            kv_heads: config.kv_heads(),
             norm_place: config.norm_place,
             sharpness: config.attention,
         }
+    }
+
+    pub(super) fn of(config: &ModelConfig, weights: BlockWeights) -> Self {
+        let map = |weight| Linear { weight: learned(weight), bias: None };
+        Self {
+            attention_norm: AnyNorm::of(config, weights.attention_norm),
+            qkv: map(weights.qkv),
+            out: map(weights.out),
+            feed_forward_norm: AnyNorm::of(config, weights.feed_forward_norm),
+            feed_forward: FeedForward::of(config, map(weights.up), map(weights.down)),
+            adapters: None,
+            heads: config.heads,
+            kv_heads: config.kv_heads(),
+            norm_place: config.norm_place,
+            sharpness: config.attention,
+        }
+    }
+
+    /// Puts new adapters beside the frozen weights; they change nothing until they are trained.
+    pub(super) fn adapted(self, config: &LoraConfig, rng: &mut ChaCha8Rng) -> Self {
+        let device = self.qkv.weight.val().device();
+        let [width, _all] = self.qkv.weight.val().dims();
+        let kv_width = width / self.heads * self.kv_heads;
+        let mut new = |outputs| LowRank::new(config, [width, outputs], rng, &device);
+        let adapters =
+            Adapters { q: new(width), k: new(kv_width), v: new(kv_width), out: new(width) };
+        Self { adapters: Some(adapters), ..self.no_grad() }
+    }
+
+    /// Adds the adapters to the weights they stand beside.
+    pub(super) fn merged(mut self) -> Self {
+        if let Some(Adapters { q, k, v, out }) = self.adapters.take() {
+            let change = Tensor::cat(vec![q.product(), k.product(), v.product()], 1);
+            self.qkv.weight = self.qkv.weight.map(|weight| weight + change);
+            self.out.weight = self.out.weight.map(|weight| weight + out.product());
+        }
+        self
     }
 
     /// `[B, T, C] -> [B, T, C]`, with what the tokens carry on and the weights if asked for.
@@ -65,25 +111,26 @@ impl Block {
             NormPlace::Post => x.clone(),
         };
         let [q, k, v] = self.project(&input);
-        let attended = layer(
-            through.encoding,
-            LayerInput {
-                layer: index,
-                at: through.at,
-                x: &input,
-                q,
-                k,
-                v,
-                carried,
-                engine: through.engine,
-                sharpness: self.sharpness,
-            },
-            cache,
-            through.weights,
-        );
+        let attention = LayerInput {
+            layer: index,
+            at: through.at,
+            x: &input,
+            q,
+            k,
+            v,
+            carried,
+            engine: through.engine,
+            sharpness: self.sharpness,
+        };
+        let attended = match through.groups {
+            Some(groups) if cache.is_none() => shifted::layer(through.encoding, attention, groups),
+            _ => layer(through.encoding, attention, cache, through.weights),
+        };
         let [batch, heads, tokens, head_dim] = attended.output.dims();
         let mixed = attended.output.swap_dims(1, 2).reshape([batch, tokens, heads * head_dim]);
-        let x = x + dropout.apply(apply(&self.out, mixed));
+        let adapter = self.adapters.as_ref().map(|adapters| &adapters.out);
+        let output = LowRank::beside(adapter, &mixed, apply(&self.out, mixed.clone()));
+        let x = x + dropout.apply(output);
         let (x, input) = match self.norm_place {
             NormPlace::Pre => (x.clone(), self.feed_forward_norm.forward(x)),
             NormPlace::Post => {
@@ -102,18 +149,24 @@ impl Block {
         (x, carried, attended.weights)
     }
 
-    /// Queries, keys and values, each `[B, H, T, D]`.
+    /// Queries `[B, H, T, D]`, keys and values `[B, K, T, D]`.
     fn project(&self, x: &Tensor<3>) -> [Tensor<4>; 3] {
         let [batch, tokens, width] = x.dims();
         let head_dim = width / self.heads;
         let (weight, bias) = (self.qkv.weight.val(), self.qkv.bias.as_ref().map(Param::val));
+        let adapter = |part: fn(&Adapters) -> &LowRank| self.adapters.as_ref().map(part);
+        let parts = [
+            (0, self.heads, adapter(|all| &all.q)),
+            (self.heads, self.kv_heads, adapter(|all| &all.k)),
+            (self.heads + self.kv_heads, self.kv_heads, adapter(|all| &all.v)),
+        ];
         // The weight is cut, not the product: gradients of slices are as large as what is cut.
-        [0, 1, 2].map(|part| {
-            let columns = part * width..(part + 1) * width;
+        parts.map(|(before, heads, adapter)| {
+            let columns = before * head_dim..(before + heads) * head_dim;
             let weight = weight.clone().slice_dim(1, columns.clone());
             let bias = bias.clone().map(|bias| bias.slice_dim(0, columns));
-            ops::linear(x.clone(), weight, bias)
-                .reshape([batch, tokens, self.heads, head_dim])
+            LowRank::beside(adapter, x, ops::linear(x.clone(), weight, bias))
+                .reshape([batch, tokens, heads, head_dim])
                 .swap_dims(1, 2)
         })
     }

@@ -64,10 +64,18 @@ pub struct ModelConfig {
     pub width: usize,
     /// Attention heads; must divide `width`.
     pub heads: usize,
+    /// Heads of keys and values, each shared by a group of `heads / kv_heads` query heads; `None`:
+    /// as many as `heads`. Not written where it is `None`, so that records from before there was a
+    /// choice stay valid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kv_heads: Option<usize>,
     /// Hidden width of the feed-forward part; `None`: four times `width`.
     pub feed_forward_width: Option<usize>,
     /// Which normalisation.
     pub norm: Norm,
+    /// Added to the mean square of RMS norm; `None`: 1e-5. Not written where it is `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub norm_epsilon: Option<f64>,
     /// Where it stands.
     pub norm_place: NormPlace,
     /// The feed-forward part's activation.
@@ -98,8 +106,10 @@ impl Default for ModelConfig {
             layers: 2,
             width: 64,
             heads: 2,
+            kv_heads: None,
             feed_forward_width: None,
             norm: Norm::LayerNorm,
+            norm_epsilon: None,
             norm_place: NormPlace::Pre,
             activation: Activation::Relu,
             bias: true,
@@ -143,6 +153,7 @@ impl ModelConfig {
             ("layers", self.layers, MOST_LAYERS),
             ("width", self.width, MOST_WIDTH),
             ("heads", self.heads, MOST_WIDTH),
+            ("kv_heads", self.kv_heads(), MOST_WIDTH),
             ("feed_forward_width", self.feed_forward_width.unwrap_or(1), 4 * MOST_WIDTH),
         ] {
             if value == 0 || value > most {
@@ -153,6 +164,19 @@ impl ModelConfig {
             let expected = format!("a divisor of width {}", self.width);
             return error("heads", self.heads.to_string(), &expected);
         }
+        if !self.heads.is_multiple_of(self.kv_heads()) {
+            let expected = format!("a divisor of heads {}", self.heads);
+            return error("kv_heads", self.kv_heads().to_string(), &expected);
+        }
+        match self.norm_epsilon {
+            Some(epsilon) if self.norm != Norm::RmsNorm => {
+                return error("norm_epsilon", epsilon.to_string(), "none beside layer-norm");
+            }
+            Some(epsilon) if !(epsilon.is_finite() && epsilon > 0.0) => {
+                return error("norm_epsilon", epsilon.to_string(), "a number above 0");
+            }
+            _ => {}
+        }
         if !(0.0..1.0).contains(&self.dropout) {
             return error("dropout", self.dropout.to_string(), "at least 0 and below 1");
         }
@@ -162,6 +186,16 @@ impl ModelConfig {
     /// Hidden width of the feed-forward part.
     pub fn hidden(&self) -> usize {
         self.feed_forward_width.unwrap_or(4 * self.width)
+    }
+
+    /// Heads of keys and values.
+    pub fn kv_heads(&self) -> usize {
+        self.kv_heads.unwrap_or(self.heads)
+    }
+
+    /// Width of all keys, and of all values, of a token.
+    pub fn kv_width(&self) -> usize {
+        self.width / self.heads * self.kv_heads()
     }
 
     /// The sizes that encodings are built for.
@@ -195,7 +229,7 @@ impl ModelConfig {
         let linear =
             |inputs: usize, outputs: usize| inputs * outputs + if self.bias { outputs } else { 0 };
         let norm = if self.norm == Norm::LayerNorm { 2 * width } else { width };
-        let block = linear(width, 3 * width)
+        let block = linear(width, width + 2 * self.kv_width())
             + linear(width, width)
             + linear(width, ways_in * hidden)
             + linear(hidden, width)
@@ -215,7 +249,7 @@ impl ModelConfig {
     /// is free, and dropout is off.
     pub fn cost(&self, vocabulary: usize, len: usize) -> Cost {
         let Self { layers, width, heads, .. } = *self;
-        let (hidden, ways_in) = (self.hidden(), self.ways_in());
+        let (hidden, ways_in, kv_width) = (self.hidden(), self.ways_in(), self.kv_width());
         let tokens = layers * len;
         let pairs = tokens * len;
         // Operations an element: the error function is counted as one.
@@ -228,7 +262,7 @@ impl ModelConfig {
         let norm_each = if self.norm == Norm::LayerNorm { 7 } else { 4 };
         let norms = 2 * tokens + if self.norm_place == NormPlace::Pre { len } else { 0 };
         let mut cost = Cost::none()
-            .product("queries, keys, values, output", tokens * 4 * width * width)
+            .product("queries, keys, values, output", tokens * width * 2 * (width + kv_width))
             .product("feed-forward", tokens * (ways_in + 1) * hidden * width)
             .product("head", len * width * vocabulary)
             .pair_product("queries with keys, weights with values", 2 * pairs * width)
@@ -243,7 +277,7 @@ impl ModelConfig {
         }
         if self.bias {
             let head = if self.tied_head { 0 } else { vocabulary };
-            let per_token = 5 * width + ways_in * hidden;
+            let per_token = 3 * width + 2 * kv_width + ways_in * hidden;
             cost = cost.elementwise("biases", tokens * per_token + len * head);
         }
         cost
@@ -270,6 +304,40 @@ mod tests {
         assert_eq!(tape.param_count(32_000), 162_417_408);
         // Table 3 of the paper: 160.46 G multiply-accumulates for 1024 tokens.
         assert_eq!(tape.forward_macs(32_000, 1024), 160_457_293_824);
+    }
+
+    #[test]
+    fn smollm2_has_its_published_size() {
+        let smollm2 = ModelConfig {
+            layers: 30,
+            width: 576,
+            heads: 9,
+            kv_heads: Some(3),
+            feed_forward_width: Some(1536),
+            norm: Norm::RmsNorm,
+            norm_epsilon: Some(1e-5),
+            activation: Activation::SwiGlu,
+            bias: false,
+            tied_head: true,
+            ..ModelConfig::default()
+        };
+        smollm2.check().unwrap();
+        assert_eq!(smollm2.param_count(49_152), 134_515_008);
+    }
+
+    #[test]
+    fn groups_and_epsilon_are_written_only_where_they_are_chosen() {
+        let plain = serde_json::to_value(ModelConfig::default()).unwrap();
+        assert!(plain.get("kv_heads").is_none() && plain.get("norm_epsilon").is_none());
+        let grouped = ModelConfig { heads: 4, kv_heads: Some(2), ..ModelConfig::default() };
+        assert_eq!(serde_json::to_value(&grouped).unwrap()["kv_heads"], 2);
+        let refused = |model: ModelConfig, expected: &str| {
+            let error = model.check().unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        };
+        refused(ModelConfig { kv_heads: Some(3), ..grouped.clone() }, "model.kv_heads is 3");
+        refused(ModelConfig { kv_heads: Some(0), ..grouped.clone() }, "model.kv_heads is 0");
+        refused(ModelConfig { norm_epsilon: Some(1e-6), ..grouped }, "none beside layer-norm");
     }
 
     #[test]

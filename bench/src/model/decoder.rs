@@ -12,6 +12,8 @@ use super::block::{Block, Through};
 use super::config::{ModelConfig, NormPlace};
 use super::dropout::Dropout;
 use super::layers::{AnyNorm, Into, apply, embedding, linear};
+use super::weights::{DecoderWeights, learned};
+use crate::lora::LoraConfig;
 
 /// A causal decoder under one position encoding.
 #[derive(Module, Debug)]
@@ -25,6 +27,11 @@ pub struct Decoder<P: Module> {
     /// The attention engine; the fastest for the device unless changed.
     #[module(skip)]
     pub engine: Engine,
+    /// Tokens attend within so many shifted groups of the sequence, in passes without a cache; `None`: to all before
+    /// them. For short fine-tuning under an encoding that acts on queries and keys alone; twice the number must
+    /// divide the tokens.
+    #[module(skip)]
+    pub groups: Option<usize>,
 }
 
 /// What decoding keeps: all token ids, and each layer's keys and values.
@@ -82,7 +89,64 @@ impl<P: PositionEncoding> Decoder<P> {
         let head = (!config.tied_head)
             .then(|| linear(config, [config.width, vocabulary], Into::Layer, model_rng, device));
         let engine = Engine::best(device);
-        Ok(Self { embedding, encoding, blocks, last_norm, head, engine })
+        Ok(Self { embedding, encoding, blocks, last_norm, head, engine, groups: None })
+    }
+
+    /// Builds a model around weights that were learned elsewhere, on their device; only the
+    /// encoding's own come from `encoding_rng`.
+    ///
+    /// # Errors
+    /// [`PeError`] if the encoding refuses the sizes.
+    ///
+    /// # Panics
+    /// If `config` is no Llama-type model (RMS norm before each part, SwiGLU, no bias), or has other sizes than the
+    /// weights.
+    pub fn from_weights<C: EncodingConfig<Encoding = P>>(
+        config: &ModelConfig,
+        weights: DecoderWeights,
+        encoding: &C,
+        [train_len, max_len]: [usize; 2],
+        encoding_rng: &mut ChaCha8Rng,
+    ) -> Result<Self, PeError> {
+        weights.assert_fit(config);
+        let device = weights.embedding.device();
+        let encoding = encoding.init(&config.dims(train_len, max_len), encoding_rng, &device)?;
+        Ok(Self {
+            embedding: learned(weights.embedding),
+            encoding,
+            blocks: weights.blocks.into_iter().map(|block| Block::of(config, block)).collect(),
+            last_norm: Some(AnyNorm::of(config, weights.last_norm)),
+            head: weights.head.map(|weight| Linear { weight: learned(weight), bias: None }),
+            engine: Engine::best(&device),
+            groups: None,
+        })
+    }
+
+    /// Freezes all weights but the encoding's own.
+    #[must_use]
+    pub fn frozen(self) -> Self {
+        Self {
+            embedding: self.embedding.set_require_grad(false),
+            blocks: self.blocks.no_grad(),
+            last_norm: self.last_norm.no_grad(),
+            head: self.head.no_grad(),
+            ..self
+        }
+    }
+
+    /// Freezes all weights but the encoding's own, and puts low-rank adapters beside the attention's
+    /// maps. They start at zero: the model gives what it gave before.
+    #[must_use]
+    pub fn adapted(self, config: &LoraConfig, rng: &mut ChaCha8Rng) -> Self {
+        let frozen = self.frozen();
+        let blocks = frozen.blocks.into_iter().map(|block| block.adapted(config, rng)).collect();
+        Self { blocks, ..frozen }
+    }
+
+    /// Adds the adapters, if there are any, to the weights they stand beside; tokens attend to all before them.
+    #[must_use]
+    pub fn merged(self) -> Self {
+        Self { groups: None, blocks: self.blocks.into_iter().map(Block::merged).collect(), ..self }
     }
 
     /// Runs tokens `[B, T]` at the given positions through all blocks.
@@ -114,7 +178,13 @@ impl<P: PositionEncoding> Decoder<P> {
         };
         let x = self.encoding.embed(x, &EmbedContext { at, tokens: &seen });
         let mut x = dropout.apply(x);
-        let through = Through { encoding: &self.encoding, at, weights, engine: self.engine };
+        let through = Through {
+            encoding: &self.encoding,
+            at,
+            weights,
+            engine: self.engine,
+            groups: self.groups,
+        };
         let mut carried = TokenState::default();
         let mut maps = Vec::new();
         for (index, block) in self.blocks.iter().enumerate() {
@@ -130,6 +200,17 @@ impl<P: PositionEncoding> Decoder<P> {
             None => x,
         };
         Pass { hidden, weights: maps }
+    }
+
+    /// Number of blocks.
+    pub fn layers(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// Number of tokens that the model knows.
+    pub fn vocabulary(&self) -> usize {
+        let [vocabulary, _width] = self.embedding.val().dims();
+        vocabulary
     }
 
     /// Logits of hidden states, `[N, C] -> [N, V]`.

@@ -8,6 +8,7 @@ use pe_zoo::{init, ops};
 use rand_chacha::ChaCha8Rng;
 
 use super::config::{Activation, Init, ModelConfig, Norm};
+use super::weights::learned;
 
 /// What a linear map's output goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +63,13 @@ pub(super) fn embedding(
 /// Added to variances, as PyTorch does.
 const LAYER_NORM_EPSILON: f64 = 1e-5;
 
+/// Burn's and Llama's own.
+const RMS_NORM_EPSILON: f64 = 1e-5;
+
+fn rms_epsilon(config: &ModelConfig) -> f64 {
+    config.norm_epsilon.unwrap_or(RMS_NORM_EPSILON)
+}
+
 /// Either normalisation.
 #[derive(Module, Debug)]
 pub(super) enum AnyNorm {
@@ -75,8 +83,15 @@ impl AnyNorm {
             Norm::LayerNorm => Self::Layer(
                 LayerNormConfig::new(config.width).with_epsilon(LAYER_NORM_EPSILON).init(device),
             ),
-            Norm::RmsNorm => Self::Rms(RmsNormConfig::new(config.width).init(device)),
+            Norm::RmsNorm => Self::Rms(
+                RmsNormConfig::new(config.width).with_epsilon(rms_epsilon(config)).init(device),
+            ),
         }
+    }
+
+    /// RMS norm with a gain that was learned elsewhere, `[C]`.
+    pub(super) fn of(config: &ModelConfig, gamma: Tensor<1>) -> Self {
+        Self::Rms(RmsNorm { gamma: learned(gamma), epsilon: rms_epsilon(config) })
     }
 
     pub(super) fn forward(&self, x: Tensor<3>) -> Tensor<3> {
@@ -108,6 +123,11 @@ impl FeedForward {
             down: linear(config, [hidden, config.width], Into::Residual, rng, device),
             activation: config.activation,
         }
+    }
+
+    /// From maps that were learned elsewhere, `[C, 2 F]` (gate, then up) and `[F, C]`.
+    pub(super) fn of(config: &ModelConfig, up: Linear, down: Linear) -> Self {
+        Self { up, down, activation: config.activation }
     }
 
     pub(super) fn forward(&self, x: Tensor<3>) -> Tensor<3> {

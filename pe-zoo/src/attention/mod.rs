@@ -46,9 +46,9 @@ pub struct LayerInput<'a> {
     pub x: &'a Tensor<3>,
     /// Queries, `[B, H, T, D]`.
     pub q: Tensor<4>,
-    /// Keys, `[B, H, T, D]`.
+    /// Keys, `[B, K, T, D]`; `K` is `H`, or divides it where groups of heads share keys and values.
     pub k: Tensor<4>,
-    /// Values, `[B, H, T, D]`.
+    /// Values, `[B, K, T, D]`.
     pub v: Tensor<4>,
     /// What the layer before left for these tokens.
     pub carried: &'a TokenState,
@@ -72,7 +72,8 @@ pub struct LayerOutput {
 /// Runs one layer's attention under an encoding.
 ///
 /// `cache` holds the tokens that came before and receives the new ones; without one, the new
-/// tokens are all there are.
+/// tokens are all there are. Shared keys and values are kept once and repeated for the encoding,
+/// which sees one head of each for every head of queries.
 ///
 /// # Panics
 /// If shapes or positions do not fit each other.
@@ -88,6 +89,8 @@ pub fn layer<P: PositionEncoding>(
         Some(cache) => cache.append(k, v, &rows),
         None => (k, v, rows.clone()),
     };
+    let [_batch, heads, _rows, _head_dim] = q.dims();
+    let (k, v) = (repeated(k, heads), repeated(v, heads));
     let [_batch, _heads, columns, head_dim] = k.dims();
     assert_eq!(columns, at.cols().len(), "keys and column positions differ in number");
 
@@ -114,4 +117,19 @@ pub fn layer<P: PositionEncoding>(
     };
     let carried = encoding.update(rows, layer, Update::Attention(mixed.as_ref()));
     LayerOutput { output, carried, weights }
+}
+
+/// `[B, K, S, D] -> [B, H, S, D]`: each head of keys or values `H / K` times in a row.
+///
+/// # Panics
+/// If `K` does not divide `heads`.
+pub fn repeated(u: Tensor<4>, heads: usize) -> Tensor<4> {
+    let [batch, groups, columns, head_dim] = u.dims();
+    if groups == heads {
+        return u;
+    }
+    assert!(heads.is_multiple_of(groups), "{groups} heads of keys cannot serve {heads} of queries");
+    u.unsqueeze_dim::<5>(2)
+        .expand([batch, groups, heads / groups, columns, head_dim])
+        .reshape([batch, heads, columns, head_dim])
 }

@@ -1,0 +1,225 @@
+//! Asking a pretrained model.
+
+use burn::tensor::Device;
+use burn::tensor::activation::log_softmax;
+use burn::tensor::{Int, Tensor, TensorData};
+use pe_zoo::PeError;
+use pe_zoo::PositionEncoding;
+use pe_zoo::attention::Weights;
+use pe_zoo::encoding::{PositionRequest, positions};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use super::items::Item;
+use super::scores::{exact_match, f1, rouge};
+use crate::generate::{Choice, GenerateError, Generation, Request, generate};
+use crate::model::{Decoder, Dropout};
+use crate::pretrained::{Around, Tokens};
+
+/// How a model is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings<'a> {
+    /// Most tokens that it writes.
+    pub tokens: usize,
+    /// Most tokens of a prompt: of longer ones the middle is left out.
+    pub longest: usize,
+    /// Tokens that end an answer.
+    pub end: &'a [u32],
+}
+
+/// How one item went.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Asked {
+    /// The best scores over the references.
+    Wrote {
+        /// What was written.
+        text: String,
+        /// Whether it is one of them.
+        exact_match: bool,
+        /// F1 of words.
+        f1: f64,
+        /// Geometric mean of ROUGE.
+        rouge: f64,
+    },
+    /// What was chosen.
+    Chose {
+        /// The likeliest option.
+        right: bool,
+        /// The likeliest one per byte of its text.
+        right_per_byte: bool,
+    },
+}
+
+/// Means over all items of a kind, 0 to 1.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Summary {
+    /// Items that were written, and the means of their scores.
+    pub written: (usize, [f64; 3]),
+    /// Items that were chosen, and the shares that were right.
+    pub chosen: (usize, [f64; 2]),
+}
+
+impl Summary {
+    /// Counts one more item.
+    pub fn add(&mut self, asked: &Asked) {
+        fn mean<const N: usize>((count, means): &mut (usize, [f64; N]), new: [f64; N]) {
+            *count += 1;
+            for (mean, new) in means.iter_mut().zip(new) {
+                *mean += (new - *mean) / *count as f64;
+            }
+        }
+        let share = |right: bool| f64::from(u8::from(right));
+        match asked {
+            Asked::Wrote { exact_match, f1, rouge, .. } => {
+                mean(&mut self.written, [share(*exact_match), *f1, *rouge]);
+            }
+            Asked::Chose { right, right_per_byte } => {
+                mean(&mut self.chosen, [share(*right), share(*right_per_byte)]);
+            }
+        }
+    }
+}
+
+/// An item that could not be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchmarkError {
+    /// The model cannot read so much.
+    #[error(transparent)]
+    Encoding(#[from] PeError),
+    /// The answer cannot be made.
+    #[error(transparent)]
+    Generate(#[from] GenerateError),
+    /// The tokenizer refuses.
+    #[error("the tokenizer refuses the item: {0}")]
+    Tokens(String),
+    /// Results could not be read back from the device.
+    #[error("results could not be read back from the device: {0}")]
+    Device(String),
+}
+
+/// Asks one item.
+///
+/// # Errors
+/// [`BenchmarkError`].
+pub fn ask<P: PositionEncoding>(
+    model: &Decoder<P>,
+    id: &str,
+    tokens: &dyn Tokens,
+    item: &Item,
+    settings: Settings<'_>,
+    device: &Device,
+) -> Result<Asked, BenchmarkError> {
+    let encode = |text: &str, around| tokens.encode(text, around).map_err(BenchmarkError::Tokens);
+    match item {
+        Item::Write { input, outputs } => {
+            let prompt = without_middle(encode(input, Around::Added)?, settings.longest);
+            let request = Request {
+                prompt: &prompt,
+                tokens: settings.tokens,
+                choice: Choice::Greedy,
+                end: settings.end,
+            };
+            let generation = Generation::new(model, id, device);
+            let mut rng = ChaCha8Rng::seed_from_u64(0);
+            let made = generate(generation, request, &mut rng, &mut |_| {})?;
+            let text = tokens.decode(&made.tokens).map_err(BenchmarkError::Tokens)?;
+            let best = |score: &dyn Fn(&str) -> f64| {
+                outputs.iter().map(|output| score(output)).fold(0.0, f64::max)
+            };
+            Ok(Asked::Wrote {
+                exact_match: outputs.iter().any(|output| exact_match(&text, output)),
+                f1: best(&|output| f1(&text, output)),
+                rouge: best(&|output| rouge(&text, output).geometric_mean()),
+                text,
+            })
+        }
+        Item::Choose { prompt, options, right } => {
+            let asked = encode(prompt, Around::Added)?;
+            let mut scores = Vec::new();
+            for option in options {
+                let both = encode(&format!("{prompt} {option}"), Around::Added)?;
+                // Not simply the prompt's length: its last token may grow by what follows.
+                let kept = asked.iter().zip(&both).take_while(|(a, b)| a == b).count();
+                let answer = both.len() - kept;
+                if kept == 0 || answer == 0 {
+                    let reason =
+                        format!("option `{option}` and what is before it are not told apart");
+                    return Err(BenchmarkError::Tokens(reason));
+                }
+                let both = without_middle(both, settings.longest.max(answer + 1));
+                scores.push((log_likelihood(model, id, &both, answer, device)?, option.len()));
+            }
+            let best = |score: &dyn Fn(&(f64, usize)) -> f64| {
+                let better = |a: usize, b: usize| {
+                    if score(&scores[b]) > score(&scores[a]) { b } else { a }
+                };
+                (0..scores.len()).reduce(better)
+            };
+            Ok(Asked::Chose {
+                right: best(&|(score, _)| *score) == Some(*right),
+                right_per_byte: best(&|(score, bytes)| score / (*bytes).max(1) as f64)
+                    == Some(*right),
+            })
+        }
+    }
+}
+
+/// Of more than `longest` tokens, the first and the last half: questions stand at either end.
+fn without_middle(mut tokens: Vec<u32>, longest: usize) -> Vec<u32> {
+    if tokens.len() > longest {
+        let first = longest / 2;
+        tokens.drain(first..tokens.len() - (longest - first));
+    }
+    tokens
+}
+
+/// Sum of the log-probabilities of the last `answer` tokens, given those before them.
+fn log_likelihood<P: PositionEncoding>(
+    model: &Decoder<P>,
+    id: &str,
+    tokens: &[u32],
+    answer: usize,
+    device: &Device,
+) -> Result<f64, BenchmarkError> {
+    let read = tokens.len() - 1;
+    let ints = |tokens: &[u32]| {
+        let ids = tokens.iter().map(|token| *token as i32).collect::<Vec<_>>();
+        Tensor::<1, Int>::from_data(TensorData::new(ids, [tokens.len()]), device)
+    };
+    let request = PositionRequest { cached_tokens: 0, new_tokens: read, training_rng: None };
+    let at = positions(&model.encoding, id, request)?;
+    let input = ints(&tokens[..read]).unsqueeze_dim::<2>(0);
+    let hidden = model.forward(input, &at, None, Dropout::off(), Weights::Drop).hidden;
+    let rows = hidden.slice_dim(1, read - answer..read).squeeze_dim::<2>(0);
+    let labels = ints(&tokens[tokens.len() - answer..]).unsqueeze_dim::<2>(1);
+    let sum = log_softmax(model.logits(rows), 1).gather(1, labels).sum();
+    let data = sum.try_into_data().map_err(|e| BenchmarkError::Device(format!("{e:?}")))?;
+    let values = data.convert::<f32>().try_into_vec::<f32>();
+    let values = values.map_err(|e| BenchmarkError::Device(format!("{e:?}")))?;
+    Ok(values.iter().map(|sum| f64::from(*sum)).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_prompts_lose_their_middle() {
+        assert_eq!(without_middle((0..10).collect(), 5), [0, 1, 7, 8, 9]);
+        assert_eq!(without_middle((0..5).collect(), 5), [0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn means_are_kept_by_kind() {
+        let mut summary = Summary::default();
+        for right in [true, false, true, true] {
+            summary.add(&Asked::Chose { right, right_per_byte: !right });
+        }
+        let wrote = |f1| Asked::Wrote { text: String::new(), exact_match: false, f1, rouge: 0.5 };
+        summary.add(&wrote(0.2));
+        summary.add(&wrote(0.4));
+        assert_eq!(summary.chosen, (4, [0.75, 0.25]));
+        assert_eq!(summary.written.0, 2);
+        assert!((summary.written.1[1] - 0.3).abs() < 1e-12);
+    }
+}

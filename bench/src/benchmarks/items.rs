@@ -1,0 +1,265 @@
+//! Lines of benchmark files, in the fields that the data sets have.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+/// One thing that is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Item {
+    /// Write on from a text; any of the outputs is right.
+    Write {
+        /// The text.
+        input: String,
+        /// What is expected.
+        outputs: Vec<String>,
+    },
+    /// Choose among options.
+    Choose {
+        /// What stands before the option.
+        prompt: String,
+        /// The options.
+        options: Vec<String>,
+        /// Which one is right, from 0.
+        right: usize,
+    },
+}
+
+/// A file that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ItemError {
+    /// The file system said no.
+    #[error("cannot read {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A line that has none of the known forms.
+    #[error("{} line {line}: {reason}; see the fields under `pe-bench benchmark --help`", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// Which, from 1.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+    /// There is nothing in it.
+    #[error("{} has no line with a question", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// Fields beyond these (ids, subjects) are passed over: the data sets have many.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Quality {
+        article: String,
+        questions: Vec<QualityQuestion>,
+    },
+    ArcOriginal {
+        question: Stem,
+        #[serde(rename = "answerKey")]
+        answer_key: String,
+    },
+    Arc {
+        question: String,
+        choices: Columns,
+        #[serde(rename = "answerKey")]
+        answer_key: String,
+    },
+    Mmlu {
+        question: String,
+        choices: Vec<String>,
+        answer: Answer,
+    },
+    ScrollsMany {
+        input: String,
+        outputs: Vec<String>,
+    },
+    Scrolls {
+        input: String,
+        output: String,
+    },
+}
+
+#[derive(Deserialize)]
+struct QualityQuestion {
+    question: String,
+    options: Vec<String>,
+    gold_label: usize,
+}
+
+#[derive(Deserialize)]
+struct Stem {
+    stem: String,
+    choices: Vec<Labelled>,
+}
+
+#[derive(Deserialize)]
+struct Labelled {
+    text: String,
+    label: String,
+}
+
+#[derive(Deserialize)]
+struct Columns {
+    text: Vec<String>,
+    label: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Answer {
+    Number(usize),
+    Letter(String),
+}
+
+/// Reads a file of one JSON object a line.
+///
+/// # Errors
+/// [`ItemError`], with the line.
+pub fn read(path: &Path) -> Result<Vec<Item>, ItemError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| ItemError::Io { path: path.to_owned(), source })?;
+    let mut items = Vec::new();
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let refuse =
+            |reason: String| ItemError::Line { path: path.to_owned(), line: index + 1, reason };
+        let parsed = serde_json::from_str::<Line>(line).map_err(|e| {
+            let known = "no object with the fields of SCROLLS, QuALITY, MMLU or ARC";
+            refuse(if e.is_data() { known.to_owned() } else { e.to_string() })
+        })?;
+        for item in parsed.items().map_err(refuse)? {
+            items.push(item);
+        }
+    }
+    if items.is_empty() {
+        return Err(ItemError::Empty { path: path.to_owned() });
+    }
+    Ok(items)
+}
+
+impl Line {
+    fn items(self) -> Result<Vec<Item>, String> {
+        let one = |item| Ok(vec![item]);
+        match self {
+            Self::Scrolls { input, output } => one(Item::Write { input, outputs: vec![output] }),
+            Self::ScrollsMany { outputs, .. } if outputs.is_empty() => {
+                Err("`outputs` is empty".to_owned())
+            }
+            Self::ScrollsMany { input, outputs } => one(Item::Write { input, outputs }),
+            Self::Mmlu { question, choices, answer } => {
+                let right = match answer {
+                    Answer::Number(right) => right,
+                    Answer::Letter(letter) => from_letter(&letter)?,
+                };
+                one(choose(&question, choices, right)?)
+            }
+            Self::Arc { question, choices: Columns { text, label }, answer_key } => {
+                let right = labelled(&label, &answer_key)?;
+                one(choose(&question, text, right)?)
+            }
+            Self::ArcOriginal { question: Stem { stem, choices }, answer_key } => {
+                let (text, label): (Vec<_>, Vec<_>) =
+                    choices.into_iter().map(|choice| (choice.text, choice.label)).unzip();
+                let right = labelled(&label, &answer_key)?;
+                one(choose(&stem, text, right)?)
+            }
+            Self::Quality { article, questions } => questions
+                .into_iter()
+                .map(|QualityQuestion { question, options, gold_label }| {
+                    let Some(right) = gold_label.checked_sub(1) else {
+                        return Err("`gold_label` is 0, expected 1 or more".to_owned());
+                    };
+                    choose(&format!("{article}\n\n{question}"), options, right)
+                })
+                .collect(),
+        }
+    }
+}
+
+/// What stands before an option, in the field's usual form.
+fn choose(question: &str, options: Vec<String>, right: usize) -> Result<Item, String> {
+    if right >= options.len() {
+        return Err(format!("answer {right} (from 0) of {} options", options.len()));
+    }
+    Ok(Item::Choose { prompt: format!("Question: {question}\nAnswer:"), options, right })
+}
+
+fn from_letter(letter: &str) -> Result<usize, String> {
+    match letter.trim().as_bytes() {
+        [letter @ b'A'..=b'Z'] => Ok(usize::from(letter - b'A')),
+        _ => Err(format!("`answer` is \"{letter}\", expected a number or one capital letter")),
+    }
+}
+
+fn labelled(labels: &[String], key: &str) -> Result<usize, String> {
+    let place = labels.iter().position(|label| label == key);
+    place.ok_or_else(|| format!("`answerKey` is \"{key}\", expected one of {labels:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(lines: &str) -> Result<Vec<Item>, ItemError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("items.jsonl");
+        std::fs::write(&path, lines).unwrap();
+        read(&path)
+    }
+
+    #[test]
+    fn every_form_is_read() {
+        let items = parse(concat!(
+            r#"{"id": "1", "input": "Who rows?", "output": "We do."}"#,
+            "\n\n",
+            r#"{"input": "Who rows?", "outputs": ["We", "They"]}"#,
+            "\n",
+            r#"{"question": "1 + 1?", "subject": "sums", "choices": ["1", "2"], "answer": 1}"#,
+            "\n",
+            r#"{"question": "1 + 1?", "choices": ["1", "2"], "answer": "B"}"#,
+            "\n",
+            r#"{"question": "Wet?", "choices": {"text": ["sea", "sand"], "label": ["A", "B"]}, "answerKey": "A"}"#,
+            "\n",
+            r#"{"question": {"stem": "Wet?", "choices": [{"text": "sea", "label": "1"}]}, "answerKey": "1"}"#,
+            "\n",
+            r#"{"article": "A tide.", "questions": [{"question": "What?", "options": ["a", "b"], "gold_label": 2}]}"#,
+            "\n",
+        ))
+        .unwrap();
+        let right = |item: &Item| match item {
+            Item::Choose { right, .. } => Some(*right),
+            Item::Write { .. } => None,
+        };
+        let all = items.iter().map(right).collect::<Vec<_>>();
+        assert_eq!(all, [None, None, Some(1), Some(1), Some(0), Some(0), Some(1)]);
+        let Item::Choose { prompt, .. } = &items[6] else { unreachable!() };
+        assert_eq!(prompt, "Question: A tide.\n\nWhat?\nAnswer:");
+    }
+
+    #[test]
+    fn wrong_lines_are_refused_with_their_number() {
+        for (line, expected) in [
+            (r#"{"text": "x"}"#, "SCROLLS, QuALITY, MMLU or ARC"),
+            ("{", "EOF"),
+            (r#"{"question": "?", "choices": ["a"], "answer": 1}"#, "answer 1 (from 0) of 1"),
+            (r#"{"question": "?", "choices": ["a"], "answer": "first"}"#, "\"first\""),
+            (
+                r#"{"question": "?", "choices": {"text": ["a"], "label": ["A"]}, "answerKey": "C"}"#,
+                "`answerKey` is \"C\"",
+            ),
+            (r#"{"input": "x", "outputs": []}"#, "`outputs` is empty"),
+        ] {
+            let said = parse(&format!("\n{line}\n")).unwrap_err().to_string();
+            assert!(said.contains("line 2") && said.contains(expected), "{line}: {said}");
+        }
+        assert!(matches!(parse("\n"), Err(ItemError::Empty { .. })));
+    }
+}

@@ -1,0 +1,158 @@
+//! The cells of `pe-bench extend`.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use clap::ValueEnum as _;
+use pe_zoo::Combination;
+use serde_json::{Value, json};
+use tasks::Task;
+
+use super::{Asked, ExtendArgs, Learns};
+use crate::cell::{EvalConfig, TrainConfig};
+use crate::extend::{
+    ExtendCell, LongText, Method, Passkey, TuneConfig, Tuning, Variant, expression, variants,
+};
+use crate::lora::LoraConfig;
+use crate::optimizer::{Decay, OptimizerConfig};
+use crate::pretrained::Pretrained;
+
+/// Everything that the cells share.
+pub(super) struct Prepared {
+    variants: Vec<Variant>,
+    /// Tasks with their settings and what is evaluated.
+    asked: Vec<(Box<dyn Task>, Value, EvalConfig)>,
+    tune: Option<(TuneConfig, LongText)>,
+}
+
+impl Prepared {
+    pub(super) fn new(arguments: &ExtendArgs, pretrained: &Pretrained) -> anyhow::Result<Self> {
+        let context = pretrained.context;
+        let lens = match arguments.lens.as_slice() {
+            [] => vec![context, 2 * context, 4 * context],
+            lens => lens.to_vec(),
+        };
+        let variants = all_variants(arguments, pretrained, &lens)?;
+        let text = || {
+            let text = read(&arguments.data)?;
+            let (tokens, vocabulary) = (pretrained.tokenizer(), pretrained.vocabulary);
+            Ok::<_, anyhow::Error>(LongText::new(&text, tokens, vocabulary, context)?)
+        };
+        let eval = |samples| EvalConfig {
+            lens: lens.clone(),
+            splits: None,
+            samples,
+            // One at a time: thousands of tokens are a batch of their own.
+            batch_size: 1,
+            ..EvalConfig::default()
+        };
+        let mut asked = Vec::<(Box<dyn Task>, Value, EvalConfig)>::new();
+        for kind in &arguments.tasks {
+            asked.push(match kind {
+                Asked::Text => {
+                    let settings = json!({ "data": arguments.data });
+                    (Box::new(text()?), settings, eval(arguments.samples))
+                }
+                Asked::Passkey => {
+                    let depths = arguments.depths;
+                    let vocabulary = pretrained.vocabulary;
+                    let task = Passkey::new(pretrained.tokenizer(), vocabulary, depths)?;
+                    let settings = json!({ "depths": depths, "language": "english" });
+                    let seed = arguments.seed;
+                    let eval = EvalConfig { seed, ..eval(depths * arguments.repeats) };
+                    (Box::new(task), settings, eval)
+                }
+            });
+        }
+        for (task, _, eval) in &asked {
+            for (field, value) in
+                [("--samples or --repeats", eval.samples), ("--tasks", lens.len())]
+            {
+                anyhow::ensure!(value > 0, "{field} is 0, expected at least 1");
+            }
+            // A text that is too short for one of the lengths is told of in the record.
+            for len in lens.iter().filter(|_| task.max_eval_samples(1).is_none()) {
+                task.check_len(*len)?;
+            }
+        }
+        let tune = match arguments.tune {
+            None => None,
+            Some(learns) => Some((tune_config(arguments, learns, context), text()?)),
+        };
+        Ok(Self { variants, asked, tune })
+    }
+
+    pub(super) fn cells(&self) -> Vec<ExtendCell<'_>> {
+        let tune = self.tune.as_ref().map(|(config, text)| (config, text as &dyn Task));
+        self.asked
+            .iter()
+            .flat_map(|(task, task_config, eval)| {
+                self.variants.iter().map(move |variant| ExtendCell {
+                    variant,
+                    task: &**task,
+                    task_config,
+                    eval,
+                    tune,
+                })
+            })
+            .collect()
+    }
+}
+
+fn all_variants(
+    arguments: &ExtendArgs,
+    pretrained: &Pretrained,
+    lens: &[usize],
+) -> anyhow::Result<Vec<Variant>> {
+    let context = pretrained.context;
+    let methods = match (arguments.methods.as_slice(), &arguments.encodings) {
+        ([], None) => Method::value_variants(),
+        (methods, _) => methods,
+    };
+    let mut factors = arguments.factors.clone();
+    if factors.is_empty() {
+        factors = lens.iter().map(|len| *len as f64 / context as f64).collect();
+        factors.retain(|factor| *factor > 1.0);
+        factors.sort_by(f64::total_cmp);
+        factors.dedup();
+    }
+    let mut all = variants(methods, &pretrained.rope, context, &factors)?;
+    for text in arguments.encodings.iter().flat_map(|list| Combination::split_list(list)) {
+        all.push(expression(text)?);
+    }
+    anyhow::ensure!(
+        !all.is_empty(),
+        "no encoding is left: the methods need a length beyond the trained {context}, or --factors"
+    );
+    Ok(all)
+}
+
+fn tune_config(arguments: &ExtendArgs, learns: Learns, context: usize) -> TuneConfig {
+    let what = match learns {
+        Learns::All => Tuning::All {},
+        Learns::Lora => Tuning::Lora(LoraConfig { rank: arguments.rank, alpha: arguments.alpha }),
+        Learns::Encoding => Tuning::Encoding {},
+    };
+    let train = TrainConfig {
+        steps: arguments.steps,
+        batch_size: arguments.batch,
+        len: arguments.train_len.unwrap_or(context),
+        // As TAPE's authors fine-tune: a short warm-up, then a constant rate, no decay of weights.
+        optimizer: OptimizerConfig {
+            learning_rate: arguments.learning_rate,
+            warmup_steps: arguments.steps.div_ceil(10),
+            decay: Decay::Constant,
+            weight_decay: 0.0,
+            ..OptimizerConfig::default()
+        },
+        ..TrainConfig::default()
+    };
+    TuneConfig { what, groups: arguments.groups, train }
+}
+
+/// The text of a corpus or of a file.
+fn read(data: &str) -> anyhow::Result<String> {
+    let known = tasks::corpus::CORPORA.iter().any(|corpus| corpus.id == data);
+    let path = if known { tasks::corpus::fetch(data)? } else { Path::new(data).to_owned() };
+    tasks::corpus::read_text(&path).context("--data")
+}

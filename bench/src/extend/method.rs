@@ -1,0 +1,179 @@
+//! Ways of changing a trained rotation for longer sequences.
+
+use pe_zoo::rotary::{Scaling, Yarn};
+use pe_zoo::zoo::{PeConfig, rope};
+use pe_zoo::{Combination, PeError};
+
+/// What the base is multiplied by under [`Method::Theta`]: from 10,000 to 1,000,000 in Code Llama (Rozière et al.
+/// 2023, arXiv 2308.12950) and in the fine-tuning baselines of TAPE.
+const THETA_RATIO: f64 = 100.0;
+
+/// A way of changing a rotation; `s` is the extended length over the trained one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Method {
+    /// Not at all.
+    AsTrained,
+    /// Positions divided by `s`.
+    Linear,
+    /// The base raised for `s`.
+    Ntk,
+    /// The base raised for the length of each sequence.
+    Dynamic,
+    /// Slow pairs divided by `s`, fast ones kept.
+    Yarn,
+    /// The base multiplied by 100, whatever `s`.
+    Theta,
+}
+
+/// An encoding to be tried.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Variant {
+    /// Name in tables.
+    pub name: String,
+    /// The encoding.
+    pub encoding: Combination,
+}
+
+/// Methods that the model does not allow.
+#[derive(Debug, thiserror::Error)]
+pub enum MethodError {
+    /// The rotation is scaled already.
+    #[error(
+        "the model's rotation is scaled already (`{kind}`), so `{method}` would undo that; give encodings of your own \
+         with --encodings, or --methods as-trained"
+    )]
+    ScaledAlready {
+        /// Its scaling.
+        kind: &'static str,
+        /// What was asked for.
+        method: String,
+    },
+    /// The encoding cannot be.
+    #[error(transparent)]
+    Encoding(#[from] PeError),
+}
+
+/// All encodings that the methods make of a model's rotation, for these factors `s`.
+///
+/// # Errors
+/// [`MethodError`].
+pub fn variants(
+    methods: &[Method],
+    trained: &rope::Config,
+    context: usize,
+    factors: &[f64],
+) -> Result<Vec<Variant>, MethodError> {
+    let mut variants = Vec::new();
+    for method in methods {
+        if *method != Method::AsTrained && trained.scaling != Scaling::None {
+            let method = format!("{method:?}").to_lowercase();
+            return Err(MethodError::ScaledAlready { kind: trained.scaling.id(), method });
+        }
+        variants.extend(method.variants(trained, context, factors)?);
+    }
+    Ok(variants)
+}
+
+/// An encoding by its expression.
+///
+/// # Errors
+/// [`PeError`] where the expression is none.
+pub fn expression(text: &str) -> Result<Variant, PeError> {
+    let encoding = Combination::parse(text)?;
+    Ok(Variant { name: encoding.to_string(), encoding })
+}
+
+impl Method {
+    fn variants(
+        self,
+        trained: &rope::Config,
+        context: usize,
+        factors: &[f64],
+    ) -> Result<Vec<Variant>, PeError> {
+        let variant = |name: String, rope: rope::Config| {
+            Ok(Variant { name, encoding: Combination::try_from(PeConfig::Rope(rope))? })
+        };
+        let scaled = |scaling| rope::Config { scaling, ..trained.clone() };
+        let each = |name: &str, scaling: &dyn Fn(f64) -> Scaling| {
+            let named =
+                |factor: &f64| variant(format!("{name} x{factor}"), scaled(scaling(*factor)));
+            factors.iter().map(named).collect::<Result<Vec<_>, _>>()
+        };
+        match self {
+            Self::AsTrained => Ok(vec![variant("as trained".to_owned(), trained.clone())?]),
+            Self::Linear => each("linear", &|factor| Scaling::Linear { factor }),
+            Self::Ntk => each("NTK", &|factor| Scaling::Ntk { factor }),
+            Self::Yarn => each("YaRN", &|factor| {
+                Scaling::Yarn(Yarn {
+                    factor: Some(factor),
+                    original_max_position_embeddings: Some(context),
+                    beta_fast: 32.0,
+                    beta_slow: 1.0,
+                    truncate: true,
+                    attention_factor: None,
+                    mscale: None,
+                    mscale_all_dim: None,
+                })
+            }),
+            Self::Dynamic => {
+                // With factor 1 the scale is the sequence's length over the trained one.
+                let original_max_position_embeddings = Some(context);
+                let scaling = Scaling::Dynamic { factor: 1.0, original_max_position_embeddings };
+                Ok(vec![variant("dynamic NTK".to_owned(), scaled(scaling))?])
+            }
+            Self::Theta => {
+                let rope = rope::Config { base: trained.base * THETA_RATIO, ..trained.clone() };
+                Ok(vec![variant(format!("base x{THETA_RATIO}"), rope)?])
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::ValueEnum as _;
+
+    const ALL: &[Method] = &[
+        Method::AsTrained,
+        Method::Linear,
+        Method::Ntk,
+        Method::Dynamic,
+        Method::Yarn,
+        Method::Theta,
+    ];
+
+    #[test]
+    fn every_method_is_an_encoding_of_its_own() {
+        assert_eq!(Method::value_variants(), ALL);
+        let trained = rope::Config { base: 1e5, ..rope::Config::default() };
+        let all = variants(ALL, &trained, 8192, &[2.0, 4.0]).unwrap();
+        let names = all.iter().map(|v| v.name.as_str()).collect::<Vec<_>>();
+        let expected = [
+            "as trained",
+            "linear x2",
+            "linear x4",
+            "NTK x2",
+            "NTK x4",
+            "dynamic NTK",
+            "YaRN x2",
+            "YaRN x4",
+            "base x100",
+        ];
+        assert_eq!(names, expected);
+        for (index, variant) in all.iter().enumerate() {
+            assert!(all[..index].iter().all(|other| other.encoding != variant.encoding));
+        }
+        assert_eq!(all[0].encoding.to_string(), "rope{base=100000.0}");
+        assert_eq!(all[8].encoding.to_string(), "rope{base=10000000.0}");
+    }
+
+    #[test]
+    fn a_rotation_that_is_scaled_already_is_not_scaled_again() {
+        let scaling = Scaling::Linear { factor: 2.0 };
+        let trained = rope::Config { scaling, ..rope::Config::default() };
+        let refused = variants(&[Method::Yarn], &trained, 64, &[2.0]).unwrap_err().to_string();
+        assert!(refused.contains("`linear`") && refused.contains("`yarn`"), "{refused}");
+        assert_eq!(variants(&[Method::AsTrained], &trained, 64, &[2.0]).unwrap().len(), 1);
+    }
+}

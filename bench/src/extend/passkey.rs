@@ -1,0 +1,257 @@
+//! A number hidden in English filler, for models that have learned to read.
+//!
+//! Pieces are made into tokens once, each ending where a line ends, so that a sample is a row of pieces and as long as
+//! whole paragraphs allow. After Mohtashami, Jaggi 2023, arXiv 2305.16300; the words are ours.
+
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+use sha2::{Digest, Sha256};
+use tasks::{Headline, Sample, Split, Task, TaskError, TaskMeta};
+
+use crate::pretrained::{Around, Tokens};
+
+const META: TaskMeta = TaskMeta {
+    id: "passkey",
+    label: "Passkey, in English",
+    version: 1,
+    headline: Headline::ExactMatch,
+    len_unit: "tokens",
+    summary: "Find a number in endless filler.",
+    source: "Mohtashami, Jaggi 2023, arXiv 2305.16300",
+    takes_path: false,
+};
+
+const SPLITS: &[Split] = &[Split {
+    name: "depths",
+    in_distribution: true,
+    about: "The number at evenly spaced depths of the filler.",
+}];
+
+const INTRODUCTION: &str = "There is one pass key in the text below, among many lines that do not matter. Find the \
+                            pass key and remember it. You will be asked for it at the end.\n";
+const PARAGRAPH: &str =
+    "The tide is low. The gulls are loud. The rope is wet. A bell rings. We row on.\n";
+const QUESTION: &str = "What is the pass key? The pass key is";
+
+/// Numbers that may be hidden, all of five digits.
+const NUMBERS: usize = 1000;
+const NUMBERS_SEED: u64 = 5;
+
+/// Beyond it positions are no longer exact in single precision.
+const LONGEST: usize = 1 << 24;
+
+/// The passkey task in a model's own tokens.
+#[derive(Clone)]
+pub struct Passkey {
+    introduction: Vec<u32>,
+    paragraph: Vec<u32>,
+    numbers: Vec<Number>,
+    /// Depths, evenly spaced from the beginning to the end.
+    depths: usize,
+    vocabulary: usize,
+    sha256: String,
+}
+
+#[derive(Debug, Clone)]
+struct Number {
+    statement: Vec<u32>,
+    /// The question with its answer.
+    answered: Vec<u32>,
+    /// Where the answer begins in it.
+    answer: usize,
+}
+
+impl std::fmt::Debug for Passkey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Passkey").field("depths", &self.depths).finish_non_exhaustive()
+    }
+}
+
+impl Passkey {
+    /// Makes tokens of all pieces; sample `k` hides its number at depth `k % depths`.
+    ///
+    /// # Errors
+    /// [`TaskError::InvalidSetting`] for no depth, or if the tokenizer refuses a piece.
+    pub fn new(tokens: &dyn Tokens, vocabulary: usize, depths: usize) -> Result<Self, TaskError> {
+        let refuse = |field, value: String, expected| {
+            Err(TaskError::InvalidSetting { task: META.id, field, value, expected })
+        };
+        if depths == 0 {
+            return refuse("depths", "0".to_owned(), "at least 1".to_owned());
+        }
+        match pieces(tokens) {
+            Ok((introduction, paragraph, numbers)) => {
+                let mut hash = Sha256::new();
+                let lines = numbers.iter().flat_map(|n| [&n.statement, &n.answered]);
+                for token in [&introduction, &paragraph].into_iter().chain(lines).flatten() {
+                    hash.update(token.to_le_bytes());
+                }
+                let sha256 = reports::store::hex(&hash.finalize());
+                Ok(Self { introduction, paragraph, numbers, depths, vocabulary, sha256 })
+            }
+            Err(reason) => {
+                let expected = format!("one that takes the prompt: {reason}");
+                refuse("tokenizer", "the model's".to_owned(), expected)
+            }
+        }
+    }
+
+    /// Longest sample without filler.
+    fn own_tokens(&self) -> usize {
+        let longest = self.numbers.iter().map(|n| n.statement.len() + n.answered.len()).max();
+        self.introduction.len() + longest.unwrap_or(0)
+    }
+
+    fn sample(&self, len: usize, depth: usize, rng: &mut ChaCha8Rng) -> Sample {
+        let number = &self.numbers[rng.random_range(0..self.numbers.len())];
+        let paragraphs = len.saturating_sub(self.own_tokens()) / self.paragraph.len().max(1);
+        let share = |of: usize| match self.depths {
+            1 => of / 2,
+            depths => (depth * of + (depths - 1) / 2) / (depths - 1),
+        };
+        let mut tokens = self.introduction.clone();
+        for place in 0..=paragraphs {
+            if place == share(paragraphs) {
+                tokens.extend(&number.statement);
+            }
+            if place < paragraphs {
+                tokens.extend(&self.paragraph);
+            }
+        }
+        let mut scored = vec![false; tokens.len() + number.answer];
+        tokens.extend(&number.answered);
+        scored.resize(tokens.len(), true);
+        Sample { tokens, scored, slices: vec![("depth", share(100) as u32)] }
+    }
+}
+
+type Pieces = (Vec<u32>, Vec<u32>, Vec<Number>);
+
+fn pieces(tokens: &dyn Tokens) -> Result<Pieces, String> {
+    let piece = |text: &str| tokens.encode(text, Around::LeftOut);
+    let question = piece(QUESTION)?;
+    let mut rng = ChaCha8Rng::seed_from_u64(NUMBERS_SEED);
+    let mut number = || {
+        let digits = rng.random_range(10_000..100_000_u32);
+        let answered = piece(&format!("{QUESTION} {digits}"))?;
+        // Not simply the question's length: its last token may grow by what follows.
+        let answer = question.iter().zip(&answered).take_while(|(a, b)| a == b).count();
+        let statement =
+            piece(&format!("The pass key is {digits}. Remember it. {digits} is the pass key.\n"))?;
+        Ok::<_, String>(Number { statement, answered, answer })
+    };
+    let numbers = (0..NUMBERS).map(|_| number()).collect::<Result<Vec<_>, _>>()?;
+    let paragraph = piece(PARAGRAPH)?;
+    if paragraph.is_empty() || numbers.iter().any(|n| n.answer == 0 || n.answer >= n.answered.len())
+    {
+        return Err("its tokens do not tell a question from its answer".to_owned());
+    }
+    Ok((tokens.encode(INTRODUCTION, Around::Added)?, paragraph, numbers))
+}
+
+impl Task for Passkey {
+    fn meta(&self) -> &'static TaskMeta {
+        &META
+    }
+
+    fn vocab_size(&self) -> usize {
+        self.vocabulary
+    }
+
+    fn token_text(&self, token: u32) -> String {
+        format!("<{token}>")
+    }
+
+    fn splits(&self) -> &'static [Split] {
+        SPLITS
+    }
+
+    fn max_tokens(&self, len: usize) -> usize {
+        len
+    }
+
+    fn check_len(&self, len: usize) -> Result<(), TaskError> {
+        let least = self.own_tokens();
+        if (least..=LONGEST).contains(&len) {
+            return Ok(());
+        }
+        let expected = format!("between {least} (the prompt without filler) and {}", LONGEST);
+        Err(TaskError::InvalidLen { task: META.id, len, expected })
+    }
+
+    fn train_sample(&self, len: usize, rng: &mut ChaCha8Rng) -> Sample {
+        let depth = rng.random_range(0..self.depths);
+        self.sample(len, depth, rng)
+    }
+
+    fn eval_set(
+        &self,
+        _split: &str,
+        len: usize,
+        count: usize,
+        seed: u64,
+    ) -> Result<Vec<Sample>, TaskError> {
+        self.check_len(len)?;
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        Ok((0..count).map(|k| self.sample(len, k % self.depths, &mut rng)).collect())
+    }
+
+    fn data_sha256(&self) -> Option<&str> {
+        Some(&self.sha256)
+    }
+
+    /// Of somebody who knows which numbers may be hidden.
+    fn chance(&self) -> Option<f64> {
+        Some(1.0 / NUMBERS as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes as tokens, and a first token where it is asked for.
+    #[derive(Debug)]
+    struct Bytes;
+
+    impl Tokens for Bytes {
+        fn encode(&self, text: &str, around: Around) -> Result<Vec<u32>, String> {
+            let first = (around == Around::Added).then_some(256);
+            Ok(first.into_iter().chain(text.bytes().map(u32::from)).collect())
+        }
+
+        fn decode(&self, tokens: &[u32]) -> Result<String, String> {
+            let bytes = tokens.iter().filter_map(|token| u8::try_from(*token).ok()).collect();
+            String::from_utf8(bytes).map_err(|e| e.to_string())
+        }
+    }
+
+    #[test]
+    fn the_answer_is_the_number_that_was_hidden_at_its_depth() {
+        let task = Passkey::new(&Bytes, 257, 5).unwrap();
+        for len in [400, 1000, 3001] {
+            let samples = task.eval_set("depths", len, 10, 1).unwrap();
+            for (k, sample) in samples.iter().enumerate() {
+                let tokens = &sample.tokens;
+                assert!(tokens.len() <= len && tokens.len() + PARAGRAPH.len() > len - 10);
+                assert_eq!((tokens[0], tokens.len()), (256, sample.scored.len()));
+                let text = Bytes.decode(tokens).unwrap();
+                let answer = text.rsplit(' ').next().unwrap();
+                assert_eq!(sample.scored.iter().filter(|s| **s).count(), answer.len() + 1);
+                assert!(text.contains(&format!("The pass key is {answer}. Remember it.")));
+                assert_eq!(sample.slices, [("depth", 25 * (k % 5) as u32)]);
+                let before = text[..text.find("The pass key is").unwrap()].matches("gulls").count();
+                let paragraphs = text.matches("gulls").count();
+                let off = (before as f64 - paragraphs as f64 * 0.25 * (k % 5) as f64).abs();
+                assert!(off <= 0.5, "{before} of {paragraphs} at depth {}", k % 5);
+            }
+        }
+        assert_ne!(
+            task.eval_set("depths", 400, 1, 1).unwrap(),
+            task.eval_set("depths", 400, 1, 2).unwrap()
+        );
+        assert!(task.check_len(100).unwrap_err().to_string().contains("without filler"));
+        assert!(Passkey::new(&Bytes, 257, 0).unwrap_err().to_string().contains("depths"));
+    }
+}

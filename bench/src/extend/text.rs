@@ -1,0 +1,208 @@
+//! A text in a model's own tokens: windows of any length, results by position.
+
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+use sha2::{Digest, Sha256};
+use tasks::{Headline, Sample, Split, Task, TaskError, TaskMeta, TokenSlice};
+
+use crate::pretrained::{Around, Tokens};
+
+const META: TaskMeta = TaskMeta {
+    id: "text",
+    label: "Text, by the model's tokens",
+    version: 1,
+    headline: Headline::Perplexity,
+    len_unit: "tokens",
+    summary: "Predict the next token of real text.",
+    source: "perplexity by length as in Chen et al. 2023, arXiv 2306.15595",
+    takes_path: true,
+};
+
+const SPLITS: &[Split] = &[Split {
+    name: "validation",
+    in_distribution: true,
+    about: "Windows spread evenly over the last tenth of the text.",
+}];
+
+/// Parts of the trained length by which positions are grouped.
+const PARTS: usize = 8;
+
+/// Real text as tokens; the last tenth of its characters is for evaluation.
+#[derive(Clone)]
+pub struct LongText {
+    train: Vec<u32>,
+    validation: Vec<u32>,
+    vocabulary: usize,
+    /// Positions are grouped by so many.
+    group: usize,
+    bytes_per_token: f64,
+    sha256: String,
+}
+
+impl std::fmt::Debug for LongText {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LongText")
+            .field("train_tokens", &self.train.len())
+            .field("validation_tokens", &self.validation.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl LongText {
+    /// Makes tokens of a text, for a model that was trained on sequences of `context` tokens.
+    ///
+    /// # Errors
+    /// [`TaskError::InvalidSetting`] if the tokenizer refuses the text.
+    pub fn new(
+        text: &str,
+        tokens: &dyn Tokens,
+        vocabulary: usize,
+        context: usize,
+    ) -> Result<Self, TaskError> {
+        let cut = text.floor_char_boundary(text.len() / 10 * 9);
+        let encode = |part: &str| {
+            tokens.encode(part, Around::LeftOut).map_err(|reason| TaskError::InvalidSetting {
+                task: META.id,
+                field: "text",
+                value: "the given one".to_owned(),
+                expected: format!("one that the model's tokenizer takes: {reason}"),
+            })
+        };
+        let (train, validation) = (encode(&text[..cut])?, encode(&text[cut..])?);
+        let mut hash = Sha256::new();
+        for token in train.iter().chain(&validation) {
+            hash.update(token.to_le_bytes());
+        }
+        Ok(Self {
+            bytes_per_token: (text.len() - cut) as f64 / validation.len().max(1) as f64,
+            sha256: reports::store::hex(&hash.finalize()),
+            group: (context / PARTS).max(1),
+            train,
+            validation,
+            vocabulary,
+        })
+    }
+
+    fn window(tokens: &[u32], start: usize, len: usize) -> Sample {
+        let mut scored = vec![true; len + 1];
+        scored[0] = false;
+        Sample { tokens: tokens[start..=start + len].to_vec(), scored, slices: Vec::new() }
+    }
+
+    fn check_fit(&self, part: &'static str, len: usize, count: usize) -> Result<(), TaskError> {
+        let tokens = if part == "training" { self.train.len() } else { self.validation.len() };
+        let window = len.saturating_add(1);
+        let fits = tokens / window;
+        if len > 0 && fits >= count {
+            return Ok(());
+        }
+        if len == 0 {
+            let expected = "at least 1".to_owned();
+            return Err(TaskError::InvalidLen { task: META.id, len, expected });
+        }
+        Err(TaskError::TextTooShort { task: META.id, part, chars: tokens, window, count, fits })
+    }
+}
+
+impl Task for LongText {
+    fn meta(&self) -> &'static TaskMeta {
+        &META
+    }
+
+    fn vocab_size(&self) -> usize {
+        self.vocabulary
+    }
+
+    fn token_text(&self, token: u32) -> String {
+        format!("<{token}>")
+    }
+
+    fn splits(&self) -> &'static [Split] {
+        SPLITS
+    }
+
+    fn max_tokens(&self, len: usize) -> usize {
+        len.saturating_add(1)
+    }
+
+    fn check_len(&self, len: usize) -> Result<(), TaskError> {
+        self.check_fit("training", len, 1)?;
+        self.check_fit("validation", len, 1)
+    }
+
+    fn train_sample(&self, len: usize, rng: &mut ChaCha8Rng) -> Sample {
+        let start = rng.random_range(0..self.train.len() - len);
+        Self::window(&self.train, start, len)
+    }
+
+    fn eval_set(
+        &self,
+        _split: &str,
+        len: usize,
+        count: usize,
+        _seed: u64,
+    ) -> Result<Vec<Sample>, TaskError> {
+        self.check_fit("validation", len, count.max(1))?;
+        let start = |k: usize| k * self.validation.len() / count;
+        Ok((0..count).map(|k| Self::window(&self.validation, start(k), len)).collect())
+    }
+
+    fn max_eval_samples(&self, len: usize) -> Option<usize> {
+        Some(self.validation.len() / self.max_tokens(len))
+    }
+
+    fn data_sha256(&self) -> Option<&str> {
+        Some(&self.sha256)
+    }
+
+    fn bytes_per_token(&self) -> Option<f64> {
+        Some(self.bytes_per_token)
+    }
+
+    fn token_slices(&self, sample: &Sample) -> Vec<TokenSlice> {
+        let group = |position: usize| (position / self.group * self.group) as u32;
+        vec![("position", (0..sample.tokens.len().saturating_sub(1)).map(group).collect())]
+    }
+
+    /// Exact match of a whole window is not what text is ranked by.
+    fn chance(&self) -> Option<f64> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Letters as tokens.
+    #[derive(Debug)]
+    struct Letters;
+
+    impl Tokens for Letters {
+        fn encode(&self, text: &str, _around: Around) -> Result<Vec<u32>, String> {
+            Ok(text.bytes().map(|byte| u32::from(byte) - 97).collect())
+        }
+
+        fn decode(&self, _tokens: &[u32]) -> Result<String, String> {
+            Err("not asked for".to_owned())
+        }
+    }
+
+    #[test]
+    fn windows_do_not_overlap_and_positions_are_grouped_by_parts_of_the_context() {
+        let text = "abcdefghij".repeat(40);
+        let task = LongText::new(&text, &Letters, 26, 32).unwrap();
+        assert_eq!(task.max_eval_samples(9), Some(4));
+        let samples = task.eval_set("validation", 9, 4, 0).unwrap();
+        let expected = (0..10).collect::<Vec<u32>>();
+        assert!(samples.iter().all(|sample| sample.tokens == expected));
+        let [(name, positions)] = task.token_slices(&samples[0]).try_into().unwrap();
+        assert_eq!((name, positions), ("position", vec![0, 0, 0, 0, 4, 4, 4, 4, 8]));
+        assert!((task.bytes_per_token().unwrap() - 1.0).abs() < 1e-12);
+        for len in [0, 40, usize::MAX] {
+            task.check_len(len).unwrap_err();
+        }
+        let said = task.eval_set("validation", 9, 5, 0).unwrap_err().to_string();
+        assert!(said.contains("validation"), "{said}");
+    }
+}

@@ -1,0 +1,130 @@
+//! LoRA: low-rank maps that learn beside frozen weights (Hu et al. 2021, arXiv 2106.09685).
+//!
+//! Burn has LoRA of its own; it draws from a global generator and makes the whole changed weight in every pass. Here
+//! initial values come from the run's generator, and what is added is two thin products.
+
+use burn::module::{Module, Param};
+use burn::tensor::{Device, Tensor};
+use pe_zoo::{init, ops};
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+/// Settings of the adapters on queries, keys, values and output.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LoraConfig {
+    /// Rank of each adapter.
+    pub rank: usize,
+    /// What is added is multiplied by `alpha / rank`.
+    pub alpha: f64,
+}
+
+impl Default for LoraConfig {
+    fn default() -> Self {
+        Self { rank: 8, alpha: 16.0 }
+    }
+}
+
+/// A rank or scale that cannot be used.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("lora.{field} is {value}, expected {expected}; change `{field}`")]
+pub struct LoraError {
+    /// The field at fault.
+    pub field: &'static str,
+    /// Its value.
+    pub value: String,
+    /// What would be accepted.
+    pub expected: String,
+}
+
+impl LoraConfig {
+    /// Refuses what cannot work for a model of this width.
+    ///
+    /// # Errors
+    /// [`LoraError`], the field named.
+    pub fn check(&self, width: usize) -> Result<(), LoraError> {
+        if self.rank == 0 || self.rank > width {
+            let expected = format!("1 to the model's width, {width}");
+            return Err(LoraError { field: "rank", value: self.rank.to_string(), expected });
+        }
+        if !(self.alpha.is_finite() && self.alpha > 0.0) {
+            let expected = "a number above 0".to_owned();
+            return Err(LoraError { field: "alpha", value: self.alpha.to_string(), expected });
+        }
+        Ok(())
+    }
+}
+
+/// `x A B alpha / r`.
+#[derive(Module, Debug)]
+pub struct LowRank {
+    /// `A`, `[I, r]`; starts even in `+-1 / sqrt(I)`, as the authors' code.
+    down: Param<Tensor<2>>,
+    /// `B`, `[r, O]`; starts at zero.
+    up: Param<Tensor<2>>,
+    #[module(skip)]
+    scale: f64,
+}
+
+/// The adapters of one block.
+#[derive(Module, Debug)]
+pub struct Adapters {
+    /// Of the queries.
+    pub q: LowRank,
+    /// Of the keys.
+    pub k: LowRank,
+    /// Of the values.
+    pub v: LowRank,
+    /// Of the attention's output.
+    pub out: LowRank,
+}
+
+impl LowRank {
+    /// A map that gives zero until it is trained.
+    pub fn new(
+        config: &LoraConfig,
+        [inputs, outputs]: [usize; 2],
+        rng: &mut ChaCha8Rng,
+        device: &Device,
+    ) -> Self {
+        let bound = (inputs as f64).powf(-0.5);
+        Self {
+            down: init::uniform(bound, [inputs, config.rank], rng, device),
+            up: init::zeros([config.rank, outputs], device),
+            scale: config.alpha / config.rank as f64,
+        }
+    }
+
+    /// Adds the map of `x`, if there is one, to what stands beside it.
+    pub fn beside(adapter: Option<&Self>, x: &Tensor<3>, output: Tensor<3>) -> Tensor<3> {
+        match adapter {
+            None => output,
+            Some(Self { down, up, scale }) => {
+                let inner = ops::linear(x.clone(), down.val(), None);
+                output + ops::linear(inner, up.val(), None) * *scale
+            }
+        }
+    }
+
+    /// `A B alpha / r`, `[I, O]`: what is added to the weight.
+    pub fn product(&self) -> Tensor<2> {
+        self.down.val().matmul(self.up.val()) * self.scale
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_and_scales_that_cannot_work_are_refused_by_name() {
+        let refused = |config: LoraConfig, expected: &str| {
+            let error = config.check(16).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        };
+        LoraConfig::default().check(16).unwrap();
+        refused(LoraConfig { rank: 0, ..LoraConfig::default() }, "lora.rank is 0");
+        refused(LoraConfig { rank: 17, ..LoraConfig::default() }, "width, 16");
+        refused(LoraConfig { alpha: f64::NAN, ..LoraConfig::default() }, "lora.alpha is NaN");
+    }
+}

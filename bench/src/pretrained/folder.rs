@@ -1,0 +1,210 @@
+//! Weights in `model.safetensors`, whole or in shards with an index.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use burn::tensor::{DType, TensorData};
+use safetensors::tensor::{Dtype, Metadata, SafeTensors};
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+use super::PretrainedError;
+use super::llama::{Part, Slot, Source};
+
+/// The weights of a model's folder.
+pub(super) struct Folder {
+    path: PathBuf,
+    shards: Vec<Shard>,
+    /// Which shard a weight lies in; those taken are gone.
+    places: BTreeMap<String, usize>,
+    tied_head: bool,
+    hash: Sha256,
+}
+
+struct Shard {
+    path: PathBuf,
+    bytes: Vec<u8>,
+    /// Where the weights begin.
+    start: usize,
+    header: Metadata,
+}
+
+#[derive(Deserialize)]
+struct Index {
+    weight_map: BTreeMap<String, String>,
+}
+
+const WHOLE: &str = "model.safetensors";
+const INDEX: &str = "model.safetensors.index.json";
+
+/// Buffers of old checkpoints that the settings say too.
+const RECOMPUTED: &str = ".rotary_emb.inv_freq";
+
+impl Folder {
+    pub(super) fn open(path: &Path, tied_head: bool) -> Result<Self, PretrainedError> {
+        let mut folder = Self {
+            path: path.to_owned(),
+            shards: Vec::new(),
+            places: BTreeMap::new(),
+            tied_head,
+            hash: Sha256::new(),
+        };
+        let index = path.join(INDEX);
+        if path.join(WHOLE).exists() || !index.exists() {
+            folder.add(WHOLE, None)?;
+        } else {
+            let text = std::fs::read(&index).map_err(|e| PretrainedError::io("read", &index, e))?;
+            let Index { weight_map } = serde_json::from_slice(&text).map_err(|e| {
+                PretrainedError::damaged(&index, format!("no index of shards: {e}"))
+            })?;
+            let files = weight_map.values().collect::<BTreeSet<_>>();
+            for file in files {
+                let plain = Path::new(file).file_name().is_some_and(|name| *name == **file);
+                if !plain {
+                    let reason = format!("shard `{file}` is not the name of a file beside it");
+                    return Err(PretrainedError::damaged(&index, reason));
+                }
+                folder.add(file, Some(&weight_map))?;
+            }
+            if let Some(name) = weight_map.keys().find(|name| !folder.places.contains_key(*name)) {
+                let reason =
+                    format!("it lists `{name}`, which shard `{}` has not", weight_map[name]);
+                return Err(PretrainedError::damaged(&index, reason));
+            }
+        }
+        folder.places.retain(|name, _| !name.ends_with(RECOMPUTED));
+        Ok(folder)
+    }
+
+    /// Hash of all weight files, in their order.
+    pub(super) fn sha256(&self) -> String {
+        reports::store::hex(&self.hash.clone().finalize())
+    }
+
+    fn add(
+        &mut self,
+        file: &str,
+        listed: Option<&BTreeMap<String, String>>,
+    ) -> Result<(), PretrainedError> {
+        let path = self.path.join(file);
+        let bytes = std::fs::read(&path).map_err(|e| PretrainedError::io("read", &path, e))?;
+        self.hash.update(&bytes);
+        let (header_bytes, header) =
+            SafeTensors::read_metadata(&bytes).map_err(|e| PretrainedError::damaged(&path, e))?;
+        for name in header.offset_keys() {
+            if listed.is_some_and(|map| map.get(&name).is_none_or(|in_file| in_file != file)) {
+                let reason = format!("it has `{name}`, which {INDEX} does not list for it");
+                return Err(PretrainedError::damaged(&path, reason));
+            }
+            self.places.insert(name, self.shards.len());
+        }
+        self.shards.push(Shard { path, bytes, start: size_of::<u64>() + header_bytes, header });
+        Ok(())
+    }
+}
+
+impl Shard {
+    /// Number format, shape and bytes of a weight.
+    fn view(&self, name: &str) -> Option<(Dtype, &[usize], &[u8])> {
+        let info = self.header.info(name)?;
+        let (from, to) = info.data_offsets;
+        let bytes = self.bytes.get(self.start..)?.get(from..to)?;
+        Some((info.dtype, &info.shape, bytes))
+    }
+}
+
+impl Source for Folder {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn take(&mut self, slot: Slot, shape: &[usize]) -> Result<Vec<f32>, PretrainedError> {
+        let name = name(slot);
+        let Some(place) = self.places.remove(&name) else {
+            let path = self.path.clone();
+            return Err(PretrainedError::MissingTensor { path, name, expected: shape.to_vec() });
+        };
+        let shard = &self.shards[place];
+        let Some((dtype, found, bytes)) = shard.view(&name) else {
+            let reason = format!("tensor `{name}` lies beyond its end");
+            return Err(PretrainedError::damaged(&shard.path, reason));
+        };
+        if found != shape {
+            return Err(PretrainedError::WrongShape {
+                path: shard.path.clone(),
+                name,
+                expected: shape.to_vec(),
+                found: found.to_vec(),
+            });
+        }
+        let format = match dtype {
+            Dtype::F32 => DType::F32,
+            Dtype::F16 => DType::F16,
+            Dtype::BF16 => DType::BF16,
+            Dtype::F64 => DType::F64,
+            other => {
+                return Err(PretrainedError::WrongDtype {
+                    path: shard.path.clone(),
+                    name,
+                    found: format!("{other:?}"),
+                    expected: "F32, F16, BF16 or F64",
+                });
+            }
+        };
+        // The crate has held the number of bytes against shape and format.
+        let data = TensorData::from_bytes_vec(bytes.to_vec(), shape.to_vec(), format);
+        let values = data
+            .convert::<f32>()
+            .try_into_vec::<f32>()
+            .map_err(|e| PretrainedError::damaged(&shard.path, format!("{e:?}")))?;
+        if slot == Slot::Embedding && self.tied_head {
+            self.drop_equal_head(&name);
+        }
+        super::finite(&self.shards[place].path, &name, values)
+    }
+
+    fn left(&self) -> Vec<String> {
+        self.places.keys().cloned().collect()
+    }
+}
+
+impl Folder {
+    /// Some writers store a tied head a second time; one that differs stays, and is refused.
+    fn drop_equal_head(&mut self, embedding: &str) {
+        let head = name(Slot::Head);
+        let bytes = |name: &str, places: &BTreeMap<String, usize>| {
+            let place = *places.get(name)?;
+            self.shards[place].view(name).map(|(_, _, bytes)| bytes)
+        };
+        let embedded = self.shards.iter().find_map(|shard| shard.view(embedding));
+        let equal = bytes(&head, &self.places)
+            .zip(embedded)
+            .is_some_and(|(head, (_, _, embedded))| head == embedded);
+        if equal {
+            self.places.remove(&head);
+        }
+    }
+}
+
+/// The name of a weight in HuggingFace's files.
+fn name(slot: Slot) -> String {
+    match slot {
+        Slot::Embedding => "model.embed_tokens.weight".to_owned(),
+        Slot::LastNorm => "model.norm.weight".to_owned(),
+        Slot::Head => "lm_head.weight".to_owned(),
+        Slot::Layer(layer, part) => {
+            let part = match part {
+                Part::AttentionNorm => "input_layernorm",
+                Part::Query => "self_attn.q_proj",
+                Part::Key => "self_attn.k_proj",
+                Part::Value => "self_attn.v_proj",
+                Part::Out => "self_attn.o_proj",
+                Part::FeedForwardNorm => "post_attention_layernorm",
+                Part::Gate => "mlp.gate_proj",
+                Part::Up => "mlp.up_proj",
+                Part::Down => "mlp.down_proj",
+            };
+            format!("model.layers.{layer}.{part}.weight")
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! Weights, settings and tokenizer in one GGUF file, as llama.cpp writes it.
+
+use std::collections::BTreeSet;
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
+
+use candle_core::Device as CandleDevice;
+use candle_core::quantized::gguf_file::{Content, Value};
+use pe_zoo::rotary::{Scaling, Yarn};
+use pe_zoo::zoo::rope;
+use sha2::{Digest, Sha256};
+
+use super::PretrainedError;
+use super::llama::{Part, Slot, Source};
+use super::settings::{Settings, Sizes};
+
+/// A GGUF file that was read.
+pub(super) struct Gguf {
+    path: PathBuf,
+    bytes: Cursor<Vec<u8>>,
+    content: Content,
+    /// Weights that nobody took yet.
+    names: BTreeSet<String>,
+    heads: usize,
+    kv_heads: usize,
+}
+
+/// The key by whose value the reader divides.
+const ALIGNMENT: &[u8] = b"general.alignment";
+
+impl Gguf {
+    pub(super) fn open(path: &Path) -> Result<Self, PretrainedError> {
+        let bytes = std::fs::read(path).map_err(|e| PretrainedError::io("read", path, e))?;
+        if aligned_to_nothing(&bytes) {
+            return Err(PretrainedError::damaged(path, "`general.alignment` is 0"));
+        }
+        let mut bytes = Cursor::new(bytes);
+        let content = Content::read(&mut bytes)
+            .map_err(|e| PretrainedError::damaged(path, first_line(&e)))?;
+        let names = content.tensor_infos.keys().cloned().collect();
+        Ok(Self { path: path.to_owned(), bytes, content, names, heads: 1, kv_heads: 1 })
+    }
+
+    /// Hash of the file.
+    pub(super) fn sha256(&self) -> String {
+        reports::store::hex(&Sha256::digest(self.bytes.get_ref()))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn settings(&mut self) -> Result<Settings, PretrainedError> {
+        let kind = self.text("general.architecture")?;
+        if kind != "llama" {
+            let (field, value) = ("general.architecture", format!("\"{kind}\""));
+            return Err(self.unsupported(field, value, "\"llama\""));
+        }
+        if let Some(experts) = self.optional_number("llama.expert_count")?.filter(|n| *n > 0) {
+            return Err(self.unsupported("llama.expert_count", experts, "0"));
+        }
+        let heads = self.number("llama.attention.head_count")?;
+        let vocabulary = match self.optional_number("llama.vocab_size")? {
+            Some(vocabulary) => vocabulary,
+            None => self.array("tokenizer.ggml.tokens")?.len(),
+        };
+        let sizes = Sizes {
+            layers: self.number("llama.block_count")?,
+            width: self.number("llama.embedding_length")?,
+            heads,
+            kv_heads: self.optional_number("llama.attention.head_count_kv")?.unwrap_or(heads),
+            hidden: self.number("llama.feed_forward_length")?,
+            vocabulary,
+            context: self.number("llama.context_length")?,
+        };
+        let epsilon = self.float("llama.attention.layer_norm_rms_epsilon")?;
+        let Some(epsilon) = epsilon else {
+            let field = "llama.attention.layer_norm_rms_epsilon";
+            return Err(self.unsupported(field, "absent", "a number"));
+        };
+        let tied = !self.names.contains(&name(Slot::Head));
+        let model = sizes.model(&self.path, epsilon, tied)?;
+        (self.heads, self.kv_heads) = (heads, sizes.kv_heads);
+        let head_dim = model.width / heads;
+        for field in [
+            "llama.rope.dimension_count",
+            "llama.attention.key_length",
+            "llama.attention.value_length",
+        ] {
+            if let Some(other) = self.optional_number(field)?.filter(|n| *n != head_dim) {
+                return Err(self.unsupported(
+                    field,
+                    other,
+                    &format!("{head_dim}, the head's width"),
+                ));
+            }
+        }
+        let rope = rope::Config {
+            base: self.float("llama.rope.freq_base")?.unwrap_or(10_000.0),
+            scaling: self.scaling()?,
+            ..rope::Config::default()
+        };
+        let end = self.optional_number("tokenizer.ggml.eos_token_id")?;
+        let end = end.into_iter().map(|id| id as u32).collect();
+        let (vocabulary, context) = (sizes.vocabulary, sizes.context);
+        Settings { model, rope, vocabulary, context, end }.checked(&self.path)
+    }
+
+    fn scaling(&self) -> Result<Scaling, PretrainedError> {
+        if self.names.contains("rope_freqs.weight") {
+            let expected = "none: Llama 3's scaling cannot be read from this file; use the folder of the model";
+            return Err(self.unsupported("rope_freqs.weight", "given", expected));
+        }
+        let kind = match self.content.metadata.get("llama.rope.scaling.type") {
+            None => return Ok(Scaling::None),
+            Some(_) => self.text("llama.rope.scaling.type")?,
+        };
+        let factor = self.float("llama.rope.scaling.factor")?;
+        match (kind, factor) {
+            ("none", _) => Ok(Scaling::None),
+            ("linear", Some(factor)) => Ok(Scaling::Linear { factor }),
+            ("yarn", Some(factor)) => {
+                let field = "llama.rope.scaling.original_context_length";
+                Ok(Scaling::Yarn(Yarn {
+                    factor: Some(factor),
+                    original_max_position_embeddings: self.optional_number(field)?,
+                    beta_fast: self.float("llama.rope.scaling.yarn_beta_fast")?.unwrap_or(32.0),
+                    beta_slow: self.float("llama.rope.scaling.yarn_beta_slow")?.unwrap_or(1.0),
+                    truncate: true,
+                    attention_factor: self.float("llama.rope.scaling.attn_factor")?,
+                    mscale: None,
+                    mscale_all_dim: None,
+                }))
+            }
+            (other, _) => {
+                let value = format!("\"{other}\" with factor {factor:?}");
+                let expected = "none, or linear or yarn with a factor";
+                Err(self.unsupported("llama.rope.scaling.type", value, expected))
+            }
+        }
+    }
+
+    fn unsupported(
+        &self,
+        field: &str,
+        value: impl std::fmt::Display,
+        expected: &str,
+    ) -> PretrainedError {
+        PretrainedError::unsupported(&self.path, field, value, expected)
+    }
+
+    /// A text of the file's metadata.
+    pub(super) fn text(&self, key: &str) -> Result<&str, PretrainedError> {
+        match self.content.metadata.get(key) {
+            Some(Value::String(text)) => Ok(text),
+            other => Err(self.unsupported(key, kind(other), "a text")),
+        }
+    }
+
+    /// A list of the file's metadata.
+    pub(super) fn array(&self, key: &str) -> Result<&[Value], PretrainedError> {
+        match self.content.metadata.get(key) {
+            Some(Value::Array(values)) => Ok(values),
+            other => Err(self.unsupported(key, kind(other), "a list")),
+        }
+    }
+
+    /// Whether a switch of the file's metadata is there and on.
+    pub(super) fn is_on(&self, key: &str) -> Result<bool, PretrainedError> {
+        match self.content.metadata.get(key) {
+            None => Ok(false),
+            Some(Value::Bool(on)) => Ok(*on),
+            other => Err(self.unsupported(key, kind(other), "true or false")),
+        }
+    }
+
+    fn number(&self, key: &str) -> Result<usize, PretrainedError> {
+        let found = self.optional_number(key)?;
+        found.ok_or_else(|| self.unsupported(key, "absent", "a whole number"))
+    }
+
+    /// A whole number of the file's metadata, if it is there.
+    pub(super) fn optional_number(&self, key: &str) -> Result<Option<usize>, PretrainedError> {
+        let Some(value) = self.content.metadata.get(key) else { return Ok(None) };
+        let number = match value {
+            Value::I32(n) => u64::try_from(*n).ok(),
+            Value::I64(n) => u64::try_from(*n).ok(),
+            Value::Bool(_) => None,
+            other => other.to_u64().ok(),
+        };
+        match number.and_then(|n| usize::try_from(n).ok()) {
+            Some(number) => Ok(Some(number)),
+            None => Err(self.unsupported(key, kind(Some(value)), "a whole number")),
+        }
+    }
+
+    fn float(&self, key: &str) -> Result<Option<f64>, PretrainedError> {
+        match self.content.metadata.get(key) {
+            None => Ok(None),
+            Some(Value::F32(x)) => Ok(Some(f64::from(*x))),
+            Some(Value::F64(x)) => Ok(Some(*x)),
+            other => Err(self.unsupported(key, kind(other), "a number")),
+        }
+    }
+}
+
+/// What a value is, shortly.
+fn kind(value: Option<&Value>) -> String {
+    match value {
+        None => "absent".to_owned(),
+        Some(Value::Array(values)) => format!("a list of {}", values.len()),
+        Some(other) => format!("{other:?}"),
+    }
+}
+
+/// Errors of the reader come with a backtrace behind their first line, and with names of any length and kind.
+fn first_line(error: &candle_core::Error) -> String {
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default();
+    line.chars().take(LONGEST_REASON).flat_map(char::escape_debug).collect()
+}
+
+/// Characters of the reader's words that an error shows.
+const LONGEST_REASON: usize = 160;
+
+/// Whether the file says that weights are aligned to multiples of 0: the reader would divide by it.
+fn aligned_to_nothing(bytes: &[u8]) -> bool {
+    let mut places = bytes.windows(ALIGNMENT.len()).enumerate();
+    places.any(|(place, part)| {
+        let after = || {
+            let (kind, value) = bytes.get(place + ALIGNMENT.len()..)?.split_first_chunk::<4>()?;
+            // Whole numbers of one, two and four bytes; of others the reader takes its default.
+            let width = match u32::from_le_bytes(*kind) {
+                0 | 1 => 1,
+                2 | 3 => 2,
+                4 | 5 => 4,
+                _ => return None,
+            };
+            value.get(..width)
+        };
+        part == ALIGNMENT && after().is_some_and(|value| value.iter().all(|byte| *byte == 0))
+    })
+}
+
+impl Source for Gguf {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn take(&mut self, slot: Slot, shape: &[usize]) -> Result<Vec<f32>, PretrainedError> {
+        let name = name(slot);
+        let (true, Some(info)) = (self.names.remove(&name), self.content.tensor_infos.get(&name))
+        else {
+            let path = self.path.clone();
+            return Err(PretrainedError::MissingTensor { path, name, expected: shape.to_vec() });
+        };
+        if info.shape.dims() != shape {
+            return Err(PretrainedError::WrongShape {
+                path: self.path.clone(),
+                name,
+                expected: shape.to_vec(),
+                found: info.shape.dims().to_vec(),
+            });
+        }
+        let damaged = |e: candle_core::Error| {
+            PretrainedError::damaged(&self.path, format!("tensor `{name}`: {}", first_line(&e)))
+        };
+        let device = CandleDevice::Cpu;
+        let values = info
+            .read(&mut self.bytes, self.content.tensor_data_offset, &device)
+            .and_then(|quantised| quantised.dequantize(&device))
+            .and_then(|tensor| tensor.flatten_all())
+            .and_then(|tensor| tensor.to_vec1::<f32>())
+            .map_err(damaged)?;
+        let values = match slot {
+            Slot::Layer(_, Part::Query) => half_split(&values, shape, self.heads),
+            Slot::Layer(_, Part::Key) => half_split(&values, shape, self.kv_heads),
+            _ => values,
+        };
+        super::finite(&self.path, &name, values)
+    }
+
+    fn left(&self) -> Vec<String> {
+        self.names.iter().cloned().collect()
+    }
+}
+
+/// Llama.cpp turns neighbouring rows of a head, `(2 m, 2 m + 1)`; here, as at HuggingFace, rows `m` and `m + D / 2`
+/// turn together.
+fn half_split(values: &[f32], shape: &[usize], heads: usize) -> Vec<f32> {
+    let (rows, inputs) = (shape[0], shape[1]);
+    let head_dim = rows / heads;
+    let row = |row: usize| {
+        let (head, channel) = (row / head_dim, row % head_dim);
+        let (pair, second) = (channel % (head_dim / 2), channel / (head_dim / 2));
+        let from = head * head_dim + 2 * pair + second;
+        &values[from * inputs..(from + 1) * inputs]
+    };
+    (0..rows).flat_map(row).copied().collect()
+}
+
+/// The name of a weight in llama.cpp's files.
+fn name(slot: Slot) -> String {
+    match slot {
+        Slot::Embedding => "token_embd.weight".to_owned(),
+        Slot::LastNorm => "output_norm.weight".to_owned(),
+        Slot::Head => "output.weight".to_owned(),
+        Slot::Layer(layer, part) => {
+            let part = match part {
+                Part::AttentionNorm => "attn_norm",
+                Part::Query => "attn_q",
+                Part::Key => "attn_k",
+                Part::Value => "attn_v",
+                Part::Out => "attn_output",
+                Part::FeedForwardNorm => "ffn_norm",
+                Part::Gate => "ffn_gate",
+                Part::Up => "ffn_up",
+                Part::Down => "ffn_down",
+            };
+            format!("blk.{layer}.{part}.weight")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_llama_cpp_become_half_split() {
+        // Two heads of four rows, one input: rows (0, 1) and (2, 3) of a head turn together there.
+        let values = (0_u8..8).map(f32::from).collect::<Vec<_>>();
+        let expected = [0.0, 2.0, 1.0, 3.0, 4.0, 6.0, 5.0, 7.0];
+        assert_eq!(half_split(&values, &[8, 1], 2), expected);
+    }
+
+    #[test]
+    fn an_alignment_of_zero_is_seen_and_others_are_not() {
+        let file = |kind: u32, value: &[u8]| {
+            [b"GGUF".as_slice(), ALIGNMENT, &kind.to_le_bytes(), value].concat()
+        };
+        assert!(aligned_to_nothing(&file(4, &[0, 0, 0, 0])));
+        assert!(aligned_to_nothing(&file(0, &[0, 9])));
+        assert!(!aligned_to_nothing(&file(4, &[0, 1, 0, 0])));
+        assert!(!aligned_to_nothing(&file(10, &[0; 8])));
+        assert!(!aligned_to_nothing(ALIGNMENT));
+    }
+}

@@ -1,0 +1,87 @@
+//! What a Llama-type model is, whichever file says it.
+
+use std::path::Path;
+
+use pe_zoo::EncodingConfig;
+use pe_zoo::zoo::rope;
+
+use super::PretrainedError;
+use crate::model::{Activation, ModelConfig, Norm};
+
+/// Largest size that a model may state: wider ones overflow products of two sizes.
+const LARGEST: usize = 1 << 24;
+
+/// Sizes and rotation of a Llama-type model.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Settings {
+    pub(super) model: ModelConfig,
+    pub(super) rope: rope::Config,
+    pub(super) vocabulary: usize,
+    /// Longest sequence that it was trained on, in tokens.
+    pub(super) context: usize,
+    /// Tokens that end a text.
+    pub(super) end: Vec<u32>,
+}
+
+/// Sizes as a file states them.
+pub(super) struct Sizes {
+    pub(super) layers: usize,
+    pub(super) width: usize,
+    pub(super) heads: usize,
+    pub(super) kv_heads: usize,
+    pub(super) hidden: usize,
+    pub(super) vocabulary: usize,
+    pub(super) context: usize,
+}
+
+impl Sizes {
+    /// The decoder of these sizes.
+    pub(super) fn model(
+        &self,
+        path: &Path,
+        epsilon: f64,
+        tied_head: bool,
+    ) -> Result<ModelConfig, PretrainedError> {
+        for (field, value) in [
+            ("layers", self.layers),
+            ("width", self.width),
+            ("heads", self.heads),
+            ("heads of keys and values", self.kv_heads),
+            ("feed-forward width", self.hidden),
+            ("vocabulary", self.vocabulary),
+            ("context", self.context),
+        ] {
+            if value == 0 || value > LARGEST {
+                let expected = format!("1 to {LARGEST}");
+                return Err(PretrainedError::unsupported(path, field, value, expected));
+            }
+        }
+        let model = ModelConfig {
+            layers: self.layers,
+            width: self.width,
+            heads: self.heads,
+            kv_heads: Some(self.kv_heads).filter(|kv_heads| *kv_heads != self.heads),
+            feed_forward_width: Some(self.hidden),
+            norm: Norm::RmsNorm,
+            norm_epsilon: Some(epsilon),
+            activation: Activation::SwiGlu,
+            bias: false,
+            tied_head,
+            ..ModelConfig::default()
+        };
+        match model.check() {
+            Ok(()) => Ok(model),
+            Err(source) => Err(PretrainedError::Model { path: path.to_owned(), source }),
+        }
+    }
+}
+
+impl Settings {
+    /// Refuses a rotation that the model's sizes do not allow.
+    pub(super) fn checked(self, path: &Path) -> Result<Self, PretrainedError> {
+        match self.rope.check(&self.model.dims(self.context, self.context)) {
+            Ok(()) => Ok(self),
+            Err(source) => Err(PretrainedError::Rotation { path: path.to_owned(), source }),
+        }
+    }
+}

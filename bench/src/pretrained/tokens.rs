@@ -1,0 +1,173 @@
+//! Text to tokens and back.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::path::Path;
+
+use candle_core::quantized::gguf_file::Value as GgufValue;
+use serde_json::{Value, json};
+use tokenizers::Tokenizer;
+
+use super::PretrainedError;
+use super::gguf::Gguf;
+
+/// Whether the tokens that a tokenizer puts around a text are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Around {
+    /// They are, as for a prompt.
+    Added,
+    /// They are not: a piece of a longer text.
+    LeftOut,
+}
+
+/// Text to token ids and back.
+pub trait Tokens: Send + Sync + Debug {
+    /// The tokens of a text.
+    ///
+    /// # Errors
+    /// The reason, in words.
+    fn encode(&self, text: &str, around: Around) -> Result<Vec<u32>, String>;
+
+    /// The text of tokens, special ones included.
+    ///
+    /// # Errors
+    /// The reason, in words.
+    fn decode(&self, tokens: &[u32]) -> Result<String, String>;
+}
+
+/// A tokenizer of HuggingFace's kind.
+#[derive(Debug)]
+pub(super) struct HuggingFace(Tokenizer);
+
+impl Tokens for HuggingFace {
+    fn encode(&self, text: &str, around: Around) -> Result<Vec<u32>, String> {
+        let encoding = self.0.encode_fast(text, around == Around::Added);
+        encoding.map(|encoding| encoding.get_ids().to_vec()).map_err(|e| e.to_string())
+    }
+
+    fn decode(&self, tokens: &[u32]) -> Result<String, String> {
+        self.0.decode(tokens, false).map_err(|e| e.to_string())
+    }
+}
+
+/// Reads a `tokenizer.json` for a model of `vocabulary` tokens.
+pub(super) fn from_json(
+    path: &Path,
+    text: &[u8],
+    vocabulary: usize,
+) -> Result<HuggingFace, PretrainedError> {
+    let refuse = |reason: String| PretrainedError::Tokenizer { path: path.to_owned(), reason };
+    let tokenizer = Tokenizer::from_bytes(text)
+        .map_err(|e| refuse(format!("it is no tokenizer.json that is known: {e}")))?;
+    let longest = tokenizer.get_vocab(true).into_values().max();
+    match longest.filter(|id| *id as usize >= vocabulary) {
+        Some(id) => Err(refuse(format!(
+            "it has token {id}, expected fewer than {vocabulary}, the model's vocabulary"
+        ))),
+        None => Ok(HuggingFace(tokenizer)),
+    }
+}
+
+/// Kinds of a token in a GGUF file.
+const CONTROL: i64 = 3;
+const USER_DEFINED: i64 = 4;
+
+/// Makes the tokenizer that a GGUF file describes: byte-pair encoding with the splits that are known.
+pub(super) fn from_gguf(gguf: &Gguf, vocabulary: usize) -> Result<HuggingFace, PretrainedError> {
+    let refuse =
+        |reason: String| PretrainedError::Tokenizer { path: gguf.path().to_owned(), reason };
+    let model = gguf.text("tokenizer.ggml.model")?;
+    if model != "gpt2" {
+        return Err(refuse(format!(
+            "its model is \"{model}\", expected \"gpt2\" (byte-pair encoding); use the folder of the model, with a \
+             tokenizer.json"
+        )));
+    }
+    let texts = |key: &str| {
+        gguf.array(key)?
+            .iter()
+            .map(|value| match value {
+                GgufValue::String(text) => Ok(text.as_str()),
+                other => Err(refuse(format!("`{key}` has {other:?} among its texts"))),
+            })
+            .collect::<Result<Vec<_>, _>>()
+    };
+    let tokens = texts("tokenizer.ggml.tokens")?;
+    let merges = texts("tokenizer.ggml.merges")?;
+    if tokens.len() > vocabulary {
+        let count = tokens.len();
+        return Err(refuse(format!("it has {count} tokens, expected at most {vocabulary}")));
+    }
+    let vocab = (0_u32..).zip(&tokens).map(|(id, text)| (*text, id)).collect::<BTreeMap<_, _>>();
+    let added = added_tokens(gguf, &tokens).map_err(refuse)?;
+    let json = json!({
+        "version": "1.0",
+        "added_tokens": added,
+        "normalizer": null,
+        "pre_tokenizer": splits(gguf.text("tokenizer.ggml.pre")?).map_err(refuse)?,
+        "post_processor": around(gguf, &tokens)?,
+        "decoder": { "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true },
+        "model": { "type": "BPE", "vocab": vocab, "merges": merges },
+    });
+    from_json(gguf.path(), json.to_string().as_bytes(), vocabulary)
+}
+
+fn added_tokens(gguf: &Gguf, tokens: &[&str]) -> Result<Vec<Value>, String> {
+    let Ok(kinds) = gguf.array("tokenizer.ggml.token_type") else { return Ok(Vec::new()) };
+    if kinds.len() != tokens.len() {
+        return Err(format!("it has {} tokens and {} kinds of them", tokens.len(), kinds.len()));
+    }
+    let kind = |value: &GgufValue| match value {
+        GgufValue::I32(kind) => Some(i64::from(*kind)),
+        GgufValue::U32(kind) => Some(i64::from(*kind)),
+        _ => None,
+    };
+    let added = tokens.iter().zip(kinds).enumerate().filter_map(|(id, (text, value))| {
+        let kind = kind(value).filter(|kind| [CONTROL, USER_DEFINED].contains(kind))?;
+        Some(json!({
+            "id": id, "content": text, "special": kind == CONTROL,
+            "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
+        }))
+    });
+    Ok(added.collect())
+}
+
+/// How text is cut before bytes are paired, by llama.cpp's name.
+fn splits(name: &str) -> Result<Value, String> {
+    let byte_level = json!({
+        "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true,
+    });
+    match name {
+        "gpt-2" => Ok(byte_level),
+        // Each digit is a token of its own.
+        "smollm" => Ok(json!({
+            "type": "Sequence",
+            "pretokenizers": [{ "type": "Digits", "individual_digits": true }, byte_level],
+        })),
+        other => Err(format!(
+            "its splits are \"{other}\", expected \"gpt-2\" or \"smollm\"; use the folder of the model, with a \
+             tokenizer.json"
+        )),
+    }
+}
+
+/// What is put around a text.
+fn around(gguf: &Gguf, tokens: &[&str]) -> Result<Value, PretrainedError> {
+    if !gguf.is_on("tokenizer.ggml.add_bos_token")? {
+        return Ok(Value::Null);
+    }
+    let id = gguf.optional_number("tokenizer.ggml.bos_token_id")?;
+    let Some((id, text)) = id.and_then(|id| Some((id, *tokens.get(id)?))) else {
+        let reason = "it puts a first token before texts and does not say which".to_owned();
+        return Err(PretrainedError::Tokenizer { path: gguf.path().to_owned(), reason });
+    };
+    Ok(json!({
+        "type": "TemplateProcessing",
+        "single": [
+            { "SpecialToken": { "id": text, "type_id": 0 } },
+            { "Sequence": { "id": "A", "type_id": 0 } },
+        ],
+        "pair": [{ "Sequence": { "id": "A", "type_id": 0 } }, { "Sequence": { "id": "B", "type_id": 1 } }],
+        "special_tokens": { text: { "id": text, "ids": [id], "tokens": [text] } },
+    }))
+}

@@ -1,0 +1,255 @@
+//! Files of pretrained models with random damage: an error or a model, never a panic, and no memory beyond their size.
+#![allow(clippy::unwrap_used, reason = "tests panic on failure")]
+#![allow(unsafe_code, reason = "an allocator that counts; it is the test's own")]
+
+mod tiny;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::fs;
+use std::io::Cursor;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use candle_core::quantized::gguf_file::{self, Value as Gguf};
+use candle_core::quantized::{GgmlDType, QTensor};
+use pe_bench::pretrained::PretrainedError;
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+use tiny::open;
+
+struct Counting;
+
+/// The largest piece of memory that was asked for.
+static LARGEST: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: it hands everything on to the system's allocator and only counts.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        LARGEST.fetch_max(layout.size(), Ordering::SeqCst);
+        // SAFETY: the caller's promise is handed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Far above what the small files need, far below what a wrong length could ask for.
+const MOST_BYTES: usize = 64 << 20;
+
+/// One of: a bit turned, bytes made large, a piece cut out, the end cut off, noise put in.
+fn damage(bytes: &[u8], rng: &mut ChaCha8Rng) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    // Half of all damage goes to the beginning, where lengths and settings stand.
+    let end = if rng.random::<bool>() { bytes.len() } else { bytes.len().min(2000) };
+    let place = rng.random_range(0..end);
+    match rng.random_range(0..5_u8) {
+        0 => bytes[place] ^= 1 << rng.random_range(0..8_u8),
+        1 => {
+            let length = rng.random_range(1..=8).min(bytes.len() - place);
+            bytes[place..place + length].fill(0xff);
+        }
+        2 => {
+            let length = rng.random_range(1..=40).min(bytes.len() - place);
+            bytes.drain(place..place + length);
+        }
+        3 => bytes.truncate(place),
+        _ => bytes.insert(place, rng.random()),
+    }
+    bytes
+}
+
+/// Damages one file again and again; gives how many were refused.
+fn refused(path: &Path, model: &Path, times: usize, seed: u64) -> usize {
+    let whole = fs::read(path).unwrap();
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut refused = 0;
+    for round in 0..times {
+        fs::write(path, damage(&whole, &mut rng)).unwrap();
+        LARGEST.store(0, Ordering::SeqCst);
+        if let Err(error) = open(model) {
+            refused += 1;
+            assert!(error.to_string().len() < 2000, "round {round}: {error}");
+        }
+        let largest = LARGEST.load(Ordering::SeqCst);
+        assert!(largest < MOST_BYTES, "round {round} asked for {largest} bytes");
+    }
+    fs::write(path, whole).unwrap();
+    open(model).unwrap();
+    refused
+}
+
+#[test]
+fn damaged_folders_give_errors_and_take_no_memory() {
+    let place = tempfile::tempdir().unwrap();
+    tiny::copy_to(place.path(), &tiny::numbered(tiny::WORDS));
+    for (seed, file) in (1..).zip(["model.safetensors", "config.json", "tokenizer.json"]) {
+        let refused = refused(&place.path().join(file), place.path(), 300, seed);
+        // Many changes are of a value that may be anything; most are of what holds the file together.
+        assert!((60..300).contains(&refused), "{file}: {refused} of 300");
+    }
+}
+
+/// The fixture's model as llama.cpp would write it.
+fn gguf(change: &dyn Fn(&mut Vec<(String, Gguf)>, &mut Vec<(String, QTensor)>)) -> Vec<u8> {
+    let text = |text: &str| Gguf::String(text.to_owned());
+    let words = (0..23).map(|id| text(&char::from(b'a' + id).to_string())).collect();
+    let metadata = [
+        ("general.architecture", text("llama")),
+        ("general.alignment", Gguf::U32(32)),
+        ("llama.block_count", Gguf::U32(2)),
+        ("llama.embedding_length", Gguf::U32(16)),
+        ("llama.feed_forward_length", Gguf::U32(24)),
+        ("llama.attention.head_count", Gguf::U32(4)),
+        ("llama.attention.head_count_kv", Gguf::U32(2)),
+        ("llama.attention.layer_norm_rms_epsilon", Gguf::F32(1e-3)),
+        ("llama.context_length", Gguf::U32(64)),
+        ("llama.rope.freq_base", Gguf::F32(500.0)),
+        ("llama.rope.dimension_count", Gguf::U32(4)),
+        ("llama.rope.scaling.type", text("yarn")),
+        ("llama.rope.scaling.factor", Gguf::F32(4.0)),
+        ("llama.rope.scaling.original_context_length", Gguf::U32(8)),
+        ("tokenizer.ggml.model", text("gpt2")),
+        ("tokenizer.ggml.pre", text("smollm")),
+        ("tokenizer.ggml.tokens", Gguf::Array(words)),
+        ("tokenizer.ggml.token_type", Gguf::Array(vec![Gguf::I32(1); 23])),
+        ("tokenizer.ggml.merges", Gguf::Array(Vec::new())),
+        ("tokenizer.ggml.eos_token_id", Gguf::U32(2)),
+    ];
+    let mut metadata = metadata.map(|(key, value)| (key.to_owned(), value)).to_vec();
+    let bytes = fs::read(Path::new(tiny::FOLDER).join("model.safetensors")).unwrap();
+    let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let mut tensors = file.iter().map(|(name, view)| tensor(name, &view)).collect::<Vec<_>>();
+    tensors.sort_by(|a, b| a.0.cmp(&b.0));
+    change(&mut metadata, &mut tensors);
+    let metadata = metadata.iter().map(|(key, value)| (key.as_str(), value)).collect::<Vec<_>>();
+    let tensors = tensors.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect::<Vec<_>>();
+    let mut out = Cursor::new(Vec::new());
+    gguf_file::write(&mut out, &metadata, &tensors).unwrap();
+    out.into_inner()
+}
+
+/// A tensor under llama.cpp's name, rows of queries and keys as it turns them.
+fn tensor(name: &str, view: &safetensors::tensor::TensorView<'_>) -> (String, QTensor) {
+    let mut values = view
+        .data()
+        .chunks(4)
+        .map(|b| f32::from_le_bytes(b.try_into().unwrap()))
+        .collect::<Vec<_>>();
+    let shape = view.shape();
+    if name.contains("q_proj") || name.contains("k_proj") {
+        // Heads of four rows: (0, 2) and (1, 3) turn together there, (0, 1) and (2, 3) here.
+        let rows = values.chunks(shape[1]).map(<[f32]>::to_vec).collect::<Vec<_>>();
+        let swapped = rows.chunks(4).flat_map(|head| [0, 2, 1, 3].map(|row| head[row].clone()));
+        values = swapped.flatten().collect();
+    }
+    let parts = [
+        ("model.embed_tokens", "token_embd"),
+        ("model.norm", "output_norm"),
+        ("lm_head", "output"),
+        ("model.layers", "blk"),
+        ("input_layernorm", "attn_norm"),
+        ("self_attn.q_proj", "attn_q"),
+        ("self_attn.k_proj", "attn_k"),
+        ("self_attn.v_proj", "attn_v"),
+        ("self_attn.o_proj", "attn_output"),
+        ("post_attention_layernorm", "ffn_norm"),
+        ("mlp.gate_proj", "ffn_gate"),
+        ("mlp.up_proj", "ffn_up"),
+        ("mlp.down_proj", "ffn_down"),
+    ];
+    let name =
+        parts.iter().fold(name.to_owned(), |name, (theirs, ours)| name.replace(theirs, ours));
+    let device = candle_core::Device::Cpu;
+    let tensor = candle_core::Tensor::from_vec(values, shape, &device).unwrap();
+    (name, QTensor::quantize(&tensor, GgmlDType::F32).unwrap())
+}
+
+#[test]
+fn a_gguf_file_is_the_model_that_its_folder_is() {
+    let place = tempfile::tempdir().unwrap();
+    tiny::copy_to(place.path(), &tiny::numbered(tiny::WORDS));
+    let path = place.path().join("tiny.gguf");
+    fs::write(&path, gguf(&|_, _| {})).unwrap();
+    let [from_folder, from_file] = [place.path(), &path].map(|path| open(path).unwrap());
+    assert_eq!(from_file.rope, from_folder.rope);
+    // The file has the epsilon in f32.
+    let off = from_file.model.norm_epsilon.unwrap() - from_folder.model.norm_epsilon.unwrap();
+    assert!(off.abs() < 1e-10);
+    assert_eq!((from_file.context, from_file.vocabulary), (64, 23));
+    let [a, b] = [&from_folder, &from_file].map(|model| {
+        tiny::logits(model, &model.own_encoding().unwrap(), &[1, 5, 9, 22, 3]).concat()
+    });
+    assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-5), "{a:?} {b:?}");
+    let tokens = from_file.tokenizer();
+    let ids = tokens.encode("badcab", pe_bench::pretrained::Around::Added).unwrap();
+    assert_eq!(ids, [1, 0, 3, 2, 0, 1]);
+    assert_eq!(tokens.decode(&ids).unwrap(), "badcab");
+}
+
+#[test]
+fn foreign_gguf_files_are_refused_with_the_setting_at_fault() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("tiny.gguf");
+    let set = |key: &str, value: Gguf| {
+        let bytes = gguf(&|metadata, _| {
+            metadata.retain(|(name, _)| name != key);
+            metadata.push((key.to_owned(), value.clone()));
+        });
+        fs::write(&path, bytes).unwrap();
+        open(&path).unwrap_err().to_string()
+    };
+    for (key, value) in [
+        ("general.architecture", Gguf::String("gpt2".to_owned())),
+        ("general.alignment", Gguf::U32(0)),
+        ("llama.block_count", Gguf::String("two".to_owned())),
+        ("llama.attention.head_count_kv", Gguf::Array(vec![Gguf::U32(2)])),
+        ("llama.expert_count", Gguf::U32(8)),
+        ("llama.rope.dimension_count", Gguf::U32(2)),
+        ("llama.rope.scaling.type", Gguf::String("spiral".to_owned())),
+    ] {
+        let said = set(key, value);
+        assert!(said.contains(key) && said.contains("tiny.gguf"), "{key}: {said}");
+    }
+    let said = set("tokenizer.ggml.model", Gguf::String("llama".to_owned()));
+    assert!(said.contains("\"llama\"") && said.contains("tokenizer.json"), "{said}");
+    let said = set("tokenizer.ggml.pre", Gguf::String("qwen2".to_owned()));
+    assert!(said.contains("\"qwen2\""), "{said}");
+    assert!(set("llama.feed_forward_length", Gguf::U32(32)).contains("blk.0.ffn_gate.weight"));
+    assert!(set("llama.vocab_size", Gguf::U32(32)).contains("token_embd.weight"));
+    assert!(set("llama.block_count", Gguf::U32(3)).contains("blk.2.attn_norm.weight"));
+    assert!(set("llama.block_count", Gguf::U32(1)).contains("blk.1."));
+    let bytes = gguf(&|_, tensors| {
+        let extra = tensor_of_freqs();
+        tensors.push(("rope_freqs.weight".to_owned(), extra));
+    });
+    fs::write(&path, bytes).unwrap();
+    assert!(open(&path).unwrap_err().to_string().contains("rope_freqs.weight"));
+    let whole = gguf(&|_, _| {});
+    for cut in [0, 3, 20, 1000, whole.len() - 200] {
+        fs::write(&path, &whole[..cut]).unwrap();
+        let error = open(&path).unwrap_err();
+        assert!(matches!(error, PretrainedError::Damaged { .. }), "{cut}: {error}");
+    }
+}
+
+fn tensor_of_freqs() -> QTensor {
+    let device = candle_core::Device::Cpu;
+    let tensor = candle_core::Tensor::from_vec(vec![1.0_f32, 2.0], 2, &device).unwrap();
+    QTensor::quantize(&tensor, GgmlDType::F32).unwrap()
+}
+
+#[test]
+fn damaged_gguf_files_give_errors_and_take_no_memory() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("tiny.gguf");
+    fs::write(&path, gguf(&|_, _| {})).unwrap();
+    let refused = refused(&path, &path, 600, 7);
+    assert!((150..600).contains(&refused), "{refused} of 600");
+}

@@ -1,0 +1,245 @@
+//! Loading pretrained models: equal to an independent implementation, and damaged files refused.
+#![allow(clippy::unwrap_used, reason = "tests panic on failure")]
+
+mod tiny;
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+use burn::tensor::Device;
+use pe_bench::pretrained::{Pretrained, PretrainedError};
+use pe_zoo::Combination;
+use pe_zoo::rotary::Scaling;
+use pe_zoo::zoo::{PeConfig, rope};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tiny::{logits, open};
+
+/// Largest difference that f32 sums in another order leave in these logits (they reach 20).
+const TINY_TOLERANCE: f64 = 2e-4;
+
+#[derive(Deserialize)]
+struct Expected {
+    ids: Vec<u32>,
+    logits: Vec<Vec<f64>>,
+}
+
+#[test]
+fn a_small_model_gives_the_logits_of_transformers() {
+    let pretrained = open(tiny::folder().path()).unwrap();
+    let text = fs::read_to_string(Path::new(tiny::FOLDER).join("expected.json")).unwrap();
+    let Expected { ids, logits: expected } = serde_json::from_str(&text).unwrap();
+    assert_eq!((pretrained.model.heads, pretrained.model.kv_heads), (4, Some(2)));
+    assert_eq!(pretrained.rope.scaling.id(), "yarn");
+    let found = logits(&pretrained, &pretrained.own_encoding().unwrap(), &ids);
+    assert_close(&found, &expected, TINY_TOLERANCE);
+    // The test would see another rotation.
+    let unscaled = rope::Config { scaling: Scaling::None, ..pretrained.rope.clone() };
+    let unscaled = Combination::try_from(PeConfig::Rope(unscaled)).unwrap();
+    let other = logits(&pretrained, &unscaled, &ids);
+    assert!(other.concat().iter().zip(expected.concat()).any(|(a, b)| (a - b).abs() > 0.05));
+}
+
+fn assert_close(found: &[Vec<f64>], expected: &[Vec<f64>], tolerance: f64) {
+    assert_eq!(found.len(), expected.len());
+    for (place, (found, expected)) in found.iter().zip(expected).enumerate() {
+        assert_eq!(found.len(), expected.len());
+        for (token, (a, b)) in found.iter().zip(expected).enumerate() {
+            assert!((a - b).abs() <= tolerance, "place {place}, token {token}: {a} against {b}");
+        }
+    }
+}
+
+#[test]
+fn half_precision_and_shards_load_to_the_same_model() {
+    let whole = tiny::folder();
+    let reference = open(whole.path()).unwrap();
+    let ids = [1, 5, 9, 22, 3];
+    let expected = logits(&reference, &reference.own_encoding().unwrap(), &ids);
+
+    let tensors = read_tensors(&whole.path().join("model.safetensors"));
+    let (first, second) = tensors.split_at(tensors.len() / 2);
+    let sharded = tiny::folder();
+    fs::remove_file(sharded.path().join("model.safetensors")).unwrap();
+    write_tensors(&sharded.path().join("model-1.safetensors"), first);
+    write_tensors(&sharded.path().join("model-2.safetensors"), second);
+    let listed = |tensors: &[Stored], file: &str| {
+        tensors.iter().map(|t| (t.name.clone(), json!(file))).collect::<Vec<_>>()
+    };
+    let map =
+        [listed(first, "model-1.safetensors"), listed(second, "model-2.safetensors")].concat();
+    let index = sharded.path().join("model.safetensors.index.json");
+    let write_index = |map: &[(String, Value)]| {
+        let map = map.iter().cloned().collect::<serde_json::Map<_, _>>();
+        fs::write(&index, json!({ "weight_map": map }).to_string()).unwrap();
+    };
+    write_index(&map);
+    let found = open(sharded.path()).unwrap();
+    let found = logits(&found, &found.own_encoding().unwrap(), &ids);
+    assert_close(&found, &expected, 0.0);
+
+    let said = |path: &Path| open(path).unwrap_err().to_string();
+    write_index(&map[1..]);
+    assert!(said(sharded.path()).contains("does not list"));
+    let strange = [map.clone(), vec![("x".to_owned(), json!("model-2.safetensors"))]].concat();
+    write_index(&strange);
+    assert!(said(sharded.path()).contains("`x`"));
+    let outside = [map, vec![("x".to_owned(), json!("../model.safetensors"))]].concat();
+    write_index(&outside);
+    assert!(said(sharded.path()).contains("../model.safetensors"));
+    fs::write(&index, "{").unwrap();
+    assert!(said(sharded.path()).contains("no index of shards"));
+
+    // bf16 keeps the upper half of an f32.
+    let rounded = tiny::folder();
+    let half = |stored: &Stored, dtype: &str| {
+        let bytes = stored.bytes.chunks(4).flat_map(|b| [b[2], b[3]]).collect();
+        Stored { dtype: dtype.to_owned(), bytes, ..stored.clone() }
+    };
+    let halves = tensors.iter().map(|t| half(t, "BF16")).collect::<Vec<_>>();
+    write_tensors(&rounded.path().join("model.safetensors"), &halves);
+    let full = tensors.iter().map(|stored| {
+        let bytes = stored.bytes.chunks(4).flat_map(|b| [0, 0, b[2], b[3]]).collect();
+        Stored { bytes, ..stored.clone() }
+    });
+    let cut = tiny::folder();
+    write_tensors(&cut.path().join("model.safetensors"), &full.collect::<Vec<_>>());
+    let [a, b] = [rounded.path(), cut.path()].map(|path| {
+        let model = open(path).unwrap();
+        logits(&model, &model.own_encoding().unwrap(), &ids)
+    });
+    assert_close(&a, &b, 0.0);
+}
+
+#[derive(Debug, Clone)]
+struct Stored {
+    name: String,
+    dtype: String,
+    shape: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+fn read_tensors(path: &Path) -> Vec<Stored> {
+    let bytes = fs::read(path).unwrap();
+    let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let mut tensors = file
+        .iter()
+        .map(|(name, view)| Stored {
+            name: name.to_owned(),
+            dtype: "F32".to_owned(),
+            shape: view.shape().to_vec(),
+            bytes: view.data().to_vec(),
+        })
+        .collect::<Vec<_>>();
+    tensors.sort_by(|a, b| a.name.cmp(&b.name));
+    tensors
+}
+
+/// Writes the format by hand, so that wrong files can be written too.
+fn write_tensors(path: &Path, tensors: &[Stored]) {
+    let (mut header, mut data) = (serde_json::Map::new(), Vec::new());
+    for Stored { name, dtype, shape, bytes } in tensors {
+        let offsets = [data.len(), data.len() + bytes.len()];
+        header.insert(
+            name.clone(),
+            json!({ "dtype": dtype, "shape": shape, "data_offsets": offsets }),
+        );
+        data.extend(bytes);
+    }
+    let header = Value::Object(header).to_string();
+    let mut file = fs::File::create(path).unwrap();
+    file.write_all(&(header.len() as u64).to_le_bytes()).unwrap();
+    file.write_all(header.as_bytes()).unwrap();
+    file.write_all(&data).unwrap();
+}
+
+#[test]
+fn damaged_weights_are_refused_with_the_tensor_at_fault() {
+    let folder = tiny::folder();
+    let path = folder.path().join("model.safetensors");
+    let tensors = read_tensors(&path);
+    let place = |name: &str| tensors.iter().position(|t| t.name == name).unwrap();
+    let key = place("model.layers.1.self_attn.k_proj.weight");
+    let refused = |change: &dyn Fn(&mut Vec<Stored>)| {
+        let mut changed = tensors.clone();
+        change(&mut changed);
+        write_tensors(&path, &changed);
+        open(folder.path()).unwrap_err()
+    };
+    let error = refused(&|t| {
+        t.remove(key);
+    });
+    assert!(matches!(&error, PretrainedError::MissingTensor { name, expected, .. }
+        if name == &tensors[key].name && expected == &[8, 16]));
+    let error = refused(&|t| t[key].shape = vec![16, 8]);
+    assert!(matches!(&error, PretrainedError::WrongShape { name, expected, found, .. }
+        if name == &tensors[key].name && expected == &[8, 16] && found == &[16, 8]));
+    let error = refused(&|t| t[key].dtype = "I32".to_owned());
+    assert!(matches!(&error, PretrainedError::WrongDtype { found, .. } if found == "I32"));
+    let error = refused(&|t| t[key].bytes[4..8].copy_from_slice(&f32::NAN.to_le_bytes()));
+    assert!(
+        matches!(&error, PretrainedError::NotFinite { name, .. } if name == &tensors[key].name)
+    );
+    let error = refused(&|t| t.push(Stored { name: "extra".to_owned(), ..t[key].clone() }));
+    assert!(matches!(&error, PretrainedError::UnexpectedTensors { count: 1, names, .. }
+        if names == &["extra"]));
+    let error = refused(&|t| t[key].shape = vec![8, 17]);
+    assert!(matches!(&error, PretrainedError::Damaged { .. }), "{error}");
+
+    write_tensors(&path, &tensors);
+    let whole = fs::read(&path).unwrap();
+    for cut in [0, 7, 8, 100, whole.len() - 1] {
+        fs::write(&path, &whole[..cut]).unwrap();
+        let error = open(folder.path()).unwrap_err();
+        assert!(matches!(&error, PretrainedError::Damaged { .. }), "{cut}: {error}");
+        assert!(error.to_string().contains("model.safetensors"), "{error}");
+    }
+    // Buffers of old checkpoints are passed over.
+    let mut old = tensors.clone();
+    old.push(Stored {
+        name: "model.layers.0.self_attn.rotary_emb.inv_freq".to_owned(),
+        ..old[key].clone()
+    });
+    write_tensors(&path, &old);
+    open(folder.path()).unwrap();
+}
+
+#[test]
+fn a_tied_head_may_be_stored_twice_but_not_differ() {
+    let folder = tiny::folder();
+    let path = folder.path().join("model.safetensors");
+    let config = fs::read_to_string(folder.path().join("config.json")).unwrap();
+    let config = config.replace("\"tie_word_embeddings\": false", "\"tie_word_embeddings\": true");
+    fs::write(folder.path().join("config.json"), config).unwrap();
+    let error = open(folder.path()).unwrap_err();
+    assert!(matches!(&error, PretrainedError::UnexpectedTensors { names, .. }
+        if names == &["lm_head.weight"]));
+    let mut tensors = read_tensors(&path);
+    let embedding = tensors.iter().find(|t| t.name == "model.embed_tokens.weight").unwrap().clone();
+    for tensor in &mut tensors {
+        if tensor.name == "lm_head.weight" {
+            tensor.bytes.clone_from(&embedding.bytes);
+        }
+    }
+    write_tensors(&path, &tensors);
+    assert!(open(folder.path()).unwrap().model.tied_head);
+}
+
+#[test]
+fn tokenizers_that_do_not_fit_are_refused() {
+    let folder = tiny::folder();
+    let path = folder.path().join("tokenizer.json");
+    let said = |text: &str| {
+        fs::write(&path, text).unwrap();
+        open(folder.path()).unwrap_err().to_string()
+    };
+    assert!(said(&tiny::numbered(24)).contains("has token 23, expected fewer than 23"));
+    assert!(said("{}").contains("no tokenizer.json that is known"));
+    let unknown = json!({ "version": "1.0", "added_tokens": [], "model": { "type": "Guess" } });
+    assert!(said(&unknown.to_string()).contains("tokenizer.json"));
+    fs::remove_file(&path).unwrap();
+    assert!(open(folder.path()).unwrap_err().to_string().contains("tokenizer.json"));
+    let said = Pretrained::open("smollm3", &Device::flex()).unwrap_err().to_string();
+    assert!(said.contains("`smollm3` is no model") && said.contains("smollm2"), "{said}");
+}
