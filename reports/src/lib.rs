@@ -8,6 +8,7 @@
 
 pub mod ablation;
 pub mod aggregate;
+mod figure;
 pub mod frame;
 pub mod grid;
 mod json_float;
@@ -16,6 +17,7 @@ pub mod metric;
 pub mod model;
 mod number;
 pub mod outcome;
+mod page;
 pub mod provenance;
 pub mod record;
 pub mod render;
@@ -30,10 +32,12 @@ pub mod store;
 pub mod table;
 #[cfg(test)]
 mod testkit;
+mod text;
 
 pub use record::{
-    CurvePoint, EncodingInfo, EvalPoint, FlopCount, GridPoint, Host, ParamCount, RunRecord, SCHEMA,
-    SkippedEval, SliceUnit, Slices, Solved, Status, TaskInfo, TrainSummary, Validation,
+    CurvePoint, EncodingInfo, EvalPoint, FlopCount, GridPoint, Host, PAIR, PAIRED, ParamCount,
+    RunRecord, SCHEMA, SkippedEval, SliceUnit, Slices, Solved, Status, TaskInfo, TrainSummary,
+    Validation,
 };
 pub use report::{ReportError, ReportMeta, ReportSummary, write_report, write_report_with};
 pub use settings::Settings;
