@@ -1,9 +1,9 @@
 //! Keeps what a run left behind and shows it: run records, statistics over seeds, tables and pages.
 //!
 //! The path of the data is `RunRecord` files ([`store`]) -> [`aggregate`] (over seeds), [`outcome`]
-//! (what each seed achieved), [`grid`] (which value of a grid counts), [`standing`] (who is ahead, and is it more than noise) and [`ablation`],
-//! all by way of [`stats`] -> [`model`] (everything a page shows) -> [`render`] (one file per format).
-//! [`write_report`] walks the whole path.
+//! (what each seed achieved), [`grid`] (which value of a grid counts), [`standing`] (who is ahead, and is it
+//! more than noise) and [`ablation`], all by way of [`stats`] -> [`model`] (everything a page shows) ->
+//! figures that are not drawn yet -> [`render`] (one file per format). [`write_report`] walks the whole path.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests panic on failure"))]
 
 pub mod ablation;

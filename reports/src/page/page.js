@@ -58,19 +58,36 @@
     });
   }
 
+  // Figures are drawn when they come near, and drawn again only then: a page may have hundreds.
+  const near = new Set();
+  const stale = new Set();
   const seen = new IntersectionObserver(
     (entries) => {
-      for (const entry of entries) if (entry.isIntersecting) draw(entry.target);
+      for (const entry of entries) {
+        if (!entry.isIntersecting) {
+          near.delete(entry.target);
+          continue;
+        }
+        near.add(entry.target);
+        draw(entry.target);
+        refresh(entry.target);
+      }
     },
     { rootMargin: "300px" }
   );
   document.querySelectorAll(".plot").forEach((div) => seen.observe(div));
 
+  function refresh(div) {
+    if (!stale.has(div) || !div.data) return;
+    stale.delete(div);
+    const [data, layout] = paint(div.data, div.layout);
+    Plotly.react(div, data, layout);
+  }
+
   function repaint() {
     for (const div of drawn) {
-      if (!div.data) continue;
-      const [data, layout] = paint(div.data, div.layout);
-      Plotly.react(div, data, layout);
+      stale.add(div);
+      if (near.has(div)) refresh(div);
     }
   }
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
