@@ -32,7 +32,7 @@ smoke() {
   "$bench" run smoke --out "$out" | tee "$out/again.txt"
   grep -Eq "^([0-9]+) cells, \1 of them kept" "$out/again.txt"
   "$bench" report "$out" --out "$out/again"
-  for file in report.html report.md report.csv report.parquet; do
+  for file in index.html report.md data.parquet tables/ranks.csv tables/summary.tex; do
     test -s "$out/$file"
     test -s "$out/again/$file"
   done

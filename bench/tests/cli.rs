@@ -67,8 +67,10 @@ fn a_suite_leaves_records_and_a_report_and_is_kept_the_second_time() {
     let (_folder, suite, out) = tiny(TINY);
     let first = bench(&["run", &suite, "--out", &out]);
     assert!(first.status.success(), "{}", text(&first));
-    assert!(text(&first).contains("report.html"), "{}", text(&first));
-    for file in ["report.html", "report.md", "report.csv", "report.parquet", "cells.csv"] {
+    assert!(text(&first).contains("index.html"), "{}", text(&first));
+    for file in
+        ["index.html", "report.md", "data.parquet", "tables/evaluations.csv", "tables/cells.csv"]
+    {
         assert!(Path::new(&out).join(file).is_file(), "{file}");
     }
     let before = cells(&out).iter().map(|p| std::fs::read(p).unwrap()).collect::<Vec<_>>();

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use polars::prelude::*;
+use rayon::prelude::*;
 
 use crate::record::{EvalPoint, RunRecord, Status};
 use crate::stats::Estimate;
@@ -24,6 +25,8 @@ pub struct Aggregate {
     pub train_len: u64,
     /// The metric that ranks: `exact-match` or `perplexity`.
     pub headline: String,
+    /// Exact match of guessing at this length, where it is known.
+    pub chance: Option<f64>,
     /// Share of whole answers, 0 to 1.
     pub exact_match: Estimate,
     /// Share of tokens, 0 to 1.
@@ -38,17 +41,18 @@ pub struct Aggregate {
 /// length, sorted.
 ///
 /// The records of one cell must be unique (one per seed); [`crate::write_report`] sees to it.
-pub fn aggregate(records: &[RunRecord]) -> Vec<Aggregate> {
+pub fn aggregate<'a>(records: impl IntoIterator<Item = &'a RunRecord>) -> Vec<Aggregate> {
     type Id<'a> = (&'a str, &'a str, &'a str, u64);
     let mut groups: BTreeMap<Id<'_>, Vec<(&RunRecord, &EvalPoint)>> = BTreeMap::new();
-    for record in records.iter().filter(|r| r.status == Status::Done) {
+    for record in records.into_iter().filter(|r| r.status == Status::Done) {
         for eval in &record.evals {
             let id = (&*record.workload, &*record.encoding.name, &*eval.split, eval.len);
             groups.entry(id).or_default().push((record, eval));
         }
     }
+    let groups: Vec<_> = groups.into_iter().collect();
     groups
-        .into_iter()
+        .into_par_iter()
         .filter_map(|((workload, encoding, split, len), members)| {
             let (record, eval) = members.first()?;
             let over = |get: fn(&EvalPoint) -> f64| {
@@ -63,6 +67,7 @@ pub fn aggregate(records: &[RunRecord]) -> Vec<Aggregate> {
                 in_distribution: eval.in_distribution,
                 train_len: record.train_len,
                 headline: record.task.headline.clone(),
+                chance: eval.chance.or(record.task.chance),
                 exact_match: over(|e| e.exact_match)?,
                 token_accuracy: over(|e| e.token_accuracy)?,
                 nll: over(|e| e.nll)?,
@@ -123,7 +128,8 @@ pub fn aggregate_frame(rows: &[Aggregate]) -> PolarsResult<DataFrame> {
         "headline" => column!(|r| r.headline.as_str()),
         "n" => column!(|r| r.exact_match.n),
     )?;
-    let mut columns = estimate_columns("exact_match", &column!(|r| Some(r.exact_match)));
+    let mut columns = vec![Column::new("chance".into(), column!(|r| r.chance))];
+    columns.extend(estimate_columns("exact_match", &column!(|r| Some(r.exact_match))));
     columns.extend(estimate_columns("token_accuracy", &column!(|r| Some(r.token_accuracy))));
     columns.extend(estimate_columns("nll", &column!(|r| Some(r.nll))));
     columns.push(Column::new("bits_per_byte_mean".into(), column!(|r| r.bits_per_byte)));

@@ -1,22 +1,31 @@
-//! Polars tables of records: evaluations, runs and training curves.
+//! Polars tables of records: evaluations and runs.
 
 use polars::prelude::*;
 
-use crate::record::RunRecord;
+use crate::record::{EvalPoint, RunRecord};
 
-/// One row per evaluation of every record, in the records' order, with all identifying columns.
-/// `status` tells the state of the record; only `done` rows belong in aggregates.
+/// One row per evaluation of every record, in the records' order, with all identifying columns; a record
+/// without evaluations has one row in which theirs are empty. `status` tells the state of the record;
+/// only `done` rows belong in aggregates.
 ///
 /// # Errors
 /// When polars cannot build the frame.
-pub fn evals_frame(records: &[RunRecord]) -> PolarsResult<DataFrame> {
-    let rows: Vec<_> = records
+pub fn data_frame(records: &[RunRecord]) -> PolarsResult<DataFrame> {
+    let rows: Vec<(&RunRecord, Option<&EvalPoint>)> = records
         .iter()
-        .flat_map(|record| record.evals.iter().map(move |eval| (record, eval)))
+        .flat_map(|record| {
+            let none = record.evals.is_empty().then_some((record, None));
+            none.into_iter().chain(record.evals.iter().map(move |eval| (record, Some(eval))))
+        })
         .collect();
     macro_rules! column {
         ($f:expr) => {
             rows.iter().map($f).collect::<Vec<_>>()
+        };
+    }
+    macro_rules! eval {
+        ($f:expr) => {
+            rows.iter().map(|(_, eval)| eval.map($f)).collect::<Vec<_>>()
         };
     }
     df!(
@@ -29,19 +38,22 @@ pub fn evals_frame(records: &[RunRecord]) -> PolarsResult<DataFrame> {
         "encoding_id" => column!(|(r, _)| r.encoding.id.as_str()),
         "seed" => column!(|(r, _)| r.seed),
         "key" => column!(|(r, _)| r.key.as_str()),
+        "grid_axis" => column!(|(r, _)| r.grid.as_ref().map(|g| g.axis.as_str())),
+        "grid_value" => column!(|(r, _)| r.grid.as_ref().map(|g| g.value)),
         "status" => column!(|(r, _)| r.status.name()),
         "train_len" => column!(|(r, _)| r.train_len),
-        "split" => column!(|(_, e)| e.split.as_str()),
-        "in_distribution" => column!(|(_, e)| e.in_distribution),
-        "len" => column!(|(_, e)| e.len),
-        "samples" => column!(|(_, e)| e.samples),
-        "scored_tokens" => column!(|(_, e)| e.scored_tokens),
-        "exact_match" => column!(|(_, e)| e.exact_match),
-        "token_accuracy" => column!(|(_, e)| e.token_accuracy),
-        "nll" => column!(|(_, e)| e.nll),
-        "perplexity" => column!(|(_, e)| e.perplexity),
-        "bits_per_byte" => column!(|(_, e)| e.bits_per_byte),
-        "seconds" => column!(|(_, e)| e.seconds),
+        "split" => eval!(|e| e.split.as_str()),
+        "in_distribution" => eval!(|e| e.in_distribution),
+        "len" => eval!(|e| e.len),
+        "samples" => eval!(|e| e.samples),
+        "scored_tokens" => eval!(|e| e.scored_tokens),
+        "exact_match" => eval!(|e| e.exact_match),
+        "token_accuracy" => eval!(|e| e.token_accuracy),
+        "nll" => eval!(|e| e.nll),
+        "perplexity" => eval!(|e| e.perplexity),
+        "bits_per_byte" => column!(|(_, e)| e.and_then(|e| e.bits_per_byte)),
+        "chance" => column!(|(_, e)| e.and_then(|e| e.chance)),
+        "seconds" => eval!(|e| e.seconds),
         "backend" => column!(|(r, _)| r.backend.as_str()),
         "engine" => column!(|(r, _)| r.engine.as_str()),
         "precision" => column!(|(r, _)| r.precision.as_str()),
@@ -77,6 +89,10 @@ pub fn runs_frame(records: &[RunRecord]) -> PolarsResult<DataFrame> {
         "params_encoding" => column!(|r| r.params.encoding),
         "flops_train_step" => column!(|r| r.flops.train_step),
         "flops_forward_per_token" => column!(|r| r.flops.forward_per_token),
+        "grid_axis" => column!(|r| r.grid.as_ref().map(|g| g.axis.as_str())),
+        "grid_value" => column!(|r| r.grid.as_ref().map(|g| g.value)),
+        "solved_step" => column!(|r| r.train.solved.map(|s| s.step)),
+        "stopped_early" => column!(|r| r.train.stopped_early),
         "train_steps" => column!(|r| r.train.steps),
         "batch_size" => column!(|r| r.train.batch_size),
         "train_tokens" => column!(|r| r.train.tokens),
@@ -94,33 +110,6 @@ pub fn runs_frame(records: &[RunRecord]) -> PolarsResult<DataFrame> {
         "commit" => column!(|r| r.commit.as_deref()),
         "dirty" => column!(|r| r.dirty),
         "started_utc" => column!(|r| r.started_utc.as_str()),
-    )
-}
-
-/// One row per point of every training curve.
-///
-/// # Errors
-/// When polars cannot build the frame.
-pub fn curves_frame(records: &[RunRecord]) -> PolarsResult<DataFrame> {
-    let rows: Vec<_> = records
-        .iter()
-        .flat_map(|record| record.train.curve.iter().map(move |point| (record, point)))
-        .collect();
-    macro_rules! column {
-        ($f:expr) => {
-            rows.iter().map($f).collect::<Vec<_>>()
-        };
-    }
-    df!(
-        "workload" => column!(|(r, _)| r.workload.as_str()),
-        "encoding" => column!(|(r, _)| r.encoding.name.as_str()),
-        "seed" => column!(|(r, _)| r.seed),
-        "key" => column!(|(r, _)| r.key.as_str()),
-        "status" => column!(|(r, _)| r.status.name()),
-        "step" => column!(|(_, p)| p.step),
-        "loss" => column!(|(_, p)| p.loss),
-        "learning_rate" => column!(|(_, p)| p.learning_rate),
-        "seconds" => column!(|(_, p)| p.seconds),
     )
 }
 

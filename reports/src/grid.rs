@@ -135,17 +135,17 @@ impl Grid {
 }
 
 /// Records with grids settled.
-pub(crate) struct Settled {
+pub(crate) struct Settled<'a> {
     /// All but those at values that were not chosen.
-    pub(crate) ranked: Vec<RunRecord>,
+    pub(crate) ranked: Vec<&'a RunRecord>,
     /// Those at the default value, of workloads with a grid.
-    pub(crate) defaults: Vec<RunRecord>,
+    pub(crate) defaults: Vec<&'a RunRecord>,
     /// By workload.
     pub(crate) grids: BTreeMap<String, Grid>,
 }
 
 /// Chooses a value for each workload and encoding.
-pub(crate) fn settle(records: &[RunRecord]) -> Settled {
+pub(crate) fn settle(records: &[RunRecord]) -> Settled<'_> {
     let mut settled = Settled { ranked: Vec::new(), defaults: Vec::new(), grids: BTreeMap::new() };
     let mut workloads: BTreeMap<&str, Vec<&RunRecord>> = BTreeMap::new();
     for record in records {
@@ -153,7 +153,7 @@ pub(crate) fn settle(records: &[RunRecord]) -> Settled {
     }
     for (workload, records) in workloads {
         let Some(newest) = newest(records.iter().copied().filter(|r| r.grid.is_some())) else {
-            settled.ranked.extend(records.into_iter().cloned());
+            settled.ranked.extend(records);
             continue;
         };
         let axis = newest.grid.as_ref().map_or("", |point| &point.axis).to_owned();
@@ -163,10 +163,10 @@ pub(crate) fn settle(records: &[RunRecord]) -> Settled {
             let choice = grid.choice(&record.encoding.name);
             let chosen = choice.zip(*value).is_none_or(|(c, value)| same(c.value, value));
             if chosen {
-                settled.ranked.push((*record).clone());
+                settled.ranked.push(record);
             }
             if grid.default.zip(*value).is_some_and(|(a, b)| same(a, b)) {
-                settled.defaults.push((*record).clone());
+                settled.defaults.push(record);
             }
         }
         settled.grids.insert(workload.to_owned(), grid);

@@ -1,13 +1,14 @@
 //! Keeps what a run left behind and shows it: run records, statistics over seeds, tables and pages.
 //!
 //! The path of the data is `RunRecord` files ([`store`]) -> [`aggregate`] (over seeds), [`outcome`]
-//! (what each seed achieved), [`grid`] (which value of a grid counts), [`standing`] (who is ahead, and is it more than noise) and [`ablation`],
-//! all by way of [`stats`] -> [`model`] (everything a page shows) -> [`render`] (one file per format).
-//! [`write_report`] walks the whole path.
+//! (what each seed achieved), [`grid`] (which value of a grid counts), [`standing`] (who is ahead, and is it
+//! more than noise) and [`ablation`], all by way of [`stats`] -> [`model`] (everything a page shows) ->
+//! figures that are not drawn yet -> [`render`] (one file per format). [`write_report`] walks the whole path.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests panic on failure"))]
 
 pub mod ablation;
 pub mod aggregate;
+mod figure;
 pub mod frame;
 pub mod grid;
 mod json_float;
@@ -16,6 +17,7 @@ pub mod metric;
 pub mod model;
 mod number;
 pub mod outcome;
+mod page;
 pub mod provenance;
 pub mod record;
 pub mod render;
@@ -30,10 +32,12 @@ pub mod store;
 pub mod table;
 #[cfg(test)]
 mod testkit;
+mod text;
 
 pub use record::{
-    CurvePoint, EncodingInfo, EvalPoint, FlopCount, GridPoint, Host, ParamCount, RunRecord, SCHEMA,
-    SkippedEval, SliceUnit, Slices, Solved, Status, TaskInfo, TrainSummary, Validation,
+    CurvePoint, EncodingInfo, EvalPoint, FlopCount, GridPoint, Host, PAIR, PAIRED, ParamCount,
+    RunRecord, SCHEMA, SkippedEval, SliceUnit, Slices, Solved, Status, TaskInfo, TrainSummary,
+    Validation,
 };
 pub use report::{ReportError, ReportMeta, ReportSummary, write_report, write_report_with};
 pub use settings::Settings;

@@ -1,26 +1,38 @@
 //! Everything a page shows, computed once; the formats only lay it out.
 
+mod costs;
+mod curves;
+mod groups;
 mod skipped;
+mod slices;
 
+pub use costs::Cost;
+pub use curves::{Curve, CurvePoint};
+pub use groups::Group;
 pub use skipped::SkippedEvals;
+pub use slices::{SliceCurve, SlicePoint, SliceSet};
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use polars::prelude::DataFrame;
+use rayon::prelude::*;
 
+use self::costs::{costs, machines};
+use self::curves::{training, validation};
 use self::skipped::skipped_evals;
+use self::slices::slices;
 use crate::ablation::Ablation;
 use crate::aggregate::{Aggregate, aggregate, aggregate_frame};
-use crate::frame::{evals_frame, runs_frame};
 use crate::grid::{Grid, GridReport, settle};
 use crate::outcome::{Outcome, outcomes};
 use crate::record::{RunRecord, Status};
 use crate::report::{ReportError, ReportMeta};
 use crate::select::{NotCounted, select, warnings};
-use crate::sentences::{NOTHING, workload_sentence};
+use crate::sentences::{front_page, workload_sentence};
 use crate::settings::Settings;
 use crate::standing::{Contest, Metric, Region};
-use crate::stats::Estimate;
 
 /// A report before it has a format.
 #[derive(Debug, Clone)]
@@ -33,7 +45,7 @@ pub struct Report {
     pub encodings: Vec<Encoding>,
     /// Sorted by name.
     pub workloads: Vec<Workload>,
-    /// One per workload.
+    /// The most important things, at most three.
     pub sentences: Vec<String>,
     /// What makes the cells hard to compare.
     pub warnings: Vec<String>,
@@ -45,10 +57,6 @@ pub struct Report {
     pub skipped_evals: Vec<SkippedEvals>,
     /// Aggregated evaluations; see [`aggregate_frame`].
     pub aggregate: DataFrame,
-    /// All evaluations of all records; see [`evals_frame`].
-    pub evals: DataFrame,
-    /// All records; see [`runs_frame`].
-    pub runs: DataFrame,
 }
 
 /// An encoding as the report calls and colours it.
@@ -67,8 +75,12 @@ pub struct Encoding {
 /// A task-and-sizes group.
 #[derive(Debug, Clone)]
 pub struct Workload {
+    /// Its place among the workloads.
+    pub index: usize,
     /// Its name.
     pub name: String,
+    /// Who is ahead, in words.
+    pub sentence: String,
     /// The task's label.
     pub task: String,
     /// What ranks.
@@ -91,40 +103,26 @@ pub struct Workload {
     pub grid: Option<GridReport>,
     /// Aggregated evaluations of this workload.
     pub rows: Vec<Aggregate>,
-    /// Mean loss over seeds by step, for each encoding.
+    /// Loss in nats by step, for each encoding.
     pub training: Vec<Curve>,
+    /// The headline metric in validations by step, for each encoding that has some; nll for perplexity.
+    pub validation: Vec<Curve>,
+    /// Results by what samples have.
+    pub slices: Vec<SliceSet>,
     /// What each encoding costs.
     pub costs: Vec<Cost>,
+    /// The conditions that its counted cells ran under: one, if times and memory are to compare.
+    pub machines: Vec<String>,
+    /// Where its cells are in [`Report::cells`].
+    cells: Range<usize>,
 }
 
-/// A training curve: the mean over the seeds that have a loss at that step.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Curve {
-    /// Name of the encoding.
-    pub encoding: String,
-    /// Step and loss in nats per scored token.
-    pub points: Vec<(u64, f64)>,
-}
-
-/// What an encoding costs on a workload; means over seeds of finished cells.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Cost {
-    /// Name of the encoding.
-    pub encoding: String,
-    /// Parameters of the model.
-    pub params_total: u64,
-    /// Parameters of the encoding.
-    pub params_encoding: u64,
-    /// Analytic FLOPs of a training step.
-    pub flops_train_step: u64,
-    /// Tokens per second in training.
-    pub tokens_per_second: Option<f64>,
-    /// Seconds of a step (mean over seeds of the median).
-    pub step_seconds: Option<f64>,
-    /// Its step time over that of `rope`.
-    pub step_ratio: Option<f64>,
-    /// Highest peak memory.
-    pub peak_bytes: Option<u64>,
+impl Workload {
+    /// The contest that tells encodings apart: beyond training, or in distribution where nothing else was
+    /// evaluated.
+    pub fn deciding(&self) -> &Contest {
+        if self.beyond.points.is_empty() { &self.inside } else { &self.beyond }
+    }
 }
 
 impl Report {
@@ -132,22 +130,26 @@ impl Report {
     ///
     /// # Errors
     /// As [`Report::with`].
-    pub fn new(records: &[RunRecord], meta: &ReportMeta) -> Result<Self, ReportError> {
+    pub fn new<'a>(
+        records: impl Into<Cow<'a, [RunRecord]>>,
+        meta: &ReportMeta,
+    ) -> Result<Self, ReportError> {
         Self::with(records, meta, &Settings::default())
     }
 
-    /// Computes everything from `records`, in whatever order they come.
+    /// Computes everything from `records`, in whatever order they come. Records that are handed over are
+    /// not copied.
     ///
     /// # Errors
-    /// [`ReportError::Setting`] when a setting cannot work, [`ReportError::UnknownHeadline`] when a record's headline metric is none that is known,
-    /// [`ReportError::Frame`] when polars fails, [`ReportError::Record`] when a record has no JSON form.
-    pub fn with(
-        records: &[RunRecord],
+    /// [`ReportError::Setting`] when a setting cannot work, [`ReportError::UnknownHeadline`] when a record's
+    /// headline metric is none that is known, [`ReportError::Frame`] when polars fails.
+    pub fn with<'a>(
+        records: impl Into<Cow<'a, [RunRecord]>>,
         meta: &ReportMeta,
         settings: &Settings,
     ) -> Result<Self, ReportError> {
         settings.check()?;
-        let mut cells = as_on_disk(records)?;
+        let mut cells = records.into().into_owned();
         let suites: BTreeSet<&str> = cells.iter().map(|r| r.suite.as_str()).collect();
         if suites.len() > 1 {
             // The names of workloads are unique within a suite only.
@@ -156,52 +158,55 @@ impl Report {
             }
         }
         cells.sort_by(|a, b| {
-            let id = |r: &RunRecord| {
-                (r.workload.clone(), r.encoding.name.clone(), r.seed, r.key.clone())
-            };
-            id(a).cmp(&id(b))
+            (&a.workload, &a.encoding.name, a.seed, &a.key).cmp(&(
+                &b.workload,
+                &b.encoding.name,
+                b.seed,
+                &b.key,
+            ))
         });
         let settled = settle(&cells);
-        let (counted, not_counted) = select(&settled.ranked);
-        let (defaults, _) = select(&settled.defaults);
-        let rows = aggregate(&counted);
+        let (counted, not_counted) = select(settled.ranked.iter().copied());
+        let (defaults, _) = select(settled.defaults.iter().copied());
+        let rows = aggregate(counted.iter().copied());
         let encodings = encodings(&cells);
         let display: BTreeMap<String, String> =
             encodings.iter().map(|e| (e.name.clone(), e.display.clone())).collect();
         let names: BTreeSet<&str> = cells.iter().map(|r| r.workload.as_str()).collect();
-        let workloads = names
-            .into_iter()
+        // Results are gathered before the first error is looked for, so that it is always the same one.
+        let found: Vec<Result<Workload, ReportError>> = names
+            .into_par_iter()
             .map(|name| {
-                let of = |records: &[RunRecord]| {
-                    records.iter().filter(|r| r.workload == name).cloned().collect::<Vec<_>>()
+                let of = |records: &[&RunRecord]| {
+                    records.iter().copied().filter(|r| r.workload == name).collect::<Vec<_>>()
                 };
                 let grid = settled.grids.get(name).map(|grid| (grid.clone(), of(&defaults)));
                 workload(name, &settled.ranked, &counted, grid, &rows, &display, settings)
             })
-            .collect::<Result<Vec<_>, _>>()?;
-        let mut sentences: Vec<String> = workloads
-            .iter()
-            .map(|w| {
-                let grid = w.grid.as_ref().map_or_else(String::new, |g| g.grid.sentence());
-                let (inside, beyond) = (&w.inside, &w.beyond);
-                workload_sentence(&w.name, &w.len_unit, inside, beyond, &not_counted) + &grid
-            })
             .collect();
-        if sentences.is_empty() {
-            sentences.push(NOTHING.to_owned());
+        let mut workloads = found.into_iter().collect::<Result<Vec<_>, _>>()?;
+        for (index, w) in workloads.iter_mut().enumerate() {
+            w.index = index;
+            let grid = w.grid.as_ref().map_or_else(String::new, |g| g.grid.sentence());
+            let (inside, beyond) = (&w.inside, &w.beyond);
+            w.sentence =
+                workload_sentence(&w.name, &w.len_unit, inside, beyond, &not_counted) + &grid;
+            // Of all cells: those at values of a grid that were not chosen have a place too.
+            let start = cells.partition_point(|r| r.workload < w.name);
+            let count = cells[start..].partition_point(|r| r.workload == w.name);
+            w.cells = start..start + count;
         }
+        let sentences = front_page(&workloads, &display);
         Ok(Self {
             meta: meta.clone(),
             settings: settings.clone(),
             encodings,
             workloads,
             sentences,
-            warnings: warnings(&cells, settings),
+            warnings: [warnings(&cells, settings), missing_seeds(&counted, &display)].concat(),
             not_counted,
             skipped_evals: skipped_evals(&counted),
             aggregate: aggregate_frame(&rows)?,
-            evals: evals_frame(&cells)?,
-            runs: runs_frame(&cells)?,
             cells,
         })
     }
@@ -216,7 +221,7 @@ impl Report {
         self.encoding(name).map_or(name, |e| &e.display)
     }
 
-    /// When, where and by which command, a line each. The date is that of the cells, not of the
+    /// When and where, a line each. The date is that of the cells, not of the
     /// rendering, so that the same records give the same bytes.
     pub fn about(&self) -> Vec<String> {
         let mut lines = Vec::new();
@@ -234,9 +239,6 @@ impl Report {
             .map(|r| format!("Host: {}, {} threads, {}", r.host.cpu, r.host.threads, r.host.os))
             .collect();
         lines.extend(hosts);
-        if !self.meta.command.is_empty() {
-            lines.push(format!("Command: `{}`", self.meta.command));
-        }
         lines
     }
 
@@ -247,15 +249,30 @@ impl Report {
     }
 }
 
-/// The records as they would be read from their files: numbers rounded as [`RunRecord`] says. A
-/// report made right after a run is then byte for byte the one made of the files later.
-fn as_on_disk(records: &[RunRecord]) -> Result<Vec<RunRecord>, ReportError> {
-    records
+/// A sentence for each workload in which an encoding lacks seeds that others have.
+fn missing_seeds(counted: &[&RunRecord], display: &BTreeMap<String, String>) -> Vec<String> {
+    let mut seeds: BTreeMap<&str, BTreeMap<&str, BTreeSet<u64>>> = BTreeMap::new();
+    for record in counted {
+        let encodings = seeds.entry(&record.workload).or_default();
+        encodings.entry(&record.encoding.name).or_default().insert(record.seed);
+    }
+    let lacking = |encodings: &BTreeMap<&str, BTreeSet<u64>>| -> Vec<String> {
+        let all: BTreeSet<u64> = encodings.values().flatten().copied().collect();
+        let missing = encodings.iter().filter(|(_, has)| has.len() < all.len());
+        missing
+            .map(|(name, has)| {
+                let list: Vec<String> = all.difference(has).map(u64::to_string).collect();
+                let name = display.get(*name).map_or(*name, String::as_str);
+                format!("{name} {}", list.join(", "))
+            })
+            .collect()
+    };
+    seeds
         .iter()
-        .map(|record| {
-            serde_json::to_string(record)
-                .and_then(|text| serde_json::from_str(&text))
-                .map_err(|source| ReportError::Record { key: record.key.clone(), source })
+        .map(|(workload, encodings)| (workload, lacking(encodings)))
+        .filter(|(_, lacking)| !lacking.is_empty())
+        .map(|(workload, lacking)| {
+            format!("{workload}: seeds are missing that others have ({}).", lacking.join("; "))
         })
         .collect()
 }
@@ -283,15 +300,15 @@ fn encodings(cells: &[RunRecord]) -> Vec<Encoding> {
 
 fn workload(
     name: &str,
-    cells: &[RunRecord],
-    counted: &[RunRecord],
-    grid: Option<(Grid, Vec<RunRecord>)>,
+    cells: &[&RunRecord],
+    counted: &[&RunRecord],
+    grid: Option<(Grid, Vec<&RunRecord>)>,
     rows: &[Aggregate],
     display: &BTreeMap<String, String>,
     settings: &Settings,
 ) -> Result<Workload, ReportError> {
-    let all: Vec<&RunRecord> = cells.iter().filter(|r| r.workload == name).collect();
-    let counted: Vec<&RunRecord> = counted.iter().filter(|r| r.workload == name).collect();
+    let all: Vec<&RunRecord> = cells.iter().copied().filter(|r| r.workload == name).collect();
+    let counted: Vec<&RunRecord> = counted.iter().copied().filter(|r| r.workload == name).collect();
     let mut headline = Metric::ExactMatch;
     for record in &all {
         headline = Metric::from_headline(&record.task.headline).ok_or_else(|| {
@@ -303,13 +320,10 @@ fn workload(
     }
     let contest = |records: &[&RunRecord], region| Contest::new(records, display, region, headline);
     let (inside, beyond) = (contest(&counted, Region::Inside), contest(&counted, Region::Beyond));
-    let grid = grid.map(|(grid, defaults)| {
-        let defaults: Vec<&RunRecord> = defaults.iter().collect();
-        GridReport {
-            grid,
-            default_inside: contest(&defaults, Region::Inside),
-            default_beyond: contest(&defaults, Region::Beyond),
-        }
+    let grid = grid.map(|(grid, defaults)| GridReport {
+        grid,
+        default_inside: contest(&defaults, Region::Inside),
+        default_beyond: contest(&defaults, Region::Beyond),
     });
     let ablations = settings.ablation_base.iter().flat_map(|base| {
         [&inside, &beyond]
@@ -326,7 +340,9 @@ fn workload(
     let task = all.first().map(|r| r.task.clone());
     let train_lens: BTreeSet<u64> = all.iter().map(|r| r.train_len).collect();
     Ok(Workload {
+        index: 0,
         name: name.to_owned(),
+        sentence: String::new(),
         task: task.as_ref().map_or_else(String::new, |t| t.label.clone()),
         len_unit: task.as_ref().map_or_else(String::new, |t| t.len_unit.clone()),
         chance: task.and_then(|t| t.chance),
@@ -339,7 +355,11 @@ fn workload(
         grid,
         rows: rows.iter().filter(|r| r.workload == name).cloned().collect(),
         training: training(&counted),
+        validation: validation(&counted, headline),
+        slices: slices(&counted),
         costs: costs(&counted),
+        machines: machines(&counted),
+        cells: 0..0,
     })
 }
 
@@ -360,51 +380,6 @@ fn by_encoding<'a>(records: &[&'a RunRecord]) -> BTreeMap<&'a str, Vec<&'a RunRe
         groups.entry(&record.encoding.name).or_default().push(record);
     }
     groups
-}
-
-fn training(records: &[&RunRecord]) -> Vec<Curve> {
-    by_encoding(records)
-        .into_iter()
-        .map(|(encoding, records)| {
-            let mut steps: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
-            for point in records.iter().flat_map(|r| &r.train.curve) {
-                steps.entry(point.step).or_default().push(point.loss);
-            }
-            let points = steps
-                .into_iter()
-                .filter_map(|(step, losses)| Some((step, Estimate::of(&losses)?.mean)))
-                .collect();
-            Curve { encoding: encoding.to_owned(), points }
-        })
-        .collect()
-}
-
-fn costs(records: &[&RunRecord]) -> Vec<Cost> {
-    let mean = |records: &[&RunRecord], get: fn(&RunRecord) -> Option<f64>| {
-        let values: Vec<f64> = records.iter().filter_map(|r| get(r)).collect();
-        Estimate::of(&values).map(|e| e.mean)
-    };
-    let groups = by_encoding(records);
-    let step = |records: &[&RunRecord]| mean(records, |r| r.train.step_seconds_median);
-    let yardstick = groups.get("rope").and_then(|records| step(records));
-    groups
-        .into_iter()
-        .filter_map(|(encoding, records)| {
-            let first = records.first()?;
-            debug_assert!(records.iter().all(|r| r.status == Status::Done));
-            let step_seconds = step(&records);
-            Some(Cost {
-                encoding: encoding.to_owned(),
-                params_total: first.params.total,
-                params_encoding: first.params.encoding,
-                flops_train_step: first.flops.train_step,
-                tokens_per_second: mean(&records, |r| r.train.tokens_per_second),
-                step_ratio: step_seconds.zip(yardstick).map(|(a, b)| a / b),
-                step_seconds,
-                peak_bytes: records.iter().filter_map(|r| r.peak_bytes).max(),
-            })
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -32,6 +32,9 @@ pub fn provenance(report: &Report) -> Table {
     fact("versions", &|r| {
         r.versions.iter().map(|(k, v)| format!("{k} {v}")).collect::<Vec<_>>().join(", ")
     });
+    if !report.meta.command.is_empty() {
+        rows.push(vec![Cell::from("command"), report.meta.command.clone().into()]);
+    }
     Table { columns: heads(["fact", "value"]), rows, words: true, notes: Vec::new() }
 }
 

@@ -13,7 +13,7 @@ use crate::json_float;
 mod eval;
 mod train;
 
-pub use eval::{EvalPoint, SkippedEval, SliceUnit, Slices};
+pub use eval::{EvalPoint, PAIR, PAIRED, SkippedEval, SliceUnit, Slices};
 pub use train::{CurvePoint, Solved, TrainSummary, Validation};
 
 /// The schema that this crate writes, and the newest one that it reads.

@@ -1,5 +1,6 @@
 //! Writes a whole report: computes it once, renders every format, puts the files in place.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -7,7 +8,8 @@ use polars::prelude::PolarsError;
 
 use crate::model::Report;
 use crate::record::RunRecord;
-use crate::render::{FORMATS, OutFile};
+use crate::render::{Contents, FORMATS, OutFile};
+use crate::reproduction::PublishedError;
 use crate::settings::Settings;
 use crate::store::write_atomically;
 
@@ -29,11 +31,11 @@ pub struct ReportSummary {
     pub html: PathBuf,
     /// The same for a terminal or a repository.
     pub markdown: PathBuf,
-    /// Aggregated evaluations.
-    pub csv: PathBuf,
-    /// All evaluations.
-    pub parquet: PathBuf,
-    /// The most important sentences, one per workload.
+    /// The folder of tables.
+    pub tables: PathBuf,
+    /// All evaluations of all cells.
+    pub data: PathBuf,
+    /// The most important sentences, at most three.
     pub sentences: Vec<String>,
 }
 
@@ -72,13 +74,26 @@ pub enum ReportError {
         /// What would do.
         expected: &'static str,
     },
-    /// A record that cannot cross JSON.
-    #[error("cell {key} cannot be written as JSON: {source}")]
-    Record {
-        /// The cell.
-        key: String,
+    /// Published numbers that cannot be read.
+    #[error(transparent)]
+    Published(#[from] PublishedError),
+    /// A figure that has no JSON form.
+    #[error(
+        "the figure `{figure}` cannot be put on the page: {source}; this is a fault of the program"
+    )]
+    Figure {
+        /// Its title.
+        figure: String,
         /// What serde said.
         source: serde_json::Error,
+    },
+    /// A figure that has no pixels.
+    #[error("the figure `{figure}` cannot be made a PNG file: {reason}")]
+    Picture {
+        /// Its title.
+        figure: String,
+        /// What stands in the way.
+        reason: String,
     },
 }
 
@@ -86,24 +101,26 @@ pub enum ReportError {
 ///
 /// # Errors
 /// As [`write_report_with`].
-pub fn write_report(
-    records: &[RunRecord],
+pub fn write_report<'a>(
+    records: impl Into<Cow<'a, [RunRecord]>>,
     out_dir: &Path,
     meta: &ReportMeta,
 ) -> Result<ReportSummary, ReportError> {
     write_report_with(records, out_dir, meta, &Settings::default())
 }
 
-/// Writes `report.html`, `report.md`, `report.csv`, `ranks.csv`, `pairs.csv`, `cells.csv`,
-/// `report.parquet` and `figures/*.svg` to `out_dir`, which is made if it does not exist.
+/// Writes `index.html`, `report.md`, `tables/*.csv`, `tables/*.tex`, `data.parquet`, `figures/*.svg` and
+/// `figures/*.png` to `out_dir`, which is made if it does not exist. Records that are handed over and not
+/// lent are not copied.
 ///
-/// The files depend on `records`, `meta` and `settings` alone: the same input gives the same bytes, in whatever
-/// order the records come. Each file is replaced as a whole.
+/// The files depend on `records`, `meta` and `settings` alone: the same input gives the same bytes, in
+/// whatever order the records come. Each file is replaced as a whole. A record that was never read from a
+/// file may hold more digits than its file would: see [`RunRecord::as_written`].
 ///
 /// # Errors
 /// [`ReportError`]; nothing is written unless all formats could be rendered.
-pub fn write_report_with(
-    records: &[RunRecord],
+pub fn write_report_with<'a>(
+    records: impl Into<Cow<'a, [RunRecord]>>,
     out_dir: &Path,
     meta: &ReportMeta,
     settings: &Settings,
@@ -117,125 +134,22 @@ pub fn write_report_with(
             .map_err(|source| ReportError::Io { path: path.clone(), source })?;
     }
     Ok(ReportSummary {
-        html: out_dir.join("report.html"),
+        html: out_dir.join("index.html"),
         markdown: out_dir.join("report.md"),
-        csv: out_dir.join("report.csv"),
-        parquet: out_dir.join("report.parquet"),
+        tables: out_dir.join("tables"),
+        data: out_dir.join("data.parquet"),
         sentences: report.sentences,
     })
 }
 
 fn render_all(report: &Report) -> Result<Vec<OutFile>, ReportError> {
+    let contents = Contents::of(report)?;
     let mut files = Vec::new();
     for format in FORMATS {
-        files.extend((format.render)(report)?);
+        files.extend(format.render(&contents)?);
     }
     Ok(files)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testkit::{Cell, suite};
-    use polars::prelude::*;
-    use std::collections::BTreeMap;
-    use std::fs;
-
-    fn meta() -> ReportMeta {
-        ReportMeta {
-            title: "quick".into(),
-            command: "pe-bench run quick".into(),
-            skipped: vec!["text/cope: no corpus".into()],
-        }
-    }
-
-    /// Every file below `dir`, by relative path.
-    fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-        let mut found = BTreeMap::new();
-        let mut folders = vec![dir.to_owned()];
-        while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(folder).unwrap() {
-                let path = entry.unwrap().path();
-                if path.is_dir() {
-                    folders.push(path);
-                } else {
-                    let name = path.strip_prefix(dir).unwrap().to_owned();
-                    found.insert(name, fs::read(&path).unwrap());
-                }
-            }
-        }
-        found
-    }
-
-    #[test]
-    fn the_same_records_in_any_order_give_the_same_bytes() {
-        let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let mut records = suite();
-        // Needs 17 digits: must not depend on whether the record has been on disk.
-        records[0].evals[0].nll = 0.1 + 0.2;
-        write_report(&records, one.path(), &meta()).unwrap();
-        records.reverse();
-        for record in &records {
-            record.write(two.path()).unwrap();
-        }
-        let read = crate::read_dir(two.path()).unwrap();
-        fs::remove_dir_all(two.path().join("cells")).unwrap();
-        write_report(&read, two.path(), &meta()).unwrap();
-        let (a, b) = (files(one.path()), files(two.path()));
-        assert_eq!(a.keys().collect::<Vec<_>>(), b.keys().collect::<Vec<_>>());
-        for (name, bytes) in &a {
-            assert!(*bytes == b[name], "{} differs", name.display());
-        }
-        for name in [
-            "report.html",
-            "report.md",
-            "report.csv",
-            "ranks.csv",
-            "pairs.csv",
-            "cells.csv",
-            "report.parquet",
-        ] {
-            assert!(a.contains_key(Path::new(name)), "{name}");
-        }
-        assert!(a.keys().any(|name| name.starts_with("figures")));
-        assert!(!a.keys().any(|name| name.to_string_lossy().contains(".tmp")));
-    }
-
-    #[test]
-    fn the_tables_on_disk_are_the_tables() {
-        let dir = tempfile::tempdir().unwrap();
-        let records = suite();
-        let summary = write_report(&records, dir.path(), &meta()).unwrap();
-        let report = Report::new(&records, &meta()).unwrap();
-        let parquet =
-            ParquetReader::new(fs::File::open(&summary.parquet).unwrap()).finish().unwrap();
-        assert!(parquet.equals_missing(&report.evals));
-        let csv = CsvReader::new(fs::File::open(&summary.csv).unwrap()).finish().unwrap();
-        assert_eq!(csv.shape(), report.aggregate.shape());
-        let mean = csv.column("exact_match_mean").unwrap().f64().unwrap().sum();
-        let expected = report.aggregate.column("exact_match_mean").unwrap().f64().unwrap().sum();
-        assert_eq!(mean, expected);
-        let cells = fs::read_to_string(dir.path().join("cells.csv")).unwrap();
-        assert_eq!(cells.lines().count(), records.len() + 1);
-        assert_eq!(summary.sentences, report.sentences);
-    }
-
-    #[test]
-    fn nothing_and_one_cell_are_reports_too() {
-        let dir = tempfile::tempdir().unwrap();
-        let summary = write_report(&[], dir.path(), &meta()).unwrap();
-        assert_eq!(summary.sentences, [crate::sentences::NOTHING]);
-        let one = [Cell::new("w", "rope", 0).record()];
-        let summary = write_report(&one, dir.path(), &meta()).unwrap();
-        assert!(summary.sentences[0].contains("nothing to compare"));
-    }
-
-    #[test]
-    fn a_folder_that_cannot_be_written_is_named() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("file");
-        fs::write(&file, "x").unwrap();
-        let error = write_report(&suite(), &file.join("out"), &meta()).unwrap_err();
-        assert!(error.to_string().contains(&*file.to_string_lossy()), "{error}");
-    }
-}
+mod tests;

@@ -41,7 +41,9 @@ impl NotCounted {
 ///
 /// A results folder keeps the cells of older configurations. Two records of one workload, encoding
 /// and seed are one seed, not two: the one started last counts, the others are superseded.
-pub(crate) fn select(records: &[RunRecord]) -> (Vec<RunRecord>, Vec<NotCounted>) {
+pub(crate) fn select<'a>(
+    records: impl IntoIterator<Item = &'a RunRecord>,
+) -> (Vec<&'a RunRecord>, Vec<NotCounted>) {
     let mut groups: BTreeMap<(&str, &str, u64), Vec<&RunRecord>> = BTreeMap::new();
     for record in records {
         let id = (record.workload.as_str(), record.encoding.name.as_str(), record.seed);
@@ -52,7 +54,7 @@ pub(crate) fn select(records: &[RunRecord]) -> (Vec<RunRecord>, Vec<NotCounted>)
         group.sort_by(|a, b| (&a.started_utc, &a.key).cmp(&(&b.started_utc, &b.key)));
         let Some(newest) = group.pop() else { continue };
         match newest.status {
-            Status::Done => counted.push(newest.clone()),
+            Status::Done => counted.push(newest),
             _ => others.push(NotCounted::new(newest, newest.status.name(), newest.status.reason())),
         }
         others.extend(group.into_iter().map(|old| {
@@ -171,8 +173,9 @@ mod tests {
             })
             .record();
         let other = Cell::new("w", "rope", 1).record();
-        let (counted, others) = select(&[new.clone(), old.clone(), other.clone()]);
-        assert_eq!(counted, [new, other]);
+        let records = [new.clone(), old.clone(), other.clone()];
+        let (counted, others) = select(&records);
+        assert_eq!(counted, [&new, &other]);
         assert_eq!((others.len(), others[0].state), (1, "superseded"));
         assert_eq!(others[0].key, old.key);
     }
@@ -181,10 +184,11 @@ mod tests {
     fn cells_without_a_result_are_listed_with_their_reason() {
         let failed = Status::Failed { reason: "no corpus".into() };
         let diverged = Status::Diverged { step: 9, reason: "loss is NaN".into() };
-        let (counted, others) = select(&[
+        let records = [
             Cell::new("w", "rope", 0).status(failed).record(),
             Cell::new("w", "rope", 1).status(diverged).record(),
-        ]);
+        ];
+        let (counted, others) = select(&records);
         assert!(counted.is_empty());
         let told: Vec<_> = others.iter().map(|o| (o.state, o.reason.as_str())).collect();
         assert_eq!(told, [("failed", "no corpus"), ("diverged", "at step 9: loss is NaN")]);

@@ -1,4 +1,10 @@
-//! The most important sentences: one per workload, in plain words, claiming no more than n allows.
+//! What a report says in words: the front page's sentences and one for each workload, claiming no more
+//! than n allows.
+
+mod front;
+
+pub use front::NOTHING;
+pub(crate) use front::front_page;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -8,9 +14,6 @@ use crate::select::NotCounted;
 use crate::standing::{Contest, Metric, Rank, Standing, separable};
 use crate::stats::sign_flip::least_p;
 use crate::stats::{Comparison, LEAST_SEEDS, LEVEL, Test, family};
-
-/// What is said when there is no record at all.
-pub const NOTHING: &str = "No cell has been run, so nothing can be said.";
 
 /// The sentence of one workload: beyond training first, because that is where encodings differ,
 /// then in distribution, then the cells that did not count.

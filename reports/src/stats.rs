@@ -9,6 +9,7 @@
 //! | [`paired()`] | differences paired by seed: t test, sign-flip test, Hedges' g |
 //! | [`sign_flip()`] | the permutation test itself |
 //! | [`family`] | which test decides, Holm's correction, who is separable |
+//! | [`mean`] | mean with Student's t interval alone, for curves |
 //! | [`groups`] | ranks that inseparable encodings share |
 //!
 //! The values are checked against scipy's and statsmodels' (`fixtures/statistics.json`, written by
@@ -18,6 +19,7 @@ pub mod bootstrap;
 pub mod estimate;
 pub mod family;
 pub mod groups;
+pub mod mean;
 pub mod paired;
 pub mod sign_flip;
 mod student;
@@ -26,6 +28,7 @@ pub use bootstrap::Bootstrap;
 pub use estimate::Estimate;
 pub use family::{Comparison, LEAST_SEEDS, LEVEL, Scatter, Test, decide, holm};
 pub use groups::rank_groups;
+pub use mean::Mean;
 pub use paired::{Paired, RESOLUTION, hedges_g, paired};
 pub use sign_flip::sign_flip;
 pub use student::{t_cdf, t_quantile, t_test};

@@ -6,6 +6,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rayon::prelude::*;
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -162,6 +163,16 @@ impl RunRecord {
             .and_then(|sealed| serde_json::to_string_pretty(&sealed))
             .map_err(|source| RecordError::Unwritable { key: self.key.clone(), source })?;
         Ok(join_innermost(&text))
+    }
+
+    /// The record as it would be read from its file: with as many digits as are written.
+    ///
+    /// # Errors
+    /// [`RecordError::Unwritable`] when it has no JSON form.
+    pub fn as_written(&self) -> Result<Self, RecordError> {
+        serde_json::to_string(self)
+            .and_then(|text| serde_json::from_str(&text))
+            .map_err(|source| RecordError::Unwritable { key: self.key.clone(), source })
     }
 
     /// Reads one record.
@@ -336,7 +347,7 @@ pub fn read_each(dir: &Path) -> Result<Vec<Result<RunRecord, RecordError>>, Reco
         }
     }
     paths.sort();
-    Ok(paths.into_iter().map(read_named).collect())
+    Ok(paths.into_par_iter().map(read_named).collect())
 }
 
 /// Reads a record and holds it against its file's name.

@@ -77,7 +77,7 @@ pub(super) fn report(
         command: format!("pe-bench report {}", folders.join(" ")),
         skipped: skipped.clone(),
     };
-    let summary = reports::write_report_with(&records, &out, &meta, &settings)?;
+    let summary = reports::write_report_with(records, &out, &meta, &settings)?;
     for sentence in &summary.sentences {
         say(sentence);
     }

@@ -1,8 +1,9 @@
 //! One evaluation, grouped by what travels with samples and with scored tokens.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use reports::{SliceUnit, Slices};
+use reports::{PAIR, PAIRED, SliceUnit, Slices};
 use tasks::{Sample, TokenSlice};
 
 #[derive(Default)]
@@ -15,7 +16,7 @@ struct Sum {
 
 /// Sums by property and value.
 #[derive(Default)]
-pub(super) struct BySlice(BTreeMap<(SliceUnit, &'static str), BTreeMap<u32, Sum>>);
+pub(super) struct BySlice(BTreeMap<(SliceUnit, Cow<'static, str>), BTreeMap<u32, Sum>>);
 
 impl BySlice {
     /// Adds a sample: whether each scored token is right, and its negative log-likelihood.
@@ -27,8 +28,9 @@ impl BySlice {
         nll: &[f32],
     ) {
         let exact = right.iter().all(|right| *right);
-        for (name, value) in &sample.slices {
-            let sum = self.sum(SliceUnit::Samples, name, *value);
+        let single = sample.slices.iter().map(|(name, value)| (Cow::Borrowed(*name), *value));
+        for (name, value) in single.chain(axes(&sample.slices)) {
+            let sum = self.sum(SliceUnit::Samples, name, value);
             sum.count += 1;
             sum.right += u64::from(exact);
             sum.tokens += nll.len() as u64;
@@ -36,7 +38,7 @@ impl BySlice {
         }
         for (name, values) in by_token {
             for ((value, right), nll) in values.iter().zip(right).zip(nll) {
-                let sum = self.sum(SliceUnit::Tokens, name, *value);
+                let sum = self.sum(SliceUnit::Tokens, Cow::Borrowed(*name), *value);
                 sum.count += 1;
                 sum.right += u64::from(*right);
                 sum.tokens += 1;
@@ -45,7 +47,7 @@ impl BySlice {
         }
     }
 
-    fn sum(&mut self, unit: SliceUnit, name: &'static str, value: u32) -> &mut Sum {
+    fn sum(&mut self, unit: SliceUnit, name: Cow<'static, str>, value: u32) -> &mut Sum {
         self.0.entry((unit, name)).or_default().entry(value).or_default()
     }
 
@@ -53,7 +55,7 @@ impl BySlice {
     pub(super) fn columns(self) -> Vec<Slices> {
         let told = self.0.into_iter().filter(|(_, sums)| sums.len() > 1);
         told.map(|((unit, name), sums)| Slices {
-            name: name.to_owned(),
+            name: name.into_owned(),
             unit,
             values: sums.keys().copied().collect(),
             counts: sums.values().map(|sum| sum.count).collect(),
@@ -62,6 +64,17 @@ impl BySlice {
         })
         .collect()
     }
+}
+
+/// Properties named `x-a` and `x-b` are the axes of one map, so they are told together too.
+fn axes(slices: &[(&'static str, u32)]) -> Option<(Cow<'static, str>, u32)> {
+    slices.iter().find_map(|(a, first)| {
+        let stem = a.strip_suffix("-a")?;
+        let other = |(b, _): &&(&str, u32)| b.strip_suffix("-b") == Some(stem);
+        let (b, second) = slices.iter().find(other)?;
+        let both = u32::try_from(PAIR * u64::from(*first) + u64::from(*second)).ok()?;
+        (u64::from(*second) < PAIR).then(|| (Cow::Owned(format!("{a}{PAIRED}{b}")), both))
+    })
 }
 
 #[cfg(test)]
@@ -88,5 +101,22 @@ mod tests {
         assert_eq!((&depth.values[..], &depth.counts[..]), (&[4, 9][..], &[3, 1][..]));
         assert!((depth.accuracy[0] - 2.0 / 3.0).abs() < 1e-12);
         assert!((depth.nll[0] - 5.5 / 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn two_axes_are_one_map() {
+        let mut slices = BySlice::default();
+        for (a, b, right) in [(2, 1, true), (2, 1, false), (1, 2, true)] {
+            let sample = Sample {
+                tokens: vec![0; 2],
+                scored: vec![false, true],
+                slices: vec![("digits-a", a), ("carries", 0), ("digits-b", b)],
+            };
+            slices.add(&sample, &[], &[right], &[1.0]);
+        }
+        let columns = slices.columns();
+        let map = columns.iter().find(|c| c.name == "digits-a x digits-b").unwrap();
+        assert_eq!((&map.values[..], &map.counts[..]), (&[1002, 2001][..], &[1, 2][..]));
+        assert_eq!(map.accuracy, [1.0, 0.5]);
     }
 }

@@ -33,7 +33,7 @@ fn damaged_records_are_told_left_alone_and_redone_on_request() {
     assert_eq!(fs::read(&records[0]).unwrap(), truncated);
     let report = Command::new(BENCH).arg("report").arg(&out).output().unwrap();
     assert_eq!(report.status.code(), Some(1));
-    assert!(text(&report).contains("report.html") && text(&report).contains("checksum"));
+    assert!(text(&report).contains("index.html") && text(&report).contains("checksum"));
 
     let (events, output) = place.events(&out, &["--seed", "0", "--retry", "damaged"]);
     assert!(output.status.success(), "{}", text(&output));

@@ -82,7 +82,7 @@ fn a_nan_among_the_seeds_is_not_averaged_away() {
 
 #[test]
 fn nothing_is_an_empty_table_with_all_its_columns() {
-    let none = aggregate_frame(&aggregate(&[])).unwrap();
+    let none = aggregate_frame(&aggregate(&[][..])).unwrap();
     let some = aggregate_frame(&aggregate(&crate::testkit::suite())).unwrap();
     assert_eq!((none.height(), none.width()), (0, some.width()));
 }

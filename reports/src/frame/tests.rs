@@ -1,12 +1,15 @@
 use super::*;
+use crate::testkit::suite;
 
 #[test]
-fn frames_have_one_row_per_thing_even_for_nothing() {
-    let records = crate::testkit::suite();
-    let evals: usize = records.iter().map(|r| r.evals.len()).sum();
-    let points: usize = records.iter().map(|r| r.train.curve.len()).sum();
-    assert_eq!(evals_frame(&records).unwrap().height(), evals);
+fn no_record_is_without_a_row() {
+    let records = suite();
+    let evals: usize = records.iter().map(|r| r.evals.len().max(1)).sum();
+    let data = data_frame(&records).unwrap();
+    assert_eq!(data.height(), evals);
+    let without = records.iter().filter(|r| r.evals.is_empty()).count();
+    assert!(without > 0);
+    assert_eq!(data.column("split").unwrap().null_count(), without);
     assert_eq!(runs_frame(&records).unwrap().height(), records.len());
-    assert_eq!(curves_frame(&records).unwrap().height(), points);
-    assert_eq!(evals_frame(&[]).unwrap().height(), 0);
+    assert_eq!(data_frame(&[]).unwrap().height(), 0);
 }

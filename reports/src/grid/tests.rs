@@ -31,7 +31,7 @@ fn at(encoding: &str, seed: u64, value: f64, validated: f64, beyond: f64) -> Cel
     })
 }
 
-fn grid_of(records: &[RunRecord]) -> (Grid, Settled) {
+fn grid_of(records: &[RunRecord]) -> (Grid, Settled<'_>) {
     let settled = settle(records);
     (settled.grids["w"].clone(), settled)
 }
@@ -130,15 +130,17 @@ fn a_cell_from_before_the_grid_stands_where_its_configuration_says() {
     let elsewhere = at("rope", 1, 7e-3, 0.9, 0.5).change(|r| r.grid = None).record();
     let new = at("rope", 0, 3e-3, 0.2, 0.5).record();
     let marked = at("rope", 2, 1e-3, 0.9, 0.5).record();
-    let (grid, settled) = grid_of(&[old.clone(), new.clone(), elsewhere.clone(), marked.clone()]);
+    let records = [old.clone(), new.clone(), elsewhere.clone(), marked.clone()];
+    let (grid, settled) = grid_of(&records);
     assert_eq!((grid.choices[0].value, grid.choices[0].by), (1e-3, ChosenBy::Validation));
     assert_eq!(grid.choices[0].spent.cells, 3, "0.007 is no value of the grid");
-    assert_eq!(settled.ranked, [old.clone(), elsewhere, marked]);
+    assert_eq!(settled.ranked, [&old, &elsewhere, &marked]);
     // A suite got a grid after its default was run: nothing is marked as the default.
-    let (grid, settled) = grid_of(&[old.clone(), new]);
+    let records = [old.clone(), new];
+    let (grid, settled) = grid_of(&records);
     assert_eq!((grid.default, grid.values.as_slice()), (Some(1e-3), [1e-3, 3e-3].as_slice()));
     assert_eq!((grid.choices[0].value, grid.choices[0].by), (1e-3, ChosenBy::Validation));
-    assert_eq!((settled.ranked, settled.defaults), (vec![old.clone()], vec![old]));
+    assert_eq!((settled.ranked, settled.defaults), (vec![&old], vec![&old]));
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub struct SkippedEvals {
 }
 
 /// Gathered over seeds and lengths, in the order of the records.
-pub(super) fn skipped_evals(counted: &[RunRecord]) -> Vec<SkippedEvals> {
+pub(super) fn skipped_evals(counted: &[&RunRecord]) -> Vec<SkippedEvals> {
     let mut found: Vec<SkippedEvals> = Vec::new();
     for record in counted {
         for skipped in &record.skipped_evals {

@@ -22,8 +22,8 @@ fn training_curves_are_means_over_seeds() {
     let cope = &report.workloads[0].training[0];
     // 2 / i + the mean of 0, .01 and .02.
     assert_eq!(cope.points.len(), 4);
-    assert_eq!(cope.points[1].0, 100);
-    assert!((cope.points[1].1 - 1.01).abs() < 1e-12);
+    assert_eq!(cope.points[1].step, 100);
+    assert!((cope.points[1].value.mean - 1.01).abs() < 1e-12);
 }
 
 #[test]
@@ -99,4 +99,36 @@ fn settings_that_cannot_work_are_refused_and_a_base_gives_ablations() {
     let report = Report::with(&suite(), &meta, &based).unwrap();
     let counts: Vec<_> = report.workloads.iter().map(|w| w.ablations.len()).collect();
     assert_eq!(counts, [2, 2]);
+}
+
+#[test]
+fn every_cell_is_in_one_group_with_an_anchor_of_its_own() {
+    let report = report(&suite());
+    let groups = report.groups();
+    let cells: usize = groups.iter().map(|g| g.cells.len()).sum();
+    assert_eq!(cells, report.cells.len());
+    let anchors: BTreeSet<_> = groups.iter().map(|g| g.anchor.clone()).collect();
+    assert_eq!(anchors.len(), groups.len());
+    for group in &groups {
+        assert!(group.cells.iter().all(|r| r.workload == group.workload.name));
+        assert!(group.cells.iter().all(|r| r.encoding.name == group.encoding));
+    }
+}
+
+#[test]
+fn seeds_that_an_encoding_lacks_are_told() {
+    let cell = |encoding, seed| Cell::new("w", encoding, seed).record();
+    let records = [cell("rope", 0), cell("rope", 1), cell("cope", 0)];
+    let warnings = report(&records).warnings;
+    assert_eq!(warnings, ["w: seeds are missing that others have (CoPE 1)."]);
+    assert!(report(&records[..1]).warnings.is_empty());
+}
+
+#[test]
+fn cells_of_several_machines_are_noted_where_costs_are() {
+    let other = Cell::new("w", "cope", 0).change(|r| r.host.cpu = "other".into()).record();
+    let report = report(&[Cell::new("w", "rope", 0).record(), other]);
+    assert_eq!(report.workloads[0].machines.len(), 2);
+    let costs = crate::table::costs(&report, &report.workloads[0]);
+    assert!(costs.notes.iter().any(|n| n.starts_with("Warning: these cells ran under 2")));
 }

@@ -44,6 +44,11 @@ pub struct EvalPoint {
     pub slices: Vec<Slices>,
 }
 
+/// What stands between the names of two properties that are told together.
+pub const PAIRED: &str = " x ";
+/// The first of two properties counts this much in their common value.
+pub const PAIR: u64 = 1000;
+
 /// What a slice counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -58,7 +63,8 @@ pub enum SliceUnit {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Slices {
-    /// The property, for example `distance`.
+    /// The property, for example `distance`. Two of them together are `a x b`, and their values
+    /// [`PAIR`] `a + b`.
     pub name: String,
     /// What is counted.
     pub unit: SliceUnit,

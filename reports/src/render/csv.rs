@@ -1,32 +1,77 @@
-//! `report.csv`: aggregated evaluations. `ranks.csv`: standings, fit rate and effective length.
-//! `pairs.csv`: every comparison. `cells.csv`: one row per cell. Empty fields: no value.
+//! `tables/*.csv`, for other programs: `evaluations`, `ranks`, `pairs`, `costs`, `training`, `slices`,
+//! `cells`. Empty fields: no value.
 
+mod curves;
 mod ranks;
 
 use polars::prelude::*;
 
-use crate::model::Report;
-use crate::render::OutFile;
+use super::{Contents, Format, OutFile};
+use crate::frame::runs_frame;
 use crate::report::ReportError;
 
-pub(super) fn render(report: &Report) -> Result<Vec<OutFile>, ReportError> {
-    let mut files = Vec::new();
-    for (path, frame) in [
-        ("report.csv", &report.aggregate),
-        ("ranks.csv", &ranks::ranks(report)?),
-        ("pairs.csv", &ranks::pairs(report)?),
-        ("cells.csv", &report.runs),
-    ] {
-        let mut bytes = Vec::new();
-        CsvWriter::new(&mut bytes).finish(&mut frame.clone())?;
-        files.push(OutFile { path: path.to_owned(), bytes });
+pub(super) struct Csv;
+
+impl Format for Csv {
+    fn name(&self) -> &'static str {
+        "csv"
     }
-    Ok(files)
+
+    fn render(&self, contents: &Contents<'_>) -> Result<Vec<OutFile>, ReportError> {
+        let report = contents.report;
+        let mut files = Vec::new();
+        for (name, frame) in [
+            ("evaluations", report.aggregate.clone()),
+            ("ranks", ranks::ranks(report)?),
+            ("pairs", ranks::pairs(report)?),
+            ("costs", curves::costs(report)?),
+            ("training", curves::training(report)?),
+            ("slices", curves::slices(report)?),
+            ("cells", runs_frame(&report.cells)?),
+        ] {
+            let mut bytes = Vec::new();
+            CsvWriter::new(&mut bytes).finish(&mut harmless(frame)?)?;
+            files.push(OutFile { path: format!("tables/{name}.csv"), bytes });
+        }
+        Ok(files)
+    }
+}
+
+/// Spreadsheets run fields that begin like a formula. Such text gets an apostrophe in front, which they
+/// read as "this is text"; numbers are left alone.
+fn harmless(mut frame: DataFrame) -> PolarsResult<DataFrame> {
+    let texts: Vec<PlSmallStr> = frame
+        .columns()
+        .iter()
+        .filter(|column| column.dtype() == &DataType::String)
+        .map(|column| column.name().clone())
+        .collect();
+    for name in texts {
+        let column = frame.column(&name)?.str()?;
+        if column.iter().flatten().any(is_formula) {
+            let safe: Vec<Option<String>> =
+                column
+                    .iter()
+                    .map(|field| {
+                        field.map(|text| {
+                            if is_formula(text) { format!("'{text}") } else { text.to_owned() }
+                        })
+                    })
+                    .collect();
+            frame.with_column(Column::new(name, safe))?;
+        }
+    }
+    Ok(frame)
+}
+
+fn is_formula(text: &str) -> bool {
+    text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n'])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Report;
     use crate::report::ReportMeta;
     use crate::testkit::suite;
 
@@ -60,8 +105,8 @@ mod tests {
 
     #[test]
     fn nothing_gives_tables_with_heads() {
-        let report = Report::new(&[], &ReportMeta::default()).unwrap();
-        for file in render(&report).unwrap() {
+        let report = Report::new(&[][..], &ReportMeta::default()).unwrap();
+        for file in Csv.render(&Contents::of(&report).unwrap()).unwrap() {
             let text = String::from_utf8(file.bytes).unwrap();
             assert!(text.starts_with("workload,") || text.starts_with("suite,"), "{}", file.path);
             assert_eq!(text.lines().count(), 1, "{}", file.path);

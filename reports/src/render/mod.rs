@@ -1,16 +1,20 @@
-//! The formats: a new one is a file here and a line in [`FORMATS`].
+//! The formats: a new one is a file here that implements [`Format`], and a line in [`FORMATS`].
 
 mod chart;
 mod csv;
-mod figures;
 mod html;
 mod markdown;
 mod parquet;
-mod scale;
+mod png;
 mod svg;
+mod tex;
 
+pub(crate) use chart::style::{COLOURS, of_pages};
+
+use crate::figure::{Figure, figures};
 use crate::model::Report;
 use crate::report::ReportError;
+use crate::reproduction::{Reproduction, reproduction};
 
 /// A file of the report.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,20 +31,49 @@ impl OutFile {
     }
 }
 
+/// What every format shows.
+#[derive(Debug)]
+pub struct Contents<'a> {
+    /// Numbers and words.
+    pub report: &'a Report,
+    pub(crate) figures: Vec<Figure>,
+    /// Published numbers beside those of the records.
+    pub(crate) reproduction: Reproduction,
+}
+
+impl<'a> Contents<'a> {
+    /// The report with its figures and what is published.
+    ///
+    /// # Errors
+    /// [`ReportError::Published`] when the published numbers cannot be read.
+    pub fn of(report: &'a Report) -> Result<Self, ReportError> {
+        let reproduction = reproduction(&report.cells)?;
+        Ok(Self { report, figures: figures(report), reproduction })
+    }
+}
+
 /// A way to show a report.
-#[derive(Debug, Clone, Copy)]
-pub struct Format {
+pub trait Format: Sync {
     /// Its name.
-    pub name: &'static str,
-    /// Renders the report to files; depends on nothing but the report.
-    pub render: fn(&Report) -> Result<Vec<OutFile>, ReportError>,
+    fn name(&self) -> &'static str;
+
+    /// Renders the report to files; depends on nothing but its contents.
+    ///
+    /// # Errors
+    /// [`ReportError`], when the format cannot hold what the report says.
+    fn render(&self, contents: &Contents<'_>) -> Result<Vec<OutFile>, ReportError>;
 }
 
 /// Every format that [`crate::write_report`] writes.
-pub const FORMATS: &[Format] = &[
-    Format { name: "html", render: html::render },
-    Format { name: "markdown", render: markdown::render },
-    Format { name: "csv", render: csv::render },
-    Format { name: "parquet", render: parquet::render },
-    Format { name: "svg", render: svg::render },
+pub const FORMATS: &[&dyn Format] = &[
+    &html::Html,
+    &markdown::Markdown,
+    &csv::Csv,
+    &tex::Tex,
+    &parquet::Parquet,
+    &svg::Svg,
+    &png::Png,
 ];
+
+#[cfg(test)]
+mod hostile;

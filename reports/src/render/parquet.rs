@@ -1,13 +1,21 @@
-//! `report.parquet`: every evaluation of every cell, not aggregated.
+//! `data.parquet`: every evaluation of every cell, and a row for each cell without any.
 
 use polars::prelude::*;
 
-use crate::model::Report;
-use crate::render::OutFile;
+use super::{Contents, Format, OutFile};
+use crate::frame::data_frame;
 use crate::report::ReportError;
 
-pub(super) fn render(report: &Report) -> Result<Vec<OutFile>, ReportError> {
-    let mut bytes = Vec::new();
-    ParquetWriter::new(&mut bytes).finish(&mut report.evals.clone())?;
-    Ok(vec![OutFile { path: "report.parquet".to_owned(), bytes }])
+pub(super) struct Parquet;
+
+impl Format for Parquet {
+    fn name(&self) -> &'static str {
+        "parquet"
+    }
+
+    fn render(&self, contents: &Contents<'_>) -> Result<Vec<OutFile>, ReportError> {
+        let mut bytes = Vec::new();
+        ParquetWriter::new(&mut bytes).finish(&mut data_frame(&contents.report.cells)?)?;
+        Ok(vec![OutFile { path: "data.parquet".to_owned(), bytes }])
+    }
 }

@@ -1,13 +1,17 @@
-//! `figures/*.svg`: every figure of the page as a file of its own.
+//! `figures/*.svg`: every figure as a file, for papers.
 
-use crate::model::Report;
-use crate::render::{OutFile, chart, figures};
+use super::{Contents, Format, OutFile, chart};
 use crate::report::ReportError;
 
-#[expect(clippy::unnecessary_wraps, reason = "the signature of a format")]
-pub(super) fn render(report: &Report) -> Result<Vec<OutFile>, ReportError> {
-    Ok(figures::figures(report)
-        .into_iter()
-        .map(|figure| OutFile::text(figure.path(), chart::standalone(&figure.svg)))
-        .collect())
+pub(super) struct Svg;
+
+impl Format for Svg {
+    fn name(&self) -> &'static str {
+        "svg"
+    }
+
+    fn render(&self, contents: &Contents<'_>) -> Result<Vec<OutFile>, ReportError> {
+        let files = contents.figures.iter();
+        Ok(files.map(|figure| OutFile::text(figure.path("svg"), chart::svg(figure))).collect())
+    }
 }

@@ -90,6 +90,7 @@ fn section(paper: &str, result: &TableResult) -> Section {
                     &mut recipes,
                 ),
                 strong: number.verdict == Verdict::Agrees,
+                ..Cell::default()
             }));
             cells
         })

@@ -10,7 +10,6 @@ fn say(records: &[RunRecord]) -> String {
     let headline = Metric::from_headline(&records[0].task.headline).unwrap();
     let display: BTreeMap<String, String> =
         records.iter().map(|r| (r.encoding.name.clone(), r.encoding.label.clone())).collect();
-    let counted: Vec<&RunRecord> = counted.iter().collect();
     let contest = |region| Contest::new(&counted, &display, region, headline);
     let (inside, beyond) = (contest(Region::Inside), contest(Region::Beyond));
     workload_sentence(&records[0].workload, "tokens", &inside, &beyond, &not_counted)

@@ -1,9 +1,12 @@
 //! What the values of the seeds say together.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-use super::bootstrap::{self, Bootstrap};
+use super::bootstrap::{self, Bootstrap, Resamples};
 use super::student::t_quantile;
 
 /// The seed of every bootstrap: the same values give the same interval, in whatever report.
@@ -52,11 +55,10 @@ impl Estimate {
         let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
         let std = (squares / f64::from(n - 1)).sqrt();
         let half = half_width_factor(n).map(|factor| factor * std);
-        let mut rng = ChaCha8Rng::seed_from_u64(BOOTSTRAP_SEED);
         Some(Self {
             std: Some(std),
             ci95: half.map(|half| (mean - half, mean + half)),
-            bootstrap: bootstrap::percentile(values, &mut rng),
+            bootstrap: bootstrap::percentile(values, resamples),
             ..point
         })
     }
@@ -78,6 +80,15 @@ impl Estimate {
             n: self.n,
         }
     }
+}
+
+/// The draws for `n` values, made once.
+fn resamples(n: usize) -> Arc<Resamples> {
+    static MADE: Mutex<BTreeMap<usize, Arc<Resamples>>> = Mutex::new(BTreeMap::new());
+    // What a thread that panicked left is whole: draws are put in at once.
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    let draw = || Arc::new(Resamples::draw(n, &mut ChaCha8Rng::seed_from_u64(BOOTSTRAP_SEED)));
+    made.entry(n).or_insert_with(draw).clone()
 }
 
 /// The median of values in ascending order; NaN when there are none.

@@ -34,33 +34,39 @@ pub fn sign_flip(differences: &[f64]) -> Option<f64> {
     }
     let all: f64 = differences.iter().map(|d| d.abs()).sum();
     let observed = differences.iter().sum::<f64>().abs() - ROUNDING * all;
-    let far = |signs: u64| {
-        let sum: f64 = differences
-            .iter()
-            .enumerate()
-            .map(|(i, d)| if signs >> (i % 64) & 1 == 0 { *d } else { -d })
-            .sum();
-        sum.abs() >= observed
-    };
+    let tables: Vec<[f64; 256]> = differences.chunks(8).map(signed_sums).collect();
     if n <= EXACT_UP_TO {
         // The sign of the last one is fixed: the other half mirrors this one.
         let choices = 1_u64 << (n - 1);
-        let hits = (0..choices).filter(|signs| far(*signs)).count();
+        let far = |signs: &u64| signed_sum(&tables, *signs).abs() >= observed;
+        let hits = (0..choices).filter(far).count();
         return Some(hits as f64 / choices as f64);
     }
     let mut rng = ChaCha8Rng::seed_from_u64(SEED);
     let mut hits = 1_u32;
     for _ in 0..DRAWS {
         let mut sum = 0.0;
-        for part in differences.chunks(64) {
-            let signs = rng.next_u64();
-            for (i, d) in part.iter().enumerate() {
-                sum += if signs >> i & 1 == 0 { *d } else { -d };
-            }
+        for part in tables.chunks(8) {
+            sum += signed_sum(part, rng.next_u64());
         }
         hits += u32::from(sum.abs() >= observed);
     }
     Some(f64::from(hits) / f64::from(DRAWS + 1))
+}
+
+/// The sum of up to 8 differences for each choice of their signs: bit i turns the sign of difference i.
+fn signed_sums(part: &[f64]) -> [f64; 256] {
+    std::array::from_fn(|signs| {
+        let signed = part.iter().enumerate();
+        signed.map(|(i, d)| if signs >> i & 1 == 0 { *d } else { -d }).sum()
+    })
+}
+
+/// The sum of up to 64 differences, 8 of each table: eight times as fast as one by one, which counts
+/// where hundreds of pairs have 100 000 draws each.
+fn signed_sum(tables: &[[f64; 256]], signs: u64) -> f64 {
+    let bytes = signs.to_le_bytes();
+    tables.iter().zip(bytes).map(|(table, signs)| table[usize::from(signs)]).sum()
 }
 
 /// The least p-value that [`sign_flip`] can give for `n` differences.

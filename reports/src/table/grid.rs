@@ -29,7 +29,7 @@ pub fn grid(report: &Report, workload: &Workload, grid: &GridReport) -> Table {
         .iter()
         .map(|choice| {
             let mut row = vec![
-                Cell::from(report.display(&choice.encoding)),
+                Cell::of_encoding(report, &choice.encoding),
                 match choice.by {
                     ChosenBy::Validation => choice.value.to_string().into(),
                     ChosenBy::Default => format!("{} (no validation)", choice.value).into(),
@@ -72,7 +72,7 @@ fn validation(headline: Metric, point: &Point) -> Cell {
         0 => String::new(),
         n => format!(", {n} diverged"),
     };
-    Cell { text, detail: format!("n={}{diverged}", point.seeds), strong: false }
+    Cell { text, detail: format!("n={}{diverged}", point.seeds), ..Cell::default() }
 }
 
 fn notes(report: &Report, workload: &Workload, grid: &crate::grid::Grid) -> Vec<String> {

@@ -19,7 +19,9 @@ pub(super) const INTERVALS: &str = "Mean with its 95 % interval by Student's t o
 /// and beyond training, what the seeds achieved, ablations, the grid. None is empty.
 pub fn statistics(report: &Report, workload: &Workload) -> Vec<(String, Table)> {
     let mut tables: Vec<(String, Table)> = [&workload.inside, &workload.beyond]
-        .map(|contest| (format!("Ranks {}", contest.region.name()), ranks(contest)))
+        .map(|contest| {
+            (format!("Ranks {}", contest.region.name()), ranks(report, workload, contest))
+        })
         .into();
     tables.push(("Solving and effective length".to_owned(), outcomes(report, workload)));
     tables.extend(workload.ablations.iter().map(|found| {
@@ -34,7 +36,7 @@ pub fn statistics(report: &Report, workload: &Workload) -> Vec<(String, Table)> 
 }
 
 /// The encodings of a contest by rank and mean; then those without a rank.
-pub fn ranks(contest: &Contest) -> Table {
+pub fn ranks(report: &Report, workload: &Workload, contest: &Contest) -> Table {
     let columns = heads([
         "encoding",
         "rank",
@@ -52,7 +54,16 @@ pub fn ranks(contest: &Contest) -> Table {
     // Stable: within a rank the order of means is kept.
     standings.sort_by_key(|s| s.group);
     standings.extend(contest.standings.iter().filter(|s| s.group.is_none()));
-    let rows = standings.into_iter().map(|s| rank_row(contest, s)).collect();
+    let rows = standings
+        .into_iter()
+        .map(|s| {
+            let mut row = rank_row(contest, s);
+            let name = Cell::of_encoding(report, &s.encoding);
+            row[0] =
+                Cell { strong: row[0].strong, ..name }.from_cells(report, workload, &s.encoding);
+            row
+        })
+        .collect();
     let mut notes = vec![
         INTERVALS.to_owned(),
         "An encoding shares the rank of the best that it cannot be separated from. Behind the best: \
@@ -60,7 +71,7 @@ pub fn ranks(contest: &Contest) -> Table {
             .to_owned(),
     ];
     notes.extend(method(contest).map(|method| format!("What decides: {method}.")));
-    Table { columns, rows, words: false, notes }
+    Table { columns, rows, words: false, notes }.without_empty_columns()
 }
 
 fn rank_row(contest: &Contest, standing: &Standing) -> Vec<Cell> {
@@ -127,7 +138,7 @@ fn compared(metric: Metric, comparison: Option<&Comparison>) -> [Cell; 3] {
         |p| Cell {
             text: p_value(p).trim_start_matches("= ").to_owned(),
             detail: c.test.name().to_owned(),
-            strong: false,
+            ..Cell::default()
         },
     );
     let effect = match c.paired.effect {
@@ -139,7 +150,7 @@ fn compared(metric: Metric, comparison: Option<&Comparison>) -> [Cell; 3] {
         Cell {
             text: difference,
             detail: c.paired.ci95.map_or_else(String::new, interval),
-            strong: false,
+            ..Cell::default()
         },
         p,
         effect.into(),
@@ -152,7 +163,10 @@ pub fn outcomes(report: &Report, workload: &Workload) -> Table {
     let rows = workload
         .outcomes
         .iter()
-        .map(|outcome| outcome_row(report.display(&outcome.encoding), outcome))
+        .map(|outcome| {
+            let name = Cell::of_encoding(report, &outcome.encoding);
+            outcome_row(name.from_cells(report, workload, &outcome.encoding), outcome)
+        })
         .collect();
     let Settings { solved_exact_match, solved_loss, effective_exact_match, .. } = report.settings;
     Table {
@@ -182,27 +196,32 @@ pub fn outcomes(report: &Report, workload: &Workload) -> Table {
             ),
         ],
     }
+    .without_empty_columns()
 }
 
-fn outcome_row(display: &str, outcome: &Outcome) -> Vec<Cell> {
+fn outcome_row(name: Cell, outcome: &Outcome) -> Vec<Cell> {
     let middle = |m: &Option<Middle>, show: fn(f64) -> String, sign: &str| {
         m.as_ref().map_or_else(
             || Cell::from("–"),
             |m| Cell {
                 text: format!("{sign}{}", show(m.median)),
-                detail: format!("[{} to {}] n={}", show(m.range.0), show(m.range.1), m.n),
-                strong: false,
+                detail: if show(m.range.0) == show(m.range.1) {
+                    format!("n={}", m.n)
+                } else {
+                    format!("[{} to {}] n={}", show(m.range.0), show(m.range.1), m.n)
+                },
+                ..Cell::default()
             },
         )
     };
     let whole: fn(f64) -> String = |x| x.to_string();
     let sign = if outcome.effective_at_least { "≥ " } else { "" };
     vec![
-        Cell::from(display),
+        name,
         Cell {
             text: outcome.fit_rate().map_or_else(|| "–".to_owned(), percent),
             detail: format!("{} of {}", outcome.solved, outcome.run),
-            strong: false,
+            ..Cell::default()
         },
         middle(&outcome.solve_steps, whole, ""),
         middle(&outcome.solve_seconds, three_digits, ""),

@@ -1,29 +1,13 @@
 //! Lines along a horizontal axis, named at their right ends.
 
-use super::{Point, Series, TOP, WIDTH, classes, escape, marker, open, put, widest};
-use crate::render::scale::Scale;
+use super::{TOP, WIDTH, classes, escape, label, marker, open, put, text, widest};
+use crate::figure::plot::{Lines, Marks, Point, Series};
 
 const HEIGHT: f64 = 300.0;
 const BOTTOM: f64 = 40.0;
 const LEFT: f64 = 50.0;
 /// Between labels, baseline to baseline.
 const LABEL_GAP: f64 = 14.0;
-
-/// A chart with one line for each series.
-#[derive(Debug, Clone)]
-pub(in crate::render) struct Lines<'a> {
-    pub(in crate::render) title: &'a str,
-    pub(in crate::render) x_label: &'a str,
-    pub(in crate::render) x: Scale,
-    pub(in crate::render) y: Scale,
-    /// Vertical rules with labels.
-    pub(in crate::render) rules: &'a [(f64, String)],
-    /// A horizontal rule with a label.
-    pub(in crate::render) level: Option<(f64, &'a str)>,
-    /// Whether points are marked, and spread so that their bars do not cover each other.
-    pub(in crate::render) markers: bool,
-    pub(in crate::render) series: &'a [Series],
-}
 
 /// Baselines for labels as near to `wanted` as keeps them `LABEL_GAP` apart within `top..bottom`.
 fn spread(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
@@ -45,18 +29,18 @@ fn spread(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
 
 /// Where the plot lies: from `LEFT` to `right` and from `TOP` to `floor`.
 struct Frame<'a> {
-    chart: &'a Lines<'a>,
+    chart: &'a Lines,
     right: f64,
     floor: f64,
 }
 
 impl Frame<'_> {
     fn x(&self, value: f64) -> f64 {
-        LEFT + 8.0 + self.chart.x.place(value) * (self.right - LEFT - 16.0)
+        LEFT + 8.0 + self.chart.x.scale.place(value) * (self.right - LEFT - 16.0)
     }
 
     fn y(&self, value: f64) -> f64 {
-        self.floor - self.chart.y.place(value) * (self.floor - TOP)
+        self.floor - self.chart.y.scale.place(value) * (self.floor - TOP)
     }
 
     fn horizontal(&self, class: &str, y: f64) -> String {
@@ -67,14 +51,14 @@ impl Frame<'_> {
     }
 
     fn axes(&self, out: &mut String) {
-        for (value, label) in &self.chart.y.ticks {
+        for (value, label) in &self.chart.y.scale.ticks {
             let y = self.y(*value);
             put!(out, "{}", self.horizontal("grid", y));
             put!(out, "{}", text(LEFT - 6.0, y + 4.0, "end", label));
         }
         let below = self.floor + 16.0;
         let mut last = f64::NEG_INFINITY;
-        for (value, label) in &self.chart.x.ticks {
+        for (value, label) in &self.chart.x.scale.ticks {
             let x = self.x(*value);
             // A label that would touch the one before is left out.
             if x - last >= widest(std::iter::once(label.as_str())) + 8.0 {
@@ -83,11 +67,11 @@ impl Frame<'_> {
             }
         }
         let middle = f64::midpoint(LEFT, self.right);
-        put!(out, "{}", text(middle, self.floor + 33.0, "middle", self.chart.x_label));
+        put!(out, "{}", text(middle, self.floor + 33.0, "middle", &self.chart.x.label));
     }
 
     fn rules(&self, out: &mut String) {
-        for (value, label) in self.chart.rules {
+        for (value, label) in &self.chart.rules {
             let (x, floor) = (self.x(*value), self.floor);
             put!(
                 out,
@@ -98,22 +82,27 @@ impl Frame<'_> {
                 if x > f64::midpoint(LEFT, self.right) { ("end", -4.0) } else { ("start", 4.0) };
             put!(out, "{}", text(x + shift, TOP - 3.0, anchor, label));
         }
-        if let Some((value, label)) = self.chart.level {
-            let y = self.y(value);
-            put!(out, "{}", self.horizontal("rule", y));
-            put!(out, "{}", text(self.right - 2.0, y - 4.0, "end", label));
+        if let Some((points, label)) = &self.chart.level {
+            let path: Vec<String> = points
+                .iter()
+                .map(|(x, y)| format!("{:.1} {:.1}", self.x(*x), self.y(*y)))
+                .collect();
+            put!(out, "<path class=\"rule\" d=\"M{}\"/>", path.join("L"));
+            if let Some((_, y)) = points.last() {
+                put!(out, "{}", text(self.right - 2.0, self.y(*y) - 4.0, "end", label));
+            }
         }
     }
 
     /// A line with its marks, and its label at height `label_y`.
     fn series(&self, out: &mut String, series: &Series, shift: f64, label_y: f64) {
         let points = || finite(series);
-        let label = escape(&series.label);
-        put!(out, "<g class=\"{}\"><title>{label}</title>", classes(series.slot));
+        let (class, name) = (classes(series.slot), escape(&series.label));
+        put!(out, "<g class=\"{class}\"><title>{name}</title>");
         let path: Vec<String> =
             points().map(|p| format!("{:.1} {:.1}", self.x(p.x) + shift, self.y(p.y))).collect();
         put!(out, "<path class=\"line\" d=\"M{}\"/>", path.join("L"));
-        let marked = if self.chart.markers { usize::MAX } else { 0 };
+        let marked = if self.chart.marks == Marks::Points { usize::MAX } else { 0 };
         for point in points().take(marked) {
             let (x, y) = (self.x(point.x) + shift, self.y(point.y));
             if let Some((low, high)) = point.bar {
@@ -135,13 +124,9 @@ impl Frame<'_> {
                 label_x - 3.0
             );
         }
-        put!(out, "{}</g>", text(label_x, label_y + 4.0, "start", &series.label));
+        let shown = label(&series.label, WIDTH - label_x);
+        put!(out, "{}</g>", text(label_x, label_y + 4.0, "start", &shown));
     }
-}
-
-fn text(x: f64, y: f64, anchor: &str, text: &str) -> String {
-    let text = escape(text);
-    format!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>")
 }
 
 fn finite(series: &Series) -> impl Iterator<Item = &Point> {
@@ -149,21 +134,21 @@ fn finite(series: &Series) -> impl Iterator<Item = &Point> {
 }
 
 /// Draws the chart; series without a finite value are left out.
-pub(in crate::render) fn lines(chart: &Lines) -> String {
+pub(super) fn lines(title: &str, chart: &Lines) -> String {
     let shown: Vec<(&Series, f64)> =
         chart.series.iter().filter_map(|series| Some((series, finite(series).last()?.y))).collect();
     let count = shown.len() as f64;
     let label_width = widest(shown.iter().map(|(s, _)| s.label.as_str())).clamp(30.0, 170.0);
     let height = HEIGHT.max(TOP + BOTTOM + LABEL_GAP * (count + 1.0));
     let frame = Frame { chart, right: WIDTH - label_width - 26.0, floor: height - BOTTOM };
-    let mut out = open(chart.title, height);
+    let mut out = open(title, height);
     frame.axes(&mut out);
     frame.rules(&mut out);
     let ends: Vec<f64> = shown.iter().map(|(_, end)| frame.y(*end)).collect();
     let labels = spread(&ends, TOP + 4.0, frame.floor);
     for (index, ((series, _), label_y)) in shown.iter().zip(labels).enumerate() {
         // Bars at the same length stand side by side.
-        let shift = if chart.markers {
+        let shift = if chart.marks == Marks::Points {
             (index as f64 - (count - 1.0) / 2.0) * (14.0 / count).min(3.0)
         } else {
             0.0
@@ -186,31 +171,5 @@ mod tests {
         assert!(sorted.windows(2).all(|w| w[1] - w[0] >= LABEL_GAP - 1e-9), "{places:?}");
         assert!(sorted[0] >= 30.0 && sorted[4] <= 260.0);
         assert!(places[0] < places[2] && places[2] < places[1], "order is kept: {places:?}");
-    }
-
-    #[test]
-    fn values_that_are_not_finite_leave_no_mark() {
-        let point = |x, y| Point { x, y, bar: None };
-        let series = [
-            Series {
-                slot: 0,
-                label: "a<b".into(),
-                points: vec![point(1.0, 0.5), point(2.0, f64::NAN)],
-            },
-            Series { slot: 9, label: "gone".into(), points: vec![point(1.0, f64::NAN)] },
-        ];
-        let svg = lines(&Lines {
-            title: "t & u",
-            x_label: "length",
-            x: Scale::at(&[1.0, 2.0]),
-            y: Scale::percent(),
-            rules: &[(1.0, "trained".into())],
-            level: Some((0.5, "chance")),
-            markers: true,
-            series: &series,
-        });
-        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
-        assert!(svg.contains("a&lt;b") && svg.contains("t &amp; u") && !svg.contains("gone"));
-        assert_eq!(svg.matches("class=\"m\"").count(), 1);
     }
 }

@@ -1,50 +1,38 @@
-//! A small SVG writer: lines with error bars, and dots.
+//! Figures as SVG: for papers, and the source of the PNG files.
 //!
 //! Why not plotters: it writes every colour as an attribute, and places text by measuring fonts.
-//! Here marks have CSS classes, so that one style sheet serves light and dark pages, and text is text.
+//! Here marks have CSS classes, so that one style sheet serves light and dark screens, and text is text.
 
 mod dots;
+mod heat;
 mod lines;
+mod scatter;
+pub(super) mod style;
 
-pub(super) use dots::dots;
-pub(super) use lines::{Lines, lines};
-
-pub(super) const CSS: &str = include_str!("../chart.css");
+use crate::figure::{Figure, Plot};
+use crate::text::html as escape;
 
 const WIDTH: f64 = 480.0;
 const TOP: f64 = 34.0;
 /// Width of a character, on the wide side for 12 px sans-serif.
 const CHARACTER: f64 = 6.7;
 
-/// A point with an optional error bar.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Point {
-    pub(super) x: f64,
-    pub(super) y: f64,
-    pub(super) bar: Option<(f64, f64)>,
-}
-
-/// One encoding's points; `slot` chooses colour, dash and marker.
-#[derive(Debug, Clone)]
-pub(super) struct Series {
-    pub(super) slot: usize,
-    pub(super) label: String,
-    pub(super) points: Vec<Point>,
-}
-
-pub(super) fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
-        .replace('\'', "&#39;")
-}
-
 /// The figure as a file: with its own style sheet, and a width for viewers that need one.
-pub(super) fn standalone(svg: &str) -> String {
+pub(super) fn svg(figure: &Figure) -> String {
+    let title = &figure.title;
+    let svg = match &figure.plot {
+        Plot::Lines(plot) => lines::lines(title, plot),
+        Plot::Dots(plot) => dots::dots(title, plot),
+        Plot::Scatter(plot) => scatter::scatter(title, plot),
+        Plot::Heat(plot) => heat::heat(title, plot),
+    };
+    standalone(&svg)
+}
+
+fn standalone(svg: &str) -> String {
     let (open, rest) = svg.split_once('>').unwrap_or((svg, ""));
     let open = open.replacen("<svg", "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"720\"", 1);
-    format!("{open}><style>{CSS}</style>{rest}\n")
+    format!("{open}><style>{}</style>{rest}\n", style::of_files())
 }
 
 /// Writes into the string; `fmt::Write` for `String` cannot fail.
@@ -57,11 +45,18 @@ macro_rules! put {
 use put;
 
 fn open(title: &str, height: f64) -> String {
+    // A title that does not fit is cut at the frame; the label for screen readers has all of it.
+    let most = ((WIDTH - 16.0) / 7.2) as usize;
+    let short = if title.chars().count() > most {
+        escape(&title.chars().take(most - 1).chain(['…']).collect::<String>())
+    } else {
+        escape(title)
+    };
     let title = escape(title);
     format!(
         "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{title}\">\n\
          <rect class=\"bg\" width=\"{WIDTH}\" height=\"{height}\"/>\n\
-         <text class=\"title\" x=\"8\" y=\"18\">{title}</text>\n"
+         <text class=\"title\" x=\"8\" y=\"18\">{short}</text>\n"
     )
 }
 
@@ -86,17 +81,20 @@ fn widest<'a>(labels: impl Iterator<Item = &'a str>) -> f64 {
     labels.map(|l| l.chars().count()).max().unwrap_or(0) as f64 * CHARACTER
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::render::scale::Scale;
-
-    #[test]
-    fn a_file_has_namespace_and_style_and_the_page_form_has_neither() {
-        let svg = dots("t", &Scale::percent(), &[]);
-        assert!(!svg.contains("http") && !svg.contains("<style>"));
-        let file = standalone(&svg);
-        assert!(file.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""));
-        assert!(file.contains(".chart .s") && file.trim_end().ends_with("</svg>"));
+/// A series' name where there is room for `width` pixels.
+fn label(text: &str, width: f64) -> String {
+    let most = (width / CHARACTER).ceil().max(2.0) as usize;
+    if text.chars().count() > most {
+        text.chars().take(most - 1).chain(['…']).collect()
+    } else {
+        text.to_owned()
     }
 }
+
+fn text(x: f64, y: f64, anchor: &str, text: &str) -> String {
+    let text = escape(text);
+    format!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>")
+}
+
+#[cfg(test)]
+mod tests;

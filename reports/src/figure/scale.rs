@@ -2,25 +2,40 @@
 
 use crate::number;
 
+/// How values lie on an axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spacing {
+    /// Shares from 0 to 1, shown as percent.
+    Percent,
+    /// Evenly.
+    Linear,
+    /// By factors.
+    Log,
+}
+
 /// Maps values of an axis to 0..1 and knows its ticks.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Scale {
-    low: f64,
-    high: f64,
-    log: bool,
+pub(crate) struct Scale {
+    /// The least value shown.
+    pub(crate) low: f64,
+    /// The greatest value shown.
+    pub(crate) high: f64,
+    pub(crate) spacing: Spacing,
     /// Value and label.
-    pub(super) ticks: Vec<(f64, String)>,
+    pub(crate) ticks: Vec<(f64, String)>,
+    /// The ticks are the only values there are, so that others would mislead.
+    pub(crate) only_ticks: bool,
 }
 
 impl Scale {
     /// 0 to 100 %: always whole, so that figures can be compared at a glance.
-    pub(super) fn percent() -> Self {
+    pub(crate) fn percent() -> Self {
         let ticks = [0, 25, 50, 75, 100].map(|p| (f64::from(p) / 100.0, format!("{p} %"))).to_vec();
-        Self { low: 0.0, high: 1.0, log: false, ticks }
+        Self { low: 0.0, high: 1.0, spacing: Spacing::Percent, ticks, only_ticks: false }
     }
 
     /// Around `values`, with round ticks; logarithmic where they span more than a factor 8.
-    pub(super) fn around(values: &[f64]) -> Self {
+    pub(crate) fn around(values: &[f64]) -> Self {
         let (low, high) = range(values);
         let log = low > 0.0 && high / low > 8.0;
         let (low, high) = if log {
@@ -30,35 +45,46 @@ impl Scale {
             (low - margin, high + margin)
         };
         let ticks = if log { log_ticks(low, high) } else { linear_ticks(low, high) };
-        Self { low, high, log, ticks }
+        Self { low, high, spacing: spacing(log), ticks, only_ticks: false }
     }
 
     /// From the least to the greatest of `values`, with round ticks, never logarithmic.
-    pub(super) fn linear(values: &[f64]) -> Self {
+    pub(crate) fn linear(values: &[f64]) -> Self {
         let (low, high) = range(values);
         let high = if high > low { high } else { low + 1.0 };
-        Self { low, high, log: false, ticks: linear_ticks(low, high) }
+        let ticks = linear_ticks(low, high);
+        Self { low, high, spacing: Spacing::Linear, ticks, only_ticks: false }
     }
 
     /// With a tick at each of `values`; logarithmic where they span a factor 4 or more.
-    pub(super) fn at(values: &[f64]) -> Self {
+    pub(crate) fn at(values: &[f64]) -> Self {
         let (low, high) = range(values);
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         sorted.dedup();
         let ticks = sorted.into_iter().map(|v| (v, format!("{v}"))).collect();
-        Self { low, high, log: low > 0.0 && high / low >= 4.0, ticks }
+        Self {
+            low,
+            high,
+            spacing: spacing(low > 0.0 && high / low >= 4.0),
+            ticks,
+            only_ticks: true,
+        }
     }
 
     /// The place of `value`, cut to 0..1.
-    pub(super) fn place(&self, value: f64) -> f64 {
-        let (value, low, high) = if self.log {
+    pub(crate) fn place(&self, value: f64) -> f64 {
+        let (value, low, high) = if self.spacing == Spacing::Log {
             (value.max(f64::MIN_POSITIVE).ln(), self.low.ln(), self.high.ln())
         } else {
             (value, self.low, self.high)
         };
         if high > low { ((value - low) / (high - low)).clamp(0.0, 1.0) } else { 0.5 }
     }
+}
+
+fn spacing(log: bool) -> Spacing {
+    if log { Spacing::Log } else { Spacing::Linear }
 }
 
 fn range(values: &[f64]) -> (f64, f64) {
@@ -81,7 +107,7 @@ fn linear_ticks(low: f64, high: f64) -> Vec<(f64, String)> {
     (first..first + 8)
         .map(|i| i as f64 * step)
         .take_while(|v| *v <= high)
-        .map(|v| (v, format!("{v:.decimals$}")))
+        .map(|v| (v, if v.abs() >= 1e5 { number::si(v) } else { format!("{v:.decimals$}") }))
         .collect()
 }
 
@@ -101,6 +127,8 @@ fn log_ticks(low: f64, high: f64) -> Vec<(f64, String)> {
 fn short(value: f64) -> String {
     if (1e-3..1e5).contains(&value) {
         format!("{}", (value * 1e6).round() / 1e6)
+    } else if value >= 1e5 {
+        number::si(value)
     } else {
         number::three_digits(value)
     }

@@ -1,0 +1,212 @@
+//! A store of 100 000 generated cells becomes a report: time, peak memory and page size, against the
+//! limits that are promised (20 s, 2 GB, 10 MB).
+//!
+//! `cargo bench --bench many_cells` generates the store in a temporary folder, or in the folder that
+//! is given, where it is kept and used again: `cargo bench --bench many_cells -- FOLDER`. A second
+//! argument is another number of cells.
+#![expect(clippy::print_stdout, reason = "a measurement that nobody sees is none")]
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use reports::{
+    CurvePoint, EncodingInfo, EvalPoint, FlopCount, Host, ParamCount, ReportMeta, RunRecord,
+    SCHEMA, SliceUnit, Slices, Status, TaskInfo, TrainSummary, cell_key,
+};
+use serde_json::{Value, json};
+
+const CELLS: usize = 100_000;
+const ENCODINGS: usize = 25;
+const SEEDS: usize = 50;
+const LENS: [u64; 6] = [32, 64, 128, 256, 512, 1024];
+
+const SECONDS: f64 = 20.0;
+const BYTES: u64 = 2_000_000_000;
+const PAGE: u64 = 10_000_000;
+
+/// As large as those of real cells.
+fn config(workload: usize, encoding: usize, seed: usize) -> Value {
+    json!({
+        "backend": "flex", "engine": "fused",
+        "encoding": {"id": format!("encoding-{encoding}"), "settings": {"max_positions": null, "base": 10000.0}},
+        "eval": {"batch_size": 16, "lens": LENS, "samples": 400, "seed": 1_000_003, "splits": null},
+        "model": {"activation": "relu", "bias": true, "dropout": 0.0, "feed_forward_width": null, "heads": 2,
+            "init": "fan-in", "layers": 2, "norm": "layer-norm", "norm_place": "pre", "tied_head": false,
+            "width": 64},
+        "seed": seed,
+        "task": {"kind": "counting", "variables": workload, "increment_weight": 7.0, "pass_weight": 50.0},
+        "task_version": 1,
+        "train": {"batch_size": 32, "curve_points": 50, "len": 64, "steps": 1200, "optimizer": {
+            "betas": [0.9, 0.999], "clip_norm": 1.0, "decay": "linear", "epsilon": 1e-8, "final_share": 0.0,
+            "learning_rate": 0.001, "warmup_steps": 50, "weight_decay": 0.01}},
+    })
+}
+
+fn eval(len: u64, skill: f64, rng: &mut ChaCha8Rng) -> EvalPoint {
+    let right = (skill * 64.0 / len.max(64) as f64 + 0.1 * rng.random::<f64>()).clamp(0.0, 1.0);
+    let nll = 2.0 * (1.0 - right) + 0.01;
+    let slices = Slices {
+        name: "distance".into(),
+        unit: SliceUnit::Tokens,
+        values: (0..10).collect(),
+        counts: vec![40; 10],
+        accuracy: (0..10).map(|i| right * (1.0 - 0.05 * f64::from(i))).collect(),
+        nll: vec![nll; 10],
+    };
+    EvalPoint {
+        split: "in-distribution".into(),
+        in_distribution: len <= 64,
+        len,
+        samples: 400,
+        scored_tokens: 400,
+        exact_match: right,
+        token_accuracy: f64::midpoint(right, 1.0),
+        nll,
+        perplexity: nll.exp(),
+        bits_per_byte: None,
+        seconds: 0.1,
+        chance: Some(0.1),
+        slices: vec![slices],
+    }
+}
+
+fn record(cell: usize) -> RunRecord {
+    let (seed, encoding, workload) =
+        (cell % SEEDS, cell / SEEDS % ENCODINGS, cell / SEEDS / ENCODINGS);
+    let mut rng = ChaCha8Rng::seed_from_u64(cell as u64);
+    let id = if encoding == 0 { "rope".to_owned() } else { format!("encoding-{encoding}") };
+    let config = config(workload, encoding, seed);
+    let skill = 0.5 + 0.4 * (encoding as f64 / ENCODINGS as f64);
+    let curve = (1..=50_u64).map(|i| CurvePoint {
+        step: 24 * i,
+        loss: 2.0 / i as f64 + 0.1 * rng.random::<f64>(),
+        learning_rate: 0.001 - 2e-5 * i as f64,
+        seconds: 0.7 * i as f64,
+    });
+    let curve = curve.collect();
+    RunRecord {
+        schema: SCHEMA,
+        key: cell_key(&config),
+        suite: "many".into(),
+        workload: format!("counting with {workload} variables"),
+        encoding: EncodingInfo {
+            label: id.to_uppercase(),
+            config: config["encoding"]["settings"].clone(),
+            name: id.clone(),
+            id,
+        },
+        task: TaskInfo {
+            id: "counting".into(),
+            label: "Counting".into(),
+            version: 1,
+            headline: "exact-match".into(),
+            len_unit: "tokens".into(),
+            chance: Some(0.1),
+            config: config["task"].clone(),
+        },
+        config,
+        seed: seed as u64,
+        grid: None,
+        status: if cell % 997 == 0 {
+            Status::Failed { reason: "made to fail".into() }
+        } else {
+            Status::Done
+        },
+        train_len: 64,
+        params: ParamCount { total: 104_000, encoding: 64 * encoding as u64 },
+        flops: FlopCount { train_step: 1_400_000_000, forward_per_token: 231_040 },
+        train: TrainSummary {
+            steps: 1200,
+            batch_size: 32,
+            tokens: 2_419_200,
+            final_loss: Some(0.05),
+            seconds: 35.0,
+            step_seconds_median: Some(0.02 + 0.0001 * encoding as f64),
+            tokens_per_second: Some(69_000.0),
+            curve,
+            validations: Vec::new(),
+            solved: None,
+            stopped_early: false,
+        },
+        evals: LENS.iter().map(|len| eval(*len, skill, &mut rng)).collect(),
+        skipped_evals: Vec::new(),
+        peak_bytes: Some(90 << 20),
+        host: Host {
+            cpu: "A CPU".into(),
+            logical_cpus: 2,
+            os: "linux".into(),
+            threads: 1,
+            jobs: 1,
+        },
+        backend: "flex".into(),
+        engine: "fused".into(),
+        precision: "f32".into(),
+        commit: Some("0123456789ab".into()),
+        dirty: Some(false),
+        versions: BTreeMap::from([("burn".into(), "0.22.1".into())]),
+        started_utc: "2026-01-02T03:04:05Z".into(),
+    }
+}
+
+/// Written without syncing each file: a generated store may be lost.
+fn generate(folder: &Path, cells: usize) -> Result<(), Box<dyn Error>> {
+    fs::create_dir_all(folder.join("cells"))?;
+    for cell in 0..cells {
+        let record = record(cell);
+        let path = folder.join("cells").join(format!("{}.json", record.key));
+        fs::write(path, record.text()?)?;
+    }
+    Ok(())
+}
+
+/// The most memory that this process has held, in bytes; `None` where the system does not tell.
+fn peak_bytes() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    Some(1024 * line.split_whitespace().nth(1)?.parse::<u64>().ok()?)
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    // Cargo passes `--bench` too.
+    let mut arguments = std::env::args().skip(1).filter(|a| !a.starts_with("--"));
+    let temporary = tempfile::tempdir()?;
+    let folder = arguments.next().map_or_else(|| temporary.path().to_owned(), PathBuf::from);
+    let cells = arguments.next().map_or(Ok(CELLS), |count| count.parse())?;
+    if !folder.join("cells").is_dir() {
+        let start = Instant::now();
+        generate(&folder, cells)?;
+        println!("generated {cells} cells in {:.1} s", start.elapsed().as_secs_f64());
+    }
+    let start = Instant::now();
+    let records = reports::read_dir(&folder)?;
+    let read = start.elapsed().as_secs_f64();
+    let count = records.len();
+    let meta = ReportMeta { title: "many cells".into(), ..ReportMeta::default() };
+    let out = folder.join("report");
+    let summary = reports::write_report(records, &out, &meta)?;
+    let all = start.elapsed().as_secs_f64();
+    let page = fs::metadata(&summary.html)?.len();
+    println!("{count} cells: read in {read:.1} s, report after {all:.1} s, page {page} bytes");
+    for sentence in &summary.sentences {
+        println!("  {sentence}");
+    }
+    let mut broken = Vec::new();
+    if all > SECONDS {
+        broken.push(format!("{all:.1} s, promised are {SECONDS} s"));
+    }
+    if page > PAGE {
+        broken.push(format!("a page of {page} bytes, promised are {PAGE}"));
+    }
+    if let Some(peak) = peak_bytes() {
+        println!("peak memory {peak} bytes");
+        if peak > BYTES {
+            broken.push(format!("{peak} bytes of memory, promised are {BYTES}"));
+        }
+    }
+    if broken.is_empty() { Ok(()) } else { Err(broken.join("; ").into()) }
+}

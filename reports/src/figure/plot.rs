@@ -1,0 +1,102 @@
+//! What a figure shows, before it is drawn: the SVG file and the interactive plot are made of this.
+
+use super::scale::Scale;
+
+/// A point with an optional interval.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Point {
+    pub(crate) x: f64,
+    pub(crate) y: f64,
+    pub(crate) bar: Option<(f64, f64)>,
+    /// What is said of it in words: value, interval, n.
+    pub(crate) note: String,
+}
+
+/// One encoding's points; `slot` chooses colour, dash and marker.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Series {
+    pub(crate) slot: usize,
+    pub(crate) label: String,
+    pub(crate) points: Vec<Point>,
+}
+
+/// An axis.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Axis {
+    pub(crate) label: String,
+    pub(crate) scale: Scale,
+}
+
+impl Axis {
+    pub(crate) fn new(label: impl Into<String>, scale: Scale) -> Self {
+        Self { label: label.into(), scale }
+    }
+}
+
+/// Whether the points of a line are marked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Marks {
+    /// Few points: each is marked and has its interval.
+    Points,
+    /// Many points: a line and no marks.
+    None,
+}
+
+/// One line for each encoding.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Lines {
+    pub(crate) x: Axis,
+    pub(crate) y: Axis,
+    /// Vertical rules with labels.
+    pub(crate) rules: Vec<(f64, String)>,
+    /// A horizontal line with a label, a point for each x: the level of guessing.
+    pub(crate) level: Option<(Vec<(f64, f64)>, String)>,
+    pub(crate) marks: Marks,
+    pub(crate) series: Vec<Series>,
+}
+
+/// Dots along a horizontal axis. Each group has a heading and a row for each series, whose only point
+/// holds the value in `y` and nothing in `x`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Dots {
+    pub(crate) value: Axis,
+    pub(crate) groups: Vec<(String, Vec<Series>)>,
+}
+
+/// One point for each encoding: what it reaches against what it costs.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Scatter {
+    pub(crate) x: Axis,
+    pub(crate) y: Axis,
+    /// Encodings that no other beats in both, by rising cost.
+    pub(crate) front: Vec<(f64, f64)>,
+    pub(crate) series: Vec<Series>,
+}
+
+/// A map for each encoding.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Heat {
+    pub(crate) x_label: String,
+    pub(crate) y_label: String,
+    pub(crate) columns: Vec<u64>,
+    pub(crate) rows: Vec<u64>,
+    pub(crate) maps: Vec<HeatMap>,
+}
+
+/// Shares from 0 to 1.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct HeatMap {
+    pub(crate) slot: usize,
+    pub(crate) label: String,
+    /// One list for each row, as long as there are columns; `None`: not measured.
+    pub(crate) values: Vec<Vec<Option<f64>>>,
+}
+
+/// What a figure shows.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Plot {
+    Lines(Lines),
+    Dots(Dots),
+    Scatter(Scatter),
+    Heat(Heat),
+}

@@ -1,0 +1,110 @@
+use super::*;
+use crate::testkit::{Cell, suite};
+use polars::prelude::*;
+use std::collections::BTreeMap;
+use std::fs;
+
+fn meta() -> ReportMeta {
+    ReportMeta {
+        title: "quick".into(),
+        command: "pe-bench run quick".into(),
+        skipped: vec!["text/cope: no corpus".into()],
+    }
+}
+
+/// Every file below `dir`, by relative path.
+fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![dir.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(dir).unwrap().to_owned();
+                found.insert(name, fs::read(&path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn the_same_records_in_any_order_give_the_same_bytes() {
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut records = suite();
+    // Needs 17 digits: must not depend on whether the record has been on disk.
+    records[0].evals[0].nll = 0.1 + 0.2;
+    let written: Vec<_> = records.iter().map(|r| r.as_written().unwrap()).collect();
+    assert_ne!(written, records);
+    write_report(&written, one.path(), &meta()).unwrap();
+    records.reverse();
+    for record in &records {
+        record.write(two.path()).unwrap();
+    }
+    let read = crate::read_dir(two.path()).unwrap();
+    fs::remove_dir_all(two.path().join("cells")).unwrap();
+    write_report(&read, two.path(), &meta()).unwrap();
+    let (a, b) = (files(one.path()), files(two.path()));
+    assert_eq!(a.keys().collect::<Vec<_>>(), b.keys().collect::<Vec<_>>());
+    for (name, bytes) in &a {
+        assert!(*bytes == b[name], "{} differs", name.display());
+    }
+    for name in [
+        "index.html",
+        "report.md",
+        "data.parquet",
+        "tables/evaluations.csv",
+        "tables/ranks.csv",
+        "tables/pairs.csv",
+        "tables/costs.csv",
+        "tables/training.csv",
+        "tables/slices.csv",
+        "tables/cells.csv",
+        "tables/summary.tex",
+        "figures/flip-flop-exact-match-on-sparse.svg",
+        "figures/flip-flop-exact-match-on-sparse.png",
+    ] {
+        assert!(a.contains_key(Path::new(name)), "{name} is not in {:?}", a.keys());
+    }
+    assert!(!a.keys().any(|name| name.to_string_lossy().contains(".tmp")));
+}
+
+#[test]
+fn the_tables_on_disk_are_the_tables() {
+    let dir = tempfile::tempdir().unwrap();
+    let records = suite();
+    let summary = write_report(&records, dir.path(), &meta()).unwrap();
+    let report = Report::new(&records, &meta()).unwrap();
+    let parquet = ParquetReader::new(fs::File::open(&summary.data).unwrap()).finish().unwrap();
+    assert!(parquet.equals_missing(&crate::frame::data_frame(&report.cells).unwrap()));
+    let csv = fs::File::open(summary.tables.join("evaluations.csv")).unwrap();
+    let csv = CsvReader::new(csv).finish().unwrap();
+    assert_eq!(csv.shape(), report.aggregate.shape());
+    let mean = csv.column("exact_match_mean").unwrap().f64().unwrap().sum();
+    let expected = report.aggregate.column("exact_match_mean").unwrap().f64().unwrap().sum();
+    assert_eq!(mean, expected);
+    let cells = fs::read_to_string(summary.tables.join("cells.csv")).unwrap();
+    assert_eq!(cells.lines().count(), records.len() + 1);
+    assert_eq!(summary.sentences, report.sentences);
+}
+
+#[test]
+fn nothing_and_one_cell_are_reports_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let summary = write_report(&[][..], dir.path(), &meta()).unwrap();
+    assert_eq!(summary.sentences, [crate::sentences::NOTHING]);
+    let one = vec![Cell::new("w", "rope", 0).record()];
+    let summary = write_report(one, dir.path(), &meta()).unwrap();
+    assert!(summary.sentences[0].contains("nothing to compare"));
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    fs::write(&file, "x").unwrap();
+    let error = write_report(&suite(), &file.join("out"), &meta()).unwrap_err();
+    assert!(error.to_string().contains(&*file.to_string_lossy()), "{error}");
+}

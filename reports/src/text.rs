@@ -1,0 +1,69 @@
+//! Text of records, made fit to be read: nothing hidden, nothing that turns the line around.
+//!
+//! Names, reasons and hosts come from files that anybody may have written. Each format escapes what
+//! is special to it; what no format should hold is replaced here, visibly.
+
+/// `text` on one line, with white space as spaces and every character that is invisible or changes
+/// the direction of what follows as its code, `[U+202E]`.
+pub(crate) fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}' => out.push(' '),
+            hidden if is_hidden(hidden) => out.push_str(&format!("[U+{:04X}]", u32::from(hidden))),
+            shown => out.push(shown),
+        }
+    }
+    out
+}
+
+/// Control characters, marks and overrides of direction, and spaces without width.
+fn is_hidden(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter,
+            '\u{061C}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}'
+            | '\u{FEFF}')
+}
+
+/// `text` within HTML or SVG, in an element or between quotation marks.
+pub(crate) fn html(text: &str) -> String {
+    visible(text)
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+        .replace('\'', "&#39;")
+}
+
+/// Lower-case words joined by `-`: a name that every file system and every link takes.
+pub(crate) fn slug(text: &str) -> String {
+    let words = text
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_ascii_lowercase);
+    let slug = words.collect::<Vec<_>>().join("-");
+    // File systems take 255 bytes; an extension and a number must find room.
+    slug.chars().take(120).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_hidden_is_shown_and_lines_do_not_break() {
+        assert_eq!(visible("a\nb\u{202E}c\u{0}"), "a b[U+202E]c[U+0000]");
+        assert_eq!(visible("97.1 % – † ‡ ≥ 104\u{2009}000 名"), "97.1 % – † ‡ ≥ 104\u{2009}000 名");
+    }
+
+    #[test]
+    fn nothing_opens_a_tag_or_leaves_an_attribute() {
+        assert_eq!(html("\"onload='x'<script>&"), "&quot;onload=&#39;x&#39;&lt;script&gt;&amp;");
+    }
+
+    #[test]
+    fn slugs_are_short_and_plain() {
+        assert_eq!(slug("../A b: c/\u{202E}"), "a-b-c");
+        assert_eq!(slug(&"x".repeat(500)).len(), 120);
+    }
+}
