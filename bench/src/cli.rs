@@ -1,15 +1,21 @@
 //! The command line: `pe-bench`.
 
 mod benchmark;
+mod compare;
+mod completions;
 mod conform;
 mod data;
 mod diff_records;
 mod docs;
 mod explain;
 mod extend;
+mod fit;
 mod flops;
+mod folders;
 mod generate;
+mod inspect;
 mod list;
+mod nightly;
 mod out;
 mod pretrained;
 mod report;
@@ -30,7 +36,13 @@ use out::say;
     name = "pe-bench",
     version,
     about = "Races position encodings for Transformers on the same tasks under the same budget",
-    after_help = "Start with `pe-bench run quick`: it trains, evaluates and writes a report."
+    after_help = "Start with `pe-bench run quick`: it trains, evaluates and writes a report.\n\n\
+                  Exit status:\n  \
+                  0    done\n  \
+                  1    an error, or cells or checks that failed; it is said which\n  \
+                  2    a command line that cannot be read\n  \
+                  3    a gate does not let pass (`nightly`)\n  \
+                  130  interrupted; what is finished is kept"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -42,8 +54,12 @@ enum Command {
     /// Trains and evaluates every cell of a suite, then writes its report.
     ///
     /// Finished cells are kept: run the same command again to go on.
+    #[command(
+        after_help = "Examples:\n  pe-bench run quick --dry-run\n  pe-bench run quick --encodings 'rope,cope+rope' --seed 7\n  pe-bench run mine.toml --jobs 1 --threads 2"
+    )]
     Run(RunArgs),
     /// Writes the report of one or more result folders again.
+    #[command(after_help = "Example: pe-bench report results/quick --out page")]
     Report {
         /// Folders of results (each with a `cells` folder).
         #[arg(required = true)]
@@ -55,13 +71,40 @@ enum Command {
         criteria: report::Criteria,
     },
     /// Compares the records of two result folders, all but timings and provenance.
+    #[command(after_help = "Example: pe-bench diff-records results/quick results/quick-again")]
     DiffRecords(diff_records::DiffArgs),
     /// Sets published numbers beside ours: agrees, differs, other recipe, not run.
     #[command(
         after_help = "Example: pe-bench reproduce results/contextual --paper cope --verdict other-recipe"
     )]
     Reproduce(reproduce::ReproduceArgs),
+    /// Compares two encodings seed by seed, from their records.
+    #[command(
+        after_help = "Examples:\n  pe-bench compare cope rope\n  pe-bench compare cope rope results/quick --task counting --slices"
+    )]
+    Compare(compare::CompareArgs),
+    /// Looks inside a cell: attention maps, gates, positions, on a sample of its task.
+    ///
+    /// Records hold no weights, so the cell is trained again first.
+    #[command(
+        after_help = "Examples:\n  pe-bench inspect quick flip-flop cope\n  pe-bench inspect dd59a472 --sample 3 --out page"
+    )]
+    Inspect(inspect::InspectArgs),
+    /// Holds a night's results against the accepted baseline: a significant loss of quality or a dearer model fails.
+    #[command(
+        after_help = "Example: pe-bench nightly results/nightly --baseline results/baseline --history nights\n\nExit status 3: the gate does not take the night."
+    )]
+    Nightly(nightly::NightlyArgs),
+    /// Prints a script that completes commands and options in a shell.
+    #[command(
+        after_help = "Example: pe-bench completions bash > ~/.local/share/bash-completion/completions/pe-bench"
+    )]
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
     /// Lists what there is.
+    #[command(after_help = "Example: pe-bench list encodings")]
     List {
         /// What to list.
         what: What,
@@ -80,6 +123,7 @@ enum Command {
         name: String,
     },
     /// Measures a training step of each encoding at one size.
+    #[command(after_help = "Example: pe-bench speed --encodings rope,cope")]
     Speed(speed::SpeedArgs),
     /// Checks encodings with the conformance kit, and prints what was checked.
     #[command(after_help = "Example: pe-bench conform rope 'cope{max_positions=16}+rope'")]
@@ -91,6 +135,7 @@ enum Command {
         name: String,
     },
     /// Prints what a pass costs under each encoding, by formula.
+    #[command(after_help = "Example: pe-bench flops --config tape-155m")]
     Flops(flops::FlopsArgs),
     /// Evaluates a pretrained model beyond its trained length, under changed rotations or other encodings.
     ///
@@ -105,6 +150,7 @@ enum Command {
     )]
     Generate(generate::GenerateArgs),
     /// Asks a pretrained model the questions of benchmark files that you have.
+    #[command(after_help = "Example: pe-bench benchmark smollm2 questions.jsonl --limit 100")]
     Benchmark(benchmark::BenchmarkArgs),
     /// Models that were trained elsewhere.
     Pretrained {
@@ -112,6 +158,7 @@ enum Command {
         command: pretrained::PretrainedCommand,
     },
     /// Writes the generated tables of README.md, or checks them.
+    #[command(after_help = "Example: pe-bench docs --check")]
     Docs {
         /// Fail if a table is not what would be written.
         #[arg(long)]
@@ -195,6 +242,10 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::DiffRecords(arguments) => return diff_records::diff(&arguments),
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments)?,
+        Command::Compare(arguments) => compare::run(&arguments)?,
+        Command::Inspect(arguments) => inspect::run(&arguments)?,
+        Command::Nightly(arguments) => return nightly::run(&arguments),
+        Command::Completions { shell } => completions::completions(shell),
         Command::List { what } => list::list(what),
         Command::Data { command } => data::data(command)?,
         Command::NewSuite { name } => say(&new_suite(&name)),

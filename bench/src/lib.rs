@@ -8,6 +8,7 @@
 //! | [`extend`], [`generate`](mod@generate), [`benchmarks`] | what is done with them |
 //! | [`train`], [`evaluate`] | what happens to a model |
 //! | [`runner`] | a cell from configuration to record |
+//! | [`inspect`] | a look inside a trained model |
 //! | [`suite`] | TOML files of encodings x workloads x seeds |
 //! | [`checkpoint`] | what a training needs to go on after its process died |
 //! | [`sweep`] | many cells, in worker processes |
@@ -24,6 +25,7 @@ pub mod extend;
 pub mod flops;
 pub mod generate;
 pub mod host;
+pub mod inspect;
 pub mod lora;
 pub mod model;
 pub mod optimizer;

@@ -17,6 +17,7 @@ pub use care::{Care, News};
 use crate::cell::{Cell, TrainConfig};
 use crate::checkpoint::Moment;
 use crate::evaluate::{EvalRequest, evaluate};
+use crate::inspect::{GATE_SAMPLES, gate_scores};
 use crate::model::Decoder;
 use crate::streams::{Stream, stream};
 use crate::train::{Course, Diverged, Stop, Trainer, Watch, train};
@@ -152,6 +153,7 @@ pub fn blank<C: EncodingConfig>(
         },
         evals: Vec::new(),
         skipped_evals: Vec::new(),
+        gates: Vec::new(),
         peak_bytes: None,
         host: host::host(context.threads, context.jobs),
         backend: cell.backend.clone(),
@@ -237,6 +239,9 @@ fn fill<C: EncodingConfig>(
             }),
         }
     }
+    let sizes = [cell.train.len, GATE_SAMPLES];
+    record.gates = gate_scores(&trained.model, id, task, sizes, cell.eval.seed, &device)
+        .map_err(|error| format!("gate scores: {error}"))?;
     record.status = Status::Done;
     Ok(())
 }

@@ -135,6 +135,7 @@ fn record(cell: usize) -> RunRecord {
         },
         evals: LENS.iter().map(|len| eval(*len, skill, &mut rng)).collect(),
         skipped_evals: Vec::new(),
+        gates: Vec::new(),
         peak_bytes: Some(90 << 20),
         host: Host {
             cpu: "A CPU".into(),

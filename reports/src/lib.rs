@@ -8,6 +8,7 @@
 
 pub mod ablation;
 pub mod aggregate;
+pub mod compare;
 mod figure;
 pub mod frame;
 pub mod grid;
@@ -15,6 +16,7 @@ mod json_float;
 mod json_layout;
 pub mod metric;
 pub mod model;
+pub mod nightly;
 mod number;
 pub mod outcome;
 mod page;
@@ -35,9 +37,9 @@ mod testkit;
 mod text;
 
 pub use record::{
-    CurvePoint, EncodingInfo, EvalPoint, FlopCount, GridPoint, Host, PAIR, PAIRED, ParamCount,
-    RunRecord, SCHEMA, SkippedEval, SliceUnit, Slices, Solved, Status, TaskInfo, TrainSummary,
-    Validation,
+    CurvePoint, EncodingInfo, EvalPoint, FlopCount, GateScore, GridPoint, Host, PAIR, PAIRED,
+    ParamCount, RunRecord, SCHEMA, SkippedEval, SliceUnit, Slices, Solved, Status, TaskInfo,
+    TrainSummary, Validation,
 };
 pub use report::{ReportError, ReportMeta, ReportSummary, write_report, write_report_with};
 pub use settings::Settings;

@@ -11,9 +11,11 @@ use serde_json::Value;
 use crate::json_float;
 
 mod eval;
+mod gates;
 mod train;
 
 pub use eval::{EvalPoint, PAIR, PAIRED, SkippedEval, SliceUnit, Slices};
+pub use gates::GateScore;
 pub use train::{CurvePoint, Solved, TrainSummary, Validation};
 
 /// The schema that this crate writes, and the newest one that it reads.
@@ -59,6 +61,10 @@ pub struct RunRecord {
     pub evals: Vec<EvalPoint>,
     /// Evaluations that the suite asks for and that were not possible.
     pub skipped_evals: Vec<SkippedEval>,
+    /// How well gates agree with what the task counts, by layer and head; empty where there are no gates, or
+    /// nothing is counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<GateScore>,
     /// Peak memory in bytes; `None`: not measured.
     pub peak_bytes: Option<u64>,
     /// The machine.

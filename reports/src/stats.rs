@@ -11,10 +11,12 @@
 //! | [`family`] | which test decides, Holm's correction, who is separable |
 //! | [`mean`] | mean with Student's t interval alone, for curves |
 //! | [`groups`] | ranks that inseparable encodings share |
+//! | [`auc()`] | how well one number tells two kinds of things apart |
 //!
 //! The values are checked against scipy's and statsmodels' (`fixtures/statistics.json`, written by
 //! `fixtures/make_statistics.py`), the claims by simulation (`stats/simulation.rs`).
 
+pub mod auc;
 pub mod bootstrap;
 pub mod estimate;
 pub mod family;
@@ -24,6 +26,7 @@ pub mod paired;
 pub mod sign_flip;
 mod student;
 
+pub use auc::auc;
 pub use bootstrap::Bootstrap;
 pub use estimate::Estimate;
 pub use family::{Comparison, LEAST_SEEDS, LEVEL, Scatter, Test, decide, holm};

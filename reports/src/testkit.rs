@@ -13,6 +13,12 @@ use crate::store::cell_key;
 /// Builds one record: an evaluation `in-distribution` at 64 and one `sparse` at 128, both perfect.
 pub(crate) struct Cell(RunRecord);
 
+impl From<RunRecord> for Cell {
+    fn from(record: RunRecord) -> Self {
+        Self(record)
+    }
+}
+
 impl Cell {
     pub(crate) fn new(workload: &str, encoding: &str, seed: u64) -> Self {
         let id = encoding.split('(').next().unwrap();
@@ -74,6 +80,7 @@ impl Cell {
             },
             evals: Vec::new(),
             skipped_evals: Vec::new(),
+            gates: Vec::new(),
             peak_bytes: Some(64 << 20),
             host: Host {
                 cpu: "Test CPU <9000>".into(),

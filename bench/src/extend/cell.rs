@@ -220,6 +220,7 @@ impl ExtendCell<'_> {
             },
             evals: Vec::new(),
             skipped_evals: Vec::new(),
+            gates: Vec::new(),
             peak_bytes: None,
             host: host::host(context.run.threads, context.run.jobs),
             backend: context.backend.0.to_owned(),

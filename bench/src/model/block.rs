@@ -3,7 +3,7 @@
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{Device, Tensor};
-use pe_zoo::attention::{Engine, LayerCache, LayerInput, Sharpness, Weights, layer};
+use pe_zoo::attention::{Engine, LayerCache, LayerInput, Sharpness, Trace, Weights, layer};
 use pe_zoo::encoding::Update;
 use pe_zoo::{PositionEncoding, Positions, TokenState, ops};
 use rand_chacha::ChaCha8Rng;
@@ -31,6 +31,12 @@ pub(super) struct Block {
     norm_place: NormPlace,
     #[module(skip)]
     sharpness: Sharpness,
+}
+
+/// What is seen of a layer when it is asked for.
+pub(super) struct Seen {
+    pub(super) weights: Option<Tensor<4>>,
+    pub(super) traces: Vec<Trace>,
 }
 
 /// What stays the same through all blocks of a pass.
@@ -96,7 +102,7 @@ impl Block {
         self
     }
 
-    /// `[B, T, C] -> [B, T, C]`, with what the tokens carry on and the weights if asked for.
+    /// `[B, T, C] -> [B, T, C]`, with what the tokens carry on and what is seen if asked for.
     pub(super) fn forward<P: PositionEncoding>(
         &self,
         index: usize,
@@ -105,7 +111,7 @@ impl Block {
         through: &Through<'_, P>,
         cache: Option<&mut LayerCache>,
         dropout: &mut Dropout<'_>,
-    ) -> (Tensor<3>, TokenState, Option<Tensor<4>>) {
+    ) -> (Tensor<3>, TokenState, Seen) {
         let input = match self.norm_place {
             NormPlace::Pre => self.attention_norm.forward(x.clone()),
             NormPlace::Post => x.clone(),
@@ -146,7 +152,7 @@ impl Block {
             NormPlace::Pre => x,
             NormPlace::Post => self.feed_forward_norm.forward(x),
         };
-        (x, carried, attended.weights)
+        (x, carried, Seen { weights: attended.weights, traces: attended.traces })
     }
 
     /// Queries `[B, H, T, D]`, keys and values `[B, K, T, D]`.

@@ -3,7 +3,7 @@
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{Device, Int, Tensor};
-use pe_zoo::attention::{Engine, LayerCache, Weights};
+use pe_zoo::attention::{Engine, LayerCache, Trace, Weights};
 use pe_zoo::encoding::EmbedContext;
 use pe_zoo::{EncodingConfig, PeError, PositionEncoding, Positions, TokenState};
 use rand_chacha::ChaCha8Rng;
@@ -65,6 +65,8 @@ pub struct Pass {
     pub hidden: Tensor<3>,
     /// Attention weights per layer, each `[B, H, T, S]`; empty unless asked for.
     pub weights: Vec<Tensor<4>>,
+    /// What goes on inside each layer; empty unless [`Weights::Explain`] asks for it.
+    pub traces: Vec<Vec<Trace>>,
 }
 
 impl<P: PositionEncoding> Decoder<P> {
@@ -186,20 +188,23 @@ impl<P: PositionEncoding> Decoder<P> {
             groups: self.groups,
         };
         let mut carried = TokenState::default();
-        let mut maps = Vec::new();
+        let (mut maps, mut traces) = (Vec::new(), Vec::new());
         for (index, block) in self.blocks.iter().enumerate() {
             let layer_cache = cache.as_mut().map(|cache| &mut cache.layers[index]);
-            let (output, state, map) =
+            let (output, state, seen) =
                 block.forward(index, x, &carried, &through, layer_cache, &mut dropout);
             x = output;
             carried = state;
-            maps.extend(map);
+            maps.extend(seen.weights);
+            if weights == Weights::Explain {
+                traces.push(seen.traces);
+            }
         }
         let hidden = match &self.last_norm {
             Some(norm) => norm.forward(x),
             None => x,
         };
-        Pass { hidden, weights: maps }
+        Pass { hidden, weights: maps, traces }
     }
 
     /// Number of blocks.

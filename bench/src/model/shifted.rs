@@ -51,7 +51,7 @@ pub(super) fn layer<P: PositionEncoding>(
         parts.push(within(shifted, [tokens - half, tokens], half));
         output = Tensor::cat(vec![output, Tensor::cat(parts, 2)], 1);
     }
-    LayerOutput { output, carried: rows, weights: None }
+    LayerOutput { output, carried: rows, weights: None, traces: Vec::new() }
 }
 
 /// `[B, H, n size, D] -> [B n, H, size, D]`.

@@ -3,10 +3,12 @@
 mod cache;
 mod engine;
 pub(crate) mod reference;
+mod trace;
 
 pub use cache::LayerCache;
 pub use engine::Engine;
 pub use reference::{Attended, attend};
+pub use trace::{Trace, TraceKind};
 
 use burn::tensor::Tensor;
 
@@ -20,6 +22,8 @@ pub enum Weights {
     Drop,
     /// They are returned, `[B, H, T, S]`.
     Return,
+    /// They are returned, and with them what the encoding made of this pass ([`Trace`]).
+    Explain,
 }
 
 /// How a row's weights are chosen.
@@ -67,6 +71,8 @@ pub struct LayerOutput {
     pub carried: TokenState,
     /// Attention weights, if asked for.
     pub weights: Option<Tensor<4>>,
+    /// What goes on inside; empty unless [`Weights::Explain`] asks for it.
+    pub traces: Vec<Trace>,
 }
 
 /// Runs one layer's attention under an encoding.
@@ -95,6 +101,7 @@ pub fn layer<P: PositionEncoding>(
     assert_eq!(columns, at.cols().len(), "keys and column positions differ in number");
 
     let ctx = LayerContext { layer, at, rows: &rows, cols: &cols };
+    let dims = q.dims();
     let (q, k) = encoding.transform_qk(q, k, &ctx);
     let modifier = encoding.score(&ScoreContext { layer: &ctx, q: &q, k: &k });
     let modifier = match sharpness {
@@ -106,6 +113,12 @@ pub fn layer<P: PositionEncoding>(
         None => v.clone(),
     };
     let scale = 1.0 / (head_dim as f64).sqrt();
+    let mut traces = Vec::new();
+    if weights == Weights::Explain {
+        let row = reference::Row::new(&q, &k, &v, at, scale);
+        traces = trace::of_modifier(&modifier, &row);
+        traces.extend(trace::of_transform(encoding, dims, columns, &ctx, &q.device()));
+    }
     let Attended { output, weights } =
         engine.attend(&q, &k, &v, values, &modifier, at, scale, weights);
     let [_batch, _heads, _rows, mixed_dim] = output.dims();
@@ -116,7 +129,7 @@ pub fn layer<P: PositionEncoding>(
         (output, None)
     };
     let carried = encoding.update(rows, layer, Update::Attention(mixed.as_ref()));
-    LayerOutput { output, carried, weights }
+    LayerOutput { output, carried, weights, traces }
 }
 
 /// `[B, K, S, D] -> [B, H, S, D]`: each head of keys or values `H / K` times in a row.

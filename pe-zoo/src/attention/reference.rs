@@ -41,34 +41,28 @@ pub fn attend(
     let device = q.device();
     let plan = Plan::of(modifier);
     let row = Row::new(q, k, v, at, scale);
-    let products = plan.products.cloned().unwrap_or_else(|| row.content());
-    let mut logits = products * plan.content_scale(scale);
-    for part in &plan.parts {
-        if let Some(bias) = row.bias(part) {
-            logits = logits + bias;
-        }
-    }
+    let logits = row.logits(&plan);
     let probabilities = match plan.stick_breaking {
         Some(settings) => stick_breaking(logits, settings, at, &device),
         None => softmax(logits + at.causal_bias(&device).unsqueeze::<4>(), 3),
     };
     let probabilities = if plan.hard { hardened(probabilities) } else { probabilities };
     let output = probabilities.clone().counted_matmul(values);
-    let weights = (weights == Weights::Return).then_some(probabilities);
+    let weights = (weights != Weights::Drop).then_some(probabilities);
     Attended { output, weights }
 }
 
 /// A modifier with its sums opened.
-struct Plan<'a> {
-    parts: Vec<&'a ScoreMod>,
+pub(super) struct Plan<'a> {
+    pub(super) parts: Vec<&'a ScoreMod>,
     products: Option<&'a Tensor<4>>,
-    stick_breaking: Option<StickBreaking>,
+    pub(super) stick_breaking: Option<StickBreaking>,
     hard: bool,
     undivided: bool,
 }
 
 impl<'a> Plan<'a> {
-    fn of(modifier: &'a ScoreMod) -> Self {
+    pub(super) fn of(modifier: &'a ScoreMod) -> Self {
         let mut plan = Self {
             parts: Vec::new(),
             products: None,
@@ -127,9 +121,22 @@ impl<'a> Row<'a> {
         self.content.get_or_init(|| against(self.q, self.k)).clone()
     }
 
+    /// The logits before the mask, `[B, H, T, S]`.
+    pub(super) fn logits(&self, plan: &Plan<'_>) -> Tensor<4> {
+        let products = plan.products.cloned().unwrap_or_else(|| self.content());
+        let content = products * plan.content_scale(self.scale);
+        let biases = plan.parts.iter().filter_map(|part| self.bias(part));
+        biases.fold(content, |logits, bias| logits + bias)
+    }
+
+    /// `x` where the row sees the column and 0 elsewhere.
+    pub(super) fn seen(&self, x: Tensor<4>) -> Tensor<4> {
+        x * self.at.visible(&self.device).unsqueeze::<4>()
+    }
+
     /// What a modifier adds to the logits, `[1 or B, 1 or H, T, S]`; nothing for one that adds
     /// nothing by itself.
-    fn bias(&self, part: &ScoreMod) -> Option<Tensor<4>> {
+    pub(super) fn bias(&self, part: &ScoreMod) -> Option<Tensor<4>> {
         Some(match part {
             ScoreMod::None
             | ScoreMod::StickBreaking(_)
@@ -197,8 +204,8 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// What contextual positions add to the logits.
-    pub(crate) fn contextual(&self, contextual: &Contextual) -> Tensor<4> {
+    /// Gates, 0 where the row does not see the column, and the positions they make; `[B, H, T, S]` each.
+    pub(super) fn counted(&self, contextual: &Contextual) -> (Tensor<4>, Tensor<4>) {
         let gate_content = match &contextual.gates {
             GateSource::QueryKey => self.content(),
             GateSource::QueryValue => against(self.q, self.v),
@@ -208,9 +215,14 @@ impl<'a> Row<'a> {
             Convention::Listing | Convention::Code => self.scale,
             Convention::Equation => 1.0,
         };
-        let visible = self.at.visible(&self.device).unsqueeze::<4>();
-        let gates = sigmoid(gate_content * gate_scale) * visible;
-        let positions = suffix_sum(gates).clamp_max(contextual.max_position);
+        let gates = self.seen(sigmoid(gate_content * gate_scale));
+        let positions = suffix_sum(gates.clone()).clamp_max(contextual.max_position);
+        (gates, positions)
+    }
+
+    /// What contextual positions add to the logits.
+    pub(crate) fn contextual(&self, contextual: &Contextual) -> Tensor<4> {
+        let (_gates, positions) = self.counted(contextual);
         let bias = match &contextual.function {
             ContextualFunction::Table(table) => interpolate(self.q, table, positions),
             ContextualFunction::Slope(slopes) => {

@@ -291,6 +291,18 @@ impl Generator for Counting {
         Sample::scored_from(tokens.len() - 1, tokens, slices)
     }
 
+    /// The `++;` of the variable that is asked for, since it was last set.
+    fn counted(&self, sample: &Sample) -> Option<Vec<bool>> {
+        let tokens = &sample.tokens;
+        let asked = tokens[tokens.len() - 2];
+        let set = tokens.windows(2).rposition(|pair| pair == [asked, EQUALS]).unwrap_or(0);
+        let mut counted = vec![false; tokens.len()];
+        for t in set.max(1)..tokens.len() {
+            counted[t] = tokens[t] == PLUS && tokens[t - 1] == asked;
+        }
+        Some(counted)
+    }
+
     fn chance_at(&self, len: usize) -> Option<f64> {
         Some(simulated_chance(self, len))
     }

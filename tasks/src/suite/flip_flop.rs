@@ -207,6 +207,11 @@ impl Generator for FlipFlop {
         vec![("read-distance", distances)]
     }
 
+    /// Every `w`.
+    fn counted(&self, sample: &Sample) -> Option<Vec<bool>> {
+        Some(sample.tokens.iter().map(|token| *token == WRITE).collect())
+    }
+
     fn chance(&self) -> Option<f64> {
         (self.scored == ScoredReads::LastRead).then_some(0.5)
     }

@@ -88,6 +88,10 @@ impl StringRule for Parity {
         tokens.push(count % 2);
     }
 
+    fn counts(letter: u32) -> Option<bool> {
+        Some(letter == 1)
+    }
+
     fn chance_at(_letters: u32, _len: usize) -> f64 {
         0.5
     }
@@ -100,9 +104,9 @@ impl StringRule for Parity {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::TaskConfig;
     use crate::strings::testing::{next, parts, trained_to_a_length};
     use crate::testing::Example;
+    use crate::{Task, TaskConfig};
 
     /// Of `checks::golden`: version and hash.
     const GOLDEN: &str = "v1 ca5a9f878419f5ab009e14a8a54d9722827ea4d2ff5cb7553b9deb12b3b2302e";
@@ -117,6 +121,17 @@ pub(crate) mod tests {
         let (string, done) = parts(prefix)?;
         let odd = string.iter().fold(false, |odd, letter| odd != (letter == "b"));
         Some(next(&[if odd { "b" } else { "a" }.to_owned()], done))
+    }
+
+    #[test]
+    fn every_b_of_the_string_is_counted_and_the_answer_is_not() {
+        let task = ParityConfig::default().build().unwrap();
+        for sample in task.eval_set("uniform", 9, 50, 1).unwrap() {
+            let counted = task.counted(&sample).unwrap();
+            let count = counted.iter().filter(|counted| **counted).count() as u32;
+            assert_eq!(count % 2, sample.tokens[11]);
+            assert_eq!(counted[10..], [false; 3]);
+        }
     }
 
     #[test]

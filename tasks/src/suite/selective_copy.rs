@@ -250,6 +250,11 @@ impl Generator for SelectiveCopy {
         vec![("index", (0..distances.len() as u32).collect()), ("distance", distances)]
     }
 
+    /// Every symbol, those of the answer so far too: as many of them lie between a symbol and its copy in all cases.
+    fn counted(&self, sample: &Sample) -> Option<Vec<bool>> {
+        Some(sample.tokens.iter().map(|token| *token < self.blank()).collect())
+    }
+
     fn chance_at(&self, len: usize) -> Option<f64> {
         let [copied, _] = self.counts(0, len);
         Some(uniform_chance(self.symbols, copied))

@@ -285,6 +285,15 @@ impl Generator for SelectiveCounting {
         Sample::scored_from(asked_from, tokens, vec![("count", count), ("targets", named)])
     }
 
+    /// The objects of the named classes, behind the instruction.
+    fn counted(&self, sample: &Sample) -> Option<Vec<bool>> {
+        let tokens = &sample.tokens;
+        let content = tokens.iter().position(|token| *token == self.sign(2))?;
+        let targets = tokens[..content].iter().skip(1).step_by(2).collect::<Vec<_>>();
+        let mark = |(t, token): (usize, &u32)| t > content && targets.contains(&token);
+        Some(tokens.iter().enumerate().map(mark).collect())
+    }
+
     fn chance_at(&self, len: usize) -> Option<f64> {
         Some(simulated_chance(self, len))
     }

@@ -179,3 +179,20 @@ fn bad_settings_and_lengths_name_the_field() {
     assert!(task.check_len(30).is_ok());
     assert!(task.check_len(8).unwrap_err().to_string().contains("between 9 and"));
 }
+
+#[test]
+fn as_many_tokens_are_counted_as_the_answer_says() {
+    for variables in [1, 3] {
+        let task = CountingConfig { variables, ..CountingConfig::default() }.build().unwrap();
+        let mut most = 0;
+        for sample in task.eval_set("fewer-pass", 128, 200, 4).unwrap() {
+            let lost = sample.slices.contains(&("set-lost", 1));
+            let counted = task.counted(&sample).unwrap();
+            let count = counted.iter().filter(|counted| **counted).count() as u32;
+            assert!(lost || count == sample.slices[0].1, "{count} {:?}", sample.slices);
+            assert!(counted.iter().zip(&sample.tokens).all(|(c, token)| !c || *token == PLUS));
+            most = most.max(count);
+        }
+        assert!(most > 2, "nothing was counted with {variables} variables");
+    }
+}

@@ -144,3 +144,14 @@ fn bad_settings_and_lengths_name_the_field() {
     assert!(task.check_len(7).unwrap_err().to_string().contains("must be even, such as 8"));
     assert!(task.check_len(2).unwrap_err().to_string().contains("between 4 and"));
 }
+
+#[test]
+fn writes_are_what_is_counted() {
+    let task = FlipFlopConfig::default().build().unwrap();
+    for sample in task.eval_set("dense", 32, 20, 5).unwrap() {
+        let counted = task.counted(&sample).unwrap();
+        let texts = sample.tokens.iter().map(|token| task.token_text(*token));
+        assert!(texts.zip(&counted).all(|(text, counted)| *counted == (text == "w")));
+        assert!(counted[0], "the first instruction is a write");
+    }
+}

@@ -144,3 +144,21 @@ fn bad_settings_and_lengths_name_the_field() {
     assert!(task.check_len(15).unwrap_err().to_string().contains("between 16 and"));
     assert!(parse("{}").build().unwrap().check_len(0).is_err());
 }
+
+#[test]
+fn symbols_are_counted_and_as_many_lie_between_each_and_its_copy() {
+    for json in ["{}", r#"{"preset": "mad"}"#, r#"{"preset": "s4"}"#] {
+        let task = parse(json).build().unwrap();
+        for sample in task.eval_set("in-distribution", 40, 20, 4).unwrap() {
+            let counted = task.counted(&sample).unwrap();
+            let blank = |t: usize| ["_", "|"].contains(&&*task.token_text(sample.tokens[t]));
+            assert!((0..counted.len()).all(|t| counted[t] != blank(t)), "{json}");
+            let distance = task.token_slices(&sample).swap_remove(1).1;
+            let answers = (0..counted.len()).filter(|t| sample.scored[*t]);
+            let between = answers.zip(distance).map(|(t, distance)| {
+                counted[t - distance as usize..t].iter().filter(|counted| **counted).count() as u32
+            });
+            assert!(between.into_iter().all(|count| count == sample.slices[0].1), "{json}");
+        }
+    }
+}

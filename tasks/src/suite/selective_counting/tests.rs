@@ -119,3 +119,13 @@ fn bad_settings_and_lengths_name_the_field() {
     assert!(said.contains("at most 263 tokens") && said.contains("raise max_count"), "{said}");
     assert!(small(Answer::Digits).build().unwrap().check_len(100_000).is_ok());
 }
+
+#[test]
+fn as_many_tokens_are_marked_as_the_answer_says() {
+    let task = small(Answer::Number).build().unwrap();
+    for sample in task.eval_set("in-distribution", 60, 50, 3).unwrap() {
+        let marked = task.counted(&sample).unwrap();
+        assert_eq!(marked.iter().filter(|marked| **marked).count() as u32, sample.slices[0].1);
+        assert_eq!(marked.len(), sample.tokens.len());
+    }
+}

@@ -1,0 +1,86 @@
+//! `pe-bench compare`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use reports::compare::{HeadToHead, Request, compare, markdown, tables};
+
+use super::fit::{fit, width};
+use super::folders;
+use super::out::say;
+
+/// Arguments of `compare`.
+#[derive(Args, Clone)]
+pub(crate) struct CompareArgs {
+    /// An encoding, by its name in the records.
+    a: String,
+    /// Another one, from which differences are counted.
+    b: String,
+    /// Folders of results; default: every folder below `results` that has cells.
+    results: Vec<PathBuf>,
+    /// This workload alone; may be repeated.
+    #[arg(long = "workload", value_name = "NAME")]
+    workloads: Vec<String>,
+    /// Workloads of this task alone; may be repeated.
+    #[arg(long = "task", value_name = "ID")]
+    tasks: Vec<String>,
+    /// Slices too: by what travels with samples and tokens.
+    #[arg(long)]
+    slices: bool,
+    /// Everything as JSON, for machines.
+    #[arg(long, conflicts_with = "markdown")]
+    json: bool,
+    /// Everything as Markdown.
+    #[arg(long)]
+    markdown: bool,
+}
+
+/// Columns that a narrow terminal can do without, the first to go first.
+const SPARE: [&str; 6] = ["g", "samples", "tokens", "metric", "95 % interval", "won-lost-tied"];
+
+pub(super) fn run(arguments: &CompareArgs) -> anyhow::Result<()> {
+    let records = folders::records(&folders::or_all(&arguments.results)?)?;
+    let request = Request {
+        a: arguments.a.clone(),
+        b: arguments.b.clone(),
+        workloads: arguments.workloads.clone(),
+        tasks: arguments.tasks.clone(),
+    };
+    let found = compare(&records, &request)?;
+    if arguments.json {
+        say(&serde_json::to_string_pretty(&found)?);
+    } else if arguments.markdown {
+        say(markdown(&found).trim_end());
+    } else {
+        print(&found, arguments.slices);
+    }
+    Ok(())
+}
+
+fn print(found: &HeadToHead, slices: bool) {
+    let width = width();
+    say(&format!(
+        "{} minus {}, paired by seed; shares in points, better means by more than noise",
+        found.a.name, found.b.name
+    ));
+    for section in tables(found) {
+        say(&format!("\n{}", section.heading));
+        for note in &section.notes {
+            say(&format!("  {note}"));
+        }
+        let shown = if slices { section.tables.len() } else { 2 };
+        for (caption, table) in section.tables.iter().take(shown) {
+            say(&format!("\n{caption}"));
+            for line in fit(table, width, &SPARE) {
+                say(&line);
+            }
+            for note in &table.notes {
+                say(note);
+            }
+        }
+        let hidden = section.tables.len().saturating_sub(shown);
+        if hidden > 0 {
+            say(&format!("\n{hidden} tables of slices: --slices"));
+        }
+    }
+}

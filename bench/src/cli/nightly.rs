@@ -1,0 +1,100 @@
+//! `pe-bench nightly`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Args;
+use reports::RunRecord;
+use reports::nightly::history::{self, Night};
+use reports::nightly::{Gate, Verdict, judge, trend};
+
+use super::folders;
+use super::out::{complain, say};
+
+/// Exit status when a gate does not let pass.
+const GATE: u8 = 3;
+
+/// Arguments of `nightly`.
+#[derive(Args, Clone)]
+pub(crate) struct NightlyArgs {
+    /// Folder of this night's results.
+    results: PathBuf,
+    /// Folder of the accepted results.
+    #[arg(long, value_name = "DIR")]
+    baseline: PathBuf,
+    /// Folder of the nights so far: this one is added, and `trend.html` and `trend.md` are written there.
+    #[arg(long, value_name = "DIR")]
+    history: Option<PathBuf>,
+    /// Make this night the new baseline, whatever the gate says.
+    #[arg(long)]
+    accept: bool,
+    /// The verdict as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(arguments: &NightlyArgs) -> anyhow::Result<ExitCode> {
+    let night = folders::records(std::slice::from_ref(&arguments.results))?;
+    let baseline = reports::read_dir(&arguments.baseline)?;
+    let verdict = (!baseline.is_empty()).then(|| judge(&night, &baseline, &Gate::default()));
+    anyhow::ensure!(
+        verdict.is_some() || arguments.accept,
+        "{}: no baseline yet; look at this night's report and take it with --accept",
+        arguments.baseline.display()
+    );
+    let passed = verdict.as_ref().map(Verdict::passes);
+    match (&verdict, arguments.json) {
+        (Some(verdict), true) => say(&serde_json::to_string_pretty(verdict)?),
+        (Some(verdict), false) => verdict.lines().iter().for_each(|line| say(line)),
+        (None, _) => complain("there was no baseline to compare with"),
+    }
+    if let Some(folder) = &arguments.history {
+        keep(&night, passed, folder)?;
+    }
+    if arguments.accept {
+        replace(&night, &arguments.baseline)?;
+        complain(&format!("accepted: {} cells are the baseline now", night.len()));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if passed == Some(false) {
+        complain(
+            "the gate does not take this night; if the change is meant, accept it with --accept",
+        );
+        return Ok(ExitCode::from(GATE));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn keep(records: &[RunRecord], passed: Option<bool>, folder: &Path) -> anyhow::Result<()> {
+    if let Some(night) = Night::of(records, passed) {
+        night.write(folder)?;
+    }
+    let nights = history::read(folder)?;
+    for (name, text) in
+        [("trend.html", trend::page(&nights)), ("trend.md", trend::markdown(&nights))]
+    {
+        let path = folder.join(name);
+        std::fs::write(&path, text).with_context(|| path.display().to_string())?;
+    }
+    complain(&format!("{} nights: {}", nights.len(), folder.join("trend.html").display()));
+    Ok(())
+}
+
+/// Puts records in the place of those of a folder. They are written before the old ones go, so that there is a
+/// baseline at every moment.
+fn replace(records: &[RunRecord], folder: &Path) -> anyhow::Result<()> {
+    let written = records
+        .iter()
+        .map(|record| record.write(folder))
+        .collect::<Result<std::collections::BTreeSet<_>, _>>()?;
+    let cells = folder.join("cells");
+    for entry in std::fs::read_dir(&cells).with_context(|| cells.display().to_string())? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "json") && !written.contains(&path)
+        {
+            std::fs::remove_file(&path).with_context(|| path.display().to_string())?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,155 @@
+//! What was seen, as files: a figure for each layer and quantity, the numbers, and a page of them all.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use reports::GateScore;
+use serde_json::{Value, json};
+use tasks::{Sample, Task};
+
+use super::observe::{Map, Observed};
+use super::svg::{Axis, escape, svg};
+
+/// Longest sample that is drawn, in tokens: beyond it maps are larger than a screen and files than a browser likes.
+pub const MAX_TOKENS: usize = 256;
+
+/// What is written about.
+#[derive(Debug)]
+pub struct Subject<'a> {
+    /// The cell's key.
+    pub key: &'a str,
+    /// Its workload.
+    pub workload: &'a str,
+    /// Name of its encoding.
+    pub encoding: &'a str,
+    /// Its seed.
+    pub seed: u64,
+    /// Split of the sample.
+    pub split: &'a str,
+    /// Number of the sample in its evaluation set, from 0.
+    pub index: usize,
+    /// The sample.
+    pub sample: &'a Sample,
+    /// Its task.
+    pub task: &'a dyn Task,
+    /// What was seen on it.
+    pub seen: &'a Observed,
+    /// Gate scores of the model.
+    pub gates: &'a [GateScore],
+}
+
+impl Subject<'_> {
+    fn texts(&self) -> Vec<String> {
+        self.sample.tokens.iter().map(|token| self.task.token_text(*token)).collect()
+    }
+
+    /// The numbers, everything that the figures show. Rows have the columns that they see.
+    pub fn json(&self) -> Value {
+        let map = |map: &Map| json!({ "name": map.look.id(), "heads": map.heads });
+        let layer = |(index, maps): (usize, &Vec<Map>)| json!({ "layer": index, "maps": maps.iter().map(map).collect::<Vec<_>>() });
+        json!({
+            "cell": self.key,
+            "workload": self.workload,
+            "encoding": self.encoding,
+            "seed": self.seed,
+            "split": self.split,
+            "sample": self.index,
+            "tokens": self.texts(),
+            "scored": self.sample.scored,
+            "counted": self.task.counted(self.sample),
+            "layers": self.seen.layers.iter().enumerate().map(layer).collect::<Vec<_>>(),
+            "gate_scores": self.gates,
+        })
+    }
+
+    /// Writes `inspect.json`, `layer-N-NAME.svg` and `index.html` into a folder, which is made; returns the page's
+    /// path.
+    ///
+    /// # Errors
+    /// What the file system says, the path named.
+    pub fn write(&self, folder: &Path) -> Result<PathBuf, std::io::Error> {
+        let named = |path: &Path, error: std::io::Error| {
+            std::io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+        };
+        std::fs::create_dir_all(folder).map_err(|error| named(folder, error))?;
+        let write = |name: &str, text: &str| {
+            let path = folder.join(name);
+            std::fs::write(&path, text).map_err(|error| named(&path, error))
+        };
+        let texts = self.texts();
+        // The last token is never read.
+        let read = texts.len() - 1;
+        let counted = self.task.counted(self.sample).unwrap_or_default();
+        let axis = Axis {
+            texts: &texts[..read],
+            asked: &self.sample.scored[1..],
+            counted: &counted[..counted.len().min(read)],
+        };
+        let mut figures = String::new();
+        for (layer, maps) in self.seen.layers.iter().enumerate() {
+            for (number, map) in maps.iter().enumerate() {
+                let before = maps[..number].iter().filter(|other| other.look == map.look).count();
+                // Two parts of a combination may have gates.
+                let part = if before > 0 { format!("-{}", before + 1) } else { String::new() };
+                let figure = svg(layer, map, &axis);
+                write(&format!("layer-{}-{}{part}.svg", layer + 1, map.look.id()), &figure)?;
+                let _ = writeln!(figures, "<figure>{figure}</figure>");
+            }
+        }
+        write("inspect.json", &self.json().to_string())?;
+        write("index.html", &self.html(&texts, &figures))?;
+        Ok(folder.join("index.html"))
+    }
+
+    fn html(&self, texts: &[String], figures: &str) -> String {
+        let title = format!(
+            "{} on {}, seed {}: sample {} of {}",
+            escape(self.encoding),
+            escape(self.workload),
+            self.seed,
+            self.index,
+            escape(self.split)
+        );
+        let mut out = format!(
+            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>{title}</title>\n<style>\
+             body{{font:15px/1.5 system-ui,sans-serif;margin:1.5rem;color:#1a1a1a;background:#fff}}\
+             figure{{margin:0 0 1rem;overflow-x:auto}}td,th{{padding:.1rem .7rem;text-align:right}}\
+             .text{{font-family:ui-monospace,monospace}}.text b{{color:#084594}}.text u{{color:#b25000}}\
+             </style></head><body>\n<h1>{title}</h1>\n<p>Cell <code>{}</code>. Rows read the columns at and before them. \
+             Orange rows predict a scored token; blue columns are tokens that the task counts.</p>\n<p class=\"text\">",
+            escape(self.key)
+        );
+        let counted = self.task.counted(self.sample).unwrap_or_default();
+        for (t, text) in texts.iter().enumerate() {
+            let text = escape(text);
+            let text = if self.sample.scored[t] { format!("<u>{text}</u>") } else { text };
+            let text = if counted.get(t) == Some(&true) { format!("<b>{text}</b>") } else { text };
+            let _ = write!(out, "{text} ");
+        }
+        out.push_str("</p>\n");
+        if !self.gates.is_empty() {
+            out.push_str(
+                "<h2>Gate scores</h2>\n<p>How well gates agree with the tokens that the task counts: area under the \
+                 ROC curve within a row, mean over rows. 1: above all others; 0.5: no relation; 0: below all others.</p>\n\
+                 <table><tr><th>gate</th><th>layer</th><th>head</th><th>score</th><th>rows</th></tr>\n",
+            );
+            for score in self.gates {
+                let _ = writeln!(
+                    out,
+                    "<tr><td>{}</td><td>{}</td><td>{}</td><td>{:.3}</td><td>{}</td></tr>",
+                    escape(&score.gate),
+                    score.layer + 1,
+                    score.head + 1,
+                    score.auc,
+                    score.rows
+                );
+            }
+            out.push_str("</table>\n");
+        }
+        out.push_str("<h2>Maps</h2>\n");
+        out.push_str(figures);
+        out.push_str("</body></html>\n");
+        out
+    }
+}

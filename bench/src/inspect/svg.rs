@@ -1,0 +1,266 @@
+//! Maps as SVG: heads side by side, tokens on the axes.
+
+use std::fmt::Write as _;
+
+use super::observe::{Look, Map};
+
+/// What stands on the axes.
+pub(super) struct Axis<'a> {
+    /// Texts of the tokens that the model read.
+    pub(super) texts: &'a [String],
+    /// Whether the token after each is scored.
+    pub(super) asked: &'a [bool],
+    /// Whether the task counts each; empty for a task that counts nothing.
+    pub(super) counted: &'a [bool],
+}
+
+/// Shades of a colour scale: as many as an eye tells apart, so that equal neighbours are one rectangle.
+const SHADES: usize = 48;
+const GAP: f64 = 18.0;
+const TOP: f64 = 40.0;
+
+/// From values to shades: one hue from white up, or two hues around 0.
+struct Shade {
+    low: f64,
+    high: f64,
+}
+
+impl Shade {
+    /// 0 to 1 for shares, 0 to the largest for what is never negative, and even around 0 otherwise.
+    fn of(map: &Map) -> Self {
+        let values = || {
+            map.heads.iter().flatten().flatten().map(|x| f64::from(*x)).filter(|x| x.is_finite())
+        };
+        let (low, high) = (values().fold(0.0, f64::min), values().fold(0.0, f64::max));
+        match map.look {
+            Look::Trace(kind)
+                if low < 0.0 || matches!(kind.id(), "added-logits" | "position-products") =>
+            {
+                let most = high.max(-low);
+                Self { low: -most, high: most }
+            }
+            Look::Trace(kind) if kind.id() == "contextual-positions" => Self { low: 0.0, high },
+            _ => Self { low: 0.0, high: 1.0 },
+        }
+    }
+
+    fn level(&self, value: f64) -> usize {
+        let share = (value - self.low) / (self.high - self.low);
+        if share.is_finite() {
+            (share.clamp(0.0, 1.0) * (SHADES - 1) as f64).round() as usize
+        } else {
+            0
+        }
+    }
+
+    fn colour(&self, level: usize) -> String {
+        let share = level as f64 / (SHADES - 1) as f64;
+        let mix =
+            |share: f64, end: [f64; 3]| end.map(|c| (255.0 + share * (c - 255.0)).round() as u8);
+        let [r, g, b] = if self.low < 0.0 {
+            let from_middle = 2.0 * share - 1.0;
+            if from_middle < 0.0 {
+                mix(-from_middle, [178.0, 80.0, 0.0])
+            } else {
+                mix(from_middle, [8.0, 69.0, 148.0])
+            }
+        } else {
+            mix(share, [8.0, 48.0, 107.0])
+        };
+        format!("#{r:02x}{g:02x}{b:02x}")
+    }
+}
+
+/// A map of one layer as a figure of its own.
+pub(super) fn svg(layer: usize, map: &Map, axis: &Axis<'_>) -> String {
+    let tokens = axis.texts.len();
+    let cell = (420.0 / tokens as f64).clamp(3.0, 16.0);
+    let font = cell.clamp(7.0, 11.0);
+    let longest = axis.texts.iter().map(|text| text.chars().count()).max().unwrap_or(1).min(12);
+    let margin = 8.0 + 0.65 * font * longest as f64;
+    let side = cell * tokens as f64;
+    let (rows, panels) =
+        if map.is_of_columns() { (map.heads.len(), 1) } else { (tokens, map.heads.len()) };
+    let row_height = if map.is_of_columns() { cell.max(12.0) } else { cell };
+    let height = TOP + row_height * rows as f64 + margin + 34.0;
+    let left = if map.is_of_columns() { 48.0 } else { margin };
+    let width = (left + side + GAP) * panels as f64 + 10.0;
+    let shade = Shade::of(map);
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\" \
+         font-family=\"ui-monospace,monospace\" font-size=\"{font:.1}\" fill=\"#1a1a1a\">\
+         <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\
+         <text x=\"6\" y=\"15\" font-size=\"13\" font-family=\"system-ui,sans-serif\">Layer {}: {}</text>",
+        layer + 1,
+        escape(map.look.label())
+    );
+    let every = (font / cell).ceil() as usize;
+    for panel in 0..panels {
+        let x = left + (left + side + GAP) * panel as f64;
+        if map.is_of_columns() {
+            for (head, values) in map.heads.iter().enumerate() {
+                let y = TOP + row_height * head as f64;
+                strip(&mut out, &values[0], [x, y, cell, row_height], &shade);
+                let at = y + row_height / 2.0 + font / 3.0;
+                let _ = write!(
+                    out,
+                    "<text x=\"{:.1}\" y=\"{at:.1}\" text-anchor=\"end\">head {}</text>",
+                    x - 4.0,
+                    head + 1
+                );
+            }
+        } else {
+            let _ = write!(
+                out,
+                "<text x=\"{x:.1}\" y=\"{:.1}\" font-size=\"11\" font-family=\"system-ui,sans-serif\">head {}</text>",
+                TOP - 7.0,
+                panel + 1
+            );
+            for (i, values) in map.heads[panel].iter().enumerate() {
+                strip(&mut out, values, [x, TOP + cell * i as f64, cell, cell], &shade);
+            }
+            for i in (0..tokens).step_by(every) {
+                let y = TOP + cell * (i as f64 + 0.5) + font / 3.0;
+                let label = label(axis, i, Side::Row);
+                let _ = write!(
+                    out,
+                    "<text x=\"{:.1}\" y=\"{y:.1}\" text-anchor=\"end\"{label}</text>",
+                    x - 3.0
+                );
+            }
+        }
+        let below = TOP + row_height * rows as f64;
+        let _ = write!(
+            out,
+            "<rect x=\"{x:.1}\" y=\"{TOP}\" width=\"{side:.1}\" height=\"{:.1}\" fill=\"none\" stroke=\"#999\"/>",
+            below - TOP
+        );
+        for j in (0..tokens).step_by(every) {
+            let at = x + cell * (j as f64 + 0.5) + font / 3.0;
+            let (y, label) = (below + 4.0, label(axis, j, Side::Column));
+            let _ = write!(
+                out,
+                "<text transform=\"translate({at:.1},{y:.1}) rotate(-90)\" text-anchor=\"end\"{label}</text>"
+            );
+        }
+    }
+    legend(&mut out, &shade, height - 20.0);
+    out.push_str("</svg>\n");
+    out
+}
+
+enum Side {
+    Row,
+    Column,
+}
+
+/// The rest of a text element: rows that answer are marked by a dot, columns that count are bold.
+fn label(axis: &Axis<'_>, token: usize, side: Side) -> String {
+    let text: String = axis.texts[token].chars().take(12).collect();
+    let text = escape(&text);
+    match side {
+        Side::Row if axis.asked[token] => format!(" font-weight=\"bold\" fill=\"#b25000\">{text}"),
+        Side::Column if axis.counted.get(token) == Some(&true) => {
+            format!(" font-weight=\"bold\" fill=\"#084594\">{text}")
+        }
+        _ => format!(">{text}"),
+    }
+}
+
+/// A row of cells, equal neighbours as one rectangle; white ones are left out.
+fn strip(out: &mut String, values: &[f32], [x, y, width, height]: [f64; 4], shade: &Shade) {
+    let levels: Vec<usize> = values.iter().map(|value| shade.level(f64::from(*value))).collect();
+    let mut start = 0;
+    for run in levels.chunk_by(|a, b| a == b) {
+        let colour = shade.colour(run[0]);
+        if colour != "#ffffff" {
+            let (x, width) = (x + width * start as f64, width * run.len() as f64);
+            let _ = write!(
+                out,
+                "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"{colour}\"/>"
+            );
+        }
+        start += run.len();
+    }
+}
+
+fn legend(out: &mut String, shade: &Shade, y: f64) {
+    for level in 0..SHADES {
+        let _ = write!(
+            out,
+            "<rect x=\"{}\" y=\"{y:.1}\" width=\"3.1\" height=\"8\" fill=\"{}\"/>",
+            60 + 3 * level,
+            shade.colour(level)
+        );
+    }
+    let at = y + 8.0;
+    let _ = write!(
+        out,
+        "<text x=\"55\" y=\"{at:.1}\" text-anchor=\"end\">{}</text><text x=\"{}\" y=\"{at:.1}\">{}</text>",
+        short(shade.low),
+        65 + 3 * SHADES,
+        short(shade.high)
+    );
+}
+
+fn short(value: f64) -> String {
+    if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
+}
+
+/// Text within SVG or HTML; control characters become spaces.
+pub(super) fn escape(text: &str) -> String {
+    let text: String = text.chars().map(|c| if c.is_control() { '␣' } else { c }).collect();
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+        .replace('\'', "&#39;")
+}
+
+#[cfg(test)]
+mod tests {
+    use pe_zoo::attention::TraceKind;
+
+    use super::*;
+
+    fn axis() -> (Vec<String>, Vec<bool>, Vec<bool>) {
+        let texts = ["<script>", "\"", "ab\ncd"].map(str::to_owned).to_vec();
+        (texts, vec![false, true, true], vec![true, false, false])
+    }
+
+    fn drawn(look: Look, heads: Vec<Vec<Vec<f32>>>) -> String {
+        let (texts, asked, counted) = axis();
+        svg(0, &Map { look, heads }, &Axis { texts: &texts, asked: &asked, counted: &counted })
+    }
+
+    #[test]
+    fn tokens_stand_on_the_axes_and_open_no_tag() {
+        let rows = vec![vec![1.0], vec![0.5, 0.5], vec![0.0, 0.25, 0.75]];
+        let text = drawn(Look::Attention, vec![rows.clone(), rows]);
+        assert_eq!(text.matches("&lt;script&gt;").count(), 4, "two heads, two axes");
+        assert!(!text.contains("<script"));
+        assert!(text.contains("head 2") && text.contains("Layer 1: attention weights"));
+        // 1; 0.5 twice in one; 0 not drawn, 0.25, 0.75: four rectangles a head.
+        let cells = text.matches("height=\"16.0\" fill=\"#").count();
+        assert_eq!(cells, 8, "{text}");
+        assert!(text.contains("width=\"32.0\" height=\"16.0\""), "equal neighbours are one");
+    }
+
+    #[test]
+    fn negative_values_have_a_hue_of_their_own_and_nonsense_does_not_panic() {
+        let look = Look::Trace(TraceKind::AddedLogits);
+        let text =
+            drawn(look, vec![vec![vec![-2.0], vec![2.0, 0.0], vec![f32::NAN, 1.0, f32::INFINITY]]]);
+        assert!(text.contains("#b25000") && text.contains("#084594"), "{text}");
+        assert!(text.contains(">-2<") && text.contains(">2<"), "{text}");
+        drawn(look, vec![vec![vec![0.0], vec![0.0, 0.0], vec![0.0; 3]]]);
+    }
+
+    #[test]
+    fn what_belongs_to_columns_is_a_strip_for_each_head() {
+        let look = Look::Trace(TraceKind::Forgetting);
+        let text = drawn(look, vec![vec![vec![0.1, 0.5, 0.9]], vec![vec![0.2, 0.4, 0.6]]]);
+        assert!(text.contains("head 1") && text.contains("head 2"));
+        assert_eq!(text.matches("rotate(-90)").count(), 3, "one axis");
+    }
+}

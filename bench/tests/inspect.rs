@@ -1,0 +1,206 @@
+//! A look inside trained cells.
+#![allow(clippy::unwrap_used, reason = "tests panic on failure")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use pe_bench::inspect::{Look, Map, Observed, gate_scores, observe};
+use pe_bench::model::{Decoder, ModelConfig};
+use pe_bench::streams::{Stream, stream};
+use pe_zoo::attention::TraceKind;
+use pe_zoo::{Combination, EncodingConfig};
+use tasks::{Task, TaskConfig};
+
+fn device() -> burn::tensor::Device {
+    pe_bench::backend::device("flex").unwrap()
+}
+
+/// A model that has learned nothing, and its task.
+fn model(encoding: &str, task: &str) -> (Decoder<pe_zoo::combination::Combined>, Box<dyn Task>) {
+    let task = TaskConfig::from_id(task).unwrap().build().unwrap();
+    let config = Combination::parse(encoding).unwrap();
+    let model = Decoder::new(
+        &ModelConfig { width: 16, ..ModelConfig::default() },
+        task.vocab_size(),
+        &config,
+        [32, 32],
+        [&mut stream(1, Stream::Model), &mut stream(1, Stream::Encoding)],
+        &device(),
+    );
+    (model.unwrap(), task)
+}
+
+fn seen(encoding: &str) -> Observed {
+    let (model, task) = model(encoding, "flip-flop");
+    let samples = task.eval_set("in-distribution", 12, 1, 5).unwrap();
+    observe(&model, "test", &samples, &device()).unwrap().remove(0)
+}
+
+fn map(seen: &Observed, layer: usize, look: Look) -> &Map {
+    seen.layers[layer].iter().find(|map| map.look == look).unwrap()
+}
+
+#[test]
+fn maps_have_the_columns_that_rows_see_and_weights_sum_to_one() {
+    let seen = seen("cope+rope");
+    assert_eq!(seen.layers.len(), 2);
+    for layer in 0..2 {
+        let weights = map(&seen, layer, Look::Attention);
+        let gates = map(&seen, layer, Look::Trace(TraceKind::Gates));
+        let positions = map(&seen, layer, Look::Trace(TraceKind::ContextualPositions));
+        assert_eq!(weights.heads.len(), 2);
+        for head in 0..2 {
+            for row in 0..11 {
+                let row = |map: &Map| map.heads[head][row].clone();
+                let (weights, gates, positions) = (row(weights), row(gates), row(positions));
+                assert!((weights.iter().sum::<f32>() - 1.0).abs() < 1e-5);
+                assert_eq!((weights.len(), gates.len()), (positions.len(), positions.len()));
+                assert!((gates.iter().sum::<f32>() - positions[0]).abs() < 1e-4);
+            }
+        }
+        map(&seen, layer, Look::Trace(TraceKind::PositionProducts));
+    }
+}
+
+#[test]
+fn gate_scores_are_there_where_there_are_gates_and_something_is_counted() {
+    let scores = |encoding: &str, task: &str| {
+        let (model, task) = model(encoding, task);
+        gate_scores(&model, "test", &*task, [16, 6], 7, &device()).unwrap()
+    };
+    let found = scores("cope", "flip-flop");
+    let places = found.iter().map(|s| (s.layer, s.head)).collect::<Vec<_>>();
+    assert_eq!(places, [(0, 0), (0, 1), (1, 0), (1, 1)]);
+    assert!(found.iter().all(|s| s.gate == "gates" && (0.0..=1.0).contains(&s.auc) && s.rows >= 6));
+    assert_eq!(scores("fox+rope", "counting")[0].gate, "forgetting");
+    assert_eq!(scores("stick-breaking", "selective-copy")[0].gate, "shares");
+    assert!(scores("rope", "flip-flop").is_empty(), "no gates");
+    assert!(scores("cope", "copy").is_empty(), "nothing is counted");
+}
+
+#[test]
+fn what_tasks_count_fits_their_samples() {
+    let mut counting = Vec::new();
+    for meta in tasks::ALL.iter().filter(|meta| !meta.takes_path) {
+        let task = TaskConfig::from_id(meta.id).unwrap().build().unwrap();
+        let len = (8..80).find(|len| task.check_len(*len).is_ok());
+        let Some(len) = len else { continue };
+        let samples = task.eval_set(task.splits()[0].name, len, 8, 3).unwrap();
+        let counted = samples.iter().map(|s| task.counted(s)).collect::<Vec<_>>();
+        let kinds = counted.iter().map(Option::is_some).collect::<std::collections::BTreeSet<_>>();
+        assert_eq!(kinds.len(), 1, "{}: all samples or none", meta.id);
+        for (sample, counted) in samples.iter().zip(counted) {
+            assert!(counted.is_none_or(|marks| marks.len() == sample.tokens.len()), "{}", meta.id);
+        }
+        counting.extend(kinds.contains(&true).then_some(meta.id));
+    }
+    assert_eq!(
+        counting,
+        ["counting", "flip-flop", "parity", "selective-copy", "selective-counting"]
+    );
+}
+
+const SUITE: &str = r#"
+name = "looks"
+title = "Looks"
+about = "For tests."
+seeds = [0]
+encodings = ["cope", "rope"]
+[model]
+layers = 1
+width = 16
+[train]
+steps = 5
+batch_size = 4
+len = 12
+[eval]
+samples = 4
+[[workload]]
+name = "flip-flop"
+task = "flip-flop"
+"#;
+
+fn bench(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_pe-bench")).args(arguments).output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    let (out, err) = (&output.stdout, &output.stderr);
+    format!("{}{}", String::from_utf8_lossy(out), String::from_utf8_lossy(err))
+}
+
+#[test]
+fn a_cell_is_trained_again_to_the_same_bits_and_looked_into() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (suite, out, page) = (path("looks.toml"), path("out"), path("page"));
+    std::fs::write(&suite, SUITE).unwrap();
+    let ran = bench(&["run", &suite, "--out", &out]);
+    assert!(ran.status.success(), "{}", text(&ran));
+    let records = reports::read_dir(Path::new(&out)).unwrap();
+    let cope = records.iter().find(|r| r.encoding.name == "cope").unwrap();
+    let rope = records.iter().find(|r| r.encoding.name == "rope").unwrap();
+    assert_eq!((cope.gates.len(), rope.gates.len()), (2, 0));
+
+    let looked = bench(&["inspect", &cope.key[..6], "--results", &out, "--out", &page, "--json"]);
+    assert!(looked.status.success(), "{}", text(&looked));
+    assert!(text(&looked).contains("the same final loss as in the record"), "{}", text(&looked));
+    let json: serde_json::Value = serde_json::from_slice(&looked.stdout).unwrap();
+    assert_eq!(json["gate_scores"], serde_json::to_value(&cope.gates).unwrap());
+    assert_eq!(json["tokens"].as_array().unwrap().len(), 12);
+    assert_eq!(json["layers"][0]["maps"][0]["name"], "attention");
+    for file in ["index.html", "inspect.json", "layer-1-attention.svg", "layer-1-gates.svg"] {
+        assert!(Path::new(&page).join(file).is_file(), "{file}");
+    }
+
+    // By name, the same cell: the same scores.
+    let named = bench(&["inspect", &suite, "flip-flop", "cope", "--out", &page, "--sample", "2"]);
+    assert!(named.status.success(), "{}", text(&named));
+    assert!(text(&named).contains(&format!("{:.3}", cope.gates[0].auc)), "{}", text(&named));
+
+    let encoding = Combination::parse("cope").unwrap();
+    assert_eq!(encoding.meta().id, "cope");
+    for (arguments, expected) in [
+        (vec!["inspect", "zzzz", "--results", &out], "no record has a key that begins with `zzzz`"),
+        (vec!["inspect", "", "--results", &out], "give more of it"),
+        (vec!["inspect", &suite, "flip-flap", "cope"], "did you mean `flip-flop`?"),
+        (vec!["inspect", &suite, "flip-flop"], "SUITE WORKLOAD ENCODING"),
+        (vec!["inspect", &cope.key, "--results", &out, "--seed", "1"], "has its own seed"),
+        (vec!["inspect", &cope.key, "--results", &out, "--len", "300"], "smaller --len"),
+        (
+            vec!["inspect", &cope.key, "--results", &out, "--split", "spars"],
+            "did you mean `sparse`?",
+        ),
+    ] {
+        let output = bench(&arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {}", text(&output));
+        assert!(text(&output).contains(expected), "{arguments:?}: {}", text(&output));
+    }
+}
+
+#[test]
+fn two_encodings_are_compared_in_the_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (suite, out) = (path("looks.toml"), path("out"));
+    std::fs::write(&suite, SUITE.replace("seeds = [0]", "seeds = [0, 1, 2]")).unwrap();
+    assert!(bench(&["run", &suite, "--out", &out]).status.success());
+    let compared = bench(&["compare", "cope", "rope", &out]);
+    assert!(compared.status.success(), "{}", text(&compared));
+    for expected in ["3 seeds in common: 0, 1, 2.", "in distribution", "won-lost-tied", "--slices"]
+    {
+        assert!(text(&compared).contains(expected), "{expected}: {}", text(&compared));
+    }
+    let json = bench(&["compare", "cope", "rope", &out, "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["duels"][0]["regions"][0]["n"], 3);
+    let markdown = text(&bench(&["compare", "cope", "rope", &out, "--markdown"]));
+    assert!(markdown.starts_with("# CoPE against RoPE"), "{markdown}");
+    let wrong = bench(&["compare", "cope", "rop", &out]);
+    assert_eq!(wrong.status.code(), Some(1));
+    assert!(text(&wrong).contains("did you mean `rope`?"), "{}", text(&wrong));
+    let usage = bench(&["compare", "cope"]);
+    assert_eq!(usage.status.code(), Some(2), "a command line that cannot be read");
+    let completions = bench(&["completions", "bash"]);
+    assert!(completions.status.success() && text(&completions).contains("nightly"));
+}

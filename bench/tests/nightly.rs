@@ -1,0 +1,104 @@
+//! Nights in a row, as they are run: quiet where nothing changed, loud where an encoding was made wrong or dearer.
+#![allow(clippy::unwrap_used, reason = "tests panic on failure")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Texts in which the order of the letters before decides what comes next, not which letters they are.
+const TEXTS: [&str; 4] = ["aababbabbb", "abbbaabaab", "aabbababba", "abaabbbaba"];
+
+/// Two encodings on four texts, two seeds each.
+fn suite(folder: &Path, rope: &str, alibi: &str) -> String {
+    let mut text = format!(
+        "name = \"nights\"\ntitle = \"Nights\"\nabout = \"For tests.\"\nseeds = [0, 1]\nencodings = [{rope}, {alibi}]\n\
+         [model]\nlayers = 2\nwidth = 16\nheads = 2\n\
+         [train]\nsteps = 60\nbatch_size = 8\nlen = 24\noptimizer = {{ learning_rate = 1e-2, warmup_steps = 5 }}\n\
+         [eval]\nlens = [24, 32]\nsamples = 8\n"
+    );
+    for (index, pattern) in TEXTS.iter().enumerate() {
+        let path = folder.join(format!("text-{index}.txt"));
+        std::fs::write(&path, pattern.repeat(120)).unwrap();
+        let path = path.display();
+        text += &format!(
+            "[[workload]]\nname = \"text-{index}\"\ntask = {{ kind = \"text\", path = \"{path}\" }}\n"
+        );
+    }
+    let file = folder.join(format!("{}.toml", rope.len() * 100 + alibi.len()));
+    std::fs::write(&file, text).unwrap();
+    file.display().to_string()
+}
+
+fn bench(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_pe-bench")).args(arguments).output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    let (out, err) = (&output.stdout, &output.stderr);
+    format!("{}{}", String::from_utf8_lossy(out), String::from_utf8_lossy(err))
+}
+
+#[test]
+fn planted_regressions_are_caught_and_nothing_else_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let run = |name: &str, rope: &str, alibi: &str| {
+        let out = path(name);
+        let ran = bench(&["run", &suite(folder.path(), rope, alibi), "--out", &out]);
+        assert!(ran.status.success(), "{}", text(&ran));
+        out
+    };
+    let baseline = path("baseline");
+    let judge = |night: &str, more: &[&str]| {
+        let output = bench(&[&["nightly", night, "--baseline", &baseline][..], more].concat());
+        (output.status.code().unwrap(), text(&output))
+    };
+
+    let first = run("first", "\"rope\"", "\"alibi\"");
+    let (code, said) = judge(&first, &[]);
+    assert!(code == 1 && said.contains("no baseline yet"), "{code}: {said}");
+    let history = path("history");
+    let (code, said) = judge(&first, &["--accept", "--history", &history]);
+    assert!(code == 0 && said.contains("accepted: 16 cells"), "{said}");
+
+    // Another night of the same program.
+    let second = run("second", "\"rope\"", "\"alibi\"");
+    let (code, said) = judge(&second, &["--history", &history]);
+    assert!(code == 0 && said.contains("16 cells compared, 16 of them identical"), "{said}");
+    assert!(!said.contains("FAIL"), "{said}");
+    let page = std::fs::read_to_string(Path::new(&history).join("trend.html")).unwrap();
+    assert!(page.contains("text-3") && page.contains("<polyline"), "{page}");
+
+    // One encoding made wrong: it does nothing under its old name.
+    let wrong = run("wrong", "{ kind = \"nope\", name = \"rope\" }", "\"alibi\"");
+    let (code, said) = judge(&wrong, &[]);
+    assert!(code == 3 && said.contains("FAIL quality: rope"), "{code}: {said}");
+    assert!(!said.contains("alibi on") && !said.contains("alibi over"), "{said}");
+    assert!(said.contains("16 cells compared, 8 of them identical"), "{said}");
+
+    // One made dearer: more operations and parameters under its old name.
+    let dearer = run("dearer", "\"rope\"", "{ kind = \"cope-mlp\", name = \"alibi\" }");
+    let (code, said) = judge(&dearer, &["--json"]);
+    assert_eq!(code, 3, "{said}");
+    let json = said.lines().take_while(|line| !line.starts_with("the gate")).collect::<String>();
+    let verdict: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let rises = verdict["rises"].as_array().unwrap();
+    assert!(rises.iter().all(|rise| rise["encoding"] == "alibi") && rises.len() >= 8, "{said}");
+
+    // One made slower: the same numbers in three times the time. A warning and no more.
+    let slow = path("slow");
+    for mut record in reports::read_dir(Path::new(&second)).unwrap() {
+        if record.encoding.name == "rope" {
+            record.train.step_seconds_median = record.train.step_seconds_median.map(|s| 3000.0 * s);
+        }
+        record.write(Path::new(&slow)).unwrap();
+    }
+    let (code, said) = judge(&slow, &[]);
+    assert!(code == 0 && said.contains("warning: rope on text-0: step"), "{code}: {said}");
+
+    // What was meant is accepted, and is quiet from then on.
+    let (code, said) = judge(&wrong, &["--accept"]);
+    assert_eq!(code, 0, "{said}");
+    let (code, said) = judge(&wrong, &[]);
+    assert!(code == 0 && said.contains("16 of them identical"), "{said}");
+    assert_eq!(std::fs::read_dir(Path::new(&baseline).join("cells")).unwrap().count(), 16);
+}

@@ -1,0 +1,154 @@
+//! What goes on inside an attention, as numbers to look at.
+//!
+//! An encoding says what it does to the logits by a description ([`ScoreMod`]); this reads the description.
+//! So every encoding and every combination can be looked into, those outside the zoo too, and none has to do
+//! anything for it.
+
+use burn::tensor::Tensor;
+use burn::tensor::activation::sigmoid;
+
+use super::reference::{Plan, Row};
+use crate::encoding::LayerContext;
+use crate::{PositionEncoding, ScoreMod};
+
+/// Products of positions that differ from those without an encoding by less are rounding.
+const ROUNDING: f64 = 1e-6;
+
+/// One quantity of one layer.
+#[derive(Debug, Clone)]
+pub struct Trace {
+    /// What it is.
+    pub kind: TraceKind,
+    /// `[1 or B, 1 or H, T, S]`; `[B, H, 1, S]` where it belongs to columns alone. Entries of columns that a
+    /// row does not see mean nothing.
+    pub values: Tensor<4>,
+}
+
+/// What can be looked at besides the attention weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TraceKind {
+    /// Gates of contextual positions, 0 to 1: by how much a column moves the positions of those before it.
+    Gates,
+    /// Contextual positions `p_ij`, the sum of the gates over `j..=i`, clamped as the encoding clamps them.
+    ContextualPositions,
+    /// `1 - f_j`: the share of all that came before which a column makes its row forget, 0 to 1.
+    Forgetting,
+    /// What is left of a column under forgetting, the product of `f` over `j+1..=i`, 0 to 1.
+    Retention,
+    /// Stick-breaking: the share that a column takes of what the columns after it have left, 0 to 1.
+    Shares,
+    /// What the encoding adds to the logits, all parts together.
+    AddedLogits,
+    /// `q_i . k_j / sqrt(D)` of queries and keys that are `(1, 1, ...)` before the encoding transforms them:
+    /// what positions alone do to a dot product. Without a transform it would be `sqrt(D)` everywhere.
+    PositionProducts,
+}
+
+impl TraceKind {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Gates,
+        Self::ContextualPositions,
+        Self::Forgetting,
+        Self::Retention,
+        Self::Shares,
+        Self::AddedLogits,
+        Self::PositionProducts,
+    ];
+
+    /// Its name in files.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Gates => "gates",
+            Self::ContextualPositions => "contextual-positions",
+            Self::Forgetting => "forgetting",
+            Self::Retention => "retention",
+            Self::Shares => "shares",
+            Self::AddedLogits => "added-logits",
+            Self::PositionProducts => "position-products",
+        }
+    }
+
+    /// Its name for people.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Gates => "gates",
+            Self::ContextualPositions => "contextual positions",
+            Self::Forgetting => "forgetting, 1 - f",
+            Self::Retention => "what is left after forgetting",
+            Self::Shares => "shares of the stick",
+            Self::AddedLogits => "added to the logits",
+            Self::PositionProducts => "products of positions alone",
+        }
+    }
+
+    /// Whether it opens, 0 to 1, for tokens that are to be counted: what a gate score is made of.
+    pub fn is_gate(self) -> bool {
+        matches!(self, Self::Gates | Self::Forgetting | Self::Shares)
+    }
+}
+
+/// Looks at what a modifier does with queries `[B, H, T, D]`, keys and values `[B, H, S, D]`.
+pub(super) fn of_modifier(modifier: &ScoreMod, row: &Row<'_>) -> Vec<Trace> {
+    let plan = Plan::of(modifier);
+    let mut traces = Vec::new();
+    let mut decay: Option<Tensor<3>> = None;
+    for part in &plan.parts {
+        match part {
+            ScoreMod::Contextual(contextual) => {
+                let (gates, positions) = row.counted(contextual);
+                traces.push(Trace { kind: TraceKind::Gates, values: gates });
+                traces.push(Trace { kind: TraceKind::ContextualPositions, values: positions });
+            }
+            // One decay may come in several parts, which are added up.
+            ScoreMod::Decay { cumulative } => {
+                decay = Some(decay.map_or(cumulative.clone(), |sum| sum + cumulative.clone()));
+            }
+            _ => {}
+        }
+    }
+    if let Some(cumulative) = decay {
+        traces.push(Trace { kind: TraceKind::Forgetting, values: forgetting(&cumulative) });
+        if let Some(bias) = row.bias(&ScoreMod::Decay { cumulative }) {
+            traces.push(Trace { kind: TraceKind::Retention, values: row.seen(bias).exp() });
+        }
+    }
+    if plan.stick_breaking.is_some() {
+        traces.push(Trace { kind: TraceKind::Shares, values: sigmoid(row.logits(&plan)) });
+    }
+    let added = plan.parts.iter().filter_map(|part| row.bias(part));
+    if let Some(values) = added.reduce(|sum, bias| sum + bias) {
+        traces.push(Trace { kind: TraceKind::AddedLogits, values });
+    }
+    traces
+}
+
+/// `1 - exp(c_j - c_{j-1})`, `[B, H, 1, S]`, of a running sum `[B, H, S]` of logarithms.
+fn forgetting(cumulative: &Tensor<3>) -> Tensor<4> {
+    let [batch, heads, columns] = cumulative.dims();
+    let zero = Tensor::zeros([batch, heads, 1], &cumulative.device());
+    let before = Tensor::cat(vec![zero, cumulative.clone()], 2).slice_dim(2, 0..columns);
+    let forget = (cumulative.clone() - before).exp();
+    (forget.neg() + 1.0).unsqueeze_dim::<4>(2)
+}
+
+/// What the transform of queries and keys alone makes of positions; nothing where there is none.
+pub(super) fn of_transform<P: PositionEncoding>(
+    encoding: &P,
+    [batch, heads, rows, head_dim]: [usize; 4],
+    columns: usize,
+    ctx: &LayerContext<'_>,
+    device: &burn::tensor::Device,
+) -> Option<Trace> {
+    let ones = |tokens| Tensor::<4>::ones([batch, heads, tokens, head_dim], device);
+    let (q, k) = encoding.transform_qk(ones(rows), ones(columns), ctx);
+    let values = q.matmul(k.swap_dims(2, 3)) / (head_dim as f64).sqrt();
+    let plain = (head_dim as f64).sqrt();
+    let difference = (values.clone() - plain).abs().max().into_scalar::<f32>();
+    // NaN counts as a difference: it is to be seen.
+    let same = f64::from(difference) <= ROUNDING * plain;
+    (!same).then_some(Trace { kind: TraceKind::PositionProducts, values })
+}
+
+#[cfg(test)]
+mod tests;

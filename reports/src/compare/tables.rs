@@ -1,0 +1,151 @@
+//! A comparison as tables, without a format.
+
+use super::{Difference, Duel, HeadToHead, Line, Outcome};
+use crate::number::{percent, points, three_digits, two_digits};
+use crate::record::{PAIR, PAIRED, SliceUnit};
+use crate::table::{Cell, Table};
+
+/// Tables below a heading.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Section {
+    /// The workload.
+    pub heading: String,
+    /// Which seeds, and what else must be known.
+    pub notes: Vec<String>,
+    /// By region, by split and length, by slice; each with its caption.
+    pub tables: Vec<(String, Table)>,
+}
+
+/// The tables of a comparison: one section for each workload, and last one on what was left out, if anything was.
+pub fn tables(found: &HeadToHead) -> Vec<Section> {
+    let mut sections: Vec<Section> = found.duels.iter().map(|duel| section(found, duel)).collect();
+    if !found.left_out.is_empty() {
+        sections.push(Section {
+            heading: "Not compared".to_owned(),
+            notes: found.left_out.clone(),
+            tables: Vec::new(),
+        });
+    }
+    sections
+}
+
+fn section(found: &HeadToHead, duel: &Duel) -> Section {
+    let list = |seeds: &[u64]| seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+    let mut notes = vec![format!("{} seeds in common: {}.", duel.seeds.len(), list(&duel.seeds))];
+    for (side, seeds) in [(&found.a, &duel.only_a), (&found.b, &duel.only_b)] {
+        if !seeds.is_empty() {
+            notes.push(format!("Only {} has seeds {}: left out.", side.name, list(seeds)));
+        }
+    }
+    notes.extend(duel.notes.iter().cloned());
+    let mut tables = vec![
+        ("By region".to_owned(), regions(found, duel)),
+        ("By split and length".to_owned(), by_point(found, duel)),
+    ];
+    let mut properties: Vec<(SliceUnit, &str)> =
+        duel.slices.iter().map(|line| (line.place.unit, line.place.property.as_str())).collect();
+    properties.dedup();
+    for (unit, property) in properties {
+        tables.push((format!("By {property}"), by_slice(found, duel, unit, property)));
+    }
+    Section { heading: format!("{} ({})", duel.workload, duel.suite), notes, tables }
+}
+
+fn regions(found: &HeadToHead, duel: &Duel) -> Table {
+    let name = |line: &Line<super::Region>| vec![line.place.region.to_owned()];
+    table(found, &["region"], &duel.regions.iter().collect::<Vec<_>>(), name)
+}
+
+fn by_point(found: &HeadToHead, duel: &Duel) -> Table {
+    let name = |line: &Line<super::Point>| {
+        let beyond = if line.place.in_distribution { "" } else { " (beyond)" };
+        vec![format!("{}{beyond}", line.place.split), line.place.len.to_string()]
+    };
+    table(found, &["split", "length"], &duel.points.iter().collect::<Vec<_>>(), name)
+}
+
+fn by_slice(found: &HeadToHead, duel: &Duel, unit: SliceUnit, property: &str) -> Table {
+    let of =
+        |line: &&Line<super::Slice>| line.place.unit == unit && line.place.property == property;
+    let lines = duel.slices.iter().filter(of).collect::<Vec<_>>();
+    let counted = match unit {
+        SliceUnit::Samples => "samples",
+        SliceUnit::Tokens => "tokens",
+    };
+    let name = |line: &Line<super::Slice>| {
+        let place = &line.place;
+        vec![
+            place.point.split.clone(),
+            place.point.len.to_string(),
+            value(property, place.value),
+            place.count.to_string(),
+        ]
+    };
+    table(found, &["split", "length", property, counted], &lines, name)
+}
+
+/// Two properties told together have one number.
+fn value(property: &str, value: u32) -> String {
+    let value = u64::from(value);
+    if property.contains(PAIRED) {
+        format!("{}{PAIRED}{}", value / PAIR, value % PAIR)
+    } else {
+        value.to_string()
+    }
+}
+
+fn table<P>(
+    found: &HeadToHead,
+    places: &[&str],
+    lines: &[&Line<P>],
+    name: impl Fn(&Line<P>) -> Vec<String>,
+) -> Table {
+    let mut columns: Vec<String> = places.iter().map(|place| (*place).to_owned()).collect();
+    columns.extend(["metric".to_owned(), found.a.name.clone(), found.b.name.clone()]);
+    columns.extend(
+        ["difference", "95 % interval", "p", "g", "won-lost-tied", "better"].map(str::to_owned),
+    );
+    let row = |line: &&Line<P>| {
+        let mut row: Vec<Cell> = name(line).into_iter().map(Cell::from).collect();
+        row.extend(cells(found, &line.difference));
+        row
+    };
+    let mut notes = Vec::new();
+    if let Some(line) = lines.first() {
+        let Difference { family, test, .. } = line.difference;
+        notes.push(match family {
+            0 => "No test: fewer than 3 seeds in common.".to_owned(),
+            1 => format!("p: {test}."),
+            _ => format!("p: {test}, with Holm's correction over {family} comparisons."),
+        });
+    }
+    Table { columns, rows: lines.iter().map(row).collect(), notes, ..Table::default() }
+}
+
+fn cells(found: &HeadToHead, d: &Difference) -> Vec<Cell> {
+    let share = d.metric != "nll";
+    let value = |x: f64| if share { percent(x) } else { three_digits(x) };
+    let change = |x: f64| {
+        let text = if share { points(x) } else { three_digits(x) };
+        if x > 0.0 && text != "0.0" { format!("+{text}") } else { text }
+    };
+    let or_none = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
+    let p = |p: f64| if p < 1e-4 { "< 0.0001".to_owned() } else { two_digits(p) };
+    let mut better = Cell::from(match d.outcome {
+        Outcome::A => found.a.name.clone(),
+        Outcome::B => found.b.name.clone(),
+        Outcome::NotSeparable => format!("not separable, n = {}", d.n),
+    });
+    better.strong = d.outcome != Outcome::NotSeparable;
+    vec![
+        Cell::from(d.metric),
+        value(d.mean_a).into(),
+        value(d.mean_b).into(),
+        change(d.difference).into(),
+        or_none(d.ci95.map(|(low, high)| format!("{} to {}", change(low), change(high)))).into(),
+        or_none(d.p_holm.map(p)).into(),
+        or_none(d.effect.map(|g| format!("{g:.1}"))).into(),
+        format!("{}-{}-{}", d.won, d.lost, d.tied).into(),
+        better,
+    ]
+}

@@ -1,0 +1,275 @@
+use super::*;
+use crate::record::{GridPoint, Slices, Status, Validation};
+use crate::testkit::Cell;
+
+fn request(a: &str, b: &str) -> Request {
+    Request { a: a.into(), b: b.into(), ..Request::default() }
+}
+
+/// A cell under conditions that depend on the workload alone.
+fn cell(workload: &str, encoding: &str, seed: u64, beyond: f64) -> RunRecord {
+    let config = serde_json::json!({"encoding": encoding, "task": workload, "seed": seed});
+    let key = crate::store::cell_key(&config);
+    let cell = Cell::new(workload, encoding, seed).beyond(beyond);
+    cell.change(|r| (r.config, r.key) = (config, key)).record()
+}
+
+fn cells(workload: &str, encoding: &str, beyond: &[f64]) -> Vec<RunRecord> {
+    (0..).zip(beyond).map(|(seed, value)| cell(workload, encoding, seed, *value)).collect()
+}
+
+fn found(records: &[RunRecord], a: &str, b: &str) -> HeadToHead {
+    compare(records, &request(a, b)).unwrap()
+}
+
+#[test]
+fn differences_are_paired_by_seed_and_stated_from_the_first() {
+    let records = [
+        cells("w", "cope", &[0.80, 0.90, 0.70]),
+        cells("w", "rope", &[0.50, 0.61, 0.39]),
+        cells("w", "nope", &[0.1, 0.2, 0.3]),
+    ]
+    .concat();
+    let there = found(&records, "cope", "rope");
+    let beyond = &there.duels[0].regions[1].difference;
+    // Differences 0.30, 0.29, 0.31: mean 0.3, std 0.01, t = 0.3 / (0.01 / sqrt 3) = 51.96 at 2 degrees.
+    assert!((beyond.difference - 0.3).abs() < 1e-12);
+    assert!((beyond.p.unwrap() - 3.7e-4).abs() < 1e-5, "{beyond:?}");
+    assert_eq!((beyond.family, beyond.p, beyond.test), (1, beyond.p_holm, "paired t"));
+    assert_eq!((beyond.won, beyond.lost, beyond.tied), (3, 0, 0));
+    assert_eq!(beyond.outcome, Outcome::A);
+    let (low, high) = beyond.ci95.unwrap();
+    assert!((high - 0.3 - 4.302_65 * 0.01 / 3_f64.sqrt()).abs() < 1e-6 && low < 0.3);
+    // Hedges' g: 0.3 / 0.01 times Gamma(1) / (1 Gamma(1/2)) = 30 / sqrt(pi).
+    assert!((beyond.effect.unwrap() - 30.0 / std::f64::consts::PI.sqrt()).abs() < 1e-9);
+
+    let back = found(&records, "rope", "cope");
+    let mirrored = &back.duels[0].regions[1].difference;
+    assert_eq!((mirrored.difference, mirrored.outcome), (-beyond.difference, Outcome::B));
+    assert_eq!((mirrored.won, mirrored.lost, mirrored.p), (0, 3, beyond.p));
+    let inside = &there.duels[0].regions[0].difference;
+    assert_eq!((inside.tied, inside.outcome), (3, Outcome::NotSeparable));
+}
+
+#[test]
+fn less_perplexity_wins_and_is_compared_as_nll() {
+    let text = |encoding: &str, seed: u64, nll: f64| {
+        let config = serde_json::json!({"encoding": encoding, "seed": seed});
+        let cell = Cell::new("t", encoding, seed).text(1.4, nll);
+        cell.change(|r| r.config = config).record()
+    };
+    let records: Vec<RunRecord> = (0..3)
+        .flat_map(|s| {
+            [text("cope", s, 1.5 + 0.01 * s as f64), text("rope", s, 1.7 + 0.012 * s as f64)]
+        })
+        .collect();
+    let found = found(&records, "cope", "rope");
+    let beyond = &found.duels[0].regions[1].difference;
+    assert_eq!((beyond.metric, beyond.won, beyond.outcome), ("nll", 3, Outcome::A));
+    assert!(beyond.difference < 0.0);
+}
+
+#[test]
+fn points_of_a_region_are_one_family_and_slices_of_a_property_another() {
+    let with_slices = |encoding: &str, seed: u64, value: f64| {
+        let mut record = cell("w", encoding, seed, value);
+        record = Cell::from(record).eval("sparse", false, 256, value - 0.01 * seed as f64).record();
+        for eval in &mut record.evals {
+            let slices = Slices {
+                name: "distance".into(),
+                unit: SliceUnit::Tokens,
+                values: vec![2, 9],
+                counts: vec![100, 50],
+                accuracy: vec![0.9, value],
+                nll: vec![0.1, 0.9],
+            };
+            eval.slices.push(slices);
+        }
+        record
+    };
+    let records: Vec<RunRecord> = (0..3)
+        .flat_map(|s| [with_slices("cope", s, 0.9), with_slices("rope", s, 0.6 + 0.001 * s as f64)])
+        .collect();
+    let duel = &found(&records, "cope", "rope").duels[0];
+    let families: Vec<(u64, u32)> =
+        duel.points.iter().map(|line| (line.place.len, line.difference.family)).collect();
+    assert_eq!(families, [(64, 1), (128, 2), (256, 2)]);
+    assert_eq!(duel.slices.len(), 6, "three evaluations, two values");
+    assert!(duel.slices.iter().all(|line| line.difference.family == 6));
+    let far = duel.slices.iter().find(|line| line.place.value == 9).unwrap();
+    assert!((far.difference.difference - 0.299).abs() < 1e-12);
+    assert_eq!((far.place.count, far.difference.metric), (50, "token accuracy"));
+    let near = duel.slices.iter().find(|line| line.place.value == 2).unwrap();
+    assert_eq!((near.difference.tied, near.difference.difference), (3, 0.0));
+}
+
+#[test]
+fn only_the_same_conditions_pair_and_the_newest_of_them_count() {
+    let other = |r: &mut RunRecord| {
+        r.config["task"] = "longer".into();
+        r.started_utc = "2026-03-03T00:00:00Z".into();
+    };
+    let newer: Vec<RunRecord> = ["cope", "rope"]
+        .into_iter()
+        .map(|encoding| {
+            let mut record = cell("w", encoding, 0, if encoding == "cope" { 0.2 } else { 0.1 });
+            other(&mut record);
+            record
+        })
+        .collect();
+    let records =
+        [cells("w", "cope", &[0.8, 0.9]), cells("w", "rope", &[0.5, 0.6]), newer.clone()].concat();
+    let found_ = found(&records, "cope", "rope");
+    assert_eq!(found_.duels[0].seeds, [0]);
+    assert!((found_.duels[0].regions[1].difference.mean_a - 0.2).abs() < 1e-12);
+    assert!(found_.left_out[0].contains("1 older configuration"), "{:?}", found_.left_out);
+
+    let apart = [cells("w", "cope", &[0.8]), vec![newer[1].clone()]].concat();
+    let error = compare(&apart, &request("cope", "rope")).unwrap_err().to_string();
+    assert!(
+        error.contains("cope has seeds 0, rope has seeds 0, none of them in common"),
+        "{error}"
+    );
+}
+
+#[test]
+fn seeds_that_do_not_pair_are_told() {
+    let records = [
+        cells("w", "cope", &[0.8, 0.9]),
+        vec![cell("w", "rope", 7, 0.5)],
+        cells("v", "cope", &[0.8, 0.8]),
+        vec![cell("v", "rope", 1, 0.5), cell("v", "rope", 2, 0.5)],
+    ]
+    .concat();
+    let found = found(&records, "cope", "rope");
+    assert_eq!(found.duels.len(), 1);
+    let duel = &found.duels[0];
+    assert_eq!(
+        (&duel.seeds[..], &duel.only_a[..], &duel.only_b[..]),
+        (&[1][..], &[0][..], &[2][..])
+    );
+    assert_eq!(duel.regions[1].difference.p, None, "one seed claims nothing");
+    assert_eq!(found.left_out.len(), 1);
+    assert!(found.left_out[0].contains("cope has seeds 0, 1, rope has seeds 7"));
+    let text = markdown(&found);
+    assert!(text.contains("No test: fewer than 3 seeds in common."), "{text}");
+}
+
+#[test]
+fn names_are_resolved_with_the_nearest_that_there_is() {
+    let records = [cells("flip-flop", "cope", &[0.8]), cells("flip-flop", "rope", &[0.8])].concat();
+    let error = |request: &Request| compare(&records, request).unwrap_err().to_string();
+    let text = error(&request("cpoe", "rope"));
+    assert!(text.contains("encoding `cpoe`, did you mean `cope`?"), "{text}");
+    assert!(error(&request("cope", "zzzzzz")).ends_with("there are: cope, rope"));
+    assert!(error(&request("cope", "cope")).contains("with itself"));
+    let workload = Request { workloads: vec!["flipflop".into()], ..request("cope", "rope") };
+    assert!(error(&workload).contains("did you mean `flip-flop`?"));
+    let task = Request { tasks: vec!["copy".into()], ..request("cope", "rope") };
+    assert!(error(&task).contains("no record has the task `copy`"));
+}
+
+/// A cell at a learning rate, with the exact match of its validation.
+fn tuned(encoding: &str, rate: f64, validation: Option<f64>, beyond: f64) -> RunRecord {
+    let mut record = cell("w", encoding, 0, beyond);
+    record.config["train"] = serde_json::json!({ "rate": rate });
+    record.key = crate::store::cell_key(&record.config);
+    record.grid = Some(GridPoint { axis: "train.rate".into(), value: rate, default: rate < 0.05 });
+    record.train.validations = validation
+        .map(|exact_match| Validation {
+            step: 9,
+            exact_match,
+            token_accuracy: exact_match,
+            nll: 1.0 - exact_match,
+            samples: 10,
+            seconds: 1.0,
+        })
+        .into_iter()
+        .collect();
+    record
+}
+
+#[test]
+fn of_a_grid_the_chosen_values_count_and_they_may_differ() {
+    let records = [
+        tuned("cope", 0.1, Some(0.9), 0.8),
+        tuned("cope", 0.01, Some(0.6), 0.7),
+        tuned("rope", 0.1, Some(0.2), 0.3),
+        tuned("rope", 0.01, Some(0.5), 0.4),
+    ];
+    let found_ = found(&records, "cope", "rope");
+    let duel = &found_.duels[0];
+    assert!((duel.regions[1].difference.difference - 0.4).abs() < 1e-12, "{duel:?}");
+    assert_eq!(duel.notes, ["rate by encoding, chosen on validation: cope 0.1, rope 0.01."]);
+    assert_eq!(found_.left_out.len(), 2);
+    assert!(found_.left_out[0].contains("train.rate = 0.01 was not chosen"), "{found_:?}");
+    // Without validations the default counts.
+    let records = [
+        tuned("cope", 0.1, None, 0.8),
+        tuned("cope", 0.01, None, 0.7),
+        tuned("rope", 0.01, None, 0.4),
+    ];
+    let plain = found(&records, "cope", "rope");
+    assert!((plain.duels[0].regions[1].difference.difference - 0.3).abs() < 1e-12);
+}
+
+#[test]
+fn what_is_not_done_does_not_count() {
+    let mut failed = cell("w", "cope", 1, 0.9);
+    failed.status = Status::Failed { reason: "broke".into() };
+    let records =
+        [vec![failed, cell("w", "cope", 0, 0.8)], cells("w", "rope", &[0.5, 0.5])].concat();
+    let found = found(&records, "cope", "rope");
+    assert_eq!((&found.duels[0].seeds[..], found.left_out.len()), (&[0][..], 1));
+    assert!(found.left_out[0].contains("cope, seed 1 does not count (failed)"));
+}
+
+#[test]
+fn exact_matches_that_are_all_equal_make_room_for_token_accuracy() {
+    let low = |encoding: &str, seed: u64, tokens: f64| {
+        let config = serde_json::json!({"encoding": encoding, "seed": seed});
+        let cell = Cell::new("w", encoding, seed).exact(0.0).token_accuracy(tokens);
+        cell.change(|r| r.config = config).record()
+    };
+    let records: Vec<RunRecord> =
+        (0..3).flat_map(|s| [low("cope", s, 0.9), low("rope", s, 0.7)]).collect();
+    let duel = &found(&records, "cope", "rope").duels[0];
+    let inside = &duel.regions[0].difference;
+    assert_eq!((inside.metric, inside.outcome), ("token accuracy", Outcome::A));
+    assert!(duel.notes[0].contains("exact match is 0.0 %"), "{:?}", duel.notes);
+}
+
+#[test]
+fn evaluations_that_one_cannot_run_are_left_out_and_told() {
+    let mut limited = cell("w", "learned", 0, 0.5);
+    limited.evals.retain(|eval| eval.len <= 64);
+    let found = found(&[limited, cell("w", "rope", 0, 0.5)], "learned", "rope");
+    let duel = &found.duels[0];
+    assert_eq!((duel.regions.len(), duel.points.len()), (1, 1));
+    assert!(
+        duel.notes.iter().any(|note| note.contains("sparse at length 128")),
+        "{:?}",
+        duel.notes
+    );
+}
+
+#[test]
+fn a_hostile_name_neither_opens_a_tag_nor_ends_a_cell() {
+    let name = "x|<img src=y onerror=z>\n\n# h";
+    let records = [cells("w", name, &[0.9]), cells("w", "rope", &[0.8])].concat();
+    let text = markdown(&found(&records, name, "rope"));
+    assert!(!text.contains("<img") && !text.contains("\n# h"), "{text}");
+    let header = text.lines().find(|line| line.starts_with("| region")).unwrap();
+    assert_eq!(header.replace("\\|", "").matches('|').count(), 11, "{header}");
+}
+
+#[test]
+fn the_json_has_flat_lines() {
+    let records = [cells("w", "cope", &[0.9]), cells("w", "rope", &[0.8])].concat();
+    let json = serde_json::to_value(found(&records, "cope", "rope")).unwrap();
+    let line = &json["duels"][0]["regions"][1];
+    assert_eq!(line["region"], "beyond training");
+    assert_eq!(line["outcome"], "not-separable");
+    assert!((line["difference"].as_f64().unwrap() - 0.1).abs() < 1e-12);
+    assert_eq!(json["duels"][0]["points"][0]["split"], "in-distribution");
+}

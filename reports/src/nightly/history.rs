@@ -1,0 +1,190 @@
+//! Nights that went by: one small file for each.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::json_float;
+use crate::record::{EvalPoint, RunRecord, Status};
+use crate::stats::Estimate;
+use crate::store::write_atomically;
+
+/// Version of a night's file.
+pub const SCHEMA: u32 = 1;
+
+/// What is kept of a night.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Night {
+    /// Version of this layout; see [`SCHEMA`].
+    pub schema: u32,
+    /// When its first cell started, RFC 3339, UTC.
+    pub started_utc: String,
+    /// Commit; `None`: unknown.
+    pub commit: Option<String>,
+    /// Whether the source had uncommitted changes; `None`: unknown.
+    pub dirty: Option<bool>,
+    /// Whether the gate took it; `None`: there was no baseline.
+    pub passed: Option<bool>,
+    /// One for each workload and encoding, sorted.
+    pub lines: Vec<NightLine>,
+}
+
+/// A workload and encoding in a night; means over the seeds that are done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NightLine {
+    /// The workload.
+    pub workload: String,
+    /// Name of the encoding.
+    pub encoding: String,
+    /// Seeds that are done.
+    pub seeds: u32,
+    /// Exact match in distribution, 0 to 1; for text `None`.
+    #[serde(with = "json_float::option")]
+    pub exact_match: Option<f64>,
+    /// Token accuracy beyond training, 0 to 1.
+    #[serde(with = "json_float::option")]
+    pub beyond_token_accuracy: Option<f64>,
+    /// Negative log-likelihood in distribution, nats per scored token.
+    #[serde(with = "json_float::option")]
+    pub nll: Option<f64>,
+    /// Median seconds of a training step.
+    #[serde(with = "json_float::option")]
+    pub step_seconds: Option<f64>,
+    /// Parameters.
+    pub params: u64,
+    /// Analytic operations of a training step.
+    pub flops_train_step: u64,
+}
+
+/// A history that cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum HistoryError {
+    /// The file system said no.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On which path.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A file that is no night.
+    #[error("{} is no night of schema {SCHEMA}: {reason}; delete it, or give another --history folder", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl Night {
+    /// What is kept of these records; `None` without any.
+    pub fn of(records: &[RunRecord], passed: Option<bool>) -> Option<Self> {
+        let first = records.iter().min_by_key(|record| &record.started_utc)?;
+        let mut groups: BTreeMap<(&str, &str), Vec<&RunRecord>> = BTreeMap::new();
+        for record in records.iter().filter(|record| record.status == Status::Done) {
+            groups.entry((&record.workload, &record.encoding.name)).or_default().push(record);
+        }
+        let lines = groups.into_iter().map(|(id, records)| line(id, &records)).collect();
+        Some(Self {
+            schema: SCHEMA,
+            started_utc: first.started_utc.clone(),
+            commit: first.commit.clone(),
+            dirty: first.dirty,
+            passed,
+            lines,
+        })
+    }
+
+    /// The start of the commit, `?` if it is unknown; with `+` for uncommitted changes.
+    pub fn short_commit(&self) -> String {
+        let commit: String = self.commit.as_deref().unwrap_or("?").chars().take(7).collect();
+        if self.dirty == Some(true) { format!("{commit}+") } else { commit }
+    }
+
+    fn file_name(&self) -> String {
+        let plain = |text: &str| -> String {
+            text.chars().filter(char::is_ascii_alphanumeric).take(20).collect()
+        };
+        format!("{}-{}.json", plain(&self.started_utc), plain(&self.short_commit()))
+    }
+
+    /// Writes the night into a folder of nights. The same night is written once.
+    ///
+    /// # Errors
+    /// [`HistoryError::Io`].
+    pub fn write(&self, folder: &Path) -> Result<PathBuf, HistoryError> {
+        let io = |action, path: &Path, source| HistoryError::Io {
+            action,
+            path: path.to_owned(),
+            source,
+        };
+        fs::create_dir_all(folder).map_err(|e| io("create", folder, e))?;
+        let path = folder.join(self.file_name());
+        let text = serde_json::to_string_pretty(self)
+            .map_err(|e| io("write", &path, std::io::Error::other(e)))?;
+        write_atomically(&path, text.as_bytes()).map_err(|e| io("write", &path, e))?;
+        Ok(path)
+    }
+}
+
+fn line((workload, encoding): (&str, &str), records: &[&RunRecord]) -> NightLine {
+    let mean = |values: Vec<f64>| Estimate::of(&values).map(|e| e.mean).filter(|m| m.is_finite());
+    let over = |inside: bool, get: fn(&EvalPoint) -> f64| {
+        let one = |record: &&RunRecord| {
+            let evals = record.evals.iter().filter(|e| e.in_distribution == inside);
+            mean(evals.map(get).collect())
+        };
+        mean(records.iter().filter_map(one).collect())
+    };
+    let text = records[0].task.headline == "perplexity";
+    let steps: Vec<f64> = records.iter().filter_map(|r| r.train.step_seconds_median).collect();
+    NightLine {
+        workload: workload.to_owned(),
+        encoding: encoding.to_owned(),
+        seeds: records.len() as u32,
+        exact_match: over(true, |e| e.exact_match).filter(|_| !text),
+        beyond_token_accuracy: over(false, |e| e.token_accuracy),
+        nll: over(true, |e| e.nll),
+        step_seconds: Estimate::of(&steps).map(|e| e.median),
+        params: records[0].params.total,
+        flops_train_step: records[0].flops.train_step,
+    }
+}
+
+/// All nights of a folder, the oldest first; none if there is no such folder.
+///
+/// # Errors
+/// [`HistoryError`] for the first file that cannot be read.
+pub fn read(folder: &Path) -> Result<Vec<Night>, HistoryError> {
+    let io =
+        |action, path: &Path, source| HistoryError::Io { action, path: path.to_owned(), source };
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(io("list", folder, error)),
+    };
+    let mut nights = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(|e| io("list", folder, e))?.path();
+        let hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+        if hidden || path.extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
+        let bytes = fs::read(&path).map_err(|e| io("read", &path, e))?;
+        let damaged = |reason: String| HistoryError::Damaged { path: path.clone(), reason };
+        let night: Night = serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))?;
+        if night.schema != SCHEMA {
+            return Err(damaged(format!("it has schema {}", night.schema)));
+        }
+        nights.push(night);
+    }
+    nights.sort_by(|a, b| (&a.started_utc, &a.commit).cmp(&(&b.started_utc, &b.commit)));
+    Ok(nights)
+}

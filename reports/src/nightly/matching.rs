@@ -1,0 +1,144 @@
+//! Which cell of a night stands for which of the baseline.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::record::{EvalPoint, RunRecord, Status};
+
+/// A cell of both.
+pub(super) struct Pair<'a> {
+    pub(super) night: &'a RunRecord,
+    pub(super) baseline: &'a RunRecord,
+}
+
+/// A cell of the baseline that nothing is known of in this night.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Incomparable {
+    /// The workload.
+    pub workload: String,
+    /// The encoding.
+    pub encoding: String,
+    /// The seed.
+    pub seed: u64,
+    /// Why.
+    pub reason: String,
+}
+
+impl fmt::Display for Incomparable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { workload, encoding, seed, reason } = self;
+        write!(f, "{workload}, {encoding}, seed {seed}: {reason}")
+    }
+}
+
+pub(super) struct Matched<'a> {
+    pub(super) pairs: Vec<Pair<'a>>,
+    pub(super) incomparable: Vec<Incomparable>,
+    pub(super) new: usize,
+}
+
+type Id<'a> = (&'a str, &'a str, u64, String);
+
+fn id(record: &RunRecord) -> Id<'_> {
+    let grid = record.grid.as_ref().map(|g| format!("{} {:e}", g.axis, g.value));
+    (&record.workload, &record.encoding.name, record.seed, grid.unwrap_or_default())
+}
+
+/// The newest record of each cell.
+fn newest(records: &[RunRecord]) -> BTreeMap<Id<'_>, &RunRecord> {
+    let mut cells: BTreeMap<Id<'_>, &RunRecord> = BTreeMap::new();
+    for record in records {
+        let kept = cells.entry(id(record)).or_insert(record);
+        if (&kept.started_utc, &kept.key) < (&record.started_utc, &record.key) {
+            *kept = record;
+        }
+    }
+    cells
+}
+
+pub(super) fn matched<'a>(night: &'a [RunRecord], baseline: &'a [RunRecord]) -> Matched<'a> {
+    let (night, baseline) = (newest(night), newest(baseline));
+    let mut matched = Matched { pairs: Vec::new(), incomparable: Vec::new(), new: 0 };
+    for (id, baseline) in &baseline {
+        match night.get(id).map(|night| (night, reason_against(night, baseline))) {
+            Some((night, None)) => matched.pairs.push(Pair { night, baseline }),
+            Some((_, Some(reason))) => matched.incomparable.push(of(baseline, reason)),
+            None => matched.incomparable.push(of(baseline, "this night did not run it".to_owned())),
+        }
+    }
+    matched.new = night.keys().filter(|id| !baseline.contains_key(*id)).count();
+    // A cell that the baseline could not finish either is nobody's fault tonight.
+    matched.pairs.retain(|pair| pair.baseline.status == Status::Done);
+    matched
+}
+
+fn of(record: &RunRecord, reason: String) -> Incomparable {
+    Incomparable {
+        workload: record.workload.clone(),
+        encoding: record.encoding.name.clone(),
+        seed: record.seed,
+        reason,
+    }
+}
+
+/// Parts of a cell's configuration that make it another question.
+const CONDITIONS: [&str; 6] =
+    ["task", "task_version", "task_data_sha256", "model", "train", "eval"];
+
+fn reason_against(night: &RunRecord, baseline: &RunRecord) -> Option<String> {
+    if baseline.status != Status::Done {
+        return None;
+    }
+    if night.status != Status::Done {
+        let reason = night.status.reason();
+        return Some(format!(
+            "it was done in the baseline and is now {} {reason}",
+            night.status.name()
+        ));
+    }
+    let part =
+        |record: &RunRecord, name: &str| record.config.get(name).cloned().unwrap_or(Value::Null);
+    let changed: Vec<&str> =
+        CONDITIONS.into_iter().filter(|name| part(night, name) != part(baseline, name)).collect();
+    if !changed.is_empty() {
+        return Some(format!(
+            "the baseline had another {}; accept a new baseline",
+            changed.join(", ")
+        ));
+    }
+    let lost = |eval: &&EvalPoint| counterpart(night, eval).is_none();
+    let lost = baseline.evals.iter().find(lost)?;
+    Some(format!("it has no evaluation of {} at length {} any more", lost.split, lost.len))
+}
+
+pub(super) fn counterpart<'a>(record: &'a RunRecord, eval: &EvalPoint) -> Option<&'a EvalPoint> {
+    record.evals.iter().find(|e| e.split == eval.split && e.len == eval.len)
+}
+
+impl Pair<'_> {
+    /// Whether all numbers of all evaluations are the same, to the last digit that a record keeps.
+    pub(super) fn is_identical(&self) -> bool {
+        self.baseline.evals.iter().all(|eval| {
+            counterpart(self.night, eval).is_some_and(|now| {
+                let numbers =
+                    |e: &EvalPoint| [e.exact_match, e.token_accuracy, e.nll].map(f64::to_bits);
+                numbers(now) == numbers(eval)
+            })
+        })
+    }
+
+    /// Both sides' mean of a number over the evaluations of a region, the baseline's first; `None` if it has none.
+    pub(super) fn means(&self, inside: bool, get: impl Fn(&EvalPoint) -> f64) -> Option<[f64; 2]> {
+        let (mut sums, mut count) = ([0.0; 2], 0.0);
+        for eval in self.baseline.evals.iter().filter(|e| e.in_distribution == inside) {
+            let now = counterpart(self.night, eval)?;
+            sums[0] += get(eval);
+            sums[1] += get(now);
+            count += 1.0;
+        }
+        (count > 0.0).then(|| sums.map(|sum| sum / count))
+    }
+}

@@ -1,0 +1,224 @@
+//! Whether numbers that moved moved for the worse.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+
+use super::Gate;
+use super::matching::Pair;
+use crate::metric::Metric;
+use crate::number::{p_value, points, three_digits};
+use crate::record::EvalPoint;
+use crate::stats::{Comparison, LEAST_SEEDS, Paired, Scatter, decide, paired};
+
+/// What a comparison is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "scope")]
+pub enum Scope {
+    /// All cells of an encoding whose numbers moved.
+    Encoding {
+        /// Its name.
+        encoding: String,
+    },
+    /// One workload.
+    Workload {
+        /// Name of the encoding.
+        encoding: String,
+        /// The workload.
+        workload: String,
+    },
+}
+
+/// A comparison of this night with the baseline.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Change {
+    /// About what.
+    #[serde(flatten)]
+    pub scope: Scope,
+    /// `in distribution` or `beyond training`.
+    pub region: &'static str,
+    /// `exact match` or `token accuracy` (shares), or `nll` (nats per scored token, less is better).
+    pub metric: &'static str,
+    /// Mean of the baseline.
+    pub before: f64,
+    /// Mean of this night.
+    pub after: f64,
+    /// How much better this night is; below 0 it is worse.
+    pub gain: f64,
+    /// The p-value after Holm's correction; `None` with too few pairs.
+    pub p_holm: Option<f64>,
+    /// Number of pairs: workloads and seeds, or seeds.
+    pub n: u32,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let share = self.metric != "nll";
+        match &self.scope {
+            Scope::Encoding { encoding } => write!(f, "{encoding} over its cells that moved")?,
+            Scope::Workload { encoding, workload } => write!(f, "{encoding} on {workload}")?,
+        }
+        let show = |x: f64| if share { points(x) } else { three_digits(x) };
+        let unit = if share { " %" } else { " nats" };
+        write!(
+            f,
+            ", {}: {} {} -> {}{unit} (n = {}",
+            self.region,
+            self.metric,
+            show(self.before),
+            show(self.after),
+            self.n
+        )?;
+        match self.p_holm {
+            Some(p) => write!(f, ", p {} after Holm)", p_value(p)),
+            None => write!(f, ", no test)"),
+        }
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Quality {
+    pub(super) losses: Vec<Change>,
+    pub(super) gains: Vec<Change>,
+    pub(super) not_separable: Vec<Change>,
+    pub(super) warnings: Vec<String>,
+}
+
+struct Candidate {
+    scope: Scope,
+    region: &'static str,
+    metric: Metric,
+    before: f64,
+    after: f64,
+    /// Gains: this night's values less the baseline's, turned so that more is better.
+    paired: Paired,
+    jumps: bool,
+}
+
+pub(super) fn judge(changed: &[&Pair<'_>], gate: &Gate) -> Quality {
+    let mut quality = Quality::default();
+    let mut by_encoding: BTreeMap<&str, Vec<&Pair<'_>>> = BTreeMap::new();
+    let mut by_workload: BTreeMap<(&str, &str), Vec<&Pair<'_>>> = BTreeMap::new();
+    for pair in changed {
+        let (encoding, workload) = (&*pair.night.encoding.name, &*pair.night.workload);
+        by_encoding.entry(encoding).or_default().push(pair);
+        by_workload.entry((encoding, workload)).or_default().push(pair);
+    }
+    let mut candidates = Vec::new();
+    for (encoding, pairs) in &by_encoding {
+        let scope = || Scope::Encoding { encoding: (*encoding).to_owned() };
+        let asked = [
+            ("in distribution", true, Metric::Perplexity),
+            ("beyond training", false, Metric::TokenAccuracy),
+        ];
+        for (region, inside, metric) in asked {
+            let found = candidate(scope(), region, inside, metric, pairs);
+            match found {
+                Ok(found) => candidates.extend(found),
+                Err(broken) => quality.losses.push(broken),
+            }
+        }
+    }
+    for ((encoding, workload), pairs) in &by_workload {
+        let seeds = pairs.len();
+        if seeds < LEAST_SEEDS as usize {
+            continue;
+        }
+        let headline = Metric::from_headline(&pairs[0].night.task.headline);
+        for (region, inside) in [("in distribution", true), ("beyond training", false)] {
+            let scope = Scope::Workload {
+                encoding: (*encoding).to_owned(),
+                workload: (*workload).to_owned(),
+            };
+            let metric = headline.unwrap_or(Metric::ExactMatch);
+            // What is not finite is told by the encoding's own comparison.
+            if let Ok(Some(found)) = candidate(scope, region, inside, metric, pairs) {
+                candidates.push(found);
+            }
+        }
+    }
+    let jumps = candidates.iter().any(|candidate| candidate.jumps);
+    let scatter = if jumps { Scatter::Jumps } else { Scatter::Even };
+    let family: Vec<Paired> = candidates.iter().map(|candidate| candidate.paired).collect();
+    for (candidate, comparison) in candidates.into_iter().zip(decide(&family, scatter)) {
+        let gain = comparison.paired.mean_difference;
+        let least =
+            if candidate.metric.higher_is_better() { gate.least_share } else { gate.least_nats };
+        let change = change(candidate, &comparison);
+        match (comparison.separable, gain >= 0.0) {
+            (true, true) => quality.gains.push(change),
+            (true, false) if -gain >= least => quality.losses.push(change),
+            _ => quality.not_separable.push(change),
+        }
+    }
+    for change in quality.not_separable.iter().filter(|change| change.p_holm.is_none()) {
+        quality.warnings.push(format!("too few cells moved to test: {change}"));
+    }
+    quality
+}
+
+/// A comparison of pairs; `None` if the region was not evaluated.
+///
+/// Fails with a loss when numbers that were finite are so no more.
+fn candidate(
+    scope: Scope,
+    region: &'static str,
+    inside: bool,
+    metric: Metric,
+    pairs: &[&Pair<'_>],
+) -> Result<Option<Candidate>, Change> {
+    let get = |eval: &EvalPoint| metric.of(eval);
+    let means: Vec<[f64; 2]> = pairs.iter().filter_map(|pair| pair.means(inside, get)).collect();
+    // A baseline that was not finite cannot get worse.
+    let means: Vec<[f64; 2]> = means.into_iter().filter(|[before, _]| before.is_finite()).collect();
+    let count = means.len() as f64;
+    if means.is_empty() {
+        return Ok(None);
+    }
+    let [before, after] =
+        [0, 1].map(|side| means.iter().map(|mean| mean[side]).sum::<f64>() / count);
+    let side = |side: usize| -> Vec<(u64, f64)> {
+        (0..).zip(means.iter().map(|mean| mean[side])).collect()
+    };
+    let (better, worse) =
+        if metric.higher_is_better() { (side(1), side(0)) } else { (side(0), side(1)) };
+    let jump = metric.jump(pairs[0].night.task.chance);
+    let jumps = matches!(scope, Scope::Workload { .. })
+        && jump.is_some_and(|jump| [0, 1].into_iter().any(|side| range(&means, side) >= jump));
+    match paired(&better, &worse) {
+        Some(paired) => Ok(Some(Candidate { scope, region, metric, before, after, paired, jumps })),
+        None => Err(Change {
+            scope,
+            region,
+            metric: name(metric),
+            before,
+            after,
+            gain: f64::NEG_INFINITY,
+            p_holm: None,
+            n: means.len() as u32,
+        }),
+    }
+}
+
+fn range(means: &[[f64; 2]], side: usize) -> f64 {
+    let values = || means.iter().map(|mean| mean[side]);
+    values().fold(f64::MIN, f64::max) - values().fold(f64::MAX, f64::min)
+}
+
+fn name(metric: Metric) -> &'static str {
+    if metric == Metric::Perplexity { "nll" } else { metric.name() }
+}
+
+fn change(candidate: Candidate, comparison: &Comparison) -> Change {
+    Change {
+        scope: candidate.scope,
+        region: candidate.region,
+        metric: name(candidate.metric),
+        before: candidate.before,
+        after: candidate.after,
+        gain: comparison.paired.mean_difference,
+        p_holm: comparison.p_holm,
+        n: comparison.paired.n,
+    }
+}

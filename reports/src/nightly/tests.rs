@@ -1,0 +1,225 @@
+use serde_json::json;
+
+use super::history::{Night, read};
+use super::*;
+use crate::record::Status;
+use crate::testkit::Cell;
+
+const WORKLOADS: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
+
+/// A night of `WORKLOADS` x {alibi, rope} with one seed each.
+fn night() -> Vec<RunRecord> {
+    night_of(1)
+}
+
+fn night_of(seeds: u64) -> Vec<RunRecord> {
+    let mut records = Vec::new();
+    for (index, workload) in WORKLOADS.into_iter().enumerate() {
+        for encoding in ["alibi", "rope"] {
+            for seed in 0..seeds {
+                let config = json!({"encoding": encoding, "task": workload, "seed": seed, "train": {"steps": 9}});
+                let value = 0.9 - 0.02 * index as f64 - 0.003 * seed as f64;
+                let cell = Cell::new(workload, encoding, seed).exact(value).token_accuracy(value);
+                records.push(cell.change(|r| r.config = config).record());
+            }
+        }
+    }
+    records
+}
+
+/// The same night with a change to one encoding's records.
+fn with(
+    records: &[RunRecord],
+    encoding: &str,
+    change: impl Fn(usize, &mut RunRecord),
+) -> Vec<RunRecord> {
+    let mut records = records.to_vec();
+    let of = |r: &&mut RunRecord| r.encoding.name == encoding;
+    records.iter_mut().filter(of).enumerate().for_each(|(index, record)| change(index, record));
+    records
+}
+
+fn judged(night: &[RunRecord], baseline: &[RunRecord]) -> Verdict {
+    judge(night, baseline, &Gate::default())
+}
+
+fn worse(record: &mut RunRecord, nats: f64, share: f64) {
+    for eval in &mut record.evals {
+        eval.nll += nats;
+        eval.token_accuracy -= share;
+        eval.exact_match -= share;
+    }
+}
+
+#[test]
+fn the_same_night_twice_is_quiet() {
+    let verdict = judged(&night(), &night());
+    assert!(verdict.passes() && verdict.warnings.is_empty() && verdict.slower.is_empty());
+    assert_eq!((verdict.compared, verdict.identical), (24, 24));
+    assert_eq!(
+        verdict.lines(),
+        ["24 cells compared, 24 of them identical; 0 comparisons of the others, 0 not separable"]
+    );
+}
+
+#[test]
+fn numbers_that_move_both_ways_are_quiet() {
+    let sign = |index: usize| if (index * 7) % 12 < 6 { 1.0 } else { -1.0 };
+    let moved = with(&night(), "rope", |i, r| worse(r, 0.02 * sign(i), 0.02 * sign(i)));
+    let verdict = judged(&moved, &night());
+    assert!(verdict.passes(), "{:?}", verdict.lines());
+    assert_eq!((verdict.identical, verdict.not_separable.len()), (12, 2));
+    assert_eq!(verdict.not_separable[0].n, 12);
+}
+
+#[test]
+fn an_encoding_that_is_worse_everywhere_is_caught_with_one_seed() {
+    let broken = with(&night(), "rope", |i, r| worse(r, 0.05 + 0.01 * i as f64, 0.1));
+    let verdict = judged(&broken, &night());
+    assert!(!verdict.passes());
+    let scope = Scope::Encoding { encoding: "rope".into() };
+    assert!(verdict.losses.iter().all(|change| change.scope == scope));
+    // 12 pairs, all worse: 2^-11 by signs, times 2 by Holm.
+    assert_eq!(verdict.losses[0].p_holm, Some(2.0 / 2048.0));
+    let text = verdict.lines().join("\n");
+    assert!(
+        text.contains("FAIL quality: rope over its cells that moved, in distribution: nll"),
+        "{text}"
+    );
+    // The other way round it is a gain.
+    let verdict = judged(&night(), &broken);
+    assert!(verdict.passes() && verdict.gains.len() == 2, "{:?}", verdict.lines());
+}
+
+#[test]
+fn a_loss_below_what_matters_is_quiet() {
+    let moved = with(&night(), "rope", |_, r| worse(r, 0.004, 0.004));
+    let verdict = judged(&moved, &night());
+    assert!(verdict.passes() && verdict.not_separable.len() == 2, "{:?}", verdict.lines());
+    assert!(verdict.not_separable[0].p_holm.unwrap() < 0.01, "separable, and too small to matter");
+}
+
+#[test]
+fn with_seeds_one_broken_workload_is_caught_by_itself() {
+    let baseline = night_of(6);
+    let broken = with(&baseline, "rope", |_, r| {
+        let noise = if r.seed % 2 == 0 { 0.001 } else { -0.001 };
+        let lost = if r.workload == "c" { 0.3 } else { 0.0 };
+        worse(r, noise, lost + noise);
+    });
+    let verdict = judged(&broken, &baseline);
+    let scope = Scope::Workload { encoding: "rope".into(), workload: "c".into() };
+    assert!(verdict.losses.iter().any(|change| change.scope == scope), "{:?}", verdict.lines());
+    let quiet = with(&baseline, "rope", |_, r| {
+        let noise = if r.seed % 2 == 0 { 0.02 } else { -0.02 };
+        worse(r, noise, noise);
+    });
+    assert!(judged(&quiet, &baseline).passes());
+}
+
+#[test]
+fn numbers_that_are_finite_no_more_fail_without_a_test() {
+    let broken = with(&night(), "rope", |i, r| {
+        if i == 3 {
+            r.evals[0].nll = f64::NAN;
+        }
+    });
+    let verdict = judged(&broken, &night());
+    assert_eq!(verdict.losses.len(), 1, "{:?}", verdict.lines());
+    assert!(verdict.lines()[0].contains("n/a nats"), "{:?}", verdict.lines());
+}
+
+#[test]
+fn any_rise_of_a_deterministic_cost_fails_and_a_fall_does_not() {
+    let more = with(&night(), "rope", |_, r| r.flops.train_step += 1);
+    let verdict = judged(&more, &night());
+    assert_eq!((verdict.passes(), verdict.rises.len()), (false, 12));
+    assert!(verdict.lines()[0].contains("operations of a training step 1500000000 -> 1500000001"));
+    let verdict = judged(&night(), &more);
+    assert_eq!((verdict.passes(), verdict.falls.len()), (true, 12));
+    let parameters = with(&night(), "alibi", |_, r| r.params.encoding = 9);
+    assert!(!judged(&parameters, &night()).passes());
+}
+
+#[test]
+fn time_and_memory_warn_on_the_same_machine_alone() {
+    let slow = with(&night(), "rope", |_, r| {
+        r.train.step_seconds_median = Some(0.03);
+        r.peak_bytes = Some(80 << 20);
+    });
+    let verdict = judged(&slow, &night());
+    assert!(verdict.passes(), "{:?}", verdict.lines());
+    assert_eq!(verdict.slower.len(), 24);
+    let text = verdict.lines().join("\n");
+    assert!(text.contains("warning: rope on a: step 20.0 ms -> 30.0 ms, 1.50 times"), "{text}");
+    assert!(text.contains("peak memory 64.0 MiB -> 80.0 MiB"), "{text}");
+    let bit_slower = with(&night(), "rope", |_, r| r.train.step_seconds_median = Some(0.024));
+    assert!(judged(&bit_slower, &night()).slower.is_empty());
+    let elsewhere = with(&slow, "rope", |_, r| r.host.cpu = "other".into());
+    let verdict = judged(&elsewhere, &night());
+    assert!(
+        verdict.slower.is_empty()
+            && verdict.warnings[0].contains("12 cells ran on another machine")
+    );
+}
+
+#[test]
+fn cells_that_are_gone_broken_or_another_question_fail() {
+    let mut gone = night();
+    gone.pop();
+    assert!(judged(&gone, &night()).lines()[0].contains("this night did not run it"));
+    let failed = Status::Failed { reason: "out of luck".into() };
+    let broken = with(&night(), "rope", |_, r| r.status = failed.clone());
+    let verdict = judged(&broken, &night());
+    assert_eq!(verdict.incomparable.len(), 12);
+    assert!(verdict.incomparable[0].reason.contains("failed out of luck"));
+    let other = with(&night(), "rope", |_, r| r.config["train"]["steps"] = 10.into());
+    let verdict = judged(&other, &night());
+    assert!(!verdict.passes() && verdict.incomparable[0].reason.contains("another train"));
+    let lost = with(&night(), "rope", |_, r| {
+        r.evals.pop();
+    });
+    assert!(judged(&lost, &night()).incomparable[0].reason.contains("sparse at length 128"));
+    // What was broken before is nobody's fault, and new cells warn.
+    assert!(judged(&broken, &broken).passes());
+    let verdict = judged(&night(), &gone);
+    assert!(verdict.passes() && verdict.warnings[0].contains("1 cells are new"));
+}
+
+#[test]
+fn what_an_encoding_of_one_name_is_made_of_may_change() {
+    let swapped = with(&night(), "rope", |_, r| {
+        r.encoding.id = "nope".into();
+        r.config["encoding"] = "nope".into();
+        r.key = format!("{:016x}", r.seed);
+        worse(r, 0.2, 0.2);
+    });
+    assert!(!judged(&swapped, &night()).losses.is_empty());
+}
+
+#[test]
+fn nights_are_kept_once_and_drawn_with_their_commits() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut records = night();
+    let first = Night::of(&records, None).unwrap();
+    first.write(folder.path()).unwrap();
+    first.write(folder.path()).unwrap();
+    for record in &mut records {
+        record.started_utc = "2026-01-03T03:04:05Z".into();
+        record.commit = Some("<script>alert(1)</script>".into());
+        record.workload = format!("{}<img>", record.workload);
+    }
+    Night::of(&records, Some(false)).unwrap().write(folder.path()).unwrap();
+    let nights = read(folder.path()).unwrap();
+    assert_eq!(nights.len(), 2);
+    assert_eq!(nights[0], first);
+    let page = trend::page(&nights);
+    assert!(!page.contains("<script") && !page.contains("<img"), "{page}");
+    assert!(page.contains("abc1234") && page.contains("l5 9h-10z"), "the failed night is marked");
+    let text = trend::markdown(&nights);
+    assert!(text.contains("| 2 | 2026-01-03T03:04:05Z |") && !text.contains("<img"), "{text}");
+    std::fs::write(folder.path().join("x.json"), "{}").unwrap();
+    assert!(read(folder.path()).unwrap_err().to_string().contains("x.json is no night"));
+    assert!(read(&folder.path().join("none")).unwrap().is_empty());
+    assert_eq!(trend::markdown(&[]), "# Nights\n\nNo night yet.\n");
+}
