@@ -66,12 +66,12 @@ fn maps_have_the_columns_that_rows_see_and_weights_sum_to_one() {
 fn gate_scores_are_there_where_there_are_gates_and_something_is_counted() {
     let scores = |encoding: &str, task: &str| {
         let (model, task) = model(encoding, task);
-        gate_scores(&model, "test", &*task, [16, 6], 7, &device()).unwrap()
+        gate_scores(&model, "test", &*task, [48, 8], 7, &device()).unwrap()
     };
     let found = scores("cope", "flip-flop");
     let places = found.iter().map(|s| (s.layer, s.head)).collect::<Vec<_>>();
     assert_eq!(places, [(0, 0), (0, 1), (1, 0), (1, 1)]);
-    assert!(found.iter().all(|s| s.gate == "gates" && (0.0..=1.0).contains(&s.auc) && s.rows >= 6));
+    assert!(found.iter().all(|s| s.gate == "gates" && (0.0..=1.0).contains(&s.auc) && s.rows >= 8));
     assert_eq!(scores("fox+rope", "counting")[0].gate, "forgetting");
     assert_eq!(scores("stick-breaking", "selective-copy")[0].gate, "shares");
     assert!(scores("rope", "flip-flop").is_empty(), "no gates");

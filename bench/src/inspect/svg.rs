@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use pe_zoo::attention::TraceKind;
+
 use super::observe::{Look, Map};
 
 /// What stands on the axes.
@@ -33,13 +35,11 @@ impl Shade {
         };
         let (low, high) = (values().fold(0.0, f64::min), values().fold(0.0, f64::max));
         match map.look {
-            Look::Trace(kind)
-                if low < 0.0 || matches!(kind.id(), "added-logits" | "position-products") =>
-            {
+            Look::Trace(TraceKind::AddedLogits | TraceKind::PositionProducts) => {
                 let most = high.max(-low);
                 Self { low: -most, high: most }
             }
-            Look::Trace(kind) if kind.id() == "contextual-positions" => Self { low: 0.0, high },
+            Look::Trace(TraceKind::ContextualPositions) => Self { low: 0.0, high },
             _ => Self { low: 0.0, high: 1.0 },
         }
     }
@@ -219,8 +219,6 @@ pub(super) fn escape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pe_zoo::attention::TraceKind;
-
     use super::*;
 
     fn axis() -> (Vec<String>, Vec<bool>, Vec<bool>) {

@@ -52,7 +52,7 @@ pub(super) fn duel(pair: &Pair<'_>) -> Duel {
         }
         let metric = region.metric;
         regions.extend(decided(vec![region], record.task.chance));
-        let each = points.iter().map(|p| both.mean((*p).clone(), &[p], metric)).collect();
+        let each = points.iter().map(|p| both.mean((*p).clone(), &[*p], metric)).collect();
         lines.extend(decided(each, record.task.chance));
     }
     let mut properties: BTreeMap<(SliceUnit, String), Vec<Candidate<Slice>>> = BTreeMap::new();

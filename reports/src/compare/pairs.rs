@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::{CompareError, Request, Side};
-use crate::grid::{Grid, settle};
+use crate::grid::{Choice, ChosenBy, Grid, settle};
 use crate::record::{RunRecord, Status};
 use crate::store::cell_key;
 
@@ -183,8 +183,12 @@ fn pair<'a>(
 /// What was chosen of the grid for each.
 fn chosen_values(grid: &Grid, names: [&str; 2]) -> String {
     let choices = names.into_iter().filter_map(|name| grid.choice(name));
-    let values: Vec<String> = choices.map(|c| format!("{} {}", c.encoding, c.value)).collect();
-    format!("{} by encoding, chosen on validation: {}.", grid.short_axis(), values.join(", "))
+    let value = |choice: &Choice| match choice.by {
+        ChosenBy::Validation => format!("{} {}", choice.encoding, choice.value),
+        ChosenBy::Default => format!("{} {}, unchosen", choice.encoding, choice.value),
+    };
+    let values: Vec<String> = choices.map(value).collect();
+    format!("{} by encoding, chosen on validation: {}.", grid.short_axis(), values.join("; "))
 }
 
 fn listed(seeds: &BTreeSet<u64>) -> String {
