@@ -34,7 +34,7 @@ fn workers_end_with_the_sweep_that_is_killed() {
 
 #[test]
 fn ctrl_c_keeps_a_checkpoint_and_a_damaged_one_gives_way_to_the_one_before() {
-    let place = Place::new(3000);
+    let place = Place::new(6000);
     let out = place.out("stopped");
     let seldom = ["--jobs", "1", "--checkpoint-seconds", "1000", "--encodings", "rope", "--json"];
     let often = ["--jobs", "1", "--checkpoint-seconds", "0.05", "--encodings", "rope", "--json"];
@@ -49,7 +49,7 @@ fn ctrl_c_keeps_a_checkpoint_and_a_damaged_one_gives_way_to_the_one_before() {
     };
     let begun = Instant::now();
     interrupt(&seldom, &|| {
-        begun.elapsed() > Duration::from_secs(2) && !files(&out.join("claims")).is_empty()
+        begun.elapsed() > Duration::from_millis(800) && !files(&out.join("claims")).is_empty()
     });
     // Perhaps it was stopped before its first step: then there is nothing to keep.
     let first = checkpoints(&out);

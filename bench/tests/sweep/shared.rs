@@ -75,7 +75,7 @@ fn claims_of_the_dead_count_for_nothing_whatever_their_date() {
 fn a_sweep_that_slept_gives_way_and_picks_up_what_the_other_made() {
     let place = Place::new(600);
     let out = place.out("slept");
-    let more = ["--encodings", "rope", "--claim-seconds", "1"];
+    let more = ["--encodings", "rope", "--claim-seconds", "1", "--jobs", "1"];
     let sleeper = place.start(&out, &[&more[..], &["--json"]].concat());
     until("it has claimed the cell", || files(&out.join("claims")).len() == 2);
     signal("STOP", sleeper.id());
