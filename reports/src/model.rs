@@ -177,10 +177,10 @@ impl Report {
         let found: Vec<Result<Workload, ReportError>> = names
             .into_par_iter()
             .map(|name| {
-                let of = |records: &[&RunRecord]| {
-                    records.iter().copied().filter(|r| r.workload == name).collect::<Vec<_>>()
-                };
-                let grid = settled.grids.get(name).map(|grid| (grid.clone(), of(&defaults)));
+                let grid = settled.grids.get(name).map(|grid| {
+                    let own = defaults.iter().copied().filter(|r| r.workload == name);
+                    (grid.clone(), own.collect())
+                });
                 workload(name, &settled.ranked, &counted, grid, &rows, &display, settings)
             })
             .collect();

@@ -3,6 +3,7 @@
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use sha2::{Digest, Sha256};
+use tasks::data::{Part, Parts};
 use tasks::{Headline, Sample, Split, Task, TaskError, TaskMeta, TokenSlice};
 
 use crate::pretrained::{Around, Tokens};
@@ -21,13 +22,14 @@ const META: TaskMeta = TaskMeta {
 const SPLITS: &[Split] = &[Split {
     name: "validation",
     in_distribution: true,
-    about: "Windows spread evenly over the last tenth of the text.",
+    about: "Windows spread evenly over the text's validation part.",
 }];
 
 /// Parts of the trained length by which positions are grouped.
 const PARTS: usize = 8;
 
-/// Real text as tokens; the last tenth of its characters is for evaluation.
+/// Real text as tokens. The documents of a part follow one another without a border, because windows are longer than
+/// most documents.
 #[derive(Clone)]
 pub struct LongText {
     train: Vec<u32>,
@@ -54,27 +56,28 @@ impl LongText {
     /// # Errors
     /// [`TaskError::InvalidSetting`] if the tokenizer refuses the text.
     pub fn new(
-        text: &str,
+        parts: &Parts,
         tokens: &dyn Tokens,
         vocabulary: usize,
         context: usize,
     ) -> Result<Self, TaskError> {
-        let cut = text.floor_char_boundary(text.len() / 10 * 9);
-        let encode = |part: &str| {
-            tokens.encode(part, Around::LeftOut).map_err(|reason| TaskError::InvalidSetting {
+        let text = |part: Part| parts.texts(part).collect::<String>();
+        let encode = |text: &str| {
+            tokens.encode(text, Around::LeftOut).map_err(|reason| TaskError::InvalidSetting {
                 task: META.id,
                 field: "text",
                 value: "the given one".to_owned(),
                 expected: format!("one that the model's tokenizer takes: {reason}"),
             })
         };
-        let (train, validation) = (encode(&text[..cut])?, encode(&text[cut..])?);
+        let kept = text(Part::Validation);
+        let (train, validation) = (encode(&text(Part::Train))?, encode(&kept)?);
         let mut hash = Sha256::new();
         for token in train.iter().chain(&validation) {
             hash.update(token.to_le_bytes());
         }
         Ok(Self {
-            bytes_per_token: (text.len() - cut) as f64 / validation.len().max(1) as f64,
+            bytes_per_token: kept.len() as f64 / validation.len().max(1) as f64,
             sha256: reports::store::hex(&hash.finalize()),
             group: (context / PARTS).max(1),
             train,
@@ -100,7 +103,8 @@ impl LongText {
             let expected = "at least 1".to_owned();
             return Err(TaskError::InvalidLen { task: META.id, len, expected });
         }
-        Err(TaskError::TextTooShort { task: META.id, part, chars: tokens, window, count, fits })
+        let (task, documents) = (META.id, 1);
+        Err(TaskError::TextTooShort { task, part, tokens, documents, window, count, fits })
     }
 }
 
@@ -172,6 +176,8 @@ impl Task for LongText {
 
 #[cfg(test)]
 mod tests {
+    use tasks::data::{Document, SplitRule};
+
     use super::*;
 
     /// Letters as tokens.
@@ -190,8 +196,9 @@ mod tests {
 
     #[test]
     fn windows_do_not_overlap_and_positions_are_grouped_by_parts_of_the_context() {
-        let text = "abcdefghij".repeat(40);
-        let task = LongText::new(&text, &Letters, 26, 32).unwrap();
+        let document = Document { name: String::new(), text: "abcdefghij".repeat(40) };
+        let parts = SplitRule::ByNumber.parts(vec![document]).unwrap();
+        let task = LongText::new(&parts, &Letters, 26, 32).unwrap();
         assert_eq!(task.max_eval_samples(9), Some(4));
         let samples = task.eval_set("validation", 9, 4, 0).unwrap();
         let expected = (0..10).collect::<Vec<u32>>();

@@ -118,7 +118,8 @@ fn pair<'a>(
     [a, b]: [&str; 2],
     left_out: &mut Vec<String>,
 ) -> Result<Pair<'a>, String> {
-    let settled = settle(&records.iter().map(|record| (*record).clone()).collect::<Vec<_>>());
+    let own: Vec<RunRecord> = records.iter().map(|record| (*record).clone()).collect();
+    let settled = settle(&own);
     // One workload, so one grid at most.
     let grid = settled.grids.values().next();
     let chosen: BTreeSet<&str> = settled.ranked.iter().map(|r| r.key.as_str()).collect();

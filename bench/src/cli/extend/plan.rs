@@ -34,9 +34,9 @@ impl Prepared {
         };
         let variants = all_variants(arguments, pretrained, &lens)?;
         let text = || {
-            let text = read(&arguments.data)?;
+            let parts = read(&arguments.data)?;
             let (tokens, vocabulary) = (pretrained.tokenizer(), pretrained.vocabulary);
-            Ok::<_, anyhow::Error>(LongText::new(&text, tokens, vocabulary, context)?)
+            Ok::<_, anyhow::Error>(LongText::new(&parts, tokens, vocabulary, context)?)
         };
         let eval = |samples| EvalConfig {
             lens: lens.clone(),
@@ -150,9 +150,10 @@ fn tune_config(arguments: &ExtendArgs, learns: Learns, context: usize) -> TuneCo
     TuneConfig { what, groups: arguments.groups, train }
 }
 
-/// The text of a corpus or of a file.
-fn read(data: &str) -> anyhow::Result<String> {
-    let known = tasks::corpus::CORPORA.iter().any(|corpus| corpus.id == data);
-    let path = if known { tasks::corpus::fetch(data)? } else { Path::new(data).to_owned() };
-    tasks::corpus::read_text(&path).context("--data")
+/// The parts of a corpus, or of a file or folder.
+fn read(data: &str) -> anyhow::Result<tasks::data::Parts> {
+    if tasks::corpus::CORPORA.iter().any(|corpus| corpus.id == data) {
+        return Ok(tasks::corpus::read(data)?);
+    }
+    tasks::data::read(Path::new(data), None).context("--data")
 }
