@@ -1,6 +1,7 @@
 //! One run's complete configuration. Its key is a hash of all of it, so that a finished run is
 //! found again and a changed one is not mistaken for it.
 
+use burn::tensor::Device;
 use pe_zoo::attention::{Engine, Sharpness};
 use pe_zoo::{EncodingConfig, PeError};
 use reports::GridPoint;
@@ -18,6 +19,9 @@ const MOST_STEPS: usize = 1_000_000_000;
 /// Most sequences of a batch or an evaluation.
 const MOST_SEQUENCES: usize = 1 << 24;
 
+/// Most tokens of an evaluation.
+const MOST_EVAL_TOKENS: usize = 1 << 40;
+
 /// How a model is trained.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -30,12 +34,34 @@ pub struct TrainConfig {
     pub len: usize,
     /// Points of the training curve.
     pub curve_points: usize,
+    /// Sequences that go through the model at once; gradients are summed over a step, so this changes memory and
+    /// time, and results by rounding only (encodings that draw positions at random draw them anew each time). `None`:
+    /// all of a step. Like the two below not written where it is not set, so that the keys of records from before
+    /// there was a choice stay valid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub micro_batch_size: Option<usize>,
+    /// Activations that are cheap to make are made again on the way back instead of being kept; less memory, more
+    /// time, the same results.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub gradient_checkpointing: bool,
     /// Optimizer and learning rate.
     pub optimizer: OptimizerConfig,
-    /// Looks at the model on the way; `None`: none. Not written where there are none, so that the
-    /// keys of records from before there was a choice stay valid.
+    /// Looks at the model on the way; `None`: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation: Option<ValidationConfig>,
+}
+
+impl TrainConfig {
+    /// Sequences that go through the model at once.
+    pub fn at_once(&self) -> usize {
+        self.micro_batch_size.unwrap_or(self.batch_size)
+    }
+
+    /// The device to train on.
+    pub fn autodiff(&self, device: Device) -> Device {
+        let device = device.autodiff();
+        if self.gradient_checkpointing { device.gradient_checkpointing() } else { device }
+    }
 }
 
 /// Looks at a model in the course of training: the task's first split at the training length, on
@@ -85,6 +111,8 @@ impl Default for TrainConfig {
             batch_size: 32,
             len: 64,
             curve_points: 50,
+            micro_batch_size: None,
+            gradient_checkpointing: false,
             optimizer: OptimizerConfig::default(),
             validation: None,
         }
@@ -99,8 +127,12 @@ pub struct EvalConfig {
     pub lens: Vec<usize>,
     /// Splits of the task; `None`: all.
     pub splits: Option<Vec<String>>,
-    /// Sequences per split and length.
+    /// Sequences per split and length, at most.
     pub samples: usize,
+    /// Tokens per split and length, at most: longer sequences are fewer, so that each length is asked about as much
+    /// (at least one sequence). `None`: no limit but `samples`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<usize>,
     /// Sequences per pass; it changes time and memory, not results.
     pub batch_size: usize,
     /// Seed of the evaluation data: the same for all cells, so that all answer the same questions.
@@ -109,7 +141,14 @@ pub struct EvalConfig {
 
 impl Default for EvalConfig {
     fn default() -> Self {
-        Self { lens: Vec::new(), splits: None, samples: 500, batch_size: 32, seed: 1_000_003 }
+        Self {
+            lens: Vec::new(),
+            splits: None,
+            samples: 500,
+            tokens: None,
+            batch_size: 32,
+            seed: 1_000_003,
+        }
     }
 }
 
@@ -117,6 +156,14 @@ impl EvalConfig {
     /// The lengths, with the default put in.
     pub fn lens_or<'a>(&'a self, train_len: &'a usize) -> &'a [usize] {
         if self.lens.is_empty() { std::slice::from_ref(train_len) } else { &self.lens }
+    }
+
+    /// Sequences that are evaluated at a length: no more than asked for, and than the task has.
+    pub fn samples_at(&self, task: &dyn tasks::Task, len: usize) -> usize {
+        let input = task.max_tokens(len).saturating_sub(1).max(1);
+        let by_tokens = self.tokens.map_or(usize::MAX, |tokens| (tokens / input).max(1));
+        let there_are = task.max_eval_samples(len).unwrap_or(usize::MAX);
+        self.samples.min(by_tokens).min(there_are)
     }
 }
 
@@ -214,7 +261,13 @@ impl<C: EncodingConfig> Cell<C> {
             ("train.steps", self.train.steps, MOST_STEPS),
             ("train.batch_size", self.train.batch_size, MOST_SEQUENCES),
             ("train.curve_points", self.train.curve_points, MOST_STEPS),
+            (
+                "train.micro_batch_size",
+                self.train.micro_batch_size.unwrap_or(self.train.batch_size),
+                self.train.batch_size.min(MOST_SEQUENCES),
+            ),
             ("eval.samples", self.eval.samples, MOST_SEQUENCES),
+            ("eval.tokens", self.eval.tokens.unwrap_or(1), MOST_EVAL_TOKENS),
             ("eval.batch_size", self.eval.batch_size, MOST_SEQUENCES),
         ] {
             if value == 0 || value > most {
@@ -241,7 +294,7 @@ impl<C: EncodingConfig> Cell<C> {
     fn check_operations(&self, task: &dyn tasks::Task) -> Result<(), CellError> {
         let [tokens, longest] = self.token_lens(task);
         for (field, batch_size, len) in [
-            ("train.batch_size", self.train.batch_size, tokens),
+            ("train.batch_size", self.train.at_once(), tokens),
             ("eval.batch_size", self.eval.batch_size, longest),
         ] {
             let operations = self.model.step_operations(task.vocab_size(), len, batch_size);

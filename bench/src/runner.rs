@@ -175,7 +175,8 @@ pub fn build<C: EncodingConfig>(
     task: &dyn Task,
 ) -> Result<(Decoder<C::Encoding>, burn::tensor::Device), String> {
     cell.check(task).map_err(|error| error.to_string())?;
-    let device = backend::device(&cell.backend).map_err(|error| error.to_string())?.autodiff();
+    let device = backend::device(&cell.backend).map_err(|error| error.to_string())?;
+    let device = cell.train.autodiff(device);
     let mut model_rng = stream(cell.seed, Stream::Model);
     let mut encoding_rng = stream(cell.seed, Stream::Encoding);
     let model = Decoder::new(
@@ -259,9 +260,7 @@ fn requests<'a, C: EncodingConfig>(cell: &'a Cell<C>, task: &dyn Task) -> Vec<Ev
         .map(|(split, len)| EvalRequest {
             split,
             len,
-            samples: task
-                .max_eval_samples(len)
-                .map_or(cell.eval.samples, |most| most.min(cell.eval.samples)),
+            samples: cell.eval.samples_at(task, len),
             batch_size: cell.eval.batch_size,
             seed: cell.eval.seed,
             train_len: cell.train.len,

@@ -7,12 +7,12 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use burn::module::Module;
-use burn::optim::GradientsParams;
+use burn::optim::{GradientsAccumulator, GradientsParams};
 use burn::tensor::{Device, Tensor};
 use pe_zoo::encoding::{PositionRequest, positions};
 use pe_zoo::{PeError, PositionEncoding, Positions};
 use rand_chacha::ChaCha8Rng;
-use tasks::Task;
+use tasks::{Batch, Task};
 
 pub use course::{Course, Diverged};
 use feed::Drawn;
@@ -149,25 +149,43 @@ impl<'a, P: PositionEncoding> Trainer<'a, P> {
 
     fn step_on(&mut self, drawn: Drawn) -> Result<(f64, usize), PeError> {
         let start = Instant::now();
-        let Drawn { batch, rng_after } = drawn;
-        let scored = Scored::of(&batch, &self.device);
-        let at = self.positions(batch.len)?;
-        let dropout = Dropout { rate: self.dropout, rng: Some(&mut self.state.dropout_rng) };
-        let log_probabilities = scored.log_probabilities(&self.state.model, &at, dropout);
-        let loss = scored.losses(log_probabilities).mean();
-        let value = f64::from(loss.clone().into_scalar::<f32>());
+        let Drawn { batches, rng_after } = drawn;
+        let labels = batches.iter().map(scored_labels).sum::<usize>();
+        let mut gradients = GradientsAccumulator::new();
+        let mut value = 0.0;
+        for batch in &batches {
+            let loss = self.loss(batch, (batches.len() > 1).then_some(labels))?;
+            value += f64::from(loss.clone().into_scalar::<f32>());
+            if value.is_finite() {
+                let model = &self.state.model;
+                let of_batch = GradientsParams::from_grads(loss.backward(), model);
+                gradients.accumulate(model, of_batch);
+            }
+        }
         if value.is_finite() {
-            self.learn(&loss);
+            self.learn(gradients.grads());
         }
         self.state.data_rng = rng_after;
-        let tokens = batch.inputs.len();
+        let tokens = batches.iter().map(|batch| batch.inputs.len()).sum();
         self.state.course.count(value, tokens, start.elapsed().as_secs_f64(), self.config);
         Ok((value, tokens))
     }
 
-    fn learn(&mut self, loss: &Tensor<1>) {
+    /// Mean loss of a batch; of a piece of one, what it adds to the mean over all `labels`.
+    fn loss(&mut self, batch: &Batch, labels: Option<usize>) -> Result<Tensor<1>, PeError> {
+        let scored = Scored::of(batch, &self.device);
+        let at = self.positions(batch.len)?;
+        let dropout = Dropout { rate: self.dropout, rng: Some(&mut self.state.dropout_rng) };
+        let log_probabilities = scored.log_probabilities(&self.state.model, &at, dropout);
+        let losses = scored.losses(log_probabilities);
+        Ok(match labels {
+            None => losses.mean(),
+            Some(labels) => losses.sum().div_scalar(labels as f64),
+        })
+    }
+
+    fn learn(&mut self, grads: GradientsParams) {
         let state = &mut self.state;
-        let grads = GradientsParams::from_grads(loss.backward(), &state.model);
         let rate = state.course.next_rate(self.config);
         let config = &self.config.optimizer;
         state.model = state.optimizer.step(state.model.clone(), grads, config, rate);
@@ -220,6 +238,10 @@ impl<'a, P: PositionEncoding> Trainer<'a, P> {
         self.state.course.validated(point, self.config);
         Ok(())
     }
+}
+
+fn scored_labels(batch: &Batch) -> usize {
+    batch.scored.iter().filter(|scored| **scored).count()
 }
 
 /// Trains a model to the end, or from where its state stands. Batches are drawn in a thread of their own.

@@ -193,7 +193,7 @@ fn extend_leaves_records_by_length_and_position_and_keeps_them() {
         assert!(record.evals.iter().all(|p| p.nll.is_finite() && p.bits_per_byte.is_some()));
         assert_eq!(record.config["weights_sha256"].as_str().unwrap().len(), 64);
     }
-    assert!(out.join("report.html").exists());
+    assert!(out.join("index.html").exists());
     let (done, said) = extend(&model, &out, &arguments);
     assert!(done && said.matches("kept").count() == 3, "{said}");
 

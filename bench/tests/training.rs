@@ -151,3 +151,61 @@ fn validation_samples_must_not_be_the_evaluation_s() {
     let told = cell.check(&*task).unwrap_err().to_string();
     assert!(told.contains("train.validation.seed") && told.contains("eval.seed"), "{told}");
 }
+
+/// Losses of a short training without dropout, so that pieces of a batch see what the whole sees.
+fn losses(encoding: &str, engine: Engine, change: impl Fn(&mut TrainConfig)) -> Vec<f64> {
+    let mut config = TrainConfig { steps: 6, batch_size: 6, len: 16, ..TrainConfig::default() };
+    change(&mut config);
+    let (mut cell, task) = cell("flip-flop", config);
+    cell.encoding = PeConfig::from_id(encoding).unwrap();
+    cell.model.dropout = 0.0;
+    cell.engine = engine;
+    let (model, device) = runner::build(&cell, &*task).unwrap();
+    let id = cell.encoding.meta().id;
+    let trainer = Trainer::new(model, id, &cell.train, 0.0, &*task, cell.seed, &device);
+    let mut seen = Losses(Vec::new(), usize::MAX);
+    train(trainer, &mut seen).unwrap();
+    seen.0
+}
+
+#[test]
+fn a_step_in_pieces_is_the_whole_step() {
+    for encoding in ["rope", "cope", "learned-absolute"] {
+        let whole = losses(encoding, Engine::Fused, |_| ());
+        for pieces in [1, 4] {
+            let found =
+                losses(encoding, Engine::Fused, |train| train.micro_batch_size = Some(pieces));
+            for (found, whole) in found.iter().zip(&whole) {
+                assert!((found - whole).abs() < 1e-4, "{encoding}: {found} and {whole}");
+            }
+        }
+    }
+    let (mut cell, task) = cell("flip-flop", TrainConfig::default());
+    for pieces in [0, cell.train.batch_size + 1] {
+        cell.train.micro_batch_size = Some(pieces);
+        let said = cell.check(&*task).unwrap_err().to_string();
+        assert!(said.contains("train.micro_batch_size"), "{said}");
+    }
+}
+
+#[test]
+fn gradient_checkpointing_changes_no_loss() {
+    for engine in [Engine::Reference, Engine::Fused] {
+        for encoding in ["rope", "cope", "fire", "tape", "path"] {
+            let kept = losses(encoding, engine, |_| ());
+            let again = losses(encoding, engine, |train| train.gradient_checkpointing = true);
+            for (again, kept) in again.iter().zip(&kept) {
+                assert!((again - kept).abs() < 1e-5, "{encoding}: {again} and {kept}");
+            }
+        }
+    }
+}
+
+#[test]
+fn longer_evaluations_have_fewer_sequences() {
+    let task = TaskConfig::from_id("flip-flop").unwrap().build().unwrap();
+    let eval = EvalConfig { samples: 50, tokens: Some(1000), ..EvalConfig::default() };
+    let asked = [8, 64, 512, 4096].map(|len| eval.samples_at(&*task, len));
+    assert_eq!(asked[0], 50);
+    assert!(asked[1] < 17 && asked[2] < asked[1] && asked[3] == 1, "{asked:?}");
+}

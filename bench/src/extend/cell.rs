@@ -256,11 +256,10 @@ impl ExtendCell<'_> {
         let split = self.task.splits().first().map_or("", |split| split.name);
         for len in &self.eval.lens {
             progress(&format!("{} {len}", self.task.meta().id));
-            let most = self.task.max_eval_samples(*len).unwrap_or(self.eval.samples);
             let request = EvalRequest {
                 split,
                 len: *len,
-                samples: most.min(self.eval.samples),
+                samples: self.eval.samples_at(self.task, *len),
                 batch_size: self.eval.batch_size,
                 seed: self.eval.seed,
                 train_len: context.pretrained.context,

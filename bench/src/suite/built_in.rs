@@ -21,6 +21,7 @@ built_in![
     "arithmetic",
     "contextual",
     "first-look",
+    "language",
     "length-extrapolation",
     "nightly",
     "paper-counting",

@@ -11,20 +11,22 @@ use crate::cell::TrainConfig;
 /// Batches that wait at most: enough to even out, and little memory.
 const AHEAD: usize = 2;
 
-/// A batch, and where the random numbers stand after it: what a checkpoint must keep is the state after the
-/// last batch that was learned from, not after the last one drawn.
+/// The batches of a step, and where the random numbers stand after them: what a checkpoint must keep is the state after the
+/// last step that was learned from, not after the last one drawn.
 pub(super) struct Drawn {
-    pub(super) batch: Batch,
+    /// One, unless a step is taken in pieces.
+    pub(super) batches: Vec<Batch>,
     pub(super) rng_after: ChaCha8Rng,
 }
 
 impl Drawn {
-    /// Draws the next batch.
+    /// Draws what the next step learns from.
     pub(super) fn draw(task: &dyn Task, config: &TrainConfig, rng: &mut ChaCha8Rng) -> Self {
         let samples = (0..config.batch_size)
             .map(|_| task.train_sample(config.len, rng))
             .collect::<Vec<Sample>>();
-        Self { batch: Batch::collate(&samples), rng_after: rng.clone() }
+        let batches = samples.chunks(config.at_once()).map(Batch::collate).collect();
+        Self { batches, rng_after: rng.clone() }
     }
 }
 
