@@ -22,6 +22,7 @@ mod report;
 mod reproduce;
 mod run;
 mod speed;
+mod stability;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -90,6 +91,11 @@ enum Command {
         after_help = "Examples:\n  pe-bench inspect quick flip-flop cope\n  pe-bench inspect dd59a472 --sample 3 --out page"
     )]
     Inspect(inspect::InspectArgs),
+    /// Measures how much attention changes when all positions move: with tokens put before, with an offset.
+    #[command(
+        after_help = "Examples:\n  pe-bench stability language shakespeare tape\n  pe-bench stability --pretrained smollm2 --json"
+    )]
+    Stability(stability::StabilityArgs),
     /// Holds a night's results against the accepted baseline: a significant loss of quality or a dearer model fails.
     #[command(
         after_help = "Example: pe-bench nightly results/nightly --baseline results/baseline --history nights\n\nExit status 3: the gate does not take the night."
@@ -243,6 +249,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::DiffRecords(arguments) => return diff_records::diff(&arguments),
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments)?,
         Command::Compare(arguments) => compare::run(&arguments)?,
+        Command::Stability(arguments) => stability::run(&arguments)?,
         Command::Inspect(arguments) => inspect::run(&arguments)?,
         Command::Nightly(arguments) => return nightly::run(&arguments),
         Command::Completions { shell } => completions::completions(shell),

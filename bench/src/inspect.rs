@@ -8,7 +8,9 @@ pub mod again;
 mod gates;
 mod observe;
 pub mod page;
+mod stability;
 mod svg;
 
 pub use gates::{GATE_SAMPLES, GateError, gate_scores};
 pub use observe::{Look, Map, Observed, observe};
+pub use stability::{LayerStability, Shift, stability};

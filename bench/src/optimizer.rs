@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::optim::GradientsParams;
-use burn::tensor::Tensor;
+use burn::tensor::{GradientCheckpointingStrategy, Tensor};
 use pe_zoo::ops::{self, AdamW, Moments};
 use serde::{Deserialize, Serialize};
 
@@ -166,6 +166,32 @@ impl Optimizer {
     }
 }
 
+/// How a weight takes part in autodiff: what stands in its place must do the same, or meets tensors that it cannot be
+/// combined with.
+pub(crate) struct Place {
+    learns: bool,
+    checkpointing: Option<GradientCheckpointingStrategy>,
+}
+
+impl Place {
+    pub(crate) fn of<const D: usize>(weights: &Tensor<D>) -> Self {
+        Self {
+            learns: weights.is_require_grad(),
+            checkpointing: weights.gradient_checkpointing_strategy(),
+        }
+    }
+
+    /// Puts weights from beside the autodiff graph there.
+    pub(crate) fn take<const D: usize>(&self, weights: Tensor<D>) -> Tensor<D> {
+        let weights = Tensor::from_inner(weights);
+        let weights = match self.checkpointing {
+            Some(strategy) => weights.with_gradient_checkpointing_strategy(strategy),
+            None => weights,
+        };
+        weights.set_require_grad(self.learns)
+    }
+}
+
 struct Step<'a> {
     optimizer: &'a mut Optimizer,
     grads: GradientsParams,
@@ -181,12 +207,9 @@ impl ModuleMapper for Step<'_> {
             .entry(param.id)
             .or_insert_with(|| Box::new(Moments::<D>::default()));
         let (id, tensor, mapper) = param.consume();
-        let learns = tensor.is_require_grad();
+        let place = Place::of(&tensor);
         let tensor = match moments.downcast_mut::<Moments<D>>() {
-            Some(moments) => {
-                let stepped = ops::adamw(tensor.inner(), grad, moments, &self.by);
-                Tensor::from_inner(stepped).set_require_grad(learns)
-            }
+            Some(moments) => place.take(ops::adamw(tensor.inner(), grad, moments, &self.by)),
             None => tensor,
         };
         Param::from_mapped_value(id, tensor, mapper)

@@ -23,6 +23,8 @@ fn losses(encoding: &str, backend: &str) -> Vec<f64> {
             batch_size: 8,
             len: 32,
             curve_points: 10,
+            micro_batch_size: None,
+            gradient_checkpointing: false,
             ..TrainConfig::default()
         },
         eval: EvalConfig { samples: 8, ..EvalConfig::default() },

@@ -200,6 +200,8 @@ fn cell(encoding: &str, task: &str, seed: u64) -> Cell<PeConfig> {
             batch_size: 8,
             len: 16,
             curve_points: 4,
+            micro_batch_size: None,
+            gradient_checkpointing: false,
             // Fast, so that forty steps tell a vocabulary of thousands from the noise of samples.
             optimizer: OptimizerConfig {
                 learning_rate: 1e-2,

@@ -23,6 +23,8 @@ fn cell(encoding: &str) -> Cell<Combination> {
             batch_size: 8,
             len: 16,
             curve_points: 5,
+            micro_batch_size: None,
+            gradient_checkpointing: false,
             optimizer: OptimizerConfig { warmup_steps: 5, ..OptimizerConfig::default() },
         },
         eval: EvalConfig { lens: vec![16, 24], samples: 8, ..EvalConfig::default() },

@@ -35,6 +35,8 @@ fn cell(encoding: &str, dropout: f64) -> (Cell<Combination>, Box<dyn Task>) {
             batch_size: 4,
             len: 16,
             curve_points: 8,
+            micro_batch_size: None,
+            gradient_checkpointing: true,
             validation: Some(validation),
             ..TrainConfig::default()
         },

@@ -8,6 +8,7 @@ use pe_bench::model::ModelConfig;
 use pe_bench::optimizer::OptimizerConfig;
 use pe_bench::runner::{self, RunContext};
 use pe_bench::train::{Stop, Trainer, Watch, train};
+use pe_zoo::EncodingConfig;
 use pe_zoo::attention::Engine;
 use pe_zoo::zoo::{Pe, PeConfig};
 use reports::{SliceUnit, Status};

@@ -10,7 +10,7 @@ use pe_zoo::PositionEncoding;
 use serde::{Deserialize, Serialize};
 
 use super::numbers::Standpoint;
-use crate::optimizer::Optimizer;
+use crate::optimizer::{Optimizer, Place};
 use crate::train::{Course, TrainState};
 
 /// A training that cannot be kept, or not be put back. The state given is then unchanged.
@@ -253,10 +253,10 @@ impl ModuleMapper for Put<'_> {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let Some(shape) = self.shapes.next() else { return param };
         let (id, tensor, mapper) = param.consume();
-        let (dims, learns) = (tensor.dims(), tensor.is_require_grad());
+        let (dims, place) = (tensor.dims(), Place::of(&tensor));
         // Moments, and weights until they are told to learn, lie beside the autodiff graph.
         let device = tensor.inner().device();
-        let weights = Tensor::from_inner(self.take(dims, &device)).set_require_grad(learns);
+        let weights = place.take(self.take(dims, &device));
         if shape.moments {
             let moments = [self.take(dims, &device), self.take(dims, &device)];
             self.optimizer.put_moments(id, moments);

@@ -17,6 +17,8 @@ use crate::pretrained::Pretrained;
 use crate::runner::RunContext;
 use plan::Prepared;
 
+pub(super) use plan::read_parts;
+
 /// What a model is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Asked {

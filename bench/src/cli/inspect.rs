@@ -21,12 +21,12 @@ use crate::inspect::{GATE_SAMPLES, gate_scores, observe};
 use crate::runner::Progress;
 use crate::suite::{self, Overrides};
 
-/// Arguments of `inspect`.
+/// Which cell is trained again.
 #[derive(Args, Clone)]
-pub(crate) struct InspectArgs {
+pub(super) struct CellArgs {
     /// The key of a record, or its beginning; or SUITE WORKLOAD ENCODING.
-    #[arg(required = true, num_args = 1..=3, value_names = ["CELL"])]
-    cell: Vec<String>,
+    #[arg(num_args = 1..=3, value_names = ["CELL"])]
+    pub(super) cell: Vec<String>,
     /// Folder of results in which the record is looked for; may be repeated. Default: every folder below `results`
     /// that has cells.
     #[arg(long, value_name = "DIR")]
@@ -34,6 +34,13 @@ pub(crate) struct InspectArgs {
     /// Seed, with SUITE WORKLOAD ENCODING; default: the suite's first.
     #[arg(long)]
     seed: Option<u64>,
+}
+
+/// Arguments of `inspect`.
+#[derive(Args, Clone)]
+pub(crate) struct InspectArgs {
+    #[command(flatten)]
+    which: CellArgs,
     /// Number of the sample in its evaluation set, from 0.
     #[arg(long, default_value_t = 0)]
     sample: usize,
@@ -52,7 +59,7 @@ pub(crate) struct InspectArgs {
 }
 
 pub(super) fn run(arguments: &InspectArgs) -> anyhow::Result<()> {
-    let (cell, task, record) = find(arguments)?;
+    let (cell, task, record) = find(&arguments.which)?;
     let split = match &arguments.split {
         Some(split) => split.clone(),
         None => task.splits().first().map_or_else(String::new, |split| split.name.to_owned()),
@@ -69,10 +76,7 @@ pub(super) fn run(arguments: &InspectArgs) -> anyhow::Result<()> {
         MAX_TOKENS + 1
     );
     let key = cell.key(&*task);
-    let again = train(&cell, &*task)?;
-    if let Some(record) = &record {
-        complain(&repeated(record, &again));
-    }
+    let again = train_again(&cell, &*task, record.as_ref())?;
     let id = cell.encoding.meta().id;
     let seen = observe(&again.model, id, std::slice::from_ref(&sample), &again.device)?;
     let seen = seen.first().context("nothing was seen")?;
@@ -102,9 +106,9 @@ pub(super) fn run(arguments: &InspectArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-type Found = (Cell<Combination>, Box<dyn Task>, Option<RunRecord>);
+pub(super) type Found = (Cell<Combination>, Box<dyn Task>, Option<RunRecord>);
 
-fn find(arguments: &InspectArgs) -> anyhow::Result<Found> {
+pub(super) fn find(arguments: &CellArgs) -> anyhow::Result<Found> {
     match arguments.cell.as_slice() {
         [key] => {
             anyhow::ensure!(
@@ -175,6 +179,19 @@ fn by_name(
         let all = names.iter().cloned().collect::<Vec<_>>().join(", ");
         format!("suite {name} has no workload `{workload}` with {encoding}{near}; it has: {all}")
     })
+}
+
+/// Trains a cell, and says whether it became the model of the record.
+pub(super) fn train_again(
+    cell: &Cell<Combination>,
+    task: &dyn Task,
+    record: Option<&RunRecord>,
+) -> anyhow::Result<Again> {
+    let again = train(cell, task)?;
+    if let Some(record) = record {
+        complain(&repeated(record, &again));
+    }
+    Ok(again)
 }
 
 fn train(cell: &Cell<Combination>, task: &dyn Task) -> anyhow::Result<Again> {

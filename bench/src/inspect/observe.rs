@@ -1,6 +1,6 @@
 //! One pass over one sample, with everything that can be seen of it.
 
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, Int, Tensor};
 use pe_zoo::attention::{Trace, TraceKind, Weights};
 use pe_zoo::encoding::{PositionRequest, positions};
 use pe_zoo::{PositionEncoding, Positions};
@@ -87,19 +87,27 @@ pub fn observe<P: PositionEncoding>(
             Some(last) if *last == asked => last.clone(),
             _ => at.insert(asked).clone(),
         };
-        let inputs = Scored::of(&batch, device).inputs;
-        let pass = model.forward(inputs, &at, None, Dropout::off(), Weights::Explain);
-        let layers = pass.weights.into_iter().zip(pass.traces).map(|(weights, traces)| {
-            let [_one, heads, tokens, _columns] = weights.dims();
-            let mut maps = vec![map(Look::Attention, weights, heads, tokens)?];
-            for Trace { kind, values } in traces {
-                maps.push(map(Look::Trace(kind), values, heads, tokens)?);
-            }
-            Ok(maps)
-        });
-        seen.push(Observed { layers: layers.collect::<Result<_, EvalError>>()? });
+        seen.push(observe_at(model, Scored::of(&batch, device).inputs, &at)?);
     }
     Ok(seen)
+}
+
+/// Looks at a model that reads one sequence of tokens, `[1, T]`, at these positions.
+pub(super) fn observe_at<P: PositionEncoding>(
+    model: &Decoder<P>,
+    inputs: Tensor<2, Int>,
+    at: &Positions,
+) -> Result<Observed, EvalError> {
+    let pass = model.forward(inputs, at, None, Dropout::off(), Weights::Explain);
+    let layers = pass.weights.into_iter().zip(pass.traces).map(|(weights, traces)| {
+        let [_one, heads, tokens, _columns] = weights.dims();
+        let mut maps = vec![map(Look::Attention, weights, heads, tokens)?];
+        for Trace { kind, values } in traces {
+            maps.push(map(Look::Trace(kind), values, heads, tokens)?);
+        }
+        Ok(maps)
+    });
+    Ok(Observed { layers: layers.collect::<Result<_, EvalError>>()? })
 }
 
 fn map(look: Look, values: Tensor<4>, heads: usize, tokens: usize) -> Result<Map, EvalError> {

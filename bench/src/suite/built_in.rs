@@ -19,8 +19,11 @@ built_in![
     "ablation-cope",
     "ablation-tape",
     "arithmetic",
+    "char-small",
+    "code-20m",
     "contextual",
     "first-look",
+    "gpt2-124m",
     "language",
     "length-extrapolation",
     "nightly",
@@ -31,6 +34,7 @@ built_in![
     "quick",
     "recall",
     "smoke",
+    "tape-155m",
     "tape-addition",
 ];
 

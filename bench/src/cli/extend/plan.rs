@@ -34,7 +34,7 @@ impl Prepared {
         };
         let variants = all_variants(arguments, pretrained, &lens)?;
         let text = || {
-            let parts = read(&arguments.data)?;
+            let parts = read_parts(&arguments.data)?;
             let (tokens, vocabulary) = (pretrained.tokenizer(), pretrained.vocabulary);
             Ok::<_, anyhow::Error>(LongText::new(&parts, tokens, vocabulary, context)?)
         };
@@ -151,7 +151,7 @@ fn tune_config(arguments: &ExtendArgs, learns: Learns, context: usize) -> TuneCo
 }
 
 /// The parts of a corpus, or of a file or folder.
-fn read(data: &str) -> anyhow::Result<tasks::data::Parts> {
+pub(in crate::cli) fn read_parts(data: &str) -> anyhow::Result<tasks::data::Parts> {
     if tasks::corpus::CORPORA.iter().any(|corpus| corpus.id == data) {
         return Ok(tasks::corpus::read(data)?);
     }

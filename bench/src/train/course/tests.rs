@@ -6,6 +6,8 @@ fn config(stop: Option<EarlyStop>) -> TrainConfig {
     TrainConfig {
         steps: 100,
         curve_points: 10,
+        micro_batch_size: None,
+        gradient_checkpointing: false,
         optimizer: OptimizerConfig {
             learning_rate: 1.0,
             warmup_steps: 0,

@@ -1,0 +1,188 @@
+//! `pe-bench stability`.
+
+use clap::Args;
+use pe_zoo::{Combination, EncodingConfig};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+use serde_json::json;
+use tasks::Task;
+
+use super::extend::read_parts;
+use super::inspect::{CellArgs, find, train_again};
+use super::list::aligned;
+use super::out::say;
+use crate::backend;
+use crate::extend::LongText;
+use crate::inspect::{LayerStability, Shift, stability};
+use crate::pretrained::{Around, Pretrained};
+
+/// Most tokens of a sample: attention weights of all heads and layers are held at once.
+const MOST_TOKENS: usize = 4096;
+
+/// Arguments of `stability`.
+#[derive(Args, Clone)]
+pub(super) struct StabilityArgs {
+    #[command(flatten)]
+    which: CellArgs,
+    /// Instead of a cell: a pretrained model's folder, a .gguf file, or a name (`pe-bench pretrained list`).
+    #[arg(long, value_name = "MODEL", conflicts_with_all = ["cell", "seed", "results"], required_unless_present = "cell")]
+    pretrained: Option<String>,
+    /// With --pretrained: an encoding instead of the rotation that the model was trained under.
+    #[arg(long, requires = "pretrained")]
+    encoding: Option<String>,
+    /// With --pretrained: a corpus, or a file or folder, whose validation part is read.
+    #[arg(long, default_value = "tinyshakespeare")]
+    data: String,
+    /// Tokens that are put before each sample.
+    #[arg(long, default_value_t = 3)]
+    tokens: usize,
+    /// The token that is put there; default: the one that begins a text, or else the sample's first.
+    #[arg(long)]
+    token: Option<u32>,
+    /// The number that positions start at.
+    #[arg(long, default_value_t = 3)]
+    offset: usize,
+    /// Samples.
+    #[arg(long, default_value_t = 8)]
+    samples: usize,
+    /// Length of the samples, in the task's unit; default: that of training, 256 for pretrained models.
+    #[arg(long)]
+    len: Option<usize>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is measured, and on what.
+struct Measured {
+    name: String,
+    sequences: Vec<Vec<u32>>,
+    prepended: Vec<LayerStability>,
+    offset: Result<Vec<LayerStability>, String>,
+}
+
+pub(super) fn run(arguments: &StabilityArgs) -> anyhow::Result<()> {
+    let measured = match &arguments.pretrained {
+        Some(model) => of_pretrained(arguments, model)?,
+        None => of_cell(arguments)?,
+    };
+    if arguments.json {
+        say(&json_of(arguments, &measured).to_string());
+    } else {
+        print(arguments, &measured);
+    }
+    Ok(())
+}
+
+fn of_cell(arguments: &StabilityArgs) -> anyhow::Result<Measured> {
+    let (cell, task, record) = find(&arguments.which)?;
+    let len = arguments.len.unwrap_or(cell.train.len);
+    let sequences = sequences(arguments, &*task, len, cell.eval.seed)?;
+    let again = train_again(&cell, &*task, record.as_ref())?;
+    let id = cell.encoding.meta().id;
+    let name = format!("{} on {}, seed {}", cell.name, cell.workload, cell.seed);
+    measure(arguments, name, sequences, None, |sequences, shift| {
+        Ok(stability(&again.model, id, sequences, shift, &again.device)?)
+    })
+}
+
+fn of_pretrained(arguments: &StabilityArgs, model: &str) -> anyhow::Result<Measured> {
+    let device = backend::device("flex")?;
+    let pretrained = Pretrained::open(model, &device)?;
+    let encoding: Combination = match &arguments.encoding {
+        Some(text) => text.parse()?,
+        None => pretrained.own_encoding()?,
+    };
+    let parts = read_parts(&arguments.data)?;
+    let (tokens, context) = (pretrained.tokenizer(), pretrained.context);
+    let text = LongText::new(&parts, tokens, pretrained.vocabulary, context)?;
+    let sequences = sequences(arguments, &text, arguments.len.unwrap_or(256), 0)?;
+    let first = tokens.encode("", Around::Added).ok().and_then(|ids| ids.first().copied());
+    let decoder = pretrained.decoder(&encoding, 0, &mut ChaCha8Rng::seed_from_u64(0))?;
+    let name = format!("{} under {encoding}", pretrained.name);
+    measure(arguments, name, sequences, first, |sequences, shift| {
+        Ok(stability(&decoder, encoding.meta().id, sequences, shift, &device)?)
+    })
+}
+
+fn sequences(
+    arguments: &StabilityArgs,
+    task: &dyn Task,
+    len: usize,
+    seed: u64,
+) -> anyhow::Result<Vec<Vec<u32>>> {
+    let most = task.max_tokens(len);
+    anyhow::ensure!(
+        most <= MOST_TOKENS,
+        "samples have up to {most} tokens, at most {MOST_TOKENS} are looked at; choose a smaller --len"
+    );
+    anyhow::ensure!(arguments.samples > 0, "--samples is 0, expected at least 1");
+    let split = task.splits().first().map_or("", |split| split.name);
+    let count = task.max_eval_samples(len).map_or(arguments.samples, |n| n.min(arguments.samples));
+    let samples = task.eval_set(split, len, count, seed)?;
+    // The last token is but a label.
+    Ok(samples.into_iter().map(|s| s.tokens[..s.tokens.len() - 1].to_vec()).collect())
+}
+
+fn measure(
+    arguments: &StabilityArgs,
+    name: String,
+    sequences: Vec<Vec<u32>>,
+    first: Option<u32>,
+    of: impl Fn(&[Vec<u32>], Shift) -> anyhow::Result<Vec<LayerStability>>,
+) -> anyhow::Result<Measured> {
+    let own = sequences.first().and_then(|tokens| tokens.first().copied());
+    let token = arguments.token.or(first).or(own).unwrap_or(0);
+    let prepended = of(&sequences, Shift::Prepend { token, count: arguments.tokens })?;
+    // An encoding whose table ends has no positions there: said, not fatal.
+    let offset = of(&sequences, Shift::Offset(arguments.offset)).map_err(|e| e.to_string());
+    Ok(Measured { name, sequences, prepended, offset })
+}
+
+fn json_of(arguments: &StabilityArgs, measured: &Measured) -> serde_json::Value {
+    let offset = match &measured.offset {
+        Ok(layers) => json!(layers),
+        Err(reason) => json!({ "refused": reason }),
+    };
+    json!({
+        "model": measured.name,
+        "samples": measured.sequences.len(),
+        "tokens": measured.sequences.iter().map(Vec::len).max(),
+        "prepended_tokens": arguments.tokens,
+        "first_position": arguments.offset,
+        "after_prepending": measured.prepended,
+        "after_offset": offset,
+        "commit": crate::host::commit().0,
+    })
+}
+
+fn print(arguments: &StabilityArgs, measured: &Measured) {
+    say(&format!("{}, {} samples", measured.name, measured.sequences.len()));
+    say(&format!(
+        "Change in percent after {} tokens were put before, and with positions from {}: total variation of the \
+         attention weights, and products of positions alone",
+        arguments.tokens, arguments.offset
+    ));
+    let head =
+        ["layer", "attention, tokens", "attention, offset", "products, tokens", "products, offset"];
+    let percent =
+        |value: Option<f64>| value.map_or("-".to_owned(), |v| format!("{:.2}", 100.0 * v));
+    let offset = measured.offset.as_deref().unwrap_or_default();
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    rows.extend(measured.prepended.iter().map(|layer| {
+        let moved = offset.get(layer.layer);
+        vec![
+            (layer.layer + 1).to_string(),
+            percent(Some(layer.attention)),
+            percent(moved.map(|moved| moved.attention)),
+            percent(layer.products),
+            percent(moved.and_then(|moved| moved.products)),
+        ]
+    }));
+    for line in aligned(&rows) {
+        say(&line);
+    }
+    if let Err(reason) = &measured.offset {
+        say(&format!("With positions from {}: {reason}", arguments.offset));
+    }
+}

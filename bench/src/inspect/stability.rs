@@ -1,0 +1,210 @@
+//! How much attention changes when all positions move, as in Table 8 of TAPE (Zhu et al. 2025, arXiv 2501.00712).
+//!
+//! An encoding that tells distances alone gives the same attention wherever a text begins. The authors' way of
+//! measuring is not published in detail; here it is
+//!
+//! - *attention*: the total variation distance between the weights of a row without and with the shift,
+//!   `1/2 (sum_j |a'_ij - a_ij| + mass of a' on the added tokens)`, 0 to 1, mean over samples, heads and rows;
+//! - *products*: how far the products of positions alone ([`TraceKind::PositionProducts`]) move,
+//!   `sum |p'_ij - p_ij| / sum |p_ij|` over what rows see of the original columns.
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use pe_zoo::attention::TraceKind;
+use pe_zoo::encoding::{PositionRequest, check_limit, positions};
+use pe_zoo::{PositionEncoding, Positions};
+use serde::Serialize;
+
+use super::observe::{Look, Map, Observed, observe_at};
+use crate::evaluate::EvalError;
+use crate::model::Decoder;
+
+/// What is done to a sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shift {
+    /// So many copies of a token stand before it.
+    Prepend {
+        /// The token: that of the beginning of a text, where there is one.
+        token: u32,
+        /// How many.
+        count: usize,
+    },
+    /// Its positions start at this number instead of 0.
+    Offset(usize),
+}
+
+/// What a shift does to one layer.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct LayerStability {
+    /// The layer, from 0.
+    pub layer: usize,
+    /// Total variation distance of the attention weights, 0 to 1.
+    pub attention: f64,
+    /// Relative change of the products of positions; `None` where the encoding transforms no queries and keys.
+    pub products: Option<f64>,
+}
+
+/// Measures what a shift does to a model that reads these sequences, by layer.
+///
+/// # Errors
+/// [`EvalError`], if the encoding has no positions for the shifted sequences.
+pub fn stability<P: PositionEncoding>(
+    model: &Decoder<P>,
+    id: &str,
+    sequences: &[Vec<u32>],
+    shift: Shift,
+    device: &Device,
+) -> Result<Vec<LayerStability>, EvalError> {
+    let mut layers: Vec<Sum> = Vec::new();
+    for tokens in sequences {
+        let before = observe_at(model, inputs(tokens, device), &at(model, id, tokens.len(), 0)?)?;
+        let (tokens, offset) = match shift {
+            Shift::Prepend { token, count } => ([vec![token; count], tokens.clone()].concat(), 0),
+            Shift::Offset(offset) => (tokens.clone(), offset),
+        };
+        let at = at(model, id, tokens.len(), offset)?;
+        let after = observe_at(model, inputs(&tokens, device), &at)?;
+        layers.resize(before.layers.len(), Sum::default());
+        for (layer, sum) in layers.iter_mut().enumerate() {
+            sum.add(layer, &before, &after);
+        }
+    }
+    Ok(layers.iter().enumerate().map(|(layer, sum)| sum.mean(layer)).collect())
+}
+
+/// Positions as the encoding gives them, moved.
+fn at<P: PositionEncoding>(
+    model: &Decoder<P>,
+    id: &str,
+    tokens: usize,
+    offset: usize,
+) -> Result<Positions, EvalError> {
+    let request = PositionRequest { cached_tokens: 0, new_tokens: tokens, training_rng: None };
+    let at = positions(&model.encoding, id, request)?.shifted(offset);
+    check_limit(&model.encoding, id, &at)?;
+    Ok(at)
+}
+
+fn inputs(tokens: &[u32], device: &Device) -> Tensor<2, Int> {
+    let ids = tokens.iter().map(|token| i64::from(*token)).collect::<Vec<_>>();
+    Tensor::from_data(TensorData::new(ids, [1, tokens.len()]), device)
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    attention: f64,
+    rows: u64,
+    /// Change and size of the products.
+    products: Option<[f64; 2]>,
+}
+
+impl Sum {
+    fn add(&mut self, layer: usize, before: &Observed, after: &Observed) {
+        let both = |look| Some((of(before, layer, look)?, of(after, layer, look)?));
+        if let Some((before, after)) = both(Look::Attention) {
+            for (before, after) in rows(before, after) {
+                self.attention += total_variation(before, after);
+                self.rows += 1;
+            }
+        }
+        if let Some((before, after)) = both(Look::Trace(TraceKind::PositionProducts)) {
+            for (before, after) in rows(before, after) {
+                let [change, size] = self.products.get_or_insert_default();
+                *change += distance(before, &after[after.len() - before.len()..]);
+                *size += before.iter().map(|value| f64::from(value.abs())).sum::<f64>();
+            }
+        }
+    }
+
+    fn mean(&self, layer: usize) -> LayerStability {
+        LayerStability {
+            layer,
+            attention: self.attention / self.rows.max(1) as f64,
+            products: self.products.map(|[change, size]| change / size.max(f64::MIN_POSITIVE)),
+        }
+    }
+}
+
+fn of(seen: &Observed, layer: usize, look: Look) -> Option<&Map> {
+    seen.layers[layer].iter().find(|map| map.look == look)
+}
+
+/// The rows of the original tokens, without and with the shift; there may be more columns in front of the latter.
+fn rows<'a>(before: &'a Map, after: &'a Map) -> impl Iterator<Item = (&'a [f32], &'a [f32])> + 'a {
+    before.heads.iter().zip(&after.heads).flat_map(|(before, after)| {
+        let added = after.len() - before.len();
+        before.iter().zip(&after[added..]).map(|(before, after)| (&before[..], &after[..]))
+    })
+}
+
+fn distance(before: &[f32], after: &[f32]) -> f64 {
+    before.iter().zip(after).map(|(b, a)| (f64::from(*a) - f64::from(*b)).abs()).sum()
+}
+
+fn total_variation(before: &[f32], after: &[f32]) -> f64 {
+    let (added, kept) = after.split_at(after.len() - before.len());
+    let added = added.iter().map(|weight| f64::from(*weight)).sum::<f64>();
+    (added + distance(before, kept)) / 2.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ModelConfig;
+    use crate::streams::{Stream, stream};
+    use pe_zoo::Combination;
+
+    #[test]
+    fn weights_that_move_to_added_tokens_count_like_those_that_move_elsewhere() {
+        assert!(total_variation(&[0.25, 0.75], &[0.25, 0.75]).abs() < 1e-12);
+        assert!((total_variation(&[0.25, 0.75], &[0.75, 0.25]) - 0.5).abs() < 1e-7);
+        assert!((total_variation(&[0.5, 0.5], &[1.0, 0.0, 0.0]) - 1.0).abs() < 1e-7);
+        assert!((total_variation(&[0.5, 0.5], &[0.5, 0.25, 0.25]) - 0.5).abs() < 1e-7);
+    }
+
+    fn measured(encoding: &str, shift: Shift) -> Vec<LayerStability> {
+        let device = crate::backend::device("flex").unwrap();
+        let rngs = [&mut stream(1, Stream::Model), &mut stream(1, Stream::Encoding)];
+        let encoding = Combination::parse(encoding).unwrap();
+        let model =
+            Decoder::new(&ModelConfig::default(), 7, &encoding, [16, 32], rngs, &device).unwrap();
+        let tokens = (0..16).map(|n| n * n % 7).collect::<Vec<u32>>();
+        stability(&model, "test", &[tokens.clone(), tokens[3..].to_vec()], shift, &device).unwrap()
+    }
+
+    #[test]
+    fn what_tells_distances_alone_does_not_notice_an_offset() {
+        for encoding in ["nope", "rope", "alibi", "cope", "t5-bias"] {
+            for layer in measured(encoding, Shift::Offset(3)) {
+                assert!(layer.attention < 1e-5, "{encoding}: {layer:?}");
+                assert!(layer.products.is_none_or(|change| change < 1e-5), "{encoding}: {layer:?}");
+                assert_eq!(layer.products.is_some(), encoding == "rope");
+            }
+        }
+        let absolute = measured("sinusoidal", Shift::Offset(3));
+        assert!(absolute.iter().all(|layer| layer.attention > 1e-3), "{absolute:?}");
+    }
+
+    #[test]
+    fn added_tokens_take_weight_and_move_no_product_of_a_rotation() {
+        let added = measured("rope", Shift::Prepend { token: 0, count: 3 });
+        for layer in &added {
+            assert!(layer.attention > 1e-2 && layer.attention < 1.0, "{layer:?}");
+            assert!(layer.products.unwrap() < 1e-5, "{layer:?}");
+        }
+        // TAPE's positions are contextual: what stands before moves them from the second layer on.
+        let tape = measured("tape", Shift::Prepend { token: 0, count: 3 });
+        assert!(tape.iter().all(|layer| layer.products.is_some()), "{tape:?}");
+    }
+
+    #[test]
+    fn an_encoding_that_ends_is_refused_past_its_end() {
+        let device = crate::backend::device("flex").unwrap();
+        let rngs = [&mut stream(1, Stream::Model), &mut stream(1, Stream::Encoding)];
+        let encoding = Combination::parse("learned-absolute").unwrap();
+        let model =
+            Decoder::new(&ModelConfig::default(), 7, &encoding, [16, 16], rngs, &device).unwrap();
+        let tokens = vec![vec![1; 16]];
+        let said = stability(&model, "learned-absolute", &tokens, Shift::Offset(1), &device);
+        assert!(said.unwrap_err().to_string().contains("learned-absolute"));
+    }
+}
