@@ -8,6 +8,7 @@ use burn::tensor::Tensor;
 use burn::tensor::activation::sigmoid;
 
 use super::reference::{Plan, Row};
+use crate::count::CountedMatmul;
 use crate::encoding::LayerContext;
 use crate::{PositionEncoding, ScoreMod};
 
@@ -142,7 +143,7 @@ pub(super) fn of_transform<P: PositionEncoding>(
 ) -> Option<Trace> {
     let ones = |tokens| Tensor::<4>::ones([batch, heads, tokens, head_dim], device);
     let (q, k) = encoding.transform_qk(ones(rows), ones(columns), ctx);
-    let values = q.matmul(k.swap_dims(2, 3)) / (head_dim as f64).sqrt();
+    let values = q.counted_matmul(k.swap_dims(2, 3)) / (head_dim as f64).sqrt();
     let plain = (head_dim as f64).sqrt();
     let difference = (values.clone() - plain).abs().max().into_scalar::<f32>();
     // NaN counts as a difference: it is to be seen.
