@@ -20,6 +20,10 @@ use reports::{
 };
 use serde_json::{Value, json};
 
+/// As `pe-bench`.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const CELLS: usize = 100_000;
 const ENCODINGS: usize = 25;
 const SEEDS: usize = 50;

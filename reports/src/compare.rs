@@ -5,11 +5,12 @@
 //! and region, slices one for each workload and property; Holm's correction runs over each family. Everything is
 //! decided in [`crate::stats`].
 //!
-//! [`HeadToHead`] is plain data; [`tables`] makes tables of it, [`markdown`] a text.
+//! [`HeadToHead`] is plain data; [`tables`] makes tables of it, [`markdown()`] a text, [`page()`] a page.
 
 mod duel;
 mod error;
 mod markdown;
+mod page;
 mod pairs;
 mod tables;
 
@@ -19,6 +20,7 @@ use crate::record::{RunRecord, SliceUnit};
 
 pub use error::CompareError;
 pub use markdown::markdown;
+pub use page::page;
 pub use tables::{Section, tables};
 
 /// What is asked.

@@ -3,7 +3,8 @@
 //! The path of the data is `RunRecord` files ([`store`]) -> [`aggregate`] (over seeds), [`outcome`]
 //! (what each seed achieved), [`grid`] (which value of a grid counts), [`standing`] (who is ahead, and is it
 //! more than noise) and [`ablation`], all by way of [`stats`] -> [`model`] (everything a page shows) ->
-//! figures that are not drawn yet -> [`render`] (one file per format). [`write_report`] walks the whole path.
+//! figures that are not drawn yet -> [`render`] (one file per format). [`write_report`] walks the whole path;
+//! [`compare()`](compare::compare), [`nightly`] and [`reproduction`] start from records too.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests panic on failure"))]
 
 pub mod ablation;
@@ -36,11 +37,15 @@ pub mod table;
 mod testkit;
 mod text;
 
+pub use page::{html_table, plain_page};
 pub use record::{
     CurvePoint, EncodingInfo, EvalPoint, FlopCount, GateScore, GridPoint, Host, PAIR, PAIRED,
     ParamCount, RunRecord, SCHEMA, SkippedEval, SliceUnit, Slices, Solved, Status, TaskInfo,
     TrainSummary, Validation,
 };
-pub use report::{ReportError, ReportMeta, ReportSummary, write_report, write_report_with};
+pub use report::{
+    Rendered, ReportError, ReportMeta, ReportSummary, render_report, write_files, write_report,
+    write_report_with,
+};
 pub use settings::Settings;
 pub use store::{RecordError, cell_key, read_dir, read_each};

@@ -2,12 +2,14 @@
 
 mod costs;
 mod curves;
+mod gates;
 mod groups;
 mod skipped;
 mod slices;
 
 pub use costs::Cost;
 pub use curves::{Curve, CurvePoint};
+pub use gates::Gate;
 pub use groups::Group;
 pub use skipped::SkippedEvals;
 pub use slices::{SliceCurve, SlicePoint, SliceSet};
@@ -21,6 +23,7 @@ use rayon::prelude::*;
 
 use self::costs::{costs, machines};
 use self::curves::{training, validation};
+use self::gates::gates;
 use self::skipped::skipped_evals;
 use self::slices::slices;
 use crate::ablation::Ablation;
@@ -109,6 +112,8 @@ pub struct Workload {
     pub validation: Vec<Curve>,
     /// Results by what samples have.
     pub slices: Vec<SliceSet>,
+    /// How well gates agree with what the task counts, for each head that has some.
+    pub gates: Vec<Gate>,
     /// What each encoding costs.
     pub costs: Vec<Cost>,
     /// The conditions that its counted cells ran under: one, if times and memory are to compare.
@@ -357,6 +362,7 @@ fn workload(
         training: training(&counted),
         validation: validation(&counted, headline),
         slices: slices(&counted),
+        gates: gates(&counted),
         costs: costs(&counted),
         machines: machines(&counted),
         cells: 0..0,

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use polars::prelude::PolarsError;
+use rayon::prelude::*;
 
 use crate::model::Report;
 use crate::record::RunRecord;
@@ -74,6 +75,14 @@ pub enum ReportError {
         /// What would do.
         expected: &'static str,
     },
+    /// A format that there is not.
+    #[error("there is no report format `{name}`; choose among {known}")]
+    UnknownFormat {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
     /// Published numbers that cannot be read.
     #[error(transparent)]
     Published(#[from] PublishedError),
@@ -125,30 +134,67 @@ pub fn write_report_with<'a>(
     meta: &ReportMeta,
     settings: &Settings,
 ) -> Result<ReportSummary, ReportError> {
-    let report = Report::with(records, meta, settings)?;
-    for OutFile { path, bytes } in render_all(&report)? {
-        let path = out_dir.join(path);
-        let folder = path.parent().unwrap_or(out_dir);
-        std::fs::create_dir_all(folder)
-            .and_then(|()| write_atomically(&path, &bytes))
-            .map_err(|source| ReportError::Io { path: path.clone(), source })?;
-    }
+    let Rendered { sentences, files } = render_report(records, meta, settings, &[])?;
+    write_files(&files, out_dir)?;
     Ok(ReportSummary {
         html: out_dir.join("index.html"),
         markdown: out_dir.join("report.md"),
         tables: out_dir.join("tables"),
         data: out_dir.join("data.parquet"),
-        sentences: report.sentences,
+        sentences,
     })
 }
 
-fn render_all(report: &Report) -> Result<Vec<OutFile>, ReportError> {
-    let contents = Contents::of(report)?;
-    let mut files = Vec::new();
-    for format in FORMATS {
-        files.extend(format.render(&contents)?);
+/// A report that is not written yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rendered {
+    /// The most important sentences, at most three.
+    pub sentences: Vec<String>,
+    /// Its files.
+    pub files: Vec<OutFile>,
+}
+
+/// The files of the formats with these names ([`crate::render::Format::name`]); without names, of all formats.
+///
+/// # Errors
+/// [`ReportError`]; a name that no format has is [`ReportError::UnknownFormat`].
+pub fn render_report<'a>(
+    records: impl Into<Cow<'a, [RunRecord]>>,
+    meta: &ReportMeta,
+    settings: &Settings,
+    formats: &[String],
+) -> Result<Rendered, ReportError> {
+    let known = || FORMATS.iter().map(|format| format.name());
+    if let Some(name) = formats.iter().find(|name| !known().any(|one| one == name.as_str())) {
+        let (name, known) = (name.clone(), known().collect::<Vec<_>>().join(", "));
+        return Err(ReportError::UnknownFormat { name, known });
     }
-    Ok(files)
+    let report = Report::with(records, meta, settings)?;
+    let contents = Contents::of(&report)?;
+    let wanted = |name: &str| formats.is_empty() || formats.iter().any(|one| one == name);
+    let formats = FORMATS.par_iter().filter(|format| wanted(format.name()));
+    // Gathered before the first error is looked for, so that it is always the same one.
+    let rendered: Vec<_> = formats.map(|format| format.render(&contents)).collect();
+    let mut files = Vec::new();
+    for found in rendered {
+        files.extend(found?);
+    }
+    Ok(Rendered { sentences: report.sentences, files })
+}
+
+/// Writes files into a folder, which is made if it does not exist, each as a whole.
+///
+/// # Errors
+/// [`ReportError::Io`].
+pub fn write_files(files: &[OutFile], out_dir: &Path) -> Result<(), ReportError> {
+    for OutFile { path, bytes } in files {
+        let path = out_dir.join(path);
+        let folder = path.parent().unwrap_or(out_dir);
+        std::fs::create_dir_all(folder)
+            .and_then(|()| write_atomically(&path, bytes))
+            .map_err(|source| ReportError::Io { path: path.clone(), source })?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -2,12 +2,14 @@
 
 mod costs;
 mod front;
+mod gates;
 mod grid;
 mod ranks;
 mod records;
 
 pub use costs::{costs, flops};
 pub use front::{prices, summary};
+pub use gates::gates;
 pub use grid::grid;
 pub use ranks::{ablation, outcomes, ranks, statistics};
 pub use records::{cells, groups, not_counted, skipped_evaluations};

@@ -200,7 +200,7 @@ fn of_a_grid_the_chosen_values_count_and_they_may_differ() {
     let found_ = found(&records, "cope", "rope");
     let duel = &found_.duels[0];
     assert!((duel.regions[1].difference.difference - 0.4).abs() < 1e-12, "{duel:?}");
-    assert_eq!(duel.notes, ["rate by encoding, chosen on validation: cope 0.1; rope 0.01."]);
+    assert_eq!(duel.notes[0], "rate by encoding, chosen on validation: cope 0.1; rope 0.01.");
     assert_eq!(found_.left_out.len(), 2);
     assert!(found_.left_out[0].contains("train.rate = 0.01 was not chosen"), "{found_:?}");
     // Without validations the default counts.

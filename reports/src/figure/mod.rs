@@ -47,7 +47,15 @@ pub(crate) struct Figure {
     pub(crate) plot: Plot,
     /// Unique in the report, without an extension.
     pub(crate) file: String,
+    /// Whether there is a PNG file of it beside the SVG file.
+    pub(crate) pixels: bool,
 }
+
+/// With more figures than this only those that say most have PNG files: pixels cost more than all the rest of a
+/// report, and every figure has its SVG file.
+const MOST_PIXELS: usize = 200;
+/// So many have them then.
+const FEWER_PIXELS: usize = 40;
 
 impl Figure {
     fn of(
@@ -58,7 +66,7 @@ impl Figure {
         plot: Plot,
     ) -> Self {
         let workload = Some(workload.name.clone());
-        Self { workload, subject, title, caption, plot, file: String::new() }
+        Self { workload, subject, title, caption, plot, file: String::new(), pixels: false }
     }
 
     /// Its file of this kind, `svg` or `png`, relative to the report.
@@ -81,6 +89,13 @@ pub(crate) fn figures(report: &Report) -> Vec<Figure> {
         figures.extend(cost::figures(report, workload));
     }
     figures.extend(size::figures(report));
+    let mut most = if figures.len() > MOST_PIXELS { FEWER_PIXELS } else { MOST_PIXELS };
+    let important = |f: &Figure| matches!(f.subject, Subject::Headline | Subject::Size);
+    let all = figures.len() <= MOST_PIXELS;
+    for figure in figures.iter_mut().filter(|f| all || important(f)) {
+        figure.pixels = most > 0;
+        most = most.saturating_sub(1);
+    }
     let mut taken = BTreeSet::new();
     for figure in &mut figures {
         let base = slug(&figure.title);

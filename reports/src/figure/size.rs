@@ -107,5 +107,6 @@ fn figure(report: &Report, family: &BTreeMap<u64, &Workload>, region: Region) ->
         ),
         plot,
         file: String::new(),
+        pixels: false,
     })
 }

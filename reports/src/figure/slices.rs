@@ -14,6 +14,10 @@ use crate::standing::Metric;
 const FEW: usize = 12;
 /// A map with more rows is unreadable.
 const MOST_ROWS: usize = 64;
+/// Properties whose numbers are names: a line between two of them would mean nothing. They are in the tables.
+const NAMES: [&str; 1] = ["document"];
+/// Two lengths are two curves: a map over lengths has more.
+const LENGTHS: usize = 3;
 
 pub(super) fn figures(report: &Report, workload: &Workload) -> Vec<Figure> {
     let mut groups: BTreeMap<(&str, &str), Vec<&SliceSet>> = BTreeMap::new();
@@ -21,7 +25,10 @@ pub(super) fn figures(report: &Report, workload: &Workload) -> Vec<Figure> {
         groups.entry((&set.name, &set.split)).or_default().push(set);
     }
     let mut figures = Vec::new();
-    for sets in groups.values() {
+    for ((name, _), sets) in &groups {
+        if NAMES.contains(name) {
+            continue;
+        }
         if sets.iter().any(|set| set.pair().is_some()) {
             let last = shown(sets).into_iter().next_back();
             figures.extend(last.and_then(|set| pairs(report, workload, set)));
@@ -135,7 +142,11 @@ fn maps(report: &Report, cells: &Cells<'_>, x_label: String, y_label: String) ->
 fn by_length(report: &Report, workload: &Workload, sets: &[&SliceSet]) -> Option<Figure> {
     let first = sets.first()?;
     let metric = metric_of(workload, first);
-    if metric == Metric::Perplexity || sets.iter().any(|set| set.is_grouped()) {
+    let lens: BTreeSet<u64> = sets.iter().map(|set| set.len).collect();
+    if metric == Metric::Perplexity
+        || lens.len() < LENGTHS
+        || sets.iter().any(|set| set.is_grouped())
+    {
         return None;
     }
     let mut cells = Cells::new();
@@ -171,6 +182,9 @@ fn pairs(report: &Report, workload: &Workload, set: &SliceSet) -> Option<Figure>
 
 fn heat_figure(workload: &Workload, metric: Metric, what: &str, plot: Plot) -> Figure {
     let title = format!("{}: {} by {what}", workload.name, metric.name());
-    let caption = format!("{}, mean over seeds. Empty: not measured.", capital(metric.name()));
+    let caption = format!(
+        "{}, mean over seeds. Dark blue: none; yellow: all. Empty: not measured.",
+        capital(metric.name())
+    );
     Figure::of(workload, Subject::Grid, title, caption, plot)
 }

@@ -59,7 +59,8 @@ fn sliced(name: &str, encoding: &str, values: Vec<u32>) -> crate::record::RunRec
             eval.slices = vec![slices.clone()];
         }
     };
-    Cell::new("w", encoding, 0).eval("in-distribution", false, 128, 0.5).change(put).record()
+    let cell = Cell::new("w", encoding, 0).eval("in-distribution", false, 128, 0.5);
+    cell.eval("in-distribution", false, 256, 0.5).change(put).record()
 }
 
 fn of(records: &[crate::record::RunRecord], subject: Subject) -> Vec<Figure> {
@@ -75,15 +76,20 @@ fn slices_have_a_curve_where_training_was_and_where_it_was_not_and_a_map_over_le
         titles,
         [
             "w: exact match by depth on in-distribution at 64",
-            "w: exact match by depth on in-distribution at 128",
+            "w: exact match by depth on in-distribution at 256",
             "w: exact match by depth on sparse at 128",
         ]
     );
     let maps = of(&records, Subject::Grid);
     let [Figure { plot: Plot::Heat(heat), .. }] = &maps[..] else { panic!("{maps:?}") };
-    assert_eq!((&heat.columns[..], heat.rows.len(), heat.maps.len()), (&[64, 128][..], 10, 2));
+    assert_eq!((&heat.columns[..], heat.rows.len(), heat.maps.len()), (&[64, 128, 256][..], 10, 2));
     let cope = heat.maps.iter().find(|m| m.label == "CoPE").unwrap();
     assert_eq!((cope.values[1][0], cope.values[2][0]), (Some(0.5), None));
+}
+
+#[test]
+fn numbers_that_are_names_have_no_curve() {
+    assert!(of(&[sliced("document", "rope", vec![0, 1, 2])], Subject::Slices).is_empty());
 }
 
 #[test]
@@ -126,4 +132,18 @@ fn costs_are_traded_only_where_there_are_several_encodings() {
     };
     assert_eq!((costs("flip-flop"), costs("text")), (3, 3));
     assert!(of(&[Cell::new("w", "rope", 0).record()], Subject::Cost).is_empty());
+}
+
+#[test]
+fn of_very_many_figures_the_first_and_most_telling_have_pixels() {
+    let (_, few) = example();
+    assert!(few.iter().all(|figure| figure.pixels));
+    let records: Vec<_> = (0..80)
+        .flat_map(|w| ["cope", "rope"].map(|e| Cell::new(&format!("w{w:02}"), e, 0).record()))
+        .collect();
+    let report = Report::new(records, &ReportMeta::default()).unwrap();
+    let many = figures(&report);
+    let pixels: Vec<_> = many.iter().filter(|figure| figure.pixels).collect();
+    assert!(many.len() > MOST_PIXELS && pixels.len() == FEWER_PIXELS, "{}", many.len());
+    assert!(pixels.iter().all(|figure| figure.subject == Subject::Headline));
 }

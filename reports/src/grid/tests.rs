@@ -171,7 +171,12 @@ fn the_report_ranks_the_best_and_shows_the_default_beside_it() {
     let grid = workload.grid.as_ref().unwrap();
     assert_eq!(best(&workload.beyond), "rope");
     assert_eq!(best(&grid.default_beyond), "cope");
-    assert!(report.sentences[0].contains("best of 2"), "{}", report.sentences[0]);
+    assert!(workload.sentence.contains("best of 2"), "{}", workload.sentence);
+    let notes = crate::table::summary(&report).notes;
+    assert!(
+        notes.iter().any(|note| note.starts_with("w: ") && note.contains("best of 2")),
+        "{notes:?}"
+    );
     let tables = crate::table::statistics(&report, workload);
     let (_, table) = tables.iter().find(|(heading, _)| heading.starts_with("Grid")).unwrap();
     let rope: Vec<&str> = table.rows[1].iter().map(|cell| cell.text.as_str()).collect();

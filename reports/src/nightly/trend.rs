@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 
 use super::history::{Night, NightLine};
 use crate::number::{percent, three_digits};
+use crate::page::{html_table, plain_page};
+use crate::render::COLOURS;
+use crate::table::{Cell, Table};
 use crate::text::html;
 
-/// Colours that differ for colour-blind readers (Okabe and Ito), dark enough for white paper.
-const COLOURS: [&str; 7] =
-    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8f7a00", "#56b4e9", "#000000"];
 const DASHES: [&str; 4] = ["", "6 3", "2 2", "8 3 2 3"];
 const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 150.0;
@@ -57,14 +57,7 @@ const QUANTITIES: [Quantity; 4] = [
 pub fn page(nights: &[Night]) -> String {
     let workloads = names(nights, |line| &line.workload);
     let encodings = names(nights, |line| &line.encoding);
-    let mut out = String::from(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Nights</title>\n<style>\n\
-         body{font:15px/1.45 system-ui,sans-serif;margin:1.5rem auto;max-width:75rem;padding:0 1rem;color:#1a1a1a;background:#fff}\n\
-         figure{margin:0;display:inline-block;max-width:100%}svg{max-width:100%;height:auto}\n\
-         figcaption,.commits{font-size:.85rem;color:#444}table{border-collapse:collapse}td,th{padding:.1rem .6rem;text-align:left}\n\
-         .scroll{overflow-x:auto}.legend span{margin-right:1.2rem;white-space:nowrap}\n</style></head><body>\n<h1>Nights</h1>\n",
-    );
+    let mut out = String::new();
     let _ = writeln!(
         out,
         "<p>{} nights; each point is a mean over the seeds of a night. A triangle marks a night that the gate did not take.</p>",
@@ -76,13 +69,13 @@ pub fn page(nights: &[Night]) -> String {
         let _ = write!(
             out,
             "<span><svg width=\"30\" height=\"8\" aria-hidden=\"true\"><line x1=\"0\" y1=\"4\" x2=\"30\" y2=\"4\" \
-             stroke=\"{colour}\" stroke-width=\"2\" stroke-dasharray=\"{dash}\"/></svg> {}</span>",
+             style=\"stroke:{colour}\" stroke-width=\"2\" stroke-dasharray=\"{dash}\"/></svg> {}</span>",
             html(encoding)
         );
     }
     out.push_str("</p>\n");
     for workload in &workloads {
-        let _ = writeln!(out, "<h2>{}</h2>", html(workload));
+        let _ = writeln!(out, "<h2>{}</h2>\n<div class=\"figures\">", html(workload));
         for quantity in &QUANTITIES {
             if let Some(svg) = svg(nights, workload, &encodings, quantity) {
                 let _ = writeln!(
@@ -92,20 +85,17 @@ pub fn page(nights: &[Night]) -> String {
                 );
             }
         }
+        out.push_str("</div>\n");
     }
-    out.push_str("<h2>Commits</h2>\n<div class=\"scroll\"><table class=\"commits\"><tr><th>night</th><th>started</th><th>commit</th><th>gate</th></tr>\n");
-    for (index, night) in nights.iter().enumerate() {
-        let _ = writeln!(
-            out,
-            "<tr><td>{}</td><td>{}</td><td><code>{}</code></td><td>{}</td></tr>",
-            index + 1,
-            html(&night.started_utc),
-            html(&commit(night)),
-            gate(night)
-        );
-    }
-    out.push_str("</table></div>\n</body></html>\n");
-    out
+    let row = |(index, night): (usize, &Night)| {
+        let texts = [(index + 1).to_string(), night.started_utc.clone(), commit(night)];
+        texts.into_iter().map(Cell::from).chain([gate(night).into()]).collect()
+    };
+    let columns = ["night", "started", "commit", "gate"].map(str::to_owned).to_vec();
+    let rows = nights.iter().enumerate().map(row).collect();
+    let commits = Table { columns, rows, words: true, ..Table::default() };
+    let _ = write!(out, "<h2>Commits</h2>\n{}", html_table(&commits));
+    plain_page("Nights", &out)
 }
 
 /// The last two nights as a table in Markdown, and the list of commits.
@@ -159,8 +149,9 @@ fn names(nights: &[Night], get: fn(&NightLine) -> &String) -> Vec<String> {
     all.into_iter().cloned().collect()
 }
 
-fn style(index: usize) -> (&'static str, &'static str) {
-    (COLOURS[index % COLOURS.len()], DASHES[index / COLOURS.len() % DASHES.len()])
+/// Colour, of the page's own, and dash.
+fn style(index: usize) -> (String, &'static str) {
+    (format!("var(--c{})", index % COLOURS), DASHES[index / COLOURS % DASHES.len()])
 }
 
 /// One quantity of one workload, a line per encoding; `None` where no night has it.
@@ -191,7 +182,9 @@ fn svg(
     let (low, high) = if quantity.whole.is_some() {
         (low, high)
     } else {
-        (low - 0.05 * spread, high + 0.05 * spread)
+        // No loss and no time is below 0, so no axis suggests it.
+        let least = if low < 0.0 { f64::MIN } else { 0.0 };
+        ((low - 0.05 * spread).max(least), high + 0.05 * spread)
     };
     let step = (WIDTH - LEFT - 10.0) / (nights.len().saturating_sub(1).max(1)) as f64;
     let x = |index: usize| LEFT + index as f64 * step;
@@ -200,7 +193,7 @@ fn svg(
     };
     let mut out = format!(
         "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" role=\"img\" font-size=\"11\" \
-         font-family=\"system-ui,sans-serif\"><title>{}: {}</title>",
+         font-family=\"system-ui,sans-serif\" style=\"fill:var(--soft)\"><title>{}: {}</title>",
         html(workload),
         html(quantity.name)
     );
@@ -208,7 +201,7 @@ fn svg(
         let at = y(value);
         let _ = write!(
             out,
-            "<line x1=\"{LEFT}\" x2=\"{WIDTH}\" y1=\"{at:.1}\" y2=\"{at:.1}\" stroke=\"#ddd\"/>\
+            "<line x1=\"{LEFT}\" x2=\"{WIDTH}\" y1=\"{at:.1}\" y2=\"{at:.1}\" style=\"stroke:var(--grid)\"/>\
              <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
             LEFT - 5.0,
             at + 4.0,
@@ -258,7 +251,7 @@ fn line(
     }
     let _ = write!(
         out,
-        "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.8\" stroke-dasharray=\"{dash}\"/>",
+        "<polyline points=\"{}\" fill=\"none\" style=\"stroke:{colour}\" stroke-width=\"1.8\" stroke-dasharray=\"{dash}\"/>",
         path.trim_end()
     );
     for (night, value) in points {
@@ -266,9 +259,9 @@ fn line(
         let about =
             format!("{encoding}, {}: {}", nights[night].short_commit(), (quantity.show)(value));
         let shape = if nights[night].passed == Some(false) {
-            format!("<path d=\"M{x:.1} {:.1}l5 9h-10z\" fill=\"{colour}\">", y - 5.0)
+            format!("<path d=\"M{x:.1} {:.1}l5 9h-10z\" style=\"fill:{colour}\">", y - 5.0)
         } else {
-            format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.6\" fill=\"{colour}\">")
+            format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.6\" style=\"fill:{colour}\">")
         };
         let end = if shape.starts_with("<path") { "</path>" } else { "</circle>" };
         let _ = write!(out, "{shape}<title>{}</title>{end}", html(&about));

@@ -11,16 +11,19 @@ use plotly::layout::{
 use plotly::{HeatMap, Layout, Scatter, Trace, Traces};
 
 use crate::figure::plot::{Axis, Dots, Heat, Lines, Marks, Plot, Point, Scatter as Trade, Series};
-use crate::figure::scale::Spacing;
+use crate::figure::scale::{Scale, Spacing};
 use crate::text::visible;
 
 /// More names than this are not listed below a figure: the page's own list of encodings names them.
 const LEGEND: usize = 12;
-const HEIGHT: usize = 320;
+const HEIGHT: usize = 334;
 const LEGEND_ROW: usize = 20;
 /// Room above a drawing, and below it for numbers and the name of the axis.
 const TOP: usize = 22;
-const AXIS: usize = 54;
+const AXIS: usize = 68;
+
+/// Width of a digit, in shares of an axis on a narrow screen.
+const DIGIT: f64 = 7.0 / 290.0;
 
 /// One drawing area.
 pub(super) struct Canvas {
@@ -97,11 +100,26 @@ fn axis(axis: &Axis) -> PlotAxis {
         }
     };
     if scale.only_ticks || scale.spacing == Spacing::Log {
-        let (values, labels) = scale.ticks.iter().cloned().unzip();
-        plotted.tick_values(values).tick_text(labels)
+        let values = scale.ticks.iter().map(|(value, _)| *value).collect();
+        plotted.tick_values(values).tick_text(thinned(scale))
     } else {
         plotted
     }
+}
+
+/// Labels of ticks; those that would lie on the one before, on a narrow screen, are empty.
+fn thinned(scale: &Scale) -> Vec<String> {
+    let mut end = f64::NEG_INFINITY;
+    let shown = |(value, label): &(f64, String)| {
+        let half = 0.5 * DIGIT * label.chars().count() as f64;
+        let at = scale.place(*value);
+        if at - half < end {
+            return String::new();
+        }
+        end = at + half + DIGIT;
+        label.clone()
+    };
+    scale.ticks.iter().map(shown).collect()
 }
 
 fn padded(low: f64, high: f64) -> Vec<f64> {
@@ -322,4 +340,16 @@ fn heat(plot: &Heat, index: usize) -> serde_json::Result<Canvas> {
     let layout = layout.x_axis(named(&plot.x_label)).y_axis(named(&plot.y_label));
     let canvas = canvas(&traces, &layout, height)?;
     Ok(Canvas { label: Some((map.slot, map.label.clone())), ..canvas })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_that_would_lie_on_each_other_are_left_out() {
+        let close = Scale::at(&[1.0, 12.0, 14.0, 16.0, 60.0, 64.0]);
+        assert_eq!(thinned(&close), ["1", "12", "", "", "60", ""]);
+        assert_eq!(thinned(&Scale::at(&[64.0, 128.0])), ["64", "128"]);
+    }
 }

@@ -6,12 +6,16 @@
 
 mod interactive;
 mod parts;
+mod plain;
 mod records;
 mod script;
 
 use std::fmt::Write as _;
 
-use self::parts::{Room, details, list, prose, section, table};
+pub use self::parts::html_table;
+use self::parts::{Room, list, section, table};
+pub(crate) use self::parts::{details, prose};
+pub use self::plain::plain_page;
 use crate::figure::{Figure, Subject};
 use crate::model::Workload;
 use crate::provenance;
@@ -24,6 +28,8 @@ const CSS: &str = include_str!("page.css");
 
 /// Bytes for everything but the scripts: with them the page stays below 10 MB.
 const ROOM: usize = 4_800_000;
+/// More figures of one kind than this are folded.
+const UNFOLDED: usize = 4;
 
 /// The page as HTML.
 pub(crate) fn page(contents: &Contents<'_>) -> Result<String, ReportError> {
@@ -171,7 +177,10 @@ fn workload(
         let _ = write!(body, "<h3>{}</h3>\n{ranks}", escape(&heading));
     }
     let slices = gallery(&of(&[Subject::Slices, Subject::Grid]), room)?;
-    if !slices.is_empty() {
+    let several = of(&[Subject::Slices, Subject::Grid]).len();
+    if several > UNFOLDED {
+        body.push_str(&details(&format!("By what samples have: {several} figures"), &slices));
+    } else if !slices.is_empty() {
         let _ = write!(body, "<h3>By what samples have</h3>\n{slices}");
     }
     let training = gallery(&of(&[Subject::Training]), room)?;

@@ -31,7 +31,7 @@ impl Room {
 }
 
 /// Escaped text in which `x` between backticks is code.
-pub(super) fn prose(text: &str) -> String {
+pub(crate) fn prose(text: &str) -> String {
     let mut out = String::new();
     for (index, part) in text.split('`').enumerate() {
         if index > 0 {
@@ -57,7 +57,7 @@ pub(super) fn table(whole: &Table, room: &mut Room) -> String {
     }
     let mut out = String::new();
     for piece in whole.pieces(if whole.words { usize::MAX } else { COLUMNS }) {
-        out.push_str(&grid(&piece));
+        out.push_str(&grid(&piece, Heads::OfScript));
     }
     for note in &whole.notes {
         let _ = writeln!(out, "<p class=\"note\">{}</p>", prose(note));
@@ -73,7 +73,28 @@ pub(super) fn table(whole: &Table, room: &mut Room) -> String {
     }
 }
 
-fn grid(table: &Table) -> String {
+/// A table in one piece for a page without scripts, with its notes; empty when it has no rows.
+pub fn html_table(table: &Table) -> String {
+    if table.rows.is_empty() {
+        return String::new();
+    }
+    let mut out = grid(table, Heads::OfCells);
+    for note in &table.notes {
+        let _ = writeln!(out, "<p class=\"note\">{}</p>", prose(note));
+    }
+    out
+}
+
+/// Who puts the head beside each number on narrow screens.
+#[derive(Clone, Copy, PartialEq)]
+enum Heads {
+    /// The page's script.
+    OfScript,
+    /// Each cell has it: the page has no script.
+    OfCells,
+}
+
+fn grid(table: &Table, heads: Heads) -> String {
     let class = if table.words { " class=\"words\"" } else { "" };
     let mut out = format!("<div class=\"scroll\"><table{class}>\n<thead><tr>");
     for head in &table.columns {
@@ -91,8 +112,8 @@ fn grid(table: &Table) -> String {
             }
             None => out.push_str("<tr>"),
         }
-        for cell in row {
-            data(&mut out, cell);
+        for (cell, head) in row.iter().zip(&table.columns) {
+            data(&mut out, cell, (heads == Heads::OfCells).then_some(head));
         }
         out.push_str("</tr>\n");
     }
@@ -100,8 +121,8 @@ fn grid(table: &Table) -> String {
     out
 }
 
-fn data(out: &mut String, cell: &Cell) {
-    let mut text = escape(&cell.text);
+fn data(out: &mut String, cell: &Cell, head: Option<&String>) {
+    let mut text = unbroken(&cell.text);
     if let Some(slot) = cell.encoding {
         text.insert_str(0, &swatch(slot));
     }
@@ -109,12 +130,23 @@ fn data(out: &mut String, cell: &Cell) {
         text = format!("<b>{text}</b>");
     }
     if !cell.detail.is_empty() {
-        let _ = write!(text, "<small>{}</small>", escape(&cell.detail));
+        let _ = write!(text, "<small>{}</small>", unbroken(&cell.detail));
     }
-    if let Some(anchor) = &cell.cells {
-        text = format!("<a href=\"#{}\">{text}</a>", escape(anchor));
+    // One element, so that a narrow screen keeps the two together.
+    match &cell.cells {
+        Some(anchor) => text = format!("<a href=\"#{}\">{text}</a>", escape(anchor)),
+        None if !cell.detail.is_empty() => text = format!("<span>{text}</span>"),
+        None => {}
     }
-    let _ = write!(out, "<td>{text}</td>");
+    match head {
+        Some(head) => {
+            let head = escape(&head.replace('\n', ", "));
+            let _ = write!(out, "<td data-head=\"{head}\">{text}</td>");
+        }
+        None => {
+            let _ = write!(out, "<td>{text}</td>");
+        }
+    }
 }
 
 pub(super) fn list(class: &str, items: &[String]) -> String {
@@ -129,7 +161,7 @@ pub(super) fn list(class: &str, items: &[String]) -> String {
     out
 }
 
-pub(super) fn details(summary: &str, body: &str) -> String {
+pub(crate) fn details(summary: &str, body: &str) -> String {
     if body.is_empty() {
         return String::new();
     }
@@ -182,11 +214,21 @@ pub(super) fn figure(figure: &Figure) -> Result<String, ReportError> {
     if several {
         out.push_str("</div>\n");
     }
-    let [svg, png] = ["svg", "png"].map(|kind| escape(&figure.path(kind)));
-    let _ = writeln!(
-        out,
-        "<figcaption>{} <a href=\"{svg}\">SVG</a> <a href=\"{png}\">PNG</a></figcaption>\n</figure>",
-        escape(&figure.caption)
-    );
+    let _ = write!(out, "<figcaption>{}", escape(&figure.caption));
+    let kinds: &[&str] = if figure.pixels { &["svg", "png"] } else { &["svg"] };
+    for kind in kinds {
+        let (path, name) = (escape(&figure.path(kind)), kind.to_uppercase());
+        let _ = write!(out, " <a href=\"{path}\">{name}</a>");
+    }
+    out.push_str("</figcaption>\n</figure>\n");
     Ok(out)
+}
+
+/// Escaped text in which numbers stay on the line of what they are numbers of.
+fn unbroken(text: &str) -> String {
+    let mut out = escape(text).replace(" %", "\u{a0}%");
+    for word in ["rank ", "fit ", "n = "] {
+        out = out.replace(word, &word.replace(' ', "\u{a0}"));
+    }
+    out
 }

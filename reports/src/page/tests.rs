@@ -71,7 +71,7 @@ fn the_page_shows_every_encoding_cell_and_reason() {
         "<h3>Solving and effective length</h3>",
         "<th>fit rate</th>",
         "<th>median</th>",
-        "not separable with n = 3",
+        "not separable with n\u{a0}=\u{a0}3",
         "2 of 17 cells are not counted",
     ] {
         assert!(markup.contains(text), "{text}");

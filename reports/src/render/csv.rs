@@ -1,5 +1,5 @@
 //! `tables/*.csv`, for other programs: `evaluations`, `ranks`, `pairs`, `costs`, `training`, `slices`,
-//! `cells`. Empty fields: no value.
+//! `gates`, `cells`. Empty fields: no value.
 
 mod curves;
 mod ranks;
@@ -27,6 +27,7 @@ impl Format for Csv {
             ("costs", curves::costs(report)?),
             ("training", curves::training(report)?),
             ("slices", curves::slices(report)?),
+            ("gates", curves::gates(report)?),
             ("cells", runs_frame(&report.cells)?),
         ] {
             let mut bytes = Vec::new();

@@ -123,6 +123,7 @@ fn the_page_holds_no_foreign_element_attribute_or_hidden_sign() {
             "ul",
             "li",
             "section",
+            "span",
             "table",
             "thead",
             "tbody",

@@ -137,6 +137,16 @@ fn pictures<'a>(figures: impl Iterator<Item = &'a Figure>) -> String {
     out
 }
 
+/// Figures that are too many to be shown.
+fn links<'a>(figures: impl Iterator<Item = &'a Figure>) -> String {
+    let link = |figure: &Figure| {
+        let title = escape(&figure.title).replace(['[', ']'], "");
+        format!("- [{title}]({})\n", figure.path("svg"))
+    };
+    let list: String = figures.map(link).collect();
+    if list.is_empty() { list } else { format!("By what samples have:\n\n{list}\n") }
+}
+
 /// The verdicts, and those tables of papers that some record stands beside.
 fn published(reproduction: &Reproduction) -> String {
     const FILE: &str = "index.html";
@@ -170,7 +180,10 @@ fn page(contents: &Contents<'_>) -> String {
         let mut body = format!("{}\n\n", prose(&workload.sentence));
         let own = |f: &&Figure| f.workload.as_ref() == Some(&workload.name);
         let of_cost = |f: &&Figure| f.subject == Subject::Cost;
-        body.push_str(&pictures(figures.iter().filter(|f| own(f) && !of_cost(f))));
+        let sliced = |f: &&Figure| f.subject == Subject::Slices;
+        let shown = |f: &&Figure| own(f) && !of_cost(f) && !sliced(f);
+        body.push_str(&pictures(figures.iter().filter(shown)));
+        body.push_str(&links(figures.iter().filter(|f| own(f) && sliced(f))));
         for (heading, ranks) in table::statistics(report, workload) {
             section_of(&mut body, &escape(&heading), &table(&ranks, RANKS));
         }

@@ -9,6 +9,7 @@ mod png;
 mod svg;
 mod tex;
 
+pub(crate) use chart::chart_of;
 pub(crate) use chart::style::{COLOURS, of_pages};
 
 use crate::figure::{Figure, figures};

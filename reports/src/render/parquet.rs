@@ -6,6 +6,10 @@ use super::{Contents, Format, OutFile};
 use crate::frame::data_frame;
 use crate::report::ReportError;
 
+/// Cells that are turned into columns at a time: a large store's columns at once would be the most memory
+/// that a report takes.
+const BATCH: usize = 8192;
+
 pub(super) struct Parquet;
 
 impl Format for Parquet {
@@ -15,7 +19,13 @@ impl Format for Parquet {
 
     fn render(&self, contents: &Contents<'_>) -> Result<Vec<OutFile>, ReportError> {
         let mut bytes = Vec::new();
-        ParquetWriter::new(&mut bytes).finish(&mut data_frame(&contents.report.cells)?)?;
+        let schema = data_frame(&[])?.schema().clone();
+        let mut writer = ParquetWriter::new(&mut bytes).batched(&schema)?;
+        for cells in contents.report.cells.chunks(BATCH) {
+            writer.write_batch(&data_frame(cells)?)?;
+        }
+        writer.finish()?;
+        drop(writer);
         Ok(vec![OutFile { path: "data.parquet".to_owned(), bytes }])
     }
 }

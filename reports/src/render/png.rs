@@ -1,4 +1,4 @@
-//! `figures/*.png`: the SVG figures as pixels, for where SVG is not taken.
+//! `figures/*.png`: the SVG figures as pixels, for where SVG is not taken; of very many figures the first ones.
 //!
 //! The font comes with the program (DejaVu Sans Condensed), so that a figure is the same on every
 //! machine, and has its text on one without fonts.
@@ -32,7 +32,8 @@ impl Format for Png {
         fonts.set_sans_serif_family(&family);
         let options =
             Options { fontdb: Arc::new(fonts), font_family: family, ..Options::default() };
-        contents.figures.par_iter().map(|figure| png(figure, &options)).collect()
+        let figures = contents.figures.par_iter().filter(|figure| figure.pixels);
+        figures.map(|figure| png(figure, &options)).collect()
     }
 }
 

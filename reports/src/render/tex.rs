@@ -43,6 +43,7 @@ fn tables(report: &Report) -> Vec<(String, Table)> {
             let ranks = table::ranks(report, workload, contest);
             tables.push((format!("ranks-{region}-{name}"), ranks));
         }
+        tables.push((format!("gates-{name}"), table::gates(report, workload)));
         tables.push((format!("costs-{name}"), table::costs(report, workload)));
         tables.push((format!("flops-{name}"), table::flops(report, workload)));
     }

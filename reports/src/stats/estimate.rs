@@ -1,7 +1,7 @@
 //! What the values of the seeds say together.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -104,7 +104,10 @@ pub(crate) fn middle(sorted: &[f64]) -> f64 {
 /// `t(0.975, n - 1) / sqrt(n)`: times a standard deviation, half of a 95 % interval. `None` below
 /// n = 2, where there is no interval.
 pub fn half_width_factor(n: u32) -> Option<f64> {
-    (n >= 2).then(|| t_quantile(0.975, f64::from(n - 1)) / f64::from(n).sqrt())
+    // A large report asks for a few of these a hundred thousand times.
+    static MADE: [OnceLock<f64>; 128] = [const { OnceLock::new() }; 128];
+    let make = || t_quantile(0.975, f64::from(n - 1)) / f64::from(n).sqrt();
+    (n >= 2).then(|| MADE.get(n as usize).map_or_else(make, |made| *made.get_or_init(make)))
 }
 
 #[cfg(test)]

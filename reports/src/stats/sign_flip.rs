@@ -12,6 +12,8 @@ use rand_chacha::ChaCha8Rng;
 pub const EXACT_UP_TO: usize = 16;
 /// How many choices are drawn above; with the observed one they are 100 000.
 pub const DRAWS: u32 = 99_999;
+/// Draws are not made where fewer than this many of them could be expected to be as far out: there would be none.
+const NEVER: f64 = 1e-6;
 /// The seed of the draws: the same differences give the same p-value.
 const SEED: u64 = 0x7065_2d7a_6f6f;
 /// Sums that differ by less than this share of the largest are equal: rounding.
@@ -42,6 +44,10 @@ pub fn sign_flip(differences: &[f64]) -> Option<f64> {
         let hits = (0..choices).filter(far).count();
         return Some(hits as f64 / choices as f64);
     }
+    let squares: f64 = differences.iter().map(|d| d * d).sum();
+    if hoeffding(observed, squares) * f64::from(DRAWS) < NEVER {
+        return Some(1.0 / f64::from(DRAWS + 1));
+    }
     let mut rng = ChaCha8Rng::seed_from_u64(SEED);
     let mut hits = 1_u32;
     for _ in 0..DRAWS {
@@ -52,6 +58,12 @@ pub fn sign_flip(differences: &[f64]) -> Option<f64> {
         hits += u32::from(sum.abs() >= observed);
     }
     Some(f64::from(hits) / f64::from(DRAWS + 1))
+}
+
+/// No less than the chance that a sum with random signs is as far from 0 as `observed`: `2 exp(-observed^2 /
+/// (2 squares))` (Hoeffding 1963), for the sum of squares of what is summed.
+fn hoeffding(observed: f64, squares: f64) -> f64 {
+    2.0 * (-observed.max(0.0).powi(2) / (2.0 * squares)).exp()
 }
 
 /// The sum of up to 8 differences for each choice of their signs: bit i turns the sign of difference i.
@@ -78,6 +90,17 @@ pub fn least_p(n: u32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn where_no_draw_could_be_as_far_out_none_is_made() {
+        // All of one sign: the chance is 2^(1 - n), and the bound is above it.
+        for n in [17, 30, 60] {
+            let bound = hoeffding(f64::from(n), f64::from(n));
+            assert!(bound >= 0.5_f64.powi(n - 1), "{n}: {bound}");
+        }
+        assert_eq!(sign_flip(&[1.0; 60]), Some(1.0 / f64::from(DRAWS + 1)));
+        assert_eq!(sign_flip(&[0.0; 60]), Some(1.0), "no spread is no evidence");
+    }
 
     #[test]
     fn nothing_goes_below_its_least_p() {

@@ -85,6 +85,12 @@ fn notes(contests: &[(&Workload, &Contest)]) -> Vec<String> {
             ));
         }
     }
+    for (workload, _) in contests {
+        // A number that was chosen among several says so where it is shown.
+        if let Some(found) = &workload.grid {
+            notes.push(format!("{}:{}", workload.name, found.grid.sentence()));
+        }
+    }
     if contests.iter().any(|(_, c)| c.region == Region::Inside) {
         notes.push("In distribution: nothing was evaluated beyond training there.".to_owned());
     }

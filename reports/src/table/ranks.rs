@@ -1,6 +1,6 @@
 //! Ranks, what seeds achieved, and ablations.
 
-use super::{Cell, LEVEL, Table, UNRANKED, grid, heads, median, with_interval};
+use super::{Cell, LEVEL, Table, UNRANKED, gates, grid, heads, median, with_interval};
 use crate::ablation::{Ablation, Change, Effect};
 use crate::model::{Report, Workload};
 use crate::number::{p_value, percent, points, three_digits};
@@ -16,7 +16,7 @@ pub(super) const INTERVALS: &str = "Mean with its 95 % interval by Student's t o
     1 of 2 medians with 2, 3 of 4 with 3).";
 
 /// The tables of a workload that come from statistics, each with its heading: ranks in distribution
-/// and beyond training, what the seeds achieved, ablations, the grid. None is empty.
+/// and beyond training, what the seeds achieved, gate scores, ablations, the grid. None is empty.
 pub fn statistics(report: &Report, workload: &Workload) -> Vec<(String, Table)> {
     let mut tables: Vec<(String, Table)> = [&workload.inside, &workload.beyond]
         .map(|contest| {
@@ -24,6 +24,7 @@ pub fn statistics(report: &Report, workload: &Workload) -> Vec<(String, Table)> 
         })
         .into();
     tables.push(("Solving and effective length".to_owned(), outcomes(report, workload)));
+    tables.push(("Gate scores".to_owned(), gates(report, workload)));
     tables.extend(workload.ablations.iter().map(|found| {
         let heading = format!("Changes of {}, {}", found.base_display, found.region.name());
         (heading, ablation(found))

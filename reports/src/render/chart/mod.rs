@@ -19,8 +19,12 @@ const CHARACTER: f64 = 6.7;
 
 /// The figure as a file: with its own style sheet, and a width for viewers that need one.
 pub(super) fn svg(figure: &Figure) -> String {
-    let title = &figure.title;
-    let svg = match &figure.plot {
+    chart_of(&figure.title, &figure.plot)
+}
+
+/// The same for a figure that is in no report.
+pub(crate) fn chart_of(title: &str, plot: &Plot) -> String {
+    let svg = match plot {
         Plot::Lines(plot) => lines::lines(title, plot),
         Plot::Dots(plot) => dots::dots(title, plot),
         Plot::Scatter(plot) => scatter::scatter(title, plot),

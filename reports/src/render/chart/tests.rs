@@ -14,6 +14,7 @@ fn figure(title: &str, plot: Plot) -> Figure {
         caption: String::new(),
         plot,
         file: "f".into(),
+        pixels: true,
     }
 }
 

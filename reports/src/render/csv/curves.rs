@@ -1,8 +1,10 @@
-//! Costs, training curves and slices as tables for other programs.
+//! Costs, training curves, slices and gate scores as tables for other programs.
 
 use polars::prelude::*;
 
-use crate::model::{Cost, Curve, CurvePoint, Report, SliceCurve, SlicePoint, SliceSet, Workload};
+use crate::model::{
+    Cost, Curve, CurvePoint, Gate, Report, SliceCurve, SlicePoint, SliceSet, Workload,
+};
 use crate::record::SliceUnit;
 use crate::stats::Mean;
 
@@ -103,5 +105,27 @@ pub(super) fn slices(report: &Report) -> PolarsResult<DataFrame> {
         "nll_mean" => column!(|(.., p)| p.nll.mean),
         "nll_ci_low" => column!(|(.., p)| low(p.nll)),
         "nll_ci_high" => column!(|(.., p)| high(p.nll)),
+    )
+}
+
+/// One row for each head that has gates.
+pub(super) fn gates(report: &Report) -> PolarsResult<DataFrame> {
+    let rows: Vec<(&Workload, &Gate)> =
+        report.workloads.iter().flat_map(|w| w.gates.iter().map(move |gate| (w, gate))).collect();
+    macro_rules! column {
+        ($f:expr) => {
+            rows.iter().map($f).collect::<Vec<_>>()
+        };
+    }
+    df!(
+        "workload" => column!(|(w, _)| w.name.as_str()),
+        "encoding" => column!(|(_, g)| g.encoding.as_str()),
+        "gate" => column!(|(_, g)| g.gate.as_str()),
+        "layer" => column!(|(_, g)| g.layer),
+        "head" => column!(|(_, g)| g.head),
+        "n" => column!(|(_, g)| g.auc.n),
+        "auc_mean" => column!(|(_, g)| g.auc.mean),
+        "auc_ci_low" => column!(|(_, g)| low(g.auc)),
+        "auc_ci_high" => column!(|(_, g)| high(g.auc)),
     )
 }
