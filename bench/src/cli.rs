@@ -60,17 +60,10 @@ enum Command {
     )]
     Run(RunArgs),
     /// Writes the report of one or more result folders again.
-    #[command(after_help = "Example: pe-bench report results/quick --out page")]
-    Report {
-        /// Folders of results (each with a `cells` folder).
-        #[arg(required = true)]
-        results: Vec<PathBuf>,
-        /// Where the report goes; default: the first folder.
-        #[arg(long)]
-        out: Option<PathBuf>,
-        #[command(flatten)]
-        criteria: report::Criteria,
-    },
+    #[command(
+        after_help = "Examples:\n  pe-bench report results/quick\n  pe-bench report results/* --out page\n  pe-bench report results/quick --out paper --formats tex,svg"
+    )]
+    Report(report::ReportArgs),
     /// Compares the records of two result folders, all but timings and provenance.
     #[command(after_help = "Example: pe-bench diff-records results/quick results/quick-again")]
     DiffRecords(diff_records::DiffArgs),
@@ -81,7 +74,7 @@ enum Command {
     Reproduce(reproduce::ReproduceArgs),
     /// Compares two encodings seed by seed, from their records.
     #[command(
-        after_help = "Examples:\n  pe-bench compare cope rope\n  pe-bench compare cope rope results/quick --task counting --slices"
+        after_help = "Examples:\n  pe-bench compare cope rope\n  pe-bench compare cope rope results/quick --task counting --slices\n  pe-bench compare cope rope --page results/cope-rope.html"
     )]
     Compare(compare::CompareArgs),
     /// Looks inside a cell: attention maps, gates, positions, on a sample of its task.
@@ -163,10 +156,10 @@ enum Command {
         #[command(subcommand)]
         command: pretrained::PretrainedCommand,
     },
-    /// Writes the generated tables of README.md, or checks them.
+    /// Writes the generated tables of README.md and the example report, or checks them.
     #[command(after_help = "Example: pe-bench docs --check")]
     Docs {
-        /// Fail if a table is not what would be written.
+        /// Fail if something is not what would be written.
         #[arg(long)]
         check: bool,
         /// The project's folder.
@@ -243,9 +236,7 @@ pub fn main() -> ExitCode {
 fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(arguments) => return run::run(&arguments),
-        Command::Report { results, out, criteria } => {
-            report::report(&results, out, &criteria)?;
-        }
+        Command::Report(arguments) => report::report(&arguments)?,
         Command::DiffRecords(arguments) => return diff_records::diff(&arguments),
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments)?,
         Command::Compare(arguments) => compare::run(&arguments)?,

@@ -94,6 +94,26 @@ fn a_suite_leaves_records_and_a_report_and_is_kept_the_second_time() {
 }
 
 #[test]
+fn a_report_of_what_a_shell_makes_of_a_star_in_the_formats_that_were_asked_for() {
+    let (folder, suite, out) = tiny(TINY);
+    let nested = folder.path().join("results/contextual/machine");
+    assert!(bench(&["run", &suite, "--out", nested.to_str().unwrap()]).status.success());
+    assert!(bench(&["run", &suite, "--out", &out, "--seed", "7"]).status.success());
+    let nested = folder.path().join("results/contextual");
+    let page = folder.path().join("page");
+    let arguments = [nested.to_str().unwrap(), &suite, &out, "--out", page.to_str().unwrap()];
+    let report = bench(&[&["report"], &arguments[..], &["--formats", "markdown,tex"]].concat());
+    assert!(report.status.success(), "{}", text(&report));
+    assert!(text(&report).contains("tiny.toml: no results in it, left out"), "{}", text(&report));
+    let shown = std::fs::read_to_string(page.join("report.md")).unwrap();
+    assert!(shown.contains("n=3"), "two seeds here, one there: {shown}");
+    assert!(page.join("tables/summary.tex").is_file() && !page.join("index.html").exists());
+    let wrong = bench(&["report", &out, "--formats", "pdf"]);
+    assert_eq!(wrong.status.code(), Some(2), "{}", text(&wrong));
+    assert!(text(&wrong).contains("parquet"), "it says what there is: {}", text(&wrong));
+}
+
+#[test]
 fn a_combination_runs_from_the_command_line_and_is_known_by_its_canonical_text() {
     let (_folder, suite, out) = tiny(TINY);
     let arguments = ["run", &suite, "--out", &out, "--seed", "0", "--encodings"];

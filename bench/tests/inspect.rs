@@ -196,6 +196,10 @@ fn two_encodings_are_compared_in_the_terminal() {
     assert_eq!(json["duels"][0]["regions"][0]["n"], 3);
     let markdown = text(&bench(&["compare", "cope", "rope", &out, "--markdown"]));
     assert!(markdown.starts_with("# CoPE against RoPE"), "{markdown}");
+    let page = path("pages/compare.html");
+    let written = bench(&["compare", "cope", "rope", &out, "--page", &page]);
+    assert!(written.status.success(), "{}", text(&written));
+    assert!(std::fs::read_to_string(&page).unwrap().contains("<h1>CoPE against RoPE</h1>"));
     let wrong = bench(&["compare", "cope", "rop", &out]);
     assert_eq!(wrong.status.code(), Some(1));
     assert!(text(&wrong).contains("did you mean `rope`?"), "{}", text(&wrong));

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use anyhow::Context;
 use clap::Args;
-use reports::compare::{HeadToHead, Request, compare, markdown, tables};
+use reports::compare::{HeadToHead, Request, compare, markdown, page, tables};
 
 use super::fit::{fit, width};
 use super::folders;
-use super::out::say;
+use super::out::{complain, say};
 
 /// Arguments of `compare`.
 #[derive(Args, Clone)]
@@ -33,6 +34,9 @@ pub(crate) struct CompareArgs {
     /// Everything as Markdown.
     #[arg(long)]
     markdown: bool,
+    /// Write everything as a page too.
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
 }
 
 /// Columns that a narrow terminal can do without, the first to go first.
@@ -53,6 +57,14 @@ pub(super) fn run(arguments: &CompareArgs) -> anyhow::Result<()> {
         say(markdown(&found).trim_end());
     } else {
         print(&found, arguments.slices);
+    }
+    if let Some(path) = &arguments.page {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        folder
+            .map_or(Ok(()), std::fs::create_dir_all)
+            .and_then(|()| std::fs::write(path, page(&found)))
+            .with_context(|| format!("{}: choose another --page", path.display()))?;
+        complain(&format!("Page: {}", path.display()));
     }
     Ok(())
 }

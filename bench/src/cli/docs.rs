@@ -1,12 +1,14 @@
-//! `pe-bench docs`: tables in documents that are made from the registries.
+//! `pe-bench docs`: tables in documents that are made from the registries, and the example of a report.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use pe_zoo::{Combination, PeError};
 
 use super::out::say;
+use super::{folders, report};
 use crate::flops::Bill;
 use crate::flops::config::CostConfig;
 
@@ -38,6 +40,48 @@ pub(super) fn docs(root: &Path, check: bool) -> anyhow::Result<()> {
         std::fs::write(&path, wanted).with_context(|| path.display().to_string())?;
         say(&format!("{}: table `{marker}` written", path.display()));
     }
+    example(root, check)
+}
+
+/// The committed example is `pe-bench report EXAMPLE_OF --out EXAMPLE --formats markdown,svg`.
+const EXAMPLE_OF: &str = "results/contextual";
+const EXAMPLE: &str = "doc/example";
+const EXAMPLE_FORMATS: [&str; 2] = ["markdown", "svg"];
+
+/// Writes the example of a report, or checks that it is what would be written.
+fn example(root: &Path, check: bool) -> anyhow::Result<()> {
+    let folders = folders::or_all(&[root.join(EXAMPLE_OF)])?;
+    let (records, meta) = report::gathered(&folders, EXAMPLE_OF)?;
+    let formats = EXAMPLE_FORMATS.map(str::to_owned);
+    let settings = reports::Settings::default();
+    let files = reports::render_report(records, &meta, &settings, &formats)?.files;
+    let folder = root.join(EXAMPLE);
+    let wanted: BTreeSet<PathBuf> = files.iter().map(|file| folder.join(&file.path)).collect();
+    let stale: Vec<PathBuf> = [folder.clone(), folder.join("figures")]
+        .iter()
+        .flat_map(|place| std::fs::read_dir(place).into_iter().flatten())
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .filter(|path| path.is_file() && !wanted.contains(path))
+        .collect();
+    let same = |file: &reports::render::OutFile| {
+        std::fs::read(folder.join(&file.path)).is_ok_and(|bytes| bytes == file.bytes)
+    };
+    let changed = files.iter().filter(|file| !same(file)).count();
+    if changed == 0 && stale.is_empty() {
+        return Ok(());
+    }
+    if check {
+        bail!(
+            "{}: {changed} files of the example report are out of date and {} are none of it; run `pe-bench docs`",
+            folder.display(),
+            stale.len()
+        );
+    }
+    for path in stale {
+        std::fs::remove_file(&path).with_context(|| path.display().to_string())?;
+    }
+    reports::write_files(&files, &folder)?;
+    say(&format!("{}: example report written", folder.display()));
     Ok(())
 }
 

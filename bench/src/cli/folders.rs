@@ -1,47 +1,100 @@
 //! Folders of results that a command reads.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use reports::RunRecord;
 
-/// The folders that were named; none: every folder below `results` that has cells, in the order of their names.
+use super::out::complain;
+
+/// How deep below a folder results may lie: `results`, then `contextual`, then `machine_2026-11`.
+const DEPTH: usize = 3;
+
+/// The folders of results at or below those that were named, each once; none named: below `results`.
+///
+/// What a shell makes of `results/*` will do: files, and folders without results, are left out, and it is said.
 ///
 /// # Errors
-/// If none were named and there is none.
+/// For a path that is not there, and if there are no results at all.
 pub(super) fn or_all(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
-    if !named.is_empty() {
-        return Ok(named.to_vec());
+    let mut found = Vec::new();
+    let mut seen = BTreeSet::new();
+    let root = [PathBuf::from("results")];
+    for path in if named.is_empty() { &root } else { named } {
+        anyhow::ensure!(
+            path.exists() || named.is_empty(),
+            "{}: there is no such folder; give one that `pe-bench run` wrote to",
+            path.display()
+        );
+        let below = at_or_below(path, DEPTH);
+        if below.is_empty() && named.len() > 1 {
+            complain(&format!("{}: no results in it, left out", path.display()));
+        }
+        found.extend(below.into_iter().filter(|folder| seen.insert(folder.clone())));
     }
-    let root = Path::new("results");
-    let mut folders: Vec<PathBuf> = std::fs::read_dir(root)
-        .into_iter()
-        .flatten()
+    let asked = if named.is_empty() { &root } else { named };
+    let asked = asked.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+    anyhow::ensure!(
+        !found.is_empty(),
+        "{asked}: no records in a `cells` folder there; run a suite first (`pe-bench run quick`), or give the folder \
+         that it wrote to"
+    );
+    Ok(found)
+}
+
+/// Folders with a `cells` folder, in the order of their names. What lies below results is theirs.
+fn at_or_below(folder: &Path, depth: usize) -> Vec<PathBuf> {
+    if folder.join("cells").is_dir() {
+        return vec![folder.to_owned()];
+    }
+    if depth == 0 {
+        return Vec::new();
+    }
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    let mut folders: Vec<PathBuf> = entries
         .filter_map(|entry| entry.ok().map(|entry| entry.path()))
-        .filter(|folder| folder.join("cells").is_dir())
+        .filter(|path| path.is_dir())
         .collect();
     folders.sort();
-    anyhow::ensure!(
-        !folders.is_empty(),
-        "there are no results below `results`; run a suite first (`pe-bench run quick`), or name a folder that it \
-         wrote to"
-    );
-    Ok(folders)
+    folders.iter().flat_map(|folder| at_or_below(folder, depth - 1)).collect()
 }
 
 /// All records of folders.
 ///
 /// # Errors
-/// A record that cannot be read, and a folder without any.
+/// A record that cannot be read, and folders without any.
 pub(super) fn records(folders: &[PathBuf]) -> anyhow::Result<Vec<RunRecord>> {
     let mut records = Vec::new();
     for folder in folders {
-        let found = reports::read_dir(folder)?;
-        anyhow::ensure!(
-            !found.is_empty(),
-            "{}: no records in its `cells` folder; give the folder that `pe-bench run` wrote to",
-            folder.display()
-        );
-        records.extend(found);
+        records.extend(reports::read_dir(folder)?);
     }
+    let names = folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>();
+    anyhow::ensure!(
+        !records.is_empty(),
+        "{}: no records in a `cells` folder there; give the folder that `pe-bench run` wrote to",
+        names.join(", ")
+    );
     Ok(records)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_found_below_what_a_shell_names_and_the_rest_is_left_out() {
+        let root = tempfile::tempdir().unwrap();
+        let path = |name: &str| root.path().join(name);
+        for folder in ["b/cells", "a/machine_1/cells", "a/machine_1/cells/deeper/cells", "empty"] {
+            std::fs::create_dir_all(path(folder)).unwrap();
+        }
+        std::fs::write(path("README.md"), "").unwrap();
+        let named = ["README.md", "a", "b", "b", "empty"].map(path);
+        assert_eq!(or_all(&named).unwrap(), [path("a/machine_1"), path("b")]);
+        assert_eq!(or_all(&[path("b")]).unwrap(), [path("b")]);
+        let said = or_all(&[path("empty")]).unwrap_err().to_string();
+        assert!(said.contains("no records in a `cells` folder"), "{said}");
+        let said = or_all(&[path("b"), path("c")]).unwrap_err().to_string();
+        assert!(said.contains("there is no such folder"), "{said}");
+    }
 }

@@ -5,7 +5,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 
+use super::folders;
 use super::out::say;
+
+/// Where the report of several folders goes.
+pub(super) const ALL: &str = "results/report";
 
 /// What "solved" and the like mean in a report, and what an ablation compares with.
 #[derive(Args, Clone, Default)]
@@ -45,43 +49,80 @@ fn read(path: &Path) -> anyhow::Result<reports::Settings> {
     })
 }
 
-pub(super) fn report(
-    results: &[PathBuf],
+/// Arguments of `report`.
+#[derive(Args, Clone)]
+pub(crate) struct ReportArgs {
+    /// Folders of results (with a `cells` folder), or folders with such folders in them.
+    #[arg(required = true)]
+    results: Vec<PathBuf>,
+    /// Where the report goes; default: the folder itself, or results/report for several.
+    #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    criteria: &Criteria,
-) -> anyhow::Result<()> {
+    /// Only these formats, separated by commas; default: all.
+    #[arg(long, value_delimiter = ',', value_name = "NAME", value_parser = formats())]
+    formats: Vec<String>,
+    #[command(flatten)]
+    criteria: Criteria,
+}
+
+fn formats() -> clap::builder::PossibleValuesParser {
+    reports::render::FORMATS.iter().map(|format| format.name()).collect::<Vec<_>>().into()
+}
+
+pub(super) fn report(arguments: &ReportArgs) -> anyhow::Result<()> {
+    let ReportArgs { results, out, formats, criteria } = arguments;
     let settings = criteria.over(reports::Settings::default())?;
+    let folders = folders::or_all(results)?;
+    let named = results.iter().map(|r| r.display().to_string()).collect::<Vec<_>>();
+    let (records, meta) = gathered(&folders, &named.join(" "))?;
+    let out = out.clone().unwrap_or_else(|| match folders.as_slice() {
+        [one] => one.clone(),
+        // The report of several belongs to none of them.
+        _ => PathBuf::from(ALL),
+    });
+    let rendered = reports::render_report(records, &meta, &settings, formats)?;
+    reports::write_files(&rendered.files, &out)?;
+    for sentence in &rendered.sentences {
+        say(sentence);
+    }
+    let first = rendered.files.first().map_or_else(|| out.clone(), |file| out.join(&file.path));
+    say(&format!("Report: {}", first.display()));
+    let skipped = &meta.skipped;
+    anyhow::ensure!(skipped.is_empty(), "left out of the report: {}", some(skipped));
+    Ok(())
+}
+
+/// As many as a terminal shows.
+fn some(skipped: &[String]) -> String {
+    const SHOWN: usize = 3;
+    let more = skipped.len().saturating_sub(SHOWN);
+    let shown = skipped.iter().take(SHOWN).cloned().collect::<Vec<_>>().join("; ");
+    if more == 0 { shown } else { format!("{shown}; and {more} more of {}", skipped.len()) }
+}
+
+/// The records of folders that can be read, and what a report says of itself; `named` is what the command names.
+pub(super) fn gathered(
+    folders: &[PathBuf],
+    named: &str,
+) -> anyhow::Result<(Vec<reports::RunRecord>, reports::ReportMeta)> {
     let (mut records, mut skipped) = (Vec::new(), Vec::new());
-    for folder in results {
-        let before = records.len();
+    for folder in folders {
         for found in reports::read_each(folder)? {
             match found {
                 Ok(record) => records.push(record),
                 Err(error) => skipped.push(format!("one cell: {error}")),
             }
         }
-        anyhow::ensure!(
-            records.len() > before || !skipped.is_empty(),
-            "{}: no records in its `cells` folder; give the folder that `pe-bench run` wrote to",
-            folder.display()
-        );
     }
-    anyhow::ensure!(!records.is_empty(), "no record can be read: {}", skipped.join("; "));
-    let out = out.unwrap_or_else(|| results[0].clone());
-    let mut suites = records.iter().map(|record| record.suite.as_str()).collect::<Vec<_>>();
-    suites.sort_unstable();
-    suites.dedup();
-    let folders = results.iter().map(|r| r.display().to_string()).collect::<Vec<_>>();
-    let meta = reports::ReportMeta {
-        title: suites.join(", "),
-        command: format!("pe-bench report {}", folders.join(" ")),
-        skipped: skipped.clone(),
-    };
-    let summary = reports::write_report_with(records, &out, &meta, &settings)?;
-    for sentence in &summary.sentences {
-        say(sentence);
-    }
-    say(&format!("Report: {}", summary.html.display()));
-    anyhow::ensure!(skipped.is_empty(), "left out of the report: {}", skipped.join("; "));
-    Ok(())
+    let looked = folders.iter().map(|f| f.display().to_string()).collect::<Vec<_>>().join(", ");
+    anyhow::ensure!(
+        !records.is_empty(),
+        "{looked}: no record can be read; give a folder that `pe-bench run` wrote to; {}",
+        if skipped.is_empty() { "its `cells` are empty".to_owned() } else { some(&skipped) }
+    );
+    let suites: std::collections::BTreeSet<&str> =
+        records.iter().map(|record| record.suite.as_str()).collect();
+    let title = suites.into_iter().collect::<Vec<_>>().join(", ");
+    let command = format!("pe-bench report {named}");
+    Ok((records, reports::ReportMeta { title, command, skipped }))
 }

@@ -7,6 +7,7 @@ use reports::reproduction::{
     NumberResult, PaperResult, Reproduction, Section, TableResult, Verdict, reproduction,
 };
 
+use super::folders;
 use super::list::aligned;
 use super::out::say;
 
@@ -50,16 +51,11 @@ impl Which {
 }
 
 pub(super) fn reproduce(arguments: &ReproduceArgs) -> anyhow::Result<()> {
-    let mut records = Vec::new();
-    for folder in &arguments.results {
-        let found = reports::read_dir(folder)?;
-        anyhow::ensure!(
-            !found.is_empty(),
-            "{}: no records in its `cells` folder; give the folder that `pe-bench run` wrote to",
-            folder.display()
-        );
-        records.extend(found);
-    }
+    let records = if arguments.results.is_empty() {
+        Vec::new()
+    } else {
+        folders::records(&folders::or_all(&arguments.results)?)?
+    };
     let mut found = reproduction(&records)?;
     choose_papers(&mut found, &arguments.paper)?;
     for paper in &found.papers {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use reports::GateScore;
+use reports::table::Table;
 use serde_json::{Value, json};
 use tasks::{Sample, Task};
 
@@ -93,7 +94,7 @@ impl Subject<'_> {
                 let part = if before > 0 { format!("-{}", before + 1) } else { String::new() };
                 let figure = svg(layer, map, &axis);
                 write(&format!("layer-{}-{}{part}.svg", layer + 1, map.look.id()), &figure)?;
-                let _ = writeln!(figures, "<figure>{figure}</figure>");
+                let _ = writeln!(figures, "<figure class=\"wide\">{figure}</figure>");
             }
         }
         write("inspect.json", &self.json().to_string())?;
@@ -101,24 +102,31 @@ impl Subject<'_> {
         Ok(folder.join("index.html"))
     }
 
+    fn scores(&self) -> Table {
+        let row = |score: &GateScore| {
+            let (layer, head) = (score.layer + 1, score.head + 1);
+            let texts = [format!("{}, layer {layer}, head {head}", score.gate)];
+            let numbers = [format!("{:.3}", score.auc), score.rows.to_string()];
+            texts.into_iter().chain(numbers).map(Into::into).collect()
+        };
+        let columns = ["gate", "score", "rows"].map(str::to_owned).to_vec();
+        Table { columns, rows: self.gates.iter().map(row).collect(), ..Table::default() }
+    }
+
     fn html(&self, texts: &[String], figures: &str) -> String {
         let title = format!(
             "{} on {}, seed {}: sample {} of {}",
-            escape(self.encoding),
-            escape(self.workload),
-            self.seed,
-            self.index,
-            escape(self.split)
+            self.encoding, self.workload, self.seed, self.index, self.split
         );
         let mut out = format!(
-            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>{title}</title>\n<style>\
-             body{{font:15px/1.5 system-ui,sans-serif;margin:1.5rem;color:#1a1a1a;background:#fff}}\
-             figure{{margin:0 0 1rem;overflow-x:auto}}td,th{{padding:.1rem .7rem;text-align:right}}\
-             .text{{font-family:ui-monospace,monospace}}.text b{{color:#084594}}.text u{{color:#b25000}}\
-             </style></head><body>\n<h1>{title}</h1>\n<p>Cell <code>{}</code>. Rows read the columns at and before them. \
-             Orange rows predict a scored token; blue columns are tokens that the task counts.</p>\n<p class=\"text\">",
-            escape(self.key)
+            "<p>Cell <code>{}</code>. Rows read the columns at and before them; rows with orange names predict a scored \
+             token.{}</p>\n<p class=\"text\">",
+            escape(self.key),
+            if self.task.counted(self.sample).is_some() {
+                " Columns with blue names are tokens that the task counts."
+            } else {
+                ""
+            }
         );
         let counted = self.task.counted(self.sample).unwrap_or_default();
         for (t, text) in texts.iter().enumerate() {
@@ -131,25 +139,12 @@ impl Subject<'_> {
         if !self.gates.is_empty() {
             out.push_str(
                 "<h2>Gate scores</h2>\n<p>How well gates agree with the tokens that the task counts: area under the \
-                 ROC curve within a row, mean over rows. 1: above all others; 0.5: no relation; 0: below all others.</p>\n\
-                 <table><tr><th>gate</th><th>layer</th><th>head</th><th>score</th><th>rows</th></tr>\n",
+                 ROC curve within a row, mean over rows. 1: above all others; 0.5: no relation; 0: below all others.</p>\n",
             );
-            for score in self.gates {
-                let _ = writeln!(
-                    out,
-                    "<tr><td>{}</td><td>{}</td><td>{}</td><td>{:.3}</td><td>{}</td></tr>",
-                    escape(&score.gate),
-                    score.layer + 1,
-                    score.head + 1,
-                    score.auc,
-                    score.rows
-                );
-            }
-            out.push_str("</table>\n");
+            out.push_str(&reports::html_table(&self.scores()));
         }
         out.push_str("<h2>Maps</h2>\n");
         out.push_str(figures);
-        out.push_str("</body></html>\n");
-        out
+        reports::plain_page(&title, &out)
     }
 }

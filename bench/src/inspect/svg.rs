@@ -20,6 +20,8 @@ pub(super) struct Axis<'a> {
 const SHADES: usize = 48;
 const GAP: f64 = 18.0;
 const TOP: f64 = 40.0;
+/// Heads stand side by side up to this width, that of a page; the others below.
+const ACROSS: f64 = 1180.0;
 
 /// From values to shades: one hue from white up, or two hues around 0.
 struct Shade {
@@ -74,17 +76,19 @@ impl Shade {
 /// A map of one layer as a figure of its own.
 pub(super) fn svg(layer: usize, map: &Map, axis: &Axis<'_>) -> String {
     let tokens = axis.texts.len();
-    let cell = (420.0 / tokens as f64).clamp(3.0, 16.0);
-    let font = cell.clamp(7.0, 11.0);
+    let cell = (540.0 / tokens as f64).clamp(3.0, 16.0);
+    let font = cell.clamp(8.5, 11.0);
     let longest = axis.texts.iter().map(|text| text.chars().count()).max().unwrap_or(1).min(12);
     let margin = 8.0 + 0.65 * font * longest as f64;
     let side = cell * tokens as f64;
     let (rows, panels) =
         if map.is_of_columns() { (map.heads.len(), 1) } else { (tokens, map.heads.len()) };
     let row_height = if map.is_of_columns() { cell.max(12.0) } else { cell };
-    let height = TOP + row_height * rows as f64 + margin + 34.0;
-    let left = if map.is_of_columns() { 48.0 } else { margin };
-    let width = (left + side + GAP) * panels as f64 + 10.0;
+    let left = if map.is_of_columns() { 56.0 } else { margin };
+    let across = ((ACROSS / (left + side + GAP)) as usize).clamp(1, panels);
+    let block = TOP + row_height * rows as f64 + margin;
+    let height = block * panels.div_ceil(across) as f64 + 34.0;
+    let width = (left + side + GAP) * across as f64 + 10.0;
     let shade = Shade::of(map);
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\" \
@@ -96,10 +100,11 @@ pub(super) fn svg(layer: usize, map: &Map, axis: &Axis<'_>) -> String {
     );
     let every = (font / cell).ceil() as usize;
     for panel in 0..panels {
-        let x = left + (left + side + GAP) * panel as f64;
+        let x = left + (left + side + GAP) * (panel % across) as f64;
+        let top = TOP + block * (panel / across) as f64;
         if map.is_of_columns() {
             for (head, values) in map.heads.iter().enumerate() {
-                let y = TOP + row_height * head as f64;
+                let y = top + row_height * head as f64;
                 strip(&mut out, &values[0], [x, y, cell, row_height], &shade);
                 let at = y + row_height / 2.0 + font / 3.0;
                 let _ = write!(
@@ -113,14 +118,14 @@ pub(super) fn svg(layer: usize, map: &Map, axis: &Axis<'_>) -> String {
             let _ = write!(
                 out,
                 "<text x=\"{x:.1}\" y=\"{:.1}\" font-size=\"11\" font-family=\"system-ui,sans-serif\">head {}</text>",
-                TOP - 7.0,
+                top - 7.0,
                 panel + 1
             );
             for (i, values) in map.heads[panel].iter().enumerate() {
-                strip(&mut out, values, [x, TOP + cell * i as f64, cell, cell], &shade);
+                strip(&mut out, values, [x, top + cell * i as f64, cell, cell], &shade);
             }
             for i in (0..tokens).step_by(every) {
-                let y = TOP + cell * (i as f64 + 0.5) + font / 3.0;
+                let y = top + cell * (i as f64 + 0.5) + font / 3.0;
                 let label = label(axis, i, Side::Row);
                 let _ = write!(
                     out,
@@ -129,11 +134,11 @@ pub(super) fn svg(layer: usize, map: &Map, axis: &Axis<'_>) -> String {
                 );
             }
         }
-        let below = TOP + row_height * rows as f64;
+        let below = top + row_height * rows as f64;
         let _ = write!(
             out,
-            "<rect x=\"{x:.1}\" y=\"{TOP}\" width=\"{side:.1}\" height=\"{:.1}\" fill=\"none\" stroke=\"#999\"/>",
-            below - TOP
+            "<rect x=\"{x:.1}\" y=\"{top:.1}\" width=\"{side:.1}\" height=\"{:.1}\" fill=\"none\" stroke=\"#999\"/>",
+            below - top
         );
         for j in (0..tokens).step_by(every) {
             let at = x + cell * (j as f64 + 0.5) + font / 3.0;
