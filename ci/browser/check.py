@@ -38,14 +38,15 @@ class Findings:
         self.remarks.append(text)
 
 
-def look(browser, html, view, shots, found, hostile):
+def look(browser, report, html, view, shots, found, hostile):
     name, width, height, phone, dark = view
-    where = f"{html.name} ({name})"
+    page_name = str(html.relative_to(report).with_suffix("")).replace("/", "-")
+    where = f"{html.relative_to(report)} ({name})"
     page = Page(browser, width, height, phone, dark)
     seconds = page.open(html.resolve().as_uri(), LOAD_SECONDS)
     page.call("Runtime.evaluate", {"expression": SCRIPT + "; void (window.test = test)"})
     if shots:
-        page.screenshots(shots / f"{html.stem}-{name}-closed", most=1)
+        page.screenshots(shots / f"{page_name}-{name}-closed", most=1)
     page.run("test.settle()")
     plots = page.run("test.plots()")
     for heading in plots["empty"]:
@@ -70,7 +71,7 @@ def look(browser, html, view, shots, found, hostile):
     if labels["small"]:
         found.remark(f"{where}: {labels['small']} labels are less than 8 px high")
     if shots:
-        page.screenshots(shots / f"{html.stem}-{name}", most=2 if dark else 6)
+        page.screenshots(shots / f"{page_name}-{name}", most=2 if dark else 6)
     used = 0
     if name == "desktop-light":
         used = filters(page, where, found)
@@ -125,7 +126,7 @@ def main():
     try:
         for html in pages:
             for view in VIEWS[:1] if hostile else VIEWS:
-                print(look(browser, html, view, None if hostile else shots, found, hostile), flush=True)
+                print(look(browser, report, html, view, None if hostile else shots, found, hostile), flush=True)
     finally:
         browser.close()
     for remark in found.remarks:

@@ -24,6 +24,8 @@ def main():
     cells.mkdir(parents=True, exist_ok=True)
     for index, path in enumerate(sorted((source / "cells").glob("*.json"))):
         record = json.loads(path.read_text(encoding="utf-8"))
+        # Whoever changes a record can change its checksum too; a record without one is read as it is.
+        record.pop("sha256", None)
         names = sorted({record["workload"], record["encoding"]["name"]})
         evil = {name: f"{name} {SCRIPTS[sum(map(ord, name)) % len(SCRIPTS)]}" for name in names}
         record["workload"] = evil[record["workload"]]
