@@ -67,7 +67,7 @@ impl Cell {
     }
 
     /// With the records that it comes from.
-    fn from_cells(self, report: &Report, workload: &Workload, encoding: &str) -> Self {
+    fn with_cells(self, report: &Report, workload: &Workload, encoding: &str) -> Self {
         Self { cells: report.anchor(workload, encoding), ..self }
     }
 }
@@ -151,7 +151,7 @@ pub fn evaluations(report: &Report, workload: &Workload) -> Table {
         .iter()
         .map(|row| {
             let mut cells = vec![
-                Cell::of_encoding(report, &row.encoding).from_cells(
+                Cell::of_encoding(report, &row.encoding).with_cells(
                     report,
                     workload,
                     &row.encoding,

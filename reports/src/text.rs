@@ -3,6 +3,8 @@
 //! Names, reasons and hosts come from files that anybody may have written. Each format escapes what
 //! is special to it; what no format should hold is replaced here, visibly.
 
+use std::fmt::Write as _;
+
 /// `text` on one line, with white space as spaces and every character that is invisible or changes
 /// the direction of what follows as its code, `[U+202E]`.
 pub(crate) fn visible(text: &str) -> String {
@@ -10,7 +12,9 @@ pub(crate) fn visible(text: &str) -> String {
     for letter in text.chars() {
         match letter {
             '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}' => out.push(' '),
-            hidden if is_hidden(hidden) => out.push_str(&format!("[U+{:04X}]", u32::from(hidden))),
+            hidden if is_hidden(hidden) => {
+                let _ = write!(out, "[U+{:04X}]", u32::from(hidden));
+            }
             shown => out.push(shown),
         }
     }

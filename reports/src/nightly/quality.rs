@@ -116,7 +116,7 @@ pub(super) fn judge(changed: &[&Pair<'_>], gate: &Gate) -> Quality {
             let found = candidate(scope(), region, inside, metric, pairs);
             match found {
                 Ok(found) => candidates.extend(found),
-                Err(broken) => quality.losses.push(broken),
+                Err(broken) => quality.losses.push(*broken),
             }
         }
     }
@@ -167,7 +167,7 @@ fn candidate(
     inside: bool,
     metric: Metric,
     pairs: &[&Pair<'_>],
-) -> Result<Option<Candidate>, Change> {
+) -> Result<Option<Candidate>, Box<Change>> {
     let get = |eval: &EvalPoint| metric.of(eval);
     let means: Vec<[f64; 2]> = pairs.iter().filter_map(|pair| pair.means(inside, get)).collect();
     // A baseline that was not finite cannot get worse.
@@ -188,7 +188,7 @@ fn candidate(
         && jump.is_some_and(|jump| [0, 1].into_iter().any(|side| range(&means, side) >= jump));
     match paired(&better, &worse) {
         Some(paired) => Ok(Some(Candidate { scope, region, metric, before, after, paired, jumps })),
-        None => Err(Change {
+        None => Err(Box::new(Change {
             scope,
             region,
             metric: name(metric),
@@ -197,7 +197,7 @@ fn candidate(
             gain: f64::NEG_INFINITY,
             p_holm: None,
             n: means.len() as u32,
-        }),
+        })),
     }
 }
 

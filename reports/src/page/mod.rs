@@ -227,7 +227,7 @@ fn published(contents: &Contents<'_>, room: &mut Room) -> String {
 }
 
 fn paragraphs(texts: &[String]) -> String {
-    texts.iter().map(|text| format!("<p>{}</p>\n", prose(text))).collect()
+    texts.iter().map(|text| ["<p>", &prose(text), "</p>\n"].concat()).collect()
 }
 
 /// Warnings, what is missing, and the facts behind all cells.

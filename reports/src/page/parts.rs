@@ -195,9 +195,9 @@ pub(super) fn figure(figure: &Figure) -> Result<String, ReportError> {
     for Canvas { label, height, json } in canvases {
         let labelled = label.is_some();
         if let Some((slot, label)) = label {
-            let _ = write!(
+            let _ = writeln!(
                 out,
-                "<div data-slot=\"{slot}\"><h5>{}{}</h5>\n",
+                "<div data-slot=\"{slot}\"><h5>{}{}</h5>",
                 swatch(slot),
                 escape(&label)
             );

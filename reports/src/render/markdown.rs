@@ -56,7 +56,7 @@ fn prose(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
     let empty =
         parts.iter().skip(1).take(parts.len().saturating_sub(2)).any(|part| part.is_empty());
-    if parts.len() % 2 == 0 || empty {
+    if parts.len().is_multiple_of(2) || empty {
         return escape(&text);
     }
     let shown = parts
@@ -151,7 +151,7 @@ fn links<'a>(figures: impl Iterator<Item = &'a Figure>) -> String {
 fn published(reproduction: &Reproduction) -> String {
     const FILE: &str = "index.html";
     let paragraphs =
-        |texts: &[String]| texts.iter().map(|t| format!("{}\n\n", prose(t))).collect::<String>();
+        |texts: &[String]| texts.iter().map(|t| prose(t) + "\n\n").collect::<String>();
     let summary = reproduction.summary();
     let mut out = paragraphs(&summary.paragraphs) + &table(&summary.table, FILE);
     for found in reproduction.sections() {

@@ -13,7 +13,7 @@ pub fn costs(report: &Report, workload: &Workload) -> Table {
         .map(|cost| {
             let name = Cell::of_encoding(report, &cost.encoding);
             vec![
-                name.from_cells(report, workload, &cost.encoding),
+                name.with_cells(report, workload, &cost.encoding),
                 optional(cost.tokens_per_second, si),
                 optional(cost.step_seconds, |s| three_digits(1000.0 * s)),
                 optional(cost.step_ratio, ratio),
@@ -56,7 +56,7 @@ pub fn flops(report: &Report, workload: &Workload) -> Table {
         .map(|cost: &Cost| {
             let name = Cell::of_encoding(report, &cost.encoding);
             vec![
-                name.from_cells(report, workload, &cost.encoding),
+                name.with_cells(report, workload, &cost.encoding),
                 thousands(cost.params_total).into(),
                 thousands(cost.params_encoding).into(),
                 si(cost.flops_forward_per_token as f64).into(),

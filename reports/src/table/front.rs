@@ -30,7 +30,7 @@ pub fn summary(report: &Report) -> Table {
             let standing = contest.standings.iter().find(|s| s.encoding == encoding.name);
             standing.map_or_else(
                 || Cell::from("–"),
-                |s| standing_cell(workload, contest, s).from_cells(report, workload, &s.encoding),
+                |s| standing_cell(workload, contest, s).with_cells(report, workload, &s.encoding),
             )
         }));
         table.rows.push(row);

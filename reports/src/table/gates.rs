@@ -13,7 +13,7 @@ pub fn gates(report: &Report, workload: &Workload) -> Table {
         .chunk_by(|a, b| (&a.encoding, &a.gate, a.layer) == (&b.encoding, &b.gate, b.layer));
     let rows = layers.filter_map(|layer| {
         let Gate { encoding, gate, layer: index, .. } = layer.first()?;
-        let name = Cell::of_encoding(report, encoding).from_cells(report, workload, encoding);
+        let name = Cell::of_encoding(report, encoding).with_cells(report, workload, encoding);
         let detail = format!("{gate}, layer {}", index + 1);
         let of_head = |head: &u32| {
             let found = layer.iter().find(|gate| gate.head == *head);

@@ -61,7 +61,7 @@ pub fn ranks(report: &Report, workload: &Workload, contest: &Contest) -> Table {
             let mut row = rank_row(contest, s);
             let name = Cell::of_encoding(report, &s.encoding);
             row[0] =
-                Cell { strong: row[0].strong, ..name }.from_cells(report, workload, &s.encoding);
+                Cell { strong: row[0].strong, ..name }.with_cells(report, workload, &s.encoding);
             row
         })
         .collect();
@@ -166,7 +166,7 @@ pub fn outcomes(report: &Report, workload: &Workload) -> Table {
         .iter()
         .map(|outcome| {
             let name = Cell::of_encoding(report, &outcome.encoding);
-            outcome_row(name.from_cells(report, workload, &outcome.encoding), outcome)
+            outcome_row(name.with_cells(report, workload, &outcome.encoding), outcome)
         })
         .collect();
     let Settings { solved_exact_match, solved_loss, effective_exact_match, .. } = report.settings;

@@ -107,15 +107,13 @@ fn crates(packages: &[Package], work: &Path, cargo: &OsStr) -> Result<Vec<PathBu
 /// It has no lock file: nothing of what is fetched is compiled or run, only the text is used, and that is pinned by
 /// its hash. The `[workspace]` table keeps it apart from any workspace that the cache folder may lie in.
 fn manifest_text(packages: &[Package]) -> String {
-    let dependencies: String = packages
-        .iter()
-        .map(|p| {
-            format!("{} = {{ version = \"={}\", default-features = false }}\n", p.name, p.version)
-        })
-        .collect();
+    let line = |p: &Package| {
+        format!("{} = {{ version = \"={}\", default-features = false }}", p.name, p.version)
+    };
+    let dependencies = packages.iter().map(line).collect::<Vec<_>>().join("\n");
     format!(
         "[package]\nname = \"pe-zoo-corpus\"\nversion = \"0.0.0\"\nedition = \"2021\"\npublish = false\n\n\
-         [dependencies]\n{dependencies}\n[workspace]\n"
+         [dependencies]\n{dependencies}\n\n[workspace]\n"
     )
 }
 

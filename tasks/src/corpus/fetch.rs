@@ -11,7 +11,7 @@ use super::{CorpusError, CorpusMeta, Tools, hex, sha256_hex, tools};
 use crate::data::{Document, documents_text, read_text};
 
 /// Working folders older than this were left by a fetch that was killed.
-const STALE: Duration = Duration::from_secs(24 * 60 * 60);
+const STALE: Duration = Duration::from_hours(24);
 
 /// Folder of the corpora in a cache folder.
 pub(super) fn folder_in(cache: &Path) -> PathBuf {

@@ -46,15 +46,12 @@ impl Mapped {
     pub(super) fn copy(&self, range: Range<usize>) -> Vec<u32> {
         let bytes =
             &self.map[self.from + range.start * self.width..self.from + range.end * self.width];
-        match self.width {
-            2 => {
-                let (pairs, _) = bytes.as_chunks();
-                pairs.iter().map(|pair| u32::from(u16::from_le_bytes(*pair))).collect()
-            }
-            _ => {
-                let (quads, _) = bytes.as_chunks();
-                quads.iter().map(|quad| u32::from_le_bytes(*quad)).collect()
-            }
+        if self.width == 2 {
+            let (pairs, _) = bytes.as_chunks();
+            pairs.iter().map(|pair| u32::from(u16::from_le_bytes(*pair))).collect()
+        } else {
+            let (quads, _) = bytes.as_chunks();
+            quads.iter().map(|quad| u32::from_le_bytes(*quad)).collect()
         }
     }
 }
