@@ -96,8 +96,11 @@ fn damaged_folders_give_errors_and_take_no_memory() {
     }
 }
 
+type Metadata = Vec<(String, Gguf)>;
+type Tensors = Vec<(String, QTensor)>;
+
 /// The fixture's model as llama.cpp would write it.
-fn gguf(change: &dyn Fn(&mut Vec<(String, Gguf)>, &mut Vec<(String, QTensor)>)) -> Vec<u8> {
+fn gguf(change: &dyn Fn(&mut Metadata, &mut Tensors)) -> Vec<u8> {
     let text = |text: &str| Gguf::String(text.to_owned());
     let words = (0..23).map(|id| text(&char::from(b'a' + id).to_string())).collect();
     let metadata = [

@@ -1,6 +1,7 @@
 //! Nights in a row, as they are run: quiet where nothing changed, loud where an encoding was made wrong or dearer.
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
 
+use std::fmt::Write as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -19,7 +20,8 @@ fn suite(folder: &Path, rope: &str, alibi: &str) -> String {
         let path = folder.join(format!("text-{index}.txt"));
         std::fs::write(&path, pattern.repeat(120)).unwrap();
         let path = path.display();
-        text += &format!(
+        let _ = write!(
+            text,
             "[[workload]]\nname = \"text-{index}\"\ntask = {{ kind = \"text\", path = \"{path}\" }}\n"
         );
     }

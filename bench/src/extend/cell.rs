@@ -139,12 +139,11 @@ impl ExtendCell<'_> {
                 self.check_groups(groups, config.train.len)?;
             }
             match &config.what {
-                Tuning::All {} => {}
                 Tuning::Lora(lora) => lora.check(context.pretrained.model.width)?,
                 Tuning::Encoding {} if self.variant.encoding.param_count(&dims) == 0 => {
                     return Err(ExtendError::NothingLearns { name: self.variant.name.clone() });
                 }
-                Tuning::Encoding {} => {}
+                Tuning::All {} | Tuning::Encoding {} => {}
             }
         }
         Ok(())

@@ -176,7 +176,7 @@ impl Task for Passkey {
         if (least..=LONGEST).contains(&len) {
             return Ok(());
         }
-        let expected = format!("between {least} (the prompt without filler) and {}", LONGEST);
+        let expected = format!("between {least} (the prompt without filler) and {LONGEST}");
         Err(TaskError::InvalidLen { task: META.id, len, expected })
     }
 

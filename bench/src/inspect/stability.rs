@@ -143,7 +143,7 @@ fn distance(before: &[f32], after: &[f32]) -> f64 {
 fn total_variation(before: &[f32], after: &[f32]) -> f64 {
     let (added, kept) = after.split_at(after.len() - before.len());
     let added = added.iter().map(|weight| f64::from(*weight)).sum::<f64>();
-    (added + distance(before, kept)) / 2.0
+    0.5 * (added + distance(before, kept))
 }
 
 #[cfg(test)]

@@ -154,6 +154,7 @@ pub(super) fn svg(layer: usize, map: &Map, axis: &Axis<'_>) -> String {
     out
 }
 
+#[derive(Clone, Copy)]
 enum Side {
     Row,
     Column,

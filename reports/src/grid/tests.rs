@@ -229,7 +229,7 @@ fn choosing_among_equals_makes_no_false_differences() {
             }
         }
         let (_, settled) = grid_of(&records);
-        let ranked: Vec<&RunRecord> = settled.ranked.iter().copied().collect();
+        let ranked: Vec<&RunRecord> = settled.ranked.clone();
         let region = crate::standing::Region::Beyond;
         let contest = Contest::new(&ranked, &BTreeMap::new(), region, Metric::ExactMatch);
         false_claims += usize::from(contest.pairs.iter().any(|p| p.comparison.separable));

@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn ranks_and_pairs_hold_what_the_pages_show() {
-        let report = Report::new(&suite(), &ReportMeta::default()).unwrap();
+        let report = Report::new(suite(), &ReportMeta::default()).unwrap();
         let ranks = ranks::ranks(&report).unwrap();
         let contests = report.workloads.iter().flat_map(|w| [&w.inside, &w.beyond]);
         let standings: usize = contests.clone().map(|c| c.standings.len()).sum();

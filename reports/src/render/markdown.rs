@@ -150,8 +150,7 @@ fn links<'a>(figures: impl Iterator<Item = &'a Figure>) -> String {
 /// The verdicts, and those tables of papers that some record stands beside.
 fn published(reproduction: &Reproduction) -> String {
     const FILE: &str = "index.html";
-    let paragraphs =
-        |texts: &[String]| texts.iter().map(|t| prose(t) + "\n\n").collect::<String>();
+    let paragraphs = |texts: &[String]| texts.iter().map(|t| prose(t) + "\n\n").collect::<String>();
     let summary = reproduction.summary();
     let mut out = paragraphs(&summary.paragraphs) + &table(&summary.table, FILE);
     for found in reproduction.sections() {

@@ -105,6 +105,6 @@ fn a_folder_that_cannot_be_written_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     fs::write(&file, "x").unwrap();
-    let error = write_report(&suite(), &file.join("out"), &meta()).unwrap_err();
+    let error = write_report(suite(), &file.join("out"), &meta()).unwrap_err();
     assert!(error.to_string().contains(&*file.to_string_lossy()), "{error}");
 }

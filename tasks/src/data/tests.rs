@@ -56,8 +56,8 @@ fn few_documents_are_each_cut_and_ten_are_parted_whole() {
     assert_eq!(texts(&parts, Part::Train), ["012345678", "abcdefghi"]);
     assert_eq!(texts(&parts, Part::Validation), ["9", "j"]);
 
-    let lines: String =
-        (0..20).map(|k| format!("{{\"text\": \"t{k}\", \"n\": {k}}}\n\n")).collect();
+    let line = |k| format!("{{\"text\": \"t{k}\", \"n\": {k}}}\n\n");
+    let lines = (0..20).map(line).collect::<Vec<_>>().concat();
     let many = folder(&[("rows.jsonl", lines.as_bytes())]);
     for path in [many.path().to_path_buf(), many.path().join("rows.jsonl")] {
         let parts = read(&path, None).unwrap();

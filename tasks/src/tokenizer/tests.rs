@@ -18,8 +18,8 @@ const SAMPLES: [&str; 7] = [
 
 fn parts() -> Parts {
     let text = harbour_text() + &SAMPLES.concat();
-    let documents = vec![Document { name: String::new(), text }];
-    Parts { documents: vec![(Part::Train, documents[0].clone())], sha256: String::new() }
+    let document = Document { name: String::new(), text };
+    Parts { documents: vec![(Part::Train, document)], sha256: String::new() }
 }
 
 fn built(config: &TokenizerConfig, cache: &Path) -> Arc<dyn Tokenizer> {

@@ -140,7 +140,9 @@ fn many_processes_may_ask_at_once() {
     let cache = TempDir::new().unwrap();
     std::thread::scope(|scope| {
         let opened: Vec<_> = (0..4).map(|_| scope.spawn(|| open(cache.path()))).collect();
-        opened.into_iter().for_each(|found| same(&found.join().unwrap()));
+        for found in opened {
+            same(&found.join().unwrap());
+        }
     });
     file_in(cache.path());
 }

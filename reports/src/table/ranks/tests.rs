@@ -33,7 +33,7 @@ fn records() -> Vec<RunRecord> {
 }
 
 fn report(settings: &Settings) -> Report {
-    Report::with(&records(), &ReportMeta::default(), settings).unwrap()
+    Report::with(records(), &ReportMeta::default(), settings).unwrap()
 }
 
 /// The table as text: cells by ` | `, detail in braces, bold with a star.

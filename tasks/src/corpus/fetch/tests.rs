@@ -210,12 +210,10 @@ mod with_a_stand_in {
                  zipfile) cp -r {here}/inside \"$5\" ;;\nesac\n"
             ),
         );
-        let stored: String = DOCUMENTS
-            .iter()
-            .map(|(name, text)| {
-                format!("{{\"name\":\"{name}\",\"text\":\"{}\"}}\n", text.replace('\n', "\\n"))
-            })
-            .collect();
+        let line = |(name, text): &(&str, &str)| {
+            format!("{{\"name\":\"{name}\",\"text\":\"{}\"}}\n", text.replace('\n', "\\n"))
+        };
+        let stored = DOCUMENTS.iter().map(line).collect::<Vec<_>>().concat();
         let text: String = DOCUMENTS.iter().map(|(_, text)| *text).collect();
         let meta = CorpusMeta {
             documents: 2,

@@ -287,7 +287,7 @@ fn positions_are_grouped_by_powers_of_two_and_bytes_counted_exactly() {
 fn joined_documents_are_one_text_of_the_same_data() {
     let folder = TempDir::new().unwrap();
     for k in 0..20 {
-        let name = folder.path().join(format!("{:02}.txt", k));
+        let name = folder.path().join(format!("{k:02}.txt"));
         std::fs::write(name, format!("document {k}: {}\n", "words ".repeat(9))).unwrap();
     }
     let apart = of_path(folder.path().to_path_buf());
