@@ -4,6 +4,7 @@ mod costs;
 mod curves;
 mod gates;
 mod groups;
+mod seeds;
 mod skipped;
 mod slices;
 
@@ -24,6 +25,7 @@ use rayon::prelude::*;
 use self::costs::{costs, machines};
 use self::curves::{training, validation};
 use self::gates::gates;
+use self::seeds::missing_seeds;
 use self::skipped::skipped_evals;
 use self::slices::slices;
 use crate::ablation::Ablation;
@@ -52,7 +54,8 @@ pub struct Report {
     pub sentences: Vec<String>,
     /// What makes the cells hard to compare.
     pub warnings: Vec<String>,
-    /// All records, sorted by workload, encoding, seed and key.
+    /// All records, sorted by workload, encoding, seed and key; without curves and slices, which are in the
+    /// workloads.
     pub cells: Vec<RunRecord>,
     /// Cells without influence on any number.
     pub not_counted: Vec<NotCounted>,
@@ -202,16 +205,26 @@ impl Report {
             w.cells = start..start + count;
         }
         let sentences = front_page(&workloads, &display);
+        let warnings = [warnings(&cells, settings), missing_seeds(&counted, &display)].concat();
+        let skipped_evals = skipped_evals(&counted);
+        let aggregate = aggregate_frame(&rows)?;
+        // The largest parts of a record are in the workloads by now, and formats need room.
+        for record in &mut cells {
+            record.train.curve = Vec::new();
+            for eval in &mut record.evals {
+                eval.slices = Vec::new();
+            }
+        }
         Ok(Self {
             meta: meta.clone(),
             settings: settings.clone(),
             encodings,
             workloads,
             sentences,
-            warnings: [warnings(&cells, settings), missing_seeds(&counted, &display)].concat(),
+            warnings,
             not_counted,
-            skipped_evals: skipped_evals(&counted),
-            aggregate: aggregate_frame(&rows)?,
+            skipped_evals,
+            aggregate,
             cells,
         })
     }
@@ -252,34 +265,6 @@ impl Report {
         let n = || self.workloads.iter().flat_map(|w| &w.rows).map(|r| r.exact_match.n);
         n().min().zip(n().max())
     }
-}
-
-/// A sentence for each workload in which an encoding lacks seeds that others have.
-fn missing_seeds(counted: &[&RunRecord], display: &BTreeMap<String, String>) -> Vec<String> {
-    let mut seeds: BTreeMap<&str, BTreeMap<&str, BTreeSet<u64>>> = BTreeMap::new();
-    for record in counted {
-        let encodings = seeds.entry(&record.workload).or_default();
-        encodings.entry(&record.encoding.name).or_default().insert(record.seed);
-    }
-    let lacking = |encodings: &BTreeMap<&str, BTreeSet<u64>>| -> Vec<String> {
-        let all: BTreeSet<u64> = encodings.values().flatten().copied().collect();
-        let missing = encodings.iter().filter(|(_, has)| has.len() < all.len());
-        missing
-            .map(|(name, has)| {
-                let list: Vec<String> = all.difference(has).map(u64::to_string).collect();
-                let name = display.get(*name).map_or(*name, String::as_str);
-                format!("{name} {}", list.join(", "))
-            })
-            .collect()
-    };
-    seeds
-        .iter()
-        .map(|(workload, encodings)| (workload, lacking(encodings)))
-        .filter(|(_, lacking)| !lacking.is_empty())
-        .map(|(workload, lacking)| {
-            format!("{workload}: seeds are missing that others have ({}).", lacking.join("; "))
-        })
-        .collect()
 }
 
 fn encodings(cells: &[RunRecord]) -> Vec<Encoding> {
