@@ -30,6 +30,7 @@ pub mod lora;
 pub mod model;
 pub mod optimizer;
 pub mod pretrained;
+mod process;
 pub mod runner;
 mod scored;
 pub mod speed;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -82,9 +82,9 @@ impl RecordError {
 /// 16 hex digits of the SHA-256 of `config` as canonical JSON (keys sorted at every depth, no
 /// spaces), so that the order in which settings are written does not matter and every value does.
 pub fn cell_key(config: &Value) -> String {
-    let mut text = String::new();
+    let mut text = Vec::new();
     canonical(config, &mut text);
-    let digest = Sha256::digest(text.as_bytes());
+    let digest = Sha256::digest(&text);
     hex(&digest[..8])
 }
 
@@ -97,36 +97,41 @@ pub fn hex(bytes: &[u8]) -> String {
     })
 }
 
-fn canonical(value: &Value, out: &mut String) {
+fn canonical(value: &Value, out: &mut Vec<u8>) {
     match value {
         // Sorted here and not left to the map type: a dependency may switch serde_json to maps
         // that keep the order of insertion.
         Value::Object(map) => {
-            let mut keys: Vec<&String> = map.keys().collect();
-            keys.sort();
-            out.push('{');
-            for (index, key) in keys.into_iter().enumerate() {
+            let mut fields: Vec<(&String, &Value)> = map.iter().collect();
+            fields.sort_unstable_by_key(|(key, _)| *key);
+            out.push(b'{');
+            for (index, (key, value)) in fields.into_iter().enumerate() {
                 if index > 0 {
-                    out.push(',');
+                    out.push(b',');
                 }
-                out.push_str(&Value::from(key.as_str()).to_string());
-                out.push(':');
-                canonical(&map[key], out);
+                append(key, out);
+                out.push(b':');
+                canonical(value, out);
             }
-            out.push('}');
+            out.push(b'}');
         }
         Value::Array(items) => {
-            out.push('[');
+            out.push(b'[');
             for (index, item) in items.iter().enumerate() {
                 if index > 0 {
-                    out.push(',');
+                    out.push(b',');
                 }
                 canonical(item, out);
             }
-            out.push(']');
+            out.push(b']');
         }
-        scalar => out.push_str(&scalar.to_string()),
+        scalar => append(scalar, out),
     }
+}
+
+/// Text and numbers have a JSON form, and memory takes it.
+fn append<T: Serialize + ?Sized>(scalar: &T, out: &mut Vec<u8>) {
+    let _ = serde_json::to_writer(out, scalar);
 }
 
 fn is_key(key: &str) -> bool {
@@ -201,8 +206,12 @@ impl RunRecord {
             Some(1..=NEWEST) => {
                 let sealed = check_seal(&mut value);
                 // What names a field says more than the checksum does.
-                let record = serde_path_to_error::deserialize(value)
-                    .map_err(|e| damaged(format!("field `{}`: {}", e.path(), e.inner())))?;
+                // Paths are kept only for who needs one: they cost as much as the reading.
+                let record = match Self::deserialize(&value) {
+                    Ok(record) => record,
+                    Err(_) => serde_path_to_error::deserialize(value)
+                        .map_err(|e| damaged(format!("field `{}`: {}", e.path(), e.inner())))?,
+                };
                 sealed.map_err(damaged)?;
                 Ok(record)
             }
@@ -233,9 +242,9 @@ impl<'a> Sealed<'a> {
 
 /// The checksum is of what the file says and not of its bytes: layout and ends of lines may change.
 fn seal(value: &Value) -> String {
-    let mut text = String::new();
+    let mut text = Vec::new();
     canonical(value, &mut text);
-    hex(&Sha256::digest(text.as_bytes()))
+    hex(&Sha256::digest(&text))
 }
 
 /// Takes the checksum out of a record's JSON. Files from before there was one have none.

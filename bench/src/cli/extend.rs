@@ -4,7 +4,7 @@ mod plan;
 mod table;
 
 use std::path::PathBuf;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{ExitCode, Stdio};
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
@@ -14,6 +14,7 @@ use super::out::{complain, say};
 use crate::backend::{self, EngineChoice};
 use crate::extend::{Context, ExtendCell, Method};
 use crate::pretrained::Pretrained;
+use crate::process;
 use crate::runner::RunContext;
 use plan::Prepared;
 
@@ -208,11 +209,9 @@ fn work(
 
 /// The same command for one cell, in a process whose peak memory is the cell's own.
 fn elsewhere(key: &str, threads: usize) -> anyhow::Result<()> {
-    let program = std::env::current_exe().context("the program's own path")?;
-    let status = Command::new(program)
+    let status = process::again(threads)?
         .args(std::env::args_os().skip(1))
         .args(["--only", key])
-        .env("RAYON_NUM_THREADS", threads.to_string())
         .stdin(Stdio::null())
         .status()
         .context("the process of a cell cannot be started")?;

@@ -1,7 +1,7 @@
 //! `pe-bench generate`.
 
 use std::io::Write as _;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
@@ -14,6 +14,7 @@ use super::out::say;
 use crate::backend::{self, EngineChoice};
 use crate::generate::{Choice, Generation, Request, generate};
 use crate::pretrained::{Around, Pretrained};
+use crate::process;
 
 /// Arguments of `generate`.
 #[derive(Args, Clone)]
@@ -58,19 +59,13 @@ pub(super) struct GenerateArgs {
     rounds: usize,
 }
 
-/// The number of threads is read once, when the first is started.
-const THREADS: &str = "RAYON_NUM_THREADS";
-
 pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(arguments.threads > 0, "--threads is 0, expected at least 1");
-    let threads = arguments.threads.to_string();
-    if std::env::var(THREADS).is_ok_and(|set| set == threads) {
+    if process::is_set_up(arguments.threads) {
         here(arguments)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let program = std::env::current_exe().context("the program's own path")?;
-    let mut again = Command::new(program);
-    let status = again.args(std::env::args_os().skip(1)).env(THREADS, threads).status();
+    let status = process::again(arguments.threads)?.args(std::env::args_os().skip(1)).status();
     let status = status.context("the generating process cannot be started")?;
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,6 +1,6 @@
 //! `pe-bench speed`.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use anyhow::Context;
 use clap::Args;
@@ -10,6 +10,7 @@ use pe_zoo::attention::Engine;
 use super::list::aligned;
 use super::out::say;
 use crate::backend::{self, EngineChoice};
+use crate::process;
 use crate::speed::{SpeedRequest, SpeedRow, measure};
 
 /// Arguments of `speed`.
@@ -105,7 +106,6 @@ fn request(arguments: &SpeedArgs, engine: Engine, encoding: String) -> SpeedRequ
 
 /// Measures in a process of its own, so that the peak memory is this encoding's.
 fn elsewhere(arguments: &SpeedArgs, engine: Engine, encoding: &str) -> anyhow::Result<SpeedRow> {
-    let program = std::env::current_exe().context("the program's own path")?;
     let numbers = [
         ("--batch", arguments.batch),
         ("--len", arguments.len),
@@ -116,13 +116,11 @@ fn elsewhere(arguments: &SpeedArgs, engine: Engine, encoding: &str) -> anyhow::R
         ("--steps", arguments.steps),
         ("--threads", arguments.threads),
     ];
-    let output = Command::new(program)
+    let output = process::again(arguments.threads)?
         .args(["speed", "--in-process", "--encodings", encoding, "--backend", &arguments.backend])
         .args(["--engine", engine.id()])
         .args(arguments.attention.then_some("--attention"))
         .args(numbers.iter().flat_map(|(name, n)| [(*name).to_owned(), n.to_string()]))
-        .env("RAYON_NUM_THREADS", arguments.threads.to_string())
-        .env("MIMALLOC_PURGE_DELAY", "-1")
         .stderr(Stdio::piped())
         .output()
         .context("the measuring process cannot be started")?;

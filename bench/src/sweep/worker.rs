@@ -1,7 +1,7 @@
 //! The sweep's side of a worker: starts it, hears it, watches over it, and says how it ended.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
@@ -13,6 +13,7 @@ use super::memory::SystemKills;
 use super::order::{Answer, WorkOrder};
 use super::oversight::{Killed, Oversight};
 use super::{SweepError, memory};
+use crate::process;
 use crate::runner::News;
 
 /// How often a worker's memory and time are looked at.
@@ -42,13 +43,10 @@ pub(super) fn run(
     claim: &Claim,
     heard: &mut dyn FnMut(News),
 ) -> Result<End, SweepError> {
-    let program = std::env::current_exe().map_err(SweepError::Spawn)?;
     let kills = SystemKills::now();
-    let mut child = Command::new(program)
+    let mut child = process::again(order.context.threads)
+        .map_err(SweepError::Spawn)?
         .arg("worker")
-        .env("RAYON_NUM_THREADS", order.context.threads.to_string())
-        // Freed buffers are asked for again within the step: giving them back costs page faults.
-        .env("MIMALLOC_PURGE_DELAY", "-1")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
