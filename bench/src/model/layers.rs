@@ -2,7 +2,7 @@
 
 use burn::module::{Module, Param};
 use burn::nn::{LayerNorm, LayerNormConfig, Linear, RmsNorm, RmsNormConfig};
-use burn::tensor::activation::{relu, silu};
+use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor};
 use pe_zoo::{init, ops};
 use rand_chacha::ChaCha8Rng;
@@ -138,11 +138,7 @@ impl FeedForward {
                 return ops::gelu_linear(up, weight.val(), bias.as_ref().map(Param::val));
             }
             Activation::Relu => relu(up),
-            Activation::SwiGlu => {
-                let [_batch, _tokens, both] = up.dims();
-                let gate = up.clone().slice_dim(2, 0..both / 2);
-                silu(gate) * up.slice_dim(2, both / 2..both)
-            }
+            Activation::SwiGlu => ops::swi_glu(up),
         };
         apply(&self.down, hidden)
     }

@@ -14,6 +14,8 @@ mod linear;
 mod norm;
 #[cfg(feature = "flex")]
 mod rotate;
+#[cfg(feature = "flex")]
+mod swi_glu;
 
 mod plain;
 
@@ -30,6 +32,15 @@ pub fn gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
         return gelu::gelu(x);
     }
     burn::tensor::activation::gelu(x)
+}
+
+/// `silu(gate) * up` over the last axis, `[.., 2 F] -> [.., F]`: its first half is the gate, its second is up.
+pub fn swi_glu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+    #[cfg(feature = "flex")]
+    if fused(&x) {
+        return swi_glu::swi_glu(x);
+    }
+    plain::swi_glu(x)
 }
 
 /// `x weight + bias` over the last axis, `[.., I] -> [.., O]`; `weight` `[I, O]`, `bias` `[O]`.

@@ -1,6 +1,7 @@
 //! The same operations as plain tensor operations: any backend, and the truth for the kernels.
 
 use burn::tensor::Tensor;
+use burn::tensor::activation::silu;
 
 /// Which channels make a pair.
 #[derive(
@@ -52,6 +53,12 @@ impl<const D: usize> Moments<D> {
         let zeros = || Tensor::zeros(param.shape(), &param.device());
         self.tensors.take().unwrap_or_else(|| [zeros(), zeros()])
     }
+}
+
+pub(super) fn swi_glu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+    let both = x.dims()[D - 1];
+    let gate = x.clone().slice_dim(D - 1, 0..both / 2);
+    silu(gate) * x.slice_dim(D - 1, both / 2..both)
 }
 
 pub(super) fn rms_norm<const D: usize>(x: Tensor<D>, gamma: Tensor<1>, epsilon: f64) -> Tensor<D> {

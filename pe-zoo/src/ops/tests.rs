@@ -58,6 +58,23 @@ fn gelu_agrees_also_on_transposed_input() {
 }
 
 #[test]
+fn swi_glu_agrees_also_on_transposed_input() {
+    for (rows, both) in [(1, 2), (3, 1002), (900, 34)] {
+        let x = tensor([2, rows, both], 1);
+        agree!(super::swi_glu(x.clone()), plain::swi_glu(x.clone()), [2, rows, both / 2], x);
+    }
+    let x = tensor([8, 300], 2);
+    agree!(
+        super::swi_glu(x.clone().transpose().reshape([600, 4])),
+        plain::swi_glu(x.clone().transpose().reshape([600, 4])),
+        [600, 2],
+        x
+    );
+    let ends = Tensor::<2>::from_floats([[-100.0, 100.0, 3.0, 0.5]], &Device::flex());
+    close::compare(&numbers(super::swi_glu(ends)), &[0.0, 50.0], F32).unwrap();
+}
+
+#[test]
 fn gelu_is_itself_at_both_ends() {
     let ends = Tensor::<1>::from_floats([-30.0, -6.0, 0.0, 6.0, 30.0], &Device::flex());
     let found = numbers(super::gelu(ends));

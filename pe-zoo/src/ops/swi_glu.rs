@@ -1,0 +1,114 @@
+//! SwiGLU in SIMD: one pass over both halves, in both directions.
+
+use burn::backend::autodiff::checkpoint::base::Checkpointer;
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind, unary};
+use burn::backend::flex::FlexTensor;
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
+use burn::tensor::{Shape, Tensor};
+use rayon::prelude::*;
+
+use crate::cpu::{contiguous, dense, in_pieces, lanes, numbers, rows_of_piece};
+
+pub(super) fn swi_glu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+    Tensor::from_dispatch(<Dispatch as SwiGluBackend>::fused_swi_glu(x.into_dispatch()))
+}
+
+#[backend_extension(Flex, Autodiff)]
+pub(super) trait SwiGluBackend: Backend {
+    fn fused_swi_glu(x: FloatTensor<Self>) -> FloatTensor<Self>;
+}
+
+impl SwiGluBackend for Flex {
+    fn fused_swi_glu(x: FloatTensor<Self>) -> FloatTensor<Self> {
+        forward(&dense(x))
+    }
+}
+
+#[derive(Debug)]
+struct SwiGlu;
+
+impl Backward<Flex, 1> for SwiGlu {
+    type State = FlexTensor;
+
+    fn backward(self, ops: Ops<FlexTensor, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
+        unary::<Flex, _>(ops.parents, ops.node, grads, |grad| backward(&ops.state, grad));
+    }
+}
+
+impl<C: CheckpointStrategy> SwiGluBackend for Autodiff<Flex, C> {
+    fn fused_swi_glu(x: FloatTensor<Self>) -> FloatTensor<Self> {
+        let (x, node) = x.into_parts();
+        let x = dense(x);
+        match SwiGlu.prepare::<C>([node]).compute_bound().stateful() {
+            OpsKind::Tracked(prep) => {
+                let output = forward(&x);
+                prep.finish(x, output)
+            }
+            OpsKind::UnTracked(prep) => prep.finish(forward(&x)),
+        }
+    }
+}
+
+/// Channels of the output, and its shape.
+fn halved(shape: &Shape) -> (usize, Shape) {
+    let mut dims = shape.to_vec();
+    let mut half = 0;
+    if let Some(channels) = dims.last_mut() {
+        *channels /= 2;
+        half = *channels;
+    }
+    (half, Shape::from(dims))
+}
+
+fn forward(x: &FlexTensor) -> FlexTensor {
+    let (half, shape) = halved(x.layout().shape());
+    let input = numbers(x);
+    let mut output = vec![0.0; input.len() / 2];
+    let rows = rows_of_piece(half);
+    in_pieces(
+        output.par_chunks_mut(rows * half).zip(input.par_chunks(2 * rows * half)),
+        #[inline(always)]
+        |(output, input)| {
+            for (output, input) in output.chunks_exact_mut(half).zip(input.chunks_exact(2 * half)) {
+                let (gate, up) = input.split_at(half);
+                for ((output, gate), up) in output.iter_mut().zip(gate).zip(up) {
+                    *output = gate * lanes::sigmoid(*gate) * up;
+                }
+            }
+        },
+    );
+    contiguous(output, shape)
+}
+
+fn backward(x: &FlexTensor, grad: FlexTensor) -> FlexTensor {
+    let (half, _) = halved(x.layout().shape());
+    let grad = dense(grad);
+    let input = numbers(x);
+    let mut found = vec![0.0; input.len()];
+    let rows = rows_of_piece(half);
+    in_pieces(
+        found
+            .par_chunks_mut(2 * rows * half)
+            .zip(input.par_chunks(2 * rows * half))
+            .zip(numbers(&grad).par_chunks(rows * half)),
+        #[inline(always)]
+        |((found, input), grad)| {
+            let rows = found.chunks_exact_mut(2 * half).zip(input.chunks_exact(2 * half));
+            for ((found, input), grad) in rows.zip(grad.chunks_exact(half)) {
+                let (to_gate, to_up) = found.split_at_mut(half);
+                let (gate, up) = input.split_at(half);
+                let to = to_gate.iter_mut().zip(to_up);
+                for (((to_gate, to_up), (gate, up)), grad) in to.zip(gate.iter().zip(up)).zip(grad)
+                {
+                    let open = lanes::sigmoid(*gate);
+                    *to_gate = grad * up * open * (1.0 + gate * (1.0 - open));
+                    *to_up = grad * gate * open;
+                }
+            }
+        },
+    );
+    contiguous(found, x.layout().shape().clone())
+}
