@@ -24,6 +24,8 @@ use super::estimate::middle;
 pub const EXACT_UP_TO: usize = 8;
 /// How many draws are made above.
 pub const DRAWS: u32 = 10_000;
+/// Draws that are summed at once.
+const AT_ONCE: usize = 1000;
 /// The share left on either side is one in this many: 2.5 %.
 const ONE_IN: u64 = 40;
 
@@ -60,8 +62,8 @@ pub fn percentile(
 /// that all estimates from as many seeds share them.
 #[derive(Debug)]
 pub struct Resamples {
-    /// One list for each place, as long as there are draws.
-    counts: Vec<Vec<u8>>,
+    /// One list for each place, as long as there are draws; small whole numbers, in the form in which they are used.
+    counts: Vec<Vec<f32>>,
     /// The places, in ascending order of values, that the median of a draw lies between; with how many
     /// draws have it there.
     medians: BTreeMap<(usize, usize), u64>,
@@ -70,14 +72,13 @@ pub struct Resamples {
 impl Resamples {
     /// Draws for `n` values.
     pub fn draw(n: usize, rng: &mut ChaCha8Rng) -> Self {
-        let mut counts = vec![vec![0_u8; DRAWS as usize]; n];
+        let mut counts = vec![vec![0.0_f32; DRAWS as usize]; n];
         let mut medians = BTreeMap::new();
         let mut drawn = vec![0; n];
         for draw in 0..DRAWS as usize {
             for place in &mut drawn {
                 *place = rng.random_range(0..n);
-                let count = &mut counts[*place][draw];
-                *count = count.saturating_add(1);
+                counts[*place][draw] += 1.0;
             }
             drawn.sort_unstable();
             *medians.entry((drawn[(n - 1) / 2], drawn[n / 2])).or_default() += 1;
@@ -87,9 +88,12 @@ impl Resamples {
 
     fn intervals(&self, sorted: &[f64]) -> Bootstrap {
         let mut sums = vec![0.0; DRAWS as usize];
-        for (value, counts) in sorted.iter().zip(&self.counts) {
-            for (sum, count) in sums.iter_mut().zip(counts) {
-                *sum += value * f64::from(*count);
+        // In pieces that stay in the innermost cache while all values are added.
+        for (piece, sums) in sums.chunks_mut(AT_ONCE).enumerate() {
+            for (value, counts) in sorted.iter().zip(&self.counts) {
+                for (sum, count) in sums.iter_mut().zip(&counts[piece * AT_ONCE..]) {
+                    *sum += value * f64::from(*count);
+                }
             }
         }
         // As many draws as are left on either side, and one more: the value there.
