@@ -39,6 +39,25 @@ pub struct TrainSummary {
     pub stopped_early: bool,
 }
 
+impl TrainSummary {
+    /// Of a training that has not begun, or of none at all.
+    pub fn not_begun(batch_size: u64) -> Self {
+        Self {
+            steps: 0,
+            batch_size,
+            tokens: 0,
+            final_loss: None,
+            seconds: 0.0,
+            step_seconds_median: None,
+            tokens_per_second: None,
+            curve: Vec::new(),
+            validations: Vec::new(),
+            solved: None,
+            stopped_early: false,
+        }
+    }
+}
+
 /// A look at the model in the course of training: the first split at the training length, on samples that
 /// neither training nor the final evaluations see.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
