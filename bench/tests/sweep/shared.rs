@@ -78,7 +78,13 @@ fn a_sweep_that_slept_gives_way_and_picks_up_what_the_other_made() {
     let more = ["--encodings", "rope", "--claim-seconds", "1", "--jobs", "1"];
     let sleeper = place.start(&out, &[&more[..], &["--json"]].concat());
     until("it has claimed the cell", || files(&out.join("claims")).len() == 2);
+    // Whoever falls asleep with the lock in hand keeps everybody out, which is another story.
+    let lock = fs::File::open(out.join("claims/.lock")).unwrap();
+    lock.lock().unwrap();
     signal("STOP", sleeper.id());
+    let state = format!("/proc/{}/stat", sleeper.id());
+    until("it sleeps", || fs::read_to_string(&state).unwrap().contains(") T "));
+    drop(lock);
     let (others, output) = place.events(&out, &more);
     assert!(output.status.success(), "{}", text(&output));
     assert_eq!((named(&others, "held").len(), named(&others, "ended").len()), (1, 1));
