@@ -35,9 +35,11 @@ pub mod cost;
 pub mod count;
 #[cfg(feature = "flex")]
 mod cpu;
+#[cfg(feature = "cube")]
+mod cube;
 pub mod encoding;
 mod error;
-#[cfg(feature = "flex")]
+#[cfg(any(feature = "flex", feature = "cube"))]
 mod fused;
 pub mod init;
 mod math;

@@ -113,7 +113,7 @@ pub fn adamw<const D: usize>(
 
 #[cfg(feature = "flex")]
 fn fused<const D: usize>(x: &Tensor<D>) -> bool {
-    crate::fused::available(&x.device()) && x.dtype() == burn::tensor::DType::F32
+    crate::fused::on_cpu(&x.device()) && x.dtype() == burn::tensor::DType::F32
 }
 
 #[cfg(all(test, feature = "flex"))]
