@@ -2,6 +2,7 @@
 
 use burn::tensor::Device;
 use pe_zoo::attention::Engine;
+use pe_zoo::device::{DeviceFacts, facts};
 
 /// A backend that `--backend` may name.
 #[derive(Debug, Clone, Copy)]
@@ -96,7 +97,7 @@ pub enum EngineChoice {
     Auto,
     /// Plain tensor operations, on any backend.
     Reference,
-    /// Blocks in the cache, no attention matrix; on flex.
+    /// Blocks in the cache or in shared memory, no attention matrix; on flex, cuda and wgpu.
     Fused,
 }
 
@@ -118,6 +119,11 @@ impl BackendMeta {
     /// Whether this program has it.
     pub fn is_compiled(&self) -> bool {
         self.device.is_some()
+    }
+
+    /// What its device says of itself, or why it does not open; `None` if it is not compiled in.
+    pub fn facts(&self) -> Option<Result<DeviceFacts, String>> {
+        self.device.map(|make| facts(&make()))
     }
 }
 
@@ -160,5 +166,16 @@ mod tests {
     fn a_backend_that_is_not_compiled_in_says_how_to_get_it() {
         let error = device("cuda").unwrap_err().to_string();
         assert!(error.contains("--features cuda") && error.contains("flex"), "{error}");
+    }
+
+    #[test]
+    fn what_is_compiled_in_says_what_it_computes_with() {
+        for meta in ALL {
+            match meta.facts() {
+                None => assert!(!meta.is_compiled()),
+                Some(Ok(facts)) => assert!(facts.floats.contains(&"f32"), "{}: {facts:?}", meta.id),
+                Some(Err(reason)) => assert!(!reason.is_empty(), "{}", meta.id),
+            }
+        }
     }
 }

@@ -65,6 +65,10 @@ pub struct SpeedRow {
     pub tokens_per_second: f64,
     /// Largest resident size of the process; `None` where the system does not tell.
     pub peak_bytes: Option<u64>,
+    /// Memory that the backend holds on its device after the steps, pages for reuse included; not
+    /// written where there is none but the process's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_bytes: Option<u64>,
     /// Sequences per step.
     pub batch: usize,
     /// Tokens per sequence.
@@ -149,6 +153,7 @@ pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
         step_seconds,
         tokens_per_second: (request.batch * request.len) as f64 / step_seconds,
         peak_bytes: host::peak_bytes(),
+        device_bytes: device.memory_pool_usage().map(|usage| usage.bytes_reserved),
         batch: request.batch,
         len: request.len,
         dim: request.dim,

@@ -68,6 +68,7 @@ pub(super) fn measure<C: EncodingConfig>(
         step_seconds,
         tokens_per_second: (batch * len) as f64 / step_seconds,
         peak_bytes: host::peak_bytes(),
+        device_bytes: device.memory_pool_usage().map(|usage| usage.bytes_reserved),
         batch,
         len,
         dim,
