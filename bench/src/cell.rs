@@ -2,6 +2,7 @@
 //! found again and a changed one is not mistaken for it.
 
 use pe_zoo::attention::{Engine, Sharpness};
+use pe_zoo::ops::Factors;
 use pe_zoo::{EncodingConfig, PeError};
 use reports::GridPoint;
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,14 @@ pub struct TrainConfig {
     /// keys of records from before there was a choice stay valid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation: Option<ValidationConfig>,
+    /// How wide the factors of linear maps are. Not written where they are f32, for the same reason.
+    #[serde(skip_serializing_if = "is_f32")]
+    pub precision: Factors,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_f32(precision: &Factors) -> bool {
+    *precision == Factors::F32
 }
 
 /// Looks at a model in the course of training: the task's first split at the training length, on
@@ -87,6 +96,7 @@ impl Default for TrainConfig {
             curve_points: 50,
             optimizer: OptimizerConfig::default(),
             validation: None,
+            precision: Factors::F32,
         }
     }
 }

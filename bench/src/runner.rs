@@ -158,7 +158,7 @@ pub fn blank<C: EncodingConfig>(
         host: host::host(context.threads, context.jobs),
         backend: cell.backend.clone(),
         engine: cell.attending().id().to_owned(),
-        precision: "f32".to_owned(),
+        precision: cell.train.precision.id().to_owned(),
         commit,
         dirty,
         versions: host::versions(),
@@ -176,6 +176,8 @@ pub fn build<C: EncodingConfig>(
 ) -> Result<(Decoder<C::Encoding>, burn::tensor::Device), String> {
     cell.check(task).map_err(|error| error.to_string())?;
     let device = backend::device(&cell.backend).map_err(|error| error.to_string())?.autodiff();
+    backend::precision(cell.train.precision, &cell.backend, &device)
+        .map_err(|error| error.to_string())?;
     let mut model_rng = stream(cell.seed, Stream::Model);
     let mut encoding_rng = stream(cell.seed, Stream::Encoding);
     let model = Decoder::new(
@@ -188,6 +190,7 @@ pub fn build<C: EncodingConfig>(
     );
     let mut model = model.map_err(|error| error.to_string())?;
     model.engine = cell.attending();
+    model.factors = cell.train.precision;
     Ok((model, device))
 }
 

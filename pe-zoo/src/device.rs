@@ -40,7 +40,8 @@ fn asked(device: &Device) -> DeviceFacts {
         _ => (None, None),
     };
     // What supports storage alone computes nothing.
-    let types = [("f32", DType::F32), ("bf16", DType::BF16), ("f16", DType::F16), ("f64", DType::F64)];
+    let types =
+        [("f32", DType::F32), ("bf16", DType::BF16), ("f16", DType::F16), ("f64", DType::F64)];
     let floats = types
         .into_iter()
         .filter(|(_, dtype)| device.supports_dtype(*dtype) && adds(device, *dtype))

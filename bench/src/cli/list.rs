@@ -37,7 +37,9 @@ fn backends() -> Vec<Vec<String>> {
             None => [format!("not compiled in; build with --features {}", meta.id), none(), none()],
             Some(Err(reason)) => [format!("not to be had: {reason}"), none(), none()],
             Some(Ok(facts)) => {
-                let memory = facts.memory_bytes.or_else(|| facts.name.is_none().then(memory_bytes).flatten());
+                let memory = facts
+                    .memory_bytes
+                    .or_else(|| facts.name.is_none().then(memory_bytes).flatten());
                 let name = facts.name.or_else(cpu_model).unwrap_or_else(|| "processor".to_owned());
                 let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));
                 [name, memory.map_or_else(none, gib), facts.floats.join(" ")]

@@ -65,6 +65,7 @@ pub(super) fn measure<C: EncodingConfig>(
         encoding: request.encoding.clone(),
         backend: request.backend.clone(),
         engine: request.engine.id().to_owned(),
+        precision: request.precision,
         step_seconds,
         tokens_per_second: (batch * len) as f64 / step_seconds,
         peak_bytes: host::peak_bytes(),

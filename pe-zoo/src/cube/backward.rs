@@ -340,7 +340,8 @@ fn content_sums(
     #[comptime] form: Form,
 ) {
     let scale = place.content_scale;
-    let (width, tile) = comptime![(form.head_dim, form.tile)];
+    let width = comptime![form.head_dim];
+    let tile = comptime![form.tile];
     tile::mix(grads, &board.keys, &mut sums.q, scale, width, tile);
     tile::add_transposed(
         grads,
@@ -401,7 +402,8 @@ fn gate_sums(
     tile::publish(&terms, &mut sheets.weights, comptime![form.tile]);
     sync_cube();
     if comptime![form.own_gates] {
-        let (width, tile) = comptime![(form.head_dim, form.tile)];
+        let width = comptime![form.head_dim];
+        let tile = comptime![form.tile];
         let scale = place.gate_scale;
         tile::mix(&sheets.weights, &board.gate_keys, &mut sums.q, scale, width, tile);
         tile::add_transposed(

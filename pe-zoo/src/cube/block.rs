@@ -95,7 +95,9 @@ pub(super) fn load_rows(
     board: &mut Board,
     #[comptime] form: Form,
 ) {
-    let (rows, width, units) = comptime![(form.tile.rows(), form.head_dim, form.tile.units())];
+    let rows = comptime![form.tile.rows()];
+    let width = comptime![form.head_dim];
+    let units = comptime![form.tile.units()];
     tile::load(&inputs.q, &mut board.query, block.plane, place.rows, block.row, rows, width, units);
     if comptime![form.has_products()] {
         contextual::load_products(inputs, place, block, &mut board.products, form);

@@ -88,16 +88,16 @@ pub(super) fn add_biases(
             let column = min(own_column(block, c, form), place.columns - 1);
             let mut bias = f32::new(0.0);
             if comptime![form.slopes || form.distance || form.query_distance] {
-                let distance = distance(inputs, place, row, column, form);
+                let away = distance(inputs, place, row, column, form);
                 if comptime![form.slopes] {
-                    bias -= inputs.slopes[block.head] * distance as f32;
+                    bias -= inputs.slopes[block.head] * away as f32;
                 }
                 if comptime![form.distance] {
-                    let entry = min(distance, place.distance_entries - 1);
+                    let entry = min(away, place.distance_entries - 1);
                     bias += inputs.distance[block.head * place.distance_entries + entry];
                 }
                 if comptime![form.query_distance] {
-                    let entry = min(distance, place.query_entries - 1);
+                    let entry = min(away, place.query_entries - 1);
                     bias += inputs.query_distance[line * place.query_entries + entry];
                 }
             }
