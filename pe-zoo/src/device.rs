@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+#[cfg(feature = "cube")]
 use burn::backend::DispatchDevice;
 use burn::tensor::{DType, Device, Tensor};
 
@@ -30,15 +31,7 @@ pub fn facts(device: &Device) -> Result<DeviceFacts, String> {
 }
 
 fn asked(device: &Device) -> DeviceFacts {
-    let (name, memory_bytes) = match device.clone().inner().as_dispatch() {
-        #[cfg(feature = "cube")]
-        DispatchDevice::Cube(device) => {
-            let client = device.client();
-            let properties = client.properties();
-            (Some(properties.identity.name.clone()), properties.memory.max_memory())
-        }
-        _ => (None, None),
-    };
+    let (name, memory_bytes) = named(&device.clone().inner());
     // What supports storage alone computes nothing.
     let types =
         [("f32", DType::F32), ("bf16", DType::BF16), ("f16", DType::F16), ("f64", DType::F64)];
@@ -48,6 +41,18 @@ fn asked(device: &Device) -> DeviceFacts {
         .map(|(name, _)| name)
         .collect();
     DeviceFacts { name, memory_bytes, floats }
+}
+
+/// Its name and memory, where the backend knows of them.
+fn named(device: &Device) -> (Option<String>, Option<u64>) {
+    #[cfg(feature = "cube")]
+    if let DispatchDevice::Cube(device) = device.as_dispatch() {
+        let client = device.client();
+        let properties = client.properties();
+        return (Some(properties.identity.name.clone()), properties.memory.max_memory());
+    }
+    let _ = device;
+    (None, None)
 }
 
 /// Whether 1 + 1 is 2.
