@@ -125,7 +125,7 @@ pub(super) fn backward_kernel(
             whole_through(
                 inputs,
                 place,
-                &mut block,
+                &block,
                 &mut board,
                 &mut own,
                 &sheets.output_grads,
@@ -190,7 +190,7 @@ pub(super) fn backward_kernel(
 fn whole_through(
     inputs: &Inputs,
     place: &Place,
-    block: &mut Block,
+    rows: &Block,
     board: &mut Board,
     own: &mut Own,
     output_grads: &Shared<[f32]>,
@@ -204,11 +204,13 @@ fn whole_through(
     for r in 0..comptime![form.tile.rows_each] {
         through[r] = f32::new(0.0);
     }
+    let mut block =
+        Block { plane: rows.plane, head: rows.head, row: rows.row, column: 0usize };
     let mut step = 0usize;
     while step < blocks {
         block.column = (blocks - 1 - step) * comptime![form.tile.columns()];
         let stopped =
-            gradients::gradients_of(inputs, place, block, board, own, output_grads, walk, form);
+            gradients::gradients_of(inputs, place, &block, board, own, output_grads, walk, form);
         #[unroll]
         for r in 0..comptime![form.tile.rows_each] {
             #[unroll]
@@ -307,7 +309,17 @@ fn shared_sums(
     );
     // Gates from the content add to its gradients first.
     if comptime![form.content && (form.own_gates || !form.function.present())] {
-        content_sums(place, block, board, &sheets.grads, sums, out, slot, form);
+        content_sums(
+            place,
+            block,
+            &board.query,
+            &board.keys,
+            &sheets.grads,
+            sums,
+            out,
+            slot,
+            form,
+        );
     }
     if comptime![form.distance] {
         scatter::to_distances(place, block, &sheets.grads, out, slot, form);
@@ -332,7 +344,8 @@ fn shared_sums(
 fn content_sums(
     place: &Place,
     block: &Block,
-    board: &Board,
+    query: &Shared<[f32]>,
+    keys: &Shared<[f32]>,
     grads: &Shared<[f32]>,
     sums: &mut RowSums,
     out: &mut Outputs,
@@ -342,10 +355,10 @@ fn content_sums(
     let scale = place.content_scale;
     let width = comptime![form.head_dim];
     let tile = comptime![form.tile];
-    tile::mix(grads, &board.keys, &mut sums.q, scale, width, tile);
+    tile::mix(grads, keys, &mut sums.q, scale, width, tile);
     tile::add_transposed(
         grads,
-        &board.query,
+        query,
         &mut out.k,
         slot,
         place.columns,
@@ -418,7 +431,17 @@ fn gate_sums(
             tile,
         );
     } else {
-        content_sums(place, block, board, &sheets.weights, sums, out, slot, form);
+        content_sums(
+            place,
+            block,
+            &board.query,
+            &board.keys,
+            &sheets.weights,
+            sums,
+            out,
+            slot,
+            form,
+        );
     }
 }
 

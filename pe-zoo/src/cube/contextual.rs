@@ -163,8 +163,8 @@ pub(super) fn activate(x: f32, #[comptime] form: Form) -> (f32, f32) {
         }
         (x * rise, rise)
     } else {
-        let below =
-            f32::new(0.5) + f32::new(0.5) * (x * f32::new(core::f32::consts::FRAC_1_SQRT_2)).erf();
+        let scaled = x * f32::new(core::f32::consts::FRAC_1_SQRT_2);
+        let below = f32::new(0.5) + f32::new(0.5) * Erf::erf(scaled);
         let density = f32::new(0.398_942_3) * (f32::new(-0.5) * x * x).exp();
         (x * below, below + x * density)
     }

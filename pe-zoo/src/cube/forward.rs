@@ -29,7 +29,7 @@ pub(super) fn forward_kernel(
     let channels_each = comptime![form.tile.channels_each(form.value_dim)];
     let plane = CUBE_POS_Y as usize;
     // The longest rows first: they take longest.
-    let row = (CUBE_COUNT_X - 1 - CUBE_POS_X) as usize * rows;
+    let row = ((place.rows - 1) / rows - CUBE_POS_X as usize) * rows;
     let mut block = Block { plane, head: plane % place.heads, row, column: 0usize };
     let mut board = Board::new(form);
     let mut own = Own::new(form);
