@@ -2,6 +2,8 @@
 
 use burn::tensor::Device;
 use pe_zoo::attention::Engine;
+use pe_zoo::device::{DeviceFacts, facts};
+use pe_zoo::ops::Factors;
 
 /// A backend that `--backend` may name.
 #[derive(Debug, Clone, Copy)]
@@ -80,6 +82,19 @@ pub enum BackendError {
         /// What there is.
         compiled: String,
     },
+    /// Its device does not compute with these numbers.
+    #[error(
+        "backend `{backend}` does not multiply {precision} on this machine; it does: {possible}. \
+         Change `precision` under [train], or --precision"
+    )]
+    NoPrecision {
+        /// The backend.
+        backend: String,
+        /// What was asked for.
+        precision: &'static str,
+        /// What would work.
+        possible: String,
+    },
     /// The backend has no such engine.
     #[error("backend `{backend}` has no fused engine; use --engine auto or --engine reference")]
     NoFusedEngine {
@@ -96,7 +111,7 @@ pub enum EngineChoice {
     Auto,
     /// Plain tensor operations, on any backend.
     Reference,
-    /// Blocks in the cache, no attention matrix; on flex.
+    /// Blocks in the cache or in shared memory, no attention matrix; on flex, cuda and wgpu.
     Fused,
 }
 
@@ -114,10 +129,47 @@ pub fn engine(choice: EngineChoice, backend: &str) -> Result<Engine, BackendErro
     }
 }
 
+/// Refuses a precision that a backend's device has not.
+///
+/// # Errors
+/// [`BackendError::NoPrecision`], with those that it has.
+pub fn precision(wanted: Factors, backend: &str, device: &Device) -> Result<(), BackendError> {
+    if wanted.available(device) {
+        return Ok(());
+    }
+    let possible = Factors::ALL.into_iter().filter(|precision| precision.available(device));
+    Err(BackendError::NoPrecision {
+        backend: backend.to_owned(),
+        precision: wanted.id(),
+        possible: possible.map(Factors::id).collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// Reads a precision's name on the command line.
+///
+/// # Errors
+/// What is possible, in words.
+pub fn named_precision(text: &str) -> Result<Factors, String> {
+    let known = || Factors::ALL.map(Factors::id).join(", ");
+    Factors::ALL.into_iter().find(|precision| precision.id() == text).ok_or_else(|| match text {
+        "tf32" => format!(
+            "Burn has no switch for tf32: on CUDA it chooses the kernel of an f32 product itself; \
+             possible: {}",
+            known()
+        ),
+        _ => format!("unknown precision `{text}`; possible: {}", known()),
+    })
+}
+
 impl BackendMeta {
     /// Whether this program has it.
     pub fn is_compiled(&self) -> bool {
         self.device.is_some()
+    }
+
+    /// What its device says of itself, or why it does not open; `None` if it is not compiled in.
+    pub fn facts(&self) -> Option<Result<DeviceFacts, String>> {
+        self.device.map(|make| facts(&make()))
     }
 }
 
@@ -160,5 +212,23 @@ mod tests {
     fn a_backend_that_is_not_compiled_in_says_how_to_get_it() {
         let error = device("cuda").unwrap_err().to_string();
         assert!(error.contains("--features cuda") && error.contains("flex"), "{error}");
+    }
+
+    #[test]
+    fn what_is_compiled_in_says_what_it_computes_with() {
+        for meta in ALL {
+            match meta.facts() {
+                None => assert!(!meta.is_compiled()),
+                Some(Ok(facts)) => assert!(facts.floats.contains(&"f32"), "{}: {facts:?}", meta.id),
+                Some(Err(reason)) => assert!(!reason.is_empty(), "{}", meta.id),
+            }
+        }
+    }
+
+    #[test]
+    fn precisions_are_read_by_name_and_refused_with_what_is_possible() {
+        assert_eq!(named_precision("bf16"), Ok(Factors::Bf16));
+        assert!(named_precision("tf32").unwrap_err().contains("possible: f32, bf16"));
+        assert!(named_precision("f8").unwrap_err().contains("unknown precision `f8`"));
     }
 }

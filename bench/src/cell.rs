@@ -3,6 +3,7 @@
 
 use burn::tensor::Device;
 use pe_zoo::attention::{Engine, Sharpness};
+use pe_zoo::ops::Factors;
 use pe_zoo::{EncodingConfig, PeError};
 use reports::GridPoint;
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,14 @@ pub struct TrainConfig {
     /// Looks at the model on the way; `None`: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation: Option<ValidationConfig>,
+    /// How wide the factors of linear maps are. Not written where they are f32, for the same reason.
+    #[serde(skip_serializing_if = "is_f32")]
+    pub precision: Factors,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_f32(precision: &Factors) -> bool {
+    *precision == Factors::F32
 }
 
 impl TrainConfig {
@@ -115,6 +124,7 @@ impl Default for TrainConfig {
             gradient_checkpointing: false,
             optimizer: OptimizerConfig::default(),
             validation: None,
+            precision: Factors::F32,
         }
     }
 }

@@ -146,7 +146,7 @@ pub fn blank<C: EncodingConfig>(
         host: host::host(context.threads, context.jobs),
         backend: cell.backend.clone(),
         engine: cell.attending().id().to_owned(),
-        precision: "f32".to_owned(),
+        precision: cell.train.precision.id().to_owned(),
         commit,
         dirty,
         versions: host::versions(),
@@ -165,6 +165,8 @@ pub fn build<C: EncodingConfig>(
     cell.check(task).map_err(|error| error.to_string())?;
     let device = backend::device(&cell.backend).map_err(|error| error.to_string())?;
     let device = cell.train.autodiff(device);
+    backend::precision(cell.train.precision, &cell.backend, &device)
+        .map_err(|error| error.to_string())?;
     let mut model_rng = stream(cell.seed, Stream::Model);
     let mut encoding_rng = stream(cell.seed, Stream::Encoding);
     let model = Decoder::new(
@@ -177,6 +179,7 @@ pub fn build<C: EncodingConfig>(
     );
     let mut model = model.map_err(|error| error.to_string())?;
     model.engine = cell.attending();
+    model.factors = cell.train.precision;
     Ok((model, device))
 }
 

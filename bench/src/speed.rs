@@ -7,6 +7,7 @@ mod attention;
 use std::time::Instant;
 
 use pe_zoo::attention::Engine;
+use pe_zoo::ops::Factors;
 use pe_zoo::{Combination, EncodingConfig};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -30,6 +31,8 @@ pub struct SpeedRequest {
     pub backend: String,
     /// The attention engine.
     pub engine: Engine,
+    /// How wide the factors of linear maps are.
+    pub precision: Factors,
     /// Sequences per step.
     pub batch: usize,
     /// Tokens per sequence.
@@ -59,12 +62,19 @@ pub struct SpeedRow {
     pub backend: String,
     /// Name of the attention engine.
     pub engine: String,
+    /// How wide the factors of linear maps are.
+    #[serde(default)]
+    pub precision: Factors,
     /// Median time of a training step.
     pub step_seconds: f64,
     /// Tokens through the model in a second.
     pub tokens_per_second: f64,
     /// Largest resident size of the process; `None` where the system does not tell.
     pub peak_bytes: Option<u64>,
+    /// Memory that the backend holds on its device after the steps, pages for reuse included; not
+    /// written where there is none but the process's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_bytes: Option<u64>,
     /// Sequences per step.
     pub batch: usize,
     /// Tokens per sequence.
@@ -95,6 +105,11 @@ pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
         }
     }
     let encoding = Combination::parse(&request.encoding).map_err(|error| error.to_string())?;
+    if request.attention && request.precision != Factors::F32 {
+        return Err(
+            "--attention has no linear maps, which --precision is about; leave one out".into()
+        );
+    }
     if request.attention {
         return attention::measure(request, &encoding);
     }
@@ -129,6 +144,9 @@ pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
     )
     .map_err(|error| error.to_string())?;
     decoder.engine = request.engine;
+    backend::precision(request.precision, &request.backend, &device)
+        .map_err(|error| error.to_string())?;
+    decoder.factors = request.precision;
     let task = RandomTokens { vocabulary: request.vocab };
     let id = encoding.meta().id;
     let mut trainer = Trainer::new(decoder, id, &config, 0.0, &task, 0, &device);
@@ -146,9 +164,11 @@ pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
         encoding: encoding.to_string(),
         backend: request.backend.clone(),
         engine: request.engine.id().to_owned(),
+        precision: request.precision,
         step_seconds,
         tokens_per_second: (request.batch * request.len) as f64 / step_seconds,
         peak_bytes: host::peak_bytes(),
+        device_bytes: device.memory_pool_usage().map(|usage| usage.bytes_reserved),
         batch: request.batch,
         len: request.len,
         dim: request.dim,

@@ -15,6 +15,7 @@ use std::path::PathBuf;
 
 use pe_zoo::Combination;
 use pe_zoo::attention::Engine;
+use pe_zoo::ops::Factors;
 use pe_zoo::settings::explain;
 use serde_json::{Map, Value, json};
 use tasks::TaskConfig;
@@ -58,6 +59,8 @@ pub struct Overrides {
     pub backend: Option<String>,
     /// This attention engine; the backend's fastest otherwise.
     pub engine: Option<Engine>,
+    /// Factors of linear maps as wide as this, whatever the suite says.
+    pub precision: Option<Factors>,
     /// This text file for every workload on text.
     pub data: Option<PathBuf>,
     /// These encodings instead of the suite's: names or expressions, or lists of them. One that the
@@ -203,7 +206,8 @@ fn runs(
     let task = task_config(section("task"), overrides)
         .map_err(|reason| SuiteError::field(name, &place("task"), reason))?;
     let model = file::read(name, &place("model"), section("model"))?;
-    let train: TrainConfig = file::read(name, &place("train"), section("train"))?;
+    let mut train: TrainConfig = file::read(name, &place("train"), section("train"))?;
+    train.precision = overrides.precision.unwrap_or(train.precision);
     let eval = file::read(name, &place("eval"), section("eval"))?;
     let budget = Value::Object(merged(&file.budget, &workload.budget));
     let budget: Budget = file::read(name, &place("budget"), budget)?;

@@ -143,6 +143,7 @@ median = statistics.median(times[2:])
 print(json.dumps({
     "peer": f"torch-{torch.__version__}", "encoding": o.pe, "mode": o.mode, "device": dev,
     "batch": o.batch, "len": T, "dim": o.dim, "heads": H, "layers": o.layers, "threads": o.threads,
-    "step_seconds": round(median, 4), "tokens_per_second": round(o.batch * T / median),
+    "step_seconds": round(median, 6), "tokens_per_second": round(o.batch * T / median),
     "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    **({} if dev == "cpu" else {"device_bytes": torch.cuda.max_memory_reserved()}),
 }))

@@ -7,6 +7,7 @@
 //! | [`positions`] | [`Positions`], which position each row and column stands for |
 //! | [`attention`] | the engine that applies an encoding, and its cache for decoding |
 //! | [`ops`] | operations of models, fused where the device has them |
+//! | [`device`] | what a device says of itself |
 //! | [`zoo`] | every encoding, one file each, and the one registry list |
 //! | [`rotary`] | pairs, tables of angles and scaled frequencies of the rotary encodings |
 //! | [`combination`] | several encodings as one, and the expressions that name them |
@@ -35,9 +36,12 @@ pub mod cost;
 pub mod count;
 #[cfg(feature = "flex")]
 mod cpu;
+#[cfg(feature = "cube")]
+mod cube;
+pub mod device;
 pub mod encoding;
 mod error;
-#[cfg(feature = "flex")]
+#[cfg(any(feature = "flex", feature = "cube"))]
 mod fused;
 pub mod init;
 mod math;

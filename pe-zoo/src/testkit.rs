@@ -18,16 +18,19 @@ pub mod problem;
 mod randomise;
 mod stack;
 
-pub use checks::{Check, Failure, Finding, conforms, examine, examine_settings, failures};
+pub use checks::{Check, Failure, Finding, examine_on, examine_settings, failures};
+#[cfg(feature = "flex")]
+pub use checks::{conforms, examine};
 pub use randomise::{randomise, randomise_by};
 
 use crate::EncodingConfig;
 use crate::reference::ScalarReference;
 
-/// Runs all checks and panics with the list of those that failed.
+/// Runs all checks on the CPU and panics with the list of those that failed.
 ///
 /// # Panics
 /// If any check fails.
+#[cfg(feature = "flex")]
 pub fn assert_conforms<C>(config: &C)
 where
     C: EncodingConfig,

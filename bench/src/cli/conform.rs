@@ -3,17 +3,21 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use pe_zoo::testkit::{Finding, examine};
+use pe_zoo::testkit::{Finding, examine_on};
 use pe_zoo::{Combination, PeError};
 
 use super::list::aligned;
 use super::out::{complain, say};
+use crate::backend;
 
 /// Arguments of `conform`.
 #[derive(Args, Clone)]
 pub(crate) struct ConformArgs {
     /// Encodings or combinations; default: all encodings.
     encodings: Vec<String>,
+    /// Backend whose tensors and kernels are checked: flex, tch, cuda or wgpu.
+    #[arg(long, default_value = "flex")]
+    backend: String,
 }
 
 pub(super) fn conform(arguments: &ConformArgs) -> anyhow::Result<ExitCode> {
@@ -26,11 +30,12 @@ pub(super) fn conform(arguments: &ConformArgs) -> anyhow::Result<ExitCode> {
         .iter()
         .map(|text| Combination::parse(text))
         .collect::<Result<Vec<_>, PeError>>()?;
+    let device = backend::device(&arguments.backend)?;
     // A check that panics is a finding: it needs no second report on standard error.
     std::panic::set_hook(Box::new(|_| {}));
     let mut failed = 0;
     for encoding in &encodings {
-        let mut findings = examine(encoding);
+        let mut findings = examine_on(encoding, &device);
         for part in encoding.parts() {
             findings.extend(part.examine_settings());
         }

@@ -2,6 +2,7 @@
 
 use super::What;
 use super::out::say;
+use crate::host::{cpu_model, memory_bytes};
 use crate::sweep::FLOPS_PER_SECOND;
 use crate::{backend, suite};
 
@@ -15,21 +16,39 @@ pub(super) fn list(what: What) {
             })
             .collect(),
         What::Suites => suites(),
-        What::Backends => backend::ALL
-            .iter()
-            .map(|meta| {
-                let state = if meta.is_compiled() {
-                    "available".to_owned()
-                } else {
-                    format!("not compiled in; build with --features {}", meta.id)
-                };
-                vec![meta.id.to_owned(), state, meta.about.to_owned()]
-            })
-            .collect(),
+        What::Backends => backends(),
     };
     for line in aligned(&rows) {
         say(&line);
     }
+}
+
+/// Every backend with the device that it would use, that device's memory, and the types of numbers it
+/// computes with.
+fn backends() -> Vec<Vec<String>> {
+    let header = ["id", "device", "memory", "precision", "what it runs on"];
+    let mut rows = vec![header.map(str::to_owned).to_vec()];
+    // A driver that is not there panics; its words are in the table.
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    rows.extend(backend::ALL.iter().map(|meta| {
+        let none = || "–".to_owned();
+        let [device, memory, precision] = match meta.facts() {
+            None => [format!("not compiled in; build with --features {}", meta.id), none(), none()],
+            Some(Err(reason)) => [format!("not to be had: {reason}"), none(), none()],
+            Some(Ok(facts)) => {
+                let memory = facts
+                    .memory_bytes
+                    .or_else(|| facts.name.is_none().then(memory_bytes).flatten());
+                let name = facts.name.or_else(cpu_model).unwrap_or_else(|| "processor".to_owned());
+                let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));
+                [name, memory.map_or_else(none, gib), facts.floats.join(" ")]
+            }
+        };
+        vec![meta.id.to_owned(), device, memory, precision, meta.about.to_owned()]
+    }));
+    std::panic::set_hook(hook);
+    rows
 }
 
 fn encodings() -> Vec<Vec<String>> {

@@ -26,6 +26,10 @@ use show::Show;
 
 pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let engine = backend::engine(arguments.engine, &arguments.backend)?;
+    if let Some(wanted) = arguments.precision {
+        let device = backend::device(&arguments.backend)?;
+        backend::precision(wanted, &arguments.backend, &device)?;
+    }
     anyhow::ensure!(arguments.threads > 0, "--threads is 0, expected at least 1");
     anyhow::ensure!(arguments.jobs != Some(0), "--jobs is 0, expected at least 1");
     if let Some(path) = &arguments.data {
@@ -36,6 +40,7 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
         seeds: arguments.seeds.clone(),
         backend: Some(arguments.backend.clone()),
         engine: Some(engine),
+        precision: arguments.precision,
         data: arguments.data.clone(),
         encodings: arguments.encodings.clone(),
     };

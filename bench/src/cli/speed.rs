@@ -6,6 +6,7 @@ use anyhow::Context;
 use clap::Args;
 use pe_zoo::Combination;
 use pe_zoo::attention::Engine;
+use pe_zoo::ops::Factors;
 
 use super::list::aligned;
 use super::out::say;
@@ -52,6 +53,9 @@ pub(crate) struct SpeedArgs {
     /// Attention engine.
     #[arg(long, value_enum, default_value_t)]
     engine: EngineChoice,
+    /// Factors of linear maps: f32 or bf16.
+    #[arg(long, default_value = "f32", value_parser = backend::named_precision)]
+    precision: Factors,
     /// One JSON object per line instead of a table.
     #[arg(long)]
     json: bool,
@@ -92,6 +96,7 @@ fn request(arguments: &SpeedArgs, engine: Engine, encoding: String) -> SpeedRequ
         encoding,
         backend: arguments.backend.clone(),
         engine,
+        precision: arguments.precision,
         batch: arguments.batch,
         len: arguments.len,
         dim: arguments.dim,
@@ -118,7 +123,7 @@ fn elsewhere(arguments: &SpeedArgs, engine: Engine, encoding: &str) -> anyhow::R
     ];
     let output = process::again(arguments.threads)?
         .args(["speed", "--in-process", "--encodings", encoding, "--backend", &arguments.backend])
-        .args(["--engine", engine.id()])
+        .args(["--engine", engine.id(), "--precision", arguments.precision.id()])
         .args(arguments.attention.then_some("--attention"))
         .args(numbers.iter().flat_map(|(name, n)| [(*name).to_owned(), n.to_string()]))
         .stderr(Stdio::piped())

@@ -5,7 +5,8 @@ use burn::nn::Linear;
 use burn::tensor::{Device, Tensor};
 use pe_zoo::attention::{Engine, LayerCache, LayerInput, Sharpness, Trace, Weights, layer};
 use pe_zoo::encoding::Update;
-use pe_zoo::{PositionEncoding, Positions, TokenState, ops};
+use pe_zoo::ops::{self, Factors};
+use pe_zoo::{PositionEncoding, Positions, TokenState};
 use rand_chacha::ChaCha8Rng;
 
 use super::config::{ModelConfig, NormPlace};
@@ -46,6 +47,7 @@ pub(super) struct Through<'a, P> {
     pub(super) weights: Weights,
     pub(super) engine: Engine,
     pub(super) groups: Option<usize>,
+    pub(super) factors: Factors,
 }
 
 impl Block {
@@ -116,7 +118,7 @@ impl Block {
             NormPlace::Pre => self.attention_norm.forward(x.clone()),
             NormPlace::Post => x.clone(),
         };
-        let [q, k, v] = self.project(&input);
+        let [q, k, v] = self.project(&input, through.factors);
         let attention = LayerInput {
             layer: index,
             at: through.at,
@@ -135,7 +137,8 @@ impl Block {
         let [batch, heads, tokens, head_dim] = attended.output.dims();
         let mixed = attended.output.swap_dims(1, 2).reshape([batch, tokens, heads * head_dim]);
         let adapter = self.adapters.as_ref().map(|adapters| &adapters.out);
-        let output = LowRank::beside(adapter, &mixed, apply(&self.out, mixed.clone()));
+        let output =
+            LowRank::beside(adapter, &mixed, apply(&self.out, mixed.clone(), through.factors));
         let x = x + dropout.apply(output);
         let (x, input) = match self.norm_place {
             NormPlace::Pre => (x.clone(), self.feed_forward_norm.forward(x)),
@@ -144,7 +147,7 @@ impl Block {
                 (x.clone(), x)
             }
         };
-        let output = self.feed_forward.forward(input);
+        let output = self.feed_forward.forward(input, through.factors);
         let carried =
             through.encoding.update(attended.carried, index, Update::FeedForward(&output));
         let x = x + dropout.apply(output);
@@ -156,7 +159,7 @@ impl Block {
     }
 
     /// Queries `[B, H, T, D]`, keys and values `[B, K, T, D]`.
-    fn project(&self, x: &Tensor<3>) -> [Tensor<4>; 3] {
+    fn project(&self, x: &Tensor<3>, factors: Factors) -> [Tensor<4>; 3] {
         let [batch, tokens, width] = x.dims();
         let head_dim = width / self.heads;
         let (weight, bias) = (self.qkv.weight.val(), self.qkv.bias.as_ref().map(Param::val));
@@ -171,7 +174,7 @@ impl Block {
             let columns = before * head_dim..(before + heads) * head_dim;
             let weight = weight.clone().slice_dim(1, columns.clone());
             let bias = bias.clone().map(|bias| bias.slice_dim(0, columns));
-            LowRank::beside(adapter, x, ops::linear(x.clone(), weight, bias))
+            LowRank::beside(adapter, x, ops::linear_of(factors, x.clone(), weight, bias))
                 .reshape([batch, tokens, heads, head_dim])
                 .swap_dims(1, 2)
         })

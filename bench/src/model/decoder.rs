@@ -5,6 +5,7 @@ use burn::nn::Linear;
 use burn::tensor::{Device, Int, Tensor};
 use pe_zoo::attention::{Engine, LayerCache, Trace, Weights};
 use pe_zoo::encoding::EmbedContext;
+use pe_zoo::ops::Factors;
 use pe_zoo::{EncodingConfig, PeError, PositionEncoding, Positions, TokenState};
 use rand_chacha::ChaCha8Rng;
 
@@ -27,6 +28,9 @@ pub struct Decoder<P: Module> {
     /// The attention engine; the fastest for the device unless changed.
     #[module(skip)]
     pub engine: Engine,
+    /// How wide the factors of linear maps are; f32 unless changed.
+    #[module(skip)]
+    pub factors: Factors,
     /// Tokens attend within so many shifted groups of the sequence, in passes without a cache; `None`: to all before
     /// them. For short fine-tuning under an encoding that acts on queries and keys alone; twice the number must
     /// divide the tokens.
@@ -91,7 +95,8 @@ impl<P: PositionEncoding> Decoder<P> {
         let head = (!config.tied_head)
             .then(|| linear(config, [config.width, vocabulary], Into::Layer, model_rng, device));
         let engine = Engine::best(device);
-        Ok(Self { embedding, encoding, blocks, last_norm, head, engine, groups: None })
+        let factors = Factors::default();
+        Ok(Self { embedding, encoding, blocks, last_norm, head, engine, factors, groups: None })
     }
 
     /// Builds a model around weights that were learned elsewhere, on their device; only the
@@ -120,6 +125,7 @@ impl<P: PositionEncoding> Decoder<P> {
             last_norm: Some(AnyNorm::of(config, weights.last_norm)),
             head: weights.head.map(|weight| Linear { weight: learned(weight), bias: None }),
             engine: Engine::best(&device),
+            factors: Factors::default(),
             groups: None,
         })
     }
@@ -186,6 +192,7 @@ impl<P: PositionEncoding> Decoder<P> {
             weights,
             engine: self.engine,
             groups: self.groups,
+            factors: self.factors,
         };
         let mut carried = TokenState::default();
         let (mut maps, mut traces) = (Vec::new(), Vec::new());
@@ -221,7 +228,7 @@ impl<P: PositionEncoding> Decoder<P> {
     /// Logits of hidden states, `[N, C] -> [N, V]`.
     pub fn logits(&self, hidden: Tensor<2>) -> Tensor<2> {
         match &self.head {
-            Some(head) => apply(head, hidden),
+            Some(head) => apply(head, hidden, self.factors),
             None => hidden.matmul(self.embedding.val().transpose()),
         }
     }

@@ -4,7 +4,8 @@ use burn::module::{Module, Param};
 use burn::nn::{LayerNorm, LayerNormConfig, Linear, RmsNorm, RmsNormConfig};
 use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor};
-use pe_zoo::{init, ops};
+use pe_zoo::init;
+use pe_zoo::ops::{self, Factors};
 use rand_chacha::ChaCha8Rng;
 
 use super::config::{Activation, Init, ModelConfig, Norm};
@@ -43,8 +44,8 @@ pub(super) fn linear(
 }
 
 /// Applies a linear map.
-pub(super) fn apply<const D: usize>(map: &Linear, x: Tensor<D>) -> Tensor<D> {
-    ops::linear(x, map.weight.val(), map.bias.as_ref().map(Param::val))
+pub(super) fn apply<const D: usize>(map: &Linear, x: Tensor<D>, factors: Factors) -> Tensor<D> {
+    ops::linear_of(factors, x, map.weight.val(), map.bias.as_ref().map(Param::val))
 }
 
 pub(super) fn embedding(
@@ -130,16 +131,17 @@ impl FeedForward {
         Self { up, down, activation: config.activation }
     }
 
-    pub(super) fn forward(&self, x: Tensor<3>) -> Tensor<3> {
-        let up = apply(&self.up, x);
+    pub(super) fn forward(&self, x: Tensor<3>, factors: Factors) -> Tensor<3> {
+        let up = apply(&self.up, x, factors);
         let hidden = match self.activation {
             Activation::Gelu => {
                 let Linear { weight, bias, .. } = &self.down;
-                return ops::gelu_linear(up, weight.val(), bias.as_ref().map(Param::val));
+                let bias = bias.as_ref().map(Param::val);
+                return ops::gelu_linear_of(factors, up, weight.val(), bias);
             }
             Activation::Relu => relu(up),
             Activation::SwiGlu => ops::swi_glu(up),
         };
-        apply(&self.down, hidden)
+        apply(&self.down, hidden, factors)
     }
 }

@@ -13,8 +13,10 @@ use crate::{Positions, ScoreMod};
 pub enum Engine {
     /// Plain tensor operations: any backend, any type, and the only one with attention weights.
     Reference,
-    /// Blocks in the cache, no `T x S` tensor: f32 on Flex. Falls back to the reference for other
-    /// types, for hard attention and where weights are asked for.
+    /// Blocks in the cache or in shared memory, no `T x S` tensor: f32 on Flex; on GPUs (CUDA, Vulkan,
+    /// Metal, WebGPU) also narrower types, which it computes in f32. Falls back to the reference for
+    /// other types, for hard attention, where weights are asked for, and on GPUs for heads and tables
+    /// that do not fit into shared memory.
     Fused,
 }
 
@@ -31,9 +33,9 @@ impl Engine {
     pub fn available(self, device: &Device) -> bool {
         match self {
             Self::Reference => true,
-            #[cfg(feature = "flex")]
+            #[cfg(any(feature = "flex", feature = "cube"))]
             Self::Fused => crate::fused::available(device),
-            #[cfg(not(feature = "flex"))]
+            #[cfg(not(any(feature = "flex", feature = "cube")))]
             Self::Fused => {
                 let _ = device;
                 false
@@ -59,9 +61,11 @@ impl Engine {
         scale: f64,
         weights: Weights,
     ) -> Attended {
-        #[cfg(feature = "flex")]
-        if self == Self::Fused && weights == Weights::Drop && crate::fused::takes(q, modifier) {
-            let output = crate::fused::attend(q, k, v, values, modifier, at, scale);
+        #[cfg(any(feature = "flex", feature = "cube"))]
+        if self == Self::Fused
+            && weights == Weights::Drop
+            && let Some(output) = crate::fused::attend(q, k, v, &values, modifier, at, scale)
+        {
             return Attended { output, weights: None };
         }
         reference::attend(q, k, v, values, modifier, at, scale, weights)

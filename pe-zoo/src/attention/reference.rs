@@ -136,7 +136,7 @@ impl<'a> Row<'a> {
 
     /// What a modifier adds to the logits, `[1 or B, 1 or H, T, S]`; nothing for one that adds
     /// nothing by itself.
-    pub(super) fn bias(&self, part: &ScoreMod) -> Option<Tensor<4>> {
+    pub(crate) fn bias(&self, part: &ScoreMod) -> Option<Tensor<4>> {
         Some(match part {
             ScoreMod::None
             | ScoreMod::StickBreaking(_)

@@ -6,8 +6,9 @@ use burn::tensor::Shape as TensorShape;
 use rayon::prelude::*;
 
 use super::engine::{Kept, NARROW, WIDE, cuts, tensor};
+use super::heads::{plane, present};
 use super::kernel::{self, Behind};
-use super::operands::{OPERANDS, Operands, Sizes, plane, present};
+use super::operands::{OPERANDS, Operands, Sizes};
 use super::problem::{Block, Head};
 use super::reduce::{self, OwnGrads, Sums};
 use super::scratch::Scratch;

@@ -6,7 +6,7 @@ use crate::score::{Convention, Current, HiddenActivation, StickBreaking};
 
 /// Everything about one attention that is no tensor.
 #[derive(Debug, Clone)]
-pub(super) struct Spec {
+pub(crate) struct Spec {
     /// Positions of the columns.
     pub columns: Arc<[usize]>,
     /// Whether they count up by one.
@@ -25,7 +25,7 @@ pub(super) struct Spec {
 
 /// How logits become weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum WeightRule {
+pub(crate) enum WeightRule {
     /// Softmax over what the row sees.
     Softmax,
     /// Sticks are broken from the newest token on.
@@ -34,7 +34,7 @@ pub(super) enum WeightRule {
 
 /// Contextual positions, apart from the numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct ContextualSpec {
+pub(crate) struct ContextualSpec {
     /// Positions are clamped to it.
     pub max_position: f32,
     /// What products of queries with the table are multiplied with; a slope is, too.
@@ -46,7 +46,7 @@ pub(super) struct ContextualSpec {
 }
 
 impl ContextualSpec {
-    pub(super) fn new(
+    pub(crate) fn new(
         max_position: f64,
         convention: Convention,
         scale: f64,
@@ -65,7 +65,7 @@ impl ContextualSpec {
 
 impl Spec {
     /// Whether a token does not attend to itself.
-    pub(super) fn strict(&self) -> bool {
+    pub(crate) fn strict(&self) -> bool {
         match self.weights {
             WeightRule::Softmax => false,
             WeightRule::StickBreaking(rule) => rule.current == Current::Excluded,
@@ -74,7 +74,7 @@ impl Spec {
 }
 
 /// Whether positions count up by one, so that distances are index differences.
-pub(super) fn contiguous(columns: &[usize]) -> bool {
+pub(crate) fn contiguous(columns: &[usize]) -> bool {
     match (columns.first(), columns.last()) {
         (Some(first), Some(last)) => last - first + 1 == columns.len(),
         _ => true,

@@ -6,6 +6,7 @@
 
 #[cfg(feature = "flex")]
 mod adamw;
+mod factors;
 #[cfg(feature = "flex")]
 mod gelu;
 #[cfg(feature = "flex")]
@@ -19,6 +20,7 @@ mod swi_glu;
 
 mod plain;
 
+pub use factors::Factors;
 pub use plain::{AdamW, Moments, Pairs};
 
 use burn::tensor::Tensor;
@@ -56,6 +58,36 @@ pub fn linear<const D: usize>(
         return linear::linear(x, weight, bias, linear::Before::Nothing);
     }
     burn::tensor::module::linear(x, weight, bias)
+}
+
+/// [`linear`] with factors as wide as asked for.
+pub fn linear_of<const D: usize>(
+    factors: Factors,
+    x: Tensor<D>,
+    weight: Tensor<2>,
+    bias: Option<Tensor<1>>,
+) -> Tensor<D> {
+    match factors {
+        Factors::F32 => linear(x, weight, bias),
+        Factors::Bf16 => {
+            let [_inputs, outputs] = weight.dims();
+            count(x.shape().num_elements() * outputs);
+            factors::linear(x, weight, bias)
+        }
+    }
+}
+
+/// [`gelu_linear`] with factors as wide as asked for.
+pub fn gelu_linear_of<const D: usize>(
+    factors: Factors,
+    x: Tensor<D>,
+    weight: Tensor<2>,
+    bias: Option<Tensor<1>>,
+) -> Tensor<D> {
+    match factors {
+        Factors::F32 => gelu_linear(x, weight, bias),
+        Factors::Bf16 => linear_of(factors, gelu(x), weight, bias),
+    }
 }
 
 /// [`linear`] of [`gelu`], without keeping what lies between for the backward pass.
@@ -124,7 +156,7 @@ pub fn adamw<const D: usize>(
 
 #[cfg(feature = "flex")]
 fn fused<const D: usize>(x: &Tensor<D>) -> bool {
-    crate::fused::available(&x.device()) && x.dtype() == burn::tensor::DType::F32
+    crate::fused::on_cpu(&x.device()) && x.dtype() == burn::tensor::DType::F32
 }
 
 #[cfg(all(test, feature = "flex"))]

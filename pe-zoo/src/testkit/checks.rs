@@ -125,51 +125,62 @@ impl fmt::Display for Failure {
 
 pub(super) type Outcome = Result<(), String>;
 
-/// Runs every check of an encoding and says what each found. One that panics has failed.
+/// Runs every check of an encoding on the CPU and says what each found. One that panics has failed.
+#[cfg(feature = "flex")]
 pub fn examine<C>(config: &C) -> Vec<Finding>
 where
     C: EncodingConfig,
     C::Encoding: ScalarReference,
 {
-    let built = caught(|| random(config, &Device::flex()));
+    examine_on(config, &Device::flex())
+}
+
+/// As [`examine`], with tensors on a device of one's own: the references stay scalar loops in f64.
+pub fn examine_on<C>(config: &C, device: &Device) -> Vec<Finding>
+where
+    C: EncodingConfig,
+    C::Encoding: ScalarReference,
+{
+    let built = caught(|| random(config, device));
     let encoding = match built {
         Ok(encoding) => encoding,
         Err(found) => return vec![Finding { check: Check::Shapes, outcome: Err(found) }],
     };
     let run = |check, body: &dyn Fn() -> Outcome| Finding { check, outcome: caught(body) };
     vec![
-        run(Check::Shapes, &|| engine::shapes(&encoding)),
-        run(Check::Finite, &|| engine::finite(&encoding)),
+        run(Check::Shapes, &|| engine::shapes(&encoding, device)),
+        run(Check::Finite, &|| engine::finite(&encoding, device)),
         run(Check::EqualsReference, &|| {
-            engine::equals_reference(&encoding)?;
-            stack::equals_reference(config)
+            engine::equals_reference(&encoding, device)?;
+            stack::equals_reference(config, device)
         }),
-        run(Check::EnginesAgree, &|| agree::engines_agree(config)),
+        run(Check::EnginesAgree, &|| agree::engines_agree(config, device)),
         run(Check::DecodesAsFullPass, &|| {
-            decode::decodes_as_full_pass(&encoding)?;
-            stack::decodes_as_full_pass(config)
+            decode::decodes_as_full_pass(&encoding, device)?;
+            stack::decodes_as_full_pass(config, device)
         }),
         run(Check::Causal, &|| {
-            engine::causal(&encoding)?;
-            stack::causal(config)
+            engine::causal(&encoding, device)?;
+            stack::causal(config, device)
         }),
-        run(Check::BatchIndependent, &|| engine::batch_independent(&encoding)),
-        run(Check::HeadClaim, &|| conduct::heads(&encoding, config)),
-        run(Check::ShiftClaim, &|| claims::shift(&encoding, config)),
-        run(Check::ContentClaim, &|| claims::content(&encoding, config)),
-        run(Check::LengthClaim, &|| claims::length(&encoding, config)),
-        run(Check::LengthDependence, &|| decode::length_dependence(&encoding, config)),
+        run(Check::BatchIndependent, &|| engine::batch_independent(&encoding, device)),
+        run(Check::HeadClaim, &|| conduct::heads(&encoding, config, device)),
+        run(Check::ShiftClaim, &|| claims::shift(&encoding, config, device)),
+        run(Check::ContentClaim, &|| claims::content(&encoding, config, device)),
+        run(Check::LengthClaim, &|| claims::length(&encoding, config, device)),
+        run(Check::LengthDependence, &|| decode::length_dependence(&encoding, config, device)),
         run(Check::PositionsClaim, &|| claims::positions(&encoding, config)),
-        run(Check::ConductClaim, &|| conduct::conduct(&encoding, config)),
+        run(Check::ConductClaim, &|| conduct::conduct(&encoding, config, device)),
         run(Check::ParameterFormula, &|| cost::parameters(&encoding, config)),
-        run(Check::MacFormula, &|| cost::macs(config)),
-        run(Check::Gradients, &|| derivatives::present(config)),
-        run(Check::GradientValues, &|| derivatives::values(config)),
-        run(Check::Reproducible, &|| engine::reproducible(config)),
+        run(Check::MacFormula, &|| cost::macs(config, device)),
+        run(Check::Gradients, &|| derivatives::present(config, device)),
+        run(Check::GradientValues, &|| derivatives::values(config, device)),
+        run(Check::Reproducible, &|| engine::reproducible(config, device)),
     ]
 }
 
-/// Runs every check; the result lists those that failed.
+/// Runs every check on the CPU; the result lists those that failed.
+#[cfg(feature = "flex")]
 pub fn conforms<C>(config: &C) -> Vec<Failure>
 where
     C: EncodingConfig,

@@ -14,8 +14,7 @@ use crate::{EncodingConfig, PositionEncoding, Positions};
 /// That is what decoding means for every encoding. Where later tokens change nothing of earlier
 /// ones, which [`length_dependence`] checks, it makes all steps together equal to one full pass.
 /// Some steps lie beyond the training length, where encodings may begin to change.
-pub(super) fn decodes_as_full_pass<P: PositionEncoding>(encoding: &P) -> Outcome {
-    let device = Device::flex();
+pub(super) fn decodes_as_full_pass<P: PositionEncoding>(encoding: &P, device: &Device) -> Outcome {
     let tokens = DIMS.train_len + 4;
     let problem = Problem::random(2, tokens, &DIMS, 1);
     for step in [1, 3] {
@@ -27,13 +26,12 @@ pub(super) fn decodes_as_full_pass<P: PositionEncoding>(encoding: &P) -> Outcome
                 |e: String| format!("{step} token(s) at a time, tokens {start}..{end}: {e}");
             let whole = Positions::contiguous(0, end);
             let at = Positions::contiguous(start, end - start);
-            let expected = full_pass(encoding, &problem, &whole, 1, &device);
+            let expected = full_pass(encoding, &problem, &whole, 1, device);
             let expected = numbers(expected.slice_dim(2, range.clone()));
-            let output =
-                chunk(encoding, &problem, &at, range.clone(), 1, Some(&mut cache), &device);
+            let output = chunk(encoding, &problem, &at, range.clone(), 1, Some(&mut cache), device);
             close::compare(&numbers(output), &expected, F32_REORDERED).map_err(failed)?;
-            let expected = embedded(encoding, &problem, &whole, &device).slice_dim(1, range);
-            let embedding = numbers(embedded(encoding, &problem, &at, &device));
+            let expected = embedded(encoding, &problem, &whole, device).slice_dim(1, range);
+            let embedding = numbers(embedded(encoding, &problem, &at, device));
             close::compare(&embedding, &numbers(expected), F32_REORDERED)
                 .map_err(|e| failed(format!("embedding: {e}")))?;
         }
@@ -43,14 +41,17 @@ pub(super) fn decodes_as_full_pass<P: PositionEncoding>(encoding: &P) -> Outcome
 
 /// A pass over more tokens gives the first ones what a pass over them alone gives, unless the
 /// encoding says that it depends on the length; then some length must show it.
-pub(super) fn length_dependence<C: EncodingConfig>(encoding: &C::Encoding, config: &C) -> Outcome {
-    let device = Device::flex();
+pub(super) fn length_dependence<C: EncodingConfig>(
+    encoding: &C::Encoding,
+    config: &C,
+    device: &Device,
+) -> Outcome {
     let longest = DIMS.max_len;
     let problem = Problem::random(1, longest, &DIMS, 10);
     let pass = |len: usize| {
         let at = Positions::contiguous(0, len);
-        let output = full_pass(encoding, &problem, &at, 0, &device);
-        (output, embedded(encoding, &problem, &at, &device))
+        let output = full_pass(encoding, &problem, &at, 0, device);
+        (output, embedded(encoding, &problem, &at, device))
     };
     let (output, embedding) = pass(longest);
     let mut changed = None;

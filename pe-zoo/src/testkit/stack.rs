@@ -149,19 +149,18 @@ fn within(outcome: Outcome) -> Outcome {
     outcome.map_err(|found| format!("stack of layers: {found}"))
 }
 
-pub(super) fn equals_reference<C>(config: &C) -> Outcome
+pub(super) fn equals_reference<C>(config: &C, device: &Device) -> Outcome
 where
     C: EncodingConfig,
     C::Encoding: ScalarReference,
 {
-    let device = Device::flex();
-    let encoding = &built(config, &DIMS, &device)?;
+    let encoding = &built(config, &DIMS, device)?;
     for (batch, tokens, shift) in [(1, 1, 0), (2, TOKENS, 0), (1, TOKENS, 5)] {
         let stack = Stack::random(batch, tokens, &DIMS, 200 + tokens as u64);
         let at = Positions::contiguous(0, tokens).shifted(shift);
         let expected = stack.scalar(encoding, &at);
-        for engine in engines(&device) {
-            let outputs = stack.run_by(engine, encoding, &at, tokens, &device).outputs;
+        for engine in engines(device) {
+            let outputs = stack.run_by(engine, encoding, &at, tokens, device).outputs;
             let actual = outputs.into_iter().flat_map(numbers).collect::<Vec<_>>();
             within(close::compare(&actual, &expected, F32).map_err(|e| {
                 let engine = engine.id();
@@ -173,17 +172,16 @@ where
 }
 
 /// Each step gives every layer what the full pass over the tokens so far gives it.
-pub(super) fn decodes_as_full_pass<C: EncodingConfig>(config: &C) -> Outcome {
-    let device = Device::flex();
-    let encoding = &built(config, &DIMS, &device)?;
+pub(super) fn decodes_as_full_pass<C: EncodingConfig>(config: &C, device: &Device) -> Outcome {
+    let encoding = &built(config, &DIMS, device)?;
     let stack = Stack::random(2, TOKENS, &DIMS, 210);
     let at = Positions::contiguous(0, TOKENS);
     for step in [1, 3] {
-        let decoded = stack.run(encoding, &at, step, &device).outputs;
+        let decoded = stack.run(encoding, &at, step, device).outputs;
         for start in (0..TOKENS).step_by(step) {
             let end = (start + step).min(TOKENS);
             let whole = Positions::contiguous(0, end);
-            let expected = stack.run(encoding, &whole, end, &device).outputs;
+            let expected = stack.run(encoding, &whole, end, device).outputs;
             let rows = |outputs: &[Tensor<4>]| {
                 let rows = outputs.iter().map(|layer| layer.clone().slice_dim(2, start..end));
                 rows.flat_map(numbers).collect::<Vec<_>>()
@@ -197,10 +195,9 @@ pub(super) fn decodes_as_full_pass<C: EncodingConfig>(config: &C) -> Outcome {
     Ok(())
 }
 
-pub(super) fn causal<C: EncodingConfig>(config: &C) -> Outcome {
+pub(super) fn causal<C: EncodingConfig>(config: &C, device: &Device) -> Outcome {
     const CHANGED: usize = 7;
-    let device = Device::flex();
-    let encoding = &built(config, &DIMS, &device)?;
+    let encoding = &built(config, &DIMS, device)?;
     let at = Positions::contiguous(0, TOKENS);
     let stack = Stack::random(1, TOKENS, &DIMS, 220);
     let other = Stack::random(1, TOKENS, &DIMS, 230);
@@ -215,7 +212,7 @@ pub(super) fn causal<C: EncodingConfig>(config: &C) -> Outcome {
         to_x[0][CHANGED].clone_from(&from_x[0][CHANGED]);
     }
     let before = |stack: &Stack| {
-        let outputs = stack.run(encoding, &at, TOKENS, &device).outputs;
+        let outputs = stack.run(encoding, &at, TOKENS, device).outputs;
         outputs.into_iter().map(|o| numbers(o.slice_dim(2, 0..CHANGED))).collect::<Vec<_>>()
     };
     let moved = before(&stack).into_iter().zip(before(&changed)).position(|(a, b)| a != b);
@@ -228,18 +225,17 @@ pub(super) fn causal<C: EncodingConfig>(config: &C) -> Outcome {
 }
 
 /// What a shift of all positions moved, if it moved anything.
-pub(super) fn moved_by_a_shift<C: EncodingConfig>(config: &C) -> Option<String> {
+pub(super) fn moved_by_a_shift<C: EncodingConfig>(config: &C, device: &Device) -> Option<String> {
     // Rotations lose digits as angles grow, and three layers multiply what was lost.
     const SHIFTED: Tolerance = Tolerance { absolute: 3e-4, relative: 3e-4 };
-    let encoding = match built(config, &DIMS, &Device::flex()) {
+    let encoding = match built(config, &DIMS, device) {
         Ok(encoding) => encoding,
         Err(found) => return Some(found),
     };
-    let device = Device::flex();
     let stack = Stack::random(1, TOKENS, &DIMS, 240);
     let at = Positions::contiguous(0, TOKENS);
-    let plain = stack.full_pass(&encoding, &at, &device);
-    let shifted = stack.full_pass(&encoding, &at.shifted(9), &device);
+    let plain = stack.full_pass(&encoding, &at, device);
+    let shifted = stack.full_pass(&encoding, &at.shifted(9), device);
     let same = close::compare(&shifted, &plain, SHIFTED);
     same.err().map(|e| format!("stack of layers, shift by 9: {e}"))
 }

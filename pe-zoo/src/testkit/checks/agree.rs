@@ -27,8 +27,8 @@ type Found = Vec<(String, Vec<f64>)>;
 
 /// Outputs of every layer, and the gradients of queries, keys, values, layer inputs and parameters,
 /// are those of the reference engine.
-pub(in crate::testkit) fn engines_agree<C: EncodingConfig>(config: &C) -> Outcome {
-    let device = Device::flex().autodiff();
+pub(in crate::testkit) fn engines_agree<C: EncodingConfig>(config: &C, device: &Device) -> Outcome {
+    let device = device.clone().autodiff();
     let encoding = built(config, &DIMS, &device)?;
     for (batch, tokens, shift) in SIZES {
         let problem = Problem::random(batch, tokens, &DIMS, 300 + tokens as u64);

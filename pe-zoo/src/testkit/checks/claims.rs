@@ -23,15 +23,18 @@ pub(super) fn held(claim: &str, claimed: bool, seen: Option<String>) -> Outcome 
     }
 }
 
-pub(super) fn shift<C: EncodingConfig>(encoding: &C::Encoding, config: &C) -> Outcome {
+pub(super) fn shift<C: EncodingConfig>(
+    encoding: &C::Encoding,
+    config: &C,
+    device: &Device,
+) -> Outcome {
     // Rotations lose digits as angles grow: f32 sines of a few dozen radians.
     const SHIFTED: Tolerance = Tolerance { absolute: 1e-4, relative: 1e-4 };
-    let device = Device::flex();
     let problem = Problem::random(1, TOKENS, &DIMS, 5);
     let at = Positions::contiguous(0, TOKENS);
     let plain = (
-        numbers(full_pass(encoding, &problem, &at, 0, &device)),
-        numbers(embedded(encoding, &problem, &at, &device)),
+        numbers(full_pass(encoding, &problem, &at, 0, device)),
+        numbers(embedded(encoding, &problem, &at, device)),
     );
     // A denial is also tried far out: some encodings tell shifts apart only past a length of their
     // own, such as FIRE's normaliser.
@@ -41,16 +44,16 @@ pub(super) fn shift<C: EncodingConfig>(encoding: &C::Encoding, config: &C) -> Ou
     for shift in [1, 9, 40].into_iter().chain(far) {
         let at = at.shifted(shift);
         let same = close::compare(
-            &numbers(full_pass(encoding, &problem, &at, 0, &device)),
+            &numbers(full_pass(encoding, &problem, &at, 0, device)),
             &plain.0,
             SHIFTED,
         )
         .and_then(|()| {
-            close::compare(&numbers(embedded(encoding, &problem, &at, &device)), &plain.1, SHIFTED)
+            close::compare(&numbers(embedded(encoding, &problem, &at, device)), &plain.1, SHIFTED)
         });
         moved = moved.or(same.err().map(|e| format!("shift by {shift}: {e}")));
     }
-    moved = moved.or(moved_by_a_shift(config));
+    moved = moved.or(moved_by_a_shift(config, device));
     match (config.meta().claims.shift_invariant, moved) {
         (true, Some(found)) => Err(format!("claims shift invariance, but {found}")),
         (false, None) => Err("denies shift invariance, but no shift moved anything".to_owned()),
@@ -58,14 +61,18 @@ pub(super) fn shift<C: EncodingConfig>(encoding: &C::Encoding, config: &C) -> Ou
     }
 }
 
-pub(super) fn length<C: EncodingConfig>(encoding: &C::Encoding, config: &C) -> Outcome {
+pub(super) fn length<C: EncodingConfig>(
+    encoding: &C::Encoding,
+    config: &C,
+    device: &Device,
+) -> Outcome {
     let id = config.meta().id;
     let far = Positions::contiguous(0, 8 * DIMS.train_len);
     let limited = config.meta().claims.limited_length;
     let finite = |at: &Positions| {
         let problem = Problem::random(1, at.cols().len(), &DIMS, 6);
-        let output = numbers(full_pass(encoding, &problem, at, 0, &Device::flex()));
-        let embedding = numbers(embedded(encoding, &problem, at, &Device::flex()));
+        let output = numbers(full_pass(encoding, &problem, at, 0, device));
+        let embedding = numbers(embedded(encoding, &problem, at, device));
         output.iter().chain(&embedding).all(|x| x.is_finite())
     };
     match (limited, encoding.max_len()) {
@@ -124,15 +131,19 @@ const LINEAR: Tolerance = Tolerance { absolute: 1e-9, relative: 1e-9 };
 
 /// An encoding that does not look at tokens gives logits that are linear in queries and in keys,
 /// plus a constant, and embeddings that differ from the input by a constant.
-pub(super) fn content<C: EncodingConfig>(encoding: &C::Encoding, config: &C) -> Outcome
+pub(super) fn content<C: EncodingConfig>(
+    encoding: &C::Encoding,
+    config: &C,
+    device: &Device,
+) -> Outcome
 where
     C::Encoding: ScalarReference,
 {
     let broken = (0..DIMS.layers).find_map(|layer| broken_law(encoding, layer));
     let replaces = config.conduct().contains(&Conduct::ReplacesSoftmax);
     let replaced = replaces.then(|| "it weighs tokens by other tokens' weights".to_owned());
-    let seen =
-        broken.or(replaced).or_else(|| carries_content(encoding)).or_else(|| reads(encoding));
+    let seen = broken.or(replaced).or_else(|| carries_content(encoding, device));
+    let seen = seen.or_else(|| reads(encoding, device));
     held("to look at tokens", config.meta().claims.content_dependent, seen)
 }
 
@@ -180,26 +191,24 @@ fn sum(a: &Heads, b: &Heads, by: f64) -> Heads {
 }
 
 /// Whether what tokens carry from layer to layer depends on them.
-fn carries_content<P: PositionEncoding>(encoding: &P) -> Option<String> {
-    let device = Device::flex();
+fn carries_content<P: PositionEncoding>(encoding: &P, device: &Device) -> Option<String> {
     let at = Positions::contiguous(0, TOKENS);
     let carried = |seed| {
         let problem = Problem::random(1, TOKENS, &DIMS, seed);
-        let (_, state) = stack(encoding, &problem, &at, 1, &device);
+        let (_, state) = stack(encoding, &problem, &at, 1, device);
         state.tensors.into_iter().flat_map(numbers).collect::<Vec<_>>()
     };
     (carried(12) != carried(13)).then(|| "what tokens carry depends on them".to_owned())
 }
 
 /// Whether the embedding looks at token ids.
-fn reads<P: PositionEncoding>(encoding: &P) -> Option<String> {
-    let device = Device::flex();
+fn reads<P: PositionEncoding>(encoding: &P, device: &Device) -> Option<String> {
     let at = Positions::contiguous(0, TOKENS);
-    let x = tensor3(&Problem::random(1, TOKENS, &DIMS, 12).x, &device);
+    let x = tensor3(&Problem::random(1, TOKENS, &DIMS, 12).x, device);
     let embed = |tokens: Tensor<2, Int>| {
         numbers(encoding.embed(x.clone(), &EmbedContext { at: &at, tokens: &tokens }))
     };
-    let range = Tensor::<1, Int>::arange(0..TOKENS as i64, &device).reshape([1, TOKENS]);
-    let zeros = Tensor::zeros([1, TOKENS], &device);
+    let range = Tensor::<1, Int>::arange(0..TOKENS as i64, device).reshape([1, TOKENS]);
+    let zeros = Tensor::zeros([1, TOKENS], device);
     (embed(range) != embed(zeros)).then(|| "the embedding depends on token ids".to_owned())
 }

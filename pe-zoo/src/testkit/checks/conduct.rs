@@ -14,8 +14,11 @@ use crate::testkit::problem::{Problem, tensor3, tensor4};
 use crate::{EncodingConfig, PositionEncoding, Positions, ScoreMod, TokenState};
 
 /// Changing one head's queries, keys and values moves other heads only if that is stated.
-pub(super) fn heads<C: EncodingConfig>(encoding: &C::Encoding, config: &C) -> Outcome {
-    let device = Device::flex();
+pub(super) fn heads<C: EncodingConfig>(
+    encoding: &C::Encoding,
+    config: &C,
+    device: &Device,
+) -> Outcome {
     let at = Positions::contiguous(0, TOKENS);
     let problem = Problem::random(1, TOKENS, &DIMS, 14);
     let other = Problem::random(1, TOKENS, &DIMS, 15);
@@ -24,7 +27,7 @@ pub(super) fn heads<C: EncodingConfig>(encoding: &C::Encoding, config: &C) -> Ou
     changed.k[0][1].clone_from(&other.k[0][1]);
     changed.v[0][1].clone_from(&other.v[0][1]);
     let head = |problem: &Problem, head: usize| {
-        let output = full_pass(encoding, problem, &at, 0, &device);
+        let output = full_pass(encoding, problem, &at, 0, device);
         numbers(output.slice_dim(1, head..=head))
     };
     if head(&problem, 1) == head(&changed, 1) {
@@ -36,20 +39,23 @@ pub(super) fn heads<C: EncodingConfig>(encoding: &C::Encoding, config: &C) -> Ou
 }
 
 /// Everything else that is stated of conduct.
-pub(super) fn conduct<C: EncodingConfig>(encoding: &C::Encoding, config: &C) -> Outcome
+pub(super) fn conduct<C: EncodingConfig>(
+    encoding: &C::Encoding,
+    config: &C,
+    device: &Device,
+) -> Outcome
 where
     C::Encoding: ScalarReference,
 {
-    let device = Device::flex();
     let stated = config.conduct();
     let states = |conduct| stated.contains(&conduct);
     let at = Positions::contiguous(0, TOKENS);
     let problem = Problem::random(1, TOKENS, &DIMS, 16);
-    let x = tensor3(&problem.x, &device);
+    let x = tensor3(&problem.x, device);
     let carried = TokenState::default();
     let rows = encoding.state(&StateContext { layer: 0, at: &at, x: &x, carried: &carried });
     let ctx = LayerContext { layer: 0, at: &at, rows: &rows, cols: &rows };
-    let (q, k) = (tensor4(&problem.q, &device), tensor4(&problem.k, &device));
+    let (q, k) = (tensor4(&problem.q, device), tensor4(&problem.k, device));
     let (q, k) = encoding.transform_qk(q, k, &ctx);
     let transformed = encoding.scalar_transformed(&problem.scalar(0, 0, &at));
     let same = |tensor: &Tensor<4>, heads: &Heads| {
@@ -87,7 +93,8 @@ where
     held("to leave the division out", states(Conduct::Undivided), undivided)?;
     reads_queries(encoding, config)?;
     // The one that is stated the other way round.
-    let same = held("to read positions", !states(Conduct::IgnoresPositions), stretched(encoding));
+    let same =
+        held("to read positions", !states(Conduct::IgnoresPositions), stretched(encoding, device));
     same.map_err(|e| format!("{e} (Conduct::IgnoresPositions)"))
 }
 
@@ -100,13 +107,12 @@ fn any(score: &ScoreMod, kind: fn(&ScoreMod) -> bool) -> bool {
 }
 
 /// What changes when positions are others, with gaps between them.
-fn stretched<P: PositionEncoding>(encoding: &P) -> Option<String> {
-    let device = Device::flex();
+fn stretched<P: PositionEncoding>(encoding: &P, device: &Device) -> Option<String> {
     let problem = Problem::random(1, TOKENS, &DIMS, 17);
     let with_gaps = Positions::new((0..TOKENS).map(|n| 3 + 2 * n + n * n / 7).collect(), 0);
     let run = |at: &Positions| {
-        let mut found = numbers(full_pass(encoding, &problem, at, 0, &device));
-        found.extend(numbers(embedded(encoding, &problem, at, &device)));
+        let mut found = numbers(full_pass(encoding, &problem, at, 0, device));
+        found.extend(numbers(embedded(encoding, &problem, at, device)));
         found
     };
     let with_gaps = with_gaps.ok()?;

@@ -20,19 +20,18 @@ pub(super) fn parameters<C: EncodingConfig>(encoding: &C::Encoding, config: &C) 
 
 /// Every product of a pass through all layers is counted; what a model without any encoding
 /// multiplies is taken off.
-pub(super) fn macs<C: EncodingConfig>(config: &C) -> Outcome {
-    let device = Device::flex();
+pub(super) fn macs<C: EncodingConfig>(config: &C, device: &Device) -> Outcome {
     let wide = Dims { layers: 3, heads: 2, head_dim: 8, train_len: 11, max_len: 32 };
     // Past a chunk and past a power of two, and other sizes unless the settings are for these.
     let other = config.check(&wide).is_ok().then_some((wide, 13));
     for (dims, len) in [(DIMS, 13), (DIMS, 29), (DIMS, 64)].into_iter().chain(other) {
         let mut rng = ChaCha8Rng::seed_from_u64(7);
-        let encoding = config.init(&dims, &mut rng, &device).map_err(|e| e.to_string())?;
+        let encoding = config.init(&dims, &mut rng, device).map_err(|e| e.to_string())?;
         let problem = Problem::random(1, len, &dims, 19);
         let at = Positions::contiguous(0, len);
         let (_, counted) = macs_of(|| {
-            embedded(&encoding, &problem, &at, &device);
-            stack(&encoding, &problem, &at, dims.layers, &device)
+            embedded(&encoding, &problem, &at, device);
+            stack(&encoding, &problem, &at, dims.layers, device)
         });
         let plain = (2 * dims.layers * len * len * dims.width()) as u64;
         let expected = plain + config.cost(&dims, len).macs();

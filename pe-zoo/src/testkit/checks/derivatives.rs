@@ -14,8 +14,8 @@ use crate::testkit::stack;
 use crate::{EncodingConfig, PositionEncoding, Positions, TokenState};
 
 /// Every parameter gets a finite gradient that is not zero everywhere.
-pub(super) fn present<C: EncodingConfig>(config: &C) -> Outcome {
-    let device = Device::flex().autodiff();
+pub(super) fn present<C: EncodingConfig>(config: &C, device: &Device) -> Outcome {
+    let device = device.clone().autodiff();
     let encoding = random(config, &device)?;
     if encoding.num_params() == 0 {
         return Ok(());
@@ -153,11 +153,11 @@ struct Slopes {
 }
 
 /// Gradients equal central differences of the scalar reference.
-pub(super) fn values<C: EncodingConfig>(config: &C) -> Outcome
+pub(super) fn values<C: EncodingConfig>(config: &C, device: &Device) -> Outcome
 where
     C::Encoding: ScalarReference,
 {
-    let device = Device::flex().autodiff();
+    let device = device.clone().autodiff();
     let encoding = differentiable(random(config, &device)?)?;
     let loss = Weighted::new();
     let slopes = loss.engine(&encoding, &device)?;

@@ -32,13 +32,12 @@ fn expect<const D: usize>(what: &str, found: [usize; D], expected: [usize; D]) -
         .ok_or_else(|| format!("{what} has shape {found:?}, expected {expected:?}"))
 }
 
-pub(super) fn shapes<P: PositionEncoding>(encoding: &P) -> Outcome {
-    let device = Device::flex();
+pub(super) fn shapes<P: PositionEncoding>(encoding: &P, device: &Device) -> Outcome {
     each_size(|problem, at, index| {
         let (batch, tokens) = (problem.x.len(), at.cols().len());
         let heads = [batch, DIMS.heads, tokens, DIMS.head_dim];
-        let x = tensor3(&problem.x, &device);
-        let (q, k) = (tensor4(&problem.q, &device), tensor4(&problem.k, &device));
+        let x = tensor3(&problem.x, device);
+        let (q, k) = (tensor4(&problem.q, device), tensor4(&problem.k, device));
         let carried = TokenState::default();
         let rows = encoding.state(&StateContext { layer: index, at, x: &x, carried: &carried });
         for tensor in &rows.tensors {
@@ -59,18 +58,17 @@ pub(super) fn shapes<P: PositionEncoding>(encoding: &P) -> Outcome {
             let [_batch, _heads, _tokens, any] = mixed.dims();
             expect("mixed values", mixed.dims(), [batch, DIMS.heads, tokens, any])?;
         }
-        let output = full_pass(encoding, problem, at, index, &device);
+        let output = full_pass(encoding, problem, at, index, device);
         expect("the output", output.dims(), heads)?;
-        let embedding = embedded(encoding, problem, at, &device);
+        let embedding = embedded(encoding, problem, at, device);
         expect("the embedding", embedding.dims(), [batch, tokens, DIMS.width()])
     })
 }
 
-pub(super) fn finite<P: PositionEncoding>(encoding: &P) -> Outcome {
-    let device = Device::flex();
+pub(super) fn finite<P: PositionEncoding>(encoding: &P, device: &Device) -> Outcome {
     each_size(|problem, at, index| {
-        let output = numbers(full_pass(encoding, problem, at, index, &device));
-        let embedding = numbers(embedded(encoding, problem, at, &device));
+        let output = numbers(full_pass(encoding, problem, at, index, device));
+        let embedding = numbers(embedded(encoding, problem, at, device));
         match output.iter().chain(&embedding).position(|x| !x.is_finite()) {
             Some(place) => Err(format!("number {place} is not finite")),
             None => Ok(()),
@@ -78,8 +76,10 @@ pub(super) fn finite<P: PositionEncoding>(encoding: &P) -> Outcome {
     })
 }
 
-pub(super) fn equals_reference<P: PositionEncoding + ScalarReference>(encoding: &P) -> Outcome {
-    let device = Device::flex();
+pub(super) fn equals_reference<P: PositionEncoding + ScalarReference>(
+    encoding: &P,
+    device: &Device,
+) -> Outcome {
     each_size(|problem, at, index| {
         let mut expected = Vec::new();
         for entry in 0..problem.x.len() {
@@ -87,24 +87,23 @@ pub(super) fn equals_reference<P: PositionEncoding + ScalarReference>(encoding: 
             let mixed = attention::mix(&encoding.scalar_weights(&input), &input.v);
             expected.extend(mixed.into_iter().flatten().flatten());
         }
-        for engine in engines(&device) {
+        for engine in engines(device) {
             let place = Place { layer: index, engine };
             let range = 0..at.cols().len();
-            let output = chunk_by(encoding, problem, at, range, place, None, &device);
+            let output = chunk_by(encoding, problem, at, range, place, None, device);
             close::compare(&numbers(output), &expected, F32)
                 .map_err(|e| format!("{} engine: {e}", engine.id()))?;
         }
         let sequences = problem.x.iter().zip(&problem.tokens);
         let expected =
             sequences.flat_map(|(x, ids)| encoding.scalar_embed(x, ids, at.cols())).flatten();
-        let embedding = numbers(embedded(encoding, problem, at, &device));
+        let embedding = numbers(embedded(encoding, problem, at, device));
         close::compare(&embedding, &expected.collect::<Vec<_>>(), F32)
             .map_err(|e| format!("embedding: {e}"))
     })
 }
 
-pub(super) fn causal<P: PositionEncoding>(encoding: &P) -> Outcome {
-    let device = Device::flex();
+pub(super) fn causal<P: PositionEncoding>(encoding: &P, device: &Device) -> Outcome {
     let at = Positions::contiguous(0, TOKENS);
     let problem = Problem::random(1, TOKENS, &DIMS, 2);
     let other = Problem::random(1, TOKENS, &DIMS, 3);
@@ -118,8 +117,8 @@ pub(super) fn causal<P: PositionEncoding>(encoding: &P) -> Outcome {
     changed.x[0][changed_at].clone_from(&other.x[0][changed_at]);
     changed.tokens[0][changed_at] += 1;
     let split = |problem: &Problem| {
-        let output = full_pass(encoding, problem, &at, 0, &device);
-        let embedding = embedded(encoding, problem, &at, &device);
+        let output = full_pass(encoding, problem, &at, 0, device);
+        let embedding = embedded(encoding, problem, &at, device);
         let mut before = numbers(output.clone().slice_dim(2, 0..changed_at));
         before.extend(numbers(embedding.slice_dim(1, 0..changed_at)));
         (before, numbers(output.slice_dim(2, changed_at..TOKENS)))
@@ -134,8 +133,7 @@ pub(super) fn causal<P: PositionEncoding>(encoding: &P) -> Outcome {
     Ok(())
 }
 
-pub(super) fn batch_independent<P: PositionEncoding>(encoding: &P) -> Outcome {
-    let device = Device::flex();
+pub(super) fn batch_independent<P: PositionEncoding>(encoding: &P, device: &Device) -> Outcome {
     let at = Positions::contiguous(0, TOKENS);
     let both = Problem::random(2, TOKENS, &DIMS, 4);
     let second = Problem {
@@ -145,22 +143,21 @@ pub(super) fn batch_independent<P: PositionEncoding>(encoding: &P) -> Outcome {
         x: both.x[1..].to_vec(),
         tokens: both.tokens[1..].to_vec(),
     };
-    let alone = numbers(full_pass(encoding, &second, &at, 0, &device));
-    let together = numbers(full_pass(encoding, &both, &at, 0, &device).slice_dim(0, 1..2));
+    let alone = numbers(full_pass(encoding, &second, &at, 0, device));
+    let together = numbers(full_pass(encoding, &both, &at, 0, device).slice_dim(0, 1..2));
     close::compare(&together, &alone, F32_REORDERED)?;
-    let alone = numbers(embedded(encoding, &second, &at, &device));
-    let together = numbers(embedded(encoding, &both, &at, &device).slice_dim(0, 1..2));
+    let alone = numbers(embedded(encoding, &second, &at, device));
+    let together = numbers(embedded(encoding, &both, &at, device).slice_dim(0, 1..2));
     close::compare(&together, &alone, F32_REORDERED).map_err(|e| format!("embedding: {e}"))
 }
 
-pub(super) fn reproducible<C: EncodingConfig>(config: &C) -> Outcome {
-    let device = Device::flex();
+pub(super) fn reproducible<C: EncodingConfig>(config: &C, device: &Device) -> Outcome {
     let problem = Problem::random(1, TOKENS, &DIMS, 9);
     let at = Positions::contiguous(0, TOKENS);
     let run = || -> Result<_, String> {
-        let encoding = build(config, 21, &device)?;
-        let output = numbers(full_pass(&encoding, &problem, &at, 0, &device));
-        Ok((output, numbers(embedded(&encoding, &problem, &at, &device))))
+        let encoding = build(config, 21, device)?;
+        let output = numbers(full_pass(&encoding, &problem, &at, 0, device));
+        Ok((output, numbers(embedded(&encoding, &problem, &at, device))))
     };
     (run()? == run()?).then_some(()).ok_or_else(|| "two runs gave different bits".to_owned())
 }

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# The GPU's kernels without a GPU: builds with the wgpu backend and runs on Mesa's lavapipe, a Vulkan on
+# the processor. Checks outputs and every gradient of the kernels against the reference engine in f64 at
+# small odd sizes (pe-zoo/tests/cube.rs), then the whole conformance kit with its tensors on that device.
+#
+#   ci/gpu-sim.sh [--install] [--kernels | --conform] [ENCODING ...]
+#
+#   --install   fetch lavapipe with apt-get if it is not there (package mesa-vulkan-drivers)
+#   --kernels   only the kernels' tests
+#   --conform   only the conformance kit
+#   ENCODING    encodings or combinations for the kit; default: all
+#
+# The first build takes long: Burn once more, with wgpu. The tests take minutes: every form of a kernel is
+# compiled for the processor when it is first used. Nothing is measured here; the times mean nothing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+install=false kernels=true conform=true
+encodings=()
+for argument in "$@"; do
+  case "$argument" in
+    --install) install=true ;;
+    --kernels) conform=false ;;
+    --conform) kernels=false ;;
+    -*) echo "gpu-sim: unknown option $argument; usage: ci/gpu-sim.sh [--install] [--kernels | --conform] [ENCODING ...]" >&2
+        exit 2 ;;
+    *) encodings+=("$argument") ;;
+  esac
+done
+$kernels || $conform || { echo "gpu-sim: --kernels and --conform exclude each other; leave both out for both" >&2; exit 2; }
+
+# Where Mesa leaves lavapipe's description; LAVAPIPE_ICD names another place.
+driver() {
+  local file
+  for file in "${LAVAPIPE_ICD:-}" /usr/share/vulkan/icd.d/lvp_icd*.json /usr/local/share/vulkan/icd.d/lvp_icd*.json /etc/vulkan/icd.d/lvp_icd*.json; do
+    if [ -n "$file" ] && [ -f "$file" ]; then echo "$file"; return; fi
+  done
+}
+icd=$(driver)
+if [ -z "$icd" ] && $install; then
+  command -v apt-get > /dev/null || { echo "gpu-sim: no apt-get here; install Mesa's Vulkan drivers (lavapipe) by hand" >&2; exit 1; }
+  apt-get install -y -qq mesa-vulkan-drivers libvulkan1
+  icd=$(driver)
+fi
+if [ -z "$icd" ]; then
+  echo "gpu-sim: no lavapipe here (no lvp_icd*.json under */vulkan/icd.d)." >&2
+  echo "gpu-sim: run ci/gpu-sim.sh --install, or install your system's Mesa Vulkan drivers, or name the file by LAVAPIPE_ICD" >&2
+  exit 1
+fi
+# Nothing else may answer: the default device is then lavapipe. Older loaders know the second name.
+export VK_DRIVER_FILES="$icd" VK_ICD_FILENAMES="$icd"
+if [ -z "${XDG_RUNTIME_DIR:-}" ]; then
+  XDG_RUNTIME_DIR=$(mktemp -d)
+  chmod 700 "$XDG_RUNTIME_DIR"
+  export XDG_RUNTIME_DIR
+  trap 'rm -rf "$XDG_RUNTIME_DIR"' EXIT
+fi
+echo "gpu-sim: $icd"
+
+# One selection of features for both, so that Burn is built once.
+select=(--workspace --features bench/wgpu)
+if $kernels; then
+  cargo test "${select[@]}" --test cube
+fi
+if $conform; then
+  cargo build "${select[@]}" --bin pe-bench
+  bench="${CARGO_TARGET_DIR:-target}/debug/pe-bench"
+  "$bench" list backends | tee /dev/stderr | grep '^wgpu' | grep -q llvmpipe ||
+    { echo "gpu-sim: the device that wgpu finds is not lavapipe (llvmpipe), see above" >&2; exit 1; }
+  "$bench" conform --backend wgpu "${encodings[@]}"
+fi
+echo "gpu-sim: all that was asked for holds"

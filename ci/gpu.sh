@@ -1,0 +1,287 @@
+#!/usr/bin/env bash
+# pe-bench on an NVIDIA GPU that another machine has. Two halves:
+#
+#   ci/gpu.sh pack DIR                      here: builds one stripped, compressed program and puts it into
+#                                           DIR with this script and the peer; copy DIR to the other machine
+#   DIR/gpu.sh run DIR [--minutes N] [--only conform,speed,paper] [--suites A,B] [--lens T,...]
+#                                           there: as much as fits into N minutes (default 60)
+#
+# The other machine is x86-64 Linux with glibc 2.36 or newer, the NVIDIA driver and NVRTC. PyTorch is used
+# if `python3` (or PEER_PYTHON) has it, and left out with a word otherwise. No compiler, no network.
+#
+# `run` works in this order and leaves small files under DIR/records:
+#   conform   the conformance kit with its tensors on the GPU                conform.json, conform.txt
+#   speed     time of a training step, tokens/s and memory of every encoding next to torch_step.py in
+#             eager, sdpa and compile, each in a process of its own          speed/*.json
+#   paper     as many cells of the papers' suites as fit                     paper/SUITE/
+# What has a record is not done again: run the same command once more to go on, also after an interruption
+# (Ctrl-C, SIGTERM, the end of the minutes), which ends every process that was started. A record whose
+# status is not "done" is tried again.
+#
+# Exit status: 0 done or out of time; 1 something failed, it is said what; 2 a command line that cannot be
+# read; 3 no GPU, or no program; 130 interrupted.
+set -euo pipefail
+
+usage() { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+fail() { echo "gpu: $2" >&2; exit "$1"; }
+
+pack() {
+  [ $# -eq 1 ] || usage
+  local out=$1 root target
+  root=$(cd "$(dirname "$0")/.." && pwd)
+  [ -f "$root/Cargo.toml" ] || fail 2 "pack works in the project's own tree"
+  command -v xz > /dev/null || fail 1 "xz is missing; install it with the system's package manager"
+  mkdir -p "$out"
+  out=$(cd "$out" && pwd)
+  cd "$root"
+  target="${CARGO_TARGET_DIR:-target}"
+  # flex stays in: the scalar checks and the other backends' errors need it.
+  cargo build --release --workspace --features bench/cuda --bin pe-bench ||
+    fail 1 "the build failed; where Burn cannot fetch its LLVM, run ci/llvm-for-cuda.sh once"
+  cp "$target/release/pe-bench" "$out/pe-bench.new"
+  strip "$out/pe-bench.new"
+  xz -T0 -6 -f "$out/pe-bench.new"
+  mv "$out/pe-bench.new.xz" "$out/pe-bench.xz"
+  rm -f "$out/pe-bench"
+  cp ci/gpu.sh "$out/gpu.sh"
+  cp ci/peers/torch_step.py "$out/torch_step.py"
+  echo "gpu: packed $(wc -c < "$out/pe-bench.xz") bytes of program; copy $out and run there: ./gpu.sh run ."
+}
+
+# Seconds that are left, never below 0.
+left() { local rest=$((deadline - $(date +%s))); echo $((rest > 0 ? rest : 0)); }
+
+# What runs now, as the leader of a process group of its own.
+running=
+# A sweep that is interrupted leaves a checkpoint of each cell; it gets 20 seconds for that.
+end_group() {
+  local beat
+  kill -INT -- "-$running" 2> /dev/null || true
+  for beat in $(seq 40); do
+    kill -0 -- "-$running" 2> /dev/null || return 0
+    # Some programs are started deaf to the first signal.
+    [ "$beat" -ne 20 ] || kill -TERM -- "-$running" 2> /dev/null || true
+    sleep 0.5
+  done
+  kill -KILL -- "-$running" 2> /dev/null || true
+}
+stop() {
+  trap '' INT TERM
+  [ -z "$running" ] || end_group
+  echo "gpu: interrupted; what has a record is kept, run the same command to go on" >&2
+  exit 130
+}
+
+# limited SECONDS OUT COMMAND ...: runs a command with its output in a file, at most so long and at most
+# until the end of the minutes. 124: out of time.
+limited() {
+  local seconds=$1 out=$2 rest start status=0
+  shift 2
+  rest=$(left)
+  [ "$seconds" -lt "$rest" ] || seconds=$rest
+  [ "$seconds" -gt 0 ] || return 124
+  set -m
+  "$@" > "$out" 2>&1 &
+  running=$!
+  set +m
+  start=$(date +%s)
+  while kill -0 "$running" 2> /dev/null; do
+    if [ $(($(date +%s) - start)) -ge "$seconds" ]; then
+      end_group
+      status=124
+      break
+    fi
+    sleep 0.2
+  done
+  local code=0
+  wait "$running" 2> /dev/null || code=$?
+  running=
+  [ "$status" -ne 0 ] || status=$code
+  return "$status"
+}
+
+# Text as a JSON string.
+quoted() { printf '"%s"' "$(printf '%s' "$1" | tr '\n\t' '  ' | tr -d '\000-\037' | sed 's/\\/\\\\/g; s/"/\\"/g' | cut -c 1-600)"; }
+
+# done_already FILE: whether a record says so.
+done_already() { [ -s "$1" ] && grep -q '"status":"done"' "$1"; }
+
+# record FILE NAME STATUS SECONDS LINE: writes a record in one go; LINE is JSON or empty.
+record() {
+  printf '{"name":%s,"status":"%s","seconds":%s,"device":%s,"measured":%s}\n' \
+    "$(quoted "$2")" "$3" "$4" "$(quoted "$device")" "${5:-null}" > "$1.new"
+  mv "$1.new" "$1"
+}
+
+# measured FILE NAME LIMIT COMMAND ...: one line of JSON, kept in a record with what became of it.
+measured() {
+  local file=$1 name=$2 limit=$3 start status=0 line
+  shift 3
+  if done_already "$file"; then return 0; fi
+  [ "$(left)" -gt 0 ] || return 0
+  start=$(date +%s)
+  limited "$limit" "$log" "$@" || status=$?
+  local seconds=$(($(date +%s) - start))
+  line=$(grep '^{' "$log" | tail -n 1 || true)
+  if [ "$status" -eq 0 ] && [ -n "$line" ]; then
+    record "$file" "$name" done "$seconds" "$line"
+    echo "gpu: $name: $line"
+  elif [ "$status" -eq 124 ]; then
+    record "$file" "$name" timed-out "$seconds" ""
+    echo "gpu: $name: out of time after $seconds s"
+  else
+    record "$file" "$name" failed "$seconds" "{\"said\":$(quoted "$(tail -n 5 "$log")")}"
+    echo "gpu: $name: failed: $(tail -n 1 "$log")" >&2
+    failures=$((failures + 1))
+  fi
+}
+
+conformance() {
+  local file="$records/conform.json" status=0 start
+  if done_already "$file"; then echo "gpu: conform: has a record"; return; fi
+  start=$(date +%s)
+  limited 1800 "$records/conform.txt" "$bench" conform --backend cuda || status=$?
+  local seconds=$(($(date +%s) - start)) held
+  held=$(grep -c ': all .* checks hold' "$records/conform.txt" || true)
+  case "$status" in
+    0) record "$file" conform done "$seconds" "{\"encodings_that_hold\":$held}" ;;
+    124) record "$file" conform timed-out "$seconds" "{\"encodings_that_hold\":$held}" ;;
+    *) record "$file" conform failed "$seconds" "{\"encodings_that_hold\":$held}"
+       failures=$((failures + 1)) ;;
+  esac
+  echo "gpu: conform: $held encodings hold, exit status $status, see $records/conform.txt"
+}
+
+# Our id and the peer's; the peer's modes.
+peers() {
+  cat <<'LIST'
+nope nope eager,sdpa,compile
+rope rope eager,sdpa,compile
+alibi alibi eager,sdpa,compile
+t5-bias t5 eager,sdpa,compile
+relative shaw eager,compile
+fox fox eager,sdpa,compile
+cope cope eager,compile
+LIST
+}
+
+# Batches of equal size in tokens: width 512, 8 heads of 64, 4 layers.
+speed() {
+  local len batch id peer modes mode sizes
+  mkdir -p "$records/speed"
+  for len in ${lens//,/ }; do
+    batch=$((65536 / len))
+    [ "$batch" -gt 0 ] || batch=1
+    sizes=(--batch "$batch" --len "$len" --dim 512 --heads 8 --layers 4 --vocab 64 --steps 7)
+    # Theirs and ours in turns, so that a slow minute of the machine hits both.
+    peers | while read -r id peer modes; do echo "$id $peer $modes"; done > "$log.peers"
+    while read -r id peer modes; do
+      measured "$records/speed/pe-bench-$id-$len.json" "pe-bench $id $len" 300 \
+        "$bench" speed --json --backend cuda --encodings "$id" "${sizes[@]}"
+      $torch || continue
+      for mode in ${modes//,/ }; do
+        measured "$records/speed/torch-$peer-$mode-$len.json" "torch $peer $mode $len" 600 \
+          "$python" "$here/torch_step.py" --device cuda --pe "$peer" --mode "$mode" "${sizes[@]}"
+      done
+    done < "$log.peers"
+    # What has no peer stands beside rope.
+    for id in $("$bench" list encodings | awk 'NR > 1 { print $1 }'); do
+      measured "$records/speed/pe-bench-$id-$len.json" "pe-bench $id $len" 300 \
+        "$bench" speed --json --backend cuda --encodings "$id" "${sizes[@]}"
+    done
+  done
+}
+
+paper() {
+  local suite status
+  for suite in ${suites//,/ }; do
+    [ "$(left)" -gt 30 ] || { echo "gpu: no time left for $suite"; return; }
+    status=0
+    # The sweep keeps its own records, takes up what was begun, and leaves alone what is finished.
+    limited "$(left)" "$records/$suite.txt" "$bench" run "$suite" --backend cuda --jobs 1 \
+      --out "$records/paper/$suite" || status=$?
+    case "$status" in
+      0) echo "gpu: $suite: done" ;;
+      124) echo "gpu: $suite: out of time; run again to go on" ;;
+      *) echo "gpu: $suite: exit status $status: $(tail -n 1 "$records/$suite.txt")" >&2
+         failures=$((failures + 1)) ;;
+    esac
+  done
+}
+
+run() {
+  [ $# -ge 1 ] || usage
+  here=$1
+  shift
+  minutes=60
+  only=conform,speed,paper
+  suites=paper-flip-flop,paper-counting,paper-selective-copy,tape-addition,paper-selective-counting
+  lens=512,2048,8192
+  while [ $# -gt 0 ]; do
+    [ $# -ge 2 ] || fail 2 "$1 wants a value"
+    case "$1" in
+      --minutes) minutes=$2 ;;
+      --only) only=$2 ;;
+      --suites) suites=$2 ;;
+      --lens) lens=$2 ;;
+      *) fail 2 "unknown option $1; known: --minutes, --only, --suites, --lens" ;;
+    esac
+    shift 2
+  done
+  [[ "$minutes" =~ ^[1-9][0-9]{0,4}$ ]] || fail 2 "--minutes is '$minutes', expected a whole number from 1 to 99999"
+  [[ "$lens" =~ ^[1-9][0-9]*(,[1-9][0-9]*)*$ ]] || fail 2 "--lens is '$lens', expected whole numbers separated by commas"
+  local part
+  for part in ${only//,/ }; do
+    case "$part" in conform | speed | paper) ;; *) fail 2 "--only names '$part'; known: conform, speed, paper" ;; esac
+  done
+  [ -d "$here" ] || fail 2 "there is no folder $here"
+  here=$(cd "$here" && pwd)
+  deadline=$(($(date +%s) + 60 * minutes))
+  trap stop INT TERM
+
+  bench="$here/pe-bench"
+  if [ ! -x "$bench" ]; then
+    [ -f "$bench.xz" ] || fail 3 "there is no program in $here; make one with ci/gpu.sh pack"
+    if command -v xz > /dev/null; then
+      xz -dc "$bench.xz" > "$bench.new"
+    else
+      python3 -c 'import lzma, shutil, sys; shutil.copyfileobj(lzma.open(sys.argv[1]), open(sys.argv[2], "wb"))' \
+        "$bench.xz" "$bench.new"
+    fi
+    chmod +x "$bench.new"
+    mv "$bench.new" "$bench"
+  fi
+  command -v nvidia-smi > /dev/null && nvidia-smi -L > /dev/null 2>&1 ||
+    fail 3 "no NVIDIA GPU here: nvidia-smi finds none"
+  device=$(nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader | head -n 1)
+  "$bench" list backends | grep '^cuda' | grep -qv 'not ' ||
+    fail 3 "pe-bench cannot open the GPU: $("$bench" list backends | grep '^cuda')"
+  records="$here/records"
+  mkdir -p "$records/paper"
+  log="$records/last.txt"
+  failures=0
+  python=${PEER_PYTHON:-python3}
+  torch=false
+  if "$python" -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2> /dev/null; then
+    torch=true
+  else
+    echo "gpu: $python has no PyTorch with CUDA: the peer is left out"
+  fi
+  echo "gpu: $device, $minutes minutes, records in $records"
+  for part in ${only//,/ }; do
+    case "$part" in
+      conform) conformance ;;
+      speed) speed ;;
+      paper) paper ;;
+    esac
+  done
+  rm -f "$log" "$log.peers"
+  [ "$failures" -eq 0 ] || fail 1 "$failures parts failed, see above"
+  echo "gpu: done or out of time; run again to go on"
+}
+
+case "${1:-}" in
+  pack) shift; pack "$@" ;;
+  run) shift; run "$@" ;;
+  *) usage ;;
+esac

@@ -1,0 +1,225 @@
+//! The output: one cube per block of rows, which walks from the diagonal to the left.
+
+use burn_cubecl::cubecl;
+use burn_cubecl::cubecl::prelude::*;
+
+use super::block::{self, Board, Own};
+use super::contextual::{softplus, sum_from_the_right};
+use super::form::Form;
+use super::inputs::{Inputs, Place};
+use super::logits::{Block, attends, own_column, own_row};
+use super::tile;
+
+/// Below every logit.
+const LOWEST: f32 = -3e38;
+
+/// `out` is `[plane, T, E]`, `log` `[plane, T]`: the logarithm of the softmax's denominator, or of
+/// what is left of the stick.
+#[cube(launch)]
+pub(super) fn forward_kernel(
+    inputs: &Inputs,
+    place: &Place,
+    out: &mut [f32],
+    log: &mut [f32],
+    #[comptime] form: Form,
+) {
+    let rows = comptime![form.tile.rows()];
+    let columns = comptime![form.tile.columns()];
+    let rows_each = comptime![form.tile.rows_each];
+    let channels_each = comptime![form.tile.channels_each(form.value_dim)];
+    let plane = CUBE_POS_Y as usize;
+    // The longest rows first: they take longest.
+    let row = ((place.rows - 1) / rows - CUBE_POS_X as usize) * rows;
+    let mut block = Block { plane, head: plane % place.heads, row, column: 0usize };
+    let mut board = Board::new(form);
+    let mut own = Own::new(form);
+    let mut weights = Shared::<[f32]>::new_slice(comptime![rows * (columns + 1)]);
+    let mut sums = Array::<f32>::new(comptime![rows_each * channels_each]);
+    let mut largest = Array::<f32>::new(rows_each);
+    let mut total = Array::<f32>::new(rows_each);
+    #[unroll]
+    for i in 0..comptime![rows_each * channels_each] {
+        sums[i] = f32::new(0.0);
+    }
+    #[unroll]
+    for r in 0..rows_each {
+        largest[r] = f32::new(LOWEST);
+        total[r] = f32::new(0.0);
+    }
+    block::load_rows(inputs, place, &block, &mut board, form);
+    block::begin(&mut board, &mut own, form);
+
+    let newest = place.first_row + min(row + rows, place.rows) - 1;
+    let blocks = newest / columns + 1;
+    for step in 0..blocks {
+        block.column = (blocks - 1 - step) * columns;
+        let _stopped = block::logits_of(inputs, place, &block, &mut board, &mut own, form);
+        if comptime![form.sticks] {
+            break_sticks(place, &block, &mut board, &mut own, &mut total, form);
+        } else {
+            soften(place, &block, &mut board, &mut own, &mut sums, &mut largest, &mut total, form);
+        }
+        tile::publish(&own.logits, &mut weights, comptime![form.tile]);
+        sync_cube();
+        tile::mix(
+            &weights,
+            &board.values,
+            &mut sums,
+            f32::new(1.0),
+            comptime![form.value_dim],
+            comptime![form.tile],
+        );
+    }
+    if comptime![!form.sticks] {
+        block::add_up(&mut total, &mut board, form);
+    }
+    write(inputs, place, &block, &sums, &largest, &total, out, log, form);
+}
+
+/// Turns the unit's own logits into weights, not yet divided; `sums` and `total` follow the largest
+/// logit seen.
+#[cube]
+#[expect(clippy::too_many_arguments, reason = "the numbers of one block")]
+fn soften(
+    place: &Place,
+    block: &Block,
+    board: &mut Board,
+    own: &mut Own,
+    sums: &mut Array<f32>,
+    largest: &mut Array<f32>,
+    total: &mut Array<f32>,
+    #[comptime] form: Form,
+) {
+    let columns = comptime![form.tile.columns_each];
+    let units = comptime![form.tile.units_x];
+    let channels_each = comptime![form.tile.channels_each(form.value_dim)];
+    let rows_each = comptime![form.tile.rows_each];
+    let first_row = UNIT_POS_Y as usize * rows_each;
+    #[unroll]
+    for r in 0..rows_each {
+        let row = own_row(block, r, form);
+        let mut most = f32::new(LOWEST);
+        #[unroll]
+        for c in 0..columns {
+            if attends(place, row, own_column(block, c, form), form) {
+                most = max(most, own.logits[r * columns + c]);
+            }
+        }
+        board.other_segments[(first_row + r) * units + UNIT_POS_X as usize] = most;
+    }
+    sync_cube();
+    #[unroll]
+    for r in 0..rows_each {
+        let row = own_row(block, r, form);
+        let mut most = largest[r];
+        for unit in 0..units {
+            most = max(most, board.other_segments[(first_row + r) * units + unit]);
+        }
+        let shrink = (largest[r] - most).exp();
+        largest[r] = most;
+        let mut sum = total[r] * shrink;
+        #[unroll]
+        for c in 0..columns {
+            let mut weight = f32::new(0.0);
+            if attends(place, row, own_column(block, c, form), form) {
+                weight = (own.logits[r * columns + c] - most).exp();
+            }
+            own.logits[r * columns + c] = weight;
+            sum += weight;
+        }
+        total[r] = sum;
+        #[unroll]
+        for i in 0..channels_each {
+            sums[r * channels_each + i] = sums[r * channels_each + i] * shrink;
+        }
+    }
+}
+
+/// Turns the unit's own logits into shares of the sticks; `left` carries the logarithms of what is
+/// left of them.
+#[cube]
+fn break_sticks(
+    place: &Place,
+    block: &Block,
+    board: &mut Board,
+    own: &mut Own,
+    left: &mut Array<f32>,
+    #[comptime] form: Form,
+) {
+    let columns = comptime![form.tile.columns_each];
+    let all = comptime![form.tile.rows_each * columns];
+    let mut stays = Array::<f32>::new(all);
+    let mut after = Array::<f32>::new(all);
+    #[unroll]
+    for r in 0..comptime![form.tile.rows_each] {
+        let row = own_row(block, r, form);
+        #[unroll]
+        for c in 0..columns {
+            let mut stay = f32::new(0.0);
+            if attends(place, row, own_column(block, c, form), form) {
+                stay = -softplus(own.logits[r * columns + c]);
+            }
+            stays[r * columns + c] = stay;
+        }
+    }
+    sum_from_the_right(&stays, &mut after, left, &mut board.other_segments, form);
+    #[unroll]
+    for r in 0..comptime![form.tile.rows_each] {
+        let row = own_row(block, r, form);
+        #[unroll]
+        for c in 0..columns {
+            let mut weight = f32::new(0.0);
+            if attends(place, row, own_column(block, c, form), form) {
+                weight = (own.logits[r * columns + c] + after[r * columns + c]).exp();
+            }
+            own.logits[r * columns + c] = weight;
+        }
+    }
+}
+
+#[cube]
+#[expect(clippy::too_many_arguments, reason = "the numbers of one block")]
+fn write(
+    inputs: &Inputs,
+    place: &Place,
+    block: &Block,
+    sums: &Array<f32>,
+    largest: &Array<f32>,
+    total: &Array<f32>,
+    out: &mut [f32],
+    log: &mut [f32],
+    #[comptime] form: Form,
+) {
+    let width = comptime![form.value_dim];
+    let channels_each = comptime![form.tile.channels_each(form.value_dim)];
+    #[unroll]
+    for r in 0..comptime![form.tile.rows_each] {
+        let row = own_row(block, r, form);
+        if row < place.rows {
+            let line = block.plane * place.rows + row;
+            #[unroll]
+            for i in 0..channels_each {
+                let channel = UNIT_POS_X as usize + comptime![i * form.tile.units_x];
+                if channel < width {
+                    let mut value = sums[r * channels_each + i];
+                    if comptime![form.sticks] {
+                        if comptime![form.own_token] {
+                            let own = block.plane * place.columns + place.first_row + row;
+                            value += total[r].exp() * inputs.values[own * width + channel];
+                        }
+                    } else {
+                        value /= total[r];
+                    }
+                    out[line * width + channel] = value;
+                }
+            }
+            if UNIT_POS_X == 0 {
+                if comptime![form.sticks] {
+                    log[line] = total[r];
+                } else {
+                    log[line] = largest[r] + total[r].ln();
+                }
+            }
+        }
+    }
+}
