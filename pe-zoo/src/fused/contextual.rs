@@ -81,6 +81,7 @@ pub(super) fn add<const R: usize>(
         s.products[reach] = s.products[reach - 1];
     }
 
+    let scale = if own_gates { 1.0 } else { head.spec.gates_from_content(spec) };
     let mut counts = [0.0; R];
     let mut constant_below = 0;
     for j in (0..n).rev() {
@@ -91,7 +92,7 @@ pub(super) fn add<const R: usize>(
         let gate_logits = if own_gates { &s.gates[j] } else { &s.logits[j] };
         let mut gates = [0.0; R];
         for r in 0..R {
-            let gate = lanes::sigmoid(gate_logits[r]);
+            let gate = lanes::sigmoid(gate_logits[r] * scale);
             gates[r] = if j as f32 <= block.last_seen[r] { gate } else { 0.0 };
             counts[r] += gates[r];
         }
@@ -222,6 +223,7 @@ pub(super) fn backward<const R: usize>(
         }
     }
 
+    let scale = head.spec.gates_from_content(spec);
     let mut through = [0.0; R];
     for j in constant_below..n {
         let (counts, rises, gates) = (&s.counts[j], &s.rises[j], &s.gates[j]);
@@ -247,7 +249,7 @@ pub(super) fn backward<const R: usize>(
             s.gate_grads[j] = gate_grads;
         } else {
             for r in 0..R {
-                logit_grads[r] += gate_grads[r];
+                logit_grads[r] += gate_grads[r] * scale;
             }
         }
     }

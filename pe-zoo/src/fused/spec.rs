@@ -39,7 +39,7 @@ pub(crate) struct ContextualSpec {
     pub max_position: f32,
     /// What products of queries with the table are multiplied with; a slope is, too.
     pub function_scale: f32,
-    /// What products of queries with gate keys are multiplied with.
+    /// What products of queries with gate keys are multiplied with, whatever the content is.
     pub gate_scale: f32,
     /// Activation of the hidden layer, if the function is a perceptron.
     pub activation: Option<HiddenActivation>,
@@ -64,6 +64,12 @@ impl ContextualSpec {
 }
 
 impl Spec {
+    /// What content logits are multiplied with to become those of gates that have no keys of their own. It is not 1
+    /// where two contextual parts stand together of which one leaves all content undivided.
+    pub(crate) fn gates_from_content(&self, contextual: ContextualSpec) -> f32 {
+        self.content_scale.map_or(1.0, |scale| contextual.gate_scale / scale)
+    }
+
     /// Whether a token does not attend to itself.
     pub(crate) fn strict(&self) -> bool {
         match self.weights {

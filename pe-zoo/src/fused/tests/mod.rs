@@ -289,6 +289,23 @@ fn contextual_tables_in_all_conventions_below_and_beyond_the_largest_position() 
 }
 
 #[test]
+fn two_contextual_parts_in_every_pair_of_conventions() {
+    fn two(sizes: &Sizes, leaves: &mut Leaves, by: [Convention; 2]) -> ScoreMod {
+        ScoreMod::Sum(by.map(|by| ScoreMod::Contextual(contextual(sizes, leaves, 6, by))).into())
+    }
+    use Convention::{Code, Equation, Listing};
+    compare(|sizes, leaves| two(sizes, leaves, [Listing, Listing]));
+    compare(|sizes, leaves| two(sizes, leaves, [Listing, Code]));
+    compare(|sizes, leaves| two(sizes, leaves, [Listing, Equation]));
+    compare(|sizes, leaves| two(sizes, leaves, [Code, Listing]));
+    compare(|sizes, leaves| two(sizes, leaves, [Code, Code]));
+    compare(|sizes, leaves| two(sizes, leaves, [Code, Equation]));
+    compare(|sizes, leaves| two(sizes, leaves, [Equation, Listing]));
+    compare(|sizes, leaves| two(sizes, leaves, [Equation, Code]));
+    compare(|sizes, leaves| two(sizes, leaves, [Equation, Equation]));
+}
+
+#[test]
 fn contextual_positions_that_end_between_entries() {
     compare(|sizes, leaves| {
         let mut contextual = contextual(sizes, leaves, 9, Convention::Listing);
