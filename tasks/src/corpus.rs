@@ -8,6 +8,7 @@
 mod carrier;
 mod error;
 mod fetch;
+pub mod hub;
 mod known;
 mod state;
 mod tools;

@@ -30,8 +30,9 @@ use serde::{Deserialize, Serialize};
 
 pub use error::DataError;
 pub(crate) use files::{files_below, read_text};
+pub(crate) use layout::part_of;
 pub use parts::{Document, Part, Parts, SplitRule};
-pub(crate) use rows::documents_text;
+pub(crate) use rows::{documents_text, endings, is_data};
 
 /// The field or column of rows that is read unless another is named.
 const FIELD: &str = "text";

