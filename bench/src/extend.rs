@@ -6,10 +6,12 @@
 //! | `method` | the ways of changing a rotation, as encodings |
 //! | `text` | perplexity by length and by position, in the model's own tokens |
 //! | `passkey` | a number hidden in English filler, by length and depth |
+//! | `facts` | what these two have in common |
 //! | `tune` | which weights learn |
 //! | `cell` | one encoding on one of the two, from configuration to record |
 
 mod cell;
+mod facts;
 mod method;
 mod passkey;
 mod text;

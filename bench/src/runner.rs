@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use pe_zoo::{EncodingConfig, PositionEncoding};
-use reports::{
-    EncodingInfo, ParamCount, RunRecord, SCHEMA, SkippedEval, Status, TaskInfo, TrainSummary,
-};
+use reports::{RunRecord, SkippedEval, Status, TrainSummary};
 use serde::{Deserialize, Serialize};
 use tasks::Task;
 
+mod blank;
 mod care;
 
+pub(crate) use blank::{Blank, Counted};
 pub use care::{Care, News};
 
 use crate::cell::{Cell, TrainConfig};
@@ -21,7 +21,7 @@ use crate::inspect::{GATE_SAMPLES, gate_scores};
 use crate::model::Decoder;
 use crate::streams::{Stream, stream};
 use crate::train::{Course, Diverged, Stop, Trainer, Watch, train};
-use crate::{backend, flops, host};
+use crate::{backend, host};
 
 /// Where a cell runs and for whom.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,63 +95,28 @@ pub fn blank<C: EncodingConfig>(
     task: &dyn Task,
     context: &RunContext,
 ) -> RunRecord {
-    let meta = cell.encoding.meta();
-    let dims = cell.dims(task);
-    let vocabulary = task.vocab_size();
-    let encoding_params = cell.encoding.param_count(&dims);
     let [train_tokens, _] = cell.token_lens(task);
-    let (commit, dirty) = host::commit();
-    RunRecord {
-        schema: SCHEMA,
+    let blank = Blank {
+        run: context,
         key: cell.key(task),
-        suite: context.suite.clone(),
-        workload: cell.workload.clone(),
-        encoding: EncodingInfo {
-            id: meta.id.to_owned(),
-            name: cell.name.clone(),
-            label: meta.label.to_owned(),
-            config: serde_json::to_value(&cell.encoding).unwrap_or_default(),
-        },
-        task: TaskInfo {
-            id: task.meta().id.to_owned(),
-            label: task.meta().label.to_owned(),
-            version: task.meta().version,
-            headline: task.meta().headline.id().to_owned(),
-            len_unit: task.meta().len_unit.to_owned(),
-            chance: task.chance(),
-            config: serde_json::to_value(&cell.task).unwrap_or_default(),
-        },
         config: cell.config(task),
+        workload: cell.workload.clone(),
+        encoding: &cell.encoding,
+        name: cell.name.clone(),
+        label: cell.encoding.meta().label.to_owned(),
+        task,
+        task_config: serde_json::to_value(&cell.task).unwrap_or_default(),
         seed: cell.seed,
-        grid: cell.grid.clone(),
-        status: Status::Interrupted,
-        train_len: cell.train.len as u64,
-        params: ParamCount {
-            total: (cell.model.param_count(vocabulary) + encoding_params) as u64,
-            encoding: encoding_params as u64,
-        },
-        flops: flops::count(
-            &cell.encoding,
-            &cell.model,
-            &dims,
-            vocabulary,
-            cell.train.batch_size,
-            train_tokens,
-        ),
-        train: TrainSummary::not_begun(cell.train.batch_size as u64),
-        evals: Vec::new(),
-        skipped_evals: Vec::new(),
-        gates: Vec::new(),
-        peak_bytes: None,
-        host: host::host(context.threads, context.jobs),
-        backend: cell.backend.clone(),
-        engine: cell.attending().id().to_owned(),
-        precision: cell.train.precision.id().to_owned(),
-        commit,
-        dirty,
-        versions: host::versions(),
-        started_utc: host::now_utc(),
-    }
+        train_len: cell.train.len,
+        batch_size: cell.train.batch_size,
+        model: &cell.model,
+        dims: cell.dims(task),
+        counted: Counted { sequences: cell.train.batch_size, tokens: train_tokens },
+        backend: &cell.backend,
+        engine: cell.attending(),
+        precision: cell.train.precision,
+    };
+    RunRecord { grid: cell.grid.clone(), ..blank.record() }
 }
 
 /// Builds the model of a cell on its backend's device, with autodiff.

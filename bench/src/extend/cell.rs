@@ -3,10 +3,9 @@
 use burn::tensor::Device;
 use pe_zoo::attention::Engine;
 use pe_zoo::meta::Site;
+use pe_zoo::ops::Factors;
 use pe_zoo::{Combination, EncodingConfig, PeError};
-use reports::{
-    EncodingInfo, ParamCount, RunRecord, SCHEMA, SkippedEval, Status, TaskInfo, TrainSummary,
-};
+use reports::{RunRecord, SkippedEval, Status};
 use serde_json::{Value, json};
 use tasks::{Task, TaskError};
 
@@ -14,13 +13,13 @@ use super::method::Variant;
 use super::tune::{TuneConfig, Tuning, tune};
 use crate::cell::{CellError, EvalConfig};
 use crate::evaluate::{EvalRequest, evaluate};
+use crate::host;
 use crate::lora::LoraError;
 use crate::model::Decoder;
 use crate::pretrained::Pretrained;
-use crate::runner::{self, RunContext};
+use crate::runner::{self, Blank, Counted, RunContext};
 use crate::streams::{Stream, stream};
 use crate::train::Diverged;
-use crate::{flops, host};
 
 /// What all cells of a run share.
 #[derive(Debug, Clone, Copy)]
@@ -165,61 +164,32 @@ impl ExtendCell<'_> {
 
     /// The record of a cell that has not begun.
     pub fn blank(&self, context: &Context<'_>) -> RunRecord {
-        let Pretrained { model, vocabulary, context: trained, name, .. } = context.pretrained;
-        let (encoding, meta) = (&self.variant.encoding, self.task.meta());
-        let dims = self.dims(context);
-        let encoding_params = encoding.param_count(&dims);
-        let (commit, dirty) = host::commit();
+        let Pretrained { model, context: trained, name, .. } = context.pretrained;
         let label = match self.tune {
             Some((config, _)) => format!("{}, tuned ({})", self.variant.name, config.id()),
             None => self.variant.name.clone(),
         };
-        RunRecord {
-            schema: SCHEMA,
+        let blank = Blank {
+            run: context.run,
             key: self.key(context),
-            suite: context.run.suite.clone(),
-            workload: format!("{name} {}", meta.id),
-            encoding: EncodingInfo {
-                id: encoding.meta().id.to_owned(),
-                name: label.clone(),
-                label,
-                config: serde_json::to_value(encoding).unwrap_or_default(),
-            },
-            task: TaskInfo {
-                id: meta.id.to_owned(),
-                label: meta.label.to_owned(),
-                version: meta.version,
-                headline: meta.headline.id().to_owned(),
-                len_unit: meta.len_unit.to_owned(),
-                chance: self.task.chance(),
-                config: self.task_config.clone(),
-            },
             config: self.config(context),
+            workload: format!("{name} {}", self.task.meta().id),
+            encoding: &self.variant.encoding,
+            name: label.clone(),
+            label,
+            task: self.task,
+            task_config: self.task_config.clone(),
             seed: context.seed,
-            grid: None,
-            status: Status::Interrupted,
-            train_len: *trained as u64,
-            params: ParamCount {
-                total: (model.param_count(*vocabulary) + encoding_params) as u64,
-                encoding: encoding_params as u64,
-            },
-            flops: flops::count(encoding, model, &dims, *vocabulary, 1, *trained),
-            train: TrainSummary::not_begun(
-                self.tune.map_or(0, |(config, _)| config.train.batch_size as u64),
-            ),
-            evals: Vec::new(),
-            skipped_evals: Vec::new(),
-            gates: Vec::new(),
-            peak_bytes: None,
-            host: host::host(context.run.threads, context.run.jobs),
-            backend: context.backend.0.to_owned(),
-            engine: context.engine.id().to_owned(),
-            precision: "f32".to_owned(),
-            commit,
-            dirty,
-            versions: host::versions(),
-            started_utc: host::now_utc(),
-        }
+            train_len: *trained,
+            batch_size: self.tune.map_or(0, |(config, _)| config.train.batch_size),
+            model,
+            dims: self.dims(context),
+            counted: Counted { sequences: 1, tokens: *trained },
+            backend: context.backend.0,
+            engine: context.engine,
+            precision: Factors::F32,
+        };
+        blank.record()
     }
 
     /// Tunes if asked to, and evaluates; whatever happens, there is a record. `progress` hears what is being done.

@@ -6,9 +6,9 @@
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use sha2::{Digest, Sha256};
 use tasks::{Headline, Sample, Split, Task, TaskError, TaskMeta};
 
+use super::facts::{Facts, stated};
 use crate::pretrained::{Around, Tokens};
 
 const META: TaskMeta = TaskMeta {
@@ -49,8 +49,7 @@ pub struct Passkey {
     numbers: Vec<Number>,
     /// Depths, evenly spaced from the beginning to the end.
     depths: usize,
-    vocabulary: usize,
-    sha256: String,
+    facts: Facts,
 }
 
 #[derive(Debug, Clone)]
@@ -82,13 +81,10 @@ impl Passkey {
         }
         match pieces(tokens) {
             Ok((introduction, paragraph, numbers)) => {
-                let mut hash = Sha256::new();
                 let lines = numbers.iter().flat_map(|n| [&n.statement, &n.answered]);
-                for token in [&introduction, &paragraph].into_iter().chain(lines).flatten() {
-                    hash.update(token.to_le_bytes());
-                }
-                let sha256 = reports::store::hex(&hash.finalize());
-                Ok(Self { introduction, paragraph, numbers, depths, vocabulary, sha256 })
+                let all = [&introduction, &paragraph].into_iter().chain(lines).flatten();
+                let facts = Facts::of(all, vocabulary);
+                Ok(Self { introduction, paragraph, numbers, depths, facts })
             }
             Err(reason) => {
                 let expected = format!("one that takes the prompt: {reason}");
@@ -151,21 +147,7 @@ fn pieces(tokens: &dyn Tokens) -> Result<Pieces, String> {
 }
 
 impl Task for Passkey {
-    fn meta(&self) -> &'static TaskMeta {
-        &META
-    }
-
-    fn vocab_size(&self) -> usize {
-        self.vocabulary
-    }
-
-    fn token_text(&self, token: u32) -> String {
-        format!("<{token}>")
-    }
-
-    fn splits(&self) -> &'static [Split] {
-        SPLITS
-    }
+    stated!(META, SPLITS);
 
     fn max_tokens(&self, len: usize) -> usize {
         len
@@ -197,10 +179,6 @@ impl Task for Passkey {
         Ok((0..count).map(|k| self.sample(len, k % self.depths, &mut rng)).collect())
     }
 
-    fn data_sha256(&self) -> Option<&str> {
-        Some(&self.sha256)
-    }
-
     /// Of somebody who knows which numbers may be hidden.
     fn chance(&self) -> Option<f64> {
         Some(1.0 / NUMBERS as f64)
@@ -209,6 +187,8 @@ impl Task for Passkey {
 
 #[cfg(test)]
 mod tests {
+    use sha2::Digest as _;
+
     use super::*;
 
     /// Bytes as tokens, and a first token where it is asked for.
@@ -230,6 +210,12 @@ mod tests {
     #[test]
     fn the_answer_is_the_number_that_was_hidden_at_its_depth() {
         let task = Passkey::new(&Bytes, 257, 5).unwrap();
+        let (introduction, paragraph, numbers) = pieces(&Bytes).unwrap();
+        let numbers = numbers.into_iter().flat_map(|n| [n.statement, n.answered]).flatten();
+        let all = [introduction, paragraph].concat().into_iter().chain(numbers);
+        let bytes = all.flat_map(u32::to_le_bytes).collect::<Vec<_>>();
+        let sha256 = reports::store::hex(&sha2::Sha256::digest(&bytes));
+        assert_eq!(task.data_sha256(), Some(&*sha256));
         for len in [400, 1000, 3001] {
             let samples = task.eval_set("depths", len, 10, 1).unwrap();
             for (k, sample) in samples.iter().enumerate() {

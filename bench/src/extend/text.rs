@@ -2,10 +2,10 @@
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
-use sha2::{Digest, Sha256};
 use tasks::data::{Part, Parts};
 use tasks::{Headline, Sample, Split, Task, TaskError, TaskMeta, TokenSlice};
 
+use super::facts::{Facts, stated};
 use crate::pretrained::{Around, Tokens};
 
 const META: TaskMeta = TaskMeta {
@@ -34,11 +34,10 @@ const PARTS: usize = 8;
 pub struct LongText {
     train: Vec<u32>,
     validation: Vec<u32>,
-    vocabulary: usize,
+    facts: Facts,
     /// Positions are grouped by so many.
     group: usize,
     bytes_per_token: f64,
-    sha256: String,
 }
 
 impl std::fmt::Debug for LongText {
@@ -72,17 +71,12 @@ impl LongText {
         };
         let kept = text(Part::Validation);
         let (train, validation) = (encode(&text(Part::Train))?, encode(&kept)?);
-        let mut hash = Sha256::new();
-        for token in train.iter().chain(&validation) {
-            hash.update(token.to_le_bytes());
-        }
         Ok(Self {
+            facts: Facts::of(train.iter().chain(&validation), vocabulary),
             bytes_per_token: kept.len() as f64 / validation.len().max(1) as f64,
-            sha256: reports::store::hex(&hash.finalize()),
             group: (context / PARTS).max(1),
             train,
             validation,
-            vocabulary,
         })
     }
 
@@ -109,21 +103,7 @@ impl LongText {
 }
 
 impl Task for LongText {
-    fn meta(&self) -> &'static TaskMeta {
-        &META
-    }
-
-    fn vocab_size(&self) -> usize {
-        self.vocabulary
-    }
-
-    fn token_text(&self, token: u32) -> String {
-        format!("<{token}>")
-    }
-
-    fn splits(&self) -> &'static [Split] {
-        SPLITS
-    }
+    stated!(META, SPLITS);
 
     fn max_tokens(&self, len: usize) -> usize {
         len.saturating_add(1)
@@ -153,10 +133,6 @@ impl Task for LongText {
 
     fn max_eval_samples(&self, len: usize) -> Option<usize> {
         Some(self.validation.len() / self.max_tokens(len))
-    }
-
-    fn data_sha256(&self) -> Option<&str> {
-        Some(&self.sha256)
     }
 
     fn bytes_per_token(&self) -> Option<f64> {
@@ -200,6 +176,10 @@ mod tests {
         let parts = SplitRule::ByNumber.parts(vec![document]).unwrap();
         let task = LongText::new(&parts, &Letters, 26, 32).unwrap();
         assert_eq!(task.max_eval_samples(9), Some(4));
+        // Of 0 to 9, forty times, as 32-bit numbers, the lowest byte first.
+        let sha256 = "5e1b3e7fc849dbd175f0f291df9ebd249d13405d40b10fced52922a8ec1641a2";
+        assert_eq!(task.data_sha256(), Some(sha256));
+        assert_eq!([25, 26].map(|token| task.token_text(token)), ["<25>", "?"]);
         let samples = task.eval_set("validation", 9, 4, 0).unwrap();
         let expected = (0..10).collect::<Vec<u32>>();
         assert!(samples.iter().all(|sample| sample.tokens == expected));

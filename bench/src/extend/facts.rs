@@ -1,0 +1,54 @@
+//! What the tasks in a model's own tokens have in common.
+
+use sha2::{Digest, Sha256};
+
+/// Facts that follow from the tokens.
+#[derive(Debug, Clone)]
+pub(super) struct Facts {
+    pub(super) vocabulary: usize,
+    /// Hash of all tokens that samples are made of.
+    pub(super) sha256: String,
+}
+
+impl Facts {
+    /// Of these tokens, in this order.
+    pub(super) fn of<'a>(tokens: impl Iterator<Item = &'a u32>, vocabulary: usize) -> Self {
+        let mut hash = Sha256::new();
+        for token in tokens {
+            hash.update(token.to_le_bytes());
+        }
+        Self { vocabulary, sha256: reports::store::hex(&hash.finalize()) }
+    }
+
+    /// Only the model's tokenizer could say more, and not of one token alone.
+    pub(super) fn token_text(&self, token: u32) -> String {
+        if (token as usize) < self.vocabulary { format!("<{token}>") } else { "?".to_owned() }
+    }
+}
+
+/// The part of `impl Task` that states facts, for a type with `facts: Facts`.
+macro_rules! stated {
+    ($meta:expr, $splits:expr) => {
+        fn meta(&self) -> &'static tasks::TaskMeta {
+            &$meta
+        }
+
+        fn vocab_size(&self) -> usize {
+            self.facts.vocabulary
+        }
+
+        fn token_text(&self, token: u32) -> String {
+            self.facts.token_text(token)
+        }
+
+        fn splits(&self) -> &'static [tasks::Split] {
+            $splits
+        }
+
+        fn data_sha256(&self) -> Option<&str> {
+            Some(&self.facts.sha256)
+        }
+    };
+}
+
+pub(super) use stated;
