@@ -8,7 +8,11 @@ use super::contextual::{sigmoid, softplus, sum_from_the_right};
 use super::form::Form;
 use super::inputs::{Behind, Inputs, Place};
 use super::logits::{Block, attends, own_column, own_row};
-use super::tile;
+use super::tile::{self, Sheet};
+
+/// Logarithm of the share of a stick below which what older columns contribute is lost in the rounding
+/// of what newer ones do.
+const NOTHING_LEFT: f32 = -14.0;
 
 /// What one unit carries along its rows in the backward pass.
 #[derive(CubeType)]
@@ -59,16 +63,16 @@ pub(super) fn begin(
 }
 
 /// `own.logits` becomes the weights of one block, `walk.grads` the gradients of its logits. Returns
-/// what [`block::logits_of`] does. `output_grads` is `[rows, E + 1]`.
+/// what [`block::logits_of`] does. `output_grads` is `[rows, E]`.
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block")]
-pub(super) fn gradients_of(
+pub(super) fn gradients_of<F: Float>(
     inputs: &Inputs,
     place: &Place,
     block: &Block,
-    board: &mut Board,
+    board: &mut Board<F>,
     own: &mut Own,
-    output_grads: &Shared<[f32]>,
+    output_grads: &Sheet<F>,
     walk: &mut Walk,
     #[comptime] form: Form,
 ) -> bool {
@@ -78,9 +82,10 @@ pub(super) fn gradients_of(
         output_grads,
         &board.values,
         &mut walk.grads,
+        &mut board.stage,
         f32::new(1.0),
         comptime![form.value_dim],
-        comptime![form.tile],
+        form,
     );
     if comptime![form.sticks] {
         of_sticks(place, block, board, own, walk, form);
@@ -117,10 +122,10 @@ fn of_softmax(
 /// Every column takes from all older ones: what those contribute is the whole less what newer ones
 /// and the column itself do.
 #[cube]
-fn of_sticks(
+fn of_sticks<F: Float>(
     place: &Place,
     block: &Block,
-    board: &mut Board,
+    board: &mut Board<F>,
     own: &mut Own,
     walk: &mut Walk,
     #[comptime] form: Form,
@@ -143,6 +148,7 @@ fn of_sticks(
     }
     sum_from_the_right(&terms, &mut sums, &mut walk.left, &mut board.other_segments, form);
     let mut breaks = Array::<f32>::new(all);
+    let mut passed_on = Array::<f32>::new(all);
     #[unroll]
     for r in 0..comptime![form.tile.rows_each] {
         let row = own_row(block, r, form);
@@ -157,6 +163,10 @@ fn of_sticks(
             }
             own.logits[at] = weight;
             breaks[at] = share;
+            passed_on[at] = share;
+            if sums[at] < f32::new(NOTHING_LEFT) {
+                passed_on[at] = f32::new(0.0);
+            }
             terms[at] = weight * walk.grads[at];
         }
     }
@@ -168,7 +178,7 @@ fn of_sticks(
         for c in 0..columns {
             let at = comptime![r * columns + c];
             let older = walk.share[r] - sums[at];
-            walk.grads[at] = terms[at] * (f32::new(1.0) - breaks[at]) - breaks[at] * older;
+            walk.grads[at] = terms[at] * (f32::new(1.0) - breaks[at]) - passed_on[at] * older;
             if comptime![form.own_token] {
                 // The rest of the stick goes where the row itself is.
                 if row < place.rows && own_column(block, c, form) == place.first_row + row {

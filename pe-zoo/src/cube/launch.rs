@@ -1,19 +1,23 @@
 //! Buffers for the kernels, and how many cubes are launched.
 
 use burn::backend::{Backend, Cube, TensorMetadata};
-use burn::tensor::{DType, Shape};
+use burn::tensor::{DType, Shape, bf16};
 use burn_cubecl::cubecl::client::Client;
+use burn_cubecl::cubecl::features::MmaConfig;
+use burn_cubecl::cubecl::ir::{ElemType, FloatKind};
 use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::ops::numeric::{empty_device_contiguous_dtype, zeros_client};
 use burn_cubecl::tensor::CubeTensor;
 
 use super::backward::backward_kernel;
+use super::cores;
 use super::form::{Form, Function, Room};
 use super::forward::forward_kernel;
 use super::inputs::{BehindLaunch, InputsLaunch, OutputsLaunch, PlaceLaunch};
 use crate::fused::operands::{Operands, Sizes};
 use crate::fused::spec::{Spec, WeightRule};
+use crate::ops::Factors;
 use crate::score::{HiddenActivation, Remainder};
 
 /// Cubes per multiprocessor that a backward pass is cut into.
@@ -22,6 +26,9 @@ const CUBES_EACH: usize = 2;
 const MULTIPROCESSORS: usize = 32;
 /// In the place of infinity, which not every shading language can write down.
 const ENDLESS: f32 = 1e30;
+
+/// Why a form is there.
+const ASKED: &str = "`fits` has been asked before";
 
 /// What the forward pass leaves.
 #[derive(Debug, Clone)]
@@ -42,8 +49,24 @@ fn last_axis<T: TensorMetadata>(tensor: &T) -> usize {
     if present(tensor) { shape[shape.num_dims() - 1] } else { 0 }
 }
 
+/// Whether a device multiplies rounded factors as the kernels do it.
+fn has_cores(client: &Client) -> bool {
+    let hardware = &client.properties().hardware;
+    let side = cores::FRAGMENT as u32;
+    let config = MmaConfig {
+        a_type: ElemType::Float(FloatKind::BF16),
+        b_type: ElemType::Float(FloatKind::BF16),
+        cd_type: ElemType::Float(FloatKind::F32),
+        m: side,
+        n: side,
+        k: side,
+    };
+    let planes = [hardware.plane_size_min, hardware.plane_size_max];
+    planes == [cores::PLANE as u32; 2] && client.properties().features.matmul.cmma.contains(&config)
+}
+
 /// Without a tile, which depends on the kernel.
-fn form<B: Backend>(operands: &Operands<B>, spec: &Spec) -> Form {
+fn form<B: Backend>(client: &Client, operands: &Operands<B>, spec: &Spec) -> Form {
     let Sizes { head_dim, value_dim, .. } = operands.sizes();
     let function = match spec.contextual.map(|contextual| contextual.activation) {
         None => Function::Absent,
@@ -74,6 +97,7 @@ fn form<B: Backend>(operands: &Operands<B>, spec: &Spec) -> Form {
         sticks: rule.is_some(),
         strict: spec.strict(),
         own_token: rule.is_some_and(|rule| rule.remainder == Remainder::OwnToken),
+        cores: spec.factors == Factors::Bf16 && has_cores(client),
     }
 }
 
@@ -88,7 +112,7 @@ fn room(client: &Client) -> Room {
 /// Whether both kernels have room.
 pub(super) fn fits<B: Backend>(client: &Client, operands: &Operands<B>, spec: &Spec) -> bool {
     let rows = operands.sizes().rows;
-    form(operands, spec).backward(rows, room(client)).is_some()
+    form(client, operands, spec).backward(rows, room(client)).is_some()
 }
 
 /// All operands in the order of their axes.
@@ -175,12 +199,13 @@ fn cubes(form: &Form) -> CubeDim {
 pub(super) fn forward(operands: &Operands<Cube>, spec: &Spec) -> Forward {
     let Sizes { batch, heads, rows, value_dim, .. } = operands.sizes();
     let client = operands.q.client.clone();
-    let form =
-        form(operands, spec).forward(rows, room(&client)).expect("`fits` has been asked before");
+    let form = form(&client, operands, spec).forward(rows, room(&client)).expect(ASKED);
     let output = empty(&operands.q, Shape::from([batch, heads, rows, value_dim]));
     let log = empty(&operands.q, Shape::from([batch, heads, rows]));
     let blocks = rows.div_ceil(form.tile.rows());
-    forward_kernel::launch(
+    let launch =
+        if form.cores { forward_kernel::launch::<bf16> } else { forward_kernel::launch::<f32> };
+    launch(
         &client,
         CubeCount::Static(blocks as u32, (batch * heads) as u32, 1),
         cubes(&form),
@@ -228,8 +253,7 @@ pub(super) fn backward(
 ) -> Backward {
     let Sizes { batch, heads, rows, columns, head_dim, value_dim } = operands.sizes();
     let client = operands.q.client.clone();
-    let form =
-        form(operands, spec).backward(rows, room(&client)).expect("`fits` has been asked before");
+    let form = form(&client, operands, spec).backward(rows, room(&client)).expect(ASKED);
     let multiprocessors = (client.properties().hardware.num_streaming_multiprocessors)
         .map_or(MULTIPROCESSORS, |number| number as usize);
     let blocks = rows.div_ceil(form.tile.rows());
@@ -253,7 +277,9 @@ pub(super) fn backward(
         rows: zeros(like, Shape::from([batch, heads, rows, row_grads])),
     };
     let buffer = |tensor: &CubeTensor| tensor.clone().into_buffer_arg();
-    backward_kernel::launch(
+    let launch =
+        if form.cores { backward_kernel::launch::<bf16> } else { backward_kernel::launch::<f32> };
+    launch(
         &client,
         CubeCount::Static(slots as u32, (batch * heads) as u32, 1),
         cubes(&form),
