@@ -34,6 +34,7 @@ pub(super) fn backward_kernel<F: Float>(
     let mut sheets = Sheets::<F>::new(form);
     let mut through = Array::<f32>::new(comptime![form.tile.rows_each]);
     let mut passed = Array::<f32>::new(comptime![form.tile.rows_each]);
+    let mut whole = Array::<f32>::new(comptime![form.tile.rows_each]);
 
     block.row = CUBE_POS_X as usize * rows;
     while block.row < place.rows {
@@ -54,9 +55,29 @@ pub(super) fn backward_kernel<F: Float>(
         let newest = place.first_row + min(block.row + rows, place.rows) - 1;
         let blocks = newest / columns + 1;
 
+        if comptime![form.own_whole()] {
+            #[unroll]
+            for r in 0..comptime![form.tile.rows_each] {
+                whole[r] = f32::new(0.0);
+            }
+            block::begin(&mut board, &mut own, form);
+            gradients::begin(behind, place, &block, &mut walk, &whole, form);
+            whole_output(
+                inputs,
+                place,
+                &block,
+                &mut board,
+                &mut own,
+                &sheets.output_grads,
+                &mut walk,
+                &mut whole,
+                blocks,
+                form,
+            );
+        }
         if comptime![form.function.present()] {
             block::begin(&mut board, &mut own, form);
-            gradients::begin(behind, place, &block, &mut walk, form);
+            gradients::begin(behind, place, &block, &mut walk, &whole, form);
             whole_through(
                 inputs,
                 place,
@@ -72,7 +93,7 @@ pub(super) fn backward_kernel<F: Float>(
         }
 
         block::begin(&mut board, &mut own, form);
-        gradients::begin(behind, place, &block, &mut walk, form);
+        gradients::begin(behind, place, &block, &mut walk, &whole, form);
         #[unroll]
         for r in 0..comptime![form.tile.rows_each] {
             passed[r] = f32::new(0.0);
@@ -116,6 +137,39 @@ pub(super) fn backward_kernel<F: Float>(
         }
         write(place, &block, &mut board, &mut sums, out, form);
         block.row += CUBE_COUNT_X as usize * rows;
+    }
+}
+
+/// Products of the output and its gradient, added up in the order in which they are taken apart.
+#[cube]
+#[expect(clippy::too_many_arguments, reason = "the numbers of one block of rows")]
+fn whole_output<F: Float>(
+    inputs: &Inputs,
+    place: &Place,
+    rows: &Block,
+    board: &mut Board<F>,
+    own: &mut Own,
+    output_grads: &Sheet<F>,
+    walk: &mut Walk,
+    whole: &mut Array<f32>,
+    blocks: usize,
+    #[comptime] form: Form,
+) {
+    let mut block = Block { plane: rows.plane, head: rows.head, row: rows.row, column: 0usize };
+    for step in 0..blocks {
+        block.column = (blocks - 1 - step) * comptime![form.tile.columns()];
+        let _stopped =
+            gradients::gradients_of(inputs, place, &block, board, own, output_grads, walk, form);
+    }
+    if comptime![form.own_token] {
+        block::add_up(&mut walk.rest, board, form);
+    }
+    #[unroll]
+    for r in 0..comptime![form.tile.rows_each] {
+        whole[r] = walk.taken[r];
+        if comptime![form.own_token] {
+            whole[r] = walk.taken[r] + walk.rest[r];
+        }
     }
 }
 

@@ -119,6 +119,12 @@ impl Form {
         !self.cores || self.distance || self.query_distance || self.decay || self.has_products()
     }
 
+    /// What older columns contribute is the whole less what newer ones do; where factors are rounded,
+    /// the output is not that whole to enough digits.
+    pub(super) const fn own_whole(&self) -> bool {
+        self.sticks && self.cores
+    }
+
     /// Bytes of a block of rows that is a factor.
     const fn sheet_bytes(&self, rows: usize, width: usize) -> usize {
         if self.cores {

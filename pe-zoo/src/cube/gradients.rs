@@ -27,6 +27,8 @@ pub(super) struct Walk {
     pub(super) left: Array<f32>,
     /// What the columns so far contribute to the products of output and gradient.
     pub(super) taken: Array<f32>,
+    /// What the unit's own columns contribute to them where a row gets the rest of its stick.
+    pub(super) rest: Array<f32>,
 }
 
 #[cube]
@@ -39,26 +41,34 @@ impl Walk {
             share: Array::new(rows),
             left: Array::new(rows),
             taken: Array::new(rows),
+            rest: Array::new(rows),
         }
     }
 }
 
-/// Begins a walk along the block's rows.
+/// Begins a walk along the block's rows. `whole` is what all columns contribute to the products of
+/// output and gradient, where [`Form::own_whole`] says that the walk needs it to the last digit.
 #[cube]
 pub(super) fn begin(
     behind: &Behind,
     place: &Place,
     block: &Block,
     walk: &mut Walk,
+    whole: &Array<f32>,
     #[comptime] form: Form,
 ) {
     #[unroll]
     for r in 0..comptime![form.tile.rows_each] {
         let line = block.plane * place.rows + min(own_row(block, r, form), place.rows - 1);
         walk.log[r] = behind.log[line];
-        walk.share[r] = behind.share[line];
+        if comptime![form.own_whole()] {
+            walk.share[r] = whole[r];
+        } else {
+            walk.share[r] = behind.share[line];
+        }
         walk.left[r] = f32::new(0.0);
         walk.taken[r] = f32::new(0.0);
+        walk.rest[r] = f32::new(0.0);
     }
 }
 
@@ -160,6 +170,11 @@ fn of_sticks<F: Float>(
             if attends(place, row, own_column(block, c, form), form) {
                 weight = (own.logits[at] + sums[at]).exp();
                 share = sigmoid(own.logits[at]);
+            }
+            if comptime![form.own_token && form.own_whole()] {
+                if row < place.rows && own_column(block, c, form) == place.first_row + row {
+                    walk.rest[r] += walk.log[r].exp() * walk.grads[at];
+                }
             }
             own.logits[at] = weight;
             breaks[at] = share;

@@ -37,6 +37,8 @@ mod launch;
 mod logits;
 mod op;
 mod scatter;
+#[cfg(all(test, feature = "cores-sim"))]
+mod simulated;
 mod sums;
 mod tile;
 
