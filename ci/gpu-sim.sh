@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # The GPU's kernels without a GPU: builds with the wgpu backend and runs on Mesa's lavapipe, a Vulkan on
 # the processor. Checks outputs and every gradient of the kernels against the reference engine in f64 at
-# small odd sizes (pe-zoo/tests/cube.rs), then the whole conformance kit with its tensors on that device.
+# small odd sizes (pe-zoo/tests/cube.rs); products on tensor cores in a simulation, with the C++ compiler
+# that CXX names (pe-zoo/src/cube/simulated); then the whole conformance kit with its tensors on that device.
 #
 #   ci/gpu-sim.sh [--install] [--kernels | --conform] [ENCODING ...]
 #
 #   --install   fetch lavapipe with apt-get if it is not there (package mesa-vulkan-drivers)
-#   --kernels   only the kernels' tests
+#   --kernels   only the kernels' tests, tensor cores included
 #   --conform   only the conformance kit
 #   ENCODING    encodings or combinations for the kit; default: all
 #
@@ -57,10 +58,11 @@ if [ -z "${XDG_RUNTIME_DIR:-}" ]; then
 fi
 echo "gpu-sim: $icd"
 
-# One selection of features for both, so that Burn is built once.
-select=(--workspace --features bench/wgpu)
+# One selection of features for all, so that Burn is built once.
+select=(--workspace --features bench/cores-sim)
 if $kernels; then
   cargo test "${select[@]}" --test cube
+  cargo test "${select[@]}" --lib cube::simulated
 fi
 if $conform; then
   cargo build "${select[@]}" --bin pe-bench

@@ -3,16 +3,20 @@
 #
 #   ci/gpu.sh pack DIR                      here: builds one stripped, compressed program and puts it into
 #                                           DIR with this script and the peer; copy DIR to the other machine
-#   DIR/gpu.sh run DIR [--minutes N] [--only conform,speed,paper] [--suites A,B] [--lens T,...]
+#   DIR/gpu.sh run DIR [--minutes N] [--only conform,attention,speed,paper] [--suites A,B] [--lens T,...]
 #                                           there: as much as fits into N minutes (default 60)
 #
-# The other machine is x86-64 Linux with glibc 2.36 or newer, the NVIDIA driver and NVRTC. PyTorch is used
-# if `python3` (or PEER_PYTHON) has it, and left out with a word otherwise. No compiler, no network.
+# The other machine is x86-64 Linux with glibc 2.36 or newer, the NVIDIA driver and libdevice.10.bc, from
+# which the kernels take exponentials: it is part of the CUDA toolkit and of PyTorch (triton). PyTorch is
+# used if `python3` (or PEER_PYTHON) has it, and left out with a word otherwise. No compiler, no network.
 #
 # `run` works in this order and leaves small files under DIR/records:
 #   conform   the conformance kit with its tensors on the GPU                conform.json, conform.txt
+#   attention time and memory of one layer's attention, forward and backward, in f32 and bf16, heads of 64
+#             and 128, next to torch_step.py in eager, sdpa, flex and compile; what the GPU's products and
+#             copies reach (ceilings.json); table.md has the ratios          attention/*.json, table.md
 #   speed     time of a training step, tokens/s and memory of every encoding next to torch_step.py in
-#             eager, sdpa and compile, each in a process of its own          speed/*.json
+#             eager, sdpa, flex and compile, each in a process of its own    speed/*.json
 #   paper     as many cells of the papers' suites as fit                     paper/SUITE/
 # What has a record is not done again: run the same command once more to go on, also after an interruption
 # (Ctrl-C, SIGTERM, the end of the minutes), which ends every process that was started. A record whose
@@ -22,7 +26,7 @@
 # read; 3 no GPU, or no program; 130 interrupted.
 set -euo pipefail
 
-usage() { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 fail() { echo "gpu: $2" >&2; exit "$1"; }
 
 pack() {
@@ -44,7 +48,7 @@ pack() {
   mv "$out/pe-bench.new.xz" "$out/pe-bench.xz"
   rm -f "$out/pe-bench"
   cp ci/gpu.sh "$out/gpu.sh"
-  cp ci/peers/torch_step.py "$out/torch_step.py"
+  cp ci/peers/torch_step.py ci/peers/ceilings.py ci/peers/gpu_table.py "$out/"
   echo "gpu: packed $(wc -c < "$out/pe-bench.xz") bytes of program; copy $out and run there: ./gpu.sh run ."
 }
 
@@ -155,14 +159,50 @@ conformance() {
 # Our id and the peer's; the peer's modes.
 peers() {
   cat <<'LIST'
-nope nope eager,sdpa,compile
-rope rope eager,sdpa,compile
-alibi alibi eager,sdpa,compile
-t5-bias t5 eager,sdpa,compile
-relative shaw eager,compile
-fox fox eager,sdpa,compile
+nope nope eager,sdpa,flex,compile
+rope rope eager,sdpa,flex,compile
+alibi alibi eager,sdpa,flex,compile
+t5-bias t5 eager,sdpa,flex,compile
+relative shaw eager,flex,compile
+fox fox eager,sdpa,flex,compile
 cope cope eager,compile
 LIST
+}
+
+# Attention alone: 16 heads, as many sequences as make 32768 tokens; at last one of 32768 tokens.
+attention() {
+  local len batch width dtype id peer modes mode sizes
+  mkdir -p "$records/attention"
+  if $torch; then
+    measured "$records/ceilings.json" "ceilings" 300 "$python" "$here/ceilings.py" --device cuda
+  fi
+  peers > "$log.peers"
+  for len in ${lens//,/ } 32768; do
+    batch=$((32768 / len))
+    [ "$batch" -gt 0 ] || batch=1
+    for width in 64 128; do
+      for dtype in bf16 f32; do
+        sizes=(--attention --batch "$batch" --len "$len" --dim $((16 * width)) --heads 16 --steps 9)
+        while read -r id peer modes; do
+          case "$id" in rope | cope | fox | alibi) ;; *) continue ;; esac
+          measured "$records/attention/pe-bench-$id-$dtype-$width-$len.json" \
+            "pe-bench attention $id $dtype, heads of $width, $len" 300 \
+            "$bench" speed --json --backend cuda --encodings "$id" --precision "$dtype" "${sizes[@]}"
+          $torch || continue
+          # Without blocks, 32768 tokens want 32 GiB for one matrix of logits.
+          [ "$len" -lt 32768 ] || modes=$(echo "$modes" | tr , '\n' | grep -x 'sdpa\|flex' | paste -sd , || true)
+          [ "$id" != alibi ] && [ "$id" != fox ] || [ "$len" -lt 32768 ] || modes=flex
+          for mode in ${modes//,/ }; do
+            measured "$records/attention/torch-$peer-$mode-$dtype-$width-$len.json" \
+              "torch attention $peer $mode $dtype, heads of $width, $len" 300 \
+              "$python" "$here/torch_step.py" --device cuda --pe "$peer" --mode "$mode" --dtype "$dtype" "${sizes[@]}"
+          done
+        done < "$log.peers"
+      done
+    done
+  done
+  "$python" "$here/gpu_table.py" "$records" > "$records/table.md" ||
+    echo "gpu: no table: $python cannot run gpu_table.py" >&2
 }
 
 # Batches of equal size in tokens: width 512, 8 heads of 64, 4 layers.
@@ -174,7 +214,7 @@ speed() {
     [ "$batch" -gt 0 ] || batch=1
     sizes=(--batch "$batch" --len "$len" --dim 512 --heads 8 --layers 4 --vocab 64 --steps 7)
     # Theirs and ours in turns, so that a slow minute of the machine hits both.
-    peers | while read -r id peer modes; do echo "$id $peer $modes"; done > "$log.peers"
+    peers > "$log.peers"
     while read -r id peer modes; do
       measured "$records/speed/pe-bench-$id-$len.json" "pe-bench $id $len" 300 \
         "$bench" speed --json --backend cuda --encodings "$id" "${sizes[@]}"
@@ -190,6 +230,28 @@ speed() {
         "$bench" speed --json --backend cuda --encodings "$id" "${sizes[@]}"
     done
   done
+}
+
+# Sees to it that CUDA_PATH names a folder with nvvm/libdevice/libdevice.10.bc.
+libdevice() {
+  local root file inside=nvvm/libdevice/libdevice.10.bc
+  for root in "${CUDA_PATH:-}" /usr/local/cuda /opt/cuda /usr/lib/cuda /usr; do
+    if [ -n "$root" ] && [ -f "$root/$inside" ]; then export CUDA_PATH=$root; return; fi
+  done
+  file=$("$python" - 2> /dev/null <<'PYTHON' || true
+import glob, importlib.util, os
+for name, pattern in [("triton", "backends/nvidia/lib/libdevice.10.bc"), ("nvidia", "*/nvvm/libdevice/libdevice.10.bc")]:
+    spec = importlib.util.find_spec(name)
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        for found in glob.glob(os.path.join(folder, pattern)):
+            print(found)
+            raise SystemExit
+PYTHON
+)
+  [ -n "$file" ] || fail 3 "no libdevice.10.bc here: it is part of the CUDA toolkit and of PyTorch's triton; set CUDA_PATH or PEER_PYTHON"
+  mkdir -p "$here/cuda/${inside%/*}"
+  cp "$file" "$here/cuda/$inside"
+  export CUDA_PATH=$here/cuda
 }
 
 paper() {
@@ -214,7 +276,7 @@ run() {
   here=$1
   shift
   minutes=60
-  only=conform,speed,paper
+  only=conform,attention,speed,paper
   suites=paper-flip-flop,paper-counting,paper-selective-copy,tape-addition,paper-selective-counting
   lens=512,2048,8192
   while [ $# -gt 0 ]; do
@@ -232,7 +294,10 @@ run() {
   [[ "$lens" =~ ^[1-9][0-9]*(,[1-9][0-9]*)*$ ]] || fail 2 "--lens is '$lens', expected whole numbers separated by commas"
   local part
   for part in ${only//,/ }; do
-    case "$part" in conform | speed | paper) ;; *) fail 2 "--only names '$part'; known: conform, speed, paper" ;; esac
+    case "$part" in
+      conform | attention | speed | paper) ;;
+      *) fail 2 "--only names '$part'; known: conform, attention, speed, paper" ;;
+    esac
   done
   [ -d "$here" ] || fail 2 "there is no folder $here"
   here=$(cd "$here" && pwd)
@@ -254,13 +319,14 @@ run() {
   command -v nvidia-smi > /dev/null && nvidia-smi -L > /dev/null 2>&1 ||
     fail 3 "no NVIDIA GPU here: nvidia-smi finds none"
   device=$(nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader | head -n 1)
+  python=${PEER_PYTHON:-python3}
+  libdevice
   "$bench" list backends | grep '^cuda' | grep -qv 'not ' ||
     fail 3 "pe-bench cannot open the GPU: $("$bench" list backends | grep '^cuda')"
   records="$here/records"
   mkdir -p "$records/paper"
   log="$records/last.txt"
   failures=0
-  python=${PEER_PYTHON:-python3}
   torch=false
   if "$python" -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2> /dev/null; then
     torch=true
@@ -271,6 +337,7 @@ run() {
   for part in ${only//,/ }; do
     case "$part" in
       conform) conformance ;;
+      attention) attention ;;
       speed) speed ;;
       paper) paper ;;
     esac

@@ -31,7 +31,7 @@ pub struct SpeedRequest {
     pub backend: String,
     /// The attention engine.
     pub engine: Engine,
-    /// How wide the factors of linear maps are.
+    /// How wide the factors of products are.
     pub precision: Factors,
     /// Sequences per step.
     pub batch: usize,
@@ -62,7 +62,7 @@ pub struct SpeedRow {
     pub backend: String,
     /// Name of the attention engine.
     pub engine: String,
-    /// How wide the factors of linear maps are.
+    /// How wide the factors of products are.
     #[serde(default)]
     pub precision: Factors,
     /// Median time of a training step.
@@ -105,11 +105,6 @@ pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
         }
     }
     let encoding = Combination::parse(&request.encoding).map_err(|error| error.to_string())?;
-    if request.attention && request.precision != Factors::F32 {
-        return Err(
-            "--attention has no linear maps, which --precision is about; leave one out".into()
-        );
-    }
     if request.attention {
         return attention::measure(request, &encoding);
     }

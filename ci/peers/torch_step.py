@@ -2,14 +2,20 @@
 """The peer that a user would pick instead: one training step of the same decoder in PyTorch.
 
 The work of `pe-bench speed`: causal decoder, pre-norm, GELU MLP (4x), AdamW, cross entropy over every
-token, random tokens, float32. Prints one JSON line: median seconds per step, peak resident bytes.
+token, random tokens. Prints one JSON line: median seconds per step, peak resident bytes.
 
   python torch_step.py --pe rope --mode eager --batch 16 --len 512 --dim 256 --heads 4 --layers 4
 
---mode eager | sdpa | compile. `sdpa` is PyTorch's fused attention, where the encoding allows it: none
-and rope without a mask, alibi, t5 and fox with their bias as the mask; shaw and cope have none.
+--mode eager | sdpa | flex | compile. `sdpa` is PyTorch's fused attention, where the encoding allows it:
+none and rope without a mask, alibi, t5 and fox with their bias as the mask; shaw and cope have none.
+`flex` is its FlexAttention, compiled, whose score function all but cope can be written as: a gate of cope
+depends on other columns' logits.
+
+--attention times one layer's attention alone, forward and backward, instead of a training step.
+--dtype bf16 runs under autocast: weights and their updates stay float32.
 """
 import argparse
+import contextlib
 import json
 import math
 import resource
@@ -27,11 +33,19 @@ for name, default in [
 ]:
     parser.add_argument(f"--{name}", type=int, default=default)
 parser.add_argument("--pe", default="rope", choices=["nope", "rope", "alibi", "t5", "shaw", "fox", "cope"])
-parser.add_argument("--mode", default="eager", choices=["eager", "sdpa", "compile"])
+parser.add_argument("--mode", default="eager", choices=["eager", "sdpa", "flex", "compile"])
 parser.add_argument("--device", default="cpu")
+parser.add_argument("--dtype", default="f32", choices=["f32", "bf16"])
+parser.add_argument("--attention", action="store_true")
 o = parser.parse_args()
 if o.mode == "sdpa" and o.pe in ("shaw", "cope"):
     parser.error(f"{o.pe} cannot be expressed through scaled_dot_product_attention")
+if o.mode == "flex" and o.pe == "cope":
+    parser.error("cope cannot be expressed through flex_attention: its gates look at other columns")
+if o.mode == "flex":
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+    # Compiled, it has no gradients on a CPU.
+    fused = flex_attention if o.device == "cpu" else torch.compile(flex_attention)
 torch.set_num_threads(o.threads)
 torch.manual_seed(0)
 dev, T, H, D = o.device, o.len, o.heads, o.dim // o.heads
@@ -63,17 +77,34 @@ class Block(nn.Module):
             return total[..., :, None] - total[..., None, :] + c["mask"]
         return None
 
+    def score(self, q, x, c):
+        """What FlexAttention calls for every logit, already divided by sqrt(D); None for most."""
+        if o.pe == "alibi":
+            return lambda s, b, h, i, j: s - c["slopes"][h] * (i - j)
+        if o.pe == "t5":
+            return lambda s, b, h, i, j: s + self.buckets[c["bucket"][i, j], h]
+        if o.pe == "fox":
+            total = F.logsigmoid(self.forget(x)).transpose(1, 2).cumsum(-1)
+            return lambda s, b, h, i, j: s + total[b, h, i] - total[b, h, j]
+        if o.pe == "shaw":
+            products = q @ self.table / math.sqrt(D)
+            return lambda s, b, h, i, j: s + products[b, h, i, (i - j).clamp(min=0)]
+        return None
+
     def attend(self, q, k, v, x, c):
         if o.pe == "rope":
             half = D // 2
             turn = lambda u: u * c["cos"] + torch.cat([-u[..., half:], u[..., :half]], -1) * c["sin"]
-            q, k = turn(q), turn(k)
+            q, k = turn(q).to(v.dtype), turn(k).to(v.dtype)
+        if o.mode == "flex":
+            return fused(q, k, v, score_mod=self.score(q, x, c), block_mask=c["blocks"])
         bias = self.bias(x, c)
         if o.mode == "sdpa":
+            bias = None if bias is None else bias.to(q.dtype)
             return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, is_causal=bias is None)
         s = q @ k.transpose(-1, -2) / math.sqrt(D)
         if bias is not None:
-            return (s + bias).softmax(-1) @ v
+            return (s + bias).softmax(-1).to(v.dtype) @ v
         if o.pe == "shaw":
             s = s + (q @ self.table).gather(-1, c["dist"].expand(q.shape[0], H, T, T)) / math.sqrt(D)
         if o.pe == "cope":
@@ -83,7 +114,7 @@ class Block(nn.Module):
             z = q @ self.table
             w = p - lo
             s = s + z.gather(-1, hi.long()) * w + z.gather(-1, lo.long()) * (1 - w)
-        return s.masked_fill(c["future"], float("-inf")).softmax(-1) @ v
+        return s.masked_fill(c["future"], float("-inf")).softmax(-1).to(v.dtype) @ v
 
     def forward(self, x, c):
         B = x.shape[0]
@@ -123,27 +154,64 @@ consts = {
     "dist": dist[None, None],
     "bucket": torch.where(dist < 16, dist, far.clamp(max=31)),
 }
-model = Decoder().to(dev)
-step_model = torch.compile(model) if o.mode == "compile" else model
-optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-times = []
+consts["slopes"] = slopes
+if o.mode == "flex":
+    consts["blocks"] = create_block_mask(lambda b, h, i, j: j <= i, None, None, T, T, device=dev)
+narrow = torch.autocast(dev, torch.bfloat16) if o.dtype == "bf16" else contextlib.nullcontext()
+
+
+def training_step():
+    """A function that does one, with data of its own."""
+    model = Decoder().to(dev)
+    step_model = torch.compile(model) if o.mode == "compile" else model
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+
+    def run():
+        ids = torch.randint(0, o.vocab, (o.batch, T + 1), device=dev)
+        with narrow:
+            logits = step_model(ids[:, :-1], consts).reshape(-1, o.vocab)
+            loss = F.cross_entropy(logits, ids[:, 1:].reshape(-1))
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+    return run
+
+
+def attention_alone():
+    """A function that attends once, forward and backward."""
+    block = Block().to(dev)
+    attend = torch.compile(block.attend) if o.mode == "compile" else block.attend
+    dtype = torch.bfloat16 if o.dtype == "bf16" else torch.float32
+    x = torch.randn(o.batch, T, o.dim, device=dev)
+    q, k, v = (torch.randn(o.batch, H, T, D, device=dev, dtype=dtype, requires_grad=True) for _ in range(3))
+
+    def run():
+        q.grad = k.grad = v.grad = None
+        with narrow:
+            output = attend(q, k, v, x, consts)
+        output.float().sum().backward()
+        if dev != "cpu":
+            torch.cuda.synchronize()
+    return run
+
+
+step = attention_alone() if o.attention else training_step()
+times, losses = [], []
 for _ in range(o.steps + 2):
-    ids = torch.randint(0, o.vocab, (o.batch, T + 1), device=dev)
     if dev != "cpu":
         torch.cuda.synchronize()
     start = time.perf_counter()
-    logits = step_model(ids[:, :-1], consts).reshape(-1, o.vocab)
-    loss = F.cross_entropy(logits, ids[:, 1:].reshape(-1))
-    optimizer.zero_grad(set_to_none=True)
-    loss.backward()
-    optimizer.step()
-    loss.item()
+    losses.append(step())
     times.append(time.perf_counter() - start)
 median = statistics.median(times[2:])
 print(json.dumps({
     "peer": f"torch-{torch.__version__}", "encoding": o.pe, "mode": o.mode, "device": dev,
-    "batch": o.batch, "len": T, "dim": o.dim, "heads": H, "layers": o.layers, "threads": o.threads,
+    "dtype": o.dtype, "what": "attention" if o.attention else "training step",
+    "batch": o.batch, "len": T, "dim": o.dim, "heads": H, "layers": 1 if o.attention else o.layers, "threads": o.threads,
     "step_seconds": round(median, 6), "tokens_per_second": round(o.batch * T / median),
+    # The same in all modes, up to rounding: they do the same work.
+    **({} if o.attention else {"first_loss": losses[0]}),
     "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     **({} if dev == "cpu" else {"device_bytes": torch.cuda.max_memory_reserved()}),
 }))

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use burn::tensor::Device;
 use pe_zoo::attention::{Engine, LayerInput, Sharpness, Weights, layer};
+use pe_zoo::ops::Factors;
 use pe_zoo::testkit::problem::{Problem, tensor3, tensor4};
 use pe_zoo::zoo::PeConfig;
 use pe_zoo::{Dims, EncodingConfig, Positions, TokenState};
@@ -54,9 +55,19 @@ fn peak_bytes(id: &str, tokens: usize, engine: Engine) -> usize {
     let carried = TokenState::default();
     let start = NOW.load(Ordering::SeqCst);
     PEAK.store(start, Ordering::SeqCst);
-    let sharpness = Sharpness::Soft;
-    let input =
-        LayerInput { layer: 0, at: &at, x: &x, q, k, v, carried: &carried, engine, sharpness };
+    let (sharpness, factors) = (Sharpness::Soft, Factors::F32);
+    let input = LayerInput {
+        layer: 0,
+        at: &at,
+        x: &x,
+        q,
+        k,
+        v,
+        carried: &carried,
+        engine,
+        sharpness,
+        factors,
+    };
     let _grads = layer(&encoding, input, None, Weights::Drop).output.sum().backward();
     PEAK.load(Ordering::SeqCst) - start
 }

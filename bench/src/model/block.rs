@@ -129,6 +129,7 @@ impl Block {
             carried,
             engine: through.engine,
             sharpness: self.sharpness,
+            factors: through.factors,
         };
         let attended = match through.groups {
             Some(groups) if cache.is_none() => shifted::layer(through.encoding, attention, groups),

@@ -20,7 +20,7 @@ pub(super) fn layer<P: PositionEncoding>(
     input: LayerInput<'_>,
     groups: usize,
 ) -> LayerOutput {
-    let LayerInput { layer, at, x, q, k, v, carried, engine, sharpness: _ } = input;
+    let LayerInput { layer, at, x, q, k, v, carried, engine, sharpness: _, factors } = input;
     let rows = encoding.state(&StateContext { layer, at, x, carried });
     let ctx = LayerContext { layer, at, rows: &rows, cols: &rows };
     let [_batch, heads, tokens, head_dim] = q.dims();
@@ -37,7 +37,9 @@ pub(super) fn layer<P: PositionEncoding>(
         });
         let at = Positions::contiguous(0, size);
         let (values, modifier) = (v.clone(), ScoreMod::None);
-        let mixed = engine.attend(&q, &k, &v, values, &modifier, &at, scale, Weights::Drop).output;
+        let weights = Weights::Drop;
+        let mixed =
+            engine.attend_of(factors, &q, &k, &v, values, &modifier, &at, scale, weights).output;
         together(mixed, (to - from) / size)
     };
     let (unshifted, half) = ([0, heads.div_ceil(2)], size / 2);
@@ -83,6 +85,7 @@ mod tests {
     use super::*;
     use burn::tensor::{Device, TensorData};
     use pe_zoo::attention::{self, Engine, Sharpness};
+    use pe_zoo::ops::Factors;
     use pe_zoo::testkit::close::{self, F32_REORDERED, numbers};
     use pe_zoo::zoo::rope;
     use pe_zoo::{Dims, EncodingConfig, TokenState, init};
@@ -134,6 +137,7 @@ mod tests {
             carried: &carried,
             engine: Engine::Fused,
             sharpness: Sharpness::Soft,
+            factors: Factors::F32,
         };
         let ctx = LayerContext { layer: 0, at: &at, rows: &carried, cols: &carried };
         let (turned_q, turned_k) =

@@ -29,6 +29,8 @@ pub(super) fn measure<C: EncodingConfig>(
     let head_dim = dim / heads;
     let dims = Dims { layers: 1, heads, head_dim, train_len: len, max_len: len };
     let device = backend::device(&request.backend).map_err(|error| error.to_string())?.autodiff();
+    backend::precision(request.precision, &request.backend, &device)
+        .map_err(|error| error.to_string())?;
     let id = encoding.meta().id;
     let encoding = encoding
         .init(&dims, &mut stream(0, Stream::Encoding), &device)
@@ -52,6 +54,7 @@ pub(super) fn measure<C: EncodingConfig>(
             carried: &TokenState::default(),
             engine: request.engine,
             sharpness: Sharpness::Soft,
+            factors: request.precision,
         };
         let grads = layer(&encoding, input, None, Weights::Drop).output.sum().backward();
         device.sync().map_err(|error| format!("{error:?}"))?;

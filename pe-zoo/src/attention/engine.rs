@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Weights;
 use super::reference::{self, Attended};
+use crate::ops::Factors;
 use crate::{Positions, ScoreMod};
 
 /// How attention is computed; both engines give the same numbers up to rounding.
@@ -48,7 +49,7 @@ impl Engine {
         if Self::Fused.available(device) { Self::Fused } else { Self::Reference }
     }
 
-    /// Attends causally, as [`attend`](super::attend) says.
+    /// Attends causally, as [`attend`](super::attend) says, with products of f32.
     #[expect(clippy::too_many_arguments, reason = "the six tensors of one formula")]
     pub fn attend(
         self,
@@ -61,13 +62,35 @@ impl Engine {
         scale: f64,
         weights: Weights,
     ) -> Attended {
+        self.attend_of(Factors::F32, q, k, v, values, modifier, at, scale, weights)
+    }
+
+    /// [`attend`](Self::attend) with factors as wide as asked for: queries, keys, gate keys, values and
+    /// weights are rounded where they are multiplied, by tensor cores that add in f32. Only the fused
+    /// engine does so, and only on a device with such cores; elsewhere nothing is rounded.
+    #[expect(clippy::too_many_arguments, reason = "the six tensors of one formula")]
+    pub fn attend_of(
+        self,
+        factors: Factors,
+        q: &Tensor<4>,
+        k: &Tensor<4>,
+        v: &Tensor<4>,
+        values: Tensor<4>,
+        modifier: &ScoreMod,
+        at: &Positions,
+        scale: f64,
+        weights: Weights,
+    ) -> Attended {
         #[cfg(any(feature = "flex", feature = "cube"))]
         if self == Self::Fused
             && weights == Weights::Drop
-            && let Some(output) = crate::fused::attend(q, k, v, &values, modifier, at, scale)
+            && let Some(output) =
+                crate::fused::attend(factors, q, k, v, &values, modifier, at, scale)
         {
             return Attended { output, weights: None };
         }
+        #[cfg(not(any(feature = "flex", feature = "cube")))]
+        let _ = factors;
         reference::attend(q, k, v, values, modifier, at, scale, weights)
     }
 }

@@ -13,6 +13,7 @@ pub use trace::{Trace, TraceKind};
 use burn::tensor::Tensor;
 
 use crate::encoding::{LayerContext, ScoreContext, StateContext, Update};
+use crate::ops::Factors;
 use crate::{PositionEncoding, Positions, ScoreMod, TokenState};
 
 /// Whether attention weights are wanted besides the output; only the reference engine has them.
@@ -60,6 +61,8 @@ pub struct LayerInput<'a> {
     pub engine: Engine,
     /// How a row's weights are chosen.
     pub sharpness: Sharpness,
+    /// How wide the factors of the engine's products are, where it has a choice.
+    pub factors: Factors,
 }
 
 /// What one layer's attention gives.
@@ -89,7 +92,7 @@ pub fn layer<P: PositionEncoding>(
     cache: Option<&mut LayerCache>,
     weights: Weights,
 ) -> LayerOutput {
-    let LayerInput { layer, at, x, q, k, v, carried, engine, sharpness } = input;
+    let LayerInput { layer, at, x, q, k, v, carried, engine, sharpness, factors } = input;
     let rows = encoding.state(&StateContext { layer, at, x, carried });
     let (k, v, cols) = match cache {
         Some(cache) => cache.append(k, v, &rows),
@@ -120,7 +123,7 @@ pub fn layer<P: PositionEncoding>(
         traces.extend(trace::of_transform(encoding, dims, columns, &ctx, &q.device()));
     }
     let Attended { output, weights } =
-        engine.attend(&q, &k, &v, values, &modifier, at, scale, weights);
+        engine.attend_of(factors, &q, &k, &v, values, &modifier, at, scale, weights);
     let [_batch, _heads, _rows, mixed_dim] = output.dims();
     let (output, mixed) = if mixed_dim > head_dim {
         let mixed = output.clone().slice_dim(3, head_dim..mixed_dim);

@@ -4,22 +4,25 @@ use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
 use super::contextual;
+use super::cores;
 use super::form::Form;
 use super::inputs::{Inputs, Place};
 use super::logits::{self, Block};
-use super::tile;
+use super::tile::{self, Sheet};
 
 /// What all units of a cube see.
 #[derive(CubeType)]
-pub(super) struct Board {
-    /// `[rows, D + 1]`.
-    pub(super) query: Shared<[f32]>,
-    /// `[columns, D + 1]`.
-    pub(super) keys: Shared<[f32]>,
-    /// `[columns, E + 1]`.
-    pub(super) values: Shared<[f32]>,
-    /// `[columns, D + 1]`.
-    pub(super) gate_keys: Shared<[f32]>,
+pub(super) struct Board<F: Float> {
+    /// `[rows, D]`.
+    pub(super) query: Sheet<F>,
+    /// `[columns, D]`.
+    pub(super) keys: Sheet<F>,
+    /// `[columns, E]`.
+    pub(super) values: Sheet<F>,
+    /// `[columns, D]`.
+    pub(super) gate_keys: Sheet<F>,
+    /// Where tensor cores leave their products.
+    pub(super) stage: Shared<[f32]>,
     /// `[rows, entries]`.
     pub(super) products: Shared<[f32]>,
     /// `[rows, units_x]`.
@@ -31,17 +34,19 @@ pub(super) struct Board {
 }
 
 #[cube]
-impl Board {
-    pub(super) fn new(#[comptime] form: Form) -> Board {
+impl<F: Float> Board<F> {
+    pub(super) fn new(#[comptime] form: Form) -> Board<F> {
         let rows = comptime![form.tile.rows()];
         let columns = comptime![form.tile.columns()];
-        let gate_keys = comptime![if form.own_gates { columns * (form.head_dim + 1) } else { 1 }];
         let products = comptime![if form.has_products() { rows * form.entries } else { 1 }];
-        Board {
-            query: Shared::new_slice(comptime![rows * (form.head_dim + 1)]),
-            keys: Shared::new_slice(comptime![columns * (form.head_dim + 1)]),
-            values: Shared::new_slice(comptime![columns * (form.value_dim + 1)]),
-            gate_keys: Shared::new_slice(gate_keys),
+        let gate_exact = comptime![form.own_gates && !form.cores];
+        let gate_rounded = comptime![form.own_gates && form.cores];
+        Board::<F> {
+            query: Sheet::of_factors(rows, form.head_dim, form),
+            keys: Sheet::of_factors(columns, form.head_dim, form),
+            values: Sheet::of_factors(columns, form.value_dim, form),
+            gate_keys: Sheet::new(columns, form.head_dim, gate_exact, gate_rounded),
+            stage: Shared::new_aligned_slice(comptime![form.stage()], comptime![cores::ALIGNMENT]),
             products: Shared::new_slice(products),
             segments: Shared::new_slice(comptime![rows * form.tile.units_x]),
             other_segments: Shared::new_slice(comptime![rows * form.tile.units_x]),
@@ -78,7 +83,7 @@ impl Own {
 
 /// Begins a walk along a block of rows: nothing is counted yet. To be followed by a barrier.
 #[cube]
-pub(super) fn begin(board: &mut Board, own: &mut Own, #[comptime] form: Form) {
+pub(super) fn begin<F: Float>(board: &mut Board<F>, own: &mut Own, #[comptime] form: Form) {
     #[unroll]
     for r in 0..comptime![form.tile.rows_each] {
         own.counted[r] = f32::new(0.0);
@@ -88,17 +93,16 @@ pub(super) fn begin(board: &mut Board, own: &mut Own, #[comptime] form: Form) {
 
 /// Loads what stays while a block of rows is walked along. To be followed by a barrier.
 #[cube]
-pub(super) fn load_rows(
+pub(super) fn load_rows<F: Float>(
     inputs: &Inputs,
     place: &Place,
     block: &Block,
-    board: &mut Board,
+    board: &mut Board<F>,
     #[comptime] form: Form,
 ) {
     let rows = comptime![form.tile.rows()];
     let width = comptime![form.head_dim];
-    let units = comptime![form.tile.units()];
-    tile::load(&inputs.q, &mut board.query, block.plane, place.rows, block.row, rows, width, units);
+    tile::load(&inputs.q, &mut board.query, block.plane, place.rows, block.row, rows, width, form);
     if comptime![form.has_products()] {
         contextual::load_products(inputs, place, block, &mut board.products, form);
     }
@@ -107,16 +111,15 @@ pub(super) fn load_rows(
 /// Makes `own.logits` of one block, and of contextual positions `own.gates`, `own.counts` (clamped)
 /// and `own.rises`. Returns whether all rows had counted past the largest position before.
 #[cube]
-pub(super) fn logits_of(
+pub(super) fn logits_of<F: Float>(
     inputs: &Inputs,
     place: &Place,
     block: &Block,
-    board: &mut Board,
+    board: &mut Board<F>,
     own: &mut Own,
     #[comptime] form: Form,
 ) -> bool {
     let columns = comptime![form.tile.columns()];
-    let units = comptime![form.tile.units()];
     let all = comptime![form.tile.rows_each * form.tile.columns_each];
     // Nobody may still read what was loaded before.
     sync_cube();
@@ -128,7 +131,7 @@ pub(super) fn logits_of(
         block.column,
         columns,
         comptime![form.head_dim],
-        units,
+        form,
     );
     tile::load(
         &inputs.values,
@@ -138,7 +141,7 @@ pub(super) fn logits_of(
         block.column,
         columns,
         comptime![form.value_dim],
-        units,
+        form,
     );
     if comptime![form.own_gates] {
         tile::load(
@@ -149,7 +152,7 @@ pub(super) fn logits_of(
             block.column,
             columns,
             comptime![form.head_dim],
-            units,
+            form,
         );
     }
     sync_cube();
@@ -158,9 +161,10 @@ pub(super) fn logits_of(
             &board.query,
             &board.keys,
             &mut own.logits,
+            &mut board.stage,
             place.content_scale,
             comptime![form.head_dim],
-            comptime![form.tile],
+            form,
         );
     } else {
         #[unroll]
@@ -177,9 +181,10 @@ pub(super) fn logits_of(
                     &board.query,
                     &board.gate_keys,
                     &mut own.gates,
+                    &mut board.stage,
                     place.gate_scale,
                     comptime![form.head_dim],
-                    comptime![form.tile],
+                    form,
                 );
             }
         } else {
@@ -216,7 +221,11 @@ pub(super) fn logits_of(
 
 /// Each unit knows the sum over its own columns; afterwards all know that over the row.
 #[cube]
-pub(super) fn add_up(total: &mut Array<f32>, board: &mut Board, #[comptime] form: Form) {
+pub(super) fn add_up<F: Float>(
+    total: &mut Array<f32>,
+    board: &mut Board<F>,
+    #[comptime] form: Form,
+) {
     let units = comptime![form.tile.units_x];
     let rows_each = comptime![form.tile.rows_each];
     let first_row = UNIT_POS_Y as usize * rows_each;

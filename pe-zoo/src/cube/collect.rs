@@ -8,7 +8,7 @@ use burn_cubecl::ops::numeric::zeros_client;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::form::{CONTEXTUAL_SLOPE, DECAY, FAR, FIXED, SLOPE};
-use super::launch::{self, Forward, present};
+use super::launch::{Backward, Forward, present};
 use crate::fused::operands::{OPERANDS, Operands, Sizes};
 use crate::fused::spec::Spec;
 
@@ -18,17 +18,19 @@ fn sum(tensor: CubeTensor, axes: &[usize], shape: &[usize]) -> CubeTensor {
     Cube::float_reshape(summed, Shape::from(shape.to_vec()))
 }
 
-/// Gradients of all operands, in the order of their fields; `None` for absent ones.
+/// Gradients of all operands, in the order of their fields; `None` for absent ones. `run` is
+/// [`launch::backward`].
 pub(super) fn gradients(
     operands: &Operands<Cube>,
     spec: &Spec,
     kept: Forward,
     grad: CubeTensor,
+    run: fn(&Operands<Cube>, &Spec, [CubeTensor; 3]) -> Backward,
 ) -> [Option<CubeTensor>; OPERANDS] {
     let Sizes { batch, heads, rows, columns, head_dim, value_dim } = operands.sizes();
     let grad = into_contiguous(grad);
     let share = sum(Cube::float_mul(kept.output, grad.clone()), &[3], &[batch, heads, rows]);
-    let found = launch::backward(operands, spec, kept.log, grad, into_contiguous(share));
+    let found = run(operands, spec, [grad, kept.log, into_contiguous(share)]);
     let form = found.form;
 
     let of_rows = |from: usize, width: usize| {

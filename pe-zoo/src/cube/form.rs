@@ -1,5 +1,10 @@
 //! What a kernel is compiled for.
 
+use super::cores;
+
+/// Of a number that tensor cores multiply.
+const ROUNDED_BYTES: usize = 2;
+
 /// How a block of logits is dealt out to the units of a cube.
 ///
 /// A unit owns `rows_each` rows and `columns_each` neighbouring columns of each; `units_x` units share
@@ -94,6 +99,8 @@ pub(super) struct Form {
     pub(super) strict: bool,
     /// The own token gets what is left of the stick.
     pub(super) own_token: bool,
+    /// Factors of products are rounded and multiplied by tensor cores.
+    pub(super) cores: bool,
 }
 
 impl Form {
@@ -107,52 +114,85 @@ impl Form {
         matches!(self.function, Function::Table) || self.function.perceptron()
     }
 
-    /// Numbers of shared memory that the forward kernel needs.
-    fn forward_numbers(&self, tile: Tile) -> usize {
-        tile.rows() * (self.head_dim + 1 + tile.columns() + 1) + self.common_numbers(tile)
+    /// Gradients of logits are added up one by one, not only in products.
+    pub(super) const fn exact_grads(&self) -> bool {
+        !self.cores || self.distance || self.query_distance || self.decay || self.has_products()
     }
 
-    /// Numbers of shared memory that the backward kernel needs.
-    fn backward_numbers(&self, tile: Tile) -> usize {
-        let tiles = if self.has_products() { 3 } else { 2 };
-        tile.rows() * (self.head_dim + self.value_dim + 2 + tiles * (tile.columns() + 1))
-            + self.common_numbers(tile)
+    /// What older columns contribute is the whole less what newer ones do; where factors are rounded,
+    /// the output is not that whole to enough digits.
+    pub(super) const fn own_whole(&self) -> bool {
+        self.sticks && self.cores
     }
 
-    /// Keys, values and gate keys; sums along rows; products.
-    fn common_numbers(&self, tile: Tile) -> usize {
+    /// Bytes of a block of rows that is a factor.
+    const fn sheet_bytes(&self, rows: usize, width: usize) -> usize {
+        if self.cores {
+            rows * cores::stride(width) * ROUNDED_BYTES + cores::ALIGNMENT
+        } else {
+            rows * (width + 1) * size_of::<f32>()
+        }
+    }
+
+    /// Numbers of the stage of the tensor cores.
+    pub(super) fn stage(&self) -> usize {
+        if !self.cores {
+            return 1;
+        }
+        let widest = self.tile.columns().max(self.head_dim).max(self.value_dim);
+        self.tile.rows().max(self.tile.columns()) * cores::stride(widest)
+    }
+
+    /// Bytes of shared memory that the forward kernel needs.
+    fn forward_bytes(&self) -> usize {
+        let rows = self.tile.rows();
+        self.sheet_bytes(rows, self.head_dim)
+            + self.sheet_bytes(rows, self.tile.columns())
+            + self.common_bytes()
+    }
+
+    /// Bytes of shared memory that the backward kernel needs.
+    fn backward_bytes(&self) -> usize {
+        let (rows, columns) = (self.tile.rows(), self.tile.columns());
+        let exact = rows * (columns + 1) * size_of::<f32>();
+        self.sheet_bytes(rows, self.head_dim)
+            + self.sheet_bytes(rows, self.value_dim)
+            + 2 * self.sheet_bytes(rows, columns)
+            + if self.cores && self.exact_grads() { exact } else { 0 }
+            + if self.has_products() { exact } else { 0 }
+            + self.common_bytes()
+    }
+
+    /// Keys, values and gate keys; the stage; sums along rows; products; what stands for absent ones.
+    fn common_bytes(&self) -> usize {
+        let columns = self.tile.columns();
         let key_kinds = if self.own_gates { 2 } else { 1 };
         let products = if self.has_products() { self.entries } else { 1 };
-        tile.columns() * (key_kinds * (self.head_dim + 1) + self.value_dim + 1)
-            + tile.rows() * (2 * tile.units_x + 1 + products)
-            + 2
+        let numbers = self.stage() + self.tile.rows() * (2 * self.tile.units_x + 1 + products) + 16;
+        key_kinds * self.sheet_bytes(columns, self.head_dim)
+            + self.sheet_bytes(columns, self.value_dim)
+            + numbers * size_of::<f32>()
     }
 
-    fn fitting(
-        mut self,
-        rows: usize,
-        room: Room,
-        numbers: fn(&Self, Tile) -> usize,
-    ) -> Option<Self> {
+    fn fitting(self, rows: usize, room: Room, bytes: fn(&Self) -> usize) -> Option<Self> {
         let smallest = TILES.len() - 1;
-        self.tile = TILES.into_iter().enumerate().find_map(|(at, tile)| {
-            let fits = numbers(&self, tile) * size_of::<f32>() <= room.shared_bytes
-                && tile.units() <= room.units;
+        TILES.into_iter().enumerate().find_map(|(at, tile)| {
+            let form = Self { tile, ..self };
+            let fits = bytes(&form) <= room.shared_bytes && tile.units() <= room.units;
             let useful = at == smallest || rows > tile.rows() / 2;
-            (fits && useful).then_some(tile)
-        })?;
-        Some(self)
+            (fits && useful).then_some(form)
+        })
     }
 
     /// With the largest tile of the forward kernel that a device has room for; `None` if there is
     /// none.
     pub(super) fn forward(self, rows: usize, room: Room) -> Option<Self> {
-        self.fitting(rows, room, Self::forward_numbers)
+        self.fitting(rows, room, Self::forward_bytes)
     }
 
     /// As [`forward`](Self::forward), for the backward kernel.
     pub(super) fn backward(self, rows: usize, room: Room) -> Option<Self> {
-        self.fitting(rows, room, Self::backward_numbers)
+        self.fitting(rows, room, Self::backward_bytes)
     }
 
     /// Numbers per row in the buffer of gradients that belong to a row.

@@ -8,15 +8,15 @@ use super::contextual::{softplus, sum_from_the_right};
 use super::form::Form;
 use super::inputs::{Inputs, Place};
 use super::logits::{Block, attends, own_column, own_row};
-use super::tile;
+use super::tile::{self, Sheet};
 
 /// Below every logit.
 const LOWEST: f32 = -3e38;
 
 /// `out` is `[plane, T, E]`, `log` `[plane, T]`: the logarithm of the softmax's denominator, or of
 /// what is left of the stick.
-#[cube(launch)]
-pub(super) fn forward_kernel(
+#[cube(launch, create_dummy_kernel)]
+pub(super) fn forward_kernel<F: Float>(
     inputs: &Inputs,
     place: &Place,
     out: &mut [f32],
@@ -31,9 +31,9 @@ pub(super) fn forward_kernel(
     // The longest rows first: they take longest.
     let row = ((place.rows - 1) / rows - CUBE_POS_X as usize) * rows;
     let mut block = Block { plane, head: plane % place.heads, row, column: 0usize };
-    let mut board = Board::new(form);
+    let mut board = Board::<F>::new(form);
     let mut own = Own::new(form);
-    let mut weights = Shared::<[f32]>::new_slice(comptime![rows * (columns + 1)]);
+    let mut weights = Sheet::<F>::of_factors(rows, columns, form);
     let mut sums = Array::<f32>::new(comptime![rows_each * channels_each]);
     let mut largest = Array::<f32>::new(rows_each);
     let mut total = Array::<f32>::new(rows_each);
@@ -59,15 +59,16 @@ pub(super) fn forward_kernel(
         } else {
             soften(place, &block, &mut board, &mut own, &mut sums, &mut largest, &mut total, form);
         }
-        tile::publish(&own.logits, &mut weights, comptime![form.tile]);
+        tile::publish_factors(&own.logits, &mut weights, form);
         sync_cube();
         tile::mix(
             &weights,
             &board.values,
             &mut sums,
+            &mut board.stage,
             f32::new(1.0),
             comptime![form.value_dim],
-            comptime![form.tile],
+            form,
         );
     }
     if comptime![!form.sticks] {
@@ -80,10 +81,10 @@ pub(super) fn forward_kernel(
 /// logit seen.
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block")]
-fn soften(
+fn soften<F: Float>(
     place: &Place,
     block: &Block,
-    board: &mut Board,
+    board: &mut Board<F>,
     own: &mut Own,
     sums: &mut Array<f32>,
     largest: &mut Array<f32>,
@@ -138,10 +139,10 @@ fn soften(
 /// Turns the unit's own logits into shares of the sticks; `left` carries the logarithms of what is
 /// left of them.
 #[cube]
-fn break_sticks(
+fn break_sticks<F: Float>(
     place: &Place,
     block: &Block,
-    board: &mut Board,
+    board: &mut Board<F>,
     own: &mut Own,
     left: &mut Array<f32>,
     #[comptime] form: Form,

@@ -1,19 +1,23 @@
 //! Buffers for the kernels, and how many cubes are launched.
 
 use burn::backend::{Backend, Cube, TensorMetadata};
-use burn::tensor::{DType, Shape};
+use burn::tensor::{DType, Shape, bf16};
 use burn_cubecl::cubecl::client::Client;
+use burn_cubecl::cubecl::features::MmaConfig;
+use burn_cubecl::cubecl::ir::{ElemType, FloatKind};
 use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::ops::numeric::{empty_device_contiguous_dtype, zeros_client};
 use burn_cubecl::tensor::CubeTensor;
 
 use super::backward::backward_kernel;
+use super::cores;
 use super::form::{Form, Function, Room};
 use super::forward::forward_kernel;
 use super::inputs::{BehindLaunch, InputsLaunch, OutputsLaunch, PlaceLaunch};
-use crate::fused::operands::{Operands, Sizes};
+use crate::fused::operands::{OPERANDS, Operands, Sizes};
 use crate::fused::spec::{Spec, WeightRule};
+use crate::ops::Factors;
 use crate::score::{HiddenActivation, Remainder};
 
 /// Cubes per multiprocessor that a backward pass is cut into.
@@ -22,6 +26,9 @@ const CUBES_EACH: usize = 2;
 const MULTIPROCESSORS: usize = 32;
 /// In the place of infinity, which not every shading language can write down.
 const ENDLESS: f32 = 1e30;
+
+/// Why a form is there.
+const ASKED: &str = "`fits` has been asked before";
 
 /// What the forward pass leaves.
 #[derive(Debug, Clone)]
@@ -42,8 +49,24 @@ fn last_axis<T: TensorMetadata>(tensor: &T) -> usize {
     if present(tensor) { shape[shape.num_dims() - 1] } else { 0 }
 }
 
+/// Whether a device multiplies rounded factors as the kernels do it.
+fn has_cores(client: &Client) -> bool {
+    let hardware = &client.properties().hardware;
+    let side = cores::FRAGMENT as u32;
+    let config = MmaConfig {
+        a_type: ElemType::Float(FloatKind::BF16),
+        b_type: ElemType::Float(FloatKind::BF16),
+        cd_type: ElemType::Float(FloatKind::F32),
+        m: side,
+        n: side,
+        k: side,
+    };
+    let planes = [hardware.plane_size_min, hardware.plane_size_max];
+    planes == [cores::PLANE as u32; 2] && client.properties().features.matmul.cmma.contains(&config)
+}
+
 /// Without a tile, which depends on the kernel.
-fn form<B: Backend>(operands: &Operands<B>, spec: &Spec) -> Form {
+pub(super) fn form<B: Backend>(client: &Client, operands: &Operands<B>, spec: &Spec) -> Form {
     let Sizes { head_dim, value_dim, .. } = operands.sizes();
     let function = match spec.contextual.map(|contextual| contextual.activation) {
         None => Function::Absent,
@@ -74,6 +97,7 @@ fn form<B: Backend>(operands: &Operands<B>, spec: &Spec) -> Form {
         sticks: rule.is_some(),
         strict: spec.strict(),
         own_token: rule.is_some_and(|rule| rule.remainder == Remainder::OwnToken),
+        cores: spec.factors == Factors::Bf16 && has_cores(client),
     }
 }
 
@@ -88,7 +112,7 @@ fn room(client: &Client) -> Room {
 /// Whether both kernels have room.
 pub(super) fn fits<B: Backend>(client: &Client, operands: &Operands<B>, spec: &Spec) -> bool {
     let rows = operands.sizes().rows;
-    form(operands, spec).backward(rows, room(client)).is_some()
+    form(client, operands, spec).backward(rows, room(client)).is_some()
 }
 
 /// All operands in the order of their axes.
@@ -102,13 +126,12 @@ pub(super) fn contiguous(operands: Operands<Cube>) -> Operands<Cube> {
     )
 }
 
-fn inputs(operands: &Operands<Cube>, spec: &Spec) -> InputsLaunch {
+/// What the kernels read, in the order of [`Inputs`](super::inputs::Inputs).
+pub(super) fn buffers(operands: &Operands<Cube>, spec: &Spec) -> [CubeTensor; OPERANDS + 1] {
     let client = &operands.q.client;
     // What the kernel does not read still needs a buffer.
-    let buffer = |tensor: &CubeTensor| {
-        let tensor = if present(tensor) { tensor } else { &operands.q };
-        tensor.clone().into_buffer_arg()
-    };
+    let buffer =
+        |tensor: &CubeTensor| if present(tensor) { tensor.clone() } else { operands.q.clone() };
     let positions = if spec.contiguous {
         operands.q.clone()
     } else {
@@ -122,7 +145,7 @@ fn inputs(operands: &Operands<Cube>, spec: &Spec) -> InputsLaunch {
             DType::F32,
         )
     };
-    InputsLaunch::new(
+    [
         buffer(&operands.q),
         buffer(&operands.k),
         buffer(&operands.values),
@@ -136,23 +159,71 @@ fn inputs(operands: &Operands<Cube>, spec: &Spec) -> InputsLaunch {
         buffer(&operands.hidden),
         buffer(&operands.contextual_slopes),
         buffer(&operands.dense),
-        positions.into_buffer_arg(),
+        positions,
+    ]
+}
+
+pub(super) fn inputs(operands: &Operands<Cube>, spec: &Spec) -> InputsLaunch {
+    let [
+        q,
+        k,
+        v,
+        slopes,
+        distance,
+        query_distance,
+        decay,
+        finer_decay,
+        gates,
+        table,
+        hidden,
+        contextual_slopes,
+        dense,
+        positions,
+    ] = buffers(operands, spec).map(CubeTensor::into_buffer_arg);
+    InputsLaunch::new(
+        q,
+        k,
+        v,
+        slopes,
+        distance,
+        query_distance,
+        decay,
+        finer_decay,
+        gates,
+        table,
+        hidden,
+        contextual_slopes,
+        dense,
+        positions,
     )
 }
 
-fn place(operands: &Operands<Cube>, spec: &Spec) -> PlaceLaunch {
+/// Numbers of [`Place`](super::inputs::Place), in its order: sizes, then factors.
+pub(super) fn numbers(operands: &Operands<Cube>, spec: &Spec) -> ([usize; 6], [f32; 3]) {
     let Sizes { heads, rows, columns, .. } = operands.sizes();
+    let (distance, query) = (last_axis(&operands.distance), last_axis(&operands.query_distance));
     let contextual = spec.contextual;
+    let gate_scale = contextual.map_or(1.0, |contextual| contextual.gate_scale);
+    let max = contextual.map_or(0.0, |contextual| contextual.max_position.min(ENDLESS));
+    (
+        [heads, rows, columns, spec.first_row, distance, query],
+        [spec.content_scale.unwrap_or(1.0), gate_scale, max],
+    )
+}
+
+pub(super) fn place(operands: &Operands<Cube>, spec: &Spec) -> PlaceLaunch {
+    let ([heads, rows, columns, first_row, distance, query], [content_scale, gate_scale, max]) =
+        numbers(operands, spec);
     PlaceLaunch::new(
         heads,
         rows,
         columns,
-        spec.first_row,
-        last_axis(&operands.distance),
-        last_axis(&operands.query_distance),
-        spec.content_scale.unwrap_or(1.0),
-        contextual.map_or(1.0, |contextual| contextual.gate_scale),
-        contextual.map_or(0.0, |contextual| contextual.max_position.min(ENDLESS)),
+        first_row,
+        distance,
+        query,
+        content_scale,
+        gate_scale,
+        max,
     )
 }
 
@@ -164,8 +235,17 @@ fn zeros(like: &CubeTensor, shape: Shape) -> CubeTensor {
     zeros_client(like.client.clone(), like.device.clone(), shape, DType::F32)
 }
 
-fn cubes(form: &Form) -> CubeDim {
+pub(super) fn cubes(form: &Form) -> CubeDim {
     CubeDim::new_2d(form.tile.units_x as u32, form.tile.units_y as u32)
+}
+
+/// Room for what the forward pass leaves.
+pub(super) fn unwritten(operands: &Operands<Cube>) -> Forward {
+    let Sizes { batch, heads, rows, value_dim, .. } = operands.sizes();
+    Forward {
+        output: empty(&operands.q, Shape::from([batch, heads, rows, value_dim])),
+        log: empty(&operands.q, Shape::from([batch, heads, rows])),
+    }
 }
 
 /// The output, and what its gradient needs. Operands must be [`contiguous`].
@@ -173,14 +253,14 @@ fn cubes(form: &Form) -> CubeDim {
 /// # Panics
 /// If the device has no room for it, which [`fits`] says beforehand.
 pub(super) fn forward(operands: &Operands<Cube>, spec: &Spec) -> Forward {
-    let Sizes { batch, heads, rows, value_dim, .. } = operands.sizes();
+    let Sizes { batch, heads, rows, .. } = operands.sizes();
     let client = operands.q.client.clone();
-    let form =
-        form(operands, spec).forward(rows, room(&client)).expect("`fits` has been asked before");
-    let output = empty(&operands.q, Shape::from([batch, heads, rows, value_dim]));
-    let log = empty(&operands.q, Shape::from([batch, heads, rows]));
+    let form = form(&client, operands, spec).forward(rows, room(&client)).expect(ASKED);
+    let Forward { output, log } = unwritten(operands);
     let blocks = rows.div_ceil(form.tile.rows());
-    forward_kernel::launch(
+    let launch =
+        if form.cores { forward_kernel::launch::<bf16> } else { forward_kernel::launch::<f32> };
+    launch(
         &client,
         CubeCount::Static(blocks as u32, (batch * heads) as u32, 1),
         cubes(&form),
@@ -215,25 +295,23 @@ pub(super) struct Backward {
     pub(super) rows: CubeTensor,
 }
 
-/// Runs the backward kernel. `grad` is `[B, H, T, E]`, `share` `[B, H, T]`, both contiguous.
-///
-/// # Panics
-/// As [`forward`].
-pub(super) fn backward(
-    operands: &Operands<Cube>,
-    spec: &Spec,
-    log: CubeTensor,
-    grad: CubeTensor,
-    share: CubeTensor,
-) -> Backward {
+impl Backward {
+    /// In the order of [`Outputs`](super::inputs::Outputs).
+    pub(super) fn tensors(&self) -> [&CubeTensor; 8] {
+        let Self { form: _, q, k, values, gate_keys, distance, decay, dense, rows } = self;
+        [q, k, values, gate_keys, distance, decay, dense, rows]
+    }
+
+    pub(super) fn outputs(&self) -> OutputsLaunch {
+        let [q, k, values, gate_keys, distance, decay, dense, rows] =
+            self.tensors().map(|tensor| tensor.clone().into_buffer_arg());
+        OutputsLaunch::new(q, k, values, gate_keys, distance, decay, dense, rows)
+    }
+}
+
+/// Room for the gradients, with nothing added to them yet.
+pub(super) fn zeroed(operands: &Operands<Cube>, form: Form, slots: usize) -> Backward {
     let Sizes { batch, heads, rows, columns, head_dim, value_dim } = operands.sizes();
-    let client = operands.q.client.clone();
-    let form =
-        form(operands, spec).backward(rows, room(&client)).expect("`fits` has been asked before");
-    let multiprocessors = (client.properties().hardware.num_streaming_multiprocessors)
-        .map_or(MULTIPROCESSORS, |number| number as usize);
-    let blocks = rows.div_ceil(form.tile.rows());
-    let slots = (CUBES_EACH * multiprocessors).div_ceil(batch * heads).clamp(1, blocks);
     let like = &operands.q;
     let unless = |operand: &CubeTensor, shape: &[usize]| {
         let shape = if present(operand) { shape.to_vec() } else { vec![1] };
@@ -241,7 +319,7 @@ pub(super) fn backward(
     };
     let entries = last_axis(&operands.distance);
     let row_grads = form.row_grads(last_axis(&operands.query_distance));
-    let found = Backward {
+    Backward {
         form,
         q: empty(like, Shape::from([batch, heads, rows, head_dim])),
         k: zeros(like, Shape::from([slots, batch, heads, columns, head_dim])),
@@ -251,25 +329,37 @@ pub(super) fn backward(
         decay: unless(&operands.decay, &[slots, batch, heads, columns]),
         dense: unless(&operands.dense, &[batch, heads, rows, columns]),
         rows: zeros(like, Shape::from([batch, heads, rows, row_grads])),
-    };
-    let buffer = |tensor: &CubeTensor| tensor.clone().into_buffer_arg();
-    backward_kernel::launch(
+    }
+}
+
+/// Runs the backward kernel on the output's gradient, `[B, H, T, E]`, the logarithms that the forward
+/// pass left, and the products of output and gradient, both `[B, H, T]`; all contiguous.
+///
+/// # Panics
+/// As [`forward`].
+pub(super) fn backward(
+    operands: &Operands<Cube>,
+    spec: &Spec,
+    [grad, log, share]: [CubeTensor; 3],
+) -> Backward {
+    let Sizes { batch, heads, rows, .. } = operands.sizes();
+    let client = operands.q.client.clone();
+    let form = form(&client, operands, spec).backward(rows, room(&client)).expect(ASKED);
+    let multiprocessors = (client.properties().hardware.num_streaming_multiprocessors)
+        .map_or(MULTIPROCESSORS, |number| number as usize);
+    let blocks = rows.div_ceil(form.tile.rows());
+    let slots = (CUBES_EACH * multiprocessors).div_ceil(batch * heads).clamp(1, blocks);
+    let found = zeroed(operands, form, slots);
+    let launch =
+        if form.cores { backward_kernel::launch::<bf16> } else { backward_kernel::launch::<f32> };
+    launch(
         &client,
         CubeCount::Static(slots as u32, (batch * heads) as u32, 1),
         cubes(&form),
         inputs(operands, spec),
         place(operands, spec),
         BehindLaunch::new(grad.into_buffer_arg(), log.into_buffer_arg(), share.into_buffer_arg()),
-        OutputsLaunch::new(
-            buffer(&found.q),
-            buffer(&found.k),
-            buffer(&found.values),
-            buffer(&found.gate_keys),
-            buffer(&found.distance),
-            buffer(&found.decay),
-            buffer(&found.dense),
-            buffer(&found.rows),
-        ),
+        found.outputs(),
         form,
     );
     found

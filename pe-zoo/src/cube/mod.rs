@@ -21,12 +21,14 @@
 //! | `forward`, `backward` | the two kernels |
 //! | `block`, `gradients` | one block of logits, and of their gradients |
 //! | `logits`, `contextual` | biases |
-//! | `tile`, `scatter` | products of blocks, and sums per row, column and distance |
+//! | `tile`, `cores` | products of blocks, by every unit or by tensor cores |
+//! | `sums`, `scatter` | sums of gradients per row, column and distance |
 
 mod backward;
 mod block;
 mod collect;
 mod contextual;
+mod cores;
 mod form;
 mod forward;
 mod gradients;
@@ -35,6 +37,9 @@ mod launch;
 mod logits;
 mod op;
 mod scatter;
+#[cfg(all(test, feature = "cores-sim"))]
+mod simulated;
+mod sums;
 mod tile;
 
 use burn::backend::{Dispatch, DispatchDevice};

@@ -45,7 +45,7 @@ impl Backward<Cube, OPERANDS> for Attention {
     ) {
         let State { operands, spec, kept } = ops.state;
         let grad = grads.consume::<Cube>(&ops.node);
-        let found = collect::gradients(&operands, &spec, kept, grad);
+        let found = collect::gradients(&operands, &spec, kept, grad, launch::backward);
         for (parent, grad) in ops.parents.into_iter().zip(found) {
             if let (Some(parent), Some(grad)) = (parent, grad) {
                 grads.register::<Cube>(parent.id, grad);

@@ -3,7 +3,6 @@
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-use super::block::Board;
 use super::contextual::activate;
 use super::form::{FIXED, Form};
 use super::inputs::{Inputs, Outputs, Place};
@@ -66,7 +65,7 @@ pub(super) fn to_hidden(
     inputs: &Inputs,
     place: &Place,
     block: &Block,
-    board: &Board,
+    products: &Shared<[f32]>,
     grads: &Shared<[f32]>,
     counts: &Shared<[f32]>,
     out: &mut Outputs,
@@ -87,7 +86,7 @@ pub(super) fn to_hidden(
                 if unit < hidden {
                     let weight = inputs.hidden[unit];
                     let bias = inputs.hidden[hidden + unit];
-                    let product = board.products[r * comptime![form.entries] + unit];
+                    let product = products[r * comptime![form.entries] + unit];
                     let mut of_weight = f32::new(0.0);
                     let mut of_bias = f32::new(0.0);
                     for c in 0..comptime![form.tile.columns()] {

@@ -52,6 +52,7 @@ use burn::backend::{Dispatch, DispatchDevice};
 use burn::tensor::{DType, Device, Tensor};
 
 use crate::attention::reference::Row;
+use crate::ops::Factors;
 use crate::score::{Contextual, ContextualFunction, GateSource};
 use crate::{Positions, ScoreMod};
 use operands::Operands;
@@ -93,7 +94,9 @@ pub(crate) fn on_cpu(device: &Device) -> bool {
 /// Attends causally; the result is `[B, H, T, E]`, or `None` where the kernels have no form for these
 /// tensors under this modifier. What a kernel has no form for within a modifier is made dense by the
 /// reference engine first.
+#[expect(clippy::too_many_arguments, reason = "the six tensors of one formula")]
 pub(crate) fn attend(
+    factors: Factors,
     q: &Tensor<4>,
     k: &Tensor<4>,
     v: &Tensor<4>,
@@ -109,7 +112,7 @@ pub(crate) fn attend(
         #[cfg(feature = "flex")]
         Kernels::Cpu if q.dtype() == DType::F32 => {
             let parts = Parts::of(modifier, &Row::new(q, k, v, at, scale));
-            let (operands, spec) = prepared(parts, [q, k, v, values], at, scale);
+            let (operands, spec) = prepared(parts, [q, k, v, values], at, scale, factors);
             let output = <Dispatch as op::FusedBackend>::fused_attention(operands, spec);
             Some(Tensor::from_dispatch(output))
         }
@@ -120,7 +123,7 @@ pub(crate) fn attend(
             let [q, k, v, values] = [q, k, v, values].map(|u| u.clone().cast(DType::F32));
             let row = Row::new(&q, &k, &v, at, scale);
             let parts = Parts::of(modifier, &row).with_products(&q, &row, at, scale);
-            let (operands, spec) = prepared(parts, [&q, &k, &v, &values], at, scale);
+            let (operands, spec) = prepared(parts, [&q, &k, &v, &values], at, scale, factors);
             crate::cube::attend(&q.device(), operands, spec).map(|output| output.cast(dtype))
         }
         _ => None,
@@ -133,6 +136,7 @@ fn prepared(
     [q, k, v, values]: [&Tensor<4>; 4],
     at: &Positions,
     scale: f64,
+    factors: Factors,
 ) -> (Operands<Dispatch>, Spec) {
     let [batch, heads, rows, _head_dim] = q.dims();
     let [_batch, _heads, columns, _value_dim] = values.dims();
@@ -195,6 +199,7 @@ fn prepared(
         content_scale: content,
         distance_scale: scale as f32,
         weights: parts.weights.unwrap_or(WeightRule::Softmax),
+        factors,
         contextual,
     };
     (operands, spec)

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::ops::Factors;
 use crate::score::{Convention, Current, HiddenActivation, StickBreaking};
 
 /// Everything about one attention that is no tensor.
@@ -19,6 +20,9 @@ pub(crate) struct Spec {
     pub distance_scale: f32,
     /// How weights are made.
     pub weights: WeightRule,
+    /// What queries, keys, values and weights are rounded to where they are multiplied; the CPU does
+    /// not round.
+    pub factors: Factors,
     /// Contextual positions, if there are any.
     pub contextual: Option<ContextualSpec>,
 }

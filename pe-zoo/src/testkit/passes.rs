@@ -8,6 +8,7 @@ use super::problem::{Problem, ids, tensor3, tensor4};
 use super::randomise;
 use crate::attention::{Engine, LayerCache, LayerInput, Sharpness, Weights, layer};
 use crate::encoding::{EmbedContext, Update};
+use crate::ops::Factors;
 use crate::{Dims, EncodingConfig, PositionEncoding, Positions, TokenState};
 
 /// Sizes without luck: three heads, a length that is no multiple of anything.
@@ -94,6 +95,7 @@ pub(super) fn chunk_by<P: PositionEncoding>(
         carried: &TokenState::default(),
         engine: place.engine,
         sharpness: Sharpness::Soft,
+        factors: Factors::F32,
     };
     layer(encoding, input, cache, Weights::Drop).output
 }
@@ -134,6 +136,7 @@ pub(super) fn stack<P: PositionEncoding>(
             carried: &carried,
             engine: Engine::Reference,
             sharpness: Sharpness::Soft,
+            factors: Factors::F32,
         };
         let output = layer(encoding, input, None, Weights::Drop);
         carried = encoding.update(output.carried, index, Update::FeedForward(&x));

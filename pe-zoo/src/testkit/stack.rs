@@ -12,6 +12,7 @@ use super::problem::{Problem, tensor3, tensor4};
 use super::randomise_by;
 use crate::attention::{Engine, LayerCache, LayerInput, Sharpness, Weights, layer};
 use crate::encoding::Update;
+use crate::ops::Factors;
 use crate::reference::{Heads, ScalarLayer, ScalarReference, Tokens, attention};
 use crate::{Dims, EncodingConfig, PositionEncoding, Positions, TokenState};
 
@@ -88,6 +89,7 @@ impl Stack {
                     carried: &carried,
                     engine,
                     sharpness: Sharpness::Soft,
+                    factors: Factors::F32,
                 };
                 let cache = (step < tokens).then_some(&mut caches[index]);
                 let output = layer(encoding, input, cache, Weights::Drop);

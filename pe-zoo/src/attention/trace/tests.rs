@@ -4,6 +4,7 @@ use rand_chacha::rand_core::SeedableRng;
 
 use super::*;
 use crate::attention::{Engine, LayerInput, LayerOutput, Sharpness, Weights, layer};
+use crate::ops::Factors;
 use crate::reference::Heads;
 use crate::reference::cope::{GateSide, positions};
 use crate::score::Convention;
@@ -33,6 +34,7 @@ fn attended(text: &str, weights: Weights) -> (LayerOutput, Problem) {
         carried: &TokenState::default(),
         engine: Engine::Reference,
         sharpness: Sharpness::Soft,
+        factors: Factors::F32,
     };
     (layer(&encoding, input, None, weights), problem)
 }

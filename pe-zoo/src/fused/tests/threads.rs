@@ -12,6 +12,7 @@ use crate::fused::gradients::{self, Pass};
 use crate::fused::operands::{OPERANDS, Operands};
 use crate::fused::spec::{ContextualSpec, Spec, WeightRule};
 use crate::init::standard_normal;
+use crate::ops::Factors;
 use crate::score::HiddenActivation;
 
 fn tensor(shape: &[usize], seed: u64) -> FlexTensor {
@@ -51,6 +52,7 @@ fn run([batch, heads, rows]: [usize; 3], activation: Option<HiddenActivation>) -
         content_scale: Some(0.3),
         distance_scale: 0.3,
         weights: WeightRule::Softmax,
+        factors: Factors::F32,
         contextual: Some(ContextualSpec {
             max_position: (entries - 1) as f32,
             function_scale: 1.0,

@@ -6,6 +6,7 @@ use burn::tensor::{Device, Gradients, Tensor};
 use super::Outcome;
 use crate::attention::{Engine, LayerInput, Sharpness, Weights, layer};
 use crate::encoding::Update;
+use crate::ops::Factors;
 use crate::testkit::close::{self, Tolerance, numbers};
 use crate::testkit::passes::{DIMS, TOKENS};
 use crate::testkit::problem::{Problem, tensor3, tensor4};
@@ -69,6 +70,7 @@ fn through<P: PositionEncoding>(
             carried: &carried,
             engine,
             sharpness: Sharpness::Soft,
+            factors: Factors::F32,
         };
         let output = layer(encoding, input, None, Weights::Drop);
         found.push((format!("output of layer {index}"), numbers(output.output.clone())));

@@ -6,6 +6,7 @@ use burn::tensor::{Device, Gradients, Tensor, TensorData};
 use super::Outcome;
 use crate::attention::{Engine, LayerInput, Sharpness, Weights, layer};
 use crate::encoding::EmbedContext;
+use crate::ops::Factors;
 use crate::reference::{ScalarInput, ScalarReference, Tokens, attention};
 use crate::testkit::close::{self, Tolerance, numbers};
 use crate::testkit::passes::{DIMS, embedded, random};
@@ -125,6 +126,7 @@ impl Weighted {
                 carried: &TokenState::default(),
                 engine: Engine::best(device),
                 sharpness: Sharpness::Soft,
+                factors: Factors::F32,
             };
             let output = layer(encoding, input, None, Weights::Drop).output;
             let shape = output.dims();

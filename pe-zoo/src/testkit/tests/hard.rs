@@ -4,6 +4,7 @@ use burn::tensor::{Device, Tensor};
 
 use crate::attention::{Engine, LayerInput, Sharpness, Weights, layer};
 use crate::encoding::EncodingConfig;
+use crate::ops::Factors;
 use crate::reference::{ScalarReference, attention};
 use crate::testkit::close::{self, F32, numbers};
 use crate::testkit::problem::{Problem, tensor3, tensor4};
@@ -38,6 +39,7 @@ fn attended(
         carried: &TokenState::default(),
         engine: Engine::best(device),
         sharpness,
+        factors: Factors::F32,
     };
     let output = layer(pe, input, None, Weights::Return);
     (output.output, output.weights.unwrap(), q)

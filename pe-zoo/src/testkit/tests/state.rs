@@ -5,6 +5,7 @@ use burn::tensor::{Device, Tensor};
 
 use crate::attention::{Engine, LayerCache, LayerInput, Sharpness, Weights, layer};
 use crate::encoding::{LayerContext, ScoreContext, StateContext, Update};
+use crate::ops::Factors;
 use crate::testkit::close::{self, F32, F32_REORDERED, numbers};
 use crate::testkit::problem::{Problem, tensor3, tensor4};
 use crate::{Dims, PositionEncoding, Positions, ScoreMod, TokenState};
@@ -67,6 +68,7 @@ fn two_layers(problem: &Problem, step: usize, device: &Device) -> Vec<f64> {
                 carried: &carried,
                 engine: Engine::best(device),
                 sharpness: Sharpness::Soft,
+                factors: Factors::F32,
             };
             let output = layer(&Forgetful {}, input, Some(cache), Weights::Drop);
             carried = output.carried;

@@ -1,0 +1,117 @@
+// Enough of CUDA C++ to run a kernel on the processor: the threads of a block are fibres that change at
+// barriers, and every thread of a warp makes the warp's whole matrix product. What real tensor cores ask
+// of addresses and strides is checked, and shared memory that nobody has written is not a number.
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <ucontext.h>
+
+#define __global__
+#define __device__
+#define __launch_bounds__(n)
+
+struct dim3 { unsigned x, y, z; };
+static dim3 threadIdx, blockIdx, blockDim, gridDim;
+static char *shared_memory;
+
+struct __nv_bfloat16 {
+    uint16_t bits = 0;
+    __nv_bfloat16() = default;
+    __nv_bfloat16(float x) {
+        uint32_t u;
+        std::memcpy(&u, &x, 4);
+        bits = std::isnan(x) ? 0x7fc0 : uint16_t((u + 0x7fff + (u >> 16 & 1)) >> 16);
+    }
+    operator float() const {
+        uint32_t u = uint32_t(bits) << 16;
+        float x;
+        std::memcpy(&x, &u, 4);
+        return x;
+    }
+};
+
+template <class T> static T min(T a, T b) { return b < a ? b : a; }
+template <class T> static T max(T a, T b) { return a < b ? b : a; }
+static float exp(float x) { return std::exp(x); }
+static float log(float x) { return std::log(x); }
+static float erf(float x) { return std::erf(x); }
+static float floor(float x) { return std::floor(x); }
+static float fabs(float x) { return std::fabs(x); }
+static float fma(float a, float b, float c) { return std::fma(a, b, c); }
+
+namespace fibres {
+constexpr size_t stack_bytes = 1 << 18;
+static ucontext_t home, *all;
+static int here;
+static bool *done;
+static void rest() { swapcontext(&all[here], &home); }
+}
+static void __syncthreads() { fibres::rest(); }
+
+namespace nvcuda::wmma {
+struct matrix_a; struct matrix_b; struct accumulator; struct row_major; struct col_major;
+enum layout_t { mem_row_major, mem_col_major };
+template <class L> constexpr bool turned = false;
+template <> constexpr bool turned<col_major> = true;
+template <class Use, int M, int N, int K, class T, class Layout = void> struct fragment { float x[16][16]; };
+template <class P> static void aligned(P *p, unsigned stride, unsigned step) {
+    if (reinterpret_cast<uintptr_t>(p) % 32 || stride % step) std::abort();
+}
+template <class U, class T, class L, class V> static void fill_fragment(fragment<U, 16, 16, 16, T, L> &f, V value) {
+    for (auto &row : f.x) for (auto &x : row) x = value;
+}
+template <class U, class T, class L, class V> static void load_matrix_sync(fragment<U, 16, 16, 16, T, L> &f, const V *p, unsigned stride) {
+    aligned(p, stride, 16 / sizeof(V));
+    for (int i = 0; i < 16; i++) for (int j = 0; j < 16; j++) f.x[i][j] = float(turned<L> ? p[j * stride + i] : p[i * stride + j]);
+}
+template <class T, class V> static void store_matrix_sync(V *p, const fragment<accumulator, 16, 16, 16, T> &f, unsigned stride, layout_t layout) {
+    aligned(p, stride, 16 / sizeof(V));
+    for (int i = 0; i < 16; i++) for (int j = 0; j < 16; j++) p[layout == mem_row_major ? i * stride + j : j * stride + i] = f.x[i][j];
+}
+template <class D, class A, class B, class C> static void mma_sync(D &d, const A &a, const B &b, const C &c) {
+    D r;
+    for (int i = 0; i < 16; i++) for (int j = 0; j < 16; j++) {
+        float sum = c.x[i][j];
+        for (int k = 0; k < 16; k++) sum += a.x[i][k] * b.x[k][j];
+        r.x[i][j] = sum;
+    }
+    d = r;
+}
+}
+
+// Runs all blocks one after the other; `body` calls the kernel.
+static void run_blocks(void (*body)(), dim3 grid, dim3 block, size_t shared_bytes) {
+    using namespace fibres;
+    int threads = block.x * block.y;
+    gridDim = grid, blockDim = block;
+    char *stacks = static_cast<char *>(std::malloc(stack_bytes * threads));
+    shared_memory = static_cast<char *>(std::aligned_alloc(128, (shared_bytes + 127) / 128 * 128));
+    all = new ucontext_t[threads];
+    done = new bool[threads];
+    for (unsigned y = 0; y < grid.y; y++) for (unsigned x = 0; x < grid.x; x++) {
+        blockIdx = {x, y, 0};
+        std::memset(shared_memory, 0xff, shared_bytes);
+        for (int t = 0; t < threads; t++) {
+            getcontext(&all[t]);
+            all[t].uc_stack.ss_sp = stacks + stack_bytes * t;
+            all[t].uc_stack.ss_size = stack_bytes;
+            all[t].uc_link = &home;
+            done[t] = false;
+            makecontext(&all[t], reinterpret_cast<void (*)()>(+[](void (*f)()) { f(); done[here] = true; }), 1, body);
+        }
+        for (int left = threads; left;) {
+            int finished = 0;
+            for (here = 0; here < threads; here++) {
+                if (done[here]) std::abort(); // a thread left while others wait at a barrier
+                threadIdx = {unsigned(here) % block.x, unsigned(here) / block.x, 0};
+                swapcontext(&home, &all[here]);
+                finished += done[here];
+            }
+            if (finished && finished != threads) std::abort();
+            left -= finished;
+        }
+    }
+    delete[] all; delete[] done; std::free(stacks); std::free(shared_memory);
+}

@@ -1,0 +1,186 @@
+//! A kernel's CUDA C++ text, compiled for the processor and run there.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use burn_cubecl::cubecl::features::{Features, MmaConfig};
+use burn_cubecl::cubecl::ir::{
+    DeviceIdentity, DeviceProperties, ElemType, FloatKind, HardwareProperties,
+    MemoryDeviceProperties,
+};
+use burn_cubecl::cubecl::prelude::VectorSize;
+use burn_cubecl::cubecl::profile::TimingMethod;
+use burn_cubecl::cubecl::{Compiler, CubeKernel, define_kernel};
+use cubecl_cpp::shared::{CompilationOptions, CppCompiler};
+use cubecl_cpp::target::Cuda;
+
+use crate::cube::form::Room;
+
+unsafe extern "C" {
+    fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
+    fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
+    fn dlerror() -> *const c_char;
+}
+
+const NOW: c_int = 2;
+
+/// Shared memory and units of an H200.
+pub(super) const ROOM: Room = Room { shared_bytes: 232_448, units: 1024 };
+
+/// A device with tensor cores for `bf16`, and, what no device has, for f32: with those a product is exact
+/// and every mistake in where its factors lie shows.
+pub(super) fn device() -> Arc<DeviceProperties> {
+    let hardware = HardwareProperties {
+        load_width: 128,
+        vector_register_count: None,
+        plane_size_min: 32,
+        plane_size_max: 32,
+        max_bindings: 1024,
+        max_shared_memory_size: ROOM.shared_bytes,
+        max_cube_count: (u32::MAX >> 1, 65_535, 65_535),
+        max_units_per_cube: 1024,
+        max_cube_dim: (1024, 1024, 64),
+        num_streaming_multiprocessors: Some(132),
+        num_tensor_cores: Some(4),
+        min_tensor_cores_dim: Some(8),
+        num_cpu_cores: None,
+        last_level_cache_size: None,
+        max_vector_size: VectorSize::MAX,
+        cube_mma_reserved_shared_memory: 0,
+    };
+    let mut features = Features::default();
+    for factors in [FloatKind::BF16, FloatKind::F32].map(ElemType::Float) {
+        features.matmul.cmma.insert(MmaConfig {
+            a_type: factors,
+            b_type: factors,
+            cd_type: ElemType::Float(FloatKind::F32),
+            m: 16,
+            n: 16,
+            k: 16,
+        });
+    }
+    let name = "simulated".to_owned();
+    Arc::new(DeviceProperties::new(
+        features,
+        MemoryDeviceProperties::new(u64::MAX, 256),
+        hardware,
+        TimingMethod::Device,
+        DeviceIdentity { name: name.clone(), fingerprint: name, physical: None },
+    ))
+}
+
+type Run = unsafe extern "C" fn(*const *mut f32, *const u32, *const f32, *const u32);
+
+/// A compiled kernel.
+pub(super) struct Kernel {
+    run: Run,
+}
+
+/// A folder that goes with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("cores-{}-{number}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The program around a kernel's text.
+fn program(text: &str, shared_bytes: usize) -> String {
+    let (_, head) = text.split_once("extern \"C\" __global__").expect("a kernel");
+    let (_, head) = head.split_once("  ").expect("its name");
+    let (name, head) = head.split_once('(').expect("its parameters");
+    let (parameters, _) = head.split_once(") {").expect("its body");
+    let buffers = parameters.split(',').count() - 1;
+    let kept = |line: &&str| {
+        !(line.starts_with("#include")
+            || line.starts_with("typedef un")
+            || line.starts_with("typedef si"))
+    };
+    let body = text.lines().filter(kept).collect::<Vec<_>>().join("\n");
+    let (before, after) =
+        body.split_once("extern __shared__ __align__(32) char ").expect("shared memory");
+    let (shared, after) = after.split_once("[];").expect("its name");
+    let arguments = (0..buffers).map(|i| format!("buffers[{i}], ")).collect::<String>();
+    let header = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cube/simulated/device.hpp");
+    format!(
+        r#"#include "{header}"
+{before}char *{shared} = shared_memory;{after}
+static float *const *buffers;
+static info_st numbers;
+static void body() {{ {name}({arguments}&numbers); }}
+extern "C" void run(float *const *all, const uint32_t *sizes, const float *factors, const uint32_t *grid) {{
+    buffers = all;
+    std::memcpy(numbers.scalars_usize, sizes, 6 * sizeof *sizes);
+    std::memcpy(numbers.scalars_f32, factors, 3 * sizeof *factors);
+    run_blocks(body, {{grid[0], grid[1], 1}}, {{grid[2], grid[3], 1}}, {shared_bytes});
+}}
+"#
+    )
+}
+
+fn c_path(path: &Path) -> CString {
+    CString::new(path.as_os_str().as_encoded_bytes()).unwrap()
+}
+
+impl Kernel {
+    /// Compiles with `c++`, or what `CXX` names.
+    pub(super) fn build(kernel: &dyn CubeKernel) -> Self {
+        let definition = define_kernel(kernel).unwrap();
+        let options = CompilationOptions::default();
+        let text = CppCompiler::<Cuda>::default().compile(definition, &options).unwrap();
+        let folder = Folder::new();
+        let (source, library) = (folder.at("kernel.cpp"), folder.at("kernel.so"));
+        fs::write(&source, program(&text.to_string(), text.shared_memory_size)).unwrap();
+        let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
+        let output = Command::new(&compiler)
+            .args(["-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-o"])
+            .args([&library, &source])
+            .output()
+            .unwrap_or_else(|error| panic!("{compiler} cannot be started: {error}; set CXX"));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let path = c_path(&library);
+        // SAFETY: the library is the one that was compiled above, whose `run` has this type; it is never
+        // unloaded.
+        unsafe {
+            let library = dlopen(path.as_ptr(), NOW);
+            assert!(!library.is_null(), "{:?}", CStr::from_ptr(dlerror()));
+            let run = dlsym(library, c"run".as_ptr());
+            assert!(!run.is_null(), "the library has no `run`");
+            Self { run: std::mem::transmute::<*mut c_void, Run>(run) }
+        }
+    }
+
+    /// Runs `grid` blocks of `block` units on buffers that are read and written.
+    pub(super) fn run(
+        &self,
+        buffers: &mut [Vec<f32>],
+        (sizes, factors): ([usize; 6], [f32; 3]),
+        grid: [usize; 2],
+        block: [usize; 2],
+    ) {
+        let pointers = buffers.iter_mut().map(Vec::as_mut_ptr).collect::<Vec<_>>();
+        let sizes = sizes.map(|size| size as u32);
+        let grid = [grid[0], grid[1], block[0], block[1]].map(|count| count as u32);
+        // SAFETY: the kernel takes as many buffers as there are, each as long as the launch would have it.
+        unsafe { (self.run)(pointers.as_ptr(), sizes.as_ptr(), factors.as_ptr(), grid.as_ptr()) }
+    }
+}
