@@ -9,6 +9,7 @@ use pe_bench::optimizer::{Decay, OptimizerConfig};
 use pe_bench::runner::{RunContext, run};
 use pe_bench::streams::{Stream, stream};
 use pe_zoo::attention::{Engine, Sharpness, Weights};
+use pe_zoo::ops::Factors;
 use pe_zoo::testkit::close::{self, F32_REORDERED, numbers};
 use pe_zoo::testkit::{randomise, randomise_by};
 use pe_zoo::zoo::{ALL, Pe, PeConfig};
@@ -202,6 +203,7 @@ fn cell(encoding: &str, task: &str, seed: u64) -> Cell<PeConfig> {
             curve_points: 4,
             micro_batch_size: None,
             gradient_checkpointing: false,
+            precision: Factors::F32,
             // Fast, so that forty steps tell a vocabulary of thousands from the noise of samples.
             optimizer: OptimizerConfig {
                 learning_rate: 1e-2,

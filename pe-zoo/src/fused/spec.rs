@@ -22,6 +22,7 @@ pub(crate) struct Spec {
     pub weights: WeightRule,
     /// What queries, keys, values and weights are rounded to where they are multiplied; the CPU does
     /// not round.
+    #[cfg_attr(not(feature = "cube"), expect(dead_code, reason = "only GPUs have tensor cores"))]
     pub factors: Factors,
     /// Contextual positions, if there are any.
     pub contextual: Option<ContextualSpec>,
