@@ -7,8 +7,9 @@ use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::ops::numeric::zeros_client;
 use burn_cubecl::tensor::CubeTensor;
 
+use super::arguments::present;
 use super::form::{CONTEXTUAL_SLOPE, DECAY, FAR, FIXED, SLOPE};
-use super::launch::{Backward, Forward, present};
+use super::left::{Backward, Forward};
 use crate::fused::operands::{OPERANDS, Operands, Sizes};
 use crate::fused::spec::Spec;
 
@@ -19,7 +20,7 @@ fn sum(tensor: CubeTensor, axes: &[usize], shape: &[usize]) -> CubeTensor {
 }
 
 /// Gradients of all operands, in the order of their fields; `None` for absent ones. `run` is
-/// [`launch::backward`].
+/// [`backward`](super::launch::backward).
 pub(super) fn gradients(
     operands: &Operands<Cube>,
     spec: &Spec,

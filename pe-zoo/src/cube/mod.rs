@@ -17,13 +17,15 @@
 //! | --- | --- |
 //! | `op` | the operation that Burn differentiates |
 //! | `form`, `inputs` | what a kernel is compiled for, and what it is launched with |
-//! | `launch`, `collect` | buffers in and out, and sums over slots |
+//! | `launch` | which form of a kernel runs, on how many cubes |
+//! | `arguments`, `left`, `collect` | buffers in and out, and sums over slots |
 //! | `forward`, `backward` | the two kernels |
 //! | `block`, `gradients` | one block of logits, and of their gradients |
 //! | `logits`, `contextual` | biases |
 //! | `tile`, `cores` | products of blocks, by every unit or by tensor cores |
 //! | `sums`, `scatter` | sums of gradients per row, column and distance |
 
+mod arguments;
 mod backward;
 mod block;
 mod collect;
@@ -34,6 +36,7 @@ mod forward;
 mod gradients;
 mod inputs;
 mod launch;
+mod left;
 mod logits;
 mod op;
 mod scatter;

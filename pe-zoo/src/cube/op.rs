@@ -7,6 +7,8 @@ use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Cube, backend_extension};
 
+use super::arguments::contiguous;
+use super::left::Forward;
 use super::{collect, launch};
 use crate::fused::operands::{OPERANDS, Operands};
 use crate::fused::spec::Spec;
@@ -20,7 +22,7 @@ pub(super) trait CubeAttention: Backend {
 
 impl CubeAttention for Cube {
     fn cube_attention(operands: Operands<Self>, spec: Spec) -> FloatTensor<Self> {
-        launch::forward(&launch::contiguous(operands), &spec).output
+        launch::forward(&contiguous(operands), &spec).output
     }
 }
 
@@ -31,7 +33,7 @@ struct Attention;
 struct State {
     operands: Operands<Cube>,
     spec: Spec,
-    kept: launch::Forward,
+    kept: Forward,
 }
 
 impl Backward<Cube, OPERANDS> for Attention {
@@ -58,7 +60,7 @@ impl<C: CheckpointStrategy> CubeAttention for Autodiff<Cube, C> {
     fn cube_attention(operands: Operands<Self>, spec: Spec) -> FloatTensor<Self> {
         let tensors = operands.into_array();
         let nodes = tensors.each_ref().map(FloatTensor::<Self>::node);
-        let operands = launch::contiguous(Operands::<Cube>::from_array(
+        let operands = contiguous(Operands::<Cube>::from_array(
             tensors.map(FloatTensor::<Self>::into_primitive),
         ));
         match Attention.prepare::<C>(nodes).compute_bound().stateful() {

@@ -21,12 +21,14 @@ use burn_cubecl::tensor::CubeTensor;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
+use super::arguments;
 use super::backward::backward_kernel;
 use super::collect;
 use super::form::Form;
 use super::forward::forward_kernel;
 use super::inputs::BehindLaunch;
-use super::launch::{self, Backward, Forward};
+use super::launch;
+use super::left::{Backward, Forward, unwritten, zeroed};
 use crate::fused::operands::{Operands, Sizes};
 use crate::fused::spec::{ContextualSpec, Spec, WeightRule};
 use crate::init::standard_normal;
@@ -123,24 +125,29 @@ fn units(form: &Form) -> [usize; 2] {
 fn forward<F: Float>(operands: &Operands<Cube>, spec: &Spec) -> Forward {
     let Sizes { batch, heads, rows, .. } = operands.sizes();
     let form = with_cores(operands, spec).forward(rows, ROOM).unwrap();
-    let left = launch::unwritten(operands);
+    let left = unwritten(operands);
     let kernel = forward_kernel::create_dummy_kernel::<F>(
         device(),
         Arc::new(TargetProperties::default()),
         CubeCount::Static(1, 1, 1),
         launch::cubes(&form),
-        launch::inputs(operands, spec),
-        launch::place(operands, spec),
+        arguments::inputs(operands, spec),
+        arguments::place(operands, spec),
         left.output.clone().into_buffer_arg(),
         left.log.clone().into_buffer_arg(),
         form,
     );
-    let mut buffers = launch::buffers(operands, spec).iter().map(read).collect::<Vec<_>>();
+    let mut buffers = arguments::buffers(operands, spec).iter().map(read).collect::<Vec<_>>();
     let outputs = buffers.len();
     // What the kernel does not write is not a number.
     buffers.extend([&left.output, &left.log].map(|to| vec![f32::NAN; read(to).len()]));
     let grid = [rows.div_ceil(form.tile.rows()), batch * heads];
-    Kernel::build(&kernel).run(&mut buffers, launch::numbers(operands, spec), grid, units(&form));
+    Kernel::build(&kernel).run(
+        &mut buffers,
+        arguments::numbers(operands, spec),
+        grid,
+        units(&form),
+    );
     Forward {
         output: uploaded(&left.output, &buffers[outputs]),
         log: uploaded(&left.log, &buffers[outputs + 1]),
@@ -151,25 +158,30 @@ fn backward<F: Float>(operands: &Operands<Cube>, spec: &Spec, behind: [CubeTenso
     let Sizes { batch, heads, rows, .. } = operands.sizes();
     let form = with_cores(operands, spec).backward(rows, ROOM).unwrap();
     let slots = SLOTS.min(rows.div_ceil(form.tile.rows()));
-    let found = launch::zeroed(operands, form, slots);
+    let found = zeroed(operands, form, slots);
     let [grad, log, share] = behind.each_ref().map(|tensor| tensor.clone().into_buffer_arg());
     let kernel = backward_kernel::create_dummy_kernel::<F>(
         device(),
         Arc::new(TargetProperties::default()),
         CubeCount::Static(1, 1, 1),
         launch::cubes(&form),
-        launch::inputs(operands, spec),
-        launch::place(operands, spec),
+        arguments::inputs(operands, spec),
+        arguments::place(operands, spec),
         BehindLaunch::new(grad, log, share),
         found.outputs(),
         form,
     );
-    let mut buffers = launch::buffers(operands, spec).iter().map(read).collect::<Vec<_>>();
+    let mut buffers = arguments::buffers(operands, spec).iter().map(read).collect::<Vec<_>>();
     buffers.extend(behind.iter().map(read));
     let outputs = buffers.len();
     buffers.extend(found.tensors().map(read));
     let grid = [slots, batch * heads];
-    Kernel::build(&kernel).run(&mut buffers, launch::numbers(operands, spec), grid, units(&form));
+    Kernel::build(&kernel).run(
+        &mut buffers,
+        arguments::numbers(operands, spec),
+        grid,
+        units(&form),
+    );
     let mut written = found.tensors().into_iter().zip(&buffers[outputs..]);
     let mut next = || written.next().map(|(like, values)| uploaded(like, values)).unwrap();
     Backward {
@@ -245,7 +257,7 @@ fn check(change: Change) {
         let mut maker = Maker::new();
         let (mut operands, mut spec) = maker.plain(&sizes);
         change(&mut maker, &sizes, &mut operands, &mut spec);
-        let operands = launch::contiguous(operands);
+        let operands = arguments::contiguous(operands);
         compare_by::<f32>(&format!("{sizes:?}, f32"), &operands, &spec, REORDERED);
         compare_by::<bf16>(&format!("{sizes:?}, bf16"), &operands, &spec, ROUNDED);
     }
