@@ -25,6 +25,15 @@
 //! | `tile`, `cores` | products of blocks, by every unit or by tensor cores |
 //! | `sums`, `scatter` | sums of gradients per row, column and distance |
 
+#![expect(
+    clippy::trivially_copy_pass_by_ref,
+    clippy::assign_op_pattern,
+    clippy::collapsible_if,
+    clippy::borrowed_box,
+    clippy::too_many_lines,
+    reason = "in the kernel language these are arrays, its handles and operators, and what the compiler decides"
+)]
+
 mod arguments;
 mod backward;
 mod block;

@@ -46,7 +46,6 @@ impl<F: Float> Sheet<F> {
 
 /// Copies `count` rows from `start` on of one plane of `[plane, len, width]`; zeros past its end.
 #[cube]
-#[expect(clippy::borrowed_box, reason = "the kernel language's handle of a buffer")]
 #[expect(clippy::too_many_arguments, reason = "source, target, and what part of it")]
 pub(super) fn load<F: Float>(
     from: &Box<[f32]>,
@@ -206,7 +205,6 @@ pub(super) fn mix<F: Float>(
 /// `[slot, len, width]`. The same unit always adds to the same number. Every unit of the cube has to
 /// come along.
 #[cube]
-#[expect(clippy::borrowed_box, reason = "the kernel language's handle of a buffer")]
 #[expect(clippy::too_many_arguments, reason = "two factors, target, and what part of it")]
 pub(super) fn add_transposed<F: Float>(
     weights: &Sheet<F>,

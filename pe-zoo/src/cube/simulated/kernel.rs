@@ -119,14 +119,14 @@ fn program(text: &str, shared_bytes: usize) -> String {
     let (before, after) =
         body.split_once("extern __shared__ __align__(32) char ").expect("shared memory");
     let (shared, after) = after.split_once("[];").expect("its name");
-    let arguments = (0..buffers).map(|i| format!("buffers[{i}], ")).collect::<String>();
+    let arguments = (0..buffers).map(|i| format!("buffers[{i}]")).collect::<Vec<_>>().join(", ");
     let header = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cube/simulated/device.hpp");
     format!(
         r#"#include "{header}"
 {before}char *{shared} = shared_memory;{after}
 static float *const *buffers;
 static info_st numbers;
-static void body() {{ {name}({arguments}&numbers); }}
+static void body() {{ {name}({arguments}, &numbers); }}
 extern "C" void run(float *const *all, const uint32_t *sizes, const float *factors, const uint32_t *grid) {{
     buffers = all;
     std::memcpy(numbers.scalars_usize, sizes, 6 * sizeof *sizes);

@@ -154,6 +154,7 @@ fn forward<F: Float>(operands: &Operands<Cube>, spec: &Spec) -> Forward {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "as the launch that it stands for")]
 fn backward<F: Float>(operands: &Operands<Cube>, spec: &Spec, behind: [CubeTensor; 3]) -> Backward {
     let Sizes { batch, heads, rows, .. } = operands.sizes();
     let form = with_cores(operands, spec).backward(rows, ROOM).unwrap();
