@@ -41,10 +41,10 @@ TOML
   done
 }
 
-# expect STATUS TEXT: a night ends like this and its verdict says this.
+# expect STATUS TEXT ARGUMENTS: a night run with these arguments ends like this, and its verdict says this.
 expect() {
   local status=0
-  bash ci/nightly.sh > "$tmp/log" 2>&1 || status=$?
+  bash ci/nightly.sh "${@:3}" > "$tmp/log" 2>&1 || status=$?
   if [ "$status" -ne "$1" ] || ! grep -q "$2" "$tmp/log"; then
     echo "FAILED: expected status $1 and '$2', got status $status:"
     cat "$tmp/log"
@@ -61,7 +61,20 @@ expect 3 'FAIL quality: rope'
 suite '"rope"' '{ kind = "cope-mlp", name = "alibi" }'
 expect 3 'FAIL cost: alibi'
 suite '"rope"' '"alibi"'
+# The plain engine asks for more memory and takes more instructions, for the same results.
+expect 3 'FAIL cost: rope on aababbabbb: allocations of a training step' --engine reference
+if command -v valgrind > /dev/null; then
+  grep -q 'FAIL cost: rope on aababbabbb: instructions of a training step' "$tmp/log"
+  counted='instructions a step'
+else
+  counted='instructions of a training step: not counted on this machine'
+fi
+grep -q "$counted" "$tmp/log"
 expect 0 '16 of them identical'
+if grep -q 'FAIL' "$tmp/log"; then
+  echo "FAILED: a night like the baseline was not taken"
+  exit 1
+fi
 for file in night/report.md history/trend.html history/trend.md verdict.txt; do
   test -s "$NIGHTLY_DIR/$file"
 done

@@ -204,6 +204,8 @@ impl ExtendCell<'_> {
                 encoding: encoding_params as u64,
             },
             flops: flops::count(encoding, model, &dims, *vocabulary, 1, *trained),
+            step_allocations: None,
+            step_instructions: None,
             train: TrainSummary::not_begun(
                 self.tune.map_or(0, |(config, _)| config.train.batch_size as u64),
             ),
