@@ -41,6 +41,8 @@ pub struct Gate {
     pub more_memory: f64,
     /// Allocations of a step may differ by this share; see METHODOLOGY.md for what was seen.
     pub allocations_scatter: f64,
+    /// The bytes that they ask for may differ by this share.
+    pub allocated_bytes_scatter: f64,
     /// Instructions of a step may differ by this share.
     pub instructions_scatter: f64,
 }
@@ -52,7 +54,8 @@ impl Default for Gate {
             least_nats: 0.01,
             slower: 1.25,
             more_memory: 1.1,
-            allocations_scatter: 0.0,
+            allocations_scatter: 0.001,
+            allocated_bytes_scatter: 0.005,
             instructions_scatter: 0.005,
         }
     }

@@ -79,7 +79,7 @@ const COUNTED: [Counted; 3] = [
     Counted {
         what: "bytes allocated in a training step",
         get: |r| Some(r.step_allocations?.bytes),
-        scatter: |gate| gate.allocations_scatter,
+        scatter: |gate| gate.allocated_bytes_scatter,
     },
     Counted {
         what: "instructions of a training step",

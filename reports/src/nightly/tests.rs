@@ -150,18 +150,23 @@ fn any_rise_of_a_deterministic_cost_fails_and_a_fall_does_not() {
 fn a_step_that_asks_for_more_memory_or_takes_more_instructions_fails() {
     let more = with(&night(), "rope", |i, r| {
         if i == 3 {
-            r.step_allocations = Some(Allocations { count: 5001, bytes: 9_000_000 });
+            r.step_allocations = Some(Allocations { count: 5006, bytes: 9_000_000 });
         }
     });
     let verdict = judged(&more, &night());
     assert!(!verdict.passes());
     assert_eq!(
         verdict.lines()[0],
-        "FAIL cost: rope on d: allocations of a training step 5000 -> 5001"
+        "FAIL cost: rope on d: allocations of a training step 5000 -> 5006"
     );
     let verdict = judged(&night(), &more);
     assert_eq!((verdict.passes(), verdict.falls.len()), (true, 1));
-    let larger = with(&night(), "rope", |_, r| r.step_allocations.as_mut().unwrap().bytes += 1);
+    let scatter = with(&night(), "rope", |_, r| {
+        r.step_allocations = Some(Allocations { count: 5001, bytes: 9_003_216 });
+    });
+    assert!(judged(&scatter, &night()).passes(), "a table that grew, or did not");
+    let larger =
+        with(&night(), "rope", |_, r| r.step_allocations.as_mut().unwrap().bytes += 50_000);
     assert_eq!(judged(&larger, &night()).rises.len(), 12);
 
     let counted = |times: f64| {
