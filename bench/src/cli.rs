@@ -4,6 +4,7 @@ mod benchmark;
 mod compare;
 mod completions;
 mod conform;
+mod count;
 mod data;
 mod diff_records;
 mod docs;
@@ -94,6 +95,11 @@ enum Command {
         after_help = "Example: pe-bench nightly results/nightly --baseline results/baseline --history nights\n\nExit status 3: the gate does not take the night."
     )]
     Nightly(nightly::NightlyArgs),
+    /// Counts the instructions of a training step of each encoding of a results folder, and keeps them in its records.
+    ///
+    /// Needs valgrind. Of each encoding the first workload and seed, unless you name a workload.
+    #[command(after_help = "Example: pe-bench count results/nightly")]
+    Count(count::CountArgs),
     /// Prints a script that completes commands and options in a shell.
     #[command(
         after_help = "Example: pe-bench completions bash > ~/.local/share/bash-completion/completions/pe-bench"
@@ -169,6 +175,14 @@ enum Command {
     /// One cell, ordered on standard input; `run` starts these.
     #[command(hide = true)]
     Worker,
+    /// Some training steps of a record's cell on one thread; `count` starts these.
+    #[command(hide = true)]
+    Steps {
+        /// The record's file.
+        record: PathBuf,
+        /// How many.
+        count: usize,
+    },
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -246,6 +260,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Stability(arguments) => stability::run(&arguments)?,
         Command::Inspect(arguments) => inspect::run(&arguments)?,
         Command::Nightly(arguments) => return nightly::run(&arguments),
+        Command::Count(arguments) => count::run(&arguments)?,
         Command::Completions { shell } => completions::completions(shell),
         Command::List { what } => list::list(what),
         Command::Data { command } => data::data(command)?,
@@ -259,6 +274,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Benchmark(arguments) => benchmark::benchmark(&arguments)?,
         Command::Pretrained { command } => pretrained::pretrained(&command)?,
         Command::Docs { check, root } => docs::docs(&root, check)?,
+        Command::Steps { record, count } => count::steps(&record, count)?,
         Command::Worker => {
             crate::sweep::serve(std::io::BufReader::new(std::io::stdin()), std::io::stdout())
                 .map_err(anyhow::Error::msg)?;

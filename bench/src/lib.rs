@@ -8,6 +8,7 @@
 //! | [`extend`], [`generate`](mod@generate), [`benchmarks`] | what is done with them |
 //! | [`train`], [`evaluate`] | what happens to a model |
 //! | [`runner`] | a cell from configuration to record |
+//! | [`counts`], [`allocations`] | what a step costs, as counts |
 //! | [`inspect`] | a look inside a trained model |
 //! | [`suite`] | TOML files of encodings x workloads x seeds |
 //! | [`checkpoint`] | what a training needs to go on after its process died |
@@ -15,11 +16,13 @@
 //! | [`cli`] | the command line |
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests panic on failure"))]
 
+pub mod allocations;
 pub mod backend;
 pub mod benchmarks;
 pub mod cell;
 pub mod checkpoint;
 pub mod cli;
+pub mod counts;
 pub mod evaluate;
 pub mod extend;
 pub mod flops;

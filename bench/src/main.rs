@@ -1,8 +1,10 @@
 //! The `pe-bench` command.
 
+use pe_bench::allocations::Counting;
+
 // Training frees and asks again for the same large buffers all the time; this allocator keeps them.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
 
 fn main() -> std::process::ExitCode {
     pe_bench::cli::main()

@@ -21,6 +21,16 @@ pub(crate) fn again(threads: usize) -> io::Result<Command> {
     Ok(command)
 }
 
+/// The same under another program, which is given its own arguments first.
+///
+/// # Errors
+/// If the program's own path is not known.
+pub(crate) fn under(program: &str, arguments: &[&str], threads: usize) -> io::Result<Command> {
+    let mut command = Command::new(program);
+    command.args(arguments).arg(std::env::current_exe()?).envs(settings(threads));
+    Ok(command)
+}
+
 /// Whether this process was started so.
 pub(crate) fn is_set_up(threads: usize) -> bool {
     settings(threads).iter().all(|(name, value)| std::env::var(name).is_ok_and(|set| set == *value))

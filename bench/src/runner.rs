@@ -16,6 +16,7 @@ pub use care::{Care, News};
 
 use crate::cell::{Cell, TrainConfig};
 use crate::checkpoint::Moment;
+use crate::counts::step_allocations;
 use crate::evaluate::{EvalRequest, evaluate};
 use crate::inspect::{GATE_SAMPLES, gate_scores};
 use crate::model::Decoder;
@@ -85,7 +86,7 @@ pub fn run_with<C: EncodingConfig>(
     if let Err(reason) = fill(&mut record, cell, task, &mut care) {
         record.status = Status::Failed { reason };
     }
-    record.peak_bytes = host::peak_bytes();
+    record.peak_bytes = record.peak_bytes.or_else(host::peak_bytes);
     record
 }
 
@@ -199,6 +200,10 @@ fn fill<C: EncodingConfig>(
     let sizes = [cell.train.len, GATE_SAMPLES];
     record.gates = gate_scores(&trained.model, id, task, sizes, cell.eval.seed, &device)
         .map_err(|error| format!("gate scores: {error}"))?;
+    // Counting takes a model more, which is none of the cell's memory.
+    record.peak_bytes = host::peak_bytes();
+    drop(trained.model);
+    record.step_allocations = step_allocations(cell, task)?;
     record.status = Status::Done;
     Ok(())
 }

@@ -43,11 +43,22 @@ fn text(output: &Output) -> String {
 fn planted_regressions_are_caught_and_nothing_else_is() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
-    let run = |name: &str, rope: &str, alibi: &str| {
+    let run_with = |name: &str, rope: &str, alibi: &str, more: &[&str]| {
         let out = path(name);
-        let ran = bench(&["run", &suite(folder.path(), rope, alibi), "--out", &out]);
+        let suite = suite(folder.path(), rope, alibi);
+        let ran = bench(&[&["run", &suite, "--out", &out][..], more].concat());
         assert!(ran.status.success(), "{}", text(&ran));
         out
+    };
+    let run = |name: &str, rope: &str, alibi: &str| run_with(name, rope, alibi, &[]);
+    // Instructions are counted where valgrind is, and it is said where it is not.
+    let count = |night: &str| {
+        let counted = bench(&["count", night, "--encodings", "alibi"]);
+        assert!(counted.status.success(), "{}", text(&counted));
+        let said = text(&counted);
+        let here = said.contains("instructions a step");
+        assert!(here || said.contains("not counted on this machine"), "{said}");
+        here
     };
     let baseline = path("baseline");
     let judge = |night: &str, more: &[&str]| {
@@ -56,6 +67,7 @@ fn planted_regressions_are_caught_and_nothing_else_is() {
     };
 
     let first = run("first", "\"rope\"", "\"alibi\"");
+    let instructions = count(&first);
     let (code, said) = judge(&first, &[]);
     assert!(code == 1 && said.contains("no baseline yet"), "{code}: {said}");
     let history = path("history");
@@ -66,7 +78,10 @@ fn planted_regressions_are_caught_and_nothing_else_is() {
     let second = run("second", "\"rope\"", "\"alibi\"");
     let (code, said) = judge(&second, &["--history", &history]);
     assert!(code == 0 && said.contains("16 cells compared, 16 of them identical"), "{said}");
-    assert!(!said.contains("FAIL"), "{said}");
+    assert!(!said.contains("FAIL") && !said.contains("not compared: alloc"), "{said}");
+    let why = if instructions { "1 cells that the baseline has counted" } else { "" };
+    let untold = format!("not compared: instructions of a training step: {why}");
+    assert!(said.contains(&untold) && said.contains("not counted on this machine"), "{said}");
     let page = std::fs::read_to_string(Path::new(&history).join("trend.html")).unwrap();
     assert!(page.contains("text-3") && page.contains("<polyline"), "{page}");
 
@@ -82,12 +97,26 @@ fn planted_regressions_are_caught_and_nothing_else_is() {
 
     // One made dearer: more operations and parameters under its old name.
     let dearer = run("dearer", "\"rope\"", "{ kind = \"cope-mlp\", name = \"alibi\" }");
+    count(&dearer);
     let (code, said) = judge(&dearer, &["--json"]);
     assert_eq!(code, 3, "{said}");
     let json = said.lines().take_while(|line| !line.starts_with("the gate")).collect::<String>();
     let verdict: serde_json::Value = serde_json::from_str(&json).unwrap();
     let rises = verdict["rises"].as_array().unwrap();
     assert!(rises.iter().all(|rise| rise["encoding"] == "alibi") && rises.len() >= 8, "{said}");
+    let counted = rises.iter().any(|rise| rise["what"] == "instructions of a training step");
+    assert_eq!(counted, instructions, "{said}");
+
+    // All made to ask for more memory: the same encodings through the plain engine, with other threads.
+    let plain = ["--engine", "reference", "--threads", "2"];
+    let greedy = run_with("greedy", "\"rope\"", "\"alibi\"", &plain);
+    let (code, said) = judge(&greedy, &[]);
+    assert_eq!(code, 3, "{said}");
+    let fails: Vec<&str> = said.lines().filter(|line| line.starts_with("FAIL")).collect();
+    let of = |what: &str| fails.iter().filter(|line| line.contains(what)).count();
+    assert_eq!(of("FAIL cost: "), fails.len(), "{said}");
+    assert_eq!(of(": allocations of a training step"), 8, "{said}");
+    assert!(said.contains("not compared: instructions"), "{said}");
 
     // One made slower: the same numbers in three times the time. A warning and no more.
     let slow = path("slow");

@@ -124,6 +124,8 @@ fn record(cell: usize) -> RunRecord {
         train_len: 64,
         params: ParamCount { total: 104_000, encoding: 64 * encoding as u64 },
         flops: FlopCount { train_step: 1_400_000_000, forward_per_token: 231_040 },
+        step_allocations: None,
+        step_instructions: None,
         train: TrainSummary {
             steps: 1200,
             batch_size: 32,

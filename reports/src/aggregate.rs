@@ -42,39 +42,44 @@ pub struct Aggregate {
 ///
 /// The records of one cell must be unique (one per seed); [`crate::write_report`] sees to it.
 pub fn aggregate<'a>(records: impl IntoIterator<Item = &'a RunRecord>) -> Vec<Aggregate> {
-    type Id<'a> = (&'a str, &'a str, &'a str, u64);
-    let mut groups: BTreeMap<Id<'_>, Vec<(&RunRecord, &EvalPoint)>> = BTreeMap::new();
+    let mut groups: BTreeMap<(&str, &str), Vec<&RunRecord>> = BTreeMap::new();
     for record in records.into_iter().filter(|r| r.status == Status::Done) {
+        groups.entry((&record.workload, &record.encoding.name)).or_default().push(record);
+    }
+    let groups: Vec<_> = groups.into_values().collect();
+    groups.into_par_iter().flat_map_iter(|records| points(&records)).collect()
+}
+
+/// The same of the records of one workload and encoding.
+fn points(records: &[&RunRecord]) -> Vec<Aggregate> {
+    let mut points: BTreeMap<(&str, u64), Vec<(&RunRecord, &EvalPoint)>> = BTreeMap::new();
+    for record in records {
         for eval in &record.evals {
-            let id = (&*record.workload, &*record.encoding.name, &*eval.split, eval.len);
-            groups.entry(id).or_default().push((record, eval));
+            points.entry((&eval.split, eval.len)).or_default().push((record, eval));
         }
     }
-    let groups: Vec<_> = groups.into_iter().collect();
-    groups
-        .into_par_iter()
-        .filter_map(|((workload, encoding, split, len), members)| {
-            let (record, eval) = members.first()?;
-            let over = |get: fn(&EvalPoint) -> f64| {
-                Estimate::of(&members.iter().map(|(_, e)| get(e)).collect::<Vec<_>>())
-            };
-            let bits: Vec<f64> = members.iter().filter_map(|(_, e)| e.bits_per_byte).collect();
-            Some(Aggregate {
-                workload: workload.to_owned(),
-                encoding: encoding.to_owned(),
-                split: split.to_owned(),
-                len,
-                in_distribution: eval.in_distribution,
-                train_len: record.train_len,
-                headline: record.task.headline.clone(),
-                chance: eval.chance.or(record.task.chance),
-                exact_match: over(|e| e.exact_match)?,
-                token_accuracy: over(|e| e.token_accuracy)?,
-                nll: over(|e| e.nll)?,
-                bits_per_byte: Estimate::of(&bits).map(|e| e.mean).filter(|x| x.is_finite()),
-            })
+    let point = |((split, len), members): ((&str, u64), Vec<(&RunRecord, &EvalPoint)>)| {
+        let (record, eval) = members.first()?;
+        let over = |get: fn(&EvalPoint) -> f64| {
+            Estimate::of(&members.iter().map(|(_, e)| get(e)).collect::<Vec<_>>())
+        };
+        let bits: Vec<f64> = members.iter().filter_map(|(_, e)| e.bits_per_byte).collect();
+        Some(Aggregate {
+            workload: record.workload.clone(),
+            encoding: record.encoding.name.clone(),
+            split: split.to_owned(),
+            len,
+            in_distribution: eval.in_distribution,
+            train_len: record.train_len,
+            headline: record.task.headline.clone(),
+            chance: eval.chance.or(record.task.chance),
+            exact_match: over(|e| e.exact_match)?,
+            token_accuracy: over(|e| e.token_accuracy)?,
+            nll: over(|e| e.nll)?,
+            bits_per_byte: Estimate::of(&bits).map(|e| e.mean).filter(|x| x.is_finite()),
         })
-        .collect()
+    };
+    points.into_iter().filter_map(point).collect()
 }
 
 /// The columns of an estimate: `_mean`, `_std`, `_ci_low`, `_ci_high` (Student's t, 95 %),

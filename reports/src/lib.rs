@@ -39,9 +39,9 @@ mod text;
 
 pub use page::{html_table, plain_page};
 pub use record::{
-    CurvePoint, EncodingInfo, EvalPoint, FlopCount, GateScore, GridPoint, Host, PAIR, PAIRED,
-    ParamCount, RunRecord, SCHEMA, SkippedEval, SliceUnit, Slices, Solved, Status, TaskInfo,
-    TrainSummary, Validation,
+    Allocations, CurvePoint, EncodingInfo, EvalPoint, FlopCount, GateScore, GridPoint, Host, PAIR,
+    PAIRED, ParamCount, RunRecord, SCHEMA, SkippedEval, SliceUnit, Slices, Solved, Status,
+    TaskInfo, TrainSummary, Validation,
 };
 pub use report::{
     Rendered, ReportError, ReportMeta, ReportSummary, render_report, write_files, write_report,

@@ -34,7 +34,7 @@ use crate::grid::{Grid, GridReport, settle};
 use crate::outcome::{Outcome, outcomes};
 use crate::record::{RunRecord, Status};
 use crate::report::{ReportError, ReportMeta};
-use crate::select::{NotCounted, select, warnings};
+use crate::select::{NotCounted, distinct, select, warnings};
 use crate::sentences::{front_page, workload_sentence};
 use crate::settings::Settings;
 use crate::standing::{Contest, Metric, Region};
@@ -165,7 +165,7 @@ impl Report {
                 record.workload = format!("{}: {}", record.suite, record.workload);
             }
         }
-        cells.sort_by(|a, b| {
+        cells.par_sort_by(|a, b| {
             (&a.workload, &a.encoding.name, a.seed, &a.key).cmp(&(
                 &b.workload,
                 &b.encoding.name,
@@ -180,16 +180,17 @@ impl Report {
         let encodings = encodings(&cells);
         let display: BTreeMap<String, String> =
             encodings.iter().map(|e| (e.name.clone(), e.display.clone())).collect();
-        let names: BTreeSet<&str> = cells.iter().map(|r| r.workload.as_str()).collect();
+        let ranked = by_workload(&settled.ranked);
+        let (counted_of, defaults_of) = (by_workload(&counted), by_workload(&defaults));
+        let none: &[&RunRecord] = &[];
         // Results are gathered before the first error is looked for, so that it is always the same one.
-        let found: Vec<Result<Workload, ReportError>> = names
-            .into_par_iter()
-            .map(|name| {
-                let grid = settled.grids.get(name).map(|grid| {
-                    let own = defaults.iter().copied().filter(|r| r.workload == name);
-                    (grid.clone(), own.collect())
-                });
-                workload(name, &settled.ranked, &counted, grid, &rows, &display, settings)
+        let found: Vec<Result<Workload, ReportError>> = ranked
+            .par_iter()
+            .map(|(name, ranked)| {
+                let counted = counted_of.get(name).map_or(none, |own| own);
+                let defaults = defaults_of.get(name).map_or(none, |own| own);
+                let grid = settled.grids.get(*name).map(|grid| (grid.clone(), defaults));
+                workload(name, ranked, counted, grid, &rows, &display, settings)
             })
             .collect();
         let mut workloads = found.into_iter().collect::<Result<Vec<_>, _>>()?;
@@ -209,12 +210,12 @@ impl Report {
         let skipped_evals = skipped_evals(&counted);
         let aggregate = aggregate_frame(&rows)?;
         // The largest parts of a record are in the workloads by now, and formats need room.
-        for record in &mut cells {
+        cells.par_iter_mut().for_each(|record| {
             record.train.curve = Vec::new();
             for eval in &mut record.evals {
                 eval.slices = Vec::new();
             }
-        }
+        });
         Ok(Self {
             meta: meta.clone(),
             settings: settings.clone(),
@@ -251,11 +252,9 @@ impl Report {
             (Some(first), Some(last)) => lines.push(format!("Cells started {first} to {last}")),
             _ => {}
         }
-        let hosts: BTreeSet<String> = self
-            .cells
-            .iter()
-            .map(|r| format!("Host: {}, {} threads, {}", r.host.cpu, r.host.threads, r.host.os))
-            .collect();
+        let hosts = distinct(&self.cells, |r| {
+            format!("Host: {}, {} threads, {}", r.host.cpu, r.host.threads, r.host.os)
+        });
         lines.extend(hosts);
         lines
     }
@@ -290,17 +289,15 @@ fn encodings(cells: &[RunRecord]) -> Vec<Encoding> {
 
 fn workload(
     name: &str,
-    cells: &[&RunRecord],
+    all: &[&RunRecord],
     counted: &[&RunRecord],
-    grid: Option<(Grid, Vec<&RunRecord>)>,
+    grid: Option<(Grid, &[&RunRecord])>,
     rows: &[Aggregate],
     display: &BTreeMap<String, String>,
     settings: &Settings,
 ) -> Result<Workload, ReportError> {
-    let all: Vec<&RunRecord> = cells.iter().copied().filter(|r| r.workload == name).collect();
-    let counted: Vec<&RunRecord> = counted.iter().copied().filter(|r| r.workload == name).collect();
     let mut headline = Metric::ExactMatch;
-    for record in &all {
+    for record in all {
         headline = Metric::from_headline(&record.task.headline).ok_or_else(|| {
             ReportError::UnknownHeadline {
                 key: record.key.clone(),
@@ -309,11 +306,11 @@ fn workload(
         })?;
     }
     let contest = |records: &[&RunRecord], region| Contest::new(records, display, region, headline);
-    let (inside, beyond) = (contest(&counted, Region::Inside), contest(&counted, Region::Beyond));
+    let (inside, beyond) = (contest(counted, Region::Inside), contest(counted, Region::Beyond));
     let grid = grid.map(|(grid, defaults)| GridReport {
         grid,
-        default_inside: contest(&defaults, Region::Inside),
-        default_beyond: contest(&defaults, Region::Beyond),
+        default_inside: contest(defaults, Region::Inside),
+        default_beyond: contest(defaults, Region::Beyond),
     });
     let ablations = settings.ablation_base.iter().flat_map(|base| {
         [&inside, &beyond]
@@ -324,7 +321,7 @@ fn workload(
     let ablations = ablations.collect();
     // A seed that diverged was trained, and did not solve: it belongs in the fit rate. The newest
     // record of its seed counts, as for the others.
-    let diverged = newest_diverged(&all);
+    let diverged = newest_diverged(all);
     let ended: Vec<&RunRecord> = counted.iter().copied().chain(diverged).collect();
     // Names come from the records, so there is a first one.
     let task = all.first().map(|r| r.task.clone());
@@ -344,12 +341,12 @@ fn workload(
         ablations,
         grid,
         rows: rows.iter().filter(|r| r.workload == name).cloned().collect(),
-        training: training(&counted),
-        validation: validation(&counted, headline),
-        slices: slices(&counted),
-        gates: gates(&counted),
-        costs: costs(&counted),
-        machines: machines(&counted),
+        training: training(counted),
+        validation: validation(counted, headline),
+        slices: slices(counted),
+        gates: gates(counted),
+        costs: costs(counted),
+        machines: machines(counted),
         cells: 0..0,
     })
 }
@@ -363,6 +360,15 @@ fn newest_diverged<'a>(records: &[&'a RunRecord]) -> Vec<&'a RunRecord> {
         }
     }
     newest.into_values().filter(|r| matches!(r.status, Status::Diverged { .. })).collect()
+}
+
+/// Sorted by name; records keep their order.
+fn by_workload<'a>(records: &[&'a RunRecord]) -> BTreeMap<&'a str, Vec<&'a RunRecord>> {
+    let mut groups: BTreeMap<&str, Vec<&RunRecord>> = BTreeMap::new();
+    for record in records {
+        groups.entry(&record.workload).or_default().push(record);
+    }
+    groups
 }
 
 fn by_encoding<'a>(records: &[&'a RunRecord]) -> BTreeMap<&'a str, Vec<&'a RunRecord>> {

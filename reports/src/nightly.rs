@@ -11,7 +11,8 @@
 //! Both are one family, decided by [`crate::stats::decide`] with Holm's correction. Identical cells are no members:
 //! they cannot give a false alarm, and which cells are identical says nothing about the differences of the others.
 //! A loss must also be large enough to matter ([`Gate`]). Parameters and analytic operations are exact: any rise
-//! fails. Time and memory only warn.
+//! fails. So does a rise of what is counted of a training step (allocations, instructions) beyond its scatter, on the
+//! same processor; what was not counted is told. Time and memory only warn.
 
 mod cost;
 pub mod history;
@@ -38,11 +39,25 @@ pub struct Gate {
     pub slower: f64,
     /// Peak memory that is so many times as large is warned of.
     pub more_memory: f64,
+    /// Allocations of a step may differ by this share; see METHODOLOGY.md for what was seen.
+    pub allocations_scatter: f64,
+    /// The bytes that they ask for may differ by this share.
+    pub allocated_bytes_scatter: f64,
+    /// Instructions of a step may differ by this share.
+    pub instructions_scatter: f64,
 }
 
 impl Default for Gate {
     fn default() -> Self {
-        Self { least_share: 0.01, least_nats: 0.01, slower: 1.25, more_memory: 1.1 }
+        Self {
+            least_share: 0.01,
+            least_nats: 0.01,
+            slower: 1.25,
+            more_memory: 1.1,
+            allocations_scatter: 0.001,
+            allocated_bytes_scatter: 0.005,
+            instructions_scatter: 0.005,
+        }
     }
 }
 
@@ -67,6 +82,8 @@ pub struct Verdict {
     pub incomparable: Vec<Incomparable>,
     /// Longer steps and more memory: they warn.
     pub slower: Vec<Slower>,
+    /// Costs that could not be compared because they were not counted, a sentence each.
+    pub uncounted: Vec<String>,
     /// What else the reader must know, one sentence each.
     pub warnings: Vec<String>,
 }
@@ -84,6 +101,7 @@ impl Verdict {
         lines.extend(self.rises.iter().map(|rise| format!("FAIL cost: {rise}")));
         lines.extend(self.incomparable.iter().map(|cell| format!("FAIL cell: {cell}")));
         lines.extend(self.slower.iter().map(|slower| format!("warning: {slower}")));
+        lines.extend(self.uncounted.iter().map(|what| format!("not compared: {what}")));
         lines.extend(self.warnings.iter().map(|warning| format!("warning: {warning}")));
         lines.extend(self.gains.iter().map(|change| format!("better: {change}")));
         lines.extend(self.falls.iter().map(|fall| format!("less cost: {fall}")));
@@ -106,7 +124,10 @@ pub fn judge(night: &[RunRecord], baseline: &[RunRecord], gate: &Gate) -> Verdic
     let matched = matching::matched(night, baseline);
     let changed: Vec<_> = matched.pairs.iter().filter(|pair| !pair.is_identical()).collect();
     let quality = quality::judge(&changed, gate);
-    let (rises, falls) = cost::deterministic(&matched.pairs);
+    let (mut rises, mut falls) = cost::deterministic(&matched.pairs);
+    let counts = cost::counted(&matched.pairs, gate);
+    rises.extend(counts.rises);
+    falls.extend(counts.falls);
     let mut warnings = quality.warnings;
     if matched.new > 0 {
         warnings.push(format!(
@@ -126,6 +147,7 @@ pub fn judge(night: &[RunRecord], baseline: &[RunRecord], gate: &Gate) -> Verdic
         falls,
         incomparable: matched.incomparable,
         slower,
+        uncounted: counts.uncounted,
         warnings,
     }
 }

@@ -1,17 +1,16 @@
 //! Where the numbers come from, and what they do not show.
 
-use std::collections::BTreeSet;
-
 use crate::model::Report;
 use crate::number::si;
 use crate::record::RunRecord;
+use crate::select::distinct;
 use crate::table::{Cell, Table, heads};
 
 /// Where the numbers come from: each fact with its values over all cells.
 pub fn provenance(report: &Report) -> Table {
     let mut rows = Vec::new();
-    let mut fact = |name: &str, get: &dyn Fn(&RunRecord) -> String| {
-        let values: BTreeSet<String> = report.cells.iter().map(get).collect();
+    let mut fact = |name: &str, get: &(dyn Fn(&RunRecord) -> String + Sync)| {
+        let values = distinct(&report.cells, get);
         let text = values.into_iter().collect::<Vec<_>>().join("; ");
         rows.push(vec![Cell::from(name), text.into()]);
     };

@@ -55,6 +55,12 @@ pub struct RunRecord {
     pub params: ParamCount,
     /// Analytic floating-point operations.
     pub flops: FlopCount,
+    /// What one training step asks of the allocator; `None`: not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_allocations: Option<Allocations>,
+    /// Instructions of one training step, those of the system left out; `None`: not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_instructions: Option<u64>,
     /// What training took and how it went.
     pub train: TrainSummary,
     /// One entry per split and length that was evaluated.
@@ -209,6 +215,16 @@ pub struct FlopCount {
     pub train_step: u64,
     /// One token of a forward pass at the training length.
     pub forward_per_token: u64,
+}
+
+/// What was asked of the allocator.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Allocations {
+    /// How often it was asked for a block, or to change one's size.
+    pub count: u64,
+    /// Bytes of these blocks together.
+    pub bytes: u64,
 }
 
 /// The machine that a cell ran on.

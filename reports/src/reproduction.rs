@@ -109,7 +109,7 @@ fn beside(
     let tables = papers.iter().flat_map(|paper| &paper.tables);
     let tasks: BTreeSet<String> =
         tables.filter_map(|table| table.task().map(str::to_owned)).collect();
-    let candidates = Candidates::of(records, &tasks);
+    let candidates = Candidates::of(records, &tasks, encodings);
     let mut results = Vec::new();
     for Paper { paper: source, tables } in papers {
         let mut done = Vec::new();

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rayon::prelude::*;
 use serde_json::Value;
 
 use crate::record::{RunRecord, Status};
@@ -68,12 +69,24 @@ pub(crate) fn select<'a>(
     (counted, others)
 }
 
+/// The values that records have, each once.
+pub(crate) fn distinct<T: Ord + Send>(
+    records: &[RunRecord],
+    get: impl Fn(&RunRecord) -> T + Sync,
+) -> BTreeSet<T> {
+    let some = records.par_chunks(1024).map(|records| records.iter().map(&get).collect());
+    some.reduce(BTreeSet::new, |mut all: BTreeSet<T>, more| {
+        all.extend(more);
+        all
+    })
+}
+
 /// What a reader must know before comparing these records: differences in anything but the encoding, and
 /// an ablation that has no base.
 pub(crate) fn warnings(records: &[RunRecord], settings: &Settings) -> Vec<String> {
     let mut warnings = Vec::new();
-    let mut differ = |what: &str, so: &str, get: &dyn Fn(&RunRecord) -> String| {
-        let values: BTreeSet<String> = records.iter().map(get).collect();
+    let mut differ = |what: &str, so: &str, get: &(dyn Fn(&RunRecord) -> String + Sync)| {
+        let values = distinct(records, get);
         if values.len() > 1 {
             let list = values.into_iter().collect::<Vec<_>>().join("; ");
             warnings.push(format!("Cells differ in {what} ({list}): {so}."));

@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::json_layout::join_innermost;
 use crate::record::{RunRecord, SCHEMA};
+
+mod scan;
 
 const NEWEST: u64 = SCHEMA as u64;
 
@@ -82,10 +84,19 @@ impl RecordError {
 /// 16 hex digits of the SHA-256 of `config` as canonical JSON (keys sorted at every depth, no
 /// spaces), so that the order in which settings are written does not matter and every value does.
 pub fn cell_key(config: &Value) -> String {
+    cell_key_without(config, &[])
+}
+
+/// [`cell_key`] of a configuration without these outermost fields.
+pub(crate) fn cell_key_without(config: &Value, fields: &[&str]) -> String {
     let mut text = Vec::new();
-    canonical(config, &mut text);
-    let digest = Sha256::digest(&text);
-    hex(&digest[..8])
+    match config {
+        Value::Object(map) => {
+            object(map.iter().filter(|(key, _)| !fields.contains(&key.as_str())), &mut text);
+        }
+        other => canonical(other, &mut text),
+    }
+    hex(&Sha256::digest(&text)[..8])
 }
 
 /// Bytes as lower-case hexadecimal digits.
@@ -99,22 +110,7 @@ pub fn hex(bytes: &[u8]) -> String {
 
 fn canonical(value: &Value, out: &mut Vec<u8>) {
     match value {
-        // Sorted here and not left to the map type: a dependency may switch serde_json to maps
-        // that keep the order of insertion.
-        Value::Object(map) => {
-            let mut fields: Vec<(&String, &Value)> = map.iter().collect();
-            fields.sort_unstable_by_key(|(key, _)| *key);
-            out.push(b'{');
-            for (index, (key, value)) in fields.into_iter().enumerate() {
-                if index > 0 {
-                    out.push(b',');
-                }
-                append(key, out);
-                out.push(b':');
-                canonical(value, out);
-            }
-            out.push(b'}');
-        }
+        Value::Object(map) => object(map.iter(), out),
         Value::Array(items) => {
             out.push(b'[');
             for (index, item) in items.iter().enumerate() {
@@ -127,6 +123,23 @@ fn canonical(value: &Value, out: &mut Vec<u8>) {
         }
         scalar => append(scalar, out),
     }
+}
+
+/// Sorted here and not left to the map type: a dependency may switch serde_json to maps that keep the order of
+/// insertion.
+fn object<'a>(fields: impl Iterator<Item = (&'a String, &'a Value)>, out: &mut Vec<u8>) {
+    let mut fields: Vec<_> = fields.collect();
+    fields.sort_unstable_by_key(|(key, _)| *key);
+    out.push(b'{');
+    for (index, (key, value)) in fields.into_iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        append(key, out);
+        out.push(b':');
+        canonical(value, out);
+    }
+    out.push(b'}');
 }
 
 /// Text and numbers have a JSON form, and memory takes it.
@@ -196,6 +209,14 @@ impl RunRecord {
     /// # Errors
     /// [`RecordError::NewerSchema`] or [`RecordError::Damaged`].
     pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self, RecordError> {
+        // Nearly every file is whole; of the others it takes another look to say what is wrong.
+        if let Some(record) = scan::read(bytes) {
+            return Ok(record);
+        }
+        Self::parse_carefully(path, bytes)
+    }
+
+    fn parse_carefully(path: &Path, bytes: &[u8]) -> Result<Self, RecordError> {
         let damaged = |reason: String| RecordError::Damaged { path: path.to_owned(), reason };
         // The schema is looked at first: a newer record has fields that the strict parser rejects.
         let mut value: Value = serde_json::from_slice(bytes).map_err(|e| damaged(e.to_string()))?;
@@ -206,12 +227,8 @@ impl RunRecord {
             Some(1..=NEWEST) => {
                 let sealed = check_seal(&mut value);
                 // What names a field says more than the checksum does.
-                // Paths are kept only for who needs one: they cost as much as the reading.
-                let record = match Self::deserialize(&value) {
-                    Ok(record) => record,
-                    Err(_) => serde_path_to_error::deserialize(value)
-                        .map_err(|e| damaged(format!("field `{}`: {}", e.path(), e.inner())))?,
-                };
+                let record = serde_path_to_error::deserialize(value)
+                    .map_err(|e| damaged(format!("field `{}`: {}", e.path(), e.inner())))?;
                 sealed.map_err(damaged)?;
                 Ok(record)
             }

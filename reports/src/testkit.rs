@@ -65,6 +65,8 @@ impl Cell {
             train_len: 64,
             params: ParamCount { total: 104_000, encoding: if id == "cope" { 4096 } else { 0 } },
             flops: FlopCount { train_step: 1_500_000_000, forward_per_token: 250_000 },
+            step_allocations: None,
+            step_instructions: None,
             train: TrainSummary {
                 steps: 200,
                 batch_size: 16,

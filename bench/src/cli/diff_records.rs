@@ -13,8 +13,17 @@ use super::out::say;
 /// Fields that tell how long something took, wherever they stand.
 const TIMINGS: [&str; 3] = ["seconds", "step_seconds_median", "tokens_per_second"];
 
-/// Fields of a record that tell where and when it was made.
-const PROVENANCE: [&str; 6] = ["peak_bytes", "host", "started_utc", "commit", "dirty", "versions"];
+/// Fields of a record that tell where and when it was made, and by which program.
+const PROVENANCE: [&str; 8] = [
+    "peak_bytes",
+    "step_allocations",
+    "step_instructions",
+    "host",
+    "started_utc",
+    "commit",
+    "dirty",
+    "versions",
+];
 
 /// Differences that are printed; the others are counted.
 const PRINTED: usize = 50;

@@ -88,6 +88,8 @@ impl<C: EncodingConfig> Blank<'_, C> {
                 sequences,
                 tokens,
             ),
+            step_allocations: None,
+            step_instructions: None,
             train: TrainSummary::not_begun(self.batch_size as u64),
             evals: Vec::new(),
             skipped_evals: Vec::new(),

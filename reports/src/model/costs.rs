@@ -22,6 +22,12 @@ pub struct Cost {
     pub flops_train_step: u64,
     /// Analytic FLOPs of a forward pass at the trained length, for each token.
     pub flops_forward_per_token: u64,
+    /// How often a training step asks the allocator.
+    pub step_allocations: Option<f64>,
+    /// Bytes that a training step asks the allocator for.
+    pub step_allocated_bytes: Option<f64>,
+    /// Instructions of a training step.
+    pub step_instructions: Option<f64>,
     /// FLOPs of its training step over those of `rope`.
     pub flops_ratio: Option<f64>,
     /// Tokens per second in training.
@@ -69,6 +75,9 @@ fn cost(encoding: &str, records: &[&RunRecord]) -> Option<Cost> {
         params_encoding: first.params.encoding,
         flops_train_step: first.flops.train_step,
         flops_forward_per_token: first.flops.forward_per_token,
+        step_allocations: mean(|r| r.step_allocations.map(|asked| asked.count as f64)),
+        step_allocated_bytes: mean(|r| r.step_allocations.map(|asked| asked.bytes as f64)),
+        step_instructions: mean(|r| r.step_instructions.map(|count| count as f64)),
         flops_ratio: None,
         tokens_per_second: mean(|r| r.train.tokens_per_second),
         step_seconds: mean(|r| r.train.step_seconds_median),

@@ -62,6 +62,105 @@ pub(super) fn deterministic(pairs: &[Pair<'_>]) -> (Vec<Rise>, Vec<Rise>) {
     found.into_iter().partition(|rise| rise.after > rise.before)
 }
 
+/// What is counted of a training step. The same program counts the same on the same machine.
+struct Counted {
+    what: &'static str,
+    get: fn(&RunRecord) -> Option<u64>,
+    /// A rise up to this share is scatter.
+    scatter: fn(&Gate) -> f64,
+}
+
+const COUNTED: [Counted; 3] = [
+    Counted {
+        what: "allocations of a training step",
+        get: |r| Some(r.step_allocations?.count),
+        scatter: |gate| gate.allocations_scatter,
+    },
+    Counted {
+        what: "bytes allocated in a training step",
+        get: |r| Some(r.step_allocations?.bytes),
+        scatter: |gate| gate.allocated_bytes_scatter,
+    },
+    Counted {
+        what: "instructions of a training step",
+        get: |r| r.step_instructions,
+        scatter: |gate| gate.instructions_scatter,
+    },
+];
+
+/// What the counts of both sides say.
+#[derive(Default)]
+pub(super) struct Counts {
+    pub(super) rises: Vec<Rise>,
+    pub(super) falls: Vec<Rise>,
+    /// What could not be compared, a sentence each.
+    pub(super) uncounted: Vec<String>,
+}
+
+/// Compares what was counted, cell by cell; of the seeds of a workload and encoding the one that moved most is told.
+/// Another processor has other kernels and asks for other buffers: its counts are not compared.
+pub(super) fn counted(pairs: &[Pair<'_>], gate: &Gate) -> Counts {
+    let mut counts = Counts::default();
+    for Counted { what, get, scatter } in COUNTED {
+        let mut most: BTreeMap<(&str, &str), Rise> = BTreeMap::new();
+        let (mut compared, mut lost, mut elsewhere) = (0, 0, 0);
+        for pair in pairs {
+            let (Some(before), after) = (get(pair.baseline), get(pair.night)) else { continue };
+            let Some(after) = after else {
+                lost += 1;
+                continue;
+            };
+            if pair.night.host.cpu != pair.baseline.host.cpu {
+                elsewhere += 1;
+                continue;
+            }
+            compared += 1;
+            let moved =
+                |before: u64, after: u64| (after as f64 - before as f64) / before.max(1) as f64;
+            if moved(before, after).abs() <= scatter(gate) {
+                continue;
+            }
+            let (encoding, workload) = (&pair.night.encoding.name, &pair.night.workload);
+            let rise = Rise {
+                encoding: encoding.clone(),
+                workload: workload.clone(),
+                what,
+                before,
+                after,
+            };
+            let held =
+                most.entry((encoding.as_str(), workload.as_str())).or_insert_with(|| rise.clone());
+            if moved(before, after) > moved(held.before, held.after) {
+                *held = rise;
+            }
+        }
+        let (rises, falls): (Vec<_>, Vec<_>) =
+            most.into_values().partition(|rise| rise.after > rise.before);
+        counts.rises.extend(rises);
+        counts.falls.extend(falls);
+        let mut say = |text: String| counts.uncounted.push(format!("{what}: {text}"));
+        if lost > 0 {
+            say(format!(
+                "{lost} cells that the baseline has counted were not counted on this machine"
+            ));
+        }
+        if elsewhere > 0 {
+            say(format!(
+                "{elsewhere} cells were counted on another processor than in the baseline"
+            ));
+        }
+        if compared + lost + elsewhere == 0 {
+            let tonight = pairs.iter().any(|pair| get(pair.night).is_some());
+            say(if tonight {
+                "not counted in the baseline; accept this night to watch them".to_owned()
+            } else {
+                "not counted on this machine".to_owned()
+            });
+        }
+    }
+    counts
+}
+
 /// A measured cost that is much larger than in the baseline.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Slower {

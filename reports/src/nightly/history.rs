@@ -58,6 +58,15 @@ pub struct NightLine {
     pub params: u64,
     /// Analytic operations of a training step.
     pub flops_train_step: u64,
+    /// How often a training step asks the allocator; not written where it was not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "json_float::option")]
+    pub step_allocations: Option<f64>,
+    /// Bytes that it asks for.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "json_float::option")]
+    pub step_allocated_bytes: Option<f64>,
+    /// Instructions of a training step.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "json_float::option")]
+    pub step_instructions: Option<f64>,
 }
 
 /// A history that cannot be read or written.
@@ -144,6 +153,9 @@ fn line((workload, encoding): (&str, &str), records: &[&RunRecord]) -> NightLine
         mean(records.iter().filter_map(one).collect())
     };
     let text = records[0].task.headline == "perplexity";
+    let counted = |get: fn(&RunRecord) -> Option<u64>| {
+        mean(records.iter().filter_map(|r| get(r)).map(|count| count as f64).collect())
+    };
     let steps: Vec<f64> = records.iter().filter_map(|r| r.train.step_seconds_median).collect();
     NightLine {
         workload: workload.to_owned(),
@@ -155,6 +167,9 @@ fn line((workload, encoding): (&str, &str), records: &[&RunRecord]) -> NightLine
         step_seconds: Estimate::of(&steps).map(|e| e.median),
         params: records[0].params.total,
         flops_train_step: records[0].flops.train_step,
+        step_allocations: counted(|r| Some(r.step_allocations?.count)),
+        step_allocated_bytes: counted(|r| Some(r.step_allocations?.bytes)),
+        step_instructions: counted(|r| r.step_instructions),
     }
 }
 

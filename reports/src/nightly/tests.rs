@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::history::{Night, read};
 use super::*;
-use crate::record::Status;
+use crate::record::{Allocations, Status};
 use crate::testkit::Cell;
 
 const WORKLOADS: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
@@ -20,7 +20,12 @@ fn night_of(seeds: u64) -> Vec<RunRecord> {
                 let config = json!({"encoding": encoding, "task": workload, "seed": seed, "train": {"steps": 9}});
                 let value = 0.9 - 0.02 * index as f64 - 0.003 * seed as f64;
                 let cell = Cell::new(workload, encoding, seed).exact(value).token_accuracy(value);
-                records.push(cell.change(|r| r.config = config).record());
+                let counted = |r: &mut RunRecord| {
+                    r.config = config;
+                    r.step_allocations = Some(Allocations { count: 5000 + seed, bytes: 9_000_000 });
+                    r.step_instructions = (index == 0 && seed == 0).then_some(40_000_000);
+                };
+                records.push(cell.change(counted).record());
             }
         }
     }
@@ -139,6 +144,80 @@ fn any_rise_of_a_deterministic_cost_fails_and_a_fall_does_not() {
     assert_eq!((verdict.passes(), verdict.falls.len()), (true, 12));
     let parameters = with(&night(), "alibi", |_, r| r.params.encoding = 9);
     assert!(!judged(&parameters, &night()).passes());
+}
+
+#[test]
+fn a_step_that_asks_for_more_memory_or_takes_more_instructions_fails() {
+    let more = with(&night(), "rope", |i, r| {
+        if i == 3 {
+            r.step_allocations = Some(Allocations { count: 5006, bytes: 9_000_000 });
+        }
+    });
+    let verdict = judged(&more, &night());
+    assert!(!verdict.passes());
+    assert_eq!(
+        verdict.lines()[0],
+        "FAIL cost: rope on d: allocations of a training step 5000 -> 5006"
+    );
+    let verdict = judged(&night(), &more);
+    assert_eq!((verdict.passes(), verdict.falls.len()), (true, 1));
+    let scatter = with(&night(), "rope", |_, r| {
+        r.step_allocations = Some(Allocations { count: 5001, bytes: 9_003_216 });
+    });
+    assert!(judged(&scatter, &night()).passes(), "a table that grew, or did not");
+    let larger =
+        with(&night(), "rope", |_, r| r.step_allocations.as_mut().unwrap().bytes += 50_000);
+    assert_eq!(judged(&larger, &night()).rises.len(), 12);
+
+    let counted = |times: f64| {
+        with(&night(), "alibi", |_, r| {
+            r.step_instructions = r.step_instructions.map(|count| (count as f64 * times) as u64);
+        })
+    };
+    assert!(judged(&counted(1.004), &night()).rises.is_empty(), "scatter");
+    let verdict = judged(&counted(1.02), &night());
+    let text = verdict.lines().join("\n");
+    assert!(
+        text.contains(
+            "FAIL cost: alibi on a: instructions of a training step 40000000 -> 40800000"
+        ),
+        "{text}"
+    );
+    assert_eq!(judged(&counted(0.9), &night()).falls.len(), 1);
+}
+
+#[test]
+fn what_was_not_counted_is_told_and_other_processors_are_not_compared() {
+    let none = |records: &[RunRecord]| {
+        let mut records = records.to_vec();
+        for record in &mut records {
+            (record.step_allocations, record.step_instructions) = (None, None);
+        }
+        records
+    };
+    let verdict = judged(&none(&night()), &none(&night()));
+    assert!(verdict.passes() && verdict.uncounted.len() == 3, "{:?}", verdict.lines());
+    assert!(
+        verdict.lines()[2].ends_with("step: not counted on this machine"),
+        "{:?}",
+        verdict.lines()
+    );
+    let text = judged(&none(&night()), &night()).lines().join("\n");
+    assert!(
+        text.contains(
+            "not compared: instructions of a training step: 2 cells that the baseline has counted"
+        ),
+        "{text}"
+    );
+    let text = judged(&night(), &none(&night())).lines().join("\n");
+    assert!(text.contains("allocations of a training step: not counted in the baseline"), "{text}");
+    let dearer = with(&night(), "rope", |_, r| {
+        r.step_allocations.as_mut().unwrap().count *= 2;
+        r.host.cpu = "other".into();
+    });
+    let verdict = judged(&dearer, &night());
+    assert!(verdict.rises.is_empty(), "{:?}", verdict.lines());
+    assert!(verdict.uncounted[0].contains("12 cells were counted on another processor"));
 }
 
 #[test]

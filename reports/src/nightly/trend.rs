@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::history::{Night, NightLine};
-use crate::number::{percent, three_digits};
+use crate::number::{bytes, percent, si, thousands, three_digits};
 use crate::page::{html_table, plain_page};
 use crate::render::COLOURS;
 use crate::table::{Cell, Table};
@@ -26,7 +26,7 @@ struct Quantity {
     whole: Option<(f64, f64)>,
 }
 
-const QUANTITIES: [Quantity; 4] = [
+const QUANTITIES: [Quantity; 9] = [
     Quantity {
         name: "exact match in distribution",
         get: |line| line.exact_match,
@@ -49,6 +49,31 @@ const QUANTITIES: [Quantity; 4] = [
         name: "median step, ms",
         get: |line| line.step_seconds.map(|seconds| 1000.0 * seconds),
         show: three_digits,
+        whole: None,
+    },
+    Quantity { name: "parameters", get: |line| Some(line.params as f64), show: si, whole: None },
+    Quantity {
+        name: "operations of a step, by formula",
+        get: |line| Some(line.flops_train_step as f64),
+        show: si,
+        whole: None,
+    },
+    Quantity {
+        name: "instructions of a step",
+        get: |line| line.step_instructions,
+        show: si,
+        whole: None,
+    },
+    Quantity {
+        name: "allocations of a step",
+        get: |line| line.step_allocations,
+        show: |count| thousands(count.round() as u64),
+        whole: None,
+    },
+    Quantity {
+        name: "bytes allocated in a step",
+        get: |line| line.step_allocated_bytes,
+        show: bytes,
         whole: None,
     },
 ];
@@ -104,9 +129,12 @@ pub fn markdown(nights: &[Night]) -> String {
     let Some(last) = nights.last() else { return out + "No night yet.\n" };
     let before = nights.len().checked_sub(2).and_then(|index| nights.get(index));
     out.push_str(
-        "| workload | encoding | exact match | beyond: token accuracy | nll | step, ms |\n",
+        "| workload | encoding | exact match | beyond: token accuracy | nll | step, ms | parameters | operations \
+         | instructions | allocations | allocated |\n",
     );
-    out.push_str("| --- | --- | ---: | ---: | ---: | ---: |\n");
+    out.push_str("| --- | --- |");
+    out.push_str(&" ---: |".repeat(QUANTITIES.len()));
+    out.push('\n');
     for line in &last.lines {
         let same = |l: &&NightLine| l.workload == line.workload && l.encoding == line.encoding;
         let old = before.and_then(|night| night.lines.iter().find(same));

@@ -48,8 +48,9 @@ impl<'a> Contents<'a> {
     /// # Errors
     /// [`ReportError::Published`] when the published numbers cannot be read.
     pub fn of(report: &'a Report) -> Result<Self, ReportError> {
-        let reproduction = reproduction(&report.cells)?;
-        Ok(Self { report, figures: figures(report), reproduction })
+        let (reproduction, figures) =
+            rayon::join(|| reproduction(&report.cells), || figures(report));
+        Ok(Self { report, figures, reproduction: reproduction? })
     }
 }
 

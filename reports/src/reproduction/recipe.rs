@@ -142,12 +142,18 @@ pub fn flat(settings: &Value) -> BTreeMap<String, &Value> {
 }
 
 impl Identity {
+    /// The registry ids of a configuration's encoding.
+    pub fn id_of(config: &Value) -> Option<&str> {
+        config.get("encoding")?.get("id")?.as_str()
+    }
+
     /// Whether `config` is a run of this encoding. Settings in `free` may differ. An option that the run
     /// does not know came later: it did then what is the default now.
     pub fn is_of(&self, config: &Value, free: &BTreeSet<String>) -> bool {
-        let Some(found) = config.get("encoding") else { return false };
-        let (id, settings) = (found.get("id").and_then(Value::as_str), found.get("settings"));
-        let Some(ours) = settings.filter(|_| id == Some(&self.id)).map(flat) else { return false };
+        if Self::id_of(config) != Some(&self.id) {
+            return false;
+        }
+        let Some(ours) = config["encoding"].get("settings").map(flat) else { return false };
         flat(&self.settings).iter().filter(|(name, _)| !free.contains(*name)).all(
             |(name, published)| match ours.get(name) {
                 Some(ours) => same(published, ours),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use rayon::prelude::*;
 
 use super::published::{Column, Paths, PublishedMetric, PublishedTable};
 use super::recipe::{Difference, Identity, differences, is_identical};
@@ -10,7 +10,7 @@ use crate::number;
 use crate::record::{EvalPoint, RunRecord, Status};
 use crate::stats::estimate::half_width_factor;
 use crate::stats::{Estimate, RESOLUTION};
-use crate::store::cell_key;
+use crate::store::cell_key_without;
 
 /// All seeds of one recipe beside one published number.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,18 +46,27 @@ pub(super) struct Wanted<'a> {
     pub(super) identity: Paths,
 }
 
-/// Finished records by task, each with the key of its recipe, which is made once.
-pub(super) struct Candidates<'a>(BTreeMap<&'a str, Vec<(&'a RunRecord, String)>>);
+/// Finished records by task and id of the encoding, each with the key of its recipe, which is made once.
+pub(super) struct Candidates<'a>(BTreeMap<(&'a str, &'a str), Vec<(&'a RunRecord, String)>>);
 
 impl<'a> Candidates<'a> {
-    /// Those of `records` that are of one of these tasks.
-    pub(super) fn of(records: &'a [RunRecord], tasks: &BTreeSet<String>) -> Self {
-        let mut found: BTreeMap<&str, Vec<(&RunRecord, String)>> = BTreeMap::new();
-        for record in records {
+    /// Those of `records` that are of one of these tasks and encodings.
+    pub(super) fn of(
+        records: &'a [RunRecord],
+        tasks: &BTreeSet<String>,
+        encodings: &BTreeMap<String, Identity>,
+    ) -> Self {
+        let ids: BTreeSet<&str> = encodings.values().map(|identity| identity.id.as_str()).collect();
+        let wanted = |record: &'a RunRecord| {
             let ended = matches!(record.status, Status::Done | Status::Diverged { .. });
-            if ended && tasks.contains(&record.task.id) {
-                found.entry(&record.task.id).or_default().push((record, recipe_key(record)));
-            }
+            let id = Identity::id_of(&record.config).filter(|id| ids.contains(id));
+            id.filter(|_| ended && tasks.contains(&record.task.id))
+                .map(|id| ((record.task.id.as_str(), id), (record, recipe_key(record))))
+        };
+        let keyed: Vec<_> = records.par_iter().filter_map(wanted).collect();
+        let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for (id, candidate) in keyed {
+            found.entry(id).or_default().push(candidate);
         }
         Self(found)
     }
@@ -78,21 +87,16 @@ impl Wanted<'_> {
 /// What makes two records seeds of one recipe: all of the configuration but seed, evaluation and what
 /// does the arithmetic.
 fn recipe_key(record: &RunRecord) -> String {
-    let mut config = record.config.clone();
-    if let Value::Object(fields) = &mut config {
-        for field in ["seed", "eval", "backend", "engine"] {
-            fields.remove(field);
-        }
-    }
-    cell_key(&config)
+    cell_key_without(&record.config, &["seed", "eval", "backend", "engine"])
 }
 
 /// The runs beside a published number: the one with the fewest differences first, then the one with
 /// the fewest choices of its own, then the one with the most seeds, then the newest. Never by its result.
 pub(super) fn runs(candidates: &Candidates<'_>, wanted: &Wanted<'_>) -> Vec<Run> {
     let mut recipes: BTreeMap<&str, BTreeMap<u64, &RunRecord>> = BTreeMap::new();
-    let of_task = candidates.0.get(wanted.task).into_iter().flatten();
-    for (record, key) in of_task.filter(|(record, _)| wanted.is(record)) {
+    let id = (wanted.task, wanted.encoding.id.as_str());
+    let alike = candidates.0.get(&id).into_iter().flatten();
+    for (record, key) in alike.filter(|(record, _)| wanted.is(record)) {
         if record.status == Status::Done && wanted.evaluation(record).is_none() {
             continue;
         }

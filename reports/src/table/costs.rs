@@ -48,7 +48,8 @@ pub fn costs(report: &Report, workload: &Workload) -> Table {
     .without_empty_columns()
 }
 
-/// Parameters and FLOPs, in the manner of TAPE's Table 3 (He et al. 2025, arXiv 2501.00712).
+/// Parameters and FLOPs, in the manner of TAPE's Table 3 (He et al. 2025, arXiv 2501.00712), and what was counted of
+/// a step.
 pub fn flops(report: &Report, workload: &Workload) -> Table {
     let rows = workload
         .costs
@@ -62,9 +63,25 @@ pub fn flops(report: &Report, workload: &Workload) -> Table {
                 si(cost.flops_forward_per_token as f64).into(),
                 si(cost.flops_train_step as f64).into(),
                 optional(cost.flops_ratio, |r| format!("{r:.3}")),
+                optional(cost.step_instructions, si),
+                optional(cost.step_allocations, |count| thousands(count.round() as u64)),
+                optional(cost.step_allocated_bytes, bytes),
             ]
         })
         .collect();
+    let mut notes = vec![
+        "By formula; a multiply-add counts as two. Per token: a forward pass at the trained length. \
+         Per step: forward and backward of the whole batch."
+            .to_owned(),
+    ];
+    let counted = |c: &Cost| c.step_allocations.is_some() || c.step_instructions.is_some();
+    if workload.costs.iter().any(counted) {
+        notes.push(
+            "Instructions and allocations are counted, of the third step on one thread; mean over the seeds \
+             that have them."
+                .to_owned(),
+        );
+    }
     Table {
         columns: heads([
             "encoding",
@@ -73,14 +90,13 @@ pub fn flops(report: &Report, workload: &Workload) -> Table {
             "FLOPs per token",
             "FLOPs per step",
             "FLOPs / RoPE's",
+            "instructions per step",
+            "allocations per step",
+            "allocated per step",
         ]),
         rows,
         words: false,
-        notes: vec![
-            "By formula; a multiply-add counts as two. Per token: a forward pass at the trained length. \
-             Per step: forward and backward of the whole batch."
-                .to_owned(),
-        ],
+        notes,
     }
     .without_empty_columns()
 }
