@@ -256,3 +256,28 @@ fn a_number_that_json_gives_back_one_digit_off_is_no_damage() {
     let again = RunRecord::parse(Path::new("x.json"), text.as_bytes()).unwrap();
     assert_eq!(again.config, json!({ "x": back }));
 }
+
+#[test]
+fn whole_files_are_read_without_a_tree_and_the_same_as_carefully() {
+    let record = Cell::new("w \"quoted\" \\ ü \n", "rope", 7).record();
+    let text = record.text().unwrap();
+    let path = Path::new("a.json");
+    let read = |text: &str| scan::read(text.as_bytes());
+    assert_eq!(read(&text), RunRecord::parse_carefully(path, text.as_bytes()).ok());
+    assert!(read(&text).is_some(), "or every file would be read twice");
+    let unsealed: String = text.lines().filter(|line| !line.contains("\"sha256\"")).collect();
+    let unsealed = unsealed.replace(",}", "}");
+    assert!(read(&unsealed).is_some(), "from before there was a checksum: {unsealed}");
+    // All of these are for the careful reading.
+    for (from, to) in [
+        ("\"seed\": 7", "\"seed\": 8"),
+        ("\"seed\": 7", "\"seed\": 7, \"seed\": 7"),
+        ("\"schema\": 2", "\"schema\": 3"),
+        ("\"schema\": 2", "\"schema\": \"2\""),
+        ("\"sha256\": \"", "\"sha256\": \"0"),
+    ] {
+        assert!(text.contains(from), "{from}");
+        assert_eq!(read(&text.replacen(from, to, 1)), None, "{to}");
+    }
+    assert_eq!(read(&format!("{text} x")), None);
+}
