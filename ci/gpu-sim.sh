@@ -4,11 +4,15 @@
 # small odd sizes (pe-zoo/tests/cube.rs); products on tensor cores in a simulation, with the C++ compiler
 # that CXX names (pe-zoo/src/cube/simulated); then the whole conformance kit with its tensors on that device.
 #
-#   ci/gpu-sim.sh [--install] [--kernels | --conform] [ENCODING ...]
+#   ci/gpu-sim.sh [--install] [--kernels | --conform | --ptx] [ENCODING ...]
 #
 #   --install   fetch lavapipe with apt-get if it is not there (package mesa-vulkan-drivers)
 #   --kernels   only the kernels' tests, tensor cores included
 #   --conform   only the conformance kit
+#   --ptx       only this, and nothing of the above: the kernels as Burn's compiler for CUDA makes them, PTX
+#               for sm_90a. Wants libdevice.10.bc, part of the CUDA toolkit and of PyTorch's triton, as
+#               $CUDA_PATH/nvvm/libdevice/libdevice.10.bc. If PTXAS names NVIDIA's assembler (it is in the
+#               same two), it has to take them, and says registers and spills
 #   ENCODING    encodings or combinations for the kit; default: all
 #
 # The first build takes long: Burn once more, with wgpu. The tests take minutes: every form of a kernel is
@@ -16,19 +20,30 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-install=false kernels=true conform=true
+install=false kernels=true conform=true ptx=false
 encodings=()
 for argument in "$@"; do
   case "$argument" in
     --install) install=true ;;
     --kernels) conform=false ;;
     --conform) kernels=false ;;
-    -*) echo "gpu-sim: unknown option $argument; usage: ci/gpu-sim.sh [--install] [--kernels | --conform] [ENCODING ...]" >&2
+    --ptx) ptx=true ;;
+    -*) echo "gpu-sim: unknown option $argument; usage: ci/gpu-sim.sh [--install] [--kernels | --conform | --ptx] [ENCODING ...]" >&2
         exit 2 ;;
     *) encodings+=("$argument") ;;
   esac
 done
 $kernels || $conform || { echo "gpu-sim: --kernels and --conform exclude each other; leave both out for both" >&2; exit 2; }
+
+if $ptx; then
+  [ -f "${CUDA_PATH:-}/nvvm/libdevice/libdevice.10.bc" ] ||
+    { echo "gpu-sim: CUDA_PATH is '${CUDA_PATH:-}', without nvvm/libdevice/libdevice.10.bc; see the head of this script" >&2; exit 1; }
+  # Optimised, as gpu.sh builds: that build serves this one.
+  cargo test --release --workspace --features bench/ptx --lib cube::ptx -- --nocapture ||
+    { echo "gpu-sim: see above; if it was the build that could not fetch its LLVM, run ci/llvm-for-cuda.sh once" >&2; exit 1; }
+  echo "gpu-sim: all that was asked for holds"
+  exit
+fi
 
 # Where Mesa leaves lavapipe's description; LAVAPIPE_ICD names another place.
 driver() {
@@ -62,12 +77,14 @@ echo "gpu-sim: $icd"
 select=(--workspace --features bench/cores-sim)
 if $kernels; then
   cargo test "${select[@]}" --test cube
-  cargo test "${select[@]}" --lib cube::simulated
+  cargo test "${select[@]}" --lib cube::
 fi
 if $conform; then
   cargo build "${select[@]}" --bin pe-bench
   bench="${CARGO_TARGET_DIR:-target}/debug/pe-bench"
-  "$bench" list backends | tee /dev/stderr | grep '^wgpu' | grep -q llvmpipe ||
+  backends=$("$bench" list backends)
+  echo "$backends"
+  grep '^wgpu' <<< "$backends" | grep -q llvmpipe ||
     { echo "gpu-sim: the device that wgpu finds is not lavapipe (llvmpipe), see above" >&2; exit 1; }
   "$bench" conform --backend wgpu "${encodings[@]}"
 fi

@@ -4,19 +4,21 @@
 #   ci/gpu.sh pack DIR                      here: builds one stripped, compressed program and puts it into
 #                                           DIR with this script and the peer; copy DIR to the other machine
 #   DIR/gpu.sh run DIR [--minutes N] [--only conform,attention,speed,paper] [--suites A,B] [--lens T,...]
-#                                           there: as much as fits into N minutes (default 60)
+#              [--precisions bf16,f32,tf32]  there: as much as fits into N minutes (default 60)
 #
-# The other machine is x86-64 Linux with glibc 2.36 or newer, the NVIDIA driver and libdevice.10.bc, from
-# which the kernels take exponentials: it is part of the CUDA toolkit and of PyTorch (triton). PyTorch is
-# used if `python3` (or PEER_PYTHON) has it, and left out with a word otherwise. No compiler, no network.
+# The other machine is x86-64 Linux with glibc 2.36 or newer, libstdc++, zlib, the NVIDIA driver and
+# libdevice.10.bc, from which the kernels take exponentials: it is part of the CUDA toolkit and of PyTorch
+# (triton). PyTorch is used if `python3` (or PEER_PYTHON) has it, and left out with a word otherwise. No
+# compiler, no network.
 #
 # `run` works in this order and leaves small files under DIR/records:
 #   conform   the conformance kit with its tensors on the GPU                conform.json, conform.txt
-#   attention time and memory of one layer's attention, forward and backward, in f32 and bf16, heads of 64
+#   attention time and memory of one layer's attention, forward and backward, in bf16 and f32, heads of 64
 #             and 128, next to torch_step.py in eager, sdpa, flex and compile; what the GPU's products and
 #             copies reach (ceilings.json); table.md has the ratios          attention/*.json, table.md
 #   speed     time of a training step, tokens/s and memory of every encoding next to torch_step.py in
 #             eager, sdpa, flex and compile, each in a process of its own    speed/*.json
+# In f32 neither side rounds factors; tf32 and bf16 round them on both.
 #   paper     as many cells of the papers' suites as fit                     paper/SUITE/
 # What has a record is not done again: run the same command once more to go on, also after an interruption
 # (Ctrl-C, SIGTERM, the end of the minutes), which ends every process that was started. A record whose
@@ -181,7 +183,7 @@ attention() {
     batch=$((32768 / len))
     [ "$batch" -gt 0 ] || batch=1
     for width in 64 128; do
-      for dtype in bf16 f32; do
+      for dtype in ${precisions//,/ }; do
         sizes=(--attention --batch "$batch" --len "$len" --dim $((16 * width)) --heads 16 --steps 9)
         while read -r id peer modes; do
           case "$id" in rope | cope | fox | alibi) ;; *) continue ;; esac
@@ -207,7 +209,7 @@ attention() {
 
 # Batches of equal size in tokens: width 512, 8 heads of 64, 4 layers.
 speed() {
-  local len batch id peer modes mode sizes
+  local len batch dtype id peer modes mode sizes
   mkdir -p "$records/speed"
   for len in ${lens//,/ }; do
     batch=$((65536 / len))
@@ -215,19 +217,21 @@ speed() {
     sizes=(--batch "$batch" --len "$len" --dim 512 --heads 8 --layers 4 --vocab 64 --steps 7)
     # Theirs and ours in turns, so that a slow minute of the machine hits both.
     peers > "$log.peers"
-    while read -r id peer modes; do
-      measured "$records/speed/pe-bench-$id-$len.json" "pe-bench $id $len" 300 \
-        "$bench" speed --json --backend cuda --encodings "$id" "${sizes[@]}"
-      $torch || continue
-      for mode in ${modes//,/ }; do
-        measured "$records/speed/torch-$peer-$mode-$len.json" "torch $peer $mode $len" 600 \
-          "$python" "$here/torch_step.py" --device cuda --pe "$peer" --mode "$mode" "${sizes[@]}"
+    for dtype in ${precisions//,/ }; do
+      while read -r id peer modes; do
+        measured "$records/speed/pe-bench-$id-$dtype-$len.json" "pe-bench $id $dtype $len" 300 \
+          "$bench" speed --json --backend cuda --encodings "$id" --precision "$dtype" "${sizes[@]}"
+        $torch || continue
+        for mode in ${modes//,/ }; do
+          measured "$records/speed/torch-$peer-$mode-$dtype-$len.json" "torch $peer $mode $dtype $len" 600 \
+            "$python" "$here/torch_step.py" --device cuda --pe "$peer" --mode "$mode" --dtype "$dtype" "${sizes[@]}"
+        done
+      done < "$log.peers"
+      # What has no peer stands beside rope.
+      for id in $("$bench" list encodings | awk 'NR > 1 { print $1 }'); do
+        measured "$records/speed/pe-bench-$id-$dtype-$len.json" "pe-bench $id $dtype $len" 300 \
+          "$bench" speed --json --backend cuda --encodings "$id" --precision "$dtype" "${sizes[@]}"
       done
-    done < "$log.peers"
-    # What has no peer stands beside rope.
-    for id in $("$bench" list encodings | awk 'NR > 1 { print $1 }'); do
-      measured "$records/speed/pe-bench-$id-$len.json" "pe-bench $id $len" 300 \
-        "$bench" speed --json --backend cuda --encodings "$id" "${sizes[@]}"
     done
   done
 }
@@ -279,6 +283,7 @@ run() {
   only=conform,attention,speed,paper
   suites=paper-flip-flop,paper-counting,paper-selective-copy,tape-addition,paper-selective-counting
   lens=512,2048,8192
+  precisions=bf16,f32
   while [ $# -gt 0 ]; do
     [ $# -ge 2 ] || fail 2 "$1 wants a value"
     case "$1" in
@@ -286,7 +291,8 @@ run() {
       --only) only=$2 ;;
       --suites) suites=$2 ;;
       --lens) lens=$2 ;;
-      *) fail 2 "unknown option $1; known: --minutes, --only, --suites, --lens" ;;
+      --precisions) precisions=$2 ;;
+      *) fail 2 "unknown option $1; known: --minutes, --only, --suites, --lens, --precisions" ;;
     esac
     shift 2
   done
@@ -297,6 +303,12 @@ run() {
     case "$part" in
       conform | attention | speed | paper) ;;
       *) fail 2 "--only names '$part'; known: conform, attention, speed, paper" ;;
+    esac
+  done
+  for part in ${precisions//,/ }; do
+    case "$part" in
+      f32 | tf32 | bf16) ;;
+      *) fail 2 "--precisions names '$part'; known: f32, tf32, bf16" ;;
     esac
   done
   [ -d "$here" ] || fail 2 "there is no folder $here"

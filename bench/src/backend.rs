@@ -1,8 +1,11 @@
 //! Backends by name: which are compiled in, and how to get the others.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
 use burn::tensor::Device;
 use pe_zoo::attention::Engine;
-use pe_zoo::device::{DeviceFacts, facts};
+use pe_zoo::device::{DeviceFacts, facts, open};
 use pe_zoo::ops::Factors;
 
 /// A backend that `--backend` may name.
@@ -82,6 +85,17 @@ pub enum BackendError {
         /// What there is.
         compiled: String,
     },
+    /// It is compiled in, and its device does not open.
+    #[error(
+        "backend `{id}` has no device here: {reason}. See to its driver, or choose another; \
+         `pe-bench list backends` shows what each has"
+    )]
+    NoDevice {
+        /// What was asked for.
+        id: String,
+        /// What its driver says.
+        reason: String,
+    },
     /// Its device does not compute with these numbers.
     #[error(
         "backend `{backend}` does not multiply {precision} on this machine; it does: {possible}. \
@@ -151,14 +165,10 @@ pub fn precision(wanted: Factors, backend: &str, device: &Device) -> Result<(), 
 /// What is possible, in words.
 pub fn named_precision(text: &str) -> Result<Factors, String> {
     let known = || Factors::ALL.map(Factors::id).join(", ");
-    Factors::ALL.into_iter().find(|precision| precision.id() == text).ok_or_else(|| match text {
-        "tf32" => format!(
-            "Burn has no switch for tf32: on CUDA it chooses the kernel of an f32 product itself; \
-             possible: {}",
-            known()
-        ),
-        _ => format!("unknown precision `{text}`; possible: {}", known()),
-    })
+    Factors::ALL
+        .into_iter()
+        .find(|precision| precision.id() == text)
+        .ok_or_else(|| format!("unknown precision `{text}`; possible: {}", known()))
 }
 
 impl BackendMeta {
@@ -173,6 +183,10 @@ impl BackendMeta {
     }
 }
 
+/// What came of opening each device: once, for threads that ask later may be in the middle of something
+/// that panics.
+static OPENED: Mutex<BTreeMap<&str, Result<(), String>>> = Mutex::new(BTreeMap::new());
+
 /// The device of a backend.
 ///
 /// # Errors
@@ -186,7 +200,7 @@ pub fn device(id: &str) -> Result<Device, BackendError> {
             known: known().collect::<Vec<_>>().join(", "),
         });
     };
-    meta.device.map(|make| make()).ok_or_else(|| BackendError::NotCompiled {
+    let device = meta.device.map(|make| make()).ok_or_else(|| BackendError::NotCompiled {
         id: id.to_owned(),
         compiled: ALL
             .iter()
@@ -194,7 +208,12 @@ pub fn device(id: &str) -> Result<Device, BackendError> {
             .map(|meta| meta.id)
             .collect::<Vec<_>>()
             .join(", "),
-    })
+    })?;
+    let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    match opened.entry(meta.id).or_insert_with(|| open(&device)) {
+        Ok(()) => Ok(device),
+        Err(reason) => Err(BackendError::NoDevice { id: id.to_owned(), reason: reason.clone() }),
+    }
 }
 
 #[cfg(test)]
@@ -228,7 +247,13 @@ mod tests {
     #[test]
     fn precisions_are_read_by_name_and_refused_with_what_is_possible() {
         assert_eq!(named_precision("bf16"), Ok(Factors::Bf16));
-        assert!(named_precision("tf32").unwrap_err().contains("possible: f32, bf16"));
+        assert_eq!(named_precision("tf32"), Ok(Factors::Tf32));
+        #[cfg(feature = "flex")]
+        {
+            let error = precision(Factors::Tf32, "flex", &Device::flex()).unwrap_err().to_string();
+            assert!(error.contains("does not multiply tf32"), "{error}");
+            assert!(error.contains("it does: f32"), "{error}");
+        }
         assert!(named_precision("f8").unwrap_err().contains("unknown precision `f8`"));
     }
 }

@@ -208,7 +208,7 @@ pub(crate) struct RunArgs {
     /// Attention engine.
     #[arg(long, value_enum, default_value_t)]
     engine: EngineChoice,
-    /// Factors of linear maps: f32 or bf16; default: as the suite says, f32 unless it does.
+    /// Factors of linear maps: f32, tf32 or bf16; default: as the suite says, f32 unless it does.
     #[arg(long, value_parser = crate::backend::named_precision)]
     precision: Option<pe_zoo::ops::Factors>,
     /// Threads of each cell.

@@ -108,7 +108,7 @@ impl LowRank {
 
     /// `A B alpha / r`, `[I, O]`: what is added to the weight.
     pub fn product(&self) -> Tensor<2> {
-        self.down.val().matmul(self.up.val()) * self.scale
+        ops::product(self.down.val(), self.up.val()) * self.scale
     }
 }
 

@@ -12,7 +12,8 @@ none and rope without a mask, alibi, t5 and fox with their bias as the mask; sha
 depends on other columns' logits.
 
 --attention times one layer's attention alone, forward and backward, instead of a training step.
---dtype bf16 runs under autocast: weights and their updates stay float32.
+--dtype bf16 runs under autocast: weights and their updates stay float32; tf32 allows the GPU's products to
+round their factors.
 """
 import argparse
 import contextlib
@@ -35,7 +36,7 @@ for name, default in [
 parser.add_argument("--pe", default="rope", choices=["nope", "rope", "alibi", "t5", "shaw", "fox", "cope"])
 parser.add_argument("--mode", default="eager", choices=["eager", "sdpa", "flex", "compile"])
 parser.add_argument("--device", default="cpu")
-parser.add_argument("--dtype", default="f32", choices=["f32", "bf16"])
+parser.add_argument("--dtype", default="f32", choices=["f32", "tf32", "bf16"])
 parser.add_argument("--attention", action="store_true")
 o = parser.parse_args()
 if o.mode == "sdpa" and o.pe in ("shaw", "cope"):
@@ -47,6 +48,7 @@ if o.mode == "flex":
     # Compiled, it has no gradients on a CPU.
     fused = flex_attention if o.device == "cpu" else torch.compile(flex_attention)
 torch.set_num_threads(o.threads)
+torch.set_float32_matmul_precision("high" if o.dtype == "tf32" else "highest")
 torch.manual_seed(0)
 dev, T, H, D = o.device, o.len, o.heads, o.dim // o.heads
 

@@ -1,10 +1,13 @@
 //! What a device says of itself.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+use std::sync::{Arc, Mutex, PoisonError};
 
 #[cfg(feature = "cube")]
 use burn::backend::DispatchDevice;
 use burn::tensor::{DType, Device, Tensor};
+
+use crate::ops::Factors;
 
 /// A device as it names itself, and what it has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,21 +16,56 @@ pub struct DeviceFacts {
     pub name: Option<String>,
     /// Its memory; `None` where it does not say.
     pub memory_bytes: Option<u64>,
-    /// Types of floating-point tensors that it computes with.
+    /// Types of floating-point numbers that it computes with.
     pub floats: Vec<&'static str>,
 }
 
 /// Opens a device and asks it.
 ///
 /// # Errors
-/// The reason why it cannot be opened, in the words of its driver.
+/// As [`open`].
 pub fn facts(device: &Device) -> Result<DeviceFacts, String> {
-    catch_unwind(AssertUnwindSafe(|| asked(device))).map_err(|panic| {
-        let text = panic.downcast_ref::<String>().cloned();
-        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-        let text = text.unwrap_or_else(|| "it does not open, and says nothing".to_owned());
-        text.lines().next().unwrap_or_default().to_owned()
-    })
+    open(device)?;
+    Ok(asked(device))
+}
+
+/// Opens a device, and adds two numbers on it.
+///
+/// # Errors
+/// The reason why it cannot be opened, in the words of its driver.
+pub fn open(device: &Device) -> Result<(), String> {
+    // A driver that is not there panics on a thread of its own: what that one says is the reason, not
+    // what follows from it on this one.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let said = Arc::new(Mutex::new(None));
+    let heard = Arc::clone(&said);
+    let hook = take_hook();
+    set_hook(Box::new(move |panic| {
+        let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.get_or_insert_with(|| panic.payload_as_str().unwrap_or_default().to_owned());
+    }));
+    let opened = catch_unwind(AssertUnwindSafe(|| sum_of_ones(device, DType::F32)));
+    set_hook(hook);
+    match opened {
+        Ok(Some(2.0)) => Ok(()),
+        Ok(sum) => Err(format!("1 + 1 is {sum:?} on it")),
+        Err(_) => {
+            let said = said.lock().unwrap_or_else(PoisonError::into_inner).take();
+            Err(first_words(said.as_deref().unwrap_or_default()))
+        }
+    }
+}
+
+/// The beginning of what may be long: up to a dash or the end of a line.
+fn first_words(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    let words = line.split(" - ").next().unwrap_or_default().trim();
+    if words.is_empty() {
+        "it does not open, and says nothing".to_owned()
+    } else {
+        words.to_owned()
+    }
 }
 
 fn asked(device: &Device) -> DeviceFacts {
@@ -39,6 +77,7 @@ fn asked(device: &Device) -> DeviceFacts {
         .into_iter()
         .filter(|(_, dtype)| device.supports_dtype(*dtype) && adds(device, *dtype))
         .map(|(name, _)| name)
+        .chain(Factors::Tf32.available(device).then(|| Factors::Tf32.id()))
         .collect();
     DeviceFacts { name, memory_bytes, floats }
 }
@@ -57,11 +96,14 @@ fn named(device: &Device) -> (Option<String>, Option<u64>) {
 
 /// Whether 1 + 1 is 2.
 fn adds(device: &Device, dtype: DType) -> bool {
-    let sum = || {
-        let one = Tensor::<1>::ones([1], (device, dtype));
-        (one.clone() + one).cast(DType::F32).into_data().try_into_vec::<f32>().ok()
-    };
-    catch_unwind(AssertUnwindSafe(sum)).ok().flatten() == Some(vec![2.0])
+    let sum = || sum_of_ones(device, dtype);
+    catch_unwind(AssertUnwindSafe(sum)).ok().flatten() == Some(2.0)
+}
+
+fn sum_of_ones(device: &Device, dtype: DType) -> Option<f32> {
+    let one = Tensor::<1>::ones([1], (device, dtype));
+    let sum = (one.clone() + one).cast(DType::F32).into_data();
+    sum.try_into_vec::<f32>().ok()?.first().copied()
 }
 
 #[cfg(all(test, feature = "flex"))]
@@ -73,5 +115,12 @@ mod tests {
         let facts = facts(&Device::flex()).unwrap();
         assert_eq!((facts.name, facts.memory_bytes), (None, None));
         assert!(facts.floats.contains(&"f32"), "{:?}", facts.floats);
+    }
+
+    #[test]
+    fn of_a_long_lament_the_beginning_is_kept() {
+        let lament = "no library \"cuda\" - searched for: [\"libcuda.so\"]\nEnsure";
+        assert_eq!(first_words(lament), "no library \"cuda\"");
+        assert_eq!(first_words(""), "it does not open, and says nothing");
     }
 }

@@ -53,7 +53,7 @@ pub(crate) struct SpeedArgs {
     /// Attention engine.
     #[arg(long, value_enum, default_value_t)]
     engine: EngineChoice,
-    /// Factors of linear maps: f32 or bf16.
+    /// Factors of linear maps: f32, tf32 or bf16.
     #[arg(long, default_value = "f32", value_parser = backend::named_precision)]
     precision: Factors,
     /// One JSON object per line instead of a table.

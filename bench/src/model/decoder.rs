@@ -5,7 +5,7 @@ use burn::nn::Linear;
 use burn::tensor::{Device, Int, Tensor};
 use pe_zoo::attention::{Engine, LayerCache, Trace, Weights};
 use pe_zoo::encoding::EmbedContext;
-use pe_zoo::ops::Factors;
+use pe_zoo::ops::{self, Factors};
 use pe_zoo::{EncodingConfig, PeError, PositionEncoding, Positions, TokenState};
 use rand_chacha::ChaCha8Rng;
 
@@ -229,7 +229,7 @@ impl<P: PositionEncoding> Decoder<P> {
     pub fn logits(&self, hidden: Tensor<2>) -> Tensor<2> {
         match &self.head {
             Some(head) => apply(head, hidden, self.factors),
-            None => hidden.matmul(self.embedding.val().transpose()),
+            None => ops::product(hidden, self.embedding.val().transpose()),
         }
     }
 }

@@ -113,7 +113,7 @@ pub(super) fn backward_kernel<F: Float>(
             tile::publish_factors(&own.logits, &mut sheets.weights, form);
             tile::publish_both(&walk.grads, &mut sheets.grads, form);
             if comptime![form.has_products()] {
-                tile::publish(&own.counts, &mut sheets.counts, form);
+                tile::publish_exact(&own.counts, &mut sheets.counts, form);
             }
             own_sums(inputs, place, &block, &own, &walk, &mut sums, out, form);
             sync_cube();

@@ -39,8 +39,8 @@ impl<F: Float> Board<F> {
         let rows = comptime![form.tile.rows()];
         let columns = comptime![form.tile.columns()];
         let products = comptime![if form.has_products() { rows * form.entries } else { 1 }];
-        let gate_exact = comptime![form.own_gates && !form.cores];
-        let gate_rounded = comptime![form.own_gates && form.cores];
+        let gate_exact = comptime![form.own_gates && !form.cores()];
+        let gate_rounded = comptime![form.own_gates && form.cores()];
         Board::<F> {
             query: Sheet::of_factors(rows, form.head_dim, form),
             keys: Sheet::of_factors(columns, form.head_dim, form),

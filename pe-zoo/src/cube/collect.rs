@@ -26,7 +26,7 @@ pub(super) fn gradients(
     spec: &Spec,
     kept: Forward,
     grad: CubeTensor,
-    run: fn(&Operands<Cube>, &Spec, [CubeTensor; 3]) -> Backward,
+    run: impl FnOnce(&Operands<Cube>, &Spec, [CubeTensor; 3]) -> Backward,
 ) -> [Option<CubeTensor>; OPERANDS] {
     let Sizes { batch, heads, rows, columns, head_dim, value_dim } = operands.sizes();
     let grad = into_contiguous(grad);

@@ -8,8 +8,23 @@ use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::cmma::{self, MatrixIdent, MatrixLayout};
 use burn_cubecl::cubecl::prelude::*;
 
-/// Rows, columns and inner numbers of one step of a tensor core.
+/// Rows and columns of one step of a tensor core.
 pub(super) const FRAGMENT: usize = 16;
+
+/// What tensor cores multiply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Rounded {
+    /// Inner numbers of one step.
+    pub(super) inner: usize,
+    /// Bytes of a number.
+    pub(super) bytes: usize,
+}
+
+/// Eight significant bits.
+pub(super) const BF16: Rounded = Rounded { inner: 16, bytes: 2 };
+
+/// Eleven significant bits.
+pub(super) const TF32: Rounded = Rounded { inner: 8, bytes: 4 };
 
 /// Units that work on a fragment together.
 pub(super) const PLANE: usize = 32;
@@ -42,6 +57,8 @@ pub(super) struct Product {
     pub(super) left_stride: usize,
     /// From one stored row of the right factor to the next.
     pub(super) right_stride: usize,
+    /// Inner numbers of one step.
+    pub(super) step: usize,
     /// Units of the cube.
     pub(super) units: usize,
 }
@@ -74,12 +91,12 @@ pub(super) fn multiply<F: Float>(
             MatrixIdent::Accumulator,
             FRAGMENT,
             FRAGMENT,
-            FRAGMENT,
+            comptime![product.step],
             MatrixLayout::Undefined,
             f32::new(0.0),
         );
-        for step in 0..comptime![product.inner / FRAGMENT] {
-            let inner = step * FRAGMENT;
+        for step in 0..comptime![product.inner / product.step] {
+            let inner = step * comptime![product.step];
             let mut from_left = row * left_stride + inner;
             if comptime![product.left_turned] {
                 from_left = inner * left_stride + row;
@@ -92,7 +109,7 @@ pub(super) fn multiply<F: Float>(
                 MatrixIdent::A,
                 FRAGMENT,
                 FRAGMENT,
-                FRAGMENT,
+                comptime![product.step],
                 comptime![layout(product.left_turned)],
                 &left[from_left..],
                 comptime![product.left_stride as u32],
@@ -101,7 +118,7 @@ pub(super) fn multiply<F: Float>(
                 MatrixIdent::B,
                 FRAGMENT,
                 FRAGMENT,
-                FRAGMENT,
+                comptime![product.step],
                 comptime![layout(product.right_turned)],
                 &right[from_right..],
                 comptime![product.right_stride as u32],

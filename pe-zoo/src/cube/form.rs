@@ -1,9 +1,6 @@
 //! What a kernel is compiled for.
 
-use super::cores;
-
-/// Of a number that tensor cores multiply.
-const ROUNDED_BYTES: usize = 2;
+use super::cores::{self, Rounded};
 
 /// How a block of logits is dealt out to the units of a cube.
 ///
@@ -99,11 +96,24 @@ pub(super) struct Form {
     pub(super) strict: bool,
     /// The own token gets what is left of the stick.
     pub(super) own_token: bool,
-    /// Factors of products are rounded and multiplied by tensor cores.
-    pub(super) cores: bool,
+    /// How factors of products are rounded before tensor cores multiply them; `None` without them.
+    pub(super) rounded: Option<Rounded>,
 }
 
 impl Form {
+    /// Products are made by tensor cores.
+    pub(super) const fn cores(&self) -> bool {
+        self.rounded.is_some()
+    }
+
+    /// Inner numbers of one step of the tensor cores.
+    pub(super) const fn step(&self) -> usize {
+        match self.rounded {
+            Some(rounded) => rounded.inner,
+            None => cores::FRAGMENT,
+        }
+    }
+
     /// Hidden units of the perceptron.
     pub(super) const fn hidden(&self) -> usize {
         if self.function.perceptron() { self.entries - 1 } else { 0 }
@@ -116,27 +126,26 @@ impl Form {
 
     /// Gradients of logits are added up one by one, not only in products.
     pub(super) const fn exact_grads(&self) -> bool {
-        !self.cores || self.distance || self.query_distance || self.decay || self.has_products()
+        !self.cores() || self.distance || self.query_distance || self.decay || self.has_products()
     }
 
     /// What older columns contribute is the whole less what newer ones do; where factors are rounded,
     /// the output is not that whole to enough digits.
     pub(super) const fn own_whole(&self) -> bool {
-        self.sticks && self.cores
+        self.sticks && self.cores()
     }
 
     /// Bytes of a block of rows that is a factor.
     const fn sheet_bytes(&self, rows: usize, width: usize) -> usize {
-        if self.cores {
-            rows * cores::stride(width) * ROUNDED_BYTES + cores::ALIGNMENT
-        } else {
-            rows * (width + 1) * size_of::<f32>()
+        match self.rounded {
+            Some(Rounded { bytes, .. }) => rows * cores::stride(width) * bytes + cores::ALIGNMENT,
+            None => rows * (width + 1) * size_of::<f32>(),
         }
     }
 
     /// Numbers of the stage of the tensor cores.
     pub(super) fn stage(&self) -> usize {
-        if !self.cores {
+        if !self.cores() {
             return 1;
         }
         let widest = self.tile.columns().max(self.head_dim).max(self.value_dim);
@@ -158,7 +167,7 @@ impl Form {
         self.sheet_bytes(rows, self.head_dim)
             + self.sheet_bytes(rows, self.value_dim)
             + 2 * self.sheet_bytes(rows, columns)
-            + if self.cores && self.exact_grads() { exact } else { 0 }
+            + if self.cores() && self.exact_grads() { exact } else { 0 }
             + if self.has_products() { exact } else { 0 }
             + self.common_bytes()
     }

@@ -10,7 +10,7 @@ use burn_cubecl::tensor::CubeTensor;
 
 use super::arguments::{inputs, last_axis, place, present};
 use super::backward::backward_kernel;
-use super::cores;
+use super::cores::{self, Rounded};
 use super::form::{Form, Function, Room};
 use super::forward::forward_kernel;
 use super::inputs::BehindLaunch;
@@ -31,20 +31,26 @@ const BUFFERS: usize = 14 + 3 + 8 + 1;
 /// Why a form is there.
 const ASKED: &str = "`fits` has been asked before";
 
-/// Whether a device multiplies rounded factors as the kernels do it.
-fn has_cores(client: &Client) -> bool {
+/// How factors are rounded for tensor cores, if the device multiplies them as the kernels do it.
+fn rounded(client: &Client, factors: Factors) -> Option<Rounded> {
+    let (rounded, kind) = match factors {
+        Factors::F32 => return None,
+        Factors::Tf32 => (cores::TF32, FloatKind::TF32),
+        Factors::Bf16 => (cores::BF16, FloatKind::BF16),
+    };
     let hardware = &client.properties().hardware;
     let side = cores::FRAGMENT as u32;
     let config = MmaConfig {
-        a_type: ElemType::Float(FloatKind::BF16),
-        b_type: ElemType::Float(FloatKind::BF16),
+        a_type: ElemType::Float(kind),
+        b_type: ElemType::Float(kind),
         cd_type: ElemType::Float(FloatKind::F32),
         m: side,
         n: side,
-        k: side,
+        k: rounded.inner as u32,
     };
     let planes = [hardware.plane_size_min, hardware.plane_size_max];
-    planes == [cores::PLANE as u32; 2] && client.properties().features.matmul.cmma.contains(&config)
+    let multiplies = client.properties().features.matmul.cmma.contains(&config);
+    (planes == [cores::PLANE as u32; 2] && multiplies).then_some(rounded)
 }
 
 /// Without a tile, which depends on the kernel.
@@ -79,7 +85,7 @@ pub(super) fn form<B: Backend>(client: &Client, operands: &Operands<B>, spec: &S
         sticks: rule.is_some(),
         strict: spec.strict(),
         own_token: rule.is_some_and(|rule| rule.remainder == Remainder::OwnToken),
-        cores: spec.factors == Factors::Bf16 && has_cores(client),
+        rounded: rounded(client, spec.factors),
     }
 }
 
@@ -113,8 +119,11 @@ pub(super) fn forward(operands: &Operands<Cube>, spec: &Spec) -> Forward {
     let form = form(&client, operands, spec).forward(rows, room(&client)).expect(ASKED);
     let Forward { output, log } = unwritten(operands);
     let blocks = rows.div_ceil(form.tile.rows());
-    let launch =
-        if form.cores { forward_kernel::launch::<bf16> } else { forward_kernel::launch::<f32> };
+    let launch = match form.rounded {
+        None => forward_kernel::launch::<f32>,
+        Some(cores::TF32) => forward_kernel::launch::<tf32>,
+        Some(_) => forward_kernel::launch::<bf16>,
+    };
     launch(
         &client,
         CubeCount::Static(blocks as u32, (batch * heads) as u32, 1),
@@ -146,8 +155,11 @@ pub(super) fn backward(
     let blocks = rows.div_ceil(form.tile.rows());
     let slots = (CUBES_EACH * multiprocessors).div_ceil(batch * heads).clamp(1, blocks);
     let found = zeroed(operands, form, slots);
-    let launch =
-        if form.cores { backward_kernel::launch::<bf16> } else { backward_kernel::launch::<f32> };
+    let launch = match form.rounded {
+        None => backward_kernel::launch::<f32>,
+        Some(cores::TF32) => backward_kernel::launch::<tf32>,
+        Some(_) => backward_kernel::launch::<bf16>,
+    };
     launch(
         &client,
         CubeCount::Static(slots as u32, (batch * heads) as u32, 1),

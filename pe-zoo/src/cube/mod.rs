@@ -15,7 +15,7 @@
 //!
 //! | Module | What it holds |
 //! | --- | --- |
-//! | `op` | the operation that Burn differentiates |
+//! | `op`, `product` | the operations that Burn differentiates |
 //! | `form`, `inputs` | what a kernel is compiled for, and what it is launched with |
 //! | `launch` | which form of a kernel runs, on how many cubes |
 //! | `arguments`, `left`, `collect` | buffers in and out, and sums over slots |
@@ -48,6 +48,11 @@ mod launch;
 mod left;
 mod logits;
 mod op;
+#[cfg(all(test, any(feature = "cores-sim", feature = "ptx")))]
+mod pretended;
+mod product;
+#[cfg(all(test, feature = "ptx"))]
+mod ptx;
 mod scatter;
 #[cfg(all(test, feature = "cores-sim"))]
 mod simulated;
@@ -60,6 +65,7 @@ use burn::tensor::{DType, Device, Tensor};
 use crate::fused::operands::Operands;
 use crate::fused::spec::Spec;
 use op::CubeAttention;
+pub(crate) use product::{has_tf32, product, rounds};
 
 /// Whether operands of this type can be handed to the kernels, which compute in f32.
 pub(crate) fn takes(dtype: DType) -> bool {

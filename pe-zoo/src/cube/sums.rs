@@ -71,7 +71,12 @@ impl<F: Float> Sheets<F> {
         let counts = comptime![if form.has_products() { rows * (columns + 1) } else { 1 }];
         Sheets::<F> {
             weights: Sheet::of_factors(rows, columns, form),
-            grads: Sheet::new(rows, columns, comptime![form.exact_grads()], form.cores),
+            grads: Sheet::new(
+                rows,
+                columns,
+                comptime![form.exact_grads()],
+                comptime![form.cores()],
+            ),
             counts: Shared::new_slice(counts),
             output_grads: Sheet::of_factors(rows, form.value_dim, form),
         }

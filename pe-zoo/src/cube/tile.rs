@@ -40,7 +40,7 @@ impl<F: Float> Sheet<F> {
         #[comptime] width: usize,
         #[comptime] form: Form,
     ) -> Sheet<F> {
-        Sheet::new(rows, width, comptime![!form.cores], comptime![form.cores])
+        Sheet::new(rows, width, comptime![!form.cores()], comptime![form.cores()])
     }
 }
 
@@ -57,7 +57,7 @@ pub(super) fn load<F: Float>(
     #[comptime] width: usize,
     #[comptime] form: Form,
 ) {
-    let written = comptime![if form.cores { cores::padded(width) } else { width }];
+    let written = comptime![if form.cores() { cores::padded(width) } else { width }];
     let mut at = UNIT_POS as usize;
     while at < comptime![count * written] {
         let row = at / written;
@@ -66,7 +66,7 @@ pub(super) fn load<F: Float>(
         if start + row < len && channel < width {
             value = from[(plane * len + start + row) * width + channel];
         }
-        if comptime![form.cores] {
+        if comptime![form.cores()] {
             to.rounded[row * comptime![cores::stride(width)] + channel] = F::cast_from(value);
         } else {
             to.exact[row * comptime![width + 1] + channel] = value;
@@ -92,7 +92,7 @@ pub(super) fn dot<F: Float>(
     let columns = comptime![form.tile.columns_each];
     let first_row = UNIT_POS_Y as usize * rows;
     let first_column = UNIT_POS_X as usize * columns;
-    if comptime![form.cores] {
+    if comptime![form.cores()] {
         let product = comptime![Product {
             rows: form.tile.rows(),
             columns: form.tile.columns(),
@@ -101,6 +101,7 @@ pub(super) fn dot<F: Float>(
             right_turned: true,
             left_stride: cores::stride(width),
             right_stride: cores::stride(width),
+            step: form.step(),
             units: form.tile.units(),
         }];
         multiply::<F>(&left.rounded, &right.rounded, stage, product);
@@ -158,7 +159,7 @@ pub(super) fn mix<F: Float>(
     let last = comptime![width - 1];
     let first_row = UNIT_POS_Y as usize * rows;
     let first_channel = UNIT_POS_X as usize;
-    if comptime![form.cores] {
+    if comptime![form.cores()] {
         let product = comptime![Product {
             rows: form.tile.rows(),
             columns: cores::padded(width),
@@ -167,6 +168,7 @@ pub(super) fn mix<F: Float>(
             right_turned: false,
             left_stride: cores::stride(form.tile.columns()),
             right_stride: cores::stride(width),
+            step: form.step(),
             units: form.tile.units(),
         }];
         multiply::<F>(&weights.rounded, &from.rounded, stage, product);
@@ -219,7 +221,7 @@ pub(super) fn add_transposed<F: Float>(
     #[comptime] form: Form,
 ) {
     let columns = comptime![form.tile.columns()];
-    if comptime![form.cores] {
+    if comptime![form.cores()] {
         let product = comptime![Product {
             rows: columns,
             columns: cores::padded(width),
@@ -228,6 +230,7 @@ pub(super) fn add_transposed<F: Float>(
             right_turned: false,
             left_stride: cores::stride(columns),
             right_stride: cores::stride(width),
+            step: form.step(),
             units: form.tile.units(),
         }];
         multiply::<F>(&weights.rounded, &from.rounded, stage, product);
@@ -278,27 +281,14 @@ pub(super) fn add_transposed<F: Float>(
     }
 }
 
-/// Writes the unit's own numbers of a block of logits where all units see them.
+/// Writes the unit's own numbers of a block of logits where all units see them, rows `stride` apart.
 #[cube]
-pub(super) fn publish(from: &Array<f32>, to: &mut Shared<[f32]>, #[comptime] form: Form) {
-    let stride = comptime![form.tile.columns() + 1];
-    let rows = comptime![form.tile.rows_each];
-    let columns = comptime![form.tile.columns_each];
-    let first_row = UNIT_POS_Y as usize * rows;
-    let first_column = UNIT_POS_X as usize * columns;
-    #[unroll]
-    for r in 0..rows {
-        #[unroll]
-        for c in 0..columns {
-            to[(first_row + r) * stride + first_column + c] = from[r * columns + c];
-        }
-    }
-}
-
-/// As [`publish`], with rounding.
-#[cube]
-fn publish_rounded<F: Float>(from: &Array<f32>, to: &mut Shared<[F]>, #[comptime] form: Form) {
-    let stride = comptime![cores::stride(form.tile.columns())];
+fn publish<N: Float>(
+    from: &Array<f32>,
+    to: &mut Shared<[N]>,
+    #[comptime] stride: usize,
+    #[comptime] form: Form,
+) {
     let rows = comptime![form.tile.rows_each];
     let columns = comptime![form.tile.columns_each];
     let first_row = UNIT_POS_Y as usize * rows;
@@ -308,9 +298,15 @@ fn publish_rounded<F: Float>(from: &Array<f32>, to: &mut Shared<[F]>, #[comptime
         #[unroll]
         for c in 0..columns {
             let value = from[r * columns + c];
-            to[(first_row + r) * stride + first_column + c] = F::cast_from(value);
+            to[(first_row + r) * stride + first_column + c] = N::cast_from(value);
         }
     }
+}
+
+/// As [`publish`], as they are.
+#[cube]
+pub(super) fn publish_exact(from: &Array<f32>, to: &mut Shared<[f32]>, #[comptime] form: Form) {
+    publish::<f32>(from, to, comptime![form.tile.columns() + 1], form);
 }
 
 /// As [`publish`], for products.
@@ -320,20 +316,18 @@ pub(super) fn publish_factors<F: Float>(
     to: &mut Sheet<F>,
     #[comptime] form: Form,
 ) {
-    if comptime![form.cores] {
-        publish_rounded::<F>(from, &mut to.rounded, form);
+    if comptime![form.cores()] {
+        publish::<F>(from, &mut to.rounded, comptime![cores::stride(form.tile.columns())], form);
     } else {
-        publish(from, &mut to.exact, form);
+        publish_exact(from, &mut to.exact, form);
     }
 }
 
 /// As [`publish`], for products and for sums of single numbers.
 #[cube]
 pub(super) fn publish_both<F: Float>(from: &Array<f32>, to: &mut Sheet<F>, #[comptime] form: Form) {
-    if comptime![form.cores] {
-        publish_rounded::<F>(from, &mut to.rounded, form);
-    }
-    if comptime![form.exact_grads()] {
-        publish(from, &mut to.exact, form);
+    publish_factors::<F>(from, to, form);
+    if comptime![form.cores() && form.exact_grads()] {
+        publish_exact(from, &mut to.exact, form);
     }
 }

@@ -9,6 +9,8 @@ use super::spec::WeightRule;
 use crate::Positions;
 use crate::ScoreMod;
 use crate::attention::reference::Row;
+#[cfg(feature = "cube")]
+use crate::ops;
 use crate::score::{Beyond, Contextual, ContextualFunction, Convention, Perceptron};
 
 /// A modifier in the form that the kernel takes: one of each kind.
@@ -142,7 +144,7 @@ impl Parts {
         }
         if let Some(table) = parts.query_distance.take() {
             let table = first_entries(table, at.longest_distance() + 1) * scale;
-            parts.query_distance_products = Some(q.clone().matmul(table.unsqueeze()));
+            parts.query_distance_products = Some(ops::product(q.clone(), table.unsqueeze()));
         }
         let code = (parts.contextual.as_ref())
             .is_some_and(|contextual| contextual.convention == Convention::Code);
@@ -152,7 +154,7 @@ impl Parts {
                 Some(_) => table,
                 None => first_entries(table, at.cols().len() + 1),
             };
-            parts.table_products = Some(q.clone().matmul((table * factor).unsqueeze()));
+            parts.table_products = Some(ops::product(q.clone(), (table * factor).unsqueeze()));
         }
         parts.contextual_slopes = parts.contextual_slopes.map(|slopes| slopes * factor);
         parts

@@ -5,7 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use burn::tensor::{DType, Device, Tensor};
 
 /// What the factors of linear maps are rounded to before they are multiplied. Weights, their updates,
-/// tables, rotations, logits, softmax, suffix sums and everything that is added stay f32.
+/// tables, rotations, logits, softmax, suffix sums and everything that is added stay f32; so do all other
+/// products but those of the fused engine on tensor cores.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
 )]
@@ -14,18 +15,22 @@ pub enum Factors {
     /// They are not rounded.
     #[default]
     F32,
-    /// To eight significant bits, and the product with them; on a GPU by its tensor cores.
+    /// To eleven significant bits, by the tensor cores of NVIDIA GPUs, where Burn finds them faster: it
+    /// multiplies large f32 tensors so, and has no switch.
+    Tf32,
+    /// To eight significant bits, by the tensor cores of GPUs; the output once more after it is added up.
     Bf16,
 }
 
 impl Factors {
     /// All, the default first.
-    pub const ALL: [Self; 2] = [Self::F32, Self::Bf16];
+    pub const ALL: [Self; 3] = [Self::F32, Self::Tf32, Self::Bf16];
 
     /// The name in suites and records.
     pub fn id(self) -> &'static str {
         match self {
             Self::F32 => "f32",
+            Self::Tf32 => "tf32",
             Self::Bf16 => "bf16",
         }
     }
@@ -34,9 +39,18 @@ impl Factors {
     pub fn available(self, device: &Device) -> bool {
         match self {
             Self::F32 => true,
+            Self::Tf32 => has_tf32(device),
             Self::Bf16 => device.supports_dtype(DType::BF16) && multiplies(device),
         }
     }
+}
+
+#[cfg(feature = "cube")]
+use crate::cube::has_tf32;
+/// Only GPUs have it.
+#[cfg(not(feature = "cube"))]
+fn has_tf32(_device: &Device) -> bool {
+    false
 }
 
 /// Whether a product of ones is right: some devices store a type and do not compute with it.

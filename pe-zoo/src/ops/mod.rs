@@ -23,6 +23,8 @@ mod plain;
 pub use factors::Factors;
 pub use plain::{AdamW, Moments, Pairs};
 
+#[cfg(feature = "cube")]
+use burn::tensor::DType;
 use burn::tensor::Tensor;
 
 use crate::count::count;
@@ -45,19 +47,41 @@ pub fn swi_glu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
     plain::swi_glu(x)
 }
 
+fn count_linear<const D: usize>(x: &Tensor<D>, weight: &Tensor<2>) {
+    let [_inputs, outputs] = weight.dims();
+    count(x.shape().num_elements() * outputs);
+}
+
 /// `x weight + bias` over the last axis, `[.., I] -> [.., O]`; `weight` `[I, O]`, `bias` `[O]`.
 pub fn linear<const D: usize>(
     x: Tensor<D>,
     weight: Tensor<2>,
     bias: Option<Tensor<1>>,
 ) -> Tensor<D> {
-    let [_inputs, outputs] = weight.dims();
-    count(x.shape().num_elements() * outputs);
+    count_linear(&x, &weight);
     #[cfg(feature = "flex")]
     if fused(&x) && fused(&weight) {
         return linear::linear(x, weight, bias, linear::Before::Nothing);
     }
+    #[cfg(feature = "cube")]
+    if x.dtype() == DType::F32 && crate::cube::rounds(&x.device()) {
+        let product = crate::cube::product(x, weight.unsqueeze());
+        return match bias {
+            Some(bias) => product + bias.unsqueeze(),
+            None => product,
+        };
+    }
     burn::tensor::module::linear(x, weight, bias)
+}
+
+/// `[.., M, K] x [.., K, N] -> [.., M, N]`, leading axes of length 1 repeated; factors of f32 are not
+/// rounded. Not counted: see [`CountedMatmul`](crate::count::CountedMatmul).
+pub fn product<const D: usize>(left: Tensor<D>, right: Tensor<D>) -> Tensor<D> {
+    #[cfg(feature = "cube")]
+    if [left.dtype(), right.dtype()] == [DType::F32; 2] && crate::cube::rounds(&left.device()) {
+        return crate::cube::product(left, right);
+    }
+    left.matmul(right)
 }
 
 /// [`linear`] with factors as wide as asked for.
@@ -69,9 +93,12 @@ pub fn linear_of<const D: usize>(
 ) -> Tensor<D> {
     match factors {
         Factors::F32 => linear(x, weight, bias),
+        Factors::Tf32 => {
+            count_linear(&x, &weight);
+            burn::tensor::module::linear(x, weight, bias)
+        }
         Factors::Bf16 => {
-            let [_inputs, outputs] = weight.dims();
-            count(x.shape().num_elements() * outputs);
+            count_linear(&x, &weight);
             factors::linear(x, weight, bias)
         }
     }
@@ -86,7 +113,7 @@ pub fn gelu_linear_of<const D: usize>(
 ) -> Tensor<D> {
     match factors {
         Factors::F32 => gelu_linear(x, weight, bias),
-        Factors::Bf16 => linear_of(factors, gelu(x), weight, bias),
+        Factors::Tf32 | Factors::Bf16 => linear_of(factors, gelu(x), weight, bias),
     }
 }
 
@@ -98,8 +125,7 @@ pub fn gelu_linear<const D: usize>(
 ) -> Tensor<D> {
     #[cfg(feature = "flex")]
     if fused(&x) && fused(&weight) {
-        let [_inputs, outputs] = weight.dims();
-        count(x.shape().num_elements() * outputs);
+        count_linear(&x, &weight);
         return linear::linear(x, weight, bias, linear::Before::Gelu);
     }
     linear(gelu(x), weight, bias)

@@ -51,30 +51,50 @@ static void rest() { swapcontext(&all[here], &home); }
 static void __syncthreads() { fibres::rest(); }
 
 namespace nvcuda::wmma {
+namespace precision { struct tf32; }
+// To eleven significant bits, halves away from zero.
+static float __float_to_tf32(float x) {
+    uint32_t u;
+    std::memcpy(&u, &x, 4);
+    if (!std::isnan(x) && !std::isinf(x)) u = (u + 0x1000) & ~0x1fffu;
+    std::memcpy(&x, &u, 4);
+    return x;
+}
 struct matrix_a; struct matrix_b; struct accumulator; struct row_major; struct col_major;
 enum layout_t { mem_row_major, mem_col_major };
 template <class L> constexpr bool turned = false;
 template <> constexpr bool turned<col_major> = true;
 template <class Use, int M, int N, int K, class T, class Layout = void> struct fragment { float x[16][16]; };
+// Real tensor cores read only the upper bits of what nobody has rounded.
+template <class T> static float factor(float x) { return x; }
+template <> float factor<precision::tf32>(float x) {
+    if (!std::isnan(x) && __float_to_tf32(x) != x) std::abort();
+    return x;
+}
+// Which of a fragment's sides are the inner numbers.
+template <class U> constexpr bool is_left = false;
+template <> constexpr bool is_left<matrix_a> = true;
 template <class P> static void aligned(P *p, unsigned stride, unsigned step) {
     if (reinterpret_cast<uintptr_t>(p) % 32 || stride % step) std::abort();
 }
-template <class U, class T, class L, class V> static void fill_fragment(fragment<U, 16, 16, 16, T, L> &f, V value) {
+template <class U, int K, class T, class L, class V> static void fill_fragment(fragment<U, 16, 16, K, T, L> &f, V value) {
     for (auto &row : f.x) for (auto &x : row) x = value;
 }
-template <class U, class T, class L, class V> static void load_matrix_sync(fragment<U, 16, 16, 16, T, L> &f, const V *p, unsigned stride) {
+template <class U, int K, class T, class L, class V> static void load_matrix_sync(fragment<U, 16, 16, K, T, L> &f, const V *p, unsigned stride) {
     aligned(p, stride, 16 / sizeof(V));
-    for (int i = 0; i < 16; i++) for (int j = 0; j < 16; j++) f.x[i][j] = float(turned<L> ? p[j * stride + i] : p[i * stride + j]);
+    int rows = is_left<U> ? 16 : K, columns = is_left<U> ? K : 16;
+    for (int i = 0; i < rows; i++) for (int j = 0; j < columns; j++)
+        f.x[i][j] = factor<T>(float(turned<L> ? p[j * stride + i] : p[i * stride + j]));
 }
-template <class T, class V> static void store_matrix_sync(V *p, const fragment<accumulator, 16, 16, 16, T> &f, unsigned stride, layout_t layout) {
+template <int K, class T, class V> static void store_matrix_sync(V *p, const fragment<accumulator, 16, 16, K, T> &f, unsigned stride, layout_t layout) {
     aligned(p, stride, 16 / sizeof(V));
     for (int i = 0; i < 16; i++) for (int j = 0; j < 16; j++) p[layout == mem_row_major ? i * stride + j : j * stride + i] = f.x[i][j];
 }
-template <class D, class A, class B, class C> static void mma_sync(D &d, const A &a, const B &b, const C &c) {
-    D r;
+template <int K, class T, class L, class R, class S> static void mma_sync(fragment<accumulator, 16, 16, K, S> &d, const fragment<matrix_a, 16, 16, K, T, L> &a, const fragment<matrix_b, 16, 16, K, T, R> &b, const fragment<accumulator, 16, 16, K, S> &c) {
+    fragment<accumulator, 16, 16, K, S> r;
     for (int i = 0; i < 16; i++) for (int j = 0; j < 16; j++) {
         float sum = c.x[i][j];
-        for (int k = 0; k < 16; k++) sum += a.x[i][k] * b.x[k][j];
+        for (int k = 0; k < K; k++) sum += a.x[i][k] * b.x[k][j];
         r.x[i][j] = sum;
     }
     d = r;

@@ -4,21 +4,11 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use burn_cubecl::cubecl::features::{Features, MmaConfig};
-use burn_cubecl::cubecl::ir::{
-    DeviceIdentity, DeviceProperties, ElemType, FloatKind, HardwareProperties,
-    MemoryDeviceProperties,
-};
-use burn_cubecl::cubecl::prelude::VectorSize;
-use burn_cubecl::cubecl::profile::TimingMethod;
 use burn_cubecl::cubecl::{Compiler, CubeKernel, define_kernel};
 use cubecl_cpp::shared::{CompilationOptions, CppCompiler};
 use cubecl_cpp::target::Cuda;
-
-use crate::cube::form::Room;
 
 unsafe extern "C" {
     fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
@@ -27,51 +17,6 @@ unsafe extern "C" {
 }
 
 const NOW: c_int = 2;
-
-/// Shared memory and units of an H200.
-pub(super) const ROOM: Room = Room { shared_bytes: 232_448, units: 1024 };
-
-/// A device with tensor cores for `bf16`, and, what no device has, for f32: with those a product is exact
-/// and every mistake in where its factors lie shows.
-pub(super) fn device() -> Arc<DeviceProperties> {
-    let hardware = HardwareProperties {
-        load_width: 128,
-        vector_register_count: None,
-        plane_size_min: 32,
-        plane_size_max: 32,
-        max_bindings: 1024,
-        max_shared_memory_size: ROOM.shared_bytes,
-        max_cube_count: (u32::MAX >> 1, 65_535, 65_535),
-        max_units_per_cube: 1024,
-        max_cube_dim: (1024, 1024, 64),
-        num_streaming_multiprocessors: Some(132),
-        num_tensor_cores: Some(4),
-        min_tensor_cores_dim: Some(8),
-        num_cpu_cores: None,
-        last_level_cache_size: None,
-        max_vector_size: VectorSize::MAX,
-        cube_mma_reserved_shared_memory: 0,
-    };
-    let mut features = Features::default();
-    for factors in [FloatKind::BF16, FloatKind::F32].map(ElemType::Float) {
-        features.matmul.cmma.insert(MmaConfig {
-            a_type: factors,
-            b_type: factors,
-            cd_type: ElemType::Float(FloatKind::F32),
-            m: 16,
-            n: 16,
-            k: 16,
-        });
-    }
-    let name = "simulated".to_owned();
-    Arc::new(DeviceProperties::new(
-        features,
-        MemoryDeviceProperties::new(u64::MAX, 256),
-        hardware,
-        TimingMethod::Device,
-        DeviceIdentity { name: name.clone(), fingerprint: name, physical: None },
-    ))
-}
 
 type Run = unsafe extern "C" fn(*const *mut f32, *const u32, *const f32, *const u32);
 

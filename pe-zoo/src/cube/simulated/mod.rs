@@ -2,7 +2,7 @@
 //! processor and runs there, and its outputs and gradients are compared with those of the same kernels
 //! without tensor cores, which `tests/cube.rs` compares with the reference engine in f64.
 //!
-//! Once with factors that are not rounded, where only the order of sums differs, and once with bf16.
+//! Once with factors that are not rounded, where only the order of sums differs, and with tf32 and bf16.
 
 #![expect(unsafe_code, reason = "what was compiled is loaded and called")]
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
@@ -24,24 +24,27 @@ use rand_chacha::rand_core::SeedableRng;
 use super::arguments;
 use super::backward::backward_kernel;
 use super::collect;
+use super::cores::{self, Rounded};
 use super::form::Form;
 use super::forward::forward_kernel;
 use super::inputs::BehindLaunch;
 use super::launch;
 use super::left::{Backward, Forward, unwritten, zeroed};
+use super::pretended::{ROOM, device};
 use crate::fused::operands::{Operands, Sizes};
 use crate::fused::spec::{ContextualSpec, Spec, WeightRule};
 use crate::init::standard_normal;
 use crate::ops::Factors;
 use crate::score::{Current, HiddenActivation, Remainder, StickBreaking};
-use kernel::{Kernel, ROOM, device};
+use kernel::Kernel;
 
 /// Slots of gradients: more than one, so that they are told apart.
 const SLOTS: usize = 2;
 
 /// By what a tensor may be off, as a share of its length as a vector: sums in another order, or factors
-/// of eight bits. Not below that share of one: some gradients are zero but for rounding.
+/// of eleven or eight bits. Not below that share of one: some gradients are zero but for rounding.
 const REORDERED: f64 = 1e-4;
+const LESS_ROUNDED: f64 = 2.5e-3;
 const ROUNDED: f64 = 2e-2;
 
 /// How much more a slope's gradient is off: every error is multiplied with its distance, and they add up.
@@ -114,17 +117,20 @@ fn uploaded(like: &CubeTensor, values: &[f32]) -> CubeTensor {
     CubeTensor::new_contiguous(client, device, like.meta.shape().clone(), handle, DType::F32)
 }
 
-fn with_cores(operands: &Operands<Cube>, spec: &Spec) -> Form {
-    Form { cores: true, ..launch::form(&operands.q.client, operands, spec) }
+/// Tensor cores for exact factors, which no device has.
+const EXACT: Rounded = Rounded { inner: cores::FRAGMENT, bytes: 4 };
+
+fn with_cores(operands: &Operands<Cube>, spec: &Spec, rounded: Rounded) -> Form {
+    Form { rounded: Some(rounded), ..launch::form(&operands.q.client, operands, spec) }
 }
 
 fn units(form: &Form) -> [usize; 2] {
     [form.tile.units_x, form.tile.units_y]
 }
 
-fn forward<F: Float>(operands: &Operands<Cube>, spec: &Spec) -> Forward {
+fn forward<F: Float>(operands: &Operands<Cube>, spec: &Spec, rounded: Rounded) -> Forward {
     let Sizes { batch, heads, rows, .. } = operands.sizes();
-    let form = with_cores(operands, spec).forward(rows, ROOM).unwrap();
+    let form = with_cores(operands, spec, rounded).forward(rows, ROOM).unwrap();
     let left = unwritten(operands);
     let kernel = forward_kernel::create_dummy_kernel::<F>(
         device(),
@@ -155,9 +161,14 @@ fn forward<F: Float>(operands: &Operands<Cube>, spec: &Spec) -> Forward {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "as the launch that it stands for")]
-fn backward<F: Float>(operands: &Operands<Cube>, spec: &Spec, behind: [CubeTensor; 3]) -> Backward {
+fn backward<F: Float>(
+    operands: &Operands<Cube>,
+    spec: &Spec,
+    rounded: Rounded,
+    behind: [CubeTensor; 3],
+) -> Backward {
     let Sizes { batch, heads, rows, .. } = operands.sizes();
-    let form = with_cores(operands, spec).backward(rows, ROOM).unwrap();
+    let form = with_cores(operands, spec, rounded).backward(rows, ROOM).unwrap();
     let slots = SLOTS.min(rows.div_ceil(form.tile.rows()));
     let found = zeroed(operands, form, slots);
     let [grad, log, share] = behind.each_ref().map(|tensor| tensor.clone().into_buffer_arg());
@@ -225,19 +236,26 @@ fn compare(name: &str, found: &CubeTensor, expected: &CubeTensor, off: f64) {
     assert!(apart <= off * whole.max(1.0), "{name} is {apart:.2e} off, of {whole:.2e}");
 }
 
-fn compare_by<F: Float>(name: &str, operands: &Operands<Cube>, spec: &Spec, off: f64) {
+fn compare_by<F: Float>(
+    name: &str,
+    operands: &Operands<Cube>,
+    spec: &Spec,
+    rounded: Rounded,
+    off: f64,
+) {
     let kept = launch::forward(operands, spec);
-    let simulated = forward::<F>(operands, spec);
+    let simulated = forward::<F>(operands, spec, rounded);
     compare(&format!("{name}: output"), &simulated.output, &kept.output, off);
     let mut rng = ChaCha8Rng::seed_from_u64(4);
     let output = read(&kept.output);
     let grad = output.iter().map(|_| standard_normal(&mut rng) as f32).collect::<Vec<_>>();
     let grad = uploaded(&kept.output, &grad);
     let expected = collect::gradients(operands, spec, kept, grad.clone(), launch::backward);
-    let found = collect::gradients(operands, spec, simulated, grad, backward::<F>);
+    let run = |operands: &_, spec: &_, behind| backward::<F>(operands, spec, rounded, behind);
+    let found = collect::gradients(operands, spec, simulated, grad, run);
     for ((found, expected), operand) in found.iter().zip(&expected).zip(NAMES) {
         // Roundings times distances of hundreds say nothing.
-        if operand == "slopes" && !spec.contiguous && off >= ROUNDED {
+        if operand == "slopes" && !spec.contiguous && off >= LESS_ROUNDED {
             continue;
         }
         match (found, expected) {
@@ -263,8 +281,15 @@ fn check(change: Change) {
         let (mut operands, mut spec) = maker.plain(&sizes);
         change(&mut maker, &sizes, &mut operands, &mut spec);
         let operands = arguments::contiguous(operands);
-        compare_by::<f32>(&format!("{sizes:?}, f32"), &operands, &spec, REORDERED);
-        compare_by::<bf16>(&format!("{sizes:?}, bf16"), &operands, &spec, ROUNDED);
+        compare_by::<f32>(&format!("{sizes:?}, f32"), &operands, &spec, EXACT, REORDERED);
+        compare_by::<tf32>(
+            &format!("{sizes:?}, tf32"),
+            &operands,
+            &spec,
+            cores::TF32,
+            LESS_ROUNDED,
+        );
+        compare_by::<bf16>(&format!("{sizes:?}, bf16"), &operands, &spec, cores::BF16, ROUNDED);
     }
 }
 
