@@ -11,7 +11,7 @@ thread_local! {
 }
 
 /// Runs `work` and counts the multiply-accumulates of its [`CountedMatmul`] products and of
-/// [`ops::linear`](crate::ops::linear) on this thread.
+/// [`ops::linear`] on this thread.
 pub fn macs_of<T>(work: impl FnOnce() -> T) -> (T, u64) {
     let before = MACS.get();
     let value = work();
