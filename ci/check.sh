@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The one door: everything that must hold before a change is taken. Needs Rust and a C compiler. On two cores
-# 33 minutes with an empty target folder, most of it building Burn and polars; about 10 with a warm one.
+# 33 minutes with an empty target folder, most of it building Burn and polars; 5 with a warm one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # One folder outside the clone saves a cold build; a fresh machine passes without it.

@@ -38,7 +38,7 @@ $kernels || $conform || { echo "gpu-sim: --kernels and --conform exclude each ot
 if $ptx; then
   [ -f "${CUDA_PATH:-}/nvvm/libdevice/libdevice.10.bc" ] ||
     { echo "gpu-sim: CUDA_PATH is '${CUDA_PATH:-}', without nvvm/libdevice/libdevice.10.bc; see the head of this script" >&2; exit 1; }
-  # Optimised, as gpu.sh builds: that build serves this one.
+  # Optimised, as gpu.sh builds: a part of that build serves this one.
   cargo test --release --workspace --features bench/ptx --lib cube::ptx -- --nocapture ||
     { echo "gpu-sim: see above; if it was the build that could not fetch its LLVM, run ci/llvm-for-cuda.sh once" >&2; exit 1; }
   echo "gpu-sim: all that was asked for holds"
