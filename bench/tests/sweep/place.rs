@@ -93,8 +93,11 @@ pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// Those that are whole: what is being written has another ending, and its cell's folder is there before.
 pub(crate) fn checkpoints(out: &Path) -> Vec<PathBuf> {
-    files(&out.join("checkpoints")).iter().flat_map(|cell| files(cell)).collect()
+    let cells = files(&out.join("checkpoints"));
+    let all = cells.iter().flat_map(|cell| files(cell));
+    all.filter(|path| path.extension().is_some_and(|e| e == "ckpt")).collect()
 }
 
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
 
-use crate::place::{Place, events, files, named, signal, text, until};
+use crate::place::{Place, checkpoints, events, files, named, signal, text, until};
 
 #[test]
 fn two_sweeps_on_one_folder_train_no_cell_twice_and_both_report_all() {
@@ -53,7 +53,10 @@ fn claims_of_the_dead_count_for_nothing_whatever_their_date() {
     let place = Place::new(1_000_000);
     let out = place.out("dead");
     let mut sweep = place.start(&out, &["--jobs", "2", "--checkpoint-seconds", "0.1"]);
-    until("both have checkpoints", || files(&out.join("checkpoints")).len() == 2);
+    until("both have checkpoints", || {
+        let all = checkpoints(&out);
+        all.iter().map(|path| path.parent()).collect::<BTreeSet<_>>().len() == 2
+    });
     sweep.kill().unwrap();
     sweep.wait().unwrap();
     let claims = files(&out.join("claims"));
