@@ -6,8 +6,6 @@
 
 use burn::tensor::Tensor;
 
-use crate::meta::Conduct;
-
 /// Tables are read at integer distances; this says what happens past their end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Beyond {
@@ -178,11 +176,4 @@ pub enum Convention {
     Code,
     /// `q.k + z`, gates from `q.k`: the paper's equations 3 to 5, without any division.
     Equation,
-}
-
-impl Convention {
-    /// What it states of the encoding that has it.
-    pub(crate) fn conduct(self) -> Option<Conduct> {
-        (self == Self::Equation).then_some(Conduct::Undivided)
-    }
 }

@@ -9,8 +9,7 @@ use burn::tensor::Device;
 use pe_zoo::attention::{Engine, LayerInput, Sharpness, Weights, layer};
 use pe_zoo::ops::Factors;
 use pe_zoo::testkit::problem::{Problem, tensor3, tensor4};
-use pe_zoo::zoo::PeConfig;
-use pe_zoo::{Dims, EncodingConfig, Positions, TokenState};
+use pe_zoo::{Dims, Positions, Registry, TokenState};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -44,9 +43,10 @@ const HEADS: usize = 2;
 fn peak_bytes(id: &str, tokens: usize, engine: Engine) -> usize {
     let dims = Dims { layers: 1, heads: HEADS, head_dim: 16, train_len: tokens, max_len: tokens };
     let device = Device::flex().autodiff();
-    let encoding = PeConfig::from_id(id)
+    let encoding = Registry::builtin()
+        .encoding(id)
         .unwrap()
-        .init(&dims, &mut ChaCha8Rng::seed_from_u64(1), &device)
+        .build(&dims, &mut ChaCha8Rng::seed_from_u64(1), &device)
         .unwrap();
     let problem = Problem::random(1, tokens, &dims, 1);
     let [q, k, v] =

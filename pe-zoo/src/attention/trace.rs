@@ -8,9 +8,10 @@ use burn::tensor::Tensor;
 use burn::tensor::activation::sigmoid;
 
 use super::reference::{Plan, Row};
+use crate::ScoreMod;
 use crate::count::CountedMatmul;
 use crate::encoding::LayerContext;
-use crate::{PositionEncoding, ScoreMod};
+use crate::erased::Hooks;
 
 /// Products of positions that differ from those without an encoding by less are rounding.
 const ROUNDING: f64 = 1e-6;
@@ -134,8 +135,8 @@ fn forgetting(cumulative: &Tensor<3>) -> Tensor<4> {
 }
 
 /// What the transform of queries and keys alone makes of positions; nothing where there is none.
-pub(super) fn of_transform<P: PositionEncoding>(
-    encoding: &P,
+pub(super) fn of_transform(
+    encoding: &dyn Hooks,
     [batch, heads, rows, head_dim]: [usize; 4],
     columns: usize,
     ctx: &LayerContext<'_>,

@@ -7,16 +7,17 @@ use burn::tensor::{Device, Int, Tensor};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use super::{HONEST, meta};
+use super::super::{BROKEN, Choice};
+use crate::card::Card;
 use crate::encoding::{EmbedContext, ScoreContext};
-use crate::meta::{Claims, PeMeta};
 use crate::reference::{Heads, ScalarInput, ScalarReference, Tokens, table_f64};
 use crate::score::Beyond;
 use crate::testkit::Check;
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
+use crate::{Dims, PeError, PositionEncoding, ScoreMod, init};
 
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(super) enum Fault {
+    #[default]
     None,
     /// Past the table's end its last row is used again, and nobody is told.
     ClampInsteadOfError,
@@ -34,8 +35,8 @@ pub(super) enum Fault {
     EmbedsOtherSequences,
 }
 
-pub(super) const SABOTEURS: &[(Fault, Check)] = &[
-    (Fault::ClampInsteadOfError, Check::LengthClaim),
+pub(super) const FAULTS: &[(Fault, Check)] = &[
+    (Fault::ClampInsteadOfError, Check::Length),
     (Fault::TableNeverUsed, Check::Gradients),
     (Fault::TableNotCounted, Check::ParameterFormula),
     (Fault::SeedIgnored, Check::Reproducible),
@@ -43,8 +44,6 @@ pub(super) const SABOTEURS: &[(Fault, Check)] = &[
     (Fault::EmbedsLaterTokens, Check::Causal),
     (Fault::EmbedsOtherSequences, Check::BatchIndependent),
 ];
-
-static META: PeMeta = meta(Claims { shift_invariant: false, limited_length: true, ..HONEST });
 
 #[derive(Module, Debug)]
 pub(super) struct Learned {
@@ -59,33 +58,38 @@ pub(super) struct Learned {
 /// What a process-wide generator would do: every model another start.
 static MODELS: AtomicU64 = AtomicU64::new(0);
 
-impl EncodingConfig for Fault {
-    type Encoding = Learned;
+impl PositionEncoding for Learned {
+    type Settings = Choice<Fault>;
 
-    fn meta(&self) -> &'static PeMeta {
-        &META
-    }
+    const CARD: Card = BROKEN;
 
-    fn init(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Result<Learned, PeError> {
+    fn build(
+        settings: &Choice<Fault>,
+        dims: &Dims,
+        rng: &mut ChaCha8Rng,
+        device: &Device,
+    ) -> Result<Self, PeError> {
         let mut unseeded = ChaCha8Rng::seed_from_u64(MODELS.fetch_add(1, Ordering::Relaxed));
-        let rng = if *self == Self::SeedIgnored { &mut unseeded } else { rng };
+        let rng = if settings.fault == Fault::SeedIgnored { &mut unseeded } else { rng };
         Ok(Learned {
             positions: init::normal(1.0, [dims.max_len, dims.width()], rng, device),
             distances: init::normal(1.0, [dims.heads, dims.max_len], rng, device),
-            fault: *self,
+            fault: settings.fault,
         })
     }
 
-    fn param_count(&self, dims: &Dims) -> usize {
+    fn param_count(settings: &Choice<Fault>, dims: &Dims) -> Option<usize> {
         let positions = dims.max_len * dims.width();
-        match self {
-            Self::TableNotCounted => positions,
+        Some(match settings.fault {
+            Fault::TableNotCounted => positions,
             _ => positions + dims.heads * dims.max_len,
-        }
+        })
     }
-}
 
-impl PositionEncoding for Learned {
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     fn embed(&self, x: Tensor<3>, ctx: &EmbedContext<'_>) -> Tensor<3> {
         let table = self.positions.val();
         let [len, _width] = table.dims();

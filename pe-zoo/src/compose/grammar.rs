@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::{Combination, stands_over};
-use crate::meta::Brackets;
-use crate::zoo::PeConfig;
-use crate::{EncodingConfig, PeError};
+use super::{Combination, is_over};
+use crate::PeError;
+use crate::card::Composition;
+use crate::registry::{EncodingConfig, Registry};
 
 /// Brackets within brackets; far more than anything needs, few enough for the stack.
 const DEEPEST: usize = 24;
@@ -31,11 +31,15 @@ fn trouble<T>(at: usize, reason: impl Into<String>) -> Result<T, Trouble> {
 }
 
 /// Reads an expression; `more` are options for its only part.
-pub(super) fn read(text: &str, more: Map<String, Value>) -> Result<Combination, PeError> {
+pub(super) fn read(
+    registry: &Registry,
+    text: &str,
+    more: Map<String, Value>,
+) -> Result<Combination, PeError> {
     let plain = text.trim();
     if !plain.is_empty() && plain.chars().all(is_id) {
         // The whole text is the place.
-        return build(&[(plain, PeConfig::from_fields(plain, more)?)]);
+        return build(registry, vec![registry.configured(plain, more)?]);
     }
     let placed = |trouble: Trouble| PeError::Expression {
         text: text.to_owned(),
@@ -66,38 +70,42 @@ pub(super) fn read(text: &str, more: Map<String, Value>) -> Result<Combination, 
     }
     let mut parts = Vec::new();
     for node in nodes {
-        collect(node, &mut parts).map_err(placed)?;
+        collect(registry, node, &mut parts).map_err(placed)?;
     }
-    build(&parts.iter().map(|(id, part)| (id.as_str(), part.clone())).collect::<Vec<_>>())
+    build(registry, parts)
 }
 
-/// The combination; encodings that stand over others get their usual one if there is none.
-fn build(parts: &[(&str, PeConfig)]) -> Result<Combination, PeError> {
-    let mut parts = parts.iter().map(|(_, part)| part.clone()).collect::<Vec<_>>();
-    if parts.iter().all(stands_over)
-        && let Some(Brackets::Beside { usual }) = parts.first().map(EncodingConfig::brackets)
+/// The combination of these parts; those that have no effect by themselves get their default partner
+/// if there is no other part.
+fn build(registry: &Registry, mut parts: Vec<EncodingConfig>) -> Result<Combination, PeError> {
+    if parts.iter().all(is_over)
+        && let Some(Composition::Over { default }) = parts.first().map(EncodingConfig::composition)
     {
-        parts.push(PeConfig::from_id(usual)?);
+        parts.push(registry.encoding(default)?);
     }
     Combination::new(parts)
 }
 
 /// Turns what is written into settings.
-fn collect(node: Node, parts: &mut Vec<(String, PeConfig)>) -> Result<(), Trouble> {
-    let part = settings(&node)?;
+fn collect(
+    registry: &Registry,
+    node: Node,
+    parts: &mut Vec<EncodingConfig>,
+) -> Result<(), Trouble> {
+    let part = settings(registry, &node)?;
     let Node { id, mut options, brackets, keys, .. } = node;
-    match (brackets, part.brackets()) {
-        (None, _) => parts.push((id, part)),
-        (Some((open, _)), Brackets::Refused) => {
+    match (brackets, part.composition()) {
+        (None, _) => parts.push(part),
+        (Some((open, _)), Composition::Plain) => {
             return trouble(open, format!("`{id}` stands over nothing; use `+`, as `{id}+…`"));
         }
-        (Some((_, inner)), Brackets::Beside { .. }) => {
-            parts.push((id, part));
+        (Some((_, inner)), Composition::Over { .. }) => {
+            parts.push(part);
             for node in inner {
-                collect(node, parts)?;
+                collect(registry, node, parts)?;
             }
         }
-        (Some((open, inner)), Brackets::Setting { field, kind: tag }) => {
+        (Some((open, inner)), Composition::Setting { field, tag }) => {
             let mut inner = inner.into_iter();
             let (Some(Node { id: kind, options: own, brackets: None, .. }), None) =
                 (inner.next(), inner.next())
@@ -112,15 +120,15 @@ fn collect(node: Node, parts: &mut Vec<(String, PeConfig)>) -> Result<(), Troubl
             value.insert(tag.to_owned(), Value::String(kind));
             options.insert(field.to_owned(), Value::Object(value));
             let node = Node { id, at: open, options, keys, brackets: None };
-            let part = settings(&node).map_err(|found| Trouble { at: open, ..found })?;
-            parts.push((node.id, part));
+            let part = settings(registry, &node).map_err(|found| Trouble { at: open, ..found })?;
+            parts.push(part);
         }
     }
     Ok(())
 }
 
-fn settings(node: &Node) -> Result<PeConfig, Trouble> {
-    PeConfig::from_fields(&node.id, node.options.clone()).map_err(|error| {
+fn settings(registry: &Registry, node: &Node) -> Result<EncodingConfig, Trouble> {
+    registry.configured(&node.id, node.options.clone()).map_err(|error| {
         let reason = error.to_string();
         let named = node.keys.iter().find(|(key, _)| reason.contains(&format!("field `{key}`")));
         Trouble { at: named.map_or(node.at, |(_, at)| *at), reason }

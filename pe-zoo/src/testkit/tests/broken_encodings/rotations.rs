@@ -4,15 +4,16 @@ use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};
 use rand_chacha::ChaCha8Rng;
 
-use super::{HONEST, meta};
+use super::super::{BROKEN, Choice};
+use crate::card::Card;
 use crate::encoding::LayerContext;
-use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference};
 use crate::testkit::Check;
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding};
+use crate::{Dims, PeError, PositionEncoding};
 
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(super) enum Fault {
+    #[default]
     None,
     /// Rotated queries and keys are made and thrown away.
     RotationDiscarded,
@@ -22,42 +23,22 @@ pub(super) enum Fault {
     KeysAlone,
     /// Columns from the cache keep the angles of the rows.
     CachedKeysUnturned,
-    /// Nothing is wrong but the claim.
-    DeniesShift,
 }
 
-pub(super) const SABOTEURS: &[(Fault, Check)] = &[
+pub(super) const FAULTS: &[(Fault, Check)] = &[
     (Fault::RotationDiscarded, Check::EqualsReference),
     (Fault::KeysTurnBackwards, Check::EqualsReference),
-    (Fault::KeysAlone, Check::ShiftClaim),
+    (Fault::KeysAlone, Check::EqualsReference),
     (Fault::CachedKeysUnturned, Check::DecodesAsFullPass),
-    (Fault::DeniesShift, Check::ShiftClaim),
 ];
-
-const META_FACTS: PeMeta = PeMeta { sites: &[Site::QueryKey], ..meta(HONEST) };
-static META: PeMeta = META_FACTS;
-static NO_SHIFT: PeMeta =
-    PeMeta { claims: Claims { shift_invariant: false, ..HONEST }, ..META_FACTS };
 
 /// Radians per position.
 const SPEED: f64 = 0.4;
 
 #[derive(Module, Debug)]
-pub(super) struct Turned {
+pub(super) struct Rotated {
     #[module(skip)]
     fault: Fault,
-}
-
-impl EncodingConfig for Fault {
-    type Encoding = Turned;
-
-    fn meta(&self) -> &'static PeMeta {
-        if *self == Self::DeniesShift { &NO_SHIFT } else { &META }
-    }
-
-    fn init(&self, _: &Dims, _: &mut ChaCha8Rng, _: &Device) -> Result<Turned, PeError> {
-        Ok(Turned { fault: *self })
-    }
 }
 
 /// The first two channels of each token of `u` turned by its angle.
@@ -74,7 +55,24 @@ fn turn(u: &Tensor<4>, angles: impl Iterator<Item = f64>) -> Tensor<4> {
     Tensor::cat(vec![first, second, u.clone().slice_dim(3, 2..head_dim)], 3)
 }
 
-impl PositionEncoding for Turned {
+impl PositionEncoding for Rotated {
+    type Settings = Choice<Fault>;
+
+    const CARD: Card = BROKEN;
+
+    fn build(
+        settings: &Choice<Fault>,
+        _: &Dims,
+        _: &mut ChaCha8Rng,
+        _: &Device,
+    ) -> Result<Self, PeError> {
+        Ok(Rotated { fault: settings.fault })
+    }
+
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     fn transform_qk(
         &self,
         q: Tensor<4>,
@@ -86,7 +84,7 @@ impl PositionEncoding for Turned {
         let cols = ctx.at.cols().iter().map(angle);
         let turned = (turn(&q, rows), turn(&k, cols.clone()));
         match self.fault {
-            Fault::None | Fault::DeniesShift => turned,
+            Fault::None => turned,
             Fault::RotationDiscarded => (q, k),
             Fault::KeysTurnBackwards => (turned.0, turn(&k, cols.map(|angle| -angle))),
             Fault::KeysAlone => (q, turned.1),
@@ -100,7 +98,7 @@ impl PositionEncoding for Turned {
     }
 }
 
-impl ScalarReference for Turned {
+impl ScalarReference for Rotated {
     fn scalar_transformed(&self, input: &ScalarInput) -> ScalarInput {
         let turned = |_head: usize, u: &[f64], column: usize| {
             let (sin, cos) = (SPEED * input.positions[column] as f64).sin_cos();

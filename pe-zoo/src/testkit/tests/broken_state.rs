@@ -5,18 +5,20 @@ use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 
+use super::{BROKEN, Choice, combination};
+use crate::card::Card;
 use crate::encoding::{LayerContext, ScoreContext, StateContext, Update};
-use crate::meta::{Claims, Conduct, PeMeta};
 use crate::reference::attention::{mix, softmax};
 use crate::reference::{Heads, ScalarInput, ScalarLayer, ScalarReference, score};
 use crate::testkit::{Check, conforms};
-use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, TokenState};
+use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, TokenState};
 
 /// Each token carries a number; it starts at 0, and after each layer half of what the attention
 /// mixed of it and a tenth of the feed-forward part's first channel are added. Logits get its
 /// running sum.
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 enum Fault {
+    #[default]
     None,
     UpdateSeesTheFuture,
     UpdateCountsWithinTheChunk,
@@ -26,22 +28,6 @@ enum Fault {
     UpdateSeesThePositions,
 }
 
-static META: PeMeta = PeMeta {
-    id: "stack-saboteur",
-    label: "Stack saboteur",
-    summary: "Wrong on purpose.",
-    sites: &[],
-    claims: Claims {
-        shift_invariant: true,
-        content_dependent: true,
-        limited_length: false,
-        depends_on_length: false,
-    },
-    parameters: "0",
-    paper: "",
-    url: "",
-};
-
 #[derive(Module, Debug)]
 struct Saboteur {
     #[module(skip)]
@@ -50,27 +36,28 @@ struct Saboteur {
     heads: usize,
 }
 
-impl EncodingConfig for Fault {
-    type Encoding = Saboteur;
-
-    fn meta(&self) -> &'static PeMeta {
-        &META
-    }
-
-    fn conduct(&self) -> Vec<Conduct> {
-        vec![Conduct::IgnoresPositions, Conduct::MixesValues]
-    }
-
-    fn init(&self, dims: &Dims, _: &mut ChaCha8Rng, _: &Device) -> Result<Saboteur, PeError> {
-        Ok(Saboteur { fault: *self, heads: dims.heads })
-    }
-
-    fn cost(&self, dims: &Dims, len: usize) -> Cost {
-        Cost::none().pair_product("numbers mixed", dims.layers * len * len * dims.heads)
-    }
-}
-
 impl PositionEncoding for Saboteur {
+    type Settings = Choice<Fault>;
+
+    const CARD: Card = BROKEN;
+
+    fn build(
+        settings: &Choice<Fault>,
+        dims: &Dims,
+        _: &mut ChaCha8Rng,
+        _: &Device,
+    ) -> Result<Self, PeError> {
+        Ok(Saboteur { fault: settings.fault, heads: dims.heads })
+    }
+
+    fn cost(_settings: &Choice<Fault>, dims: &Dims, len: usize) -> Option<Cost> {
+        Some(Cost::none().pair_product("numbers mixed", dims.layers * len * len * dims.heads))
+    }
+
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     fn state(&self, ctx: &StateContext<'_>) -> TokenState {
         let [batch, tokens, _width] = ctx.x.dims();
         let device = ctx.x.device();
@@ -149,7 +136,7 @@ impl ScalarReference for Saboteur {
 
 #[test]
 fn the_honest_one_passes() {
-    let failures = conforms(&Fault::None);
+    let failures = conforms(&combination::<Saboteur, _>(Fault::None));
     assert!(failures.is_empty(), "{failures:?}");
 }
 
@@ -161,9 +148,9 @@ fn every_saboteur_is_rejected_by_the_check_over_a_stack_that_it_was_made_for() {
         (Fault::FeedForwardForgotten, Check::EqualsReference),
         (Fault::AttentionForgotten, Check::EqualsReference),
         (Fault::StateDroppedBetweenLayers, Check::EqualsReference),
-        (Fault::UpdateSeesThePositions, Check::ShiftClaim),
+        (Fault::UpdateSeesThePositions, Check::EqualsReference),
     ] {
-        let failures = conforms(&fault);
+        let failures = conforms(&combination::<Saboteur, _>(fault));
         let rejected = failures.iter().any(|f| f.check == check && f.found.contains("stack"));
         assert!(rejected, "{fault:?}: {failures:?}");
     }

@@ -1,41 +1,21 @@
-//! Running an encoding on made-up problems.
+//! Running an encoding on random problems.
 
 use burn::tensor::{Device, Tensor};
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::SeedableRng;
 
 use super::problem::{Problem, ids, tensor3, tensor4};
-use super::randomise;
 use crate::attention::{Engine, LayerCache, LayerInput, Sharpness, Weights, layer};
 use crate::encoding::{EmbedContext, Update};
+use crate::erased::Hooks;
 use crate::ops::Factors;
-use crate::{Dims, EncodingConfig, PositionEncoding, Positions, TokenState};
+use crate::{Dims, Positions, TokenState};
 
 /// Sizes without luck: three heads, a length that is no multiple of anything.
-pub(super) const DIMS: Dims = Dims { layers: 2, heads: 3, head_dim: 6, train_len: 16, max_len: 64 };
-pub(super) const TOKENS: usize = 13;
-
-/// The encoding as it is at the start of training.
-pub(super) fn build<C: EncodingConfig>(
-    config: &C,
-    seed: u64,
-    device: &Device,
-) -> Result<C::Encoding, String> {
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    config.init(&DIMS, &mut rng, device).map_err(|error| error.to_string())
-}
-
-/// The encoding with random numbers in every table.
-pub(super) fn random<C: EncodingConfig>(
-    config: &C,
-    device: &Device,
-) -> Result<C::Encoding, String> {
-    Ok(randomise(build(config, 7, device)?, 11))
-}
+pub(crate) const DIMS: Dims = Dims { layers: 2, heads: 3, head_dim: 6, train_len: 16, max_len: 64 };
+pub(crate) const TOKENS: usize = 13;
 
 /// Output of one layer, `[B, H, T, D]`, for rows `at.first_row()..` computed in one go.
-pub(super) fn full_pass<P: PositionEncoding>(
-    encoding: &P,
+pub(crate) fn full_pass(
+    encoding: &dyn Hooks,
     problem: &Problem,
     at: &Positions,
     index: usize,
@@ -45,8 +25,8 @@ pub(super) fn full_pass<P: PositionEncoding>(
 }
 
 /// Output for the tokens in `range`, those before it being in the cache, by the fastest engine.
-pub(super) fn chunk<P: PositionEncoding>(
-    encoding: &P,
+pub(crate) fn chunk(
+    encoding: &dyn Hooks,
     problem: &Problem,
     at: &Positions,
     range: std::ops::Range<usize>,
@@ -60,21 +40,21 @@ pub(super) fn chunk<P: PositionEncoding>(
 
 /// Which layer, and which engine attends.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
-    pub(super) layer: usize,
-    pub(super) engine: Engine,
+pub(crate) struct Place {
+    pub(crate) layer: usize,
+    pub(crate) engine: Engine,
 }
 
 /// The engines that an encoding is run on: the fastest, which most checks use, and the reference.
-pub(super) fn engines(device: &Device) -> Vec<Engine> {
+pub(crate) fn engines(device: &Device) -> Vec<Engine> {
     let mut engines = vec![Engine::best(device), Engine::Reference];
     engines.dedup();
     engines
 }
 
 /// As [`chunk`], by a given engine.
-pub(super) fn chunk_by<P: PositionEncoding>(
-    encoding: &P,
+pub(crate) fn chunk_by(
+    encoding: &dyn Hooks,
     problem: &Problem,
     at: &Positions,
     range: std::ops::Range<usize>,
@@ -101,8 +81,8 @@ pub(super) fn chunk_by<P: PositionEncoding>(
 }
 
 /// Embeddings of the rows, `[B, T, C]`.
-pub(super) fn embedded<P: PositionEncoding>(
-    encoding: &P,
+pub(crate) fn embedded(
+    encoding: &dyn Hooks,
     problem: &Problem,
     at: &Positions,
     device: &Device,
@@ -115,8 +95,8 @@ pub(super) fn embedded<P: PositionEncoding>(
 
 /// All layers over the same problem, what tokens carry handed from one to the next, by the
 /// reference engine: outputs of each layer, and what the last one leaves.
-pub(super) fn stack<P: PositionEncoding>(
-    encoding: &P,
+pub(crate) fn stack(
+    encoding: &dyn Hooks,
     problem: &Problem,
     at: &Positions,
     layers: usize,

@@ -5,7 +5,6 @@ use burn::tensor::Tensor;
 
 use super::Combined;
 use crate::reference::{Heads, ScalarInput, ScalarLayer, ScalarReference, Tokens, attention};
-use crate::zoo::Pe;
 
 /// The reference of an encoding that does nothing.
 struct Plain;
@@ -13,8 +12,21 @@ struct Plain;
 impl ScalarReference for Plain {}
 
 impl Combined {
-    fn transforming(&self) -> Option<&Pe> {
-        self.places.transforms.map(|part| &self.parts[part])
+    /// The reference of one part.
+    ///
+    /// # Panics
+    /// If the part has none: a combination has a reference only if all its parts have.
+    fn part(&self, part: usize) -> &dyn ScalarReference {
+        self.parts[part].hooks().reference().expect("every part has a reference")
+    }
+
+    fn references(&self) -> impl Iterator<Item = &dyn ScalarReference> {
+        (0..self.parts.len()).map(|part| self.part(part))
+    }
+
+    /// The part that transforms queries and keys.
+    fn transforming(&self) -> Option<&dyn ScalarReference> {
+        self.places.transforms.map(|part| self.part(part))
     }
 
     /// What the parts beside the one that transforms queries and keys look at.
@@ -28,7 +40,7 @@ impl Combined {
     /// plain logits of what it sees.
     fn with_others(&self, seen: &ScalarInput, mut logits: Heads) -> Heads {
         let plain = Plain.scalar_logits(seen);
-        for (at, part) in self.parts.iter().enumerate() {
+        for (at, part) in self.references().enumerate() {
             if self.places.transforms == Some(at) {
                 continue;
             }
@@ -47,7 +59,7 @@ impl Combined {
     /// Weights of what the parts beside the one that transforms see, and of its own logits.
     fn weights(&self, seen: &ScalarInput, own: Heads) -> Heads {
         match self.places.replaces_softmax {
-            Some(part) => self.parts[part].scalar_weights(seen),
+            Some(part) => self.part(part).scalar_weights(seen),
             None => attention::softmax(&self.with_others(seen, own)),
         }
     }
@@ -55,7 +67,7 @@ impl Combined {
 
 impl ScalarReference for Combined {
     fn scalar_embed(&self, x: &Tokens, ids: &[usize], positions: &[usize]) -> Tokens {
-        self.parts.iter().fold(x.clone(), |x, part| part.scalar_embed(&x, ids, positions))
+        self.references().fold(x.clone(), |x, part| part.scalar_embed(&x, ids, positions))
     }
 
     fn scalar_transformed(&self, input: &ScalarInput) -> ScalarInput {
@@ -63,8 +75,8 @@ impl ScalarReference for Combined {
     }
 
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
-        if let [only] = self.parts.as_slice() {
-            return only.scalar_logits(input);
+        if self.parts.len() == 1 {
+            return self.part(0).scalar_logits(input);
         }
         let own = self
             .transforming()
@@ -73,16 +85,16 @@ impl ScalarReference for Combined {
     }
 
     fn scalar_weights(&self, input: &ScalarInput) -> Heads {
-        match (self.parts.as_slice(), self.places.replaces_softmax) {
-            ([only], _) => only.scalar_weights(input),
-            (_, Some(part)) => self.parts[part].scalar_weights(&self.seen(input)),
+        match (self.parts.len(), self.places.replaces_softmax) {
+            (1, _) => self.part(0).scalar_weights(input),
+            (_, Some(part)) => self.part(part).scalar_weights(&self.seen(input)),
             (_, None) => attention::softmax(&self.scalar_logits(input)),
         }
     }
 
     fn scalar_stack(&self, layers: &[ScalarLayer]) -> Vec<Heads> {
-        match (self.parts.as_slice(), self.transforming()) {
-            ([only], _) => only.scalar_stack(layers),
+        match (self.parts.len(), self.transforming()) {
+            (1, _) => self.part(0).scalar_stack(layers),
             (_, Some(part)) => {
                 part.scalar_stack_beside(layers, &|seen, own| self.weights(seen, own))
             }
@@ -92,11 +104,11 @@ impl ScalarReference for Combined {
 
     fn differentiable_at(&self, parameter: usize, value: f64) -> bool {
         let mut first = 0;
-        for part in &self.parts {
+        for (at, part) in self.parts.iter().enumerate() {
             let mut counter = Tensors(0);
             part.visit(&mut counter);
             if parameter < first + counter.0 {
-                return part.differentiable_at(parameter - first, value);
+                return self.part(at).differentiable_at(parameter - first, value);
             }
             first += counter.0;
         }

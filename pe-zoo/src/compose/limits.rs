@@ -2,20 +2,19 @@
 
 use serde_json::Value;
 
-use crate::zoo::PeConfig;
-use crate::{EncodingConfig, PeError};
+use crate::PeError;
+use crate::registry::EncodingConfig;
 
 /// Largest whole number among an encoding's settings. Positions are exact in f32 up to it, and products of a
 /// few such sizes fit the machine's integers.
 const LARGEST: u64 = 1 << 24;
 
 /// Refuses whole numbers that are too large. Seeds may be any.
-pub(super) fn check(part: &PeConfig) -> Result<(), PeError> {
-    let fields = serde_json::to_value(part).unwrap_or_default();
-    match too_large("", &fields) {
+pub(super) fn check(part: &EncodingConfig) -> Result<(), PeError> {
+    match too_large("", &Value::Object(part.fields().clone())) {
         None => Ok(()),
         Some((field, value)) => {
-            Err(PeError::invalid(part.meta().id, &field, value, format!("at most {LARGEST}")))
+            Err(PeError::invalid(part.card().id, &field, value, format!("at most {LARGEST}")))
         }
     }
 }
@@ -39,7 +38,7 @@ fn too_large(path: &str, value: &Value) -> Option<(String, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Combination, Dims, EncodingConfig};
+    use crate::{Combination, Dims};
 
     #[test]
     fn a_table_without_an_end_is_refused_by_name_and_a_seed_is_not() {

@@ -3,18 +3,21 @@
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 
-use super::{Combination, acts_on, conducts};
+use std::sync::Arc;
+
+use crate::card::ActsOn;
 use crate::encoding::{
     EmbedContext, LayerContext, PositionRequest, ScoreContext, StateContext, Update,
 };
-use crate::meta::{Conduct, Site};
-use crate::zoo::Pe;
-use crate::{Dims, PeError, PositionEncoding, Positions, ScoreMod, TokenState};
+use crate::erased::{AnyEncoding, Hooks};
+use crate::probe::Properties;
+use crate::reference::ScalarReference;
+use crate::{Dims, PeError, Positions, ScoreMod, TokenState};
 
 /// One or more encodings that act together.
 #[derive(Module, Debug)]
 pub struct Combined {
-    pub(super) parts: Vec<Pe>,
+    pub(super) parts: Vec<AnyEncoding>,
     /// Tensors that each part keeps per token, by layer.
     #[module(skip)]
     state_tensors: Vec<Vec<usize>>,
@@ -32,12 +35,28 @@ pub(super) struct Places {
 }
 
 impl Combined {
-    pub(super) fn new(config: &Combination, parts: Vec<Pe>, dims: &Dims, device: &Device) -> Self {
-        let places = Places {
-            chooses_positions: config.place_of(|part| acts_on(part, Site::Positions)),
-            mixes_values: config.place_of(|part| conducts(part, Conduct::MixesValues)),
-            transforms: config.place_of(|part| acts_on(part, Site::QueryKey)),
-            replaces_softmax: config.place_of(|part| conducts(part, Conduct::ReplacesSoftmax)),
+    /// `properties` are those of the parts; empty for a single part.
+    pub(super) fn new(
+        properties: &[Arc<Properties>],
+        parts: Vec<AnyEncoding>,
+        dims: &Dims,
+        device: &Device,
+    ) -> Self {
+        let part_that = |has: fn(&Properties) -> bool| properties.iter().position(|part| has(part));
+        let places = if parts.len() == 1 {
+            Places {
+                chooses_positions: None,
+                mixes_values: Some(0),
+                transforms: Some(0),
+                replaces_softmax: None,
+            }
+        } else {
+            Places {
+                chooses_positions: part_that(|part| part.acts_on(ActsOn::Positions)),
+                mixes_values: part_that(|part| part.mixes_values),
+                transforms: part_that(|part| part.acts_on(ActsOn::QueryKey)),
+                replaces_softmax: part_that(|part| part.replaces_softmax),
+            }
         };
         let state_tensors =
             if parts.len() == 1 { Vec::new() } else { tensors(&parts, dims, device) };
@@ -55,10 +74,14 @@ impl Combined {
     }
 
     /// What all parts keep in a layer, each asked in turn.
-    fn all(&self, layer: usize, mut ask: impl FnMut(usize, &Pe) -> TokenState) -> TokenState {
+    fn all(
+        &self,
+        layer: usize,
+        mut ask: impl FnMut(usize, &dyn Hooks) -> TokenState,
+    ) -> TokenState {
         let mut tensors = Vec::new();
         for (at, part) in self.parts.iter().enumerate() {
-            let own = ask(at, part).tensors;
+            let own = ask(at, part.hooks()).tensors;
             if let Some(expected) = self.state_tensors.get(layer) {
                 let expected = expected[at];
                 assert_eq!(own.len(), expected, "part {at} changed the number of its tensors");
@@ -72,36 +95,47 @@ impl Combined {
         &self,
         ctx: &LayerContext<'_>,
         part: usize,
-        hook: impl FnOnce(&Pe, &LayerContext<'_>) -> T,
+        hook: impl FnOnce(&dyn Hooks, &LayerContext<'_>) -> T,
     ) -> T {
         let own = |all| self.own(all, ctx.layer, part);
         let (rows, cols) = (own(ctx.rows), own(ctx.cols));
-        hook(&self.parts[part], &LayerContext { rows: &rows, cols: &cols, ..*ctx })
+        hook(self.parts[part].hooks(), &LayerContext { rows: &rows, cols: &cols, ..*ctx })
     }
 }
 
 /// How many tensors each part keeps per token in each layer: it is asked for one token.
-fn tensors(parts: &[Pe], dims: &Dims, device: &Device) -> Vec<Vec<usize>> {
+fn tensors(parts: &[AnyEncoding], dims: &Dims, device: &Device) -> Vec<Vec<usize>> {
     let at = Positions::contiguous(0, 1);
     let x = Tensor::zeros([1, 1, dims.width()], device);
     let mut carried = vec![TokenState::default(); parts.len()];
     (0..dims.layers)
         .map(|layer| {
             for (part, carried) in parts.iter().zip(&mut carried) {
-                *carried = part.state(&StateContext { layer, at: &at, x: &x, carried });
+                *carried = part.hooks().state(&StateContext { layer, at: &at, x: &x, carried });
             }
             carried.iter().map(|state| state.tensors.len()).collect()
         })
         .collect()
 }
 
-impl PositionEncoding for Combined {
+impl Combined {
+    /// The parts' hooks, in order.
+    pub(super) fn hooks(&self) -> impl Iterator<Item = &dyn Hooks> {
+        self.parts.iter().map(AnyEncoding::hooks)
+    }
+}
+
+impl Hooks for Combined {
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        self.hooks().all(|part| part.reference().is_some()).then_some(self)
+    }
+
     fn positions(&self, request: PositionRequest<'_>) -> Result<Positions, PeError> {
-        self.parts[self.places.chooses_positions.unwrap_or(0)].positions(request)
+        self.parts[self.places.chooses_positions.unwrap_or(0)].hooks().positions(request)
     }
 
     fn embed(&self, x: Tensor<3>, ctx: &EmbedContext<'_>) -> Tensor<3> {
-        self.parts.iter().fold(x, |x, part| part.embed(x, ctx))
+        self.hooks().fold(x, |x, part| part.embed(x, ctx))
     }
 
     fn state(&self, ctx: &StateContext<'_>) -> TokenState {
@@ -148,17 +182,14 @@ impl PositionEncoding for Combined {
     }
 
     fn mixed_values(&self, ctx: &LayerContext<'_>) -> Option<Tensor<4>> {
-        let part = self.places.mixes_values.or((self.parts.len() == 1).then_some(0))?;
-        self.in_layer(ctx, part, PositionEncoding::mixed_values)
+        self.in_layer(ctx, self.places.mixes_values?, |part, ctx| part.mixed_values(ctx))
     }
 
     fn update(&self, rows: TokenState, layer: usize, update: Update<'_>) -> TokenState {
         self.all(layer, |at, part| {
             let own = self.own(&rows, layer, at);
             let update = match update {
-                Update::Attention(_)
-                    if self.parts.len() > 1 && self.places.mixes_values != Some(at) =>
-                {
+                Update::Attention(_) if self.places.mixes_values != Some(at) => {
                     Update::Attention(None)
                 }
                 Update::Attention(mixed) => Update::Attention(mixed),
@@ -169,6 +200,6 @@ impl PositionEncoding for Combined {
     }
 
     fn max_len(&self) -> Option<usize> {
-        self.parts.iter().filter_map(PositionEncoding::max_len).min()
+        self.hooks().filter_map(Hooks::max_len).min()
     }
 }

@@ -2,7 +2,6 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::zoo::ALL;
 
 fn canonical(text: &str) -> String {
     Combination::parse(text).unwrap_or_else(|error| panic!("{error}")).to_string()
@@ -79,11 +78,11 @@ fn every_mistake_is_named_with_its_place() {
 #[test]
 fn parts_that_claim_the_same_place_are_refused_with_the_reason() {
     for (text, expected) in [
-        ("rope+rope{base=5.0}", "`rope` stands twice"),
-        ("nope+rope", "`nope` does nothing beside others"),
+        ("rope+rope{base=5.0}", "`rope` is given twice"),
+        ("nope+rope", "`nope` has no effect beside others"),
         ("randomized(cope)", "`cope` reads none"),
-        ("randomized(nope)", "`nope` does nothing beside others"),
-        ("randomized(randomized(rope))", "`randomized` stands twice"),
+        ("randomized(nope)", "`nope` has no effect beside others"),
+        ("randomized(randomized(rope))", "`randomized` is given twice"),
         ("randomized(tape)", "both choose the positions"),
         ("abacus+tape", "both choose the positions"),
         ("rope+xpos", "both transform queries and keys"),
@@ -100,30 +99,36 @@ fn parts_that_claim_the_same_place_are_refused_with_the_reason() {
 #[test]
 fn a_combination_is_built_of_the_facts_of_its_parts() {
     let both = Combination::parse("rope+cope{max_positions=8}").unwrap();
-    let meta = both.meta();
-    assert_eq!(meta.sites, [Site::QueryKey, Site::Logits]);
-    assert!(meta.claims.content_dependent && !meta.claims.shift_invariant);
-    assert_eq!(meta.parameters, "L D max_positions (+ L C^2)");
-    assert_eq!(meta.paper, "Golovneva et al. 2024; Su et al. 2021");
-    assert_eq!(both.conduct(), [Conduct::ReadsQueries], "RoPE reads positions");
+    let properties = both.properties().unwrap();
+    assert_eq!(properties.acts_on, [ActsOn::QueryKey, ActsOn::Logits]);
+    assert!(properties.content_dependent && !properties.shift_invariant);
+    assert!(properties.reads_queries && !properties.ignores_positions, "RoPE reads positions");
+    assert_eq!(both.card().parameters, "L D max_positions (+ L C^2)");
+    assert_eq!(both.card().paper, "Golovneva et al. 2024; Su et al. 2021");
     let again = Combination::parse("cope{max_positions=8}+rope").unwrap();
-    assert!(std::ptr::eq(meta, again.meta()));
+    assert_eq!(both.card(), again.card());
 }
 
 #[test]
 fn a_single_encoding_at_its_defaults_keeps_its_own_facts_and_identity() {
-    for known in ALL {
-        let part = PeConfig::from_id(known.id).unwrap();
-        if stands_over(&part) {
+    for known in Registry::builtin().cards() {
+        let part = Registry::builtin().encoding(known.id).unwrap();
+        if is_over(&part) {
             continue;
         }
         let single = Combination::parse(known.id).unwrap();
-        assert_eq!((single.meta().id, single.meta().label), (known.id, known.label));
+        assert_eq!(
+            (single.card().id.as_str(), single.card().label.as_str()),
+            (known.id, known.label)
+        );
         assert_eq!(single.identity(), part.identity());
     }
     // With settings, the id tells them, and what a cell's key is made of stays as it was.
     let set = Combination::parse("rope{base=500}").unwrap();
-    assert_eq!((set.meta().id, set.meta().label), ("rope{base=500.0}", "RoPE{base=500.0}"));
+    assert_eq!(
+        (set.card().id.as_str(), set.card().label.as_str()),
+        ("rope{base=500.0}", "RoPE{base=500.0}")
+    );
     assert_eq!(set.identity()["id"], "rope");
 }
 
@@ -133,11 +138,14 @@ fn options_from_outside_are_for_the_only_part() {
         Value::Object(options) => options,
         _ => unreachable!(),
     };
-    let set = Combination::with_options("rope", options("{\"base\":7}")).unwrap();
+    let set = Registry::builtin().parse_with_settings("rope", options("{\"base\":7}")).unwrap();
     assert_eq!(set, Combination::parse("rope{base=7}").unwrap());
-    let said = Combination::with_options("rope+cope", options("{\"base\":7}")).unwrap_err();
+    let said =
+        Registry::builtin().parse_with_settings("rope+cope", options("{\"base\":7}")).unwrap_err();
     assert!(said.to_string().contains("not clear for which part"), "{said}");
-    let said = Combination::with_options("rope{base=7}", options("{\"base\":7}")).unwrap_err();
+    let said = Registry::builtin()
+        .parse_with_settings("rope{base=7}", options("{\"base\":7}"))
+        .unwrap_err();
     assert!(said.to_string().contains("both here and outside"), "{said}");
 }
 
@@ -178,27 +186,30 @@ fn combinations_conform() {
 
 #[test]
 fn an_encoding_that_needs_another_is_refused_alone() {
-    let alone = PeConfig::from_id("randomized").unwrap();
+    let alone = Registry::builtin().encoding("randomized").unwrap();
     let said = Combination::try_from(alone).unwrap_err().to_string();
     assert!(said.contains("as `randomized(rope)`"), "{said}");
 }
 
 #[test]
 fn every_pair_that_may_stand_together_conforms_and_every_other_has_a_reason() {
-    let parts = ALL.iter().map(|meta| PeConfig::from_id(meta.id).unwrap()).collect::<Vec<_>>();
+    let registry = Registry::builtin();
+    let parts = registry.cards().map(|card| registry.encoding(card.id).unwrap());
+    let parts = parts.collect::<Vec<_>>();
+    let acts_on = |part: &EncodingConfig, site| probe::properties(part).unwrap().acts_on(site);
     let mut failed = Vec::new();
     for (at, first) in parts.iter().enumerate() {
         for second in &parts[at + 1..] {
             let both = |site| acts_on(first, site) && acts_on(second, site);
             match Combination::new(vec![first.clone(), second.clone()]) {
                 Ok(pair) => {
-                    assert!(!both(Site::QueryKey) && !both(Site::Positions), "{pair}");
+                    assert!(!both(ActsOn::QueryKey) && !both(ActsOn::Positions), "{pair}");
                     failed.extend(
                         crate::testkit::conforms(&pair).into_iter().map(|f| format!("{pair}: {f}")),
                     );
                 }
                 Err(PeError::Combination { text, reason }) => {
-                    let ids = [first.meta().id, second.meta().id];
+                    let ids = [first.card().id, second.card().id];
                     assert!(ids.iter().any(|id| reason.contains(id)), "{text}: {reason}");
                 }
                 Err(other) => panic!("{other}"),
@@ -209,14 +220,12 @@ fn every_pair_that_may_stand_together_conforms_and_every_other_has_a_reason() {
 }
 
 /// Any setting of any encoding, at its default or at another value of the same type.
-fn arbitrary_part() -> impl Strategy<Value = PeConfig> {
-    let parts = ALL.iter().map(|meta| meta.id).collect::<Vec<_>>();
+fn arbitrary_part() -> impl Strategy<Value = EncodingConfig> {
+    let parts = Registry::builtin().cards().map(|card| card.id).collect::<Vec<_>>();
     (proptest::sample::select(parts), 1_usize..2000, -1e3_f64..1e9, any::<bool>()).prop_map(
         |(id, count, real, set)| {
-            let default = PeConfig::from_id(id).unwrap();
-            let Value::Object(mut fields) = serde_json::to_value(&default).unwrap() else {
-                unreachable!()
-            };
+            let default = Registry::builtin().encoding(id).unwrap();
+            let mut fields = default.fields().clone();
             for value in fields.values_mut() {
                 let other = match &*value {
                     Value::Number(n) if n.is_f64() && set => Value::from(real),
@@ -226,7 +235,7 @@ fn arbitrary_part() -> impl Strategy<Value = PeConfig> {
                 };
                 *value = other;
             }
-            PeConfig::from_fields(id, fields).unwrap_or(default)
+            default.reread(fields).unwrap_or(default)
         },
     )
 }

@@ -6,17 +6,18 @@ use burn::tensor::activation::sigmoid;
 use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 
-use super::{HONEST, meta};
+use super::super::{BROKEN, Choice};
+use crate::card::Card;
 use crate::encoding::{ScoreContext, StateContext};
-use crate::meta::{Claims, Conduct, PeMeta};
 use crate::reference::cope::{self, GateSide};
 use crate::reference::{Heads, ScalarInput, ScalarReference};
 use crate::score::{Contextual, ContextualFunction, Convention, GateSource};
 use crate::testkit::Check;
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, TokenState};
+use crate::{Dims, PeError, PositionEncoding, ScoreMod, TokenState};
 
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(super) enum Fault {
+    #[default]
     None,
     /// Each token's amount is made from all tokens of the pass.
     AcausalUpdate,
@@ -30,15 +31,13 @@ pub(super) enum Fault {
     SumIncludesTheColumn,
 }
 
-pub(super) const SABOTEURS: &[(Fault, Check)] = &[
+pub(super) const FAULTS: &[(Fault, Check)] = &[
     (Fault::AcausalUpdate, Check::Causal),
     (Fault::SumStartsAnewInDecode, Check::DecodesAsFullPass),
     (Fault::HeadsMixedUp, Check::EqualsReference),
     (Fault::GateForgetsTheQuery, Check::EqualsReference),
     (Fault::SumIncludesTheColumn, Check::EqualsReference),
 ];
-
-static META: PeMeta = meta(Claims { content_dependent: true, ..HONEST });
 
 const SLOPE: f64 = -0.3;
 const LARGEST: f64 = 4.0;
@@ -51,23 +50,24 @@ pub(super) struct Counting {
     heads: usize,
 }
 
-impl EncodingConfig for Fault {
-    type Encoding = Counting;
-
-    fn meta(&self) -> &'static PeMeta {
-        &META
-    }
-
-    fn conduct(&self) -> Vec<Conduct> {
-        vec![Conduct::IgnoresPositions]
-    }
-
-    fn init(&self, dims: &Dims, _: &mut ChaCha8Rng, _: &Device) -> Result<Counting, PeError> {
-        Ok(Counting { fault: *self, heads: dims.heads })
-    }
-}
-
 impl PositionEncoding for Counting {
+    type Settings = Choice<Fault>;
+
+    const CARD: Card = BROKEN;
+
+    fn build(
+        settings: &Choice<Fault>,
+        dims: &Dims,
+        _: &mut ChaCha8Rng,
+        _: &Device,
+    ) -> Result<Self, PeError> {
+        Ok(Counting { fault: settings.fault, heads: dims.heads })
+    }
+
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     /// `[B, H, T, 1]`: minus the mean square of the head's channels.
     fn state(&self, ctx: &StateContext<'_>) -> TokenState {
         let [batch, tokens, width] = ctx.x.dims();

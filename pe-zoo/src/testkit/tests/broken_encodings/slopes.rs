@@ -4,15 +4,16 @@ use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use rand_chacha::ChaCha8Rng;
 
-use super::{HONEST, meta};
+use super::super::{BROKEN, Choice};
+use crate::card::Card;
 use crate::encoding::{LayerContext, ScoreContext};
-use crate::meta::{Claims, PeMeta};
 use crate::reference::{Heads, ScalarInput, ScalarReference};
 use crate::testkit::Check;
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod};
+use crate::{Dims, PeError, PositionEncoding, ScoreMod};
 
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(super) enum Fault {
+    #[default]
     None,
     SignFlipped,
     OffByOne,
@@ -22,35 +23,21 @@ pub(super) enum Fault {
     OffsetIgnoredInDecode,
     SeesLaterKeys,
     BatchMixed,
-    ClaimsShift,
-    ClaimsALimit,
     FadesWithLength,
-    ClaimsLengthDependence,
     MiscountedParameters,
 }
 
-pub(super) const SABOTEURS: &[(Fault, Check)] = &[
+pub(super) const FAULTS: &[(Fault, Check)] = &[
     (Fault::SignFlipped, Check::EqualsReference),
     (Fault::OffByOne, Check::EqualsReference),
     (Fault::SlopeOrder, Check::EqualsReference),
     (Fault::NormaliserMissing, Check::EqualsReference),
-    (Fault::NormaliserMissing, Check::ShiftClaim),
     (Fault::NotANumberAtZero, Check::EqualsReference),
     (Fault::OffsetIgnoredInDecode, Check::DecodesAsFullPass),
     (Fault::SeesLaterKeys, Check::Causal),
     (Fault::BatchMixed, Check::BatchIndependent),
-    (Fault::ClaimsShift, Check::ShiftClaim),
-    (Fault::ClaimsALimit, Check::LengthClaim),
-    (Fault::FadesWithLength, Check::LengthDependence),
-    (Fault::ClaimsLengthDependence, Check::LengthDependence),
     (Fault::MiscountedParameters, Check::ParameterFormula),
 ];
-
-static PLAIN: PeMeta = meta(Claims { shift_invariant: false, ..HONEST });
-static SHIFT: PeMeta = meta(HONEST);
-static LIMIT: PeMeta = meta(Claims { shift_invariant: false, limited_length: true, ..HONEST });
-static BY_LENGTH: PeMeta =
-    meta(Claims { shift_invariant: false, depends_on_length: true, ..HONEST });
 
 /// Rows before this position share its normaliser.
 const THRESHOLD: usize = 6;
@@ -63,33 +50,33 @@ pub(super) struct Slopes {
     slopes: Vec<f32>,
 }
 
-impl EncodingConfig for Fault {
-    type Encoding = Slopes;
-
-    fn meta(&self) -> &'static PeMeta {
-        match self {
-            Self::ClaimsShift => &SHIFT,
-            Self::ClaimsALimit => &LIMIT,
-            Self::ClaimsLengthDependence => &BY_LENGTH,
-            _ => &PLAIN,
-        }
-    }
-
-    fn init(&self, dims: &Dims, _: &mut ChaCha8Rng, _: &Device) -> Result<Slopes, PeError> {
-        let slopes = (0..dims.heads).map(|h| 4.0 / (h + 1) as f32).collect();
-        Ok(Slopes { fault: *self, slopes })
-    }
-
-    fn param_count(&self, _dims: &Dims) -> usize {
-        usize::from(*self == Self::MiscountedParameters)
-    }
-}
-
 fn normaliser(position: usize) -> f64 {
     position.max(THRESHOLD) as f64
 }
 
 impl PositionEncoding for Slopes {
+    type Settings = Choice<Fault>;
+
+    const CARD: Card = BROKEN;
+
+    fn build(
+        settings: &Choice<Fault>,
+        dims: &Dims,
+        _: &mut ChaCha8Rng,
+        _: &Device,
+    ) -> Result<Self, PeError> {
+        let slopes = (0..dims.heads).map(|h| 4.0 / (h + 1) as f32).collect();
+        Ok(Slopes { fault: settings.fault, slopes })
+    }
+
+    fn param_count(settings: &Choice<Fault>, _dims: &Dims) -> Option<usize> {
+        Some(usize::from(settings.fault == Fault::MiscountedParameters))
+    }
+
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     fn transform_qk(
         &self,
         q: Tensor<4>,
