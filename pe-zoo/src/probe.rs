@@ -18,7 +18,7 @@ use std::sync::Arc;
 use burn::tensor::Device;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::card::ActsOn;
 use crate::erased::AnyEncoding;
@@ -107,12 +107,15 @@ pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 const LARGEST_SIZE: u64 = 1024;
 
 /// The encoding with large sizes cut, and dimensions that its settings accept.
+///
+/// Settings that no candidate accepts are for sequences shorter than those that probing needs; the
+/// properties are then those of the default settings.
 fn sized(config: &EncodingConfig) -> Result<(EncodingConfig, Dims), String> {
     let mut fields = config.fields().clone();
     fields.iter_mut().filter(|(key, _)| *key != "seed").for_each(|(_, value)| cut(value));
-    let cut = config.reread(fields).ok();
+    let (cut, default) = (config.reread(fields).ok(), config.reread(Map::new()).ok());
     let mut refused = String::new();
-    for config in cut.iter().chain([config]) {
+    for config in cut.iter().chain([config]).chain(&default) {
         for dims in candidates() {
             match config.check(&dims) {
                 Ok(()) => return Ok((config.clone(), dims)),
