@@ -84,6 +84,12 @@ pub(crate) fn normal(x: f32) -> (f32, f32) {
     (below, bell * 0.398_942_3)
 }
 
+/// The smaller of `x` and `limit`; NaN stays NaN, which `f32::min` would replace by the limit.
+#[inline(always)]
+pub(crate) fn at_most(x: f32, limit: f32) -> f32 {
+    if x > limit { limit } else { x }
+}
+
 /// Largest integer not above `x`, for `0 <= x < 2^22`, and its value as an index.
 #[inline(always)]
 pub(crate) fn floor(x: f32) -> (f32, u32) {
@@ -131,6 +137,7 @@ mod tests {
         }
         assert!((log_sigmoid(-1e4) + 1e4).abs() < 1e-3);
         assert!(sigmoid(200.0) >= 1.0 && sigmoid(-200.0) <= 0.0);
+        assert!(at_most(f32::NAN, 3.0).is_nan() && log_sigmoid(f32::NAN).is_nan());
         assert!(exp(f32::NAN).is_nan() && sigmoid(f32::NAN).is_nan() && weight(f32::NAN).is_nan());
     }
 

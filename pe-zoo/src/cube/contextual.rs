@@ -10,9 +10,14 @@ use super::logits::{Block, own_column, own_row, sees};
 /// Past every largest position that is reached.
 const BEYOND: f32 = 3e30;
 
+/// `1 / (1 + e^-x)`. The comparison keeps NaN where `max` would replace it.
 #[cube]
 pub(super) fn sigmoid(x: f32) -> f32 {
-    f32::new(1.0) / (f32::new(1.0) + (-max(x, f32::new(-80.0))).exp())
+    let mut exponent = x;
+    if x < f32::new(-80.0) {
+        exponent = f32::new(-80.0);
+    }
+    f32::new(1.0) / (f32::new(1.0) + (-exponent).exp())
 }
 
 /// `ln(1 + e^x)`.
@@ -244,7 +249,11 @@ pub(super) fn add_function(
             #[unroll]
             for c in 0..columns {
                 let count = counts[r * columns + c];
-                let position = min(count, place.max_position);
+                // A comparison keeps NaN where `min` would replace it.
+                let mut position = count;
+                if count > place.max_position {
+                    position = place.max_position;
+                }
                 let (bias, rise) =
                     read(inputs, products, block.head, first_row + r, position, form);
                 logits[r * columns + c] += bias;

@@ -12,14 +12,16 @@ use crate::cpu::view::{Add, MatrixMut, multiply};
 /// How often it is asked whether every lane has passed the largest position.
 const ASK_EVERY: usize = 8;
 
-/// Where in the table a position lies: entry below, and the way to the next.
+/// Table entry below each position, `last` at most, and the fraction of the way to the next entry.
+///
+/// A position that is NaN has an arbitrary entry within the table and the fraction NaN.
 #[inline(always)]
-fn place<const R: usize>(counts: &Lanes<R>, max: f32) -> ([u32; R], Lanes<R>) {
+fn place<const R: usize>(counts: &Lanes<R>, max: f32, last: u32) -> ([u32; R], Lanes<R>) {
     let (mut index, mut fraction) = ([0; R], [0.0; R]);
     for r in 0..R {
-        let position = counts[r].min(max);
+        let position = lanes::at_most(counts[r], max);
         let (whole, at) = lanes::floor(position);
-        index[r] = at;
+        index[r] = at.min(last);
         fraction[r] = position - whole;
     }
     (index, fraction)
@@ -45,6 +47,11 @@ fn entries(operand: &ContextualOperand<'_>, columns: usize) -> usize {
         ContextualOperand::Perceptron(perceptron) => perceptron.out.shape().columns,
         ContextualOperand::Slope(_) => 0,
     }
+}
+
+/// Index of the last of `entries`, 0 where there are none.
+fn last_entry(entries: usize) -> u32 {
+    entries.saturating_sub(1) as u32
 }
 
 /// Adds the contextual bias to the content logits in `s.logits`; with `keep`, leaves in `s.gates`,
@@ -81,6 +88,7 @@ pub(super) fn add<const R: usize>(
         s.products[reach] = s.products[reach - 1];
     }
 
+    let last = last_entry(reach);
     let scale = if own_gates { 1.0 } else { head.spec.gates_from_content(spec) };
     let mut counts = [0.0; R];
     let mut constant_below = 0;
@@ -100,7 +108,7 @@ pub(super) fn add<const R: usize>(
         let mut rises = [0.0; R];
         match contextual.function {
             ContextualOperand::Table(_) => {
-                let (index, fraction) = place(&counts, max);
+                let (index, fraction) = place(&counts, max, last);
                 let (low, rise) = look_up(&s.products, &index);
                 for r in 0..R {
                     logits[r] += low[r] + rise[r] * fraction[r];
@@ -110,7 +118,7 @@ pub(super) fn add<const R: usize>(
                 }
             }
             ContextualOperand::Perceptron(perceptron) => {
-                let positions = counts.map(|count| count.min(max));
+                let positions = counts.map(|count| lanes::at_most(count, max));
                 let (bias, rise) = perceptron::at(&perceptron, &s.products, &positions);
                 for r in 0..R {
                     logits[r] += bias[r];
@@ -120,7 +128,7 @@ pub(super) fn add<const R: usize>(
             ContextualOperand::Slope(slope) => {
                 let slope = slope * spec.function_scale;
                 for r in 0..R {
-                    logits[r] += slope * counts[r].min(max);
+                    logits[r] += slope * lanes::at_most(counts[r], max);
                     rises[r] = if counts[r] <= max { slope } else { 0.0 };
                 }
             }
@@ -132,7 +140,7 @@ pub(super) fn add<const R: usize>(
         }
     }
     if constant_below > 0 {
-        let constant = at_max(contextual, &s.products);
+        let constant = at_max(contextual, &s.products, last);
         for logits in &mut s.logits[..constant_below] {
             for r in 0..R {
                 logits[r] += constant[r];
@@ -144,11 +152,15 @@ pub(super) fn add<const R: usize>(
 
 /// The bias at the largest position.
 #[inline(always)]
-fn at_max<const R: usize>(contextual: &ContextualHead<'_>, products: &[Lanes<R>]) -> Lanes<R> {
+fn at_max<const R: usize>(
+    contextual: &ContextualHead<'_>,
+    products: &[Lanes<R>],
+    last: u32,
+) -> Lanes<R> {
     let max = contextual.spec.max_position;
     match contextual.function {
         ContextualOperand::Table(_) => {
-            let (index, fraction) = place(&[max; R], max);
+            let (index, fraction) = place(&[max; R], max, last);
             let (low, rise) = look_up(products, &index);
             std::array::from_fn(|r| low[r] + rise[r] * fraction[r])
         }
@@ -188,6 +200,7 @@ pub(super) fn backward<const R: usize>(
     let spec = contextual.spec;
     let query = head.q.rows(block.first, block.rows);
     let reach = entries(&contextual.function, n);
+    let last = last_entry(reach);
     let own_gates = contextual.gate_keys.is_some();
     if own_gates {
         room(&mut s.gate_grads, n);
@@ -205,7 +218,7 @@ pub(super) fn backward<const R: usize>(
     let mut slope = [0.0; R];
     match contextual.function {
         ContextualOperand::Table(_) if constant_below > 0 => {
-            let (index, fraction) = place(&[spec.max_position; R], spec.max_position);
+            let (index, fraction) = place(&[spec.max_position; R], spec.max_position, last);
             scatter(&mut s.product_grads, &index, &fraction, &constant);
         }
         // The largest position may be infinite, but is finite where it is reached.
@@ -230,12 +243,12 @@ pub(super) fn backward<const R: usize>(
         let logit_grads = &mut s.grads[j];
         match contextual.function {
             ContextualOperand::Table(_) => {
-                let (index, fraction) = place(counts, spec.max_position);
+                let (index, fraction) = place(counts, spec.max_position, last);
                 scatter(&mut s.product_grads, &index, &fraction, logit_grads);
             }
             ContextualOperand::Slope(_) => {
                 for r in 0..R {
-                    slope[r] += logit_grads[r] * counts[r].min(spec.max_position);
+                    slope[r] += logit_grads[r] * lanes::at_most(counts[r], spec.max_position);
                 }
             }
             ContextualOperand::Perceptron(_) => {}

@@ -78,7 +78,7 @@ fn weights<const R: usize>(
             for (j, logits) in s.logits[..n].iter_mut().enumerate() {
                 if j >= open {
                     for r in 0..R {
-                        logits[r] = if j as f32 <= last[r] { logits[r] } else { f32::MIN };
+                        logits[r] = if j as f32 <= last[r] { logits[r] } else { f32::NEG_INFINITY };
                     }
                 }
                 for r in 0..R {

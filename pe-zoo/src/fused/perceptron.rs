@@ -12,11 +12,11 @@ use crate::score::HiddenActivation;
 /// Columns whose positions and gradients stay in the innermost cache while the units pass by.
 const TILE: usize = 32;
 
-/// The activation and its derivative; that of `max(x, 0)` at 0 is 0.
+/// The activation and its derivative; that of `max(x, 0)` at 0 is 0. NaN stays NaN.
 #[inline(always)]
 fn act(activation: HiddenActivation, x: f32) -> (f32, f32) {
     match activation {
-        HiddenActivation::Relu => (x.max(0.0), if x > 0.0 { 1.0 } else { 0.0 }),
+        HiddenActivation::Relu => (if x <= 0.0 { 0.0 } else { x }, if x > 0.0 { 1.0 } else { 0.0 }),
         HiddenActivation::Gelu => {
             let (below, density) = lanes::normal(x);
             (x * below, below + x * density)
@@ -79,7 +79,7 @@ pub(super) fn backward<const R: usize>(
             for j in start..end {
                 let (counts, grads) = (&s.counts[j], &s.grads[j]);
                 for r in 0..R {
-                    let position = counts[r].min(max);
+                    let position = lanes::at_most(counts[r], max);
                     let (value, slope) = act(perceptron.activation, w * position + b);
                     product_grad[r] += grads[r] * value;
                     let through = grads[r] * product[r] * slope;

@@ -4,7 +4,9 @@ use burn::tensor::{Device, Tensor};
 
 use super::{Leaves, Make, Sizes, compare_leaves, contextual};
 use crate::attention::{Engine, Weights};
-use crate::score::Convention;
+use crate::score::{
+    Contextual, ContextualFunction, Convention, GateSource, HiddenActivation, Perceptron,
+};
 use crate::testkit::close::numbers;
 use crate::{Positions, ScoreMod};
 
@@ -63,6 +65,75 @@ fn a_number_that_is_none_stays_visible() {
             .attend(q, k, &ones, ones.clone(), &ScoreMod::None, &at, 0.5, Weights::Drop)
             .output;
         assert!(numbers(output).iter().any(|x| x.is_nan()));
+    }
+}
+
+/// Contextual positions of 64 entries, read by each function, with gates from `gates`.
+fn contextual_functions(gates: &GateSource) -> [ScoreMod; 4] {
+    let device = Device::flex().autodiff();
+    let ones = |len| Tensor::<1>::ones([len], &device);
+    let perceptron = |activation| Perceptron {
+        w1: ones(5),
+        b1: ones(5),
+        w2: Tensor::ones([4, 5], &device),
+        b2: ones(4),
+        activation,
+    };
+    let functions = [
+        ContextualFunction::Table(Tensor::ones([4, 64], &device)),
+        ContextualFunction::Slope(ones(1)),
+        ContextualFunction::Mlp(perceptron(HiddenActivation::Relu)),
+        ContextualFunction::Mlp(perceptron(HiddenActivation::Gelu)),
+    ];
+    functions.map(|function| {
+        ScoreMod::Contextual(Contextual {
+            gates: gates.clone(),
+            max_position: 63.0,
+            function,
+            convention: Convention::Code,
+        })
+    })
+}
+
+/// Which rows of the output, and of the query gradient, hold NaN.
+fn nan_rows(engine: Engine, q: &Tensor<4>, k: &Tensor<4>, modifier: &ScoreMod) -> [Vec<bool>; 2] {
+    let [_batch, _heads, rows, width] = q.dims();
+    let q = q.clone().require_grad();
+    let values = Tensor::<4>::ones(q.shape(), &q.device());
+    let at = Positions::contiguous(0, rows);
+    let output =
+        engine.attend(&q, k, &values, values.clone(), modifier, &at, 0.5, Weights::Drop).output;
+    let grads = output.clone().sum().backward();
+    [output, q.grad(&grads).unwrap()]
+        .map(|x| numbers(x).chunks(width).map(|row| row.iter().any(|n| n.is_nan())).collect())
+}
+
+#[test]
+fn contextual_positions_that_are_not_numbers_give_nan_and_never_a_panic() {
+    let device = Device::flex().autodiff();
+    let ones = Tensor::<4>::ones([1, 1, 40, 4], &device);
+    for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        let broken = ones.clone().slice_fill([0..1, 0..1, 17..18, 0..1], bad);
+        for modifier in contextual_functions(&GateSource::QueryKey) {
+            // A bad query spoils its own row alone, in either engine.
+            let [fused, reference] = [Engine::Fused, Engine::Reference]
+                .map(|engine| nan_rows(engine, &broken, &ones, &modifier));
+            assert_eq!(fused, reference, "query {bad}, {modifier:?}");
+            assert!(fused[0][17] && !fused[0][16], "query {bad}, {modifier:?}");
+            // A bad key spoils every row that sees it.
+            let [output, grads] = nan_rows(Engine::Fused, &ones, &broken, &modifier);
+            let [expected, _grads] = nan_rows(Engine::Reference, &ones, &broken, &modifier);
+            for row in 17..40 {
+                assert_eq!(output[row], expected[row], "key {bad}, row {row}, {modifier:?}");
+                assert!(!output[row] || grads[row], "key {bad}, row {row}, {modifier:?}");
+            }
+        }
+    }
+    // Bad gates beside content that is sound.
+    let broken = ones.clone().slice_fill([0..1, 0..1, 17..18, 0..1], f32::NAN);
+    for modifier in contextual_functions(&GateSource::Keys(broken)) {
+        let [output, grads] = nan_rows(Engine::Fused, &ones, &ones, &modifier);
+        assert!(output[17..].iter().chain(&grads[17..]).all(|nan| *nan), "{modifier:?}");
     }
 }
 
