@@ -34,16 +34,11 @@ pub mod attention;
 pub mod combination;
 pub mod cost;
 pub mod count;
-#[cfg(feature = "flex")]
-mod cpu;
-#[cfg(feature = "cube")]
-mod cube;
 pub mod device;
 pub mod encoding;
 mod error;
-#[cfg(any(feature = "flex", feature = "cube"))]
-mod fused;
 pub mod init;
+mod kernels;
 mod math;
 pub mod meta;
 pub mod ops;

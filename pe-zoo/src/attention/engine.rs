@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Weights;
 use super::reference::{self, Attended};
+use crate::kernels;
 use crate::ops::Factors;
 use crate::{Positions, ScoreMod};
 
@@ -34,13 +35,7 @@ impl Engine {
     pub fn available(self, device: &Device) -> bool {
         match self {
             Self::Reference => true,
-            #[cfg(any(feature = "flex", feature = "cube"))]
-            Self::Fused => crate::fused::available(device),
-            #[cfg(not(any(feature = "flex", feature = "cube")))]
-            Self::Fused => {
-                let _ = device;
-                false
-            }
+            Self::Fused => kernels::of(device).is_some(),
         }
     }
 
@@ -85,7 +80,7 @@ impl Engine {
         if self == Self::Fused
             && weights == Weights::Drop
             && let Some(output) =
-                crate::fused::attend(factors, q, k, v, &values, modifier, at, scale)
+                super::fused::attend(factors, q, k, v, &values, modifier, at, scale)
         {
             return Attended { output, weights: None };
         }

@@ -2,7 +2,9 @@
 
 mod cache;
 mod engine;
-pub(crate) mod reference;
+#[cfg(any(feature = "flex", feature = "cube"))]
+mod fused;
+mod reference;
 mod trace;
 
 pub use cache::LayerCache;

@@ -14,8 +14,9 @@ use burn::tensor::{Shape as TensorShape, Tensor};
 use rayon::prelude::*;
 
 use super::gelu;
-use crate::cpu::view::{Add, Matrix, MatrixMut, Shape, Threads, multiply_on};
-use crate::cpu::{contiguous, dense, in_pieces, numbers, rows_of_piece};
+use crate::kernels::cpu::parallel::{in_pieces, rows_of_piece};
+use crate::kernels::cpu::tensors::{contiguous, dense, numbers};
+use crate::kernels::cpu::view::{Add, Matrix, MatrixMut, Shape, Threads, multiply_on};
 
 pub(super) fn linear<const D: usize>(
     x: Tensor<D>,

@@ -10,7 +10,8 @@ use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
 use burn::tensor::{Shape, Tensor};
 use rayon::prelude::*;
 
-use crate::cpu::{contiguous, dense, in_pieces, numbers, rows_of_piece};
+use crate::kernels::cpu::parallel::{in_pieces, rows_of_piece};
+use crate::kernels::cpu::tensors::{contiguous, dense, numbers};
 
 pub(super) fn layer_norm<const D: usize>(
     x: Tensor<D>,

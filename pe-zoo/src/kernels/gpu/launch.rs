@@ -1,0 +1,174 @@
+//! Which form of a kernel runs, on how many cubes.
+
+use burn::backend::{Backend, Cube};
+use burn::tensor::bf16;
+use burn_cubecl::cubecl::client::Client;
+use burn_cubecl::cubecl::features::MmaConfig;
+use burn_cubecl::cubecl::ir::{ElemType, FloatKind};
+use burn_cubecl::cubecl::prelude::*;
+use burn_cubecl::tensor::CubeTensor;
+
+use super::arguments::{inputs, last_axis, place, present};
+use super::backward::backward_kernel;
+use super::cores::{self, Rounded};
+use super::form::{Form, Function, Room};
+use super::forward::forward_kernel;
+use super::inputs::BehindLaunch;
+use super::results::{Backward, Forward, unwritten, zeroed};
+use crate::kernels::operands::{Operands, Sizes};
+use crate::kernels::precision::Factors;
+use crate::kernels::spec::{Spec, WeightRule};
+use crate::score::{HiddenActivation, Remainder};
+
+/// Cubes per multiprocessor that a backward pass is cut into.
+const CUBES_EACH: usize = 2;
+/// Multiprocessors of a device that does not say.
+const MULTIPROCESSORS: usize = 32;
+
+/// Of the backward kernel: inputs, what comes from behind, outputs, sizes and factors.
+const BUFFERS: usize = 14 + 3 + 8 + 1;
+
+/// Why a form is there.
+const ASKED: &str = "`fits` has been asked before";
+
+/// How factors are rounded for tensor cores, if the device multiplies them as the kernels do it.
+fn rounded(client: &Client, factors: Factors) -> Option<Rounded> {
+    let (rounded, kind) = match factors {
+        Factors::F32 => return None,
+        Factors::Tf32 => (cores::TF32, FloatKind::TF32),
+        Factors::Bf16 => (cores::BF16, FloatKind::BF16),
+    };
+    let hardware = &client.properties().hardware;
+    let side = cores::FRAGMENT as u32;
+    let config = MmaConfig {
+        a_type: ElemType::Float(kind),
+        b_type: ElemType::Float(kind),
+        cd_type: ElemType::Float(FloatKind::F32),
+        m: side,
+        n: side,
+        k: rounded.inner as u32,
+    };
+    let planes = [hardware.plane_size_min, hardware.plane_size_max];
+    let multiplies = client.properties().features.matmul.cmma.contains(&config);
+    (planes == [cores::PLANE as u32; 2] && multiplies).then_some(rounded)
+}
+
+/// Without a tile, which depends on the kernel.
+pub(super) fn form<B: Backend>(client: &Client, operands: &Operands<B>, spec: &Spec) -> Form {
+    let Sizes { head_dim, value_dim, .. } = operands.sizes();
+    let function = match spec.contextual.map(|contextual| contextual.activation) {
+        None => Function::Absent,
+        Some(Some(HiddenActivation::Relu)) => Function::Relu,
+        Some(Some(HiddenActivation::Gelu)) => Function::Gelu,
+        Some(None) if present(&operands.table) => Function::Table,
+        Some(None) => Function::Slope,
+    };
+    let rule = match spec.weights {
+        WeightRule::Softmax => None,
+        WeightRule::StickBreaking(rule) => Some(rule),
+    };
+    Form {
+        tile: super::form::SMALLEST,
+        head_dim,
+        value_dim,
+        content: spec.content_scale.is_some(),
+        slopes: present(&operands.slopes),
+        distance: present(&operands.distance),
+        query_distance: present(&operands.query_distance),
+        contiguous: spec.contiguous,
+        decay: present(&operands.decay),
+        finer_decay: present(&operands.finer_decay),
+        dense: present(&operands.dense),
+        function,
+        own_gates: present(&operands.gate_keys),
+        entries: last_axis(&operands.table),
+        sticks: rule.is_some(),
+        strict: spec.strict(),
+        own_token: rule.is_some_and(|rule| rule.remainder == Remainder::OwnToken),
+        rounded: rounded(client, spec.factors),
+    }
+}
+
+fn room(client: &Client) -> Room {
+    let hardware = &client.properties().hardware;
+    Room {
+        shared_bytes: hardware.max_shared_memory_size,
+        units: hardware.max_units_per_cube as usize,
+    }
+}
+
+/// Whether both kernels have room, and the device as many buffers as they want at a time.
+pub(super) fn fits<B: Backend>(client: &Client, operands: &Operands<B>, spec: &Spec) -> bool {
+    let rows = operands.sizes().rows;
+    let buffers = client.properties().hardware.max_bindings as usize;
+    buffers >= BUFFERS && form(client, operands, spec).backward(rows, room(client)).is_some()
+}
+
+pub(super) fn cubes(form: &Form) -> CubeDim {
+    CubeDim::new_2d(form.tile.units_x as u32, form.tile.units_y as u32)
+}
+
+/// The output, and what its gradient needs. Operands must be
+/// [`contiguous`](super::arguments::contiguous).
+///
+/// # Panics
+/// If the device has no room for it, which [`fits`] says beforehand.
+pub(super) fn forward(operands: &Operands<Cube>, spec: &Spec) -> Forward {
+    let Sizes { batch, heads, rows, .. } = operands.sizes();
+    let client = operands.q.client.clone();
+    let form = form(&client, operands, spec).forward(rows, room(&client)).expect(ASKED);
+    let Forward { output, log } = unwritten(operands);
+    let blocks = rows.div_ceil(form.tile.rows());
+    let launch = match form.rounded {
+        None => forward_kernel::launch::<f32>,
+        Some(cores::TF32) => forward_kernel::launch::<tf32>,
+        Some(_) => forward_kernel::launch::<bf16>,
+    };
+    launch(
+        &client,
+        CubeCount::Static(blocks as u32, (batch * heads) as u32, 1),
+        cubes(&form),
+        inputs(operands, spec),
+        place(operands, spec),
+        output.clone().into_buffer_arg(),
+        log.clone().into_buffer_arg(),
+        form,
+    );
+    Forward { output, log }
+}
+
+/// Runs the backward kernel on the output's gradient, `[B, H, T, E]`, the logarithms that the forward
+/// pass left, and the products of output and gradient, both `[B, H, T]`; all contiguous.
+///
+/// # Panics
+/// As [`forward`].
+pub(super) fn backward(
+    operands: &Operands<Cube>,
+    spec: &Spec,
+    [grad, log, share]: [CubeTensor; 3],
+) -> Backward {
+    let Sizes { batch, heads, rows, .. } = operands.sizes();
+    let client = operands.q.client.clone();
+    let form = form(&client, operands, spec).backward(rows, room(&client)).expect(ASKED);
+    let multiprocessors = (client.properties().hardware.num_streaming_multiprocessors)
+        .map_or(MULTIPROCESSORS, |number| number as usize);
+    let blocks = rows.div_ceil(form.tile.rows());
+    let slots = (CUBES_EACH * multiprocessors).div_ceil(batch * heads).clamp(1, blocks);
+    let found = zeroed(operands, form, slots);
+    let launch = match form.rounded {
+        None => backward_kernel::launch::<f32>,
+        Some(cores::TF32) => backward_kernel::launch::<tf32>,
+        Some(_) => backward_kernel::launch::<bf16>,
+    };
+    launch(
+        &client,
+        CubeCount::Static(slots as u32, (batch * heads) as u32, 1),
+        cubes(&form),
+        inputs(operands, spec),
+        place(operands, spec),
+        BehindLaunch::new(grad.into_buffer_arg(), log.into_buffer_arg(), share.into_buffer_arg()),
+        found.outputs(),
+        form,
+    );
+    found
+}
