@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::engine::{Kept, NARROW, WIDE, cuts, tensor};
 use super::heads::{plane, present};
-use super::kernel::{self, Behind};
+use super::kernel::{self, UpstreamGrad};
 use super::problem::{Block, Head};
 use super::reduce::{self, OwnGrads, Sums};
 use super::scratch::Scratch;
@@ -60,7 +60,7 @@ fn backward_lanes<const R: usize>(pass: Pass<'_>) -> [Option<FlexTensor>; OPERAN
 
 struct Task<'a> {
     head: Head<'a>,
-    behind: Behind<'a>,
+    upstream: UpstreamGrad<'a>,
     first: usize,
     end: usize,
     dq: MatrixMut<'a>,
@@ -71,13 +71,13 @@ struct Task<'a> {
 
 #[inline(always)]
 fn run<const R: usize>(task: Task<'_>, scratch: &mut Scratch<R>, sums: &mut Sums) {
-    let Task { head, behind, first: start, end, mut dq, mut dense, own } = task;
+    let Task { head, upstream, first: start, end, mut dq, mut dense, own } = task;
     let mut grads = sums.grads(&head, own);
     for first in (start..end).step_by(R) {
         let block = Block::<R>::new(first, end, head.spec.first_row);
         let own_dq = dq.rows(first - start, block.rows);
         let own_dense = dense.as_mut().map(|dense| dense.rows(first - start, block.rows));
-        kernel::backward(&head, &block, &behind, scratch, own_dq, own_dense, &mut grads);
+        kernel::backward(&head, &block, &upstream, scratch, own_dq, own_dense, &mut grads);
     }
 }
 
@@ -120,7 +120,7 @@ impl Buffers {
         {
             let (b, h) = (index / heads, index % heads);
             let head = pass.operands.head(pass.spec, b, h);
-            let behind = Behind {
+            let upstream = UpstreamGrad {
                 output: plane(pass.output, b, h),
                 grad: plane(pass.grad, b, h),
                 log: &pass.kept.log[index * rows..][..rows],
@@ -144,7 +144,7 @@ impl Buffers {
                 });
                 tasks.push(Task {
                     head,
-                    behind,
+                    upstream,
                     first: cut[0],
                     end: cut[1],
                     dq: own_rows,
@@ -197,7 +197,7 @@ impl Buffers {
             reduced(&operands.query_distance, By::All, |sum| &sum.query_distance),
             reduced(&operands.decay, By::Plane, |sum| &sum.decay),
             // Both decays are added to the same logits.
-            reduced(&operands.finer_decay, By::Plane, |sum| &sum.decay),
+            reduced(&operands.decay_residual, By::Plane, |sum| &sum.decay),
             present(&operands.gate_keys)
                 .then(|| tensor(self.gate_keys, [batch, heads, columns, head_dim])),
             reduced(&operands.table, By::All, |sum| &sum.table),

@@ -11,7 +11,7 @@ use super::gradients::{self, Pass};
 use super::tensors::{contiguous, numbers};
 use crate::init::standard_normal;
 use crate::kernels::operands::{OPERANDS, Operands};
-use crate::kernels::precision::Factors;
+use crate::kernels::precision::MatmulPrecision;
 use crate::kernels::spec::{ContextualSpec, Spec, WeightRule};
 use crate::score::HiddenActivation;
 
@@ -38,7 +38,7 @@ fn run([batch, heads, rows]: [usize; 3], activation: Option<HiddenActivation>) -
         distance: tensor(&[heads, entries], 5),
         query_distance: tensor(&[dim, entries], 6),
         decay: tensor(&[batch, heads, rows], 7),
-        finer_decay: tensor(&[batch, heads, rows], 13),
+        decay_residual: tensor(&[batch, heads, rows], 13),
         gate_keys: tensor(&plane, 8),
         table: tensor(&[dim, entries], 9),
         hidden: tensor(if activation.is_some() { &[2, 16] } else { &[0] }, 13),
@@ -52,7 +52,7 @@ fn run([batch, heads, rows]: [usize; 3], activation: Option<HiddenActivation>) -
         content_scale: Some(0.3),
         distance_scale: 0.3,
         weights: WeightRule::Softmax,
-        factors: Factors::F32,
+        factors: MatmulPrecision::F32,
         contextual: Some(ContextualSpec {
             max_position: (entries - 1) as f32,
             function_scale: 1.0,
