@@ -23,7 +23,7 @@ pub(crate) struct Spec {
     /// What queries, keys, values and weights are rounded to where they are multiplied; the CPU does
     /// not round.
     #[cfg_attr(not(feature = "cube"), expect(dead_code, reason = "only GPUs have tensor cores"))]
-    pub factors: MatmulPrecision,
+    pub precision: MatmulPrecision,
     /// Contextual positions, if there are any.
     pub contextual: Option<ContextualSpec>,
 }

@@ -6,14 +6,14 @@ use burn::tensor::Shape as TensorShape;
 use rayon::prelude::*;
 
 use super::engine::{Kept, NARROW, WIDE, cuts, tensor};
-use super::heads::{plane, present};
+use super::heads::plane;
 use super::kernel::{self, UpstreamGrad};
 use super::problem::{Block, Head};
-use super::reduce::{self, OwnGrads, Sums};
+use super::reduce::{self, Collection, Grads, Sums, collection, summed_as};
 use super::scratch::Scratch;
 use super::tensors::contiguous;
 use super::view::{MatrixMut, Shape, planes};
-use crate::kernels::operands::{OPERANDS, Operands, Sizes};
+use crate::kernels::operands::{Operands, Part, SLOTS, Sizes, Slot, present};
 use crate::kernels::spec::Spec;
 use crate::math::simd;
 
@@ -29,8 +29,8 @@ pub(super) struct Pass<'a> {
     pub(super) grad: &'a FlexTensor,
 }
 
-/// Gradients of all operands, in the order of their fields; `None` for absent ones.
-pub(super) fn backward(pass: Pass<'_>) -> [Option<FlexTensor>; OPERANDS] {
+/// Gradients of all operands by slot; `None` for absent ones.
+pub(super) fn backward(pass: Pass<'_>) -> [Option<FlexTensor>; SLOTS] {
     if pass.operands.sizes().rows <= NARROW {
         backward_lanes::<NARROW>(pass)
     } else {
@@ -38,16 +38,17 @@ pub(super) fn backward(pass: Pass<'_>) -> [Option<FlexTensor>; OPERANDS] {
     }
 }
 
-fn backward_lanes<const R: usize>(pass: Pass<'_>) -> [Option<FlexTensor>; OPERANDS] {
+fn backward_lanes<const R: usize>(pass: Pass<'_>) -> [Option<FlexTensor>; SLOTS] {
     let sizes = pass.operands.sizes();
     let cuts = cuts(&sizes, R);
     let mut buffers = Buffers::new(pass.operands, &sizes);
+    let alone = cuts.len() == 2;
     let sums = buffers
         .tasks(pass, &sizes, &cuts)
         .into_par_iter()
         .map_init(Scratch::<R>::default, |scratch, task| {
             let seen = pass.spec.first_row + task.end;
-            let mut sums = Sums::new(&task.head, seen, task.own.is_some());
+            let mut sums = Sums::new(&task.head, seen, alone);
             simd::dispatch(
                 #[inline(always)]
                 || run(task, scratch, &mut sums),
@@ -65,8 +66,8 @@ struct Task<'a> {
     end: usize,
     dq: MatrixMut<'a>,
     dense: Option<MatrixMut<'a>>,
-    /// Keys, values and gate keys, if the head is this task's alone.
-    own: Option<OwnGrads<'a>>,
+    /// Gradients of tokens, if the head is this task's alone.
+    own: Grads<'a>,
 }
 
 #[inline(always)]
@@ -81,59 +82,60 @@ fn run<const R: usize>(task: Task<'_>, scratch: &mut Scratch<R>, sums: &mut Sums
     }
 }
 
-/// Memory of the gradients that are as large as the operands' tokens; empty for absent operands.
-struct Buffers {
-    q: Vec<f32>,
-    k: Vec<f32>,
-    values: Vec<f32>,
-    gate_keys: Vec<f32>,
-    dense: Vec<f32>,
+/// Memory of the gradients that tasks write to directly; empty for other operands.
+struct Buffers([Vec<f32>; SLOTS]);
+
+/// `[batch, token, head, width]`, the layout of a gradient in memory; of the dense bias,
+/// `[batch, head, row, column]`.
+fn layout(slot: Slot, sizes: &Sizes) -> [usize; 4] {
+    let Sizes { batch, heads, rows, columns, head_dim, value_dim } = *sizes;
+    match slot {
+        Slot::Query => [batch, rows, heads, head_dim],
+        Slot::Values => [batch, columns, heads, value_dim],
+        Slot::Dense => [batch, heads, rows, columns],
+        _ => [batch, columns, heads, head_dim],
+    }
 }
 
 impl Buffers {
     fn new(operands: &Operands<Flex>, sizes: &Sizes) -> Self {
-        let Sizes { batch, heads, rows, columns, head_dim, value_dim } = *sizes;
-        let all = batch * heads;
-        let if_present = |operand, len| vec![0.0; if present(operand) { all * len } else { 0 }];
-        Self {
-            q: vec![0.0; all * rows * head_dim],
-            k: vec![0.0; all * columns * head_dim],
-            values: vec![0.0; all * columns * value_dim],
-            gate_keys: if_present(&operands.gate_keys, columns * head_dim),
-            dense: if_present(&operands.dense, rows * columns),
-        }
+        Self(Slot::ALL.map(|slot| {
+            let direct = present(&operands[slot]) && collection(slot) != Collection::Summed;
+            vec![0.0; if direct { layout(slot, sizes).iter().product() } else { 0 }]
+        }))
     }
 
     /// Cuts the pass, and the memory with it.
     fn tasks<'a>(&'a mut self, pass: Pass<'a>, sizes: &Sizes, cuts: &[usize]) -> Vec<Task<'a>> {
-        let Sizes { batch, heads, rows, columns, head_dim, value_dim } = *sizes;
+        let Sizes { heads, rows, columns, .. } = *sizes;
         let alone = cuts.len() == 2;
-        let mut keys = planes(&mut self.k, [batch, columns, heads, head_dim]).into_iter();
-        let mut values = planes(&mut self.values, [batch, columns, heads, value_dim]).into_iter();
-        let gate_keys = &mut self.gate_keys;
-        let mut gate_keys = (!gate_keys.is_empty())
-            .then(|| planes(gate_keys, [batch, columns, heads, head_dim]).into_iter());
-        let mut denses = self.dense.chunks_mut((rows * columns).max(1));
+        let mut slots = Slot::ALL.into_iter();
+        // One iterator over planes for each operand; those without memory have none.
+        let mut memory = self.0.each_mut().map(|data| match slots.next() {
+            Some(_) if data.is_empty() => Vec::new(),
+            Some(Slot::Dense) => {
+                let shape = Shape::dense(rows, columns);
+                data.chunks_mut(rows * columns).map(|plane| MatrixMut::new(plane, shape)).collect()
+            }
+            Some(slot) => planes(data, layout(slot, sizes)),
+            None => Vec::new(),
+        });
+        let mut memory = memory.each_mut().map(|planes| planes.drain(..));
         let mut tasks = Vec::new();
-        for (index, mut dq) in
-            planes(&mut self.q, [batch, rows, heads, head_dim]).into_iter().enumerate()
-        {
-            let (b, h) = (index / heads, index % heads);
+        while let Some(mut dq) = memory[Slot::Query as usize].next() {
+            let plane_index = tasks.len() / (cuts.len() - 1);
+            let (b, h) = (plane_index / heads, plane_index % heads);
             let head = pass.operands.head(pass.spec, b, h);
             let upstream = UpstreamGrad {
                 output: plane(pass.output, b, h),
                 grad: plane(pass.grad, b, h),
-                log: &pass.kept.log[index * rows..][..rows],
+                log: &pass.kept.log[plane_index * rows..][..rows],
             };
-            let mut own = match (keys.next(), values.next()) {
-                (Some(k), Some(values)) => {
-                    let gate_keys = gate_keys.as_mut().and_then(Iterator::next);
-                    Some(OwnGrads { k, values, gate_keys })
-                }
-                _ => None,
-            };
-            let mut dense =
-                denses.next().map(|dense| MatrixMut::new(dense, Shape::dense(rows, columns)));
+            let mut dense = memory[Slot::Dense as usize].next();
+            let mut own = Grads::none();
+            for slot in Slot::ALL.into_iter().filter(|s| collection(*s) == Collection::Tokens) {
+                own.0[slot as usize] = memory[slot as usize].next().filter(|_| alone);
+            }
             for cut in cuts.windows(2) {
                 let own_rows;
                 (own_rows, dq) = dq.split_at_row(cut[1] - cut[0]);
@@ -149,7 +151,7 @@ impl Buffers {
                     end: cut[1],
                     dq: own_rows,
                     dense: own_dense,
-                    own: if alone { own.take() } else { None },
+                    own: std::mem::replace(&mut own, Grads::none()),
                 });
             }
         }
@@ -163,59 +165,41 @@ impl Buffers {
         sizes: &Sizes,
         sums: &[Sums],
         pieces: usize,
-    ) -> [Option<FlexTensor>; OPERANDS] {
-        let Sizes { batch, heads, rows, columns, head_dim, value_dim } = *sizes;
-        let (keys, values) =
-            ([batch, columns, heads, head_dim], [batch, columns, heads, value_dim]);
-        if pieces > 1 {
-            reduce::pieces(&mut self.k, sums, pieces, keys, |sum| &sum.k);
-            reduce::pieces(&mut self.values, sums, pieces, values, |sum| &sum.values);
-            reduce::pieces(&mut self.gate_keys, sums, pieces, keys, |sum| &sum.gate_keys);
-        }
-        let reduced = |operand: &FlexTensor, by: By, pick: fn(&Sums) -> &[f32]| {
-            present(operand).then(|| {
-                let group = |task: usize| match by {
-                    By::All => 0,
-                    By::Head => (task / pieces) % heads,
-                    By::Plane => task / pieces,
-                };
-                let groups = match by {
-                    By::All => 1,
-                    By::Head => heads,
-                    By::Plane => batch * heads,
-                };
-                let sum = reduce::grouped(sums, groups, &group, pick);
-                contiguous(sum, operand.layout().shape().clone())
+    ) -> [Option<FlexTensor>; SLOTS] {
+        let Sizes { batch, heads, .. } = *sizes;
+        Slot::ALL.map(|slot| {
+            let operand = &operands[slot];
+            if !present(operand) {
+                return None;
+            }
+            let mut data = std::mem::take(&mut self.0[slot as usize]);
+            let layout = layout(slot, sizes);
+            if collection(slot) == Collection::Tokens && pieces > 1 {
+                reduce::pieces(&mut data, sums, pieces, layout, slot);
+            }
+            Some(match (collection(slot), slot.part()) {
+                (Collection::Rows, _) if slot == Slot::Dense => {
+                    contiguous(data, TensorShape::from(layout))
+                }
+                (Collection::Rows | Collection::Tokens, _) => {
+                    let [batch, tokens, heads, width] = layout;
+                    tensor(data, [batch, heads, tokens, width])
+                }
+                (Collection::Summed, part) => {
+                    let group = |task: usize| match part {
+                        Part::Whole => 0,
+                        Part::HeadRow | Part::HeadScalar => (task / pieces) % heads,
+                        Part::Plane | Part::Column => task / pieces,
+                    };
+                    let groups = match part {
+                        Part::Whole => 1,
+                        Part::HeadRow | Part::HeadScalar => heads,
+                        Part::Plane | Part::Column => batch * heads,
+                    };
+                    let sum = reduce::grouped(sums, groups, group, summed_as(slot));
+                    contiguous(sum, operand.layout().shape().clone())
+                }
             })
-        };
-        [
-            Some(tensor(self.q, [batch, heads, rows, head_dim])),
-            Some(tensor(self.k, [batch, heads, columns, head_dim])),
-            Some(tensor(self.values, [batch, heads, columns, value_dim])),
-            reduced(&operands.slopes, By::Head, |sum| &sum.slope),
-            reduced(&operands.distance, By::Head, |sum| &sum.distance),
-            reduced(&operands.query_distance, By::All, |sum| &sum.query_distance),
-            reduced(&operands.decay, By::Plane, |sum| &sum.decay),
-            // Both decays are added to the same logits.
-            reduced(&operands.decay_residual, By::Plane, |sum| &sum.decay),
-            present(&operands.gate_keys)
-                .then(|| tensor(self.gate_keys, [batch, heads, columns, head_dim])),
-            reduced(&operands.table, By::All, |sum| &sum.table),
-            reduced(&operands.hidden, By::All, |sum| &sum.hidden),
-            reduced(&operands.contextual_slopes, By::Head, |sum| &sum.contextual_slope),
-            present(&operands.dense)
-                .then(|| contiguous(self.dense, TensorShape::from([batch, heads, rows, columns]))),
-        ]
+        })
     }
-}
-
-/// Which tasks share an operand.
-#[derive(Debug, Clone, Copy)]
-enum By {
-    /// All.
-    All,
-    /// Those of one head.
-    Head,
-    /// Those of one head of one sequence.
-    Plane,
 }

@@ -10,7 +10,7 @@ use super::engine;
 use super::gradients::{self, Pass};
 use super::tensors::{contiguous, numbers};
 use crate::init::standard_normal;
-use crate::kernels::operands::{OPERANDS, Operands};
+use crate::kernels::operands::{Operands, SLOTS, Slot};
 use crate::kernels::precision::MatmulPrecision;
 use crate::kernels::spec::{ContextualSpec, Spec, WeightRule};
 use crate::score::HiddenActivation;
@@ -30,21 +30,20 @@ fn bits(tensor: &FlexTensor) -> Vec<u32> {
 fn run([batch, heads, rows]: [usize; 3], activation: Option<HiddenActivation>) -> Vec<Vec<u32>> {
     let (dim, entries) = (8, 17);
     let plane = [batch, heads, rows, dim];
-    let operands = Operands::<Flex> {
-        q: tensor(&plane, 1),
-        k: tensor(&plane, 2),
-        values: tensor(&plane, 3),
-        slopes: tensor(&[heads], 4),
-        distance: tensor(&[heads, entries], 5),
-        query_distance: tensor(&[dim, entries], 6),
-        decay: tensor(&[batch, heads, rows], 7),
-        decay_residual: tensor(&[batch, heads, rows], 13),
-        gate_keys: tensor(&plane, 8),
-        table: tensor(&[dim, entries], 9),
-        hidden: tensor(if activation.is_some() { &[2, 16] } else { &[0] }, 13),
-        contextual_slopes: tensor(&[0], 10),
-        dense: tensor(&[batch, heads, rows, rows], 11),
-    };
+    let hidden: &[usize] = if activation.is_some() { &[2, 16] } else { &[0] };
+    let operands = Operands::<Flex>(Slot::ALL.map(|slot| {
+        let shape: &[usize] = match slot {
+            Slot::Query | Slot::Key | Slot::Values | Slot::GateKeys => &plane,
+            Slot::Slopes => &[heads],
+            Slot::Distance => &[heads, entries],
+            Slot::QueryDistance | Slot::Table => &[dim, entries],
+            Slot::Decay | Slot::DecayResidual => &[batch, heads, rows],
+            Slot::Hidden => hidden,
+            Slot::ContextualSlopes => &[0],
+            Slot::Dense => &[batch, heads, rows, rows],
+        };
+        tensor(shape, slot as u64)
+    }));
     let spec = Spec {
         columns: (0..rows).collect(),
         contiguous: true,
@@ -52,7 +51,7 @@ fn run([batch, heads, rows]: [usize; 3], activation: Option<HiddenActivation>) -
         content_scale: Some(0.3),
         distance_scale: 0.3,
         weights: WeightRule::Softmax,
-        factors: MatmulPrecision::F32,
+        precision: MatmulPrecision::F32,
         contextual: Some(ContextualSpec {
             max_position: (entries - 1) as f32,
             function_scale: 1.0,
@@ -61,7 +60,7 @@ fn run([batch, heads, rows]: [usize; 3], activation: Option<HiddenActivation>) -
         }),
     };
     let (output, kept) = engine::forward(&operands, &spec);
-    let grad = tensor(&plane, 12);
+    let grad = tensor(&plane, 99);
     let grads = gradients::backward(Pass {
         operands: &operands,
         spec: &spec,
@@ -88,7 +87,7 @@ fn one_two_and_four_threads_give_the_same_bits() {
         // The output and a gradient for every operand but the slopes of contextual positions, and
         // the hidden layer where there is none.
         let absent = if activation.is_some() { 1 } else { 2 };
-        assert_eq!(expected.len(), 1 + OPERANDS - absent);
+        assert_eq!(expected.len(), 1 + SLOTS - absent);
         for threads in [2, 4] {
             assert!(on(threads) == expected, "{threads} threads, {sizes:?}, {activation:?}");
         }
