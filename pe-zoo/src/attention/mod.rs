@@ -2,6 +2,7 @@
 
 mod cache;
 mod engine;
+mod form;
 #[cfg(any(feature = "flex", feature = "cube"))]
 mod fused;
 mod reference;
@@ -9,6 +10,7 @@ mod trace;
 
 pub use cache::LayerCache;
 pub use engine::Engine;
+pub use form::ScoreForm;
 pub use reference::{Attended, attend};
 pub use trace::{Trace, TraceKind};
 

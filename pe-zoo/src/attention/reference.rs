@@ -9,7 +9,7 @@ use super::Weights;
 use crate::count::CountedMatmul;
 use crate::score::{
     Beyond, Contextual, ContextualFunction, Current, GateSource, HiddenActivation, LogitScaling,
-    Perceptron, Remainder, StickBreaking,
+    Perceptron, Remainder, StickBreaking, Term,
 };
 use crate::{Positions, ScoreMod};
 
@@ -57,6 +57,7 @@ pub fn attend(
 pub(super) struct Plan<'a> {
     pub(super) parts: Vec<&'a ScoreMod>,
     products: Option<&'a Tensor<4>>,
+    pub(super) terms: Vec<&'a Term>,
     pub(super) stick_breaking: Option<StickBreaking>,
     hard: bool,
     undivided: bool,
@@ -67,6 +68,7 @@ impl<'a> Plan<'a> {
         let mut plan = Self {
             parts: Vec::new(),
             products: None,
+            terms: Vec::new(),
             stick_breaking: None,
             hard: false,
             undivided: false,
@@ -81,6 +83,7 @@ impl<'a> Plan<'a> {
             ScoreMod::StickBreaking(settings) => self.stick_breaking = Some(*settings),
             ScoreMod::Products(products) => self.products = Some(products),
             ScoreMod::Hard => self.hard = true,
+            ScoreMod::Term(term) => self.terms.push(term),
             ScoreMod::Contextual(contextual) => {
                 self.undivided |= contextual.convention == LogitScaling::Equation;
                 self.parts.push(modifier);
@@ -118,16 +121,26 @@ impl<'a> LogitInputs<'a> {
     }
 
     /// `q k^T`, undivided, made once.
-    fn content(&self) -> Tensor<4> {
+    pub(super) fn content(&self) -> Tensor<4> {
         self.content.get_or_init(|| against(self.q, self.k)).clone()
     }
 
     /// The logits before the mask, `[B, H, T, S]`.
     pub(super) fn logits(&self, plan: &Plan<'_>) -> Tensor<4> {
-        let products = plan.products.cloned().unwrap_or_else(|| self.content());
-        let content = products * plan.content_scale(self.scale);
+        let content = self.after_terms(plan, self.before_terms(plan));
         let biases = plan.parts.iter().filter_map(|part| self.bias(part));
         biases.fold(content, |logits, bias| logits + bias)
+    }
+
+    /// The content logits, `[B, H, T, S]`.
+    pub(super) fn before_terms(&self, plan: &Plan<'_>) -> Tensor<4> {
+        let products = plan.products.cloned().unwrap_or_else(|| self.content());
+        products * plan.content_scale(self.scale)
+    }
+
+    /// Content logits as the pair terms leave them.
+    pub(super) fn after_terms(&self, plan: &Plan<'_>, content: Tensor<4>) -> Tensor<4> {
+        plan.terms.iter().fold(content, |content, term| term.values(content, self.at))
     }
 
     /// `x` where the row sees the column and 0 elsewhere.
@@ -142,6 +155,7 @@ impl<'a> LogitInputs<'a> {
             ScoreMod::None
             | ScoreMod::StickBreaking(_)
             | ScoreMod::Products(_)
+            | ScoreMod::Term(_)
             | ScoreMod::Hard
             | ScoreMod::Sum(_) => return None,
             ScoreMod::Slope(slopes) => self.slope(slopes),

@@ -118,7 +118,11 @@ pub(super) fn of_modifier(modifier: &ScoreMod, inputs: &LogitInputs<'_>) -> Vec<
         traces.push(Trace { kind: TraceKind::Shares, values: sigmoid(inputs.logits(&plan)) });
     }
     let added = plan.parts.iter().filter_map(|part| inputs.bias(part));
-    if let Some(values) = added.reduce(|sum, bias| sum + bias) {
+    let by_terms = (!plan.terms.is_empty()).then(|| {
+        let content = inputs.before_terms(&plan);
+        inputs.after_terms(&plan, content.clone()) - content
+    });
+    if let Some(values) = added.chain(by_terms).reduce(|sum, bias| sum + bias) {
         traces.push(Trace { kind: TraceKind::AddedLogits, values });
     }
     traces

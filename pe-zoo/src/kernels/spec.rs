@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use crate::kernels::precision::MatmulPrecision;
+#[cfg(feature = "flex")]
+use crate::score::TermKernel;
 use crate::score::{Current, HiddenActivation, LogitScaling, StickBreaking};
 
 /// Everything about one attention that is no tensor.
@@ -26,6 +28,9 @@ pub(crate) struct Spec {
     pub precision: MatmulPrecision,
     /// Contextual positions, if there are any.
     pub contextual: Option<ContextualSpec>,
+    /// Pair terms that the content logits pass through, in this order; they do not run on GPUs.
+    #[cfg(feature = "flex")]
+    pub terms: Vec<Arc<dyn TermKernel>>,
 }
 
 /// How logits become weights.

@@ -11,7 +11,9 @@ use crate::kernels;
 use crate::kernels::operands::{Operands, SLOTS, Slot};
 use crate::kernels::spec::{self, ContextualSpec, Spec, WeightRule};
 use crate::ops::MatmulPrecision;
-use crate::score::{Beyond, Contextual, ContextualFunction, GateSource, LogitScaling, Perceptron};
+use crate::score::{
+    Beyond, Contextual, ContextualFunction, GateSource, LogitScaling, Perceptron, Term,
+};
 use crate::{Positions, ScoreMod};
 
 /// A modifier as the kernels take it: at most one of each kind.
@@ -23,6 +25,10 @@ pub(super) struct Parts {
     contextual: Option<Contextual>,
     /// Products that take the place of `q k^T`, `[B, H, T, S]`.
     products: Option<Tensor<4>>,
+    /// Pair terms that the content logits pass through, in this order.
+    terms: Vec<Term>,
+    /// Content logits that have passed through them, `[B, H, T, S]`.
+    content: Option<Tensor<4>>,
     weights: Option<WeightRule>,
     /// The content logits are not divided by `sqrt(D)`.
     undivided: bool,
@@ -58,6 +64,7 @@ impl Parts {
                 self.weights = Some(WeightRule::StickBreaking(*rule));
             }
             ScoreMod::Products(products) => self.products = Some(in_f32(products.clone())),
+            ScoreMod::Term(term) => self.terms.push(term.clone()),
             ScoreMod::Dense(bias) => self.plus(Slot::Dense, bias.clone()),
         }
     }
@@ -109,6 +116,46 @@ impl Parts {
         self.put(slot, sum);
     }
 
+    fn content_scale(&self, scale: f64) -> f64 {
+        if self.undivided { 1.0 } else { scale }
+    }
+
+    /// Whether the kernels for the CPU cannot run the terms: those take the place of products that are
+    /// a tensor already.
+    pub(super) fn terms_on_products(&self) -> bool {
+        self.products.is_some() && !self.terms.is_empty()
+    }
+
+    /// The same modifier with its pair terms carried out by the reference engine.
+    pub(super) fn with_dense_terms(
+        mut self,
+        inputs: &LogitInputs<'_>,
+        at: &Positions,
+        scale: f64,
+    ) -> Self {
+        if !self.terms.is_empty() {
+            let products = self.products.take().unwrap_or_else(|| inputs.content());
+            let content = products * self.content_scale(scale);
+            let terms = std::mem::take(&mut self.terms);
+            self.content =
+                Some(terms.iter().fold(content, |content, term| term.values(content, at)));
+        }
+        self
+    }
+
+    /// Puts parameters and state of all terms into their slots, one term after the other.
+    fn put_terms(&mut self, terms: &[Term]) {
+        let tensors = terms.iter().map(Term::tensors).collect::<Vec<_>>();
+        let params = tensors.iter().filter_map(|(params, _)| params.cloned()).collect::<Vec<_>>();
+        if !params.is_empty() {
+            self.put(Slot::TermParams, Tensor::cat(params, 1));
+        }
+        let state = tensors.iter().filter_map(|(_, state)| state.cloned()).collect::<Vec<_>>();
+        if !state.is_empty() {
+            self.put(Slot::TermState, Tensor::cat(state, 3));
+        }
+    }
+
     /// The tensors of one attention, and everything else that a kernel takes.
     pub(super) fn operands(
         mut self,
@@ -119,14 +166,17 @@ impl Parts {
     ) -> (Operands<Dispatch>, Spec) {
         let [batch, heads, rows, _head_dim] = q.dims();
         let [_batch, _heads, columns, _value_dim] = values.dims();
-        let content_scale = if self.undivided { 1.0 } else { scale };
-        let content = match self.products.take() {
+        let content_scale = self.content_scale(scale);
+        let products = self.products.take().map(|products| products * content_scale);
+        let content = match products.or(self.content.take()) {
             None => Some(content_scale as f32),
-            Some(products) => {
-                self.plus(Slot::Dense, products * content_scale);
+            Some(content) => {
+                self.plus(Slot::Dense, content);
                 None
             }
         };
+        let terms = std::mem::take(&mut self.terms);
+        self.put_terms(&terms);
         let contextual = self.contextual.take().map(|contextual| {
             let Contextual { gates, max_position, convention, function } = contextual;
             let activation = match function {
@@ -134,8 +184,8 @@ impl Parts {
                 ContextualFunction::Table(_) | ContextualFunction::Slope(_) => None,
             };
             let gate_keys = match gates {
-                // The kernel has the products at hand unless others stand in for them.
-                GateSource::QueryKey => content.is_none().then(|| k.clone()),
+                // The kernel has the products at hand unless others take their place.
+                GateSource::QueryKey => (content.is_none() || !terms.is_empty()).then(|| k.clone()),
                 GateSource::QueryValue => Some(v.clone()),
                 GateSource::Keys(keys) => Some(keys),
             };
@@ -162,6 +212,8 @@ impl Parts {
             weights: self.weights.unwrap_or(WeightRule::Softmax),
             precision,
             contextual,
+            #[cfg(feature = "flex")]
+            terms: terms.iter().map(|term| term.kernel().clone()).collect(),
         };
         (operands, spec)
     }
@@ -178,7 +230,10 @@ fn endless(table: &Tensor<2>, beyond: Beyond) -> Tensor<2> {
         Beyond::Last => table.clone(),
         Beyond::Zero => {
             let [rows, _entries] = table.dims();
-            Tensor::cat(vec![table.clone(), Tensor::zeros([rows, 1], &table.device())], 1)
+            Tensor::cat(
+                vec![table.clone(), Tensor::zeros([rows, 1], (&table.device(), table.dtype()))],
+                1,
+            )
         }
     }
 }

@@ -15,12 +15,9 @@ use super::scratch::Scratch;
 use super::view::{MatrixMut, planes};
 use crate::kernels::operands::{Operands, Sizes};
 use crate::kernels::spec::Spec;
+use crate::math::lanes::{NARROW, WIDE};
 use crate::math::simd;
 
-/// Lanes of a block, when there are enough rows.
-pub(super) const WIDE: usize = 64;
-/// Lanes of a block in decoding, where there are few.
-pub(super) const NARROW: usize = 16;
 /// Pieces of work that a pass is cut into at least, if it has rows enough.
 const TASKS: usize = 16;
 

@@ -5,7 +5,7 @@ use burn::backend::flex::FlexTensor;
 use burn::tensor::Shape as TensorShape;
 use rayon::prelude::*;
 
-use super::engine::{Kept, NARROW, WIDE, cuts, tensor};
+use super::engine::{Kept, cuts, tensor};
 use super::heads::plane;
 use super::kernel::{self, UpstreamGrad};
 use super::problem::{Block, Head};
@@ -15,6 +15,7 @@ use super::tensors::contiguous;
 use super::view::{MatrixMut, Shape, planes};
 use crate::kernels::operands::{Operands, Part, SLOTS, Sizes, Slot, present};
 use crate::kernels::spec::Spec;
+use crate::math::lanes::{NARROW, WIDE};
 use crate::math::simd;
 
 /// What the gradients are made from.

@@ -5,6 +5,7 @@ use super::distance;
 use super::problem::{Block, Head};
 use super::reduce::Grads;
 use super::scratch::{Scratch, grow, lanes as read, lanes_mut as write};
+use super::term;
 use super::view::{Add, Matrix, MatrixMut, multiply};
 use crate::kernels::operands::Slot;
 use crate::kernels::spec::WeightRule;
@@ -28,6 +29,9 @@ fn logits<const R: usize>(
             multiply(out, head.k().rows(0, n), query.t(), scale, Add::Overwrite);
         }
         None => s.logits[..n].fill([0.0; R]),
+    }
+    if !head.spec.terms.is_empty() {
+        term::apply(head, block, s, keep);
     }
     let constant_below = match &head.contextual {
         Some(contextual) => contextual::add(head, contextual, block, s, keep),
@@ -223,6 +227,9 @@ pub(super) fn backward<const R: usize>(
     }
     if let Some(contextual) = &head.contextual {
         contextual::backward(head, contextual, block, constant_below, s, &mut dq, grads);
+    }
+    if !head.spec.terms.is_empty() {
+        term::backward(head, block, s, grads);
     }
     if let Some(scale) = head.spec.content_scale {
         let logit_grads = read(&s.grads, n, block.rows);

@@ -12,7 +12,7 @@
 //! | `heads` | operands cut into heads |
 //! | `engine`, `gradients`, `reduce` | tasks in parallel, and sums over them in a fixed order |
 //! | `kernel` | one block of rows, forward and backward |
-//! | `contextual`, `perceptron`, `distance` | the biases that take more than a line |
+//! | `contextual`, `perceptron`, `distance`, `term` | the biases that take more than a line |
 //! | `problem`, `scratch` | heads and blocks, buffers |
 //! | `view`, `parallel`, `tensors` | matrices, threads and tensors, for the operations of models too |
 
@@ -29,6 +29,7 @@ mod problem;
 mod reduce;
 mod scratch;
 pub(crate) mod tensors;
+mod term;
 pub(crate) mod view;
 
 #[cfg(test)]

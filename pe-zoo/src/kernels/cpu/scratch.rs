@@ -1,5 +1,6 @@
 //! Buffers of one thread: a few rows of lanes per column, reused from block to block.
 
+use super::term;
 use super::view::{Matrix, MatrixMut, Shape};
 use crate::math::lanes::Lanes;
 
@@ -28,6 +29,10 @@ pub(super) struct Scratch<const R: usize> {
     /// Products of the queries with the distance table.
     pub(super) distance_products: Vec<Lanes<R>>,
     pub(super) distance_product_grads: Vec<Lanes<R>>,
+    /// Inputs of the pair terms.
+    pub(super) term_inputs: term::Inputs,
+    /// Content logits that each pair term received.
+    pub(super) contents: Vec<Vec<Lanes<R>>>,
     /// A distance table, or its gradient, written out per distance.
     pub(super) unrolled: Vec<f32>,
 }

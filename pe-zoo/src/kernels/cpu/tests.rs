@@ -40,6 +40,7 @@ fn run([batch, heads, rows]: [usize; 3], activation: Option<HiddenActivation>) -
             Slot::Decay | Slot::DecayResidual => &[batch, heads, rows],
             Slot::Hidden => hidden,
             Slot::ContextualSlopes => &[0],
+            Slot::TermParams | Slot::TermState => &[0],
             Slot::Dense => &[batch, heads, rows, rows],
         };
         tensor(shape, slot as u64)
@@ -58,6 +59,7 @@ fn run([batch, heads, rows]: [usize; 3], activation: Option<HiddenActivation>) -
             gate_scale: 0.3,
             activation,
         }),
+        terms: Vec::new(),
     };
     let (output, kept) = engine::forward(&operands, &spec);
     let grad = tensor(&plane, 99);

@@ -2,6 +2,7 @@
 
 mod extremes;
 mod random;
+mod terms;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use rand_chacha::ChaCha8Rng;

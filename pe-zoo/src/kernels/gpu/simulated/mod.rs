@@ -101,6 +101,8 @@ impl Maker {
             weights: WeightRule::Softmax,
             precision: MatmulPrecision::F32,
             contextual: None,
+            #[cfg(feature = "flex")]
+            terms: Vec::new(),
         };
         (Operands(tensors), spec)
     }
