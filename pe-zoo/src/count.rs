@@ -4,14 +4,14 @@ use std::cell::Cell;
 
 use burn::tensor::Tensor;
 
-use crate::ops;
+use crate::kernels;
 
 thread_local! {
     static MACS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Runs `work` and counts the multiply-accumulates of its [`CountedMatmul`] products and of
-/// [`ops::linear`] on this thread.
+/// [`ops::linear`](crate::ops::linear) on this thread.
 pub fn macs_of<T>(work: impl FnOnce() -> T) -> (T, u64) {
     let before = MACS.get();
     let value = work();
@@ -35,7 +35,7 @@ impl<const D: usize> CountedMatmul for Tensor<D> {
         let shape = other.dims();
         let columns = shape.last().copied().unwrap_or(1);
         let inner = self.dims().last().copied().unwrap_or(1);
-        let product = ops::product(self, other);
+        let product = kernels::product(self, other);
         let rows = product.dims().iter().product::<usize>() / columns.max(1);
         count(rows * columns * inner);
         product

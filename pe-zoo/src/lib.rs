@@ -37,17 +37,12 @@ pub mod card;
 pub mod compose;
 pub mod cost;
 pub mod count;
-#[cfg(feature = "flex")]
-mod cpu;
-#[cfg(feature = "cube")]
-mod cube;
 pub mod device;
 pub mod encoding;
 pub mod erased;
 mod error;
-#[cfg(any(feature = "flex", feature = "cube"))]
-mod fused;
 pub mod init;
+mod kernels;
 mod math;
 pub mod ops;
 mod parts;

@@ -1,24 +1,40 @@
-//! What an encoding may do to the attention logits: a description, not a tensor.
+//! Modifiers of attention logits: descriptions that an engine carries out.
 //!
-//! The encoding says *what* is added, the engine decides *how*, and nothing of size `T x S` need
-//! exist. `i` is the row's position, `j` the column's, `H` heads, `D` head dimension; the plain
-//! logit is `q_i . k_j / sqrt(D)`.
+//! A description needs no tensor of size `T x S`. `i` is the row's position, `j` the column's, `B`
+//! batch, `H` heads, `T` rows, `S` columns, `D` head dimension; the content logit is
+//! `q_i . k_j / sqrt(D)`.
+//!
+//! [`ScoreMod`] lists the forms with kernels of their own. A form that it lacks is a
+//! [`PairTerm`]: the value of one pair of tokens as a function, which runs inside the same kernels.
+
+#[cfg(feature = "flex")]
+mod block;
+mod dual;
+mod graph;
+mod number;
+mod term;
+
+pub use dual::{Derivative, Dual};
+pub use number::{Number, Real};
+pub use term::{Pair, PairTerm, Term};
+#[cfg(feature = "flex")]
+pub(crate) use term::{TermBlock, TermGrads, TermKernel};
 
 use burn::tensor::Tensor;
 
-/// Tables are read at integer distances; this says what happens past their end.
+/// The bias at distances past the end of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Beyond {
-    /// Nothing is added.
+    /// 0.
     Zero,
-    /// The last entry is used again.
+    /// The last entry.
     Last,
 }
 
-/// What an encoding does to the logits.
+/// A modification of the attention logits.
 #[derive(Debug, Clone)]
 pub enum ScoreMod {
-    /// Nothing.
+    /// No modification.
     None,
     /// Adds `-slope[h] * (i - j)`; `[H]`.
     Slope(Tensor<1>),
@@ -26,14 +42,14 @@ pub enum ScoreMod {
     Distance {
         /// `[H, N]`.
         table: Tensor<2>,
-        /// What distances of `N` and more get.
+        /// The bias at distances of `N` and more.
         beyond: Beyond,
     },
     /// Adds `q_i . table[:, i - j] / sqrt(D)`, the query being the one after `transform_qk`.
     QueryDistance {
         /// `[D, N]`, shared by the heads.
         table: Tensor<2>,
-        /// What distances of `N` and more get.
+        /// The bias at distances of `N` and more.
         beyond: Beyond,
     },
     /// Adds `cumulative[i] - cumulative[j]`.
@@ -45,21 +61,25 @@ pub enum ScoreMod {
     Contextual(Contextual),
     /// Replaces the softmax: each column, nearest first, takes a share of what is left.
     StickBreaking(StickBreaking),
-    /// Stands in for the products `q_i . k_j` in the logits, before any division; `[B, H, T, S]`,
-    /// finite where the row may not see the column. What gates read of queries and keys stays as it
-    /// is. At most one of a sum.
+    /// Takes the place of the products `q_i . k_j` in the logits, before any division; `[B, H, T, S]`,
+    /// finite where the row may not see the column. Gates read queries and keys as before. At most one
+    /// of a sum.
     Products(Tensor<4>),
-    /// Puts the whole weight on the largest one, the first of equals. Gradients are those of the
-    /// weights as they would have been (straight through).
+    /// Puts the whole weight on the largest logit, the first of equals. Gradients are those of the
+    /// weights that it replaces (straight through).
     Hard,
-    /// Adds this tensor, `[1 or B, 1 or H, T, S]`: the door that is always open.
+    /// Replaces the content logit by a function of the pair. In a sum, terms apply one after the other,
+    /// each to the result of the one before; everything else is added to the result of the last. Gates
+    /// read the content logit before any term.
+    Term(Term),
+    /// Adds this tensor, `[1 or B, 1 or H, T, S]`.
     Dense(Tensor<4>),
-    /// Adds all of them.
+    /// Applies all of them.
     Sum(Vec<ScoreMod>),
 }
 
 impl ScoreMod {
-    /// Whether the whole weight goes to the largest one.
+    /// Whether the whole weight goes to the largest logit.
     pub fn is_hard(&self) -> bool {
         match self {
             Self::Hard => true,
@@ -111,7 +131,7 @@ pub struct Contextual {
     /// What a contextual position adds to the logit.
     pub function: ContextualFunction,
     /// Where the division by `sqrt(D)` stands.
-    pub convention: Convention,
+    pub convention: LogitScaling,
 }
 
 /// Where gate logits come from.
@@ -169,7 +189,7 @@ pub enum HiddenActivation {
 /// The published forms of CoPE's logits; `z` is what the contextual position adds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Convention {
+pub enum LogitScaling {
     /// `q.k / sqrt(D) + z`, gates from `q.k / sqrt(D)`: the paper's Listing 1.
     Listing,
     /// `(q.k + z) / sqrt(D)`, gates from `q.k / sqrt(D)`: the authors' code by default.

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Weights;
 use super::reference::{self, Attended};
-use crate::ops::Factors;
+use crate::kernels;
+use crate::ops::MatmulPrecision;
 use crate::{Positions, ScoreMod};
 
 /// How attention is computed; both engines give the same numbers up to rounding.
@@ -34,13 +35,7 @@ impl Engine {
     pub fn available(self, device: &Device) -> bool {
         match self {
             Self::Reference => true,
-            #[cfg(any(feature = "flex", feature = "cube"))]
-            Self::Fused => crate::fused::available(device),
-            #[cfg(not(any(feature = "flex", feature = "cube")))]
-            Self::Fused => {
-                let _ = device;
-                false
-            }
+            Self::Fused => kernels::of(device).is_some(),
         }
     }
 
@@ -62,7 +57,7 @@ impl Engine {
         scale: f64,
         weights: Weights,
     ) -> Attended {
-        self.attend_of(Factors::F32, q, k, v, values, modifier, at, scale, weights)
+        self.attend_of(MatmulPrecision::F32, q, k, v, values, modifier, at, scale, weights)
     }
 
     /// [`attend`](Self::attend) with factors as wide as asked for: queries, keys, gate keys, values and
@@ -71,7 +66,7 @@ impl Engine {
     #[expect(clippy::too_many_arguments, reason = "the six tensors of one formula")]
     pub fn attend_of(
         self,
-        factors: Factors,
+        factors: MatmulPrecision,
         q: &Tensor<4>,
         k: &Tensor<4>,
         v: &Tensor<4>,
@@ -85,7 +80,7 @@ impl Engine {
         if self == Self::Fused
             && weights == Weights::Drop
             && let Some(output) =
-                crate::fused::attend(factors, q, k, v, &values, modifier, at, scale)
+                super::fused::attend(factors, q, k, v, &values, modifier, at, scale)
         {
             return Attended { output, weights: None };
         }

@@ -2,11 +2,15 @@
 
 mod cache;
 mod engine;
-pub(crate) mod reference;
+mod form;
+#[cfg(any(feature = "flex", feature = "cube"))]
+mod fused;
+mod reference;
 mod trace;
 
 pub use cache::LayerCache;
 pub use engine::Engine;
+pub use form::ScoreForm;
 pub use reference::{Attended, attend};
 pub use trace::{Trace, TraceKind};
 
@@ -14,7 +18,7 @@ use burn::tensor::Tensor;
 
 use crate::encoding::{LayerContext, ScoreContext, StateContext, Update};
 use crate::erased::Hooks;
-use crate::ops::Factors;
+use crate::ops::MatmulPrecision;
 use crate::{Positions, ScoreMod, TokenState};
 
 /// Whether attention weights are wanted besides the output; only the reference engine has them.
@@ -33,7 +37,7 @@ pub enum Weights {
     Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Sharpness {
+pub enum AttentionKind {
     /// As the encoding says; a softmax unless it replaces that.
     #[default]
     Soft,
@@ -61,9 +65,9 @@ pub struct LayerInput<'a> {
     /// Which engine attends.
     pub engine: Engine,
     /// How a row's weights are chosen.
-    pub sharpness: Sharpness,
+    pub sharpness: AttentionKind,
     /// How wide the factors of the engine's products are, where it has a choice.
-    pub factors: Factors,
+    pub factors: MatmulPrecision,
 }
 
 /// What one layer's attention gives.
@@ -109,8 +113,8 @@ pub fn layer(
     let (q, k) = encoding.transform_qk(q, k, &ctx);
     let modifier = encoding.score(&ScoreContext { layer: &ctx, q: &q, k: &k });
     let modifier = match sharpness {
-        Sharpness::Soft => modifier,
-        Sharpness::Hard => ScoreMod::Sum(vec![modifier, ScoreMod::Hard]),
+        AttentionKind::Soft => modifier,
+        AttentionKind::Hard => ScoreMod::Sum(vec![modifier, ScoreMod::Hard]),
     };
     let values = match encoding.mixed_values(&ctx) {
         Some(extra) => Tensor::cat(vec![v.clone(), extra], 3),
@@ -119,8 +123,8 @@ pub fn layer(
     let scale = 1.0 / (head_dim as f64).sqrt();
     let mut traces = Vec::new();
     if weights == Weights::Explain {
-        let row = reference::Row::new(&q, &k, &v, at, scale);
-        traces = trace::of_modifier(&modifier, &row);
+        let inputs = reference::LogitInputs::new(&q, &k, &v, at, scale);
+        traces = trace::of_modifier(&modifier, &inputs);
         traces.extend(trace::of_transform(encoding, dims, columns, &ctx, &q.device()));
     }
     let Attended { output, weights } =
@@ -148,7 +152,7 @@ pub(crate) fn logits(
     let [_batch, _heads, _columns, head_dim] = v.dims();
     let modifier = encoding.score(&ScoreContext { layer: ctx, q, k });
     let scale = 1.0 / (head_dim as f64).sqrt();
-    reference::Row::new(q, k, v, ctx.at, scale).logits(&reference::Plan::of(&modifier))
+    reference::LogitInputs::new(q, k, v, ctx.at, scale).logits(&reference::Plan::of(&modifier))
 }
 
 /// `[B, K, S, D] -> [B, H, S, D]`: each head of keys or values `H / K` times in a row.

@@ -8,8 +8,8 @@ use burn::tensor::{Device, Int, Tensor};
 use super::Weights;
 use crate::count::CountedMatmul;
 use crate::score::{
-    Beyond, Contextual, ContextualFunction, Convention, Current, GateSource, HiddenActivation,
-    Perceptron, Remainder, StickBreaking,
+    Beyond, Contextual, ContextualFunction, Current, GateSource, HiddenActivation, LogitScaling,
+    Perceptron, Remainder, StickBreaking, Term,
 };
 use crate::{Positions, ScoreMod};
 
@@ -40,13 +40,14 @@ pub fn attend(
 ) -> Attended {
     let device = q.device();
     let plan = Plan::of(modifier);
-    let row = Row::new(q, k, v, at, scale);
-    let logits = row.logits(&plan);
+    let inputs = LogitInputs::new(q, k, v, at, scale);
+    let logits = inputs.logits(&plan);
     let probabilities = match plan.stick_breaking {
         Some(settings) => stick_breaking(logits, settings, at, &device),
         None => softmax(logits + at.causal_bias(&device).unsqueeze::<4>(), 3),
     };
-    let probabilities = if plan.hard { hardened(probabilities) } else { probabilities };
+    let probabilities =
+        if plan.hard { straight_through_argmax(probabilities) } else { probabilities };
     let output = probabilities.clone().counted_matmul(values);
     let weights = (weights != Weights::Drop).then_some(probabilities);
     Attended { output, weights }
@@ -56,6 +57,7 @@ pub fn attend(
 pub(super) struct Plan<'a> {
     pub(super) parts: Vec<&'a ScoreMod>,
     products: Option<&'a Tensor<4>>,
+    pub(super) terms: Vec<&'a Term>,
     pub(super) stick_breaking: Option<StickBreaking>,
     hard: bool,
     undivided: bool,
@@ -66,6 +68,7 @@ impl<'a> Plan<'a> {
         let mut plan = Self {
             parts: Vec::new(),
             products: None,
+            terms: Vec::new(),
             stick_breaking: None,
             hard: false,
             undivided: false,
@@ -80,8 +83,9 @@ impl<'a> Plan<'a> {
             ScoreMod::StickBreaking(settings) => self.stick_breaking = Some(*settings),
             ScoreMod::Products(products) => self.products = Some(products),
             ScoreMod::Hard => self.hard = true,
+            ScoreMod::Term(term) => self.terms.push(term),
             ScoreMod::Contextual(contextual) => {
-                self.undivided |= contextual.convention == Convention::Equation;
+                self.undivided |= contextual.convention == LogitScaling::Equation;
                 self.parts.push(modifier);
             }
             _ => self.parts.push(modifier),
@@ -94,7 +98,7 @@ impl<'a> Plan<'a> {
 }
 
 /// What a bias may be made of.
-pub(crate) struct Row<'a> {
+pub(crate) struct LogitInputs<'a> {
     q: &'a Tensor<4>,
     k: &'a Tensor<4>,
     v: &'a Tensor<4>,
@@ -104,7 +108,7 @@ pub(crate) struct Row<'a> {
     device: Device,
 }
 
-impl<'a> Row<'a> {
+impl<'a> LogitInputs<'a> {
     /// The shapes of [`attend`].
     pub(crate) fn new(
         q: &'a Tensor<4>,
@@ -117,16 +121,26 @@ impl<'a> Row<'a> {
     }
 
     /// `q k^T`, undivided, made once.
-    fn content(&self) -> Tensor<4> {
+    pub(super) fn content(&self) -> Tensor<4> {
         self.content.get_or_init(|| against(self.q, self.k)).clone()
     }
 
     /// The logits before the mask, `[B, H, T, S]`.
     pub(super) fn logits(&self, plan: &Plan<'_>) -> Tensor<4> {
-        let products = plan.products.cloned().unwrap_or_else(|| self.content());
-        let content = products * plan.content_scale(self.scale);
+        let content = self.after_terms(plan, self.before_terms(plan));
         let biases = plan.parts.iter().filter_map(|part| self.bias(part));
         biases.fold(content, |logits, bias| logits + bias)
+    }
+
+    /// The content logits, `[B, H, T, S]`.
+    pub(super) fn before_terms(&self, plan: &Plan<'_>) -> Tensor<4> {
+        let products = plan.products.cloned().unwrap_or_else(|| self.content());
+        products * plan.content_scale(self.scale)
+    }
+
+    /// Content logits as the pair terms leave them.
+    pub(super) fn after_terms(&self, plan: &Plan<'_>, content: Tensor<4>) -> Tensor<4> {
+        plan.terms.iter().fold(content, |content, term| term.values(content, self.at))
     }
 
     /// `x` where the row sees the column and 0 elsewhere.
@@ -141,6 +155,7 @@ impl<'a> Row<'a> {
             ScoreMod::None
             | ScoreMod::StickBreaking(_)
             | ScoreMod::Products(_)
+            | ScoreMod::Term(_)
             | ScoreMod::Hard
             | ScoreMod::Sum(_) => return None,
             ScoreMod::Slope(slopes) => self.slope(slopes),
@@ -212,8 +227,8 @@ impl<'a> Row<'a> {
             GateSource::Keys(keys) => against(self.q, keys),
         };
         let gate_scale = match contextual.convention {
-            Convention::Listing | Convention::Code => self.scale,
-            Convention::Equation => 1.0,
+            LogitScaling::Listing | LogitScaling::Code => self.scale,
+            LogitScaling::Equation => 1.0,
         };
         let gates = self.seen(sigmoid(gate_content * gate_scale));
         let positions = suffix_sum(gates.clone()).clamp_max(contextual.max_position);
@@ -232,8 +247,8 @@ impl<'a> Row<'a> {
             ContextualFunction::Mlp(perceptron) => embedded(self.q, perceptron, &positions),
         };
         match contextual.convention {
-            Convention::Listing | Convention::Equation => bias,
-            Convention::Code => bias * self.scale,
+            LogitScaling::Listing | LogitScaling::Equation => bias,
+            LogitScaling::Code => bias * self.scale,
         }
     }
 }
@@ -281,7 +296,7 @@ fn embedded(q: &Tensor<4>, perceptron: &Perceptron, positions: &Tensor<4>) -> Te
 
 /// 1 at each row's largest weight and 0 elsewhere; rows of zeros stay. The gradient is that of
 /// the weights given.
-fn hardened(weights: Tensor<4>) -> Tensor<4> {
+fn straight_through_argmax(weights: Tensor<4>) -> Tensor<4> {
     let fixed = weights.clone().detach();
     let [_batch, _heads, _rows, columns] = fixed.dims();
     let places = Tensor::<1, Int>::arange(0..columns as i64, &fixed.device()).unsqueeze::<4>();

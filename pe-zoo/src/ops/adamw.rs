@@ -6,7 +6,8 @@ use burn::tensor::Tensor;
 use rayon::prelude::*;
 
 use super::{AdamW, Moments};
-use crate::cpu::{dense, in_pieces, numbers, rows_of_piece, whole};
+use crate::kernels::cpu::parallel::{in_pieces, rows_of_piece};
+use crate::kernels::cpu::tensors::{dense, numbers, whole};
 
 pub(super) fn adamw<const D: usize>(
     param: Tensor<D>,

@@ -10,7 +10,9 @@ use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
 use burn::tensor::Tensor;
 use rayon::prelude::*;
 
-use crate::cpu::{contiguous, dense, in_pieces, lanes, numbers, rows_of_piece, whole};
+use crate::kernels::cpu::parallel::{in_pieces, rows_of_piece};
+use crate::kernels::cpu::tensors::{contiguous, dense, numbers, whole};
+use crate::math::lanes;
 
 pub(super) fn gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
     Tensor::from_dispatch(<Dispatch as GeluBackend>::fused_gelu(x.into_dispatch()))

@@ -6,13 +6,13 @@
 
 #[cfg(feature = "flex")]
 mod adamw;
-mod factors;
 #[cfg(feature = "flex")]
 mod gelu;
 #[cfg(feature = "flex")]
 mod linear;
 #[cfg(feature = "flex")]
 mod norm;
+mod precision;
 #[cfg(feature = "flex")]
 mod rotate;
 #[cfg(feature = "flex")]
@@ -20,7 +20,8 @@ mod swi_glu;
 
 mod plain;
 
-pub use factors::Factors;
+pub use crate::kernels::precision::MatmulPrecision;
+pub use crate::kernels::product;
 pub use plain::{AdamW, Moments, Pairs};
 
 #[cfg(feature = "cube")]
@@ -28,6 +29,8 @@ use burn::tensor::DType;
 use burn::tensor::Tensor;
 
 use crate::count::count;
+#[cfg(feature = "flex")]
+use crate::kernels::{self, Kernels};
 
 /// `0.5 x (1 + erf(x / sqrt(2)))`, any shape.
 pub fn gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
@@ -64,8 +67,8 @@ pub fn linear<const D: usize>(
         return linear::linear(x, weight, bias, linear::Before::Nothing);
     }
     #[cfg(feature = "cube")]
-    if x.dtype() == DType::F32 && crate::cube::rounds(&x.device()) {
-        let product = crate::cube::product(x, weight.unsqueeze());
+    if x.dtype() == DType::F32 && crate::kernels::gpu::rounds(&x.device()) {
+        let product = crate::kernels::gpu::product(x, weight.unsqueeze());
         return match bias {
             Some(bias) => product + bias.unsqueeze(),
             None => product,
@@ -74,46 +77,36 @@ pub fn linear<const D: usize>(
     burn::tensor::module::linear(x, weight, bias)
 }
 
-/// `[.., M, K] x [.., K, N] -> [.., M, N]`, leading axes of length 1 repeated; factors of f32 are not
-/// rounded. Not counted: see [`CountedMatmul`](crate::count::CountedMatmul).
-pub fn product<const D: usize>(left: Tensor<D>, right: Tensor<D>) -> Tensor<D> {
-    #[cfg(feature = "cube")]
-    if [left.dtype(), right.dtype()] == [DType::F32; 2] && crate::cube::rounds(&left.device()) {
-        return crate::cube::product(left, right);
-    }
-    left.matmul(right)
-}
-
 /// [`linear`] with factors as wide as asked for.
 pub fn linear_of<const D: usize>(
-    factors: Factors,
+    factors: MatmulPrecision,
     x: Tensor<D>,
     weight: Tensor<2>,
     bias: Option<Tensor<1>>,
 ) -> Tensor<D> {
     match factors {
-        Factors::F32 => linear(x, weight, bias),
-        Factors::Tf32 => {
+        MatmulPrecision::F32 => linear(x, weight, bias),
+        MatmulPrecision::Tf32 => {
             count_linear(&x, &weight);
             burn::tensor::module::linear(x, weight, bias)
         }
-        Factors::Bf16 => {
+        MatmulPrecision::Bf16 => {
             count_linear(&x, &weight);
-            factors::linear(x, weight, bias)
+            precision::linear(x, weight, bias)
         }
     }
 }
 
 /// [`gelu_linear`] with factors as wide as asked for.
 pub fn gelu_linear_of<const D: usize>(
-    factors: Factors,
+    factors: MatmulPrecision,
     x: Tensor<D>,
     weight: Tensor<2>,
     bias: Option<Tensor<1>>,
 ) -> Tensor<D> {
     match factors {
-        Factors::F32 => gelu_linear(x, weight, bias),
-        Factors::Tf32 | Factors::Bf16 => linear_of(factors, gelu(x), weight, bias),
+        MatmulPrecision::F32 => gelu_linear(x, weight, bias),
+        MatmulPrecision::Tf32 | MatmulPrecision::Bf16 => linear_of(factors, gelu(x), weight, bias),
     }
 }
 
@@ -182,7 +175,7 @@ pub fn adamw<const D: usize>(
 
 #[cfg(feature = "flex")]
 fn fused<const D: usize>(x: &Tensor<D>) -> bool {
-    crate::fused::on_cpu(&x.device()) && x.dtype() == burn::tensor::DType::F32
+    kernels::of(&x.device()) == Some(Kernels::Cpu) && x.dtype() == burn::tensor::DType::F32
 }
 
 #[cfg(all(test, feature = "flex"))]

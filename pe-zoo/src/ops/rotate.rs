@@ -11,7 +11,8 @@ use burn::tensor::{Bytes, DType, Shape, Tensor};
 use rayon::prelude::*;
 
 use super::Pairs;
-use crate::cpu::{dense, in_pieces, numbers};
+use crate::kernels::cpu::parallel::in_pieces;
+use crate::kernels::cpu::tensors::{dense, numbers};
 
 pub(super) fn rotate(x: Tensor<4>, cos: Tensor<2>, sin: Tensor<2>, pairs: Pairs) -> Tensor<4> {
     let (cos, sin) = (cos.into_dispatch(), sin.into_dispatch());

@@ -10,7 +10,9 @@ use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
 use burn::tensor::{Shape, Tensor};
 use rayon::prelude::*;
 
-use crate::cpu::{contiguous, dense, in_pieces, lanes, numbers, rows_of_piece};
+use crate::kernels::cpu::parallel::{in_pieces, rows_of_piece};
+use crate::kernels::cpu::tensors::{contiguous, dense, numbers};
+use crate::math::lanes;
 
 pub(super) fn swi_glu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
     Tensor::from_dispatch(<Dispatch as SwiGluBackend>::fused_swi_glu(x.into_dispatch()))

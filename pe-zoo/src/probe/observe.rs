@@ -14,7 +14,7 @@ use crate::encoding::{EmbedContext, LayerContext, PositionRequest, ScoreContext,
 use crate::erased::Hooks;
 use crate::reference::{Heads, dot};
 use crate::registry::EncodingConfig;
-use crate::score::Convention;
+use crate::score::LogitScaling;
 use crate::{Dims, Positions, ScoreMod, TokenState};
 
 /// Deviation of random parameters where a stack of layers is run: larger ones make logits so large
@@ -57,10 +57,10 @@ pub(super) fn observe(config: &EncodingConfig, dims: &Dims) -> Result<Properties
         reads_queries: (0..dims.layers).any(|layer| subject.reads_queries(layer)),
         replaces_products: has(|score| matches!(score, ScoreMod::Products(_))),
         replaces_softmax,
-        // Factors that depend on the length and do not cancel are a dependence on the length.
+        // MatmulPrecision that depend on the length and do not cancel are a dependence on the length.
         stretches_queries: !depends_on_length && subject.stretches_queries(),
         undivided: has(
-            |score| matches!(score, ScoreMod::Contextual(own) if own.convention == Convention::Equation),
+            |score| matches!(score, ScoreMod::Contextual(own) if own.convention == LogitScaling::Equation),
         ),
         widens_queries: width > dims.head_dim,
     })

@@ -3,10 +3,10 @@
 use burn::tensor::{Device, Tensor};
 
 use super::problem::{Problem, ids, tensor3, tensor4};
-use crate::attention::{Engine, LayerCache, LayerInput, Sharpness, Weights, layer};
+use crate::attention::{AttentionKind, Engine, LayerCache, LayerInput, Weights, layer};
 use crate::encoding::{EmbedContext, Update};
 use crate::erased::Hooks;
-use crate::ops::Factors;
+use crate::ops::MatmulPrecision;
 use crate::{Dims, Positions, TokenState};
 
 /// Sizes without luck: three heads, a length that is no multiple of anything.
@@ -74,8 +74,8 @@ pub(crate) fn chunk_by(
         v: part(&problem.v),
         carried: &TokenState::default(),
         engine: place.engine,
-        sharpness: Sharpness::Soft,
-        factors: Factors::F32,
+        sharpness: AttentionKind::Soft,
+        factors: MatmulPrecision::F32,
     };
     layer(encoding, input, cache, Weights::Drop).output
 }
@@ -115,8 +115,8 @@ pub(crate) fn stack(
             v: tensor4(&problem.v, device),
             carried: &carried,
             engine: Engine::Reference,
-            sharpness: Sharpness::Soft,
-            factors: Factors::F32,
+            sharpness: AttentionKind::Soft,
+            factors: MatmulPrecision::F32,
         };
         let output = layer(encoding, input, None, Weights::Drop);
         carried = encoding.update(output.carried, index, Update::FeedForward(&x));

@@ -6,9 +6,9 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use super::checks::Outcome;
-use crate::attention::{Engine, LayerCache, LayerInput, Sharpness, Weights, layer};
+use crate::attention::{AttentionKind, Engine, LayerCache, LayerInput, Weights, layer};
 use crate::encoding::Update;
-use crate::ops::Factors;
+use crate::ops::MatmulPrecision;
 use crate::probe::close::{self, F32, F32_REORDERED, Tolerance, numbers};
 use crate::probe::passes::engines;
 use crate::probe::problem::{Problem, tensor3, tensor4};
@@ -88,8 +88,8 @@ impl Stack {
                     v: part(&problem.v),
                     carried: &carried,
                     engine,
-                    sharpness: Sharpness::Soft,
-                    factors: Factors::F32,
+                    sharpness: AttentionKind::Soft,
+                    factors: MatmulPrecision::F32,
                 };
                 let cache = (step < tokens).then_some(&mut caches[index]);
                 let output = layer(encoding, input, cache, Weights::Drop);

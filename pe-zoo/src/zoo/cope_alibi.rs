@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 use crate::card::Card;
 use crate::encoding::ScoreContext;
 use crate::reference::{Heads, ScalarInput, ScalarReference, cope, values_f64};
-use crate::score::{Contextual, ContextualFunction, Convention, GateSource};
+use crate::score::{Contextual, ContextualFunction, GateSource, LogitScaling};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
 /// Which slopes heads get.
@@ -97,12 +97,12 @@ pub struct Config {
     /// Whether they are subtracted or added.
     pub sign: Sign,
     /// Where the division by `sqrt(D)` stands.
-    pub convention: Convention,
+    pub convention: LogitScaling,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { slopes: Slopes::FromQuarter, sign: Sign::Minus, convention: Convention::Listing }
+        Self { slopes: Slopes::FromQuarter, sign: Sign::Minus, convention: LogitScaling::Listing }
     }
 }
 

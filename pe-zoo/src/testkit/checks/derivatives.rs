@@ -4,9 +4,9 @@ use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
 
 use super::Outcome;
-use crate::attention::{Engine, LayerInput, Sharpness, Weights, layer};
+use crate::attention::{AttentionKind, Engine, LayerInput, Weights, layer};
 use crate::encoding::EmbedContext;
-use crate::ops::Factors;
+use crate::ops::MatmulPrecision;
 use crate::probe::close::{self, Tolerance, numbers};
 use crate::probe::passes::{DIMS, embedded};
 use crate::probe::problem::{Problem, ids, tensor3, tensor4};
@@ -126,8 +126,8 @@ impl Weighted {
                 v: v.clone(),
                 carried: &TokenState::default(),
                 engine: Engine::best(device),
-                sharpness: Sharpness::Soft,
-                factors: Factors::F32,
+                sharpness: AttentionKind::Soft,
+                factors: MatmulPrecision::F32,
             };
             let output = layer(encoding, input, None, Weights::Drop).output;
             let shape = output.dims();

@@ -12,7 +12,7 @@ use crate::encoding::{EmbedContext, LayerContext, PositionRequest, ScoreContext,
 use crate::probe::Properties;
 use crate::reference::{Heads, ScalarInput, ScalarReference};
 use crate::score::{
-    Contextual, ContextualFunction, Convention, Current, GateSource, Remainder, StickBreaking,
+    Contextual, ContextualFunction, Current, GateSource, LogitScaling, Remainder, StickBreaking,
 };
 use crate::testkit::close::numbers;
 use crate::testkit::{Check, conforms};
@@ -157,7 +157,7 @@ impl PositionEncoding for Penalty {
                 gates: GateSource::QueryKey,
                 max_position: 4.0,
                 function: ContextualFunction::Slope(self.slopes.val()),
-                convention: Convention::Equation,
+                convention: LogitScaling::Equation,
             });
         }
         let distances = at.distances(&ctx.q.device()).float().unsqueeze::<4>();

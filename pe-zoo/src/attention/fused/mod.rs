@@ -1,0 +1,61 @@
+//! The fused engine: attention under any [`ScoreMod`] without a `T x S` tensor.
+//!
+//! A modifier is taken apart into the operands of the kernels (`parts`), which are in
+//! `crate::kernels`.
+
+mod parts;
+
+#[cfg(all(test, feature = "flex"))]
+mod tests;
+
+use burn::tensor::{DType, Tensor};
+
+use super::reference::LogitInputs;
+use crate::kernels::{self, Kernels};
+use crate::ops::MatmulPrecision;
+use crate::{Positions, ScoreMod};
+use parts::Parts;
+
+/// Attends causally; the result is `[B, H, T, E]`, or `None` where no kernel takes these tensors
+/// under this modifier. A part of a modifier that the kernels lack becomes a dense bias, made by the
+/// reference engine.
+#[expect(clippy::too_many_arguments, reason = "the six tensors of one formula")]
+pub(crate) fn attend(
+    precision: MatmulPrecision,
+    q: &Tensor<4>,
+    k: &Tensor<4>,
+    v: &Tensor<4>,
+    values: &Tensor<4>,
+    modifier: &ScoreMod,
+    at: &Positions,
+    scale: f64,
+) -> Option<Tensor<4>> {
+    if modifier.is_hard() {
+        return None;
+    }
+    match kernels::of(&q.device())? {
+        #[cfg(feature = "flex")]
+        Kernels::Cpu if q.dtype() == DType::F32 => {
+            let inputs = LogitInputs::new(q, k, v, at, scale);
+            let mut parts = Parts::of(modifier, &inputs);
+            if parts.terms_on_products() {
+                parts = parts.with_dense_terms(&inputs, at, scale);
+            }
+            let (operands, spec) = parts.operands([q, k, v, values], at, scale, precision);
+            Some(kernels::cpu::attend(operands, spec))
+        }
+        #[cfg(feature = "cube")]
+        Kernels::Gpu if kernels::gpu::takes(q.dtype()) => {
+            // Sums, weights and tables are f32 whatever the operands are.
+            let dtype = q.dtype();
+            let [q, k, v, values] = [q, k, v, values].map(|u| u.clone().cast(DType::F32));
+            let inputs = LogitInputs::new(&q, &k, &v, at, scale);
+            let parts = Parts::of(modifier, &inputs)
+                .with_dense_terms(&inputs, at, scale)
+                .with_products(&q, &inputs, at, scale);
+            let (operands, spec) = parts.operands([&q, &k, &v, &values], at, scale, precision);
+            kernels::gpu::attend(&q.device(), operands, spec).map(|output| output.cast(dtype))
+        }
+        _ => None,
+    }
+}

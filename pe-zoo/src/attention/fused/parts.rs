@@ -1,0 +1,296 @@
+//! A modifier taken apart into the operands of the kernels.
+
+use std::sync::Arc;
+
+use burn::backend::{Dispatch, DispatchTensor};
+use burn::tensor::{DType, Tensor};
+
+use crate::attention::reference::LogitInputs;
+#[cfg(feature = "cube")]
+use crate::kernels;
+use crate::kernels::operands::{Operands, SLOTS, Slot};
+use crate::kernels::spec::{self, ContextualSpec, Spec, WeightRule};
+use crate::ops::MatmulPrecision;
+use crate::score::{
+    Beyond, Contextual, ContextualFunction, GateSource, LogitScaling, Perceptron, Term,
+};
+use crate::{Positions, ScoreMod};
+
+/// A modifier as the kernels take it: at most one of each kind.
+#[derive(Default)]
+pub(super) struct Parts {
+    /// By slot, all f32; queries, keys, values and gate keys are not part of a modifier.
+    tensors: [Option<DispatchTensor>; SLOTS],
+    /// The contextual positions that the kernels compute; their function is in the slots.
+    contextual: Option<Contextual>,
+    /// Products that take the place of `q k^T`, `[B, H, T, S]`.
+    products: Option<Tensor<4>>,
+    /// Pair terms that the content logits pass through, in this order.
+    terms: Vec<Term>,
+    /// Content logits that have passed through them, `[B, H, T, S]`.
+    content: Option<Tensor<4>>,
+    weights: Option<WeightRule>,
+    /// The content logits are not divided by `sqrt(D)`.
+    undivided: bool,
+}
+
+impl Parts {
+    pub(super) fn of(modifier: &ScoreMod, inputs: &LogitInputs<'_>) -> Self {
+        let mut parts = Self::default();
+        parts.add(modifier, inputs);
+        parts
+    }
+
+    fn add(&mut self, modifier: &ScoreMod, inputs: &LogitInputs<'_>) {
+        match modifier {
+            // Hard attention is the reference engine's, see `attend`.
+            ScoreMod::None | ScoreMod::Hard => {}
+            ScoreMod::Sum(parts) => parts.iter().for_each(|part| self.add(part, inputs)),
+            ScoreMod::Slope(slopes) => self.plus(Slot::Slopes, slopes.clone()),
+            ScoreMod::Distance { table, beyond } => {
+                self.plus_table(Slot::Distance, endless(table, *beyond));
+            }
+            ScoreMod::QueryDistance { table, beyond } => {
+                self.plus_table(Slot::QueryDistance, endless(table, *beyond));
+            }
+            ScoreMod::Decay { cumulative } => {
+                // All but the first, which may hold what the first has lost by rounding.
+                let further = self.tensors[Slot::Decay as usize].is_some();
+                let slot = if further { Slot::DecayResidual } else { Slot::Decay };
+                self.plus(slot, cumulative.clone());
+            }
+            ScoreMod::Contextual(contextual) => self.add_contextual(contextual, inputs),
+            ScoreMod::StickBreaking(rule) => {
+                self.weights = Some(WeightRule::StickBreaking(*rule));
+            }
+            ScoreMod::Products(products) => self.products = Some(in_f32(products.clone())),
+            ScoreMod::Term(term) => self.terms.push(term.clone()),
+            ScoreMod::Dense(bias) => self.plus(Slot::Dense, bias.clone()),
+        }
+    }
+
+    fn add_contextual(&mut self, contextual: &Contextual, inputs: &LogitInputs<'_>) {
+        self.undivided |= contextual.convention == LogitScaling::Equation;
+        if self.contextual.is_some() {
+            self.plus(Slot::Dense, inputs.contextual(contextual));
+            return;
+        }
+        self.contextual = Some(contextual.clone());
+        match &contextual.function {
+            ContextualFunction::Table(table) => self.put(Slot::Table, table.clone()),
+            ContextualFunction::Slope(slopes) => self.put(Slot::ContextualSlopes, slopes.clone()),
+            ContextualFunction::Mlp(Perceptron { w1, b1, w2, b2, activation: _ }) => {
+                let last = b2.clone().unsqueeze_dim(1);
+                self.put(Slot::Table, Tensor::cat(vec![w2.clone(), last], 1));
+                self.put(Slot::Hidden, Tensor::stack::<2>(vec![w1.clone(), b1.clone()], 0));
+            }
+        }
+    }
+
+    fn put<const D: usize>(&mut self, slot: Slot, tensor: Tensor<D>) {
+        self.tensors[slot as usize] = Some(in_f32(tensor).into_dispatch());
+    }
+
+    fn take<const D: usize>(&mut self, slot: Slot) -> Option<Tensor<D>> {
+        self.tensors[slot as usize].take().map(Tensor::from_dispatch)
+    }
+
+    fn plus<const D: usize>(&mut self, slot: Slot, term: Tensor<D>) {
+        let sum = match self.take(slot) {
+            Some(sum) => sum + in_f32(term),
+            None => term,
+        };
+        self.put(slot, sum);
+    }
+
+    /// Adds tables of different lengths, the last entry of the shorter one going on.
+    fn plus_table(&mut self, slot: Slot, table: Tensor<2>) {
+        let table = in_f32(table);
+        let sum = match self.take::<2>(slot) {
+            Some(sum) => {
+                let entries = sum.dims()[1].max(table.dims()[1]);
+                stretched(sum, entries) + stretched(table, entries)
+            }
+            None => table,
+        };
+        self.put(slot, sum);
+    }
+
+    fn content_scale(&self, scale: f64) -> f64 {
+        if self.undivided { 1.0 } else { scale }
+    }
+
+    /// Whether the kernels for the CPU cannot run the terms: those take the place of products that are
+    /// a tensor already.
+    pub(super) fn terms_on_products(&self) -> bool {
+        self.products.is_some() && !self.terms.is_empty()
+    }
+
+    /// The same modifier with its pair terms carried out by the reference engine.
+    pub(super) fn with_dense_terms(
+        mut self,
+        inputs: &LogitInputs<'_>,
+        at: &Positions,
+        scale: f64,
+    ) -> Self {
+        if !self.terms.is_empty() {
+            let products = self.products.take().unwrap_or_else(|| inputs.content());
+            let content = products * self.content_scale(scale);
+            let terms = std::mem::take(&mut self.terms);
+            self.content =
+                Some(terms.iter().fold(content, |content, term| term.values(content, at)));
+        }
+        self
+    }
+
+    /// Puts parameters and state of all terms into their slots, one term after the other.
+    fn put_terms(&mut self, terms: &[Term]) {
+        let tensors = terms.iter().map(Term::tensors).collect::<Vec<_>>();
+        let params = tensors.iter().filter_map(|(params, _)| params.cloned()).collect::<Vec<_>>();
+        if !params.is_empty() {
+            self.put(Slot::TermParams, Tensor::cat(params, 1));
+        }
+        let state = tensors.iter().filter_map(|(_, state)| state.cloned()).collect::<Vec<_>>();
+        if !state.is_empty() {
+            self.put(Slot::TermState, Tensor::cat(state, 3));
+        }
+    }
+
+    /// The tensors of one attention, and everything else that a kernel takes.
+    pub(super) fn operands(
+        mut self,
+        [q, k, v, values]: [&Tensor<4>; 4],
+        at: &Positions,
+        scale: f64,
+        precision: MatmulPrecision,
+    ) -> (Operands<Dispatch>, Spec) {
+        let [batch, heads, rows, _head_dim] = q.dims();
+        let [_batch, _heads, columns, _value_dim] = values.dims();
+        let content_scale = self.content_scale(scale);
+        let products = self.products.take().map(|products| products * content_scale);
+        let content = match products.or(self.content.take()) {
+            None => Some(content_scale as f32),
+            Some(content) => {
+                self.plus(Slot::Dense, content);
+                None
+            }
+        };
+        let terms = std::mem::take(&mut self.terms);
+        self.put_terms(&terms);
+        let contextual = self.contextual.take().map(|contextual| {
+            let Contextual { gates, max_position, convention, function } = contextual;
+            let activation = match function {
+                ContextualFunction::Mlp(perceptron) => Some(perceptron.activation),
+                ContextualFunction::Table(_) | ContextualFunction::Slope(_) => None,
+            };
+            let gate_keys = match gates {
+                // The kernel has the products at hand unless others take their place.
+                GateSource::QueryKey => (content.is_none() || !terms.is_empty()).then(|| k.clone()),
+                GateSource::QueryValue => Some(v.clone()),
+                GateSource::Keys(keys) => Some(keys),
+            };
+            if let Some(keys) = gate_keys {
+                self.put(Slot::GateKeys, keys);
+            }
+            ContextualSpec::new(max_position, convention, scale, activation)
+        });
+        if let Some(dense) = self.take::<4>(Slot::Dense) {
+            self.put(Slot::Dense, dense.expand([batch, heads, rows, columns]));
+        }
+        self.put(Slot::Query, q.clone());
+        self.put(Slot::Key, k.clone());
+        self.put(Slot::Values, values.clone());
+        let absent = Tensor::<1>::zeros([0], &q.device());
+        let absent = || absent.clone().into_dispatch();
+        let operands = Operands(self.tensors.map(|tensor| tensor.unwrap_or_else(absent)));
+        let spec = Spec {
+            columns: Arc::from(at.cols()),
+            contiguous: spec::contiguous(at.cols()),
+            first_row: at.first_row(),
+            content_scale: content,
+            distance_scale: scale as f32,
+            weights: self.weights.unwrap_or(WeightRule::Softmax),
+            precision,
+            contextual,
+            #[cfg(feature = "flex")]
+            terms: terms.iter().map(|term| term.kernel().clone()).collect(),
+        };
+        (operands, spec)
+    }
+}
+
+/// The kernels' type; tensors of it are handed on as they are.
+fn in_f32<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
+    if tensor.dtype() == DType::F32 { tensor } else { tensor.cast(DType::F32) }
+}
+
+/// The same table with its last entry going on for ever.
+fn endless(table: &Tensor<2>, beyond: Beyond) -> Tensor<2> {
+    match beyond {
+        Beyond::Last => table.clone(),
+        Beyond::Zero => {
+            let [rows, _entries] = table.dims();
+            Tensor::cat(
+                vec![table.clone(), Tensor::zeros([rows, 1], (&table.device(), table.dtype()))],
+                1,
+            )
+        }
+    }
+}
+
+/// A table of so many entries, the last one repeated.
+fn stretched(table: Tensor<2>, to: usize) -> Tensor<2> {
+    let [rows, entries] = table.dims();
+    if to == entries {
+        return table;
+    }
+    let last = table.clone().slice_dim(1, entries - 1..entries);
+    Tensor::cat(vec![table, last.expand([rows, to - entries])], 1)
+}
+
+/// For the GPU's kernels: in the place of tables that are multiplied with queries the products,
+/// factors included. Those are of the size of the queries, and their gradients need no sum over rows.
+#[cfg(feature = "cube")]
+impl Parts {
+    pub(super) fn with_products(
+        mut self,
+        q: &Tensor<4>,
+        inputs: &LogitInputs<'_>,
+        at: &Positions,
+        scale: f64,
+    ) -> Self {
+        if !spec::contiguous(at.cols())
+            && let Some(table) = self.take(Slot::Distance)
+            && let Some(bias) = inputs.bias(&ScoreMod::Distance { table, beyond: Beyond::Last })
+        {
+            self.plus(Slot::Dense, bias);
+        }
+        if let Some(table) = self.take(Slot::QueryDistance) {
+            let table = first_entries(table, at.longest_distance() + 1) * scale;
+            let products = kernels::product(q.clone(), table.unsqueeze());
+            self.put(Slot::QueryDistance, products);
+        }
+        let code = (self.contextual.as_ref())
+            .is_some_and(|contextual| contextual.convention == LogitScaling::Code);
+        let factor = if code { scale } else { 1.0 };
+        if let Some(table) = self.take(Slot::Table) {
+            let table = match self.tensors[Slot::Hidden as usize] {
+                Some(_) => table,
+                None => first_entries(table, at.cols().len() + 1),
+            };
+            let products = kernels::product(q.clone(), (table * factor).unsqueeze());
+            self.put(Slot::Table, products);
+        }
+        if let Some(slopes) = self.take::<1>(Slot::ContextualSlopes) {
+            self.put(Slot::ContextualSlopes, slopes * factor);
+        }
+        self
+    }
+}
+
+/// The first entries of a table, or all if it is shorter.
+#[cfg(feature = "cube")]
+fn first_entries(table: Tensor<2>, entries: usize) -> Tensor<2> {
+    let [_rows, all] = table.dims();
+    if all > entries { table.slice_dim(1, 0..entries) } else { table }
+}

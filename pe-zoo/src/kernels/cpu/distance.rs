@@ -1,0 +1,178 @@
+//! Biases that depend on the distance between query and key: slopes and tables.
+
+use super::problem::{Block, Head};
+use super::reduce::Grads;
+use super::scratch::{Scratch, grow, lanes as read, lanes_mut as write};
+use super::view::{Add, Matrix, MatrixMut, multiply};
+use crate::kernels::operands::Slot;
+use crate::math::lanes::Lanes;
+
+/// Entry of a table of `entries` for each lane's distance to column `j`; any entry where the lane
+/// does not see the column.
+#[inline(always)]
+fn index<const R: usize>(head: &Head<'_>, block: &Block<R>, j: usize, entries: usize) -> [u32; R] {
+    let first = head.spec.first_row + block.first;
+    let last = (entries - 1) as i32;
+    if head.spec.contiguous {
+        let nearest = first as i32 - j as i32;
+        std::array::from_fn(|r| (nearest + r as i32).clamp(0, last) as u32)
+    } else {
+        let columns = &head.spec.columns;
+        std::array::from_fn(|r| {
+            let row = (first + r).min(block.columns - 1);
+            columns[row].saturating_sub(columns[j]).min(entries - 1) as u32
+        })
+    }
+}
+
+/// Where each lane's distance to column `j` starts in a table that was laid out by [`unroll`].
+#[inline(always)]
+fn window<const R: usize>(head: &Head<'_>, block: &Block<R>, j: usize) -> usize {
+    head.spec.first_row + block.first + R - j
+}
+
+/// Writes out a table for contiguous positions, from distance `-R` (0, never seen) on, so that the
+/// lanes of one column are neighbours.
+#[inline(always)]
+fn unroll<const R: usize>(block: &Block<R>, table: &Matrix<'_>, out: &mut Vec<f32>) {
+    let last = table.shape().columns - 1;
+    out.clear();
+    out.resize(R, 0.0);
+    out.extend((0..block.columns + R).map(|distance| table.at(0, distance.min(last))));
+}
+
+/// Entries of a distance table that a block can reach.
+fn reach<const R: usize>(head: &Head<'_>, block: &Block<R>, table: &Matrix<'_>) -> usize {
+    let columns = &head.spec.columns;
+    let farthest = columns[block.columns - 1] - columns[0];
+    table.shape().columns.min(farthest + 1)
+}
+
+/// Positions of the block's rows; unused lanes repeat the last one.
+#[inline(always)]
+fn row_positions<const R: usize>(head: &Head<'_>, block: &Block<R>) -> Lanes<R> {
+    let first = head.spec.first_row + block.first;
+    std::array::from_fn(|r| head.spec.columns[(first + r).min(block.columns - 1)] as f32)
+}
+
+/// Adds the biases to `s.logits`.
+#[inline(always)]
+pub(super) fn add<const R: usize>(head: &Head<'_>, block: &Block<R>, s: &mut Scratch<R>) {
+    let n = block.columns;
+    if let Some(slope) = head.given(Slot::Slopes) {
+        let slope = slope.at(0, 0);
+        let rows = row_positions(head, block);
+        for (logits, column) in s.logits[..n].iter_mut().zip(&*head.spec.columns) {
+            let column = *column as f32;
+            for r in 0..R {
+                logits[r] += slope * (column - rows[r]);
+            }
+        }
+    }
+    if let Some(table) = head.given(Slot::Distance) {
+        if head.spec.contiguous {
+            unroll(block, &table, &mut s.unrolled);
+            for (j, logits) in s.logits[..n].iter_mut().enumerate() {
+                let biases = &s.unrolled[window(head, block, j)..][..R];
+                for r in 0..R {
+                    logits[r] += biases[r];
+                }
+            }
+        } else {
+            let entries = reach(head, block, &table);
+            for j in 0..n {
+                let index = index(head, block, j, entries);
+                let logits = &mut s.logits[j];
+                for r in 0..R {
+                    logits[r] += table.at(0, index[r] as usize);
+                }
+            }
+        }
+    }
+    if let Some(table) = head.given(Slot::QueryDistance) {
+        let entries = reach(head, block, &table);
+        grow(&mut s.distance_products, entries);
+        let query = head.q().rows(block.first, block.rows);
+        multiply(
+            write(&mut s.distance_products, entries, block.rows),
+            table.columns(entries).t(),
+            query.t(),
+            head.spec.distance_scale,
+            Add::Overwrite,
+        );
+        for j in 0..n {
+            let index = index(head, block, j, entries);
+            let logits = &mut s.logits[j];
+            for r in 0..R {
+                logits[r] += s.distance_products[index[r] as usize][r];
+            }
+        }
+    }
+}
+
+/// Adds the gradients of the operands, and of the queries, from those of the logits in `s.grads`.
+#[inline(always)]
+pub(super) fn backward<const R: usize>(
+    head: &Head<'_>,
+    block: &Block<R>,
+    s: &mut Scratch<R>,
+    dq: &mut MatrixMut<'_>,
+    grads: &mut Grads<'_>,
+) {
+    let n = block.columns;
+    if let Some(slope) = grads.get(Slot::Slopes) {
+        let rows = row_positions(head, block);
+        let mut sums = [0.0; R];
+        for (logit_grads, column) in s.grads[..n].iter().zip(&*head.spec.columns) {
+            let column = *column as f32;
+            for r in 0..R {
+                sums[r] += logit_grads[r] * (column - rows[r]);
+            }
+        }
+        *slope.get(0, 0) += sums[..block.rows].iter().sum::<f32>();
+    }
+    if let (Some(table), Some(table_grads)) =
+        (head.given(Slot::Distance), grads.get(Slot::Distance))
+    {
+        if head.spec.contiguous {
+            s.unrolled.clear();
+            s.unrolled.resize(n + 2 * R, 0.0);
+            for (j, logit_grads) in s.grads[..n].iter().enumerate() {
+                let sums = &mut s.unrolled[window(head, block, j)..][..R];
+                for r in 0..R {
+                    sums[r] += logit_grads[r];
+                }
+            }
+            let last = table.shape().columns - 1;
+            for (distance, sum) in s.unrolled[R..].iter().enumerate() {
+                *table_grads.get(0, distance.min(last)) += sum;
+            }
+        } else {
+            let entries = reach(head, block, &table);
+            for j in 0..n {
+                let index = index(head, block, j, entries);
+                for r in 0..block.rows {
+                    *table_grads.get(0, index[r] as usize) += s.grads[j][r];
+                }
+            }
+        }
+    }
+    if let (Some(table), Some(table_grads)) =
+        (head.given(Slot::QueryDistance), grads.get(Slot::QueryDistance))
+    {
+        let entries = reach(head, block, &table);
+        grow(&mut s.distance_product_grads, entries);
+        s.distance_product_grads[..entries].fill([0.0; R]);
+        for j in 0..n {
+            let index = index(head, block, j, entries);
+            for r in 0..R {
+                s.distance_product_grads[index[r] as usize][r] += s.grads[j][r];
+            }
+        }
+        let query = head.q().rows(block.first, block.rows);
+        let products = read(&s.distance_product_grads, entries, block.rows);
+        let scale = head.spec.distance_scale;
+        multiply(dq.reborrow(), products.t(), table.columns(entries).t(), scale, Add::Accumulate);
+        multiply(table_grads.columns(entries), query.t(), products.t(), scale, Add::Accumulate);
+    }
+}

@@ -1,0 +1,106 @@
+//! Cuts one attention into tasks, runs them in parallel, and adds up what they share in a fixed order.
+//!
+//! Tasks depend on the shapes alone, never on the number of threads: the same seed gives the same
+//! bits on any number of cores.
+
+use burn::backend::Flex;
+use burn::backend::flex::{FlexTensor, Layout};
+use burn::tensor::Shape as TensorShape;
+use burn::tensor::{Bytes, DType};
+use rayon::prelude::*;
+
+use super::kernel;
+use super::problem::{Block, Head};
+use super::scratch::Scratch;
+use super::view::{MatrixMut, planes};
+use crate::kernels::operands::{Operands, Sizes};
+use crate::kernels::spec::Spec;
+use crate::math::lanes::{NARROW, WIDE};
+use crate::math::simd;
+
+/// Pieces of work that a pass is cut into at least, if it has rows enough.
+const TASKS: usize = 16;
+
+/// What the forward pass leaves for the backward pass.
+#[derive(Debug, Clone)]
+pub(super) struct Kept {
+    /// Logarithms of the softmax's denominators, `[batch, head, row]`.
+    pub(super) log: std::sync::Arc<[f32]>,
+}
+
+/// Rows of each task of one head: as many tasks as make the whole pass `TASKS`, of equal area under
+/// the causal diagonal, at multiples of a block.
+pub(super) fn cuts(sizes: &Sizes, lanes: usize) -> Vec<usize> {
+    let heads = sizes.batch * sizes.heads;
+    let pieces = TASKS.div_ceil(heads.max(1)).min(sizes.rows.div_ceil(lanes)).max(1);
+    let mut cuts = (0..pieces)
+        .map(|piece| {
+            let share = (piece as f64 / pieces as f64).sqrt();
+            ((sizes.rows as f64 * share) as usize).div_ceil(lanes) * lanes
+        })
+        .map(|row| row.min(sizes.rows))
+        .collect::<Vec<_>>();
+    cuts.push(sizes.rows);
+    cuts.dedup();
+    cuts
+}
+
+/// `[batch, token, head, channel]` in memory, seen as `[batch, head, token, channel]`.
+pub(super) fn tensor(data: Vec<f32>, [batch, heads, tokens, width]: [usize; 4]) -> FlexTensor {
+    let strides = [tokens * heads * width, width, heads * width, 1].map(|s| s as isize);
+    let layout = Layout::new(TensorShape::from([batch, heads, tokens, width]), strides.to_vec(), 0);
+    FlexTensor::new(Bytes::from_elems(data), layout, DType::F32)
+}
+
+/// The output, `[B, H, T, E]`, and what its gradient needs.
+pub(super) fn forward(operands: &Operands<Flex>, spec: &Spec) -> (FlexTensor, Kept) {
+    if operands.sizes().rows <= NARROW {
+        forward_lanes::<NARROW>(operands, spec)
+    } else {
+        forward_lanes::<WIDE>(operands, spec)
+    }
+}
+
+struct ForwardTask<'a> {
+    head: Head<'a>,
+    first: usize,
+    end: usize,
+    out: MatrixMut<'a>,
+    log: &'a mut [f32],
+}
+
+fn forward_lanes<const R: usize>(operands: &Operands<Flex>, spec: &Spec) -> (FlexTensor, Kept) {
+    let sizes = operands.sizes();
+    let Sizes { batch, heads, rows, value_dim, .. } = sizes;
+    let mut output = vec![0.0; batch * heads * rows * value_dim];
+    let mut log = vec![0.0; batch * heads * rows];
+    let cuts = cuts(&sizes, R);
+    let mut tasks = Vec::new();
+    let outs = planes(&mut output, [batch, rows, heads, value_dim]);
+    for (plane, (mut out, mut log)) in outs.into_iter().zip(log.chunks_mut(rows)).enumerate() {
+        let head = operands.head(spec, plane / heads, plane % heads);
+        for cut in cuts.windows(2) {
+            let (own, rest) = out.split_at_row(cut[1] - cut[0]);
+            let (own_log, rest_log) = log.split_at_mut(cut[1] - cut[0]);
+            (out, log) = (rest, rest_log);
+            tasks.push(ForwardTask { head, first: cut[0], end: cut[1], out: own, log: own_log });
+        }
+    }
+    tasks.into_par_iter().for_each_init(Scratch::<R>::default, |scratch, task| {
+        simd::dispatch(
+            #[inline(always)]
+            || forward_task(task, scratch),
+        );
+    });
+    (tensor(output, [batch, heads, rows, value_dim]), Kept { log: log.into() })
+}
+
+#[inline(always)]
+fn forward_task<const R: usize>(mut task: ForwardTask<'_>, scratch: &mut Scratch<R>) {
+    for first in (task.first..task.end).step_by(R) {
+        let block = Block::<R>::new(first, task.end, task.head.spec.first_row);
+        let out = task.out.rows(first - task.first, block.rows);
+        let log = &mut task.log[first - task.first..][..block.rows];
+        kernel::forward(&task.head, &block, scratch, out, log);
+    }
+}

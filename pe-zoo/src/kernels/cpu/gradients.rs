@@ -1,0 +1,206 @@
+//! Gradients of all operands: tasks in parallel, and what they share added up in order.
+
+use burn::backend::Flex;
+use burn::backend::flex::FlexTensor;
+use burn::tensor::Shape as TensorShape;
+use rayon::prelude::*;
+
+use super::engine::{Kept, cuts, tensor};
+use super::heads::plane;
+use super::kernel::{self, UpstreamGrad};
+use super::problem::{Block, Head};
+use super::reduce::{self, Collection, Grads, Sums, collection, summed_as};
+use super::scratch::Scratch;
+use super::tensors::contiguous;
+use super::view::{MatrixMut, Shape, planes};
+use crate::kernels::operands::{Operands, Part, SLOTS, Sizes, Slot, present};
+use crate::kernels::spec::Spec;
+use crate::math::lanes::{NARROW, WIDE};
+use crate::math::simd;
+
+/// What the gradients are made from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pass<'a> {
+    pub(super) operands: &'a Operands<Flex>,
+    pub(super) spec: &'a Spec,
+    pub(super) kept: &'a Kept,
+    /// `[B, H, T, E]`.
+    pub(super) output: &'a FlexTensor,
+    /// `[B, H, T, E]`.
+    pub(super) grad: &'a FlexTensor,
+}
+
+/// Gradients of all operands by slot; `None` for absent ones.
+pub(super) fn backward(pass: Pass<'_>) -> [Option<FlexTensor>; SLOTS] {
+    if pass.operands.sizes().rows <= NARROW {
+        backward_lanes::<NARROW>(pass)
+    } else {
+        backward_lanes::<WIDE>(pass)
+    }
+}
+
+fn backward_lanes<const R: usize>(pass: Pass<'_>) -> [Option<FlexTensor>; SLOTS] {
+    let sizes = pass.operands.sizes();
+    let cuts = cuts(&sizes, R);
+    let mut buffers = Buffers::new(pass.operands, &sizes);
+    let alone = cuts.len() == 2;
+    let sums = buffers
+        .tasks(pass, &sizes, &cuts)
+        .into_par_iter()
+        .map_init(Scratch::<R>::default, |scratch, task| {
+            let seen = pass.spec.first_row + task.end;
+            let mut sums = Sums::new(&task.head, seen, alone);
+            simd::dispatch(
+                #[inline(always)]
+                || run(task, scratch, &mut sums),
+            );
+            sums
+        })
+        .collect::<Vec<Sums>>();
+    buffers.finish(pass.operands, &sizes, &sums, cuts.len() - 1)
+}
+
+struct Task<'a> {
+    head: Head<'a>,
+    upstream: UpstreamGrad<'a>,
+    first: usize,
+    end: usize,
+    dq: MatrixMut<'a>,
+    dense: Option<MatrixMut<'a>>,
+    /// Gradients of tokens, if the head is this task's alone.
+    own: Grads<'a>,
+}
+
+#[inline(always)]
+fn run<const R: usize>(task: Task<'_>, scratch: &mut Scratch<R>, sums: &mut Sums) {
+    let Task { head, upstream, first: start, end, mut dq, mut dense, own } = task;
+    let mut grads = sums.grads(&head, own);
+    for first in (start..end).step_by(R) {
+        let block = Block::<R>::new(first, end, head.spec.first_row);
+        let own_dq = dq.rows(first - start, block.rows);
+        let own_dense = dense.as_mut().map(|dense| dense.rows(first - start, block.rows));
+        kernel::backward(&head, &block, &upstream, scratch, own_dq, own_dense, &mut grads);
+    }
+}
+
+/// Memory of the gradients that tasks write to directly; empty for other operands.
+struct Buffers([Vec<f32>; SLOTS]);
+
+/// `[batch, token, head, width]`, the layout of a gradient in memory; of the dense bias,
+/// `[batch, head, row, column]`.
+fn layout(slot: Slot, sizes: &Sizes) -> [usize; 4] {
+    let Sizes { batch, heads, rows, columns, head_dim, value_dim } = *sizes;
+    match slot {
+        Slot::Query => [batch, rows, heads, head_dim],
+        Slot::Values => [batch, columns, heads, value_dim],
+        Slot::Dense => [batch, heads, rows, columns],
+        _ => [batch, columns, heads, head_dim],
+    }
+}
+
+impl Buffers {
+    fn new(operands: &Operands<Flex>, sizes: &Sizes) -> Self {
+        Self(Slot::ALL.map(|slot| {
+            let direct = present(&operands[slot]) && collection(slot) != Collection::Summed;
+            vec![0.0; if direct { layout(slot, sizes).iter().product() } else { 0 }]
+        }))
+    }
+
+    /// Cuts the pass, and the memory with it.
+    fn tasks<'a>(&'a mut self, pass: Pass<'a>, sizes: &Sizes, cuts: &[usize]) -> Vec<Task<'a>> {
+        let Sizes { heads, rows, columns, .. } = *sizes;
+        let alone = cuts.len() == 2;
+        let mut slots = Slot::ALL.into_iter();
+        // One iterator over planes for each operand; those without memory have none.
+        let mut memory = self.0.each_mut().map(|data| match slots.next() {
+            Some(_) if data.is_empty() => Vec::new(),
+            Some(Slot::Dense) => {
+                let shape = Shape::dense(rows, columns);
+                data.chunks_mut(rows * columns).map(|plane| MatrixMut::new(plane, shape)).collect()
+            }
+            Some(slot) => planes(data, layout(slot, sizes)),
+            None => Vec::new(),
+        });
+        let mut memory = memory.each_mut().map(|planes| planes.drain(..));
+        let mut tasks = Vec::new();
+        while let Some(mut dq) = memory[Slot::Query as usize].next() {
+            let plane_index = tasks.len() / (cuts.len() - 1);
+            let (b, h) = (plane_index / heads, plane_index % heads);
+            let head = pass.operands.head(pass.spec, b, h);
+            let upstream = UpstreamGrad {
+                output: plane(pass.output, b, h),
+                grad: plane(pass.grad, b, h),
+                log: &pass.kept.log[plane_index * rows..][..rows],
+            };
+            let mut dense = memory[Slot::Dense as usize].next();
+            let mut own = Grads::none();
+            for slot in Slot::ALL.into_iter().filter(|s| collection(*s) == Collection::Tokens) {
+                own.0[slot as usize] = memory[slot as usize].next().filter(|_| alone);
+            }
+            for cut in cuts.windows(2) {
+                let own_rows;
+                (own_rows, dq) = dq.split_at_row(cut[1] - cut[0]);
+                let own_dense = dense.take().map(|whole| {
+                    let (own, rest) = whole.split_at_row(cut[1] - cut[0]);
+                    dense = Some(rest);
+                    own
+                });
+                tasks.push(Task {
+                    head,
+                    upstream,
+                    first: cut[0],
+                    end: cut[1],
+                    dq: own_rows,
+                    dense: own_dense,
+                    own: std::mem::replace(&mut own, Grads::none()),
+                });
+            }
+        }
+        tasks
+    }
+
+    /// Adds what the pieces of each head contribute, and makes tensors of everything.
+    fn finish(
+        mut self,
+        operands: &Operands<Flex>,
+        sizes: &Sizes,
+        sums: &[Sums],
+        pieces: usize,
+    ) -> [Option<FlexTensor>; SLOTS] {
+        let Sizes { batch, heads, .. } = *sizes;
+        Slot::ALL.map(|slot| {
+            let operand = &operands[slot];
+            if !present(operand) {
+                return None;
+            }
+            let mut data = std::mem::take(&mut self.0[slot as usize]);
+            let layout = layout(slot, sizes);
+            if collection(slot) == Collection::Tokens && pieces > 1 {
+                reduce::pieces(&mut data, sums, pieces, layout, slot);
+            }
+            Some(match (collection(slot), slot.part()) {
+                (Collection::Rows, _) if slot == Slot::Dense => {
+                    contiguous(data, TensorShape::from(layout))
+                }
+                (Collection::Rows | Collection::Tokens, _) => {
+                    let [batch, tokens, heads, width] = layout;
+                    tensor(data, [batch, heads, tokens, width])
+                }
+                (Collection::Summed, part) => {
+                    let group = |task: usize| match part {
+                        Part::Whole => 0,
+                        Part::HeadRow | Part::HeadScalar => (task / pieces) % heads,
+                        Part::Plane | Part::Column => task / pieces,
+                    };
+                    let groups = match part {
+                        Part::Whole => 1,
+                        Part::HeadRow | Part::HeadScalar => heads,
+                        Part::Plane | Part::Column => batch * heads,
+                    };
+                    let sum = reduce::grouped(sums, groups, group, summed_as(slot));
+                    contiguous(sum, operand.layout().shape().clone())
+                }
+            })
+        })
+    }
+}

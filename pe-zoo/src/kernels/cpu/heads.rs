@@ -1,0 +1,78 @@
+//! The operands as Flex holds them, and how they are cut into heads.
+
+use burn::backend::Flex;
+use burn::backend::flex::FlexTensor;
+
+use super::problem::{ContextualHead, ContextualOperand, Head, Perceptron};
+use super::view::{Matrix, Shape};
+use crate::kernels::operands::{Operands, Part, Slot, present};
+use crate::kernels::spec::Spec;
+
+impl Operands<Flex> {
+    /// Copies operands whose strides run backwards, which no projection makes.
+    pub(super) fn forward_strides(self) -> Self {
+        Self(self.0.map(|tensor| {
+            let forward = tensor.layout().strides().iter().all(|stride| *stride >= 0);
+            if forward { tensor } else { tensor.to_contiguous() }
+        }))
+    }
+
+    /// The operands of one (batch, head).
+    pub(super) fn head<'a>(&'a self, spec: &'a Spec, batch: usize, head: usize) -> Head<'a> {
+        let parts = Slot::ALL.map(|slot| {
+            let tensor = &self[slot];
+            if present(tensor) { part(tensor, slot.part(), batch, head) } else { Matrix::EMPTY }
+        });
+        let get = |slot: Slot| parts[slot as usize];
+        let given = |slot: Slot| present(&self[slot]).then(|| get(slot));
+        let contextual = spec.contextual.map(|spec| ContextualHead {
+            spec,
+            gate_keys: given(Slot::GateKeys),
+            function: match (given(Slot::ContextualSlopes), spec.activation) {
+                (Some(slope), _) => ContextualOperand::Slope(slope.at(0, 0)),
+                (None, None) => ContextualOperand::Table(get(Slot::Table)),
+                (None, Some(activation)) => ContextualOperand::Perceptron(Perceptron {
+                    out: get(Slot::Table),
+                    hidden: get(Slot::Hidden),
+                    activation,
+                }),
+            },
+        });
+        Head { spec, parts, contextual }
+    }
+}
+
+/// The part of an operand that belongs to one (batch, head).
+fn part(tensor: &FlexTensor, part: Part, batch: usize, head: usize) -> Matrix<'_> {
+    let stride = |axis: usize| tensor.layout().strides()[axis].unsigned_abs();
+    match part {
+        Part::Plane | Part::Column => plane(tensor, batch, head),
+        Part::HeadRow => strided(tensor, 0, 0, 1).rows(head, 1),
+        Part::HeadScalar => strided(tensor, head * stride(0), usize::MAX, usize::MAX),
+        Part::Whole => strided(tensor, 0, 0, 1),
+    }
+}
+
+/// `[batch, head, rows, columns]` at one (batch, head); without the last axis, a column.
+pub(super) fn plane(tensor: &FlexTensor, batch: usize, head: usize) -> Matrix<'_> {
+    let strides = tensor.layout().strides();
+    let offset = batch * strides[0].unsigned_abs() + head * strides[1].unsigned_abs();
+    strided(tensor, offset, 2, 3)
+}
+
+/// The matrix of two axes from an offset on; an axis that the tensor lacks has length 1.
+fn strided(tensor: &FlexTensor, offset: usize, rows: usize, columns: usize) -> Matrix<'_> {
+    let layout = tensor.layout();
+    let shape = layout.shape();
+    let dims = shape.num_dims();
+    let stride = |axis: usize| if axis < dims { layout.strides()[axis].unsigned_abs() } else { 0 };
+    let size = |axis: usize| if axis < dims { shape[axis] } else { 1 };
+    let data = &tensor.storage::<f32>()[layout.start_offset() + offset..];
+    let shape = Shape {
+        rows: size(rows),
+        columns: size(columns),
+        row_stride: stride(rows),
+        column_stride: stride(columns),
+    };
+    Matrix::new(data, shape)
+}

@@ -1,0 +1,310 @@
+//! One block of query rows, forward and backward.
+
+use super::contextual;
+use super::distance;
+use super::problem::{Block, Head};
+use super::reduce::Grads;
+use super::scratch::{Scratch, grow, lanes as read, lanes_mut as write};
+use super::term;
+use super::view::{Add, Matrix, MatrixMut, multiply};
+use crate::kernels::operands::Slot;
+use crate::kernels::spec::WeightRule;
+use crate::math::lanes::{self, Lanes};
+use crate::score::Remainder;
+
+/// Fills `s.logits` for a block; returns the first column whose contextual bias is not constant.
+#[inline(always)]
+fn logits<const R: usize>(
+    head: &Head<'_>,
+    block: &Block<R>,
+    s: &mut Scratch<R>,
+    keep: bool,
+) -> usize {
+    let n = block.columns;
+    grow(&mut s.logits, n);
+    let query = head.q().rows(block.first, block.rows);
+    match head.spec.content_scale {
+        Some(scale) => {
+            let out = write(&mut s.logits, n, block.rows);
+            multiply(out, head.k().rows(0, n), query.t(), scale, Add::Overwrite);
+        }
+        None => s.logits[..n].fill([0.0; R]),
+    }
+    if !head.spec.terms.is_empty() {
+        term::apply(head, block, s, keep);
+    }
+    let constant_below = match &head.contextual {
+        Some(contextual) => contextual::add(head, contextual, block, s, keep),
+        None => 0,
+    };
+    distance::add(head, block, s);
+    for cumulative in
+        [head.given(Slot::Decay), head.given(Slot::DecayResidual)].into_iter().flatten()
+    {
+        let rows = decay_rows(head, block, cumulative);
+        for (j, logits) in s.logits[..n].iter_mut().enumerate() {
+            let column = cumulative.at(j, 0);
+            for r in 0..R {
+                logits[r] += rows[r] - column;
+            }
+        }
+    }
+    if let Some(dense) = head.given(Slot::Dense) {
+        let dense = dense.rows(block.first, block.rows);
+        for (j, logits) in s.logits[..n].iter_mut().enumerate() {
+            for (r, logit) in logits.iter_mut().enumerate().take(block.rows) {
+                *logit += dense.at(r, j);
+            }
+        }
+    }
+    constant_below
+}
+
+#[inline(always)]
+fn decay_rows<const R: usize>(
+    head: &Head<'_>,
+    block: &Block<R>,
+    cumulative: Matrix<'_>,
+) -> Lanes<R> {
+    let first = head.spec.first_row + block.first;
+    std::array::from_fn(|r| cumulative.at((first + r).min(block.columns - 1), 0))
+}
+
+/// Turns `s.logits` into weights, not yet normalised for a softmax; returns what to divide by and
+/// the logarithm of the softmax's denominator.
+#[inline(always)]
+fn weights<const R: usize>(
+    head: &Head<'_>,
+    block: &Block<R>,
+    s: &mut Scratch<R>,
+) -> (Lanes<R>, Lanes<R>) {
+    let n = block.columns;
+    let (last, open) = block.attended(head.spec);
+    match head.spec.weights {
+        WeightRule::Softmax => {
+            let mut largest = [f32::MIN; R];
+            for (j, logits) in s.logits[..n].iter_mut().enumerate() {
+                if j >= open {
+                    for r in 0..R {
+                        logits[r] = if j as f32 <= last[r] { logits[r] } else { f32::NEG_INFINITY };
+                    }
+                }
+                for r in 0..R {
+                    largest[r] = if logits[r] > largest[r] { logits[r] } else { largest[r] };
+                }
+            }
+            let mut sum = [0.0; R];
+            for logits in &mut s.logits[..n] {
+                for r in 0..R {
+                    logits[r] = lanes::weight(logits[r] - largest[r]);
+                    sum[r] += logits[r];
+                }
+            }
+            let log = std::array::from_fn(|r| largest[r] + sum[r].ln());
+            (sum, log)
+        }
+        WeightRule::StickBreaking(rule) => {
+            let left = break_sticks(head, block, s);
+            if rule.remainder == Remainder::OwnToken {
+                give_remainders(head, block, s, &left);
+            }
+            ([1.0; R], [0.0; R])
+        }
+    }
+}
+
+/// Turns `s.logits` into shares of the stick; returns the logarithm of what is left of each.
+#[inline(always)]
+fn break_sticks<const R: usize>(head: &Head<'_>, block: &Block<R>, s: &mut Scratch<R>) -> Lanes<R> {
+    let (last, _) = block.attended(head.spec);
+    let mut left = [0.0; R];
+    for (j, logits) in s.logits[..block.columns].iter_mut().enumerate().rev() {
+        for r in 0..R {
+            let seen = j as f32 <= last[r];
+            let stays = lanes::log_sigmoid(-logits[r]);
+            let weight = lanes::weight(logits[r] + stays + left[r]);
+            logits[r] = if seen { weight } else { 0.0 };
+            left[r] += if seen { stays } else { 0.0 };
+        }
+    }
+    left
+}
+
+/// Adds what is left of each stick to the weight of the row's own token.
+#[inline(always)]
+fn give_remainders<const R: usize>(
+    head: &Head<'_>,
+    block: &Block<R>,
+    s: &mut Scratch<R>,
+    left: &Lanes<R>,
+) {
+    let own = head.spec.first_row + block.first;
+    for (r, left) in left.iter().enumerate().take(block.rows) {
+        s.logits[own + r][r] += lanes::weight(*left);
+    }
+}
+
+/// `out` is `[rows, E]`; `log` receives the logarithm of the softmax's denominator of each row.
+#[inline(always)]
+pub(super) fn forward<const R: usize>(
+    head: &Head<'_>,
+    block: &Block<R>,
+    s: &mut Scratch<R>,
+    mut out: MatrixMut<'_>,
+    log: &mut [f32],
+) {
+    logits(head, block, s, false);
+    let (sum, log_sum) = weights(head, block, s);
+    let n = block.columns;
+    let values = head.values().rows(0, n);
+    multiply(out.reborrow(), read(&s.logits, n, block.rows).t(), values, 1.0, Add::Overwrite);
+    for r in 0..block.rows {
+        out.scale_row(r, 1.0 / sum[r]);
+        log[r] = log_sum[r];
+    }
+}
+
+/// What the forward pass left and what comes from upstream, for one head.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct UpstreamGrad<'a> {
+    /// `[T, E]`.
+    pub(super) output: Matrix<'a>,
+    /// `[T, E]`.
+    pub(super) grad: Matrix<'a>,
+    /// Logarithms of the softmax's denominators, one per row.
+    pub(super) log: &'a [f32],
+}
+
+/// `dq` and `dense` are the block's own rows, `[rows, D]` and `[rows, S]`.
+#[inline(always)]
+pub(super) fn backward<const R: usize>(
+    head: &Head<'_>,
+    block: &Block<R>,
+    upstream: &UpstreamGrad<'_>,
+    s: &mut Scratch<R>,
+    mut dq: MatrixMut<'_>,
+    dense: Option<MatrixMut<'_>>,
+    grads: &mut Grads<'_>,
+) {
+    let n = block.columns;
+    let constant_below = logits(head, block, s, true);
+    let grad = upstream.grad.rows(block.first, block.rows);
+    grow(&mut s.grads, n);
+    let out = write(&mut s.grads, n, block.rows);
+    multiply(out, head.values().rows(0, n), grad.t(), 1.0, Add::Overwrite);
+    match head.spec.weights {
+        WeightRule::Softmax => softmax_backward(head, block, upstream, s),
+        WeightRule::StickBreaking(rule) => {
+            stick_breaking_backward(head, block, s, rule.remainder);
+        }
+    }
+    let weights = read(&s.logits, n, block.rows);
+    if let Some(values) = grads.get(Slot::Values) {
+        multiply(values.rows(0, n), weights, grad, 1.0, Add::Accumulate);
+    }
+
+    dq.fill(0.0);
+    distance::backward(head, block, s, &mut dq, grads);
+    if let Some(decay) = grads.get(Slot::Decay) {
+        let first = head.spec.first_row + block.first;
+        let mut rows = [0.0; R];
+        for (j, logit_grads) in s.grads[..n].iter().enumerate() {
+            *decay.get(j, 0) -= logit_grads[..block.rows].iter().sum::<f32>();
+            for r in 0..R {
+                rows[r] += logit_grads[r];
+            }
+        }
+        for (r, sum) in rows.iter().enumerate().take(block.rows) {
+            *decay.get(first + r, 0) += sum;
+        }
+    }
+    if let Some(mut dense) = dense {
+        for (j, logit_grads) in s.grads[..n].iter().enumerate() {
+            for (r, value) in logit_grads.iter().enumerate().take(block.rows) {
+                dense.set(r, j, *value);
+            }
+        }
+    }
+    if let Some(contextual) = &head.contextual {
+        contextual::backward(head, contextual, block, constant_below, s, &mut dq, grads);
+    }
+    if !head.spec.terms.is_empty() {
+        term::backward(head, block, s, grads);
+    }
+    if let Some(scale) = head.spec.content_scale {
+        let logit_grads = read(&s.grads, n, block.rows);
+        let query = head.q().rows(block.first, block.rows);
+        multiply(dq.reborrow(), logit_grads.t(), head.k().rows(0, n), scale, Add::Accumulate);
+        if let Some(keys) = grads.get(Slot::Key) {
+            multiply(keys.rows(0, n), logit_grads, query, scale, Add::Accumulate);
+        }
+    }
+}
+
+/// `s.logits` becomes weights, `s.grads` gradients of the logits.
+#[inline(always)]
+fn softmax_backward<const R: usize>(
+    head: &Head<'_>,
+    block: &Block<R>,
+    upstream: &UpstreamGrad<'_>,
+    s: &mut Scratch<R>,
+) {
+    let (last, open) = block.attended(head.spec);
+    let (mut log, mut share) = ([0.0; R], [0.0; R]);
+    for r in 0..block.rows {
+        log[r] = upstream.log[block.first + r];
+        share[r] = upstream.output.row_dot(&upstream.grad, block.first + r);
+    }
+    let n = block.columns;
+    for (j, (logits, grads)) in s.logits[..n].iter_mut().zip(&mut s.grads[..n]).enumerate() {
+        for r in 0..R {
+            let weight = lanes::weight(logits[r] - log[r]);
+            logits[r] = weight;
+            grads[r] = weight * (grads[r] - share[r]);
+        }
+        if j >= open {
+            for r in 0..R {
+                let seen = j as f32 <= last[r];
+                logits[r] = if seen { logits[r] } else { 0.0 };
+                grads[r] = if seen { grads[r] } else { 0.0 };
+            }
+        }
+    }
+}
+
+/// As [`softmax_backward`], for broken sticks.
+#[inline(always)]
+fn stick_breaking_backward<const R: usize>(
+    head: &Head<'_>,
+    block: &Block<R>,
+    s: &mut Scratch<R>,
+    remainder: Remainder,
+) {
+    let (last, _) = block.attended(head.spec);
+    let n = block.columns;
+    // Logits are needed once more after they have become weights.
+    grow(&mut s.kept, n);
+    s.kept[..n].copy_from_slice(&s.logits[..n]);
+    let left = break_sticks(head, block, s);
+    let mut older = [0.0; R];
+    if remainder == Remainder::OwnToken {
+        // Every column takes from the remainder, as if it belonged to one older than all.
+        let own = head.spec.first_row + block.first;
+        for r in 0..block.rows {
+            older[r] = lanes::weight(left[r]) * s.grads[own + r][r];
+        }
+    }
+    for j in 0..n {
+        let (logits, weights, grads) = (&s.kept[j], &s.logits[j], &mut s.grads[j]);
+        for r in 0..R {
+            let seen = j as f32 <= last[r];
+            let breaks = lanes::sigmoid(logits[r]);
+            let log_grad = if seen { weights[r] * grads[r] } else { 0.0 };
+            grads[r] = if seen { log_grad * (1.0 - breaks) - breaks * older[r] } else { 0.0 };
+            older[r] += log_grad;
+        }
+    }
+    if remainder == Remainder::OwnToken {
+        give_remainders(head, block, s, &left);
+    }
+}

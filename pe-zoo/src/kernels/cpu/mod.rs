@@ -1,0 +1,38 @@
+//! Kernels for the CPU: attention in blocks that stay in the cache, in SIMD.
+//!
+//! Blocks of query rows meet all the columns that they see at once: logits, suffix sums, softmax and
+//! values stay in the cache, and the backward pass, written by hand, recomputes logits and weights
+//! instead of keeping them. One skeleton serves every modifier, because all of them are functions of
+//! (dot product, distance, suffix sum along the row). Logits are stored key-major, `[column][row]`,
+//! so that suffix sums run across rows in SIMD lanes.
+//!
+//! | Module | Contents |
+//! | --- | --- |
+//! | `op` | the operation that Burn differentiates |
+//! | `heads` | operands cut into heads |
+//! | `engine`, `gradients`, `reduce` | tasks in parallel, and sums over them in a fixed order |
+//! | `kernel` | one block of rows, forward and backward |
+//! | `contextual`, `perceptron`, `distance`, `term` | the biases that take more than a line |
+//! | `problem`, `scratch` | heads and blocks, buffers |
+//! | `view`, `parallel`, `tensors` | matrices, threads and tensors, for the operations of models too |
+
+mod contextual;
+mod distance;
+mod engine;
+mod gradients;
+mod heads;
+mod kernel;
+mod op;
+pub(crate) mod parallel;
+mod perceptron;
+mod problem;
+mod reduce;
+mod scratch;
+pub(crate) mod tensors;
+mod term;
+pub(crate) mod view;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use op::attend;

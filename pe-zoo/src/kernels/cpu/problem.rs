@@ -1,0 +1,117 @@
+//! What the kernels work on: borrowed operands, cut per head, and the blocks of query rows.
+
+use super::view::Matrix;
+use crate::kernels::operands::{SLOTS, Slot};
+use crate::kernels::spec::{ContextualSpec, Spec};
+use crate::score::HiddenActivation;
+
+/// The operands of one (batch, head).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Head<'a> {
+    pub(super) spec: &'a Spec,
+    /// By slot, as [`Slot::part`] says; empty for absent operands.
+    pub(super) parts: [Matrix<'a>; SLOTS],
+    pub(super) contextual: Option<ContextualHead<'a>>,
+}
+
+impl<'a> Head<'a> {
+    /// An operand, empty if absent.
+    pub(super) fn part(&self, slot: Slot) -> Matrix<'a> {
+        self.parts[slot as usize]
+    }
+
+    /// An operand, if present.
+    pub(super) fn given(&self, slot: Slot) -> Option<Matrix<'a>> {
+        let part = self.part(slot);
+        (part.shape().rows * part.shape().columns > 0).then_some(part)
+    }
+
+    /// `[T, D]`.
+    pub(super) fn q(&self) -> Matrix<'a> {
+        self.part(Slot::Query)
+    }
+
+    /// `[S, D]`.
+    pub(super) fn k(&self) -> Matrix<'a> {
+        self.part(Slot::Key)
+    }
+
+    /// `[S, E]`.
+    pub(super) fn values(&self) -> Matrix<'a> {
+        self.part(Slot::Values)
+    }
+}
+
+/// The operands of contextual positions for one (batch, head).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ContextualHead<'a> {
+    pub(super) spec: ContextualSpec,
+    /// `[S, D]`; `None`: gates come from the content.
+    pub(super) gate_keys: Option<Matrix<'a>>,
+    pub(super) function: ContextualOperand<'a>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ContextualOperand<'a> {
+    /// `[D, N]`.
+    Table(Matrix<'a>),
+    Slope(f32),
+    Perceptron(Perceptron<'a>),
+}
+
+/// `e(p) = w2 act(w1 p + b1) + b2` of `N` hidden units.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Perceptron<'a> {
+    /// `w2` and, as its last column, `b2`: `[D, N + 1]`.
+    pub(super) out: Matrix<'a>,
+    /// `w1` and `b1`, `[2, N]`.
+    pub(super) hidden: Matrix<'a>,
+    pub(super) activation: HiddenActivation,
+}
+
+impl<'a> ContextualOperand<'a> {
+    /// What queries are multiplied with, if anything.
+    pub(super) fn table(&self) -> Option<Matrix<'a>> {
+        match self {
+            Self::Table(table) => Some(*table),
+            Self::Perceptron(perceptron) => Some(perceptron.out),
+            Self::Slope(_) => None,
+        }
+    }
+}
+
+/// Consecutive query rows that are worked on together, one per lane.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Block<const R: usize> {
+    /// Index among the rows of the first lane.
+    pub(super) first: usize,
+    /// Lanes in use.
+    pub(super) rows: usize,
+    /// Columns that the last row sees.
+    pub(super) columns: usize,
+    /// Columns that every lane sees, unused ones included: below it nothing needs a mask.
+    pub(super) open: usize,
+    /// Index of the last column that each lane sees; -1 for unused lanes.
+    pub(super) last_seen: [f32; R],
+}
+
+impl<const R: usize> Block<R> {
+    /// The block that starts at row `first` of `rows_end`, `before` columns being older than row 0.
+    pub(super) fn new(first: usize, rows_end: usize, before: usize) -> Self {
+        let rows = R.min(rows_end - first);
+        let diagonal = before + first;
+        let mut last_seen = [-1.0; R];
+        for (lane, last) in last_seen.iter_mut().enumerate().take(rows) {
+            *last = (diagonal + lane) as f32;
+        }
+        let open = if rows == R { diagonal + 1 } else { 0 };
+        Self { first, rows, columns: diagonal + rows, open, last_seen }
+    }
+
+    /// Last attended column of each lane; one less than seen where a token does not attend to
+    /// itself.
+    pub(super) fn attended(&self, spec: &Spec) -> ([f32; R], usize) {
+        let strict = usize::from(spec.strict());
+        (self.last_seen.map(|last| last - strict as f32), self.open.saturating_sub(strict))
+    }
+}

@@ -1,0 +1,119 @@
+//! Sums that several tasks contribute to, added up in the order of the tasks.
+
+use super::problem::Head;
+use super::view::{MatrixMut, Shape};
+use crate::kernels::operands::{SLOTS, Slot};
+
+/// How the tasks of a pass make the gradient of an operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Collection {
+    /// Each task writes the rows that it works on.
+    Rows,
+    /// Rows are tokens: a task writes directly if it is alone with its head; otherwise pieces are
+    /// added up.
+    Tokens,
+    /// Contributions of all tasks are added up.
+    Summed,
+}
+
+/// How the gradient of an operand is collected.
+pub(super) fn collection(slot: Slot) -> Collection {
+    match slot {
+        Slot::Query | Slot::Dense => Collection::Rows,
+        Slot::Key | Slot::Values | Slot::GateKeys => Collection::Tokens,
+        _ => Collection::Summed,
+    }
+}
+
+/// The operand whose sums are the gradient of `slot`: both decays are added to the same logits.
+pub(super) fn summed_as(slot: Slot) -> Slot {
+    if slot == Slot::DecayResidual { Slot::Decay } else { slot }
+}
+
+/// Gradients to add to, one matrix for each operand that has one.
+#[derive(Debug)]
+pub(super) struct Grads<'a>(pub(super) [Option<MatrixMut<'a>>; SLOTS]);
+
+impl<'a> Grads<'a> {
+    pub(super) fn none() -> Self {
+        Self([const { None }; SLOTS])
+    }
+
+    pub(super) fn get(&mut self, slot: Slot) -> Option<&mut MatrixMut<'a>> {
+        self.0[slot as usize].as_mut()
+    }
+}
+
+/// Contributions of one task, row-major; empty for operands to which it has none.
+#[derive(Debug)]
+pub(super) struct Sums([Vec<f32>; SLOTS]);
+
+impl Sums {
+    /// Zeros for a task whose last row sees `seen` columns; with `alone`, gradients of tokens are
+    /// written directly.
+    pub(super) fn new(head: &Head<'_>, seen: usize, alone: bool) -> Self {
+        Self(Slot::ALL.map(|slot| {
+            let shape = head.part(slot).shape();
+            let rows = match collection(slot) {
+                Collection::Tokens if !alone => seen.min(shape.rows),
+                Collection::Summed if summed_as(slot) == slot => shape.rows,
+                _ => 0,
+            };
+            vec![0.0; rows * shape.columns]
+        }))
+    }
+
+    pub(super) fn of(&self, slot: Slot) -> &[f32] {
+        &self.0[slot as usize]
+    }
+
+    /// Where the kernel adds its gradients: `own` where given, else the sums.
+    pub(super) fn grads<'a>(&'a mut self, head: &Head<'_>, mut own: Grads<'a>) -> Grads<'a> {
+        for (slot, sums) in Slot::ALL.into_iter().zip(&mut self.0) {
+            if !sums.is_empty() {
+                let columns = head.part(slot).shape().columns;
+                let shape = Shape::dense(sums.len() / columns, columns);
+                own.0[slot as usize] = Some(MatrixMut::new(sums, shape));
+            }
+        }
+        own
+    }
+}
+
+/// Adds up what tasks contribute to `groups` groups of equal size, one group after the other.
+pub(super) fn grouped(
+    sums: &[Sums],
+    groups: usize,
+    group_of: impl Fn(usize) -> usize,
+    slot: Slot,
+) -> Vec<f32> {
+    let len = sums.first().map_or(0, |sum| sum.of(slot).len());
+    let mut total = vec![0.0; groups * len];
+    for (task, sum) in sums.iter().enumerate() {
+        let group = &mut total[group_of(task) * len..][..len];
+        for (total, value) in group.iter_mut().zip(sum.of(slot)) {
+            *total += value;
+        }
+    }
+    total
+}
+
+/// Adds what the pieces of each head contribute, `[seen, width]`, into `[batch, token, head, width]`.
+pub(super) fn pieces(
+    out: &mut [f32],
+    sums: &[Sums],
+    pieces: usize,
+    [_batch, tokens, heads, width]: [usize; 4],
+    slot: Slot,
+) {
+    for (task, sum) in sums.iter().enumerate() {
+        let plane = task / pieces;
+        let offset = (plane / heads) * tokens * heads * width + (plane % heads) * width;
+        for (token, row) in sum.of(slot).chunks(width).enumerate() {
+            let out = &mut out[offset + token * heads * width..][..width];
+            for (out, value) in out.iter_mut().zip(row) {
+                *out += value;
+            }
+        }
+    }
+}

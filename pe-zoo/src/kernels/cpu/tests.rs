@@ -1,0 +1,97 @@
+//! The same bits on any number of threads.
+
+use burn::backend::Flex;
+use burn::backend::flex::FlexTensor;
+use burn::tensor::Shape;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use super::engine;
+use super::gradients::{self, Pass};
+use super::tensors::{contiguous, numbers};
+use crate::init::standard_normal;
+use crate::kernels::operands::{Operands, SLOTS, Slot};
+use crate::kernels::precision::MatmulPrecision;
+use crate::kernels::spec::{ContextualSpec, Spec, WeightRule};
+use crate::score::HiddenActivation;
+
+fn tensor(shape: &[usize], seed: u64) -> FlexTensor {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let count = shape.iter().product::<usize>();
+    let values = (0..count).map(|_| standard_normal(&mut rng) as f32).collect();
+    contiguous(values, Shape::from(shape.to_vec()))
+}
+
+fn bits(tensor: &FlexTensor) -> Vec<u32> {
+    numbers(&tensor.to_contiguous()).iter().map(|x| x.to_bits()).collect()
+}
+
+/// Output and all gradients as bits.
+fn run([batch, heads, rows]: [usize; 3], activation: Option<HiddenActivation>) -> Vec<Vec<u32>> {
+    let (dim, entries) = (8, 17);
+    let plane = [batch, heads, rows, dim];
+    let hidden: &[usize] = if activation.is_some() { &[2, 16] } else { &[0] };
+    let operands = Operands::<Flex>(Slot::ALL.map(|slot| {
+        let shape: &[usize] = match slot {
+            Slot::Query | Slot::Key | Slot::Values | Slot::GateKeys => &plane,
+            Slot::Slopes => &[heads],
+            Slot::Distance => &[heads, entries],
+            Slot::QueryDistance | Slot::Table => &[dim, entries],
+            Slot::Decay | Slot::DecayResidual => &[batch, heads, rows],
+            Slot::Hidden => hidden,
+            Slot::ContextualSlopes => &[0],
+            Slot::TermParams | Slot::TermState => &[0],
+            Slot::Dense => &[batch, heads, rows, rows],
+        };
+        tensor(shape, slot as u64)
+    }));
+    let spec = Spec {
+        columns: (0..rows).collect(),
+        contiguous: true,
+        first_row: 0,
+        content_scale: Some(0.3),
+        distance_scale: 0.3,
+        weights: WeightRule::Softmax,
+        precision: MatmulPrecision::F32,
+        contextual: Some(ContextualSpec {
+            max_position: (entries - 1) as f32,
+            function_scale: 1.0,
+            gate_scale: 0.3,
+            activation,
+        }),
+        terms: Vec::new(),
+    };
+    let (output, kept) = engine::forward(&operands, &spec);
+    let grad = tensor(&plane, 99);
+    let grads = gradients::backward(Pass {
+        operands: &operands,
+        spec: &spec,
+        kept: &kept,
+        output: &output,
+        grad: &grad,
+    });
+    std::iter::once(&output).chain(grads.iter().flatten()).map(bits).collect()
+}
+
+#[test]
+fn one_two_and_four_threads_give_the_same_bits() {
+    // One head in many pieces, and many heads in one piece each.
+    let functions = [None, Some(HiddenActivation::Gelu)];
+    for (sizes, activation) in [[1, 1, 700], [3, 2, 130], [5, 4, 65]]
+        .into_iter()
+        .flat_map(|sizes| functions.map(|function| (sizes, function)))
+    {
+        let on = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| run(sizes, activation))
+        };
+        let expected = on(1);
+        // The output and a gradient for every operand but the slopes of contextual positions, and
+        // the hidden layer where there is none.
+        let absent = if activation.is_some() { 1 } else { 2 };
+        assert_eq!(expected.len(), 1 + SLOTS - absent);
+        for threads in [2, 4] {
+            assert!(on(threads) == expected, "{threads} threads, {sizes:?}, {activation:?}");
+        }
+    }
+}

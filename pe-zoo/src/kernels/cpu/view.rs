@@ -1,0 +1,303 @@
+//! Strided matrices over borrowed memory, and their products: the only unsafe code of the engine.
+//!
+//! Tasks of one pass write to interleaved rows of one tensor, which slices cannot express; products
+//! come from the `gemm` crate, which takes pointers. Both are wrapped here once, every bound checked.
+#![expect(unsafe_code, reason = "disjoint strided writes and the gemm crate; checked in this file")]
+
+use std::marker::PhantomData;
+
+/// Rows, columns and their strides in elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+    pub(crate) row_stride: usize,
+    pub(crate) column_stride: usize,
+}
+
+impl Shape {
+    /// One row after the other.
+    pub(crate) fn dense(rows: usize, columns: usize) -> Self {
+        Self { rows, columns, row_stride: columns, column_stride: 1 }
+    }
+
+    fn transposed(self) -> Self {
+        Self {
+            rows: self.columns,
+            columns: self.rows,
+            row_stride: self.column_stride,
+            column_stride: self.row_stride,
+        }
+    }
+
+    /// Elements from the first to one past the last.
+    fn extent(self) -> usize {
+        if self.rows == 0 || self.columns == 0 {
+            return 0;
+        }
+        (self.rows - 1) * self.row_stride + (self.columns - 1) * self.column_stride + 1
+    }
+}
+
+/// A matrix to read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Matrix<'a> {
+    data: &'a [f32],
+    shape: Shape,
+}
+
+impl<'a> Matrix<'a> {
+    /// The matrix without elements.
+    pub(crate) const EMPTY: Self =
+        Self { data: &[], shape: Shape { rows: 0, columns: 0, row_stride: 0, column_stride: 0 } };
+
+    /// The matrix that starts at the first element of `data`.
+    pub(crate) fn new(data: &'a [f32], shape: Shape) -> Self {
+        assert!(shape.extent() <= data.len(), "{shape:?} in {} elements", data.len());
+        Self { data, shape }
+    }
+
+    pub(crate) fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    pub(crate) fn t(self) -> Self {
+        Self { data: self.data, shape: self.shape.transposed() }
+    }
+
+    /// Rows `from..from + count`.
+    pub(crate) fn rows(self, from: usize, count: usize) -> Self {
+        assert!(from + count <= self.shape.rows, "rows {from}+{count} of {:?}", self.shape);
+        let start = (from * self.shape.row_stride).min(self.data.len());
+        Self::new(&self.data[start..], Shape { rows: count, ..self.shape })
+    }
+
+    /// Columns `0..count`.
+    pub(crate) fn columns(self, count: usize) -> Self {
+        assert!(count <= self.shape.columns, "{count} columns of {:?}", self.shape);
+        Self { data: self.data, shape: Shape { columns: count, ..self.shape } }
+    }
+
+    /// Row `row` of `self` times the same row of `other`.
+    pub(crate) fn row_dot(&self, other: &Self, row: usize) -> f32 {
+        (0..self.shape.columns).map(|column| self.at(row, column) * other.at(row, column)).sum()
+    }
+
+    #[inline(always)]
+    pub(crate) fn at(self, row: usize, column: usize) -> f32 {
+        debug_assert!(row < self.shape.rows && column < self.shape.columns);
+        self.data[row * self.shape.row_stride + column * self.shape.column_stride]
+    }
+}
+
+/// A matrix to write.
+#[derive(Debug)]
+pub(crate) struct MatrixMut<'a> {
+    start: *mut f32,
+    shape: Shape,
+    owner: PhantomData<&'a mut [f32]>,
+}
+
+impl<'a> MatrixMut<'a> {
+    /// The matrix that starts at the first element of `data`.
+    pub(crate) fn new(data: &'a mut [f32], shape: Shape) -> Self {
+        assert!(shape.extent() <= data.len(), "{shape:?} in {} elements", data.len());
+        Self { start: data.as_mut_ptr(), shape, owner: PhantomData }
+    }
+
+    /// The same matrix for a shorter time.
+    pub(crate) fn reborrow(&mut self) -> MatrixMut<'_> {
+        MatrixMut { start: self.start, shape: self.shape, owner: PhantomData }
+    }
+
+    /// Rows `..at` and rows `at..`.
+    pub(crate) fn split_at_row(self, at: usize) -> (Self, Self) {
+        assert!(at <= self.shape.rows, "row {at} of {:?}", self.shape);
+        let first = Self { shape: Shape { rows: at, ..self.shape }, ..self };
+        let rest = Shape { rows: self.shape.rows - at, ..self.shape };
+        let skip = if rest.extent() == 0 { 0 } else { at * self.shape.row_stride };
+        // SAFETY: if there are rows from `at` on, they lie within what `self` owns.
+        (first, Self { start: unsafe { self.start.add(skip) }, shape: rest, owner: PhantomData })
+    }
+
+    /// Rows `from..from + count`.
+    pub(crate) fn rows(&mut self, from: usize, count: usize) -> MatrixMut<'_> {
+        let (_, rest) = self.reborrow().split_at_row(from);
+        rest.split_at_row(count).0
+    }
+
+    /// Columns `0..count`.
+    pub(crate) fn columns(&mut self, count: usize) -> MatrixMut<'_> {
+        assert!(count <= self.shape.columns, "{count} columns of {:?}", self.shape);
+        MatrixMut { shape: Shape { columns: count, ..self.shape }, ..self.reborrow() }
+    }
+
+    pub(crate) fn fill(&mut self, value: f32) {
+        for row in 0..self.shape.rows {
+            for column in 0..self.shape.columns {
+                self.set(row, column, value);
+            }
+        }
+    }
+
+    pub(crate) fn scale_row(&mut self, row: usize, factor: f32) {
+        for column in 0..self.shape.columns {
+            *self.get(row, column) *= factor;
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn set(&mut self, row: usize, column: usize, value: f32) {
+        *self.get(row, column) = value;
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(&mut self, row: usize, column: usize) -> &mut f32 {
+        assert!(row < self.shape.rows && column < self.shape.columns);
+        // SAFETY: within the shape, which was checked against the memory.
+        unsafe {
+            &mut *self.start.add(row * self.shape.row_stride + column * self.shape.column_stride)
+        }
+    }
+}
+
+// SAFETY: it is a unique borrow of f32s, like `&mut [f32]`.
+unsafe impl Send for MatrixMut<'_> {}
+
+/// Cuts `[batch, token, head, channel]` into one matrix `[token, channel]` per (batch, head), in
+/// that order; no two have an element in common.
+pub(crate) fn planes(
+    data: &mut [f32],
+    [batch, tokens, heads, width]: [usize; 4],
+) -> Vec<MatrixMut<'_>> {
+    assert_eq!(data.len(), batch * tokens * heads * width, "memory of the planes");
+    let shape = Shape { rows: tokens, columns: width, row_stride: heads * width, column_stride: 1 };
+    let start = data.as_mut_ptr();
+    (0..batch * heads)
+        .map(|plane| {
+            let offset = (plane / heads) * tokens * heads * width + (plane % heads) * width;
+            // SAFETY: each plane lies within the memory, and planes differ in batch or in head.
+            MatrixMut { start: unsafe { start.add(offset) }, shape, owner: PhantomData }
+        })
+        .collect()
+}
+
+/// `out = alpha * a b`, or `out += alpha * a b`, on this thread.
+pub(crate) fn multiply(out: MatrixMut<'_>, a: Matrix<'_>, b: Matrix<'_>, alpha: f32, add: Add) {
+    multiply_on(Threads::One, out, a, b, alpha, add);
+}
+
+/// Which threads a product may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Threads {
+    /// The one that asks.
+    One,
+    /// All of them; the result does not depend on how many there are.
+    All,
+}
+
+/// As [`multiply`], on the threads given.
+#[expect(clippy::needless_pass_by_value, reason = "it is written through")]
+pub(crate) fn multiply_on(
+    threads: Threads,
+    out: MatrixMut<'_>,
+    a: Matrix<'_>,
+    b: Matrix<'_>,
+    alpha: f32,
+    add: Add,
+) {
+    let parallelism = match threads {
+        Threads::One => gemm::Parallelism::None,
+        Threads::All => gemm::Parallelism::Rayon(0),
+    };
+    let (rows, inner, columns) = (a.shape.rows, a.shape.columns, b.shape.columns);
+    assert_eq!(inner, b.shape.rows, "inner sizes");
+    assert_eq!((rows, columns), (out.shape.rows, out.shape.columns), "outer sizes");
+    if rows == 0 || columns == 0 {
+        return;
+    }
+    // SAFETY: all three matrices were checked against their memory when made, `out` borrows its own
+    // mutably, and f32 has no invalid bit patterns.
+    unsafe {
+        gemm::gemm(
+            rows,
+            columns,
+            inner,
+            out.start,
+            out.shape.column_stride as isize,
+            out.shape.row_stride as isize,
+            add == Add::Accumulate,
+            a.data.as_ptr(),
+            a.shape.column_stride as isize,
+            a.shape.row_stride as isize,
+            b.data.as_ptr(),
+            b.shape.column_stride as isize,
+            b.shape.row_stride as isize,
+            1.0,
+            alpha,
+            false,
+            false,
+            false,
+            parallelism,
+        );
+    }
+}
+
+/// What a product does to what was there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Add {
+    /// Overwrites it.
+    Overwrite,
+    /// Adds to it.
+    Accumulate,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_of_strided_matrices_are_right() {
+        let a = (0..12).map(|n| n as f32).collect::<Vec<_>>();
+        let b = (0..8).map(|n| (n * n) as f32).collect::<Vec<_>>();
+        let left = Matrix::new(&a, Shape { rows: 3, columns: 2, row_stride: 4, column_stride: 1 });
+        let right = Matrix::new(&b, Shape::dense(4, 2)).rows(1, 2);
+        let mut out = vec![1.0; 6];
+        multiply(
+            MatrixMut::new(&mut out, Shape::dense(2, 3).transposed()),
+            left,
+            right,
+            2.0,
+            Add::Accumulate,
+        );
+        let mut expected = vec![1.0; 6];
+        for row in 0..3 {
+            for column in 0..2 {
+                for inner in 0..2 {
+                    expected[column * 3 + row] +=
+                        2.0 * a[row * 4 + inner] * b[(inner + 1) * 2 + column];
+                }
+            }
+        }
+        assert_eq!(out, expected);
+    }
+
+    #[test]
+    #[should_panic(expected = "in 5 elements")]
+    fn a_matrix_larger_than_its_memory_is_refused() {
+        let _ = Matrix::new(&[0.0; 5], Shape::dense(2, 3));
+    }
+
+    #[test]
+    fn planes_are_the_heads_of_each_token() {
+        let mut data = vec![0.0; 2 * 3 * 2 * 2];
+        for (n, plane) in planes(&mut data, [2, 3, 2, 2]).into_iter().enumerate() {
+            let (mut first, mut rest) = plane.split_at_row(1);
+            first.set(0, 1, n as f32 + 1.0);
+            rest.set(1, 0, n as f32 + 10.0);
+        }
+        let expected = [0., 1., 0., 2., 0., 0., 0., 0., 10., 0., 11., 0.];
+        assert_eq!(data[..12], expected);
+        assert_eq!(data[12..], expected.map(|x| if x > 0.0 { x + 2.0 } else { x }));
+    }
+}

@@ -1,0 +1,115 @@
+//! What the kernels are launched with, out of the operands.
+
+use burn::backend::{Cube, TensorMetadata};
+use burn::tensor::{DType, Shape};
+use burn_cubecl::cubecl::prelude::*;
+use burn_cubecl::kernel::into_contiguous;
+use burn_cubecl::tensor::CubeTensor;
+
+use super::inputs::{InputsLaunch, PlaceLaunch};
+use crate::kernels::operands::{Operands, Sizes, Slot, present};
+use crate::kernels::spec::Spec;
+
+/// In the place of infinity, which not every shading language can write down.
+const ENDLESS: f32 = 1e30;
+
+pub(super) fn last_axis<T: TensorMetadata>(tensor: &T) -> usize {
+    let shape = tensor.shape();
+    if present(tensor) { shape[shape.num_dims() - 1] } else { 0 }
+}
+
+/// All operands in row-major order.
+pub(super) fn contiguous(operands: Operands<Cube>) -> Operands<Cube> {
+    Operands(operands.0.map(
+        |tensor| {
+            if present(&tensor) { into_contiguous(tensor) } else { tensor }
+        },
+    ))
+}
+
+/// The operands that the kernels read, in the order of [`Inputs`](super::inputs::Inputs).
+const READ: [Slot; 13] = [
+    Slot::Query,
+    Slot::Key,
+    Slot::Values,
+    Slot::Slopes,
+    Slot::Distance,
+    Slot::QueryDistance,
+    Slot::Decay,
+    Slot::DecayResidual,
+    Slot::GateKeys,
+    Slot::Table,
+    Slot::Hidden,
+    Slot::ContextualSlopes,
+    Slot::Dense,
+];
+
+/// A buffer for an operand; one that no kernel reads, where the operand is absent.
+fn buffer(operands: &Operands<Cube>, slot: Slot) -> CubeTensor {
+    let slot = if present(&operands[slot]) { slot } else { Slot::Query };
+    operands[slot].clone()
+}
+
+/// Positions of the columns, `[S]`; a buffer that no kernel reads, where they count up by one.
+fn positions(operands: &Operands<Cube>, spec: &Spec) -> CubeTensor {
+    let query = &operands[Slot::Query];
+    if spec.contiguous {
+        return query.clone();
+    }
+    let positions = spec.columns.iter().map(|at| *at as f32).collect::<Vec<_>>();
+    let handle = query.client.create_from_slice(f32::as_bytes(&positions));
+    CubeTensor::new_contiguous(
+        query.client.clone(),
+        query.device.clone(),
+        Shape::from([positions.len()]),
+        handle,
+        DType::F32,
+    )
+}
+
+/// Everything that the kernels read, in the order of [`Inputs`](super::inputs::Inputs).
+#[cfg(all(test, feature = "cores-sim"))]
+pub(super) fn buffers(operands: &Operands<Cube>, spec: &Spec) -> Vec<CubeTensor> {
+    let read = READ.into_iter().map(|slot| buffer(operands, slot));
+    read.chain([positions(operands, spec)]).collect()
+}
+
+pub(super) fn inputs(operands: &Operands<Cube>, spec: &Spec) -> InputsLaunch {
+    let [q, k, v, slopes, distance, query, decay, residual, gates, table, hidden, rates, dense] =
+        READ.map(|slot| buffer(operands, slot).into_buffer_arg());
+    let positions = positions(operands, spec).into_buffer_arg();
+    InputsLaunch::new(
+        q, k, v, slopes, distance, query, decay, residual, gates, table, hidden, rates, dense,
+        positions,
+    )
+}
+
+/// Numbers of [`Place`](super::inputs::Place), in its order: sizes, then factors.
+pub(super) fn numbers(operands: &Operands<Cube>, spec: &Spec) -> ([usize; 6], [f32; 3]) {
+    let Sizes { heads, rows, columns, .. } = operands.sizes();
+    let (distance, query) =
+        (last_axis(&operands[Slot::Distance]), last_axis(&operands[Slot::QueryDistance]));
+    let contextual = spec.contextual;
+    let gate_scale = contextual.map_or(1.0, |contextual| contextual.gate_scale);
+    let max = contextual.map_or(0.0, |contextual| contextual.max_position.min(ENDLESS));
+    (
+        [heads, rows, columns, spec.first_row, distance, query],
+        [spec.content_scale.unwrap_or(1.0), gate_scale, max],
+    )
+}
+
+pub(super) fn place(operands: &Operands<Cube>, spec: &Spec) -> PlaceLaunch {
+    let ([heads, rows, columns, first_row, distance, query], [content_scale, gate_scale, max]) =
+        numbers(operands, spec);
+    PlaceLaunch::new(
+        heads,
+        rows,
+        columns,
+        first_row,
+        distance,
+        query,
+        content_scale,
+        gate_scale,
+        max,
+    )
+}

@@ -1,0 +1,95 @@
+//! From what the backward kernel leaves to the gradients of the operands.
+
+use burn::backend::Cube;
+use burn::backend::ops::FloatTensorOps;
+use burn::tensor::{DType, Shape, Slice};
+use burn_cubecl::kernel::into_contiguous;
+use burn_cubecl::ops::numeric::zeros_client;
+use burn_cubecl::tensor::CubeTensor;
+
+use super::config::{CONTEXTUAL_SLOPE, DECAY, FAR, FIXED, SLOPE};
+use super::results::{Backward, Forward};
+use crate::kernels::operands::{Operands, SLOTS, Sizes, Slot, present};
+use crate::kernels::spec::Spec;
+
+/// Sums over axes, which are left out of the shape.
+fn sum(tensor: CubeTensor, axes: &[usize], shape: &[usize]) -> CubeTensor {
+    let summed = axes.iter().fold(tensor, |sum, axis| Cube::float_sum_dim(sum, *axis));
+    Cube::float_reshape(summed, Shape::from(shape.to_vec()))
+}
+
+/// Gradients of all operands, in the order of their fields; `None` for absent ones. `run` is
+/// [`backward`](super::launch::backward).
+pub(super) fn gradients(
+    operands: &Operands<Cube>,
+    spec: &Spec,
+    kept: Forward,
+    grad: CubeTensor,
+    run: impl FnOnce(&Operands<Cube>, &Spec, [CubeTensor; 3]) -> Backward,
+) -> [Option<CubeTensor>; SLOTS] {
+    let Sizes { batch, heads, rows, columns, head_dim, value_dim } = operands.sizes();
+    let grad = into_contiguous(grad);
+    let share = sum(Cube::float_mul(kept.output, grad.clone()), &[3], &[batch, heads, rows]);
+    let found = run(operands, spec, [grad, kept.log, into_contiguous(share)]);
+    let config = found.config;
+
+    let of_rows = |from: usize, width: usize| {
+        let mut slices = vec![Slice::from(..); 4];
+        slices[3] = Slice::from(from..from + width);
+        Cube::float_slice(found.rows.clone(), &slices)
+    };
+    let per_head = |column: usize| sum(of_rows(column, 1), &[0, 2], &[heads]);
+    let hidden = config.hidden();
+    let at_products = FIXED + 2 * hidden;
+    let query_entries =
+        operands[Slot::QueryDistance].meta.shape().num_elements() / (batch * heads * rows).max(1);
+
+    let distance = present(&operands[Slot::Distance]).then(|| {
+        let entries = operands[Slot::Distance].meta.shape()[1];
+        let near = sum(found.distance.clone(), &[0, 1], &[heads, entries]);
+        let far = sum(of_rows(FAR, 1), &[0, 2], &[heads, 1]);
+        // The kernel leaves the last entry to the rows.
+        if entries == 1 {
+            return far;
+        }
+        let near = Cube::float_slice(near, &[Slice::from(..), Slice::from(..entries - 1)]);
+        Cube::float_cat(vec![near, far], 1)
+    });
+    let decay = present(&operands[Slot::Decay]).then(|| {
+        let of_columns = sum(found.decay.clone(), &[0], &[batch, heads, columns]);
+        let own = sum(of_rows(DECAY, 1), &[], &[batch, heads, rows]);
+        let own = if rows == columns {
+            own
+        } else {
+            let before = Shape::from([batch, heads, columns - rows]);
+            let q = &operands[Slot::Query];
+            let none = zeros_client(q.client.clone(), q.device.clone(), before, DType::F32);
+            Cube::float_cat(vec![none, own], 2)
+        };
+        Cube::float_add(of_columns, own)
+    });
+    let planes = [batch, heads, columns];
+    let wide = |width: usize| [planes.as_slice(), &[width]].concat();
+    Slot::ALL.map(|slot| {
+        if !present(&operands[slot]) {
+            return None;
+        }
+        match slot {
+            Slot::Query => Some(found.q.clone()),
+            Slot::Key => Some(sum(found.k.clone(), &[0], &wide(head_dim))),
+            Slot::Values => Some(sum(found.values.clone(), &[0], &wide(value_dim))),
+            Slot::Slopes => Some(per_head(SLOPE)),
+            Slot::Distance => distance.clone(),
+            Slot::QueryDistance => Some(of_rows(at_products + config.entries, query_entries)),
+            // Both are added to the same logits.
+            Slot::Decay | Slot::DecayResidual => decay.clone(),
+            Slot::GateKeys => Some(sum(found.gate_keys.clone(), &[0], &wide(head_dim))),
+            Slot::Table => Some(of_rows(at_products, config.entries)),
+            Slot::Hidden => Some(sum(of_rows(FIXED, 2 * hidden), &[0, 1, 2], &[2, hidden])),
+            Slot::ContextualSlopes => Some(per_head(CONTEXTUAL_SLOPE)),
+            Slot::Dense => Some(found.dense.clone()),
+            // Pair terms are made dense before the kernels.
+            Slot::TermParams | Slot::TermState => None,
+        }
+    })
+}

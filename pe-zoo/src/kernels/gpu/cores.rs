@@ -1,0 +1,133 @@
+//! Products of blocks on tensor cores, with rounded factors and f32 sums.
+//!
+//! A plane of 32 units (a warp) makes 16 x 16 numbers of a product at a time and leaves them on the
+//! stage, in shared memory, from where every unit takes what is its own: which unit of a plane holds
+//! which number of a fragment is the device's secret.
+
+use burn_cubecl::cubecl;
+use burn_cubecl::cubecl::cmma::{self, MatrixIdent, MatrixLayout};
+use burn_cubecl::cubecl::prelude::*;
+
+/// Rows and columns of one step of a tensor core.
+pub(super) const FRAGMENT: usize = 16;
+
+/// What tensor cores multiply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Rounded {
+    /// Inner numbers of one step.
+    pub(super) inner: usize,
+    /// Bytes of a number.
+    pub(super) bytes: usize,
+}
+
+/// Eight significant bits.
+pub(super) const BF16: Rounded = Rounded { inner: 16, bytes: 2 };
+
+/// Eleven significant bits.
+pub(super) const TF32: Rounded = Rounded { inner: 8, bytes: 4 };
+
+/// Units that work on a fragment together.
+pub(super) const PLANE: usize = 32;
+
+/// Fragments are loaded from addresses that are multiples of it.
+pub(super) const ALIGNMENT: usize = 32;
+
+/// `width` up to whole fragments.
+pub(super) const fn padded(width: usize) -> usize {
+    width.next_multiple_of(FRAGMENT)
+}
+
+/// Numbers from one row to the next, in blocks of rounded numbers and on the stage: neighbours lie in
+/// different banks, and fragments where they can be loaded.
+pub(super) const fn stride(width: usize) -> usize {
+    padded(width) + 8
+}
+
+/// One product `[rows, inner] . [inner, columns]`, all of whole fragments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Product {
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+    pub(super) inner: usize,
+    /// The left factor lies there as `[inner, rows]`.
+    pub(super) left_transposed: bool,
+    /// The right factor lies there as `[columns, inner]`.
+    pub(super) right_transposed: bool,
+    /// From one stored row of the left factor to the next.
+    pub(super) left_stride: usize,
+    /// From one stored row of the right factor to the next.
+    pub(super) right_stride: usize,
+    /// Inner numbers of one step.
+    pub(super) step: usize,
+    /// Units of the cube.
+    pub(super) units: usize,
+}
+
+/// How a factor lies in memory.
+const fn layout(transposed: bool) -> MatrixLayout {
+    if transposed { MatrixLayout::ColMajor } else { MatrixLayout::RowMajor }
+}
+
+/// Leaves a product on the stage, `[rows, stride(columns)]`. Every unit of the cube has to come along.
+#[cube]
+pub(super) fn multiply<F: Float>(
+    left: &Shared<[F]>,
+    right: &Shared<[F]>,
+    stage: &mut Shared<[f32]>,
+    #[comptime] product: Product,
+) {
+    // Nobody may still read the product before, nor write a factor.
+    sync_cube();
+    let across = comptime![product.columns / FRAGMENT];
+    let fragments = comptime![product.rows / FRAGMENT * across];
+    let left_stride = comptime![product.left_stride];
+    let right_stride = comptime![product.right_stride];
+    let stage_stride = comptime![stride(product.columns)];
+    let mut at = UNIT_POS as usize / PLANE;
+    while at < fragments {
+        let row = at / across * FRAGMENT;
+        let column = at % across * FRAGMENT;
+        let sum = cmma::Matrix::<f32>::from_value(
+            MatrixIdent::Accumulator,
+            FRAGMENT,
+            FRAGMENT,
+            comptime![product.step],
+            MatrixLayout::Undefined,
+            f32::new(0.0),
+        );
+        for step in 0..comptime![product.inner / product.step] {
+            let inner = step * comptime![product.step];
+            let mut from_left = row * left_stride + inner;
+            if comptime![product.left_transposed] {
+                from_left = inner * left_stride + row;
+            }
+            let mut from_right = inner * right_stride + column;
+            if comptime![product.right_transposed] {
+                from_right = column * right_stride + inner;
+            }
+            let of_left = cmma::Matrix::<F>::from_slice(
+                MatrixIdent::A,
+                FRAGMENT,
+                FRAGMENT,
+                comptime![product.step],
+                comptime![layout(product.left_transposed)],
+                &left[from_left..],
+                comptime![product.left_stride as u32],
+            );
+            let of_right = cmma::Matrix::<F>::from_slice(
+                MatrixIdent::B,
+                FRAGMENT,
+                FRAGMENT,
+                comptime![product.step],
+                comptime![layout(product.right_transposed)],
+                &right[from_right..],
+                comptime![product.right_stride as u32],
+            );
+            cmma::execute(&of_left, &of_right, &sum, &sum);
+        }
+        let to = row * stage_stride + column;
+        cmma::store(&mut stage[to..], &sum, comptime![stage_stride as u32], MatrixLayout::RowMajor);
+        at += comptime![product.units / PLANE];
+    }
+    sync_cube();
+}

@@ -1,0 +1,58 @@
+//! A device that is not there, for tests.
+
+use std::sync::Arc;
+
+use burn_cubecl::cubecl::features::{Features, MmaConfig};
+use burn_cubecl::cubecl::ir::{
+    DeviceIdentity, DeviceProperties, ElemType, FloatKind, HardwareProperties,
+    MemoryDeviceProperties,
+};
+use burn_cubecl::cubecl::prelude::VectorSize;
+use burn_cubecl::cubecl::profile::TimingMethod;
+
+use super::config::DeviceLimits;
+
+/// Shared memory and units of an H200.
+pub(super) const LIMITS: DeviceLimits = DeviceLimits { shared_bytes: 232_448, units: 1024 };
+
+/// A device with tensor cores for `bf16` and `tf32`, and, what no device has, for f32: with those a product is exact
+/// and every mistake in where its factors lie shows.
+pub(super) fn device() -> Arc<DeviceProperties> {
+    let hardware = HardwareProperties {
+        load_width: 128,
+        vector_register_count: None,
+        plane_size_min: 32,
+        plane_size_max: 32,
+        max_bindings: 1024,
+        max_shared_memory_size: LIMITS.shared_bytes,
+        max_cube_count: (u32::MAX >> 1, 65_535, 65_535),
+        max_units_per_cube: 1024,
+        max_cube_dim: (1024, 1024, 64),
+        num_streaming_multiprocessors: Some(132),
+        num_tensor_cores: Some(4),
+        min_tensor_cores_dim: Some(8),
+        num_cpu_cores: None,
+        last_level_cache_size: None,
+        max_vector_size: VectorSize::MAX,
+        cube_mma_reserved_shared_memory: 0,
+    };
+    let mut features = Features::default();
+    for (factors, k) in [(FloatKind::BF16, 16), (FloatKind::TF32, 8), (FloatKind::F32, 16)] {
+        features.matmul.cmma.insert(MmaConfig {
+            a_type: ElemType::Float(factors),
+            b_type: ElemType::Float(factors),
+            cd_type: ElemType::Float(FloatKind::F32),
+            m: 16,
+            n: 16,
+            k,
+        });
+    }
+    let name = "simulated".to_owned();
+    Arc::new(DeviceProperties::new(
+        features,
+        MemoryDeviceProperties::new(u64::MAX, 256),
+        hardware,
+        TimingMethod::Device,
+        DeviceIdentity { name: name.clone(), fingerprint: name, physical: None },
+    ))
+}

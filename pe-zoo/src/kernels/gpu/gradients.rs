@@ -1,0 +1,205 @@
+//! Weights of one block made again, and the gradients of its logits.
+
+use burn_cubecl::cubecl;
+use burn_cubecl::cubecl::prelude::*;
+
+use super::block::{self, Own, SharedTiles};
+use super::config::KernelConfig;
+use super::contextual::{sigmoid, softplus, sum_from_the_right};
+use super::inputs::{Inputs, Place, UpstreamGrad};
+use super::logits::{Block, attends, own_column, own_row};
+use super::tile::{self, SharedTile};
+
+/// Logarithm of the share of a stick below which what older columns contribute is lost in the rounding
+/// of what newer ones do.
+const NOTHING_LEFT: f32 = -14.0;
+
+/// What one unit carries along its rows in the backward pass.
+#[derive(CubeType)]
+pub(super) struct Walk {
+    /// Gradients of the logits, `rows_each x columns_each`.
+    pub(super) grads: Array<f32>,
+    /// Logarithms that the forward pass left, one per row.
+    pub(super) log: Array<f32>,
+    /// Products of output and gradient, one per row.
+    pub(super) share: Array<f32>,
+    /// Logarithms of what is left of the sticks.
+    pub(super) left: Array<f32>,
+    /// What the columns so far contribute to the products of output and gradient.
+    pub(super) taken: Array<f32>,
+    /// What the unit's own columns contribute to them where a row gets the rest of its stick.
+    pub(super) rest: Array<f32>,
+}
+
+#[cube]
+impl Walk {
+    pub(super) fn new(#[comptime] config: KernelConfig) -> Walk {
+        let rows = comptime![config.tile.rows_each];
+        Walk {
+            grads: Array::new(comptime![config.tile.rows_each * config.tile.columns_each]),
+            log: Array::new(rows),
+            share: Array::new(rows),
+            left: Array::new(rows),
+            taken: Array::new(rows),
+            rest: Array::new(rows),
+        }
+    }
+}
+
+/// Begins a walk along the block's rows. `whole` is what all columns contribute to the products of
+/// output and gradient, where [`KernelConfig::own_whole`] says that the walk needs it to the last digit.
+#[cube]
+pub(super) fn begin(
+    upstream: &UpstreamGrad,
+    place: &Place,
+    block: &Block,
+    walk: &mut Walk,
+    whole: &Array<f32>,
+    #[comptime] config: KernelConfig,
+) {
+    #[unroll]
+    for r in 0..comptime![config.tile.rows_each] {
+        let line = block.plane * place.rows + min(own_row(block, r, config), place.rows - 1);
+        walk.log[r] = upstream.log[line];
+        if comptime![config.own_whole()] {
+            walk.share[r] = whole[r];
+        } else {
+            walk.share[r] = upstream.share[line];
+        }
+        walk.left[r] = f32::new(0.0);
+        walk.taken[r] = f32::new(0.0);
+        walk.rest[r] = f32::new(0.0);
+    }
+}
+
+/// `own.logits` becomes the weights of one block, `walk.grads` the gradients of its logits. Returns
+/// what [`block::logits_of`] does. `output_grads` is `[rows, E]`.
+#[cube]
+#[expect(clippy::too_many_arguments, reason = "the numbers of one block")]
+pub(super) fn gradients_of<F: Float>(
+    inputs: &Inputs,
+    place: &Place,
+    block: &Block,
+    tiles: &mut SharedTiles<F>,
+    own: &mut Own,
+    output_grads: &SharedTile<F>,
+    walk: &mut Walk,
+    #[comptime] config: KernelConfig,
+) -> bool {
+    let stopped = block::logits_of(inputs, place, block, tiles, own, config);
+    // Products of the output's gradients with the values.
+    tile::dot(
+        output_grads,
+        &tiles.values,
+        &mut walk.grads,
+        &mut tiles.stage,
+        f32::new(1.0),
+        comptime![config.value_dim],
+        config,
+    );
+    if comptime![config.sticks] {
+        of_sticks(place, block, tiles, own, walk, config);
+    } else {
+        of_softmax(place, block, own, walk, config);
+    }
+    stopped
+}
+
+#[cube]
+fn of_softmax(
+    place: &Place,
+    block: &Block,
+    own: &mut Own,
+    walk: &mut Walk,
+    #[comptime] config: KernelConfig,
+) {
+    let columns = comptime![config.tile.columns_each];
+    #[unroll]
+    for r in 0..comptime![config.tile.rows_each] {
+        let row = own_row(block, r, config);
+        #[unroll]
+        for c in 0..columns {
+            let mut weight = f32::new(0.0);
+            if attends(place, row, own_column(block, c, config), config) {
+                weight = (own.logits[r * columns + c] - walk.log[r]).exp();
+            }
+            own.logits[r * columns + c] = weight;
+            walk.grads[r * columns + c] = weight * (walk.grads[r * columns + c] - walk.share[r]);
+        }
+    }
+}
+
+/// Every column takes from all older ones: what those contribute is the whole less what newer ones
+/// and the column itself do.
+#[cube]
+fn of_sticks<F: Float>(
+    place: &Place,
+    block: &Block,
+    tiles: &mut SharedTiles<F>,
+    own: &mut Own,
+    walk: &mut Walk,
+    #[comptime] config: KernelConfig,
+) {
+    let columns = comptime![config.tile.columns_each];
+    let all = comptime![config.tile.rows_each * columns];
+    let mut terms = Array::<f32>::new(all);
+    let mut sums = Array::<f32>::new(all);
+    #[unroll]
+    for r in 0..comptime![config.tile.rows_each] {
+        let row = own_row(block, r, config);
+        #[unroll]
+        for c in 0..columns {
+            let mut stay = f32::new(0.0);
+            if attends(place, row, own_column(block, c, config), config) {
+                stay = -softplus(own.logits[r * columns + c]);
+            }
+            terms[r * columns + c] = stay;
+        }
+    }
+    sum_from_the_right(&terms, &mut sums, &mut walk.left, &mut tiles.other_segments, config);
+    let mut breaks = Array::<f32>::new(all);
+    let mut passed_on = Array::<f32>::new(all);
+    #[unroll]
+    for r in 0..comptime![config.tile.rows_each] {
+        let row = own_row(block, r, config);
+        #[unroll]
+        for c in 0..columns {
+            let at = comptime![r * columns + c];
+            let mut weight = f32::new(0.0);
+            let mut share = f32::new(0.0);
+            if attends(place, row, own_column(block, c, config), config) {
+                weight = (own.logits[at] + sums[at]).exp();
+                share = sigmoid(own.logits[at]);
+            }
+            if comptime![config.own_token && config.own_whole()] {
+                if row < place.rows && own_column(block, c, config) == place.first_row + row {
+                    walk.rest[r] += walk.log[r].exp() * walk.grads[at];
+                }
+            }
+            own.logits[at] = weight;
+            breaks[at] = share;
+            passed_on[at] = share;
+            if sums[at] < f32::new(NOTHING_LEFT) {
+                passed_on[at] = f32::new(0.0);
+            }
+            terms[at] = weight * walk.grads[at];
+        }
+    }
+    sum_from_the_right(&terms, &mut sums, &mut walk.taken, &mut tiles.segments, config);
+    #[unroll]
+    for r in 0..comptime![config.tile.rows_each] {
+        let row = own_row(block, r, config);
+        #[unroll]
+        for c in 0..columns {
+            let at = comptime![r * columns + c];
+            let older = walk.share[r] - sums[at];
+            walk.grads[at] = terms[at] * (f32::new(1.0) - breaks[at]) - passed_on[at] * older;
+            if comptime![config.own_token] {
+                // The rest of the stick goes where the row itself is.
+                if row < place.rows && own_column(block, c, config) == place.first_row + row {
+                    own.logits[at] += walk.log[r].exp();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What the kernels are launched with.
+
+use burn_cubecl::cubecl;
+use burn_cubecl::cubecl::prelude::*;
+
+/// The operands, contiguous, f32; one that the configuration leaves out is never read.
+#[derive(CubeType, CubeLaunch)]
+pub(super) struct Inputs {
+    /// `[plane, T, D]`; a plane is one head of one sequence.
+    pub(super) q: Box<[f32]>,
+    /// `[plane, S, D]`.
+    pub(super) k: Box<[f32]>,
+    /// `[plane, S, E]`.
+    pub(super) values: Box<[f32]>,
+    /// `[H]`.
+    pub(super) slopes: Box<[f32]>,
+    /// `[H, N]`, whose last entry goes on for ever.
+    pub(super) distance: Box<[f32]>,
+    /// Products of queries and distance table, `[plane, T, N]`.
+    pub(super) query_distance: Box<[f32]>,
+    /// `[plane, S]`.
+    pub(super) decay: Box<[f32]>,
+    /// `[plane, S]`.
+    pub(super) decay_residual: Box<[f32]>,
+    /// `[plane, S, D]`.
+    pub(super) gate_keys: Box<[f32]>,
+    /// Products of queries and table, or of queries and second layer, `[plane, T, entries]`.
+    pub(super) products: Box<[f32]>,
+    /// `[2, N]`.
+    pub(super) hidden: Box<[f32]>,
+    /// `[H]`.
+    pub(super) contextual_slopes: Box<[f32]>,
+    /// `[plane, T, S]`.
+    pub(super) dense: Box<[f32]>,
+    /// Of the columns, `[S]`.
+    pub(super) positions: Box<[f32]>,
+}
+
+/// Sizes and factors.
+#[derive(CubeType, CubeLaunch)]
+pub(super) struct Place {
+    pub(super) heads: usize,
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+    /// Index among the columns of the first row.
+    pub(super) first_row: usize,
+    pub(super) distance_entries: usize,
+    pub(super) query_entries: usize,
+    pub(super) content_scale: f32,
+    pub(super) gate_scale: f32,
+    pub(super) max_position: f32,
+}
+
+/// What the forward pass left, and what comes from upstream.
+#[derive(CubeType, CubeLaunch)]
+pub(super) struct UpstreamGrad {
+    /// `[plane, T, E]`.
+    pub(super) grad: Box<[f32]>,
+    /// Logarithms of the denominators, or of what was left of the sticks, `[plane, T]`.
+    pub(super) log: Box<[f32]>,
+    /// Products of output and its gradient, `[plane, T]`.
+    pub(super) share: Box<[f32]>,
+}
+
+/// Gradients; a slot is a cube's own place, added up later.
+#[derive(CubeType, CubeLaunch)]
+pub(super) struct Outputs {
+    /// `[plane, T, D]`.
+    pub(super) q: Box<[f32]>,
+    /// `[slot, plane, S, D]`.
+    pub(super) k: Box<[f32]>,
+    /// `[slot, plane, S, E]`.
+    pub(super) values: Box<[f32]>,
+    /// `[slot, plane, S, D]`.
+    pub(super) gate_keys: Box<[f32]>,
+    /// `[slot, plane, N]`.
+    pub(super) distance: Box<[f32]>,
+    /// What columns take from the running sums, `[slot, plane, S]`.
+    pub(super) decay: Box<[f32]>,
+    /// `[plane, T, S]`.
+    pub(super) dense: Box<[f32]>,
+    /// `[plane, T, KernelConfig::row_grads]`.
+    pub(super) rows: Box<[f32]>,
+}

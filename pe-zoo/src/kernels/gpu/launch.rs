@@ -1,0 +1,182 @@
+//! Which configuration of a kernel runs, on how many cubes.
+
+use burn::backend::{Backend, Cube};
+use burn::tensor::bf16;
+use burn_cubecl::cubecl::client::Client;
+use burn_cubecl::cubecl::features::MmaConfig;
+use burn_cubecl::cubecl::ir::{ElemType, FloatKind};
+use burn_cubecl::cubecl::prelude::*;
+use burn_cubecl::tensor::CubeTensor;
+
+use super::arguments::{inputs, last_axis, place};
+use super::backward::backward_kernel;
+use super::config::{DeviceLimits, Function, KernelConfig};
+use super::cores::{self, Rounded};
+use super::forward::forward_kernel;
+use super::inputs::UpstreamGradLaunch;
+use super::results::{Backward, Forward, unwritten, zeroed};
+use crate::kernels::operands::{Operands, Sizes, Slot, present};
+use crate::kernels::precision::MatmulPrecision;
+use crate::kernels::spec::{Spec, WeightRule};
+use crate::score::{HiddenActivation, Remainder};
+
+/// Cubes per multiprocessor that a backward pass is cut into.
+const CUBES_EACH: usize = 2;
+/// Multiprocessors of a device that does not say.
+const MULTIPROCESSORS: usize = 32;
+
+/// Of the backward kernel: inputs, what comes from upstream, outputs, sizes and factors.
+const BUFFERS: usize = 14 + 3 + 8 + 1;
+
+/// Why a configuration is there.
+const ASKED: &str = "`fits` has been asked before";
+
+/// How factors are rounded for tensor cores, if the device multiplies them as the kernels do it.
+fn rounded(client: &Client, factors: MatmulPrecision) -> Option<Rounded> {
+    let (rounded, kind) = match factors {
+        MatmulPrecision::F32 => return None,
+        MatmulPrecision::Tf32 => (cores::TF32, FloatKind::TF32),
+        MatmulPrecision::Bf16 => (cores::BF16, FloatKind::BF16),
+    };
+    let hardware = &client.properties().hardware;
+    let side = cores::FRAGMENT as u32;
+    let config = MmaConfig {
+        a_type: ElemType::Float(kind),
+        b_type: ElemType::Float(kind),
+        cd_type: ElemType::Float(FloatKind::F32),
+        m: side,
+        n: side,
+        k: rounded.inner as u32,
+    };
+    let planes = [hardware.plane_size_min, hardware.plane_size_max];
+    let multiplies = client.properties().features.matmul.cmma.contains(&config);
+    (planes == [cores::PLANE as u32; 2] && multiplies).then_some(rounded)
+}
+
+/// Without a tile, which depends on the kernel.
+pub(super) fn config<B: Backend>(
+    client: &Client,
+    operands: &Operands<B>,
+    spec: &Spec,
+) -> KernelConfig {
+    let Sizes { head_dim, value_dim, .. } = operands.sizes();
+    let function = match spec.contextual.map(|contextual| contextual.activation) {
+        None => Function::Absent,
+        Some(Some(HiddenActivation::Relu)) => Function::Relu,
+        Some(Some(HiddenActivation::Gelu)) => Function::Gelu,
+        Some(None) if present(&operands[Slot::Table]) => Function::Table,
+        Some(None) => Function::Slope,
+    };
+    let rule = match spec.weights {
+        WeightRule::Softmax => None,
+        WeightRule::StickBreaking(rule) => Some(rule),
+    };
+    KernelConfig {
+        tile: super::config::SMALLEST,
+        head_dim,
+        value_dim,
+        content: spec.content_scale.is_some(),
+        slopes: present(&operands[Slot::Slopes]),
+        distance: present(&operands[Slot::Distance]),
+        query_distance: present(&operands[Slot::QueryDistance]),
+        contiguous: spec.contiguous,
+        decay: present(&operands[Slot::Decay]),
+        decay_residual: present(&operands[Slot::DecayResidual]),
+        dense: present(&operands[Slot::Dense]),
+        function,
+        own_gates: present(&operands[Slot::GateKeys]),
+        entries: last_axis(&operands[Slot::Table]),
+        sticks: rule.is_some(),
+        strict: spec.strict(),
+        own_token: rule.is_some_and(|rule| rule.remainder == Remainder::OwnToken),
+        rounded: rounded(client, spec.precision),
+    }
+}
+
+fn limits(client: &Client) -> DeviceLimits {
+    let hardware = &client.properties().hardware;
+    DeviceLimits {
+        shared_bytes: hardware.max_shared_memory_size,
+        units: hardware.max_units_per_cube as usize,
+    }
+}
+
+/// Whether both kernels have room, and the device as many buffers as they want at a time.
+pub(super) fn fits<B: Backend>(client: &Client, operands: &Operands<B>, spec: &Spec) -> bool {
+    let rows = operands.sizes().rows;
+    let buffers = client.properties().hardware.max_bindings as usize;
+    buffers >= BUFFERS && config(client, operands, spec).backward(rows, limits(client)).is_some()
+}
+
+pub(super) fn cubes(config: &KernelConfig) -> CubeDim {
+    CubeDim::new_2d(config.tile.units_x as u32, config.tile.units_y as u32)
+}
+
+/// The output, and what its gradient needs. Operands must be
+/// [`contiguous`](super::arguments::contiguous).
+///
+/// # Panics
+/// If the device has no room for it, which [`fits`] says beforehand.
+pub(super) fn forward(operands: &Operands<Cube>, spec: &Spec) -> Forward {
+    let Sizes { batch, heads, rows, .. } = operands.sizes();
+    let client = operands[Slot::Query].client.clone();
+    let config = config(&client, operands, spec).forward(rows, limits(&client)).expect(ASKED);
+    let Forward { output, log } = unwritten(operands);
+    let blocks = rows.div_ceil(config.tile.rows());
+    let launch = match config.rounded {
+        None => forward_kernel::launch::<f32>,
+        Some(cores::TF32) => forward_kernel::launch::<tf32>,
+        Some(_) => forward_kernel::launch::<bf16>,
+    };
+    launch(
+        &client,
+        CubeCount::Static(blocks as u32, (batch * heads) as u32, 1),
+        cubes(&config),
+        inputs(operands, spec),
+        place(operands, spec),
+        output.clone().into_buffer_arg(),
+        log.clone().into_buffer_arg(),
+        config,
+    );
+    Forward { output, log }
+}
+
+/// Runs the backward kernel on the output's gradient, `[B, H, T, E]`, the logarithms that the forward
+/// pass left, and the products of output and gradient, both `[B, H, T]`; all contiguous.
+///
+/// # Panics
+/// As [`forward`].
+pub(super) fn backward(
+    operands: &Operands<Cube>,
+    spec: &Spec,
+    [grad, log, share]: [CubeTensor; 3],
+) -> Backward {
+    let Sizes { batch, heads, rows, .. } = operands.sizes();
+    let client = operands[Slot::Query].client.clone();
+    let config = config(&client, operands, spec).backward(rows, limits(&client)).expect(ASKED);
+    let multiprocessors = (client.properties().hardware.num_streaming_multiprocessors)
+        .map_or(MULTIPROCESSORS, |number| number as usize);
+    let blocks = rows.div_ceil(config.tile.rows());
+    let slots = (CUBES_EACH * multiprocessors).div_ceil(batch * heads).clamp(1, blocks);
+    let found = zeroed(operands, config, slots);
+    let launch = match config.rounded {
+        None => backward_kernel::launch::<f32>,
+        Some(cores::TF32) => backward_kernel::launch::<tf32>,
+        Some(_) => backward_kernel::launch::<bf16>,
+    };
+    launch(
+        &client,
+        CubeCount::Static(slots as u32, (batch * heads) as u32, 1),
+        cubes(&config),
+        inputs(operands, spec),
+        place(operands, spec),
+        UpstreamGradLaunch::new(
+            grad.into_buffer_arg(),
+            log.into_buffer_arg(),
+            share.into_buffer_arg(),
+        ),
+        found.outputs(),
+        config,
+    );
+    found
+}

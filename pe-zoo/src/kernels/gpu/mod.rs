@@ -1,0 +1,88 @@
+//! The fused engine's kernels for GPUs, in CubeCL: one source for CUDA and for wgpu (Vulkan, Metal,
+//! WebGPU).
+//!
+//! A cube (a thread block, a workgroup) takes a block of query rows of one head and walks over blocks
+//! of keys from the diagonal to the left. Suffix sums are carried in registers; once every row of the
+//! block has counted past the largest contextual position, gates are not looked at any more. The softmax
+//! follows the largest logit seen, in f32. What is kept for the backward pass is the output and one
+//! number per row: memory grows with the rows, never with their square.
+//!
+//! The backward pass makes logits and weights again. Sums that run against the walk (through gates, and
+//! over older sticks) are the whole less what the walk has passed, so that the walk keeps its direction;
+//! for gates the whole takes a walk of its own. No sum is added to by two cubes, or by two units of one:
+//! each cube adds to a slot of its own, and slots are added up in a fixed order. The same numbers come
+//! out of every run.
+//!
+//! | Module | What it holds |
+//! | --- | --- |
+//! | `op`, `product` | the operations that Burn differentiates |
+//! | `config`, `inputs` | what a kernel is compiled for, and what it is launched with |
+//! | `launch` | which configuration of a kernel runs, on how many cubes |
+//! | `arguments`, `left`, `collect` | buffers in and out, and sums over slots |
+//! | `forward`, `backward` | the two kernels |
+//! | `block`, `gradients` | one block of logits, and of their gradients |
+//! | `logits`, `contextual` | biases |
+//! | `tile`, `cores` | products of blocks, by every unit or by tensor cores |
+//! | `sums`, `scatter` | sums of gradients per row, column and distance |
+
+#![expect(
+    clippy::trivially_copy_pass_by_ref,
+    clippy::assign_op_pattern,
+    clippy::collapsible_if,
+    clippy::borrowed_box,
+    clippy::too_many_lines,
+    reason = "in the kernel language these are arrays, its handles and operators, and what the compiler decides"
+)]
+
+mod arguments;
+mod backward;
+mod block;
+mod collect;
+mod config;
+mod contextual;
+mod cores;
+#[cfg(all(test, any(feature = "cores-sim", feature = "ptx")))]
+mod fake_device;
+mod forward;
+mod gradients;
+mod inputs;
+mod launch;
+mod logits;
+mod op;
+mod product;
+#[cfg(all(test, feature = "ptx"))]
+mod ptx;
+mod results;
+mod scatter;
+#[cfg(all(test, feature = "cores-sim"))]
+mod simulated;
+mod sums;
+mod tile;
+
+use burn::backend::{Dispatch, DispatchDevice};
+use burn::tensor::{DType, Device, Tensor};
+
+use crate::kernels::operands::Operands;
+use crate::kernels::spec::Spec;
+use op::CubeAttention;
+pub(crate) use product::{has_tf32, product, rounds};
+
+/// Whether operands of this type can be handed to the kernels, which compute in f32.
+pub(crate) fn takes(dtype: DType) -> bool {
+    matches!(dtype, DType::F32 | DType::F16 | DType::BF16)
+}
+
+/// Attends, `[B, H, T, E]`; `None` where a block of these operands does not fit into the device's
+/// shared memory.
+pub(crate) fn attend(
+    device: &Device,
+    operands: Operands<Dispatch>,
+    spec: Spec,
+) -> Option<Tensor<4>> {
+    let device = device.clone().inner();
+    let DispatchDevice::Cube(device) = device.as_dispatch() else {
+        return None;
+    };
+    launch::fits(&device.client(), &operands, &spec)
+        .then(|| Tensor::from_dispatch(<Dispatch as CubeAttention>::cube_attention(operands, spec)))
+}

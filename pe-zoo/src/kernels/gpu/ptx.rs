@@ -1,0 +1,197 @@
+//! The kernels as Burn's own compiler for CUDA makes them, without a GPU: PTX for sm_90a of every configuration, and,
+//! if `PTXAS` names NVIDIA's assembler, that it takes them.
+
+#![expect(unsafe_code, reason = "arguments that nobody reads, and the compiler's text")]
+#![allow(clippy::unwrap_used, reason = "tests panic on failure")]
+#![allow(clippy::print_stdout, reason = "what the assembler says is wanted")]
+
+use std::ffi::CStr;
+use std::fs;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use burn::tensor::bf16;
+use burn_cubecl::cubecl::ir::TargetProperties;
+use burn_cubecl::cubecl::ir::nvidia::SmArch;
+use burn_cubecl::cubecl::prelude::*;
+use burn_cubecl::cubecl::server::Handle;
+use burn_cubecl::cubecl::{Compiler, CubeKernel, define_kernel};
+use cubecl_common::device::{DeviceId, ServiceId};
+use cubecl_environment::stream::StreamId;
+use cubecl_llvm::nvptx::ptx_version::PtxVersion;
+use cubecl_llvm::{LlvmTarget, PlironArtifact, PlironCompiler, PlironOptions};
+
+use super::backward::backward_kernel;
+use super::config::{Function, KernelConfig, SMALLEST};
+use super::cores::{self, Rounded};
+use super::fake_device::{LIMITS, device};
+use super::forward::forward_kernel;
+use super::inputs::{InputsLaunch, OutputsLaunch, PlaceLaunch, UpstreamGradLaunch};
+use super::launch;
+
+/// CUDA 12.8.
+const DRIVER: i32 = 12_080;
+
+/// What the assembler may keep in memory for want of registers, per unit and kernel.
+const SPILLED_BYTES: usize = 160;
+
+/// Rows for which the largest blocks are taken.
+const ROWS: usize = 4096;
+
+const PLAIN: KernelConfig = KernelConfig {
+    tile: SMALLEST,
+    head_dim: 64,
+    value_dim: 64,
+    content: true,
+    slopes: false,
+    distance: false,
+    query_distance: false,
+    contiguous: true,
+    decay: false,
+    decay_residual: false,
+    dense: false,
+    function: Function::Absent,
+    own_gates: false,
+    entries: 0,
+    sticks: false,
+    strict: false,
+    own_token: false,
+    rounded: None,
+};
+
+const FORMS: [(&str, KernelConfig); 8] = [
+    ("no modifier", PLAIN),
+    ("slopes", KernelConfig { slopes: true, ..PLAIN }),
+    ("distances", KernelConfig { distance: true, query_distance: true, ..PLAIN }),
+    (
+        "decay",
+        KernelConfig { decay: true, decay_residual: true, dense: true, contiguous: false, ..PLAIN },
+    ),
+    ("sticks", KernelConfig { sticks: true, strict: true, own_token: true, ..PLAIN }),
+    ("table", KernelConfig { function: Function::Table, entries: 64, ..PLAIN }),
+    ("own gates", KernelConfig { function: Function::Slope, own_gates: true, ..PLAIN }),
+    ("perceptron", KernelConfig { function: Function::Gelu, entries: 9, ..PLAIN }),
+];
+
+/// An argument that is never launched.
+fn argument() -> BufferArg {
+    let service = ServiceId::of::<KernelConfig>(DeviceId::new(0, 0));
+    let handle = Handle::new(service, StreamId::current(), 64);
+    // SAFETY: nothing is read or written: the kernel is compiled and not launched.
+    unsafe { BufferArg::from_raw_parts(handle, 16) }
+}
+
+fn inputs() -> InputsLaunch {
+    let a = argument;
+    InputsLaunch::new(a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a())
+}
+
+fn place() -> PlaceLaunch {
+    PlaceLaunch::new(1, 1, 1, 0, 1, 1, 1.0, 1.0, 1.0)
+}
+
+fn ptx(kernel: &dyn CubeKernel) -> String {
+    let options = PlironOptions {
+        sm_arch: Some(SmArch::new(90, true)),
+        ptx_version: PtxVersion::for_driver(DRIVER),
+        ..PlironOptions::default()
+    };
+    let mut compiler = PlironCompiler { target: LlvmTarget::Nvptx };
+    match compiler.compile(define_kernel(kernel).unwrap(), &options).unwrap() {
+        PlironArtifact::NvptxCode(module) => {
+            // SAFETY: the compiler ends its text with a zero.
+            let text = unsafe { CStr::from_ptr(module.ptx.as_ptr()) };
+            text.to_str().unwrap().to_owned()
+        }
+        PlironArtifact::Jit(_) => panic!("not PTX"),
+    }
+}
+
+fn kernels<F: Float>(config: &KernelConfig) -> [String; 2] {
+    let target = Arc::new(TargetProperties::default());
+    let count = CubeCount::Static(1, 1, 1);
+    let (ahead, back) =
+        (config.forward(ROWS, LIMITS).unwrap(), config.backward(ROWS, LIMITS).unwrap());
+    let forward = forward_kernel::create_dummy_kernel::<F>(
+        device(),
+        Arc::clone(&target),
+        count.clone(),
+        launch::cubes(&ahead),
+        inputs(),
+        place(),
+        argument(),
+        argument(),
+        ahead,
+    );
+    let a = argument;
+    let backward = backward_kernel::create_dummy_kernel::<F>(
+        device(),
+        target,
+        count,
+        launch::cubes(&back),
+        inputs(),
+        place(),
+        UpstreamGradLaunch::new(a(), a(), a()),
+        OutputsLaunch::new(a(), a(), a(), a(), a(), a(), a(), a()),
+        back,
+    );
+    [ptx(&forward), ptx(&backward)]
+}
+
+/// Registers and bytes of spills, in the assembler's own words.
+fn assembled(assembler: &str, name: &str, text: &str) -> (usize, usize) {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let path = std::env::temp_dir().join(format!("kernel-{}-{number}.ptx", std::process::id()));
+    fs::write(&path, text).unwrap();
+    let output = Command::new(assembler)
+        .args(["-arch=sm_90a", "-v", "-o", "/dev/null"])
+        .arg(&path)
+        .output()
+        .unwrap_or_else(|error| panic!("{assembler} cannot be started: {error}; set PTXAS"));
+    fs::remove_file(&path).unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{name}: {said}");
+    let before = |words: &str| {
+        let (numbers, _) = said.split_once(words).unwrap_or_else(|| panic!("{name}: {said}"));
+        numbers.rsplit(|c: char| !c.is_ascii_digit()).next().unwrap().parse::<usize>().unwrap()
+    };
+    (before(" registers"), before(" bytes spill stores"))
+}
+
+fn check(width: usize, rounded: Option<Rounded>, products: &str) {
+    for (name, config) in FORMS {
+        let config = KernelConfig { head_dim: width, value_dim: width, rounded, ..config };
+        let (factors, texts) = match rounded {
+            None => ("f32", kernels::<f32>(&config)),
+            Some(cores::TF32) => ("tf32", kernels::<tf32>(&config)),
+            Some(_) => ("bf16", kernels::<bf16>(&config)),
+        };
+        for (pass, text) in ["forward", "backward"].into_iter().zip(texts) {
+            let name = format!("{name}, heads of {width}, {factors}, {pass}");
+            assert!(text.contains(products), "{name}: no {products} in it");
+            if let Ok(assembler) = std::env::var("PTXAS") {
+                let (registers, spilled) = assembled(&assembler, &name, &text);
+                println!("{name}: {registers} registers, {spilled} bytes spilled");
+                assert!(spilled <= SPILLED_BYTES, "{name}: {spilled} bytes spilled");
+            }
+        }
+    }
+}
+
+#[test]
+fn products_without_tensor_cores() {
+    check(64, None, "fma.rn.f32");
+}
+
+#[test]
+fn products_of_tf32() {
+    check(64, Some(cores::TF32), ".tf32");
+}
+
+#[test]
+fn products_of_bf16() {
+    check(64, Some(cores::BF16), ".bf16");
+    check(128, Some(cores::BF16), ".bf16");
+}

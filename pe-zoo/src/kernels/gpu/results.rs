@@ -1,0 +1,96 @@
+//! What the kernels leave.
+
+use burn::backend::Cube;
+use burn::tensor::{DType, Shape};
+use burn_cubecl::ops::numeric::{empty_device_contiguous_dtype, zeros_client};
+use burn_cubecl::tensor::CubeTensor;
+
+use super::arguments::last_axis;
+use super::config::KernelConfig;
+use super::inputs::OutputsLaunch;
+use crate::kernels::operands::{Operands, Sizes, Slot, present};
+
+/// What the forward pass leaves.
+#[derive(Debug, Clone)]
+pub(super) struct Forward {
+    /// `[B, H, T, E]`.
+    pub(super) output: CubeTensor,
+    /// Logarithms of denominators, or of what is left of the sticks, `[B, H, T]`.
+    pub(super) log: CubeTensor,
+}
+
+fn empty(like: &CubeTensor, shape: Shape) -> CubeTensor {
+    empty_device_contiguous_dtype(like.client.clone(), like.device.clone(), shape, DType::F32)
+}
+
+fn zeros(like: &CubeTensor, shape: Shape) -> CubeTensor {
+    zeros_client(like.client.clone(), like.device.clone(), shape, DType::F32)
+}
+
+/// DeviceLimits for what the forward pass leaves.
+pub(super) fn unwritten(operands: &Operands<Cube>) -> Forward {
+    let Sizes { batch, heads, rows, value_dim, .. } = operands.sizes();
+    Forward {
+        output: empty(&operands[Slot::Query], Shape::from([batch, heads, rows, value_dim])),
+        log: empty(&operands[Slot::Query], Shape::from([batch, heads, rows])),
+    }
+}
+
+/// Gradients as the kernel leaves them.
+#[derive(Debug)]
+pub(super) struct Backward {
+    pub(super) config: KernelConfig,
+    /// `[B, H, T, D]`.
+    pub(super) q: CubeTensor,
+    /// `[slots, B, H, S, D]`.
+    pub(super) k: CubeTensor,
+    /// `[slots, B, H, S, E]`.
+    pub(super) values: CubeTensor,
+    /// `[slots, B, H, S, D]`, if there are gate keys.
+    pub(super) gate_keys: CubeTensor,
+    /// `[slots, B, H, N]`, if there is a table of distances.
+    pub(super) distance: CubeTensor,
+    /// `[slots, B, H, S]`, if there are running sums.
+    pub(super) decay: CubeTensor,
+    /// `[B, H, T, S]`, if there is a dense bias.
+    pub(super) dense: CubeTensor,
+    /// `[B, H, T, KernelConfig::row_grads]`.
+    pub(super) rows: CubeTensor,
+}
+
+impl Backward {
+    /// In the order of [`Outputs`](super::inputs::Outputs).
+    pub(super) fn tensors(&self) -> [&CubeTensor; 8] {
+        let Self { config: _, q, k, values, gate_keys, distance, decay, dense, rows } = self;
+        [q, k, values, gate_keys, distance, decay, dense, rows]
+    }
+
+    pub(super) fn outputs(&self) -> OutputsLaunch {
+        let [q, k, values, gate_keys, distance, decay, dense, rows] =
+            self.tensors().map(|tensor| tensor.clone().into_buffer_arg());
+        OutputsLaunch::new(q, k, values, gate_keys, distance, decay, dense, rows)
+    }
+}
+
+/// DeviceLimits for the gradients, with nothing added to them yet.
+pub(super) fn zeroed(operands: &Operands<Cube>, config: KernelConfig, slots: usize) -> Backward {
+    let Sizes { batch, heads, rows, columns, head_dim, value_dim } = operands.sizes();
+    let like = &operands[Slot::Query];
+    let unless = |operand: &CubeTensor, shape: &[usize]| {
+        let shape = if present(operand) { shape.to_vec() } else { vec![1] };
+        zeros(like, Shape::from(shape))
+    };
+    let entries = last_axis(&operands[Slot::Distance]);
+    let row_grads = config.row_grads(last_axis(&operands[Slot::QueryDistance]));
+    Backward {
+        config,
+        q: empty(like, Shape::from([batch, heads, rows, head_dim])),
+        k: zeros(like, Shape::from([slots, batch, heads, columns, head_dim])),
+        values: zeros(like, Shape::from([slots, batch, heads, columns, value_dim])),
+        gate_keys: unless(&operands[Slot::GateKeys], &[slots, batch, heads, columns, head_dim]),
+        distance: unless(&operands[Slot::Distance], &[slots, batch, heads, entries]),
+        decay: unless(&operands[Slot::Decay], &[slots, batch, heads, columns]),
+        dense: unless(&operands[Slot::Dense], &[batch, heads, rows, columns]),
+        rows: zeros(like, Shape::from([batch, heads, rows, row_grads])),
+    }
+}

@@ -1,0 +1,55 @@
+//! Kernels of attention for the CPU and for GPUs, and the operands that both take.
+//!
+//! | Module | Contents |
+//! | --- | --- |
+//! | `operands`, `spec` | tensors and settings of one attention |
+//! | `cpu` | kernels in SIMD for Flex, and the parts that the operations of models share |
+//! | `gpu` | kernels in CubeCL for CUDA, Vulkan, Metal and WebGPU |
+//! | `precision` | the width of the factors of matrix products |
+
+#[cfg(feature = "flex")]
+pub(crate) mod cpu;
+#[cfg(feature = "cube")]
+pub(crate) mod gpu;
+#[cfg(any(feature = "flex", feature = "cube"))]
+pub(crate) mod operands;
+pub(crate) mod precision;
+#[cfg(any(feature = "flex", feature = "cube"))]
+pub(crate) mod spec;
+
+use burn::backend::DispatchDevice;
+use burn::tensor::{Device, Tensor};
+
+/// A set of kernels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kernels {
+    /// Those of `cpu`.
+    #[cfg(feature = "flex")]
+    Cpu,
+    /// Those of `gpu`.
+    #[cfg(feature = "cube")]
+    Gpu,
+}
+
+/// The kernels that take tensors of this device, if any.
+pub(crate) fn of(device: &Device) -> Option<Kernels> {
+    match device.clone().inner().as_dispatch() {
+        #[cfg(feature = "flex")]
+        DispatchDevice::Flex(_) => Some(Kernels::Cpu),
+        #[cfg(feature = "cube")]
+        DispatchDevice::Cube(_) => Some(Kernels::Gpu),
+        _ => None,
+    }
+}
+
+/// `[.., M, K] x [.., K, N] -> [.., M, N]`, leading axes of length 1 repeated; f32 factors are not rounded.
+///
+/// Not counted: see [`CountedMatmul`](crate::count::CountedMatmul).
+pub fn product<const D: usize>(left: Tensor<D>, right: Tensor<D>) -> Tensor<D> {
+    #[cfg(feature = "cube")]
+    if [left.dtype(), right.dtype()] == [burn::tensor::DType::F32; 2] && gpu::rounds(&left.device())
+    {
+        return gpu::product(left, right);
+    }
+    left.matmul(right)
+}

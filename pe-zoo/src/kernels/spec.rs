@@ -1,0 +1,98 @@
+//! What is to be computed, apart from the numbers.
+
+use std::sync::Arc;
+
+use crate::kernels::precision::MatmulPrecision;
+#[cfg(feature = "flex")]
+use crate::score::TermKernel;
+use crate::score::{Current, HiddenActivation, LogitScaling, StickBreaking};
+
+/// Everything about one attention that is no tensor.
+#[derive(Debug, Clone)]
+pub(crate) struct Spec {
+    /// Positions of the columns.
+    pub columns: Arc<[usize]>,
+    /// Whether they count up by one.
+    pub contiguous: bool,
+    /// Index among the columns of the first row.
+    pub first_row: usize,
+    /// What query-key products are multiplied with; `None`: others stand in for them.
+    pub content_scale: Option<f32>,
+    /// What products with a distance table are multiplied with.
+    pub distance_scale: f32,
+    /// How weights are made.
+    pub weights: WeightRule,
+    /// What queries, keys, values and weights are rounded to where they are multiplied; the CPU does
+    /// not round.
+    #[cfg_attr(not(feature = "cube"), expect(dead_code, reason = "only GPUs have tensor cores"))]
+    pub precision: MatmulPrecision,
+    /// Contextual positions, if there are any.
+    pub contextual: Option<ContextualSpec>,
+    /// Pair terms that the content logits pass through, in this order; they do not run on GPUs.
+    #[cfg(feature = "flex")]
+    pub terms: Vec<Arc<dyn TermKernel>>,
+}
+
+/// How logits become weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WeightRule {
+    /// Softmax over what the row sees.
+    Softmax,
+    /// Sticks are broken from the newest token on.
+    StickBreaking(StickBreaking),
+}
+
+/// Contextual positions, apart from the numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ContextualSpec {
+    /// Positions are clamped to it.
+    pub max_position: f32,
+    /// What products of queries with the table are multiplied with; a slope is, too.
+    pub function_scale: f32,
+    /// What products of queries with gate keys are multiplied with, whatever the content is.
+    pub gate_scale: f32,
+    /// Activation of the hidden layer, if the function is a perceptron.
+    pub activation: Option<HiddenActivation>,
+}
+
+impl ContextualSpec {
+    pub(crate) fn new(
+        max_position: f64,
+        convention: LogitScaling,
+        scale: f64,
+        activation: Option<HiddenActivation>,
+    ) -> Self {
+        let function_scale = if convention == LogitScaling::Code { scale } else { 1.0 };
+        let gate_scale = if convention == LogitScaling::Equation { 1.0 } else { scale };
+        Self {
+            max_position: max_position as f32,
+            function_scale: function_scale as f32,
+            gate_scale: gate_scale as f32,
+            activation,
+        }
+    }
+}
+
+impl Spec {
+    /// What content logits are multiplied with to become those of gates that have no keys of their own. It is not 1
+    /// where two contextual parts stand together of which one leaves all content undivided.
+    pub(crate) fn gates_from_content(&self, contextual: ContextualSpec) -> f32 {
+        self.content_scale.map_or(1.0, |scale| contextual.gate_scale / scale)
+    }
+
+    /// Whether a token does not attend to itself.
+    pub(crate) fn strict(&self) -> bool {
+        match self.weights {
+            WeightRule::Softmax => false,
+            WeightRule::StickBreaking(rule) => rule.current == Current::Excluded,
+        }
+    }
+}
+
+/// Whether positions count up by one, so that distances are index differences.
+pub(crate) fn contiguous(columns: &[usize]) -> bool {
+    match (columns.first(), columns.last()) {
+        (Some(first), Some(last)) => last - first + 1 == columns.len(),
+        _ => true,
+    }
+}
