@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use pe_zoo::{EncodingConfig, PositionEncoding};
+use pe_zoo::EncodingConfig;
 use reports::{RunRecord, SkippedEval, Status, TrainSummary};
 use serde::{Deserialize, Serialize};
 use tasks::Task;
@@ -60,8 +60,8 @@ pub enum Progress {
 /// Trains and evaluates one cell.
 ///
 /// A cell that cannot be built, or whose evaluation breaks, leaves a record with the reason.
-pub fn run<C: EncodingConfig>(
-    cell: &Cell<C>,
+pub fn run(
+    cell: &Cell,
     task: &dyn Task,
     context: &RunContext,
     progress: &mut dyn FnMut(Progress),
@@ -76,8 +76,8 @@ pub fn run<C: EncodingConfig>(
 
 /// Trains and evaluates one cell that is cared for: it goes on from a checkpoint, keeps some, and stops when
 /// it must. A record with [`Status::Interrupted`] is of a cell that did not come to its end.
-pub fn run_with<C: EncodingConfig>(
-    cell: &Cell<C>,
+pub fn run_with(
+    cell: &Cell,
     task: &dyn Task,
     context: &RunContext,
     mut care: Care<'_>,
@@ -91,11 +91,7 @@ pub fn run_with<C: EncodingConfig>(
 }
 
 /// The record of a cell that has not begun.
-pub fn blank<C: EncodingConfig>(
-    cell: &Cell<C>,
-    task: &dyn Task,
-    context: &RunContext,
-) -> RunRecord {
+pub fn blank(cell: &Cell, task: &dyn Task, context: &RunContext) -> RunRecord {
     let [train_tokens, _] = cell.token_lens(task);
     let blank = Blank {
         run: context,
@@ -124,10 +120,7 @@ pub fn blank<C: EncodingConfig>(
 ///
 /// # Errors
 /// The reason, in words.
-pub fn build<C: EncodingConfig>(
-    cell: &Cell<C>,
-    task: &dyn Task,
-) -> Result<(Decoder<C::Encoding>, burn::tensor::Device), String> {
+pub fn build(cell: &Cell, task: &dyn Task) -> Result<(Decoder, burn::tensor::Device), String> {
     cell.check(task).map_err(|error| error.to_string())?;
     let device = backend::device(&cell.backend).map_err(|error| error.to_string())?;
     let device = cell.train.autodiff(device);
@@ -149,9 +142,9 @@ pub fn build<C: EncodingConfig>(
     Ok((model, device))
 }
 
-fn fill<C: EncodingConfig>(
+fn fill(
     record: &mut RunRecord,
-    cell: &Cell<C>,
+    cell: &Cell,
     task: &dyn Task,
     care: &mut Care<'_>,
 ) -> Result<(), String> {
@@ -209,7 +202,7 @@ fn fill<C: EncodingConfig>(
     Ok(())
 }
 
-fn requests<'a, C: EncodingConfig>(cell: &'a Cell<C>, task: &dyn Task) -> Vec<EvalRequest<'a>> {
+fn requests<'a>(cell: &'a Cell, task: &dyn Task) -> Vec<EvalRequest<'a>> {
     let all = task.splits().iter().map(|split| split.name).collect::<Vec<_>>();
     let splits = match &cell.eval.splits {
         Some(splits) => splits.iter().map(String::as_str).collect(),
@@ -244,8 +237,8 @@ struct Watching<'a, 'b> {
     care: &'a mut Care<'b>,
 }
 
-impl<P: PositionEncoding> Watch<P> for Watching<'_, '_> {
-    fn stepped(&mut self, trainer: &Trainer<'_, P>, loss: f64) -> ControlFlow<Stop> {
+impl Watch for Watching<'_, '_> {
+    fn stepped(&mut self, trainer: &Trainer<'_>, loss: f64) -> ControlFlow<Stop> {
         let course = &trainer.state().course;
         let (done, of) = (course.step, course.end(self.config));
         self.care.tell(News::Progress(Progress::Train { done, of, loss: Some(loss) }));

@@ -13,7 +13,6 @@ mod grid;
 
 use std::path::PathBuf;
 
-use pe_zoo::Combination;
 use pe_zoo::attention::Engine;
 use pe_zoo::ops::Factors;
 use pe_zoo::settings::explain;
@@ -47,7 +46,7 @@ pub struct Suite {
     /// Criteria of its report, and the base of its ablation.
     pub report: reports::Settings,
     /// Every run, in the order of the file.
-    pub cells: Vec<Cell<Combination>>,
+    pub cells: Vec<Cell>,
 }
 
 /// What the command line changes about a suite.
@@ -243,7 +242,7 @@ fn task_config(value: Value, overrides: &Overrides) -> Result<TaskConfig, String
 }
 
 /// Each cell of a suite must be told from every other by what is shown of it.
-fn refuse_doubles(name: &str, cells: &[Cell<Combination>]) -> Result<(), SuiteError> {
+fn refuse_doubles(name: &str, cells: &[Cell]) -> Result<(), SuiteError> {
     let mut seen = std::collections::BTreeSet::new();
     for cell in cells {
         let rate = cell.grid.as_ref().map(|point| point.value.to_bits());

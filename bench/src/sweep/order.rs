@@ -42,11 +42,7 @@ pub(super) const STOP: &str = "stop";
 
 impl WorkOrder {
     /// The order for a cell.
-    pub(super) fn of(
-        cell: &Cell<Combination>,
-        context: &RunContext,
-        options: &SweepOptions,
-    ) -> Self {
+    pub(super) fn of(cell: &Cell, context: &RunContext, options: &SweepOptions) -> Self {
         Self {
             context: context.clone(),
             results: options.out.clone(),
@@ -70,7 +66,7 @@ impl WorkOrder {
     ///
     /// # Errors
     /// The reason, if the encoding's text is none.
-    pub(super) fn cell(&self) -> Result<Cell<Combination>, String> {
+    pub(super) fn cell(&self) -> Result<Cell, String> {
         let encoding = Combination::parse(&self.encoding).map_err(|error| error.to_string())?;
         Ok(Cell {
             workload: self.workload.clone(),

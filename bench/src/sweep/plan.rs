@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pe_zoo::Combination;
 use tasks::{Task, TaskError};
 
 use crate::cell::{Cell, CellError};
@@ -14,7 +13,7 @@ use crate::suite::Suite;
 #[derive(Debug, Clone)]
 pub struct Planned {
     /// Its configuration.
-    pub cell: Cell<Combination>,
+    pub cell: Cell,
     /// Its task, built.
     pub task: Arc<dyn Task>,
 }
@@ -86,7 +85,7 @@ impl Plan {
         let mut tasks: BTreeMap<String, Result<Arc<dyn Task>, String>> = BTreeMap::new();
         let (mut cells, mut unrunnable) = (Vec::new(), Vec::<Unrunnable>::new());
         for cell in suite.cells {
-            let refuse = |cell: &Cell<Combination>, source: CellError| PlanError {
+            let refuse = |cell: &Cell, source: CellError| PlanError {
                 workload: cell.workload.clone(),
                 encoding: cell.name.clone(),
                 source: Box::new(source),
