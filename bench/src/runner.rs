@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::tensor::Tensor;
 use pe_zoo::EncodingConfig;
 use reports::{RunRecord, SkippedEval, Status, TrainSummary};
 use serde::{Deserialize, Serialize};
@@ -164,6 +166,13 @@ fn fill(
         record.status = status_of(stop);
         return Ok(());
     }
+    if let Some(parameter) = first_non_finite(&trained.model) {
+        record.status = diverged_at_the_end(
+            &trained.course,
+            &format!("the last update left parameter `{parameter}` without finite values"),
+        );
+        return Ok(());
+    }
     let device = device.inner();
     let requests = requests(cell, task);
     let trained_on = task.splits().first().map(|split| split.name);
@@ -176,6 +185,19 @@ fn fill(
             return Ok(());
         }
         match evaluate(&trained.model, id, task, *request, &device) {
+            // Where a model was trained, its predictions are numbers, or its training diverged.
+            Ok(point) if point.in_distribution && !point.nll.is_finite() => {
+                record.evals.clear();
+                record.skipped_evals.clear();
+                record.status = diverged_at_the_end(
+                    &trained.course,
+                    &format!(
+                        "after the last update the log-likelihood of split `{}` at length {} is {}",
+                        request.split, request.len, point.nll
+                    ),
+                );
+                return Ok(());
+            }
             Ok(mut point) => {
                 if Some(request.split) == trained_on {
                     let len = request.len;
@@ -200,6 +222,36 @@ fn fill(
     record.step_allocations = step_allocations(cell, task).ok().flatten();
     record.status = Status::Done;
     Ok(())
+}
+
+/// Status of a training whose losses were finite up to its last step, and whose model is not.
+fn diverged_at_the_end(course: &Course, reason: &str) -> Status {
+    Status::Diverged { step: course.step.saturating_sub(1) as u64, reason: reason.to_owned() }
+}
+
+/// Path of the first parameter with a NaN or an infinity.
+fn first_non_finite(model: &Decoder) -> Option<String> {
+    #[derive(Default)]
+    struct Finder {
+        path: Vec<String>,
+        found: Option<String>,
+    }
+    impl ModuleVisitor for Finder {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            if self.found.is_none() && !param.val().is_finite().all().into_scalar::<bool>() {
+                self.found = Some(self.path.join("."));
+            }
+        }
+        fn enter_module(&mut self, name: &str, _container: &str) {
+            self.path.push(name.to_owned());
+        }
+        fn exit_module(&mut self, _name: &str, _container: &str) {
+            self.path.pop();
+        }
+    }
+    let mut finder = Finder::default();
+    model.visit(&mut finder);
+    finder.found
 }
 
 fn requests<'a>(cell: &'a Cell, task: &dyn Task) -> Vec<EvalRequest<'a>> {

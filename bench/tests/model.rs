@@ -277,6 +277,30 @@ fn a_loss_that_leaves_the_numbers_is_recorded_as_diverged() {
 }
 
 #[test]
+fn a_model_that_the_last_update_ruins_is_recorded_as_diverged() {
+    // With 1e30 the weights are finite and the logits are not; with 1e39 the weights are infinite.
+    for rate in [1e30, 1e39] {
+        for encoding in ["nope", "rope", "alibi", "learned-absolute"] {
+            let mut cell = cell(encoding, "flip-flop", 0);
+            cell.train.steps = 1;
+            cell.train.optimizer = OptimizerConfig {
+                learning_rate: rate,
+                warmup_steps: 0,
+                decay: Decay::Constant,
+                ..OptimizerConfig::default()
+            };
+            let record = record(&cell);
+            assert!(
+                matches!(&record.status, Status::Diverged { step: 0, reason } if reason.contains("last update")),
+                "{encoding}: {:?}",
+                record.status
+            );
+            assert!(record.evals.is_empty() && record.train.curve[0].loss.is_finite());
+        }
+    }
+}
+
+#[test]
 fn all_encodings_of_a_seed_meet_the_same_model_and_data() {
     // CoPE's table starts at zero: its first step is NoPE's, number for number.
     let one_step = |id: &str| {

@@ -68,7 +68,15 @@ impl Plan {
                 return Surveyed { standing: Standing::Unreadable(error), bytes: None };
             }
         };
-        let standing = match RunRecord::parse(&path, &bytes) {
+        let key = &self.keys[index];
+        let parsed = RunRecord::parse(&path, &bytes).and_then(|record| {
+            if record.key == *key {
+                return Ok(record);
+            }
+            let reason = format!("it holds the cell {}, not the one it is named after", record.key);
+            Err(RecordError::Damaged { path: path.clone(), reason })
+        });
+        let standing = match parsed {
             Ok(record) if redo.asks_for(&record.status) => Standing::Open,
             Ok(mut record) => {
                 // Names are how a suite shows a cell; they are no part of what was run.
