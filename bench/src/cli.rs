@@ -29,6 +29,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::backend::EngineChoice;
+use crate::signals;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use out::say;
@@ -44,7 +45,10 @@ use out::say;
                   1    an error, or cells or checks that failed; it is said which\n  \
                   2    a command line that cannot be read\n  \
                   3    a gate does not let pass (`nightly`)\n  \
-                  130  interrupted; what is finished is kept"
+                  129  stopped by SIGHUP; what is finished is kept, run the same command to go on\n  \
+                  130  stopped by Ctrl-C, likewise\n  \
+                  138  stopped by SIGUSR1 (Linux), likewise\n  \
+                  143  stopped by SIGTERM, likewise"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -241,6 +245,9 @@ pub(crate) struct RunArgs {
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
+    if let Err(error) = signals::survive_file_size_limit() {
+        out::complain(&format!("the handler for SIGXFSZ cannot be installed: {error}"));
+    }
     match dispatch(Cli::parse().command) {
         Ok(code) => code,
         Err(error) => {

@@ -36,6 +36,7 @@ pub mod pretrained;
 mod process;
 pub mod runner;
 mod scored;
+mod signals;
 pub mod speed;
 pub mod streams;
 pub mod suite;

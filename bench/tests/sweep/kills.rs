@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::place::{
     BENCH, Place, assert_equal, checkpoints, children, events, fields, files, named, signal, text,
-    until,
+    until, until_event,
 };
 
 #[test]
@@ -88,4 +88,46 @@ fn a_worker_killed_from_outside_is_a_failed_cell_and_the_others_go_on() {
     assert!(text(&output).contains("signal 9") && text(&output).contains("--retry failed"));
     let (events, output) = place.events(&out, &["--retry", "failed"]);
     assert!(output.status.success() && named(&events, "ended").len() == 1, "{}", text(&output));
+}
+
+#[test]
+fn term_hup_and_usr1_keep_a_checkpoint_and_give_the_claim_back() {
+    let place = Place::new(1_000_000);
+    let seldom = ["--jobs", "1", "--checkpoint-seconds", "1000", "--encodings", "rope", "--json"];
+    for (name, status) in [("TERM", 143), ("HUP", 129), ("USR1", 138)] {
+        let out = place.out(name);
+        for attempt in 0..2 {
+            let mut sweep = place.start(&out, &seldom);
+            let rest = until_event(&mut sweep, "progress");
+            signal(name, sweep.id());
+            let events = rest();
+            let output = sweep.wait_with_output().unwrap();
+            assert_eq!(output.status.code(), Some(status), "{name}: {}", text(&output));
+            assert!(text(&output).contains(&format!("interrupted by SIG{name}")), "{name}");
+            assert_eq!(named(&events, "interrupted").len(), 1, "{name}");
+            assert_eq!(named(&events, "resumed").len(), attempt, "{name}");
+            assert!(!checkpoints(&out).is_empty(), "{name}: no checkpoint");
+            assert_eq!(claimed(&out), 0, "{name}: its claim is still there");
+        }
+    }
+}
+
+#[test]
+fn a_worker_without_its_sweep_keeps_a_checkpoint() {
+    let place = Place::new(1_000_000);
+    let out = place.out("orphan");
+    let seldom = ["--jobs", "1", "--checkpoint-seconds", "1000", "--encodings", "rope", "--json"];
+    let mut sweep = place.start(&out, &seldom);
+    drop(until_event(&mut sweep, "progress"));
+    let worker = children(sweep.id())[0];
+    sweep.kill().unwrap();
+    sweep.wait().unwrap();
+    until("its worker ends", || fields(worker).is_none_or(|[state, _]| state == "Z"));
+    assert_eq!(checkpoints(&out).len(), 1);
+}
+
+/// Number of claims in a folder of results.
+fn claimed(out: &Path) -> usize {
+    let claims = files(&out.join("claims"));
+    claims.iter().filter(|path| path.extension().is_some_and(|e| e == "json")).count()
 }
