@@ -20,9 +20,9 @@ mod survey;
 mod worker;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use reports::{RecordError, RunRecord};
@@ -174,6 +174,7 @@ pub fn sweep(
         claims: &claims,
         agenda: &agenda,
         stop,
+        retried: &Mutex::default(),
     };
     sweeper.clear_settled()?;
     std::thread::scope(|scope| {

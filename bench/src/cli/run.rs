@@ -101,10 +101,7 @@ fn watch(
     })
     .context("the handler for Ctrl-C and SIGTERM cannot be installed")?;
     let surveyed = plan.survey(&options.out, &options.redo);
-    let settled = (0..plan.cells.len())
-        .map(|index| surveyed[index].is_settled() || !options.shard.has(&plan.keys[index]))
-        .collect::<Vec<_>>();
-    let seconds = training_seconds(plan, &settled);
+    let seconds = training_seconds(plan, &surveyed, options);
     let mut show = Show::new(&arguments.sweep, plan, &surveyed, &seconds, options);
     let outcome = sweep(plan, options, &seconds, &stop, &mut |event| show.event(&event));
     show.finish();

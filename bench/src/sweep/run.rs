@@ -1,7 +1,9 @@
 //! What each thread of a sweep does: claims cells, has them run, keeps their records.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Sender;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use reports::{RecordError, RunRecord, Status, store};
 
@@ -16,6 +18,9 @@ use super::{Event, SweepError, SweepOptions, What};
 use crate::checkpoint::Folder;
 use crate::runner::{self, News, RunContext};
 
+/// A cell whose worker died by a signal this often is given up.
+const MOST_DEATHS: u32 = 3;
+
 /// What the threads of a sweep share.
 pub(super) struct Sweeper<'a> {
     pub(super) plan: &'a Plan,
@@ -25,6 +30,8 @@ pub(super) struct Sweeper<'a> {
     pub(super) claims: &'a Claims,
     pub(super) agenda: &'a Agenda,
     pub(super) stop: &'a AtomicBool,
+    /// Cells with a record that this sweep has begun again.
+    pub(super) retried: &'a Mutex<BTreeSet<usize>>,
 }
 
 impl Sweeper<'_> {
@@ -91,6 +98,13 @@ impl Sweeper<'_> {
         {
             tell(What::Trouble(format!("{error}; the cell may go on from there")));
         }
+        if self.surveyed[index].bytes.is_some()
+            && lock(self.retried).insert(index)
+            && checkpoints.deaths().is_some()
+            && let Err(error) = checkpoints.note_deaths(0)
+        {
+            tell(What::Trouble(error.to_string()));
+        }
         tell(What::Began);
         let order = WorkOrder::of(&self.plan.cells[index].cell, &self.context, self.options);
         let end = worker::run(&order, self.stop, claim, &mut |news| {
@@ -100,9 +114,30 @@ impl Sweeper<'_> {
                 News::Trouble(text) => What::Trouble(text),
             });
         })?;
-        let record = match end {
-            End::Record(record) => record,
-            End::Status(status) => Box::new(self.blank(index, status)),
+        let (record, keep_checkpoints) = match end {
+            End::Record(record) => {
+                let keep = may_go_on(&record.status);
+                (record, keep)
+            }
+            End::Status(status) => {
+                let keep = may_go_on(&status);
+                (Box::new(self.blank(index, status)), keep)
+            }
+            End::Died { reason } => {
+                let deaths = checkpoints.deaths().unwrap_or(0) + 1;
+                let noted = checkpoints.note_deaths(deaths);
+                if noted.is_ok() && deaths < MOST_DEATHS {
+                    tell(What::Trouble(format!(
+                        "{reason}; death {deaths} of {MOST_DEATHS}, the cell goes on from its last checkpoint"
+                    )));
+                    return Ok(false);
+                }
+                let count = noted.err().map_or(String::new(), |error| format!("; {error}"));
+                let reason = format!(
+                    "{reason}; death {deaths} of {MOST_DEATHS}{count}; `--retry failed` goes on from its last checkpoint"
+                );
+                (Box::new(self.blank(index, Status::Failed { reason })), true)
+            }
             End::Interrupted => {
                 tell(What::Interrupted);
                 return Ok(true);
@@ -117,9 +152,7 @@ impl Sweeper<'_> {
             return Ok(false);
         }
         record.write(&self.options.out)?;
-        if !may_go_on(&record.status)
-            && let Err(error) = checkpoints.remove()
-        {
+        if !keep_checkpoints && let Err(error) = checkpoints.remove() {
             tell(What::Trouble(error.to_string()));
         }
         tell(What::Ended(record));
@@ -132,7 +165,9 @@ impl Sweeper<'_> {
         for (index, surveyed) in self.surveyed.iter().enumerate() {
             let Some(record) = surveyed.kept() else { continue };
             let (checkpoints, key) = (self.checkpoints(index), &self.plan.keys[index]);
-            let spent = !may_go_on(&record.status) && checkpoints.exists();
+            let died =
+                matches!(record.status, Status::Failed { .. }) && checkpoints.deaths().is_some();
+            let spent = !may_go_on(&record.status) && !died && checkpoints.exists();
             if !spent && !self.claims.exists(key) {
                 continue;
             }
@@ -164,4 +199,8 @@ fn may_go_on(status: &Status) -> bool {
         Status::TimedOut { .. } | Status::OutOfMemory { .. } | Status::Interrupted => true,
         Status::Done | Status::Diverged { .. } | Status::Failed { .. } => false,
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -15,6 +15,7 @@ use super::oversight::{Killed, Oversight};
 use super::{SweepError, memory};
 use crate::process;
 use crate::runner::News;
+use crate::signals;
 
 /// How often a worker's memory and time are looked at.
 const TICK: Duration = Duration::from_millis(50);
@@ -30,6 +31,11 @@ pub(super) enum End {
     Record(Box<RunRecord>),
     /// Without one; this is to be said of the cell.
     Status(Status),
+    /// By a signal from outside, or a fault of its own that is one: no verdict on the cell.
+    Died {
+        /// The signal, and the most memory that the worker took.
+        reason: String,
+    },
     /// The sweep is being stopped, or the worker was: the cell is to be run again.
     Interrupted,
     /// The cell is another sweep's by now.
@@ -97,7 +103,7 @@ pub(super) fn run(
             if signal(status) == Some(SIGKILL) {
                 std::thread::sleep(SETTLE);
             }
-            End::Status(verdict(status, broke, &said, &oversight, &kills))
+            verdict(status, broke, &said, &oversight, &kills)
         }
     })
 }
@@ -140,34 +146,39 @@ fn hand_over(child: &mut Child, order: &WorkOrder) -> Option<ChildStdin> {
     Some(stdin)
 }
 
-/// What is said of a cell whose worker ended by itself without a record.
+/// How a worker ended that ended by itself without a record.
 fn verdict(
     status: ExitStatus,
     broke: Option<String>,
     said: &str,
     oversight: &Oversight<'_>,
     kills: &SystemKills,
-) -> Status {
+) -> End {
     let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("").trim();
     let text = broke.unwrap_or_else(|| format!("the worker process ended with {status}; {last}"));
     let text = text.trim_end_matches("; ").to_owned();
     let peak = memory::text(oversight.most_bytes());
-    if signal(status) == Some(SIGKILL) {
-        return if kills.happened_since() {
-            Status::OutOfMemory {
-                reason: format!(
-                    "the system ran out of memory and killed it{peak}; use fewer --jobs or a smaller batch"
-                ),
-            }
-        } else {
-            Status::Failed { reason: format!("killed from outside by signal 9{peak}") }
-        };
+    if signal(status) == Some(SIGKILL) && kills.happened_since() {
+        return End::Status(Status::OutOfMemory {
+            reason: format!(
+                "the system ran out of memory and killed it{peak}; use fewer --jobs or a smaller batch"
+            ),
+        });
     }
     let lower = format!("{text} {said}").to_ascii_lowercase();
     if lower.contains("memory allocation of") || lower.contains("out of memory") {
-        return Status::OutOfMemory { reason: format!("{text}{peak}") };
+        return End::Status(Status::OutOfMemory { reason: format!("{text}{peak}") });
     }
-    Status::Failed { reason: text }
+    match signal(status) {
+        Some(signal) => {
+            let name = signals::name(signal);
+            let said = if last.is_empty() { String::new() } else { format!("; {last}") };
+            End::Died {
+                reason: format!("its worker was killed by {name} (signal {signal}){peak}{said}"),
+            }
+        }
+        None => End::Status(Status::Failed { reason: text }),
+    }
 }
 
 const SIGKILL: i32 = 9;
