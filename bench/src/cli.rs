@@ -29,7 +29,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::backend::EngineChoice;
-use crate::signals;
+use crate::{process, signals};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use out::say;
@@ -248,10 +248,15 @@ pub fn main() -> ExitCode {
     if let Err(error) = signals::survive_file_size_limit() {
         out::complain(&format!("the handler for SIGXFSZ cannot be installed: {error}"));
     }
+    if let Err(error) = process::end_with_parent() {
+        out::complain(&format!("error: standard input cannot be watched: {error}"));
+        return ExitCode::FAILURE;
+    }
     match dispatch(Cli::parse().command) {
+        Ok(code) if code == ExitCode::SUCCESS && out::has_failed() => ExitCode::FAILURE,
         Ok(code) => code,
         Err(error) => {
-            out::complain(&format!("error: {error:#}"));
+            out::complain(&format!("error: {}", out::chain(&error)));
             ExitCode::FAILURE
         }
     }
@@ -271,7 +276,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Completions { shell } => completions::completions(shell),
         Command::List { what } => list::list(what),
         Command::Data { command } => data::data(command)?,
-        Command::NewSuite { name } => say(&new_suite(&name)),
+        Command::NewSuite { name } => say(&new_suite(&name)?),
         Command::Speed(arguments) => speed::speed(&arguments)?,
         Command::Conform(arguments) => return conform::conform(&arguments),
         Command::Explain { name } => explain::explain(&name)?,
@@ -290,6 +295,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn new_suite(name: &str) -> String {
-    include_str!("../suites/example.toml.in").replace("{name}", name).trim_end().to_owned()
+fn new_suite(name: &str) -> anyhow::Result<String> {
+    crate::suite::check_name(name).map_err(|reason| anyhow::anyhow!("suite name {reason}"))?;
+    Ok(include_str!("../suites/example.toml.in").replace("{name}", name).trim_end().to_owned())
 }

@@ -22,6 +22,7 @@ use tasks::TaskConfig;
 pub use built_in::{BUILT_IN, text};
 pub use encodings::{Named, encoding};
 pub use error::SuiteError;
+pub use file::check_name;
 pub use grid::AXIS;
 
 use crate::backend::{self, EngineChoice};

@@ -4,7 +4,7 @@ mod plan;
 mod table;
 
 use std::path::PathBuf;
-use std::process::{ExitCode, Stdio};
+use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
@@ -209,12 +209,9 @@ fn work(
 
 /// The same command for one cell, in a process whose peak memory is the cell's own.
 fn elsewhere(key: &str, threads: usize) -> anyhow::Result<()> {
-    let status = process::again(threads)?
-        .args(std::env::args_os().skip(1))
-        .args(["--only", key])
-        .stdin(Stdio::null())
-        .status()
-        .context("the process of a cell cannot be started")?;
+    let mut command = process::dependent(threads)?;
+    command.args(std::env::args_os().skip(1)).args(["--only", key]);
+    let status = process::status(command).context("the process of a cell cannot be started")?;
     anyhow::ensure!(status.success(), "the process of the cell ended with {status}");
     Ok(())
 }

@@ -51,7 +51,7 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&suite_name));
     let options = arguments.sweep.options(out, jobs(arguments), arguments.threads);
     options.budget.check().context("budget of a cell")?;
-    let plan = Plan::new(suite)?;
+    let plan = if arguments.dry_run { Plan::offline(suite)? } else { Plan::new(suite)? };
     let notes = plan.cells.iter().flat_map(|planned| planned.task.notes());
     for note in notes.collect::<std::collections::BTreeSet<_>>() {
         complain(&format!("note: {note}"));

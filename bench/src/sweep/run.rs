@@ -41,7 +41,11 @@ impl Sweeper<'_> {
         while let Some(index) = self.agenda.next(self.stop) {
             // The receiver is gone only when the sweep is over.
             let mut tell = |what| drop(sender.send(Event { index, what }));
-            let settled = match self.claims.claim(&self.plan.keys[index]) {
+            let claimed = self.claims.claim(&self.plan.keys[index]);
+            if let Some(warning) = self.claims.take_warning() {
+                tell(What::Trouble(warning));
+            }
+            let settled = match claimed {
                 Ok(Attempt::Mine(claim)) => self.run(index, &claim, &mut tell),
                 Ok(Attempt::Held(holder)) => {
                     let by = holder.text();
@@ -52,6 +56,9 @@ impl Sweeper<'_> {
                 }
                 Err(error) => Err(error.into()),
             };
+            if let Some(warning) = self.claims.take_warning() {
+                tell(What::Trouble(warning));
+            }
             match settled {
                 Ok(false) => self.agenda.put_back(index),
                 Ok(true) => self.agenda.cross_out(),
@@ -106,7 +113,12 @@ impl Sweeper<'_> {
             tell(What::Trouble(error.to_string()));
         }
         tell(What::Began);
-        let order = WorkOrder::of(&self.plan.cells[index].cell, &self.context, self.options);
+        let order = WorkOrder::of(
+            &self.plan.cells[index].cell,
+            &self.plan.keys[index],
+            &self.context,
+            self.options,
+        );
         let end = worker::run(&order, self.stop, claim, &mut |news| {
             tell(match news {
                 News::Resumed { step, .. } => What::Resumed { step },
@@ -138,6 +150,12 @@ impl Sweeper<'_> {
                 );
                 (Box::new(self.blank(index, Status::Failed { reason })), true)
             }
+            End::Changed { key } => {
+                tell(What::Trouble(format!(
+                    "its data have changed since this sweep began (key {key} now); run the same command again"
+                )));
+                return Ok(true);
+            }
             End::Interrupted => {
                 tell(What::Interrupted);
                 return Ok(true);
@@ -147,12 +165,26 @@ impl Sweeper<'_> {
                 return Ok(false);
             }
         };
-        if !claim.is_still_mine()? {
-            tell(What::Lost);
-            return Ok(false);
+        // A finished record is kept whatever became of its claim; records of one cell are equal.
+        let mine = claim.is_still_mine();
+        let mine = mine.unwrap_or_else(|error| {
+            tell(What::Trouble(format!("{error}; the record is written all the same")));
+            true
+        });
+        if !mine {
+            let now = self.plan.look(&self.options.out, index, &Redo::default());
+            if let Standing::Kept(record) = now.standing
+                && now.bytes != self.surveyed[index].bytes
+            {
+                tell(What::PickedUp(record));
+                return Ok(true);
+            }
         }
         record.write(&self.options.out)?;
-        if !keep_checkpoints && let Err(error) = checkpoints.remove() {
+        if mine
+            && !keep_checkpoints
+            && let Err(error) = checkpoints.remove()
+        {
             tell(What::Trouble(error.to_string()));
         }
         tell(What::Ended(record));

@@ -40,20 +40,27 @@ pub fn serve(
     signals::on_stop(move |_| heard.store(true, Ordering::SeqCst))
         .map_err(|error| format!("worker: no handler for signals can be installed: {error}"))?;
     let told = stop.clone();
-    std::thread::spawn(move || {
+    let listen = move || {
         for line in input.lines().map_while(Result::ok) {
             told.fetch_or(line == STOP, Ordering::SeqCst);
         }
         told.store(true, Ordering::SeqCst);
         std::thread::sleep(ORPHAN_GRACE);
         std::process::exit(ORPHANED);
-    });
+    };
+    std::thread::Builder::new()
+        .spawn(listen)
+        .map_err(|error| format!("worker: no thread can be started: {error}"))?;
     let cell = order.cell()?;
     let task = cell.task.build().map_err(|error| error.to_string())?;
     let mut say = |answer: &Answer| -> Result<(), String> {
         let line = serde_json::to_string(answer).map_err(|error| error.to_string())?;
         writeln!(output, "{line}").and_then(|()| output.flush()).map_err(|error| error.to_string())
     };
+    let key = cell.key(&*task);
+    if key != order.key {
+        return say(&Answer::Changed { key });
+    }
     let mut last = Instant::now();
     let mut news = |news: News| {
         if matches!(news, News::Progress(_)) {
@@ -65,7 +72,7 @@ pub fn serve(
         // A broken pipe ends the run at its record.
         let _ = say(&Answer::News(news));
     };
-    let folder = Folder::new(&order.results, &cell.key(&*task));
+    let folder = Folder::new(&order.results, &key);
     let every = Duration::try_from_secs_f64(order.checkpoint_seconds).unwrap_or(Duration::MAX);
     let ran = catch_unwind(AssertUnwindSafe(|| {
         let care = Care::new(&mut news)

@@ -1,6 +1,6 @@
 //! The sweep's side of a worker: starts it, hears it, watches over it, and says how it ended.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -36,6 +36,11 @@ pub(super) enum End {
         /// The signal, and the most memory that the worker took.
         reason: String,
     },
+    /// The worker makes another cell of the same settings: the data have changed since the sweep began.
+    Changed {
+        /// The cell's key now.
+        key: String,
+    },
     /// The sweep is being stopped, or the worker was: the cell is to be run again.
     Interrupted,
     /// The cell is another sweep's by now.
@@ -58,11 +63,11 @@ pub(super) fn run(
         .stderr(Stdio::piped())
         .spawn()
         .map_err(SweepError::Spawn)?;
-    let complaints = complaints(&mut child);
-    let answers = answers(&mut child);
+    let complaints = complaints(&mut child).map_err(SweepError::Spawn)?;
+    let answers = answers(&mut child).map_err(SweepError::Spawn)?;
     let mut stdin = hand_over(&mut child, order);
     let mut oversight = Oversight::new(order.budget, stop, claim);
-    let (mut record, mut broke) = (None, None);
+    let (mut record, mut broke, mut changed) = (None, None, None);
     loop {
         match answers.recv_timeout(TICK) {
             Ok(Answer::News(news)) => {
@@ -73,6 +78,7 @@ pub(super) fn run(
                 record = Some(said);
                 break;
             }
+            Ok(Answer::Changed { key }) => changed = Some(key),
             Ok(Answer::Broke(reason)) => {
                 broke = Some(reason);
                 break;
@@ -91,6 +97,7 @@ pub(super) fn run(
         (_, Some(Killed::Claim)) => End::Lost,
         (Some(record), _) if record.status == Status::Interrupted => End::Interrupted,
         (Some(record), _) => End::Record(record),
+        (None, None) if changed.is_some() => End::Changed { key: changed.unwrap_or_default() },
         (None, Some(Killed::Stop)) => End::Interrupted,
         (None, Some(Killed::Memory { reason })) => {
             End::Status(Status::OutOfMemory { reason: reason.clone() })
@@ -109,9 +116,9 @@ pub(super) fn run(
 }
 
 /// Collects what the worker says on standard error.
-fn complaints(child: &mut Child) -> std::thread::JoinHandle<String> {
+fn complaints(child: &mut Child) -> io::Result<std::thread::JoinHandle<String>> {
     let stderr = child.stderr.take();
-    std::thread::spawn(move || {
+    std::thread::Builder::new().spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut stderr) = stderr {
             let _ = stderr.read_to_end(&mut bytes);
@@ -121,10 +128,10 @@ fn complaints(child: &mut Child) -> std::thread::JoinHandle<String> {
 }
 
 /// What the worker says on standard output, until it ends.
-fn answers(child: &mut Child) -> Receiver<Answer> {
+fn answers(child: &mut Child) -> io::Result<Receiver<Answer>> {
     let (sender, receiver) = channel();
     let stdout = child.stdout.take();
-    std::thread::spawn(move || {
+    std::thread::Builder::new().spawn(move || {
         let lines = stdout.into_iter().flat_map(|stdout| BufReader::new(stdout).lines());
         for line in lines.map_while(Result::ok) {
             let Ok(answer) = serde_json::from_str(&line) else { continue };
@@ -132,8 +139,8 @@ fn answers(child: &mut Child) -> Receiver<Answer> {
                 return;
             }
         }
-    });
-    receiver
+    })?;
+    Ok(receiver)
 }
 
 /// Gives the order; the input stays open, because a worker ends with it.

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::place::{
@@ -176,4 +176,22 @@ fn a_worker_without_its_sweep_keeps_a_checkpoint() {
 fn claimed(out: &Path) -> usize {
     let claims = files(&out.join("claims"));
     claims.iter().filter(|path| path.extension().is_some_and(|e| e == "json")).count()
+}
+
+#[test]
+fn processes_that_speed_and_generate_start_end_with_them() {
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/tiny-llama");
+    let speed = ["speed", "--encodings", "nope", "--steps", "10000000", "--dim", "16"];
+    let generate = ["generate", model, "--speed", "--prefill", "8", "--rounds", "10000000"];
+    for arguments in [&speed[..], &generate] {
+        for name in ["TERM", "KILL"] {
+            let mut parent = Command::new(BENCH);
+            let mut parent = parent.args(arguments).stdout(Stdio::null()).spawn().unwrap();
+            until("its process runs", || !children(parent.id()).is_empty());
+            let child = children(parent.id())[0];
+            signal(name, parent.id());
+            parent.wait().unwrap();
+            until("its process ends", || fields(child).is_none_or(|[state, _]| state == "Z"));
+        }
+    }
 }
