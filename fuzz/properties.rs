@@ -60,7 +60,7 @@ pub(crate) fn suite(bytes: &[u8]) -> bool {
 }
 
 /// What a sweep does with a cell before anything is trained.
-fn planned(cell: &Cell<Combination>) {
+fn planned(cell: &Cell) {
     let lens = cell.eval.lens.iter().chain([&cell.train.len]);
     // A text would have to be fetched.
     if cell.task.meta().takes_path || lens.into_iter().any(|len| *len > LONGEST) {

@@ -2,9 +2,9 @@
 //! found again and a changed one is not mistaken for it.
 
 use burn::tensor::Device;
-use pe_zoo::attention::{AttentionKind, Engine};
+use pe_zoo::attention::{Engine, AttentionKind};
 use pe_zoo::ops::MatmulPrecision;
-use pe_zoo::{EncodingConfig, PeError};
+use pe_zoo::{Combination, EncodingConfig, PeError};
 use reports::GridPoint;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -179,13 +179,13 @@ impl EvalConfig {
 
 /// One run: an encoding on a task at a seed.
 #[derive(Debug, Clone)]
-pub struct Cell<C> {
+pub struct Cell {
     /// Name of the workload (task and sizes) within its suite.
     pub workload: String,
     /// Name of the encoding within its suite; its canonical text unless the suite gives one.
     pub name: String,
     /// The encoding's settings.
-    pub encoding: C,
+    pub encoding: Combination,
     /// The task's settings.
     pub task: TaskConfig,
     /// The model.
@@ -230,7 +230,7 @@ pub enum CellError {
     },
 }
 
-impl<C: EncodingConfig> Cell<C> {
+impl Cell {
     /// The complete configuration, defaults included; what [`key`](Self::key) is a
     /// hash of.
     pub fn config(&self, task: &dyn tasks::Task) -> Value {

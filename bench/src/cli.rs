@@ -29,6 +29,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::backend::EngineChoice;
+use crate::{process, signals};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use out::say;
@@ -44,7 +45,10 @@ use out::say;
                   1    an error, or cells or checks that failed; it is said which\n  \
                   2    a command line that cannot be read\n  \
                   3    a gate does not let pass (`nightly`)\n  \
-                  130  interrupted; what is finished is kept"
+                  129  stopped by SIGHUP; what is finished is kept, run the same command to go on\n  \
+                  130  stopped by Ctrl-C, likewise\n  \
+                  138  stopped by SIGUSR1 (Linux), likewise\n  \
+                  143  stopped by SIGTERM, likewise"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -208,7 +212,7 @@ pub(crate) struct RunArgs {
     /// Attention engine.
     #[arg(long, value_enum, default_value_t)]
     engine: EngineChoice,
-    /// Factors of linear maps: f32, tf32 or bf16; default: as the suite says, f32 unless it does.
+    /// MatmulPrecision of linear maps: f32, tf32 or bf16; default: as the suite says, f32 unless it does.
     #[arg(long, value_parser = crate::backend::named_precision)]
     precision: Option<pe_zoo::ops::MatmulPrecision>,
     /// Threads of each cell.
@@ -241,10 +245,18 @@ pub(crate) struct RunArgs {
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
+    if let Err(error) = signals::survive_file_size_limit() {
+        out::complain(&format!("the handler for SIGXFSZ cannot be installed: {error}"));
+    }
+    if let Err(error) = process::end_with_parent() {
+        out::complain(&format!("error: standard input cannot be watched: {error}"));
+        return ExitCode::FAILURE;
+    }
     match dispatch(Cli::parse().command) {
+        Ok(code) if code == ExitCode::SUCCESS && out::has_failed() => ExitCode::FAILURE,
         Ok(code) => code,
         Err(error) => {
-            out::complain(&format!("error: {error:#}"));
+            out::complain(&format!("error: {}", out::chain(&error)));
             ExitCode::FAILURE
         }
     }
@@ -264,7 +276,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Completions { shell } => completions::completions(shell),
         Command::List { what } => list::list(what),
         Command::Data { command } => data::data(command)?,
-        Command::NewSuite { name } => say(&new_suite(&name)),
+        Command::NewSuite { name } => say(&new_suite(&name)?),
         Command::Speed(arguments) => speed::speed(&arguments)?,
         Command::Conform(arguments) => return conform::conform(&arguments),
         Command::Explain { name } => explain::explain(&name)?,
@@ -283,6 +295,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn new_suite(name: &str) -> String {
-    include_str!("../suites/example.toml.in").replace("{name}", name).trim_end().to_owned()
+fn new_suite(name: &str) -> anyhow::Result<String> {
+    crate::suite::check_name(name).map_err(|reason| anyhow::anyhow!("suite name {reason}"))?;
+    Ok(include_str!("../suites/example.toml.in").replace("{name}", name).trim_end().to_owned())
 }

@@ -56,10 +56,7 @@ pub enum CountError {
 ///
 /// # Errors
 /// The reason, if the cell cannot be built or trained.
-pub fn step_allocations<C: EncodingConfig>(
-    cell: &Cell<C>,
-    task: &dyn Task,
-) -> Result<Option<Allocations>, String> {
+pub fn step_allocations(cell: &Cell, task: &dyn Task) -> Result<Option<Allocations>, String> {
     if cell.backend != BACKEND {
         return Ok(None);
     }
@@ -73,11 +70,7 @@ pub fn step_allocations<C: EncodingConfig>(
 ///
 /// # Errors
 /// The reason, if the cell cannot be built or trained.
-pub fn take_steps<C: EncodingConfig>(
-    cell: &Cell<C>,
-    task: &dyn Task,
-    count: usize,
-) -> Result<Vec<Allocations>, String> {
+pub fn take_steps(cell: &Cell, task: &dyn Task, count: usize) -> Result<Vec<Allocations>, String> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
     let pool = pool.map_err(|error| format!("a thread to count on: {error}"))?;
     pool.install(|| {

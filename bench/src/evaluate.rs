@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use burn::tensor::{Device, Tensor};
 use pe_zoo::encoding::{PositionRequest, positions};
-use pe_zoo::{PeError, PositionEncoding, Positions};
+use pe_zoo::{PeError, Positions};
 use reports::EvalPoint;
 use tasks::{Batch, Sample, Task, TaskError};
 
@@ -61,8 +61,8 @@ struct Totals {
 ///
 /// # Errors
 /// [`EvalError`].
-pub fn evaluate<P: PositionEncoding>(
-    model: &Decoder<P>,
+pub fn evaluate(
+    model: &Decoder,
     id: &str,
     task: &dyn Task,
     request: EvalRequest<'_>,
@@ -107,9 +107,9 @@ pub fn evaluate<P: PositionEncoding>(
 }
 
 impl Totals {
-    fn add<P: PositionEncoding>(
+    fn add(
         &mut self,
-        model: &Decoder<P>,
+        model: &Decoder,
         task: &dyn Task,
         batch: &Batch,
         samples: &[Sample],

@@ -4,14 +4,14 @@
 pub mod config;
 
 use pe_zoo::cost::Sums;
-use pe_zoo::{Cost, Dims, EncodingConfig, PeError};
+use pe_zoo::{Combination, Cost, Dims, EncodingConfig, PeError};
 use reports::FlopCount;
 
 use crate::model::ModelConfig;
 
 /// Operations of one training step over `batch_size` sequences of `len` tokens.
-pub fn count<C: EncodingConfig>(
-    encoding: &C,
+pub fn count(
+    encoding: &Combination,
     model: &ModelConfig,
     dims: &Dims,
     vocabulary: usize,
@@ -41,10 +41,7 @@ impl Bill {
     ///
     /// # Errors
     /// [`PeError`] if the encoding refuses the sizes.
-    pub fn of<C: EncodingConfig>(
-        config: &config::CostConfig,
-        encoding: &C,
-    ) -> Result<Self, PeError> {
+    pub fn of(config: &config::CostConfig, encoding: &Combination) -> Result<Self, PeError> {
         let (dims, len) = (config.dims(), config.len);
         encoding.check(&dims)?;
         let params = config.model.param_count(config.vocabulary) + encoding.param_count(&dims);

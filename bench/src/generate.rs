@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use pe_zoo::PeError;
 use pe_zoo::attention::Weights;
 use pe_zoo::encoding::{PositionRequest, positions};
-use pe_zoo::{PeError, PositionEncoding};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
@@ -111,16 +111,16 @@ fn sample(logits: &[f32], temperature: f64, top_p: f64, rng: &mut ChaCha8Rng) ->
 
 /// A model in the middle of a text.
 #[derive(Debug)]
-pub struct Generation<'a, P: PositionEncoding> {
-    model: &'a Decoder<P>,
+pub struct Generation<'a> {
+    model: &'a Decoder,
     id: &'a str,
     device: Device,
     cache: Cache,
 }
 
-impl<'a, P: PositionEncoding> Generation<'a, P> {
+impl<'a> Generation<'a> {
     /// Nothing read yet.
-    pub fn new(model: &'a Decoder<P>, id: &'a str, device: &Device) -> Self {
+    pub fn new(model: &'a Decoder, id: &'a str, device: &Device) -> Self {
         Self { model, id, device: device.clone(), cache: Cache::new(model.layers()) }
     }
 
@@ -185,8 +185,8 @@ pub struct Generated {
 ///
 /// # Errors
 /// [`GenerateError`].
-pub fn generate<P: PositionEncoding>(
-    mut generation: Generation<'_, P>,
+pub fn generate(
+    mut generation: Generation<'_>,
     request: Request<'_>,
     rng: &mut ChaCha8Rng,
     on_token: &mut dyn FnMut(u32),

@@ -2,7 +2,7 @@
 //!
 //! | Module | What it holds |
 //! | --- | --- |
-//! | [`model`] | a causal decoder, generic over the position encoding |
+//! | [`model`] | causal decoder under any combination of position encodings |
 //! | [`cell`](mod@cell) | one run's complete configuration, and its key |
 //! | [`pretrained`], [`lora`] | models that were trained elsewhere, and low-rank adapters |
 //! | [`extend`], [`generate`](mod@generate), [`benchmarks`] | what is done with them |
@@ -36,6 +36,7 @@ pub mod pretrained;
 mod process;
 pub mod runner;
 mod scored;
+mod signals;
 pub mod speed;
 pub mod streams;
 pub mod suite;

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 use burn::tensor::Device;
 use pe_zoo::zoo::{PeConfig, rope};
-use pe_zoo::{Combination, EncodingConfig, PeError};
+use pe_zoo::{Combination, PeError};
 use rand_chacha::ChaCha8Rng;
 
 use crate::model::{Decoder, DecoderWeights, ModelConfig};
@@ -131,12 +131,12 @@ impl Pretrained {
     ///
     /// # Errors
     /// [`PeError`] if the encoding refuses the sizes.
-    pub fn decoder<C: EncodingConfig>(
+    pub fn decoder(
         &self,
-        encoding: &C,
+        encoding: &Combination,
         max_len: usize,
         encoding_rng: &mut ChaCha8Rng,
-    ) -> Result<Decoder<C::Encoding>, PeError> {
+    ) -> Result<Decoder, PeError> {
         let lens = [self.context, max_len.max(self.context)];
         Decoder::from_weights(&self.model, self.weights.clone(), encoding, lens, encoding_rng)
     }
@@ -145,12 +145,12 @@ impl Pretrained {
     ///
     /// # Errors
     /// As [`decoder`](Self::decoder).
-    pub fn trainable<C: EncodingConfig>(
+    pub fn trainable(
         &self,
-        encoding: &C,
+        encoding: &Combination,
         max_len: usize,
         encoding_rng: &mut ChaCha8Rng,
-    ) -> Result<Decoder<C::Encoding>, PeError> {
+    ) -> Result<Decoder, PeError> {
         let lens = [self.context, max_len.max(self.context)];
         let weights = self.weights.clone().autodiff();
         Decoder::from_weights(&self.model, weights, encoding, lens, encoding_rng)

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use pe_zoo::{EncodingConfig, PositionEncoding};
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::tensor::Tensor;
+use pe_zoo::EncodingConfig;
 use reports::{RunRecord, SkippedEval, Status, TrainSummary};
 use serde::{Deserialize, Serialize};
 use tasks::Task;
@@ -60,8 +62,8 @@ pub enum Progress {
 /// Trains and evaluates one cell.
 ///
 /// A cell that cannot be built, or whose evaluation breaks, leaves a record with the reason.
-pub fn run<C: EncodingConfig>(
-    cell: &Cell<C>,
+pub fn run(
+    cell: &Cell,
     task: &dyn Task,
     context: &RunContext,
     progress: &mut dyn FnMut(Progress),
@@ -76,8 +78,8 @@ pub fn run<C: EncodingConfig>(
 
 /// Trains and evaluates one cell that is cared for: it goes on from a checkpoint, keeps some, and stops when
 /// it must. A record with [`Status::Interrupted`] is of a cell that did not come to its end.
-pub fn run_with<C: EncodingConfig>(
-    cell: &Cell<C>,
+pub fn run_with(
+    cell: &Cell,
     task: &dyn Task,
     context: &RunContext,
     mut care: Care<'_>,
@@ -91,11 +93,7 @@ pub fn run_with<C: EncodingConfig>(
 }
 
 /// The record of a cell that has not begun.
-pub fn blank<C: EncodingConfig>(
-    cell: &Cell<C>,
-    task: &dyn Task,
-    context: &RunContext,
-) -> RunRecord {
+pub fn blank(cell: &Cell, task: &dyn Task, context: &RunContext) -> RunRecord {
     let [train_tokens, _] = cell.token_lens(task);
     let blank = Blank {
         run: context,
@@ -124,10 +122,7 @@ pub fn blank<C: EncodingConfig>(
 ///
 /// # Errors
 /// The reason, in words.
-pub fn build<C: EncodingConfig>(
-    cell: &Cell<C>,
-    task: &dyn Task,
-) -> Result<(Decoder<C::Encoding>, burn::tensor::Device), String> {
+pub fn build(cell: &Cell, task: &dyn Task) -> Result<(Decoder, burn::tensor::Device), String> {
     cell.check(task).map_err(|error| error.to_string())?;
     let device = backend::device(&cell.backend).map_err(|error| error.to_string())?;
     let device = cell.train.autodiff(device);
@@ -149,9 +144,9 @@ pub fn build<C: EncodingConfig>(
     Ok((model, device))
 }
 
-fn fill<C: EncodingConfig>(
+fn fill(
     record: &mut RunRecord,
-    cell: &Cell<C>,
+    cell: &Cell,
     task: &dyn Task,
     care: &mut Care<'_>,
 ) -> Result<(), String> {
@@ -171,6 +166,13 @@ fn fill<C: EncodingConfig>(
         record.status = status_of(stop);
         return Ok(());
     }
+    if let Some(parameter) = first_non_finite(&trained.model) {
+        record.status = diverged_at_the_end(
+            &trained.course,
+            &format!("the last update left parameter `{parameter}` without finite values"),
+        );
+        return Ok(());
+    }
     let device = device.inner();
     let requests = requests(cell, task);
     let trained_on = task.splits().first().map(|split| split.name);
@@ -183,6 +185,19 @@ fn fill<C: EncodingConfig>(
             return Ok(());
         }
         match evaluate(&trained.model, id, task, *request, &device) {
+            // Where a model was trained, its predictions are numbers, or its training diverged.
+            Ok(point) if point.in_distribution && !point.nll.is_finite() => {
+                record.evals.clear();
+                record.skipped_evals.clear();
+                record.status = diverged_at_the_end(
+                    &trained.course,
+                    &format!(
+                        "after the last update the log-likelihood of split `{}` at length {} is {}",
+                        request.split, request.len, point.nll
+                    ),
+                );
+                return Ok(());
+            }
             Ok(mut point) => {
                 if Some(request.split) == trained_on {
                     let len = request.len;
@@ -209,7 +224,37 @@ fn fill<C: EncodingConfig>(
     Ok(())
 }
 
-fn requests<'a, C: EncodingConfig>(cell: &'a Cell<C>, task: &dyn Task) -> Vec<EvalRequest<'a>> {
+/// Status of a training whose losses were finite up to its last step, and whose model is not.
+fn diverged_at_the_end(course: &Course, reason: &str) -> Status {
+    Status::Diverged { step: course.step.saturating_sub(1) as u64, reason: reason.to_owned() }
+}
+
+/// Path of the first parameter with a NaN or an infinity.
+fn first_non_finite(model: &Decoder) -> Option<String> {
+    #[derive(Default)]
+    struct Finder {
+        path: Vec<String>,
+        found: Option<String>,
+    }
+    impl ModuleVisitor for Finder {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            if self.found.is_none() && !param.val().is_finite().all().into_scalar::<bool>() {
+                self.found = Some(self.path.join("."));
+            }
+        }
+        fn enter_module(&mut self, name: &str, _container: &str) {
+            self.path.push(name.to_owned());
+        }
+        fn exit_module(&mut self, _name: &str, _container: &str) {
+            self.path.pop();
+        }
+    }
+    let mut finder = Finder::default();
+    model.visit(&mut finder);
+    finder.found
+}
+
+fn requests<'a>(cell: &'a Cell, task: &dyn Task) -> Vec<EvalRequest<'a>> {
     let all = task.splits().iter().map(|split| split.name).collect::<Vec<_>>();
     let splits = match &cell.eval.splits {
         Some(splits) => splits.iter().map(String::as_str).collect(),
@@ -244,8 +289,8 @@ struct Watching<'a, 'b> {
     care: &'a mut Care<'b>,
 }
 
-impl<P: PositionEncoding> Watch<P> for Watching<'_, '_> {
-    fn stepped(&mut self, trainer: &Trainer<'_, P>, loss: f64) -> ControlFlow<Stop> {
+impl Watch for Watching<'_, '_> {
+    fn stepped(&mut self, trainer: &Trainer<'_>, loss: f64) -> ControlFlow<Stop> {
         let course = &trainer.state().course;
         let (done, of) = (course.step, course.end(self.config));
         self.care.tell(News::Progress(Progress::Train { done, of, loss: Some(loss) }));

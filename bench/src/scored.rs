@@ -2,8 +2,8 @@
 
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use pe_zoo::Positions;
 use pe_zoo::attention::Weights;
-use pe_zoo::{PositionEncoding, Positions};
 use tasks::Batch;
 
 use crate::model::{Decoder, Dropout};
@@ -38,9 +38,9 @@ impl Scored {
     }
 
     /// Log-probabilities over the vocabulary at the scored rows, `[N, V]`.
-    pub(crate) fn log_probabilities<P: PositionEncoding>(
+    pub(crate) fn log_probabilities(
         &self,
-        model: &Decoder<P>,
+        model: &Decoder,
         at: &Positions,
         dropout: Dropout<'_>,
     ) -> Tensor<2> {
@@ -49,18 +49,18 @@ impl Scored {
 
     /// Log-probabilities of some of the scored rows, `[n, V]`, and their part of the scored labels: all rows of
     /// thousands of tokens over a large vocabulary would take gigabytes.
-    pub(crate) fn in_pieces<'a, P: PositionEncoding>(
+    pub(crate) fn in_pieces<'a>(
         &'a self,
-        model: &'a Decoder<P>,
+        model: &'a Decoder,
         at: &Positions,
     ) -> impl Iterator<Item = (Tensor<2>, Self)> + 'a {
         self.in_pieces_of((LOGITS_AT_ONCE / model.vocabulary().max(1)).max(1), model, at)
     }
 
-    fn in_pieces_of<'a, P: PositionEncoding>(
+    fn in_pieces_of<'a>(
         &'a self,
         rows: usize,
-        model: &'a Decoder<P>,
+        model: &'a Decoder,
         at: &Positions,
     ) -> impl Iterator<Item = (Tensor<2>, Self)> + 'a {
         let hidden = self.hidden(model, at, Dropout::off());
@@ -77,12 +77,7 @@ impl Scored {
     }
 
     /// What the model makes of the scored rows, `[N, C]`.
-    fn hidden<P: PositionEncoding>(
-        &self,
-        model: &Decoder<P>,
-        at: &Positions,
-        dropout: Dropout<'_>,
-    ) -> Tensor<2> {
+    fn hidden(&self, model: &Decoder, at: &Positions, dropout: Dropout<'_>) -> Tensor<2> {
         let hidden = model.forward(self.inputs.clone(), at, None, dropout, Weights::Drop).hidden;
         let [batch, tokens, width] = hidden.dims();
         let [scored] = self.rows.dims();
@@ -101,14 +96,14 @@ mod tests {
     use super::*;
     use crate::model::ModelConfig;
     use crate::streams::{Stream, stream};
+    use pe_zoo::Combination;
     use pe_zoo::testkit::close::{self, F32_REORDERED, numbers};
-    use pe_zoo::zoo::PeConfig;
     use tasks::Sample;
 
     #[test]
     fn pieces_are_the_whole_in_its_order() {
         let device = Device::flex();
-        let encoding = PeConfig::from_id("rope").unwrap();
+        let encoding = Combination::parse("rope").unwrap();
         let rngs = [&mut stream(1, Stream::Model), &mut stream(1, Stream::Encoding)];
         let model =
             Decoder::new(&ModelConfig::default(), 7, &encoding, [12, 12], rngs, &device).unwrap();

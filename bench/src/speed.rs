@@ -15,12 +15,15 @@ use serde::{Deserialize, Serialize};
 use tasks::{Headline, Sample, Split, Task, TaskError, TaskMeta};
 
 use crate::cell::TrainConfig;
-use crate::model::{Activation, Decoder, ModelConfig};
+use crate::model::{Activation, Decoder, MOST_STEP_OPERATIONS, ModelConfig};
 use crate::optimizer::{Decay, OptimizerConfig};
 use crate::runner::median;
 use crate::streams::{Stream, stream};
 use crate::train::Trainer;
 use crate::{backend, host};
+
+/// Largest number of sequences, tokens, words and steps.
+const MOST: usize = 1 << 24;
 
 /// What is measured.
 #[derive(Debug, Clone)]
@@ -100,8 +103,8 @@ pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
         ("--vocab", request.vocab),
         ("--steps", request.steps),
     ] {
-        if value == 0 {
-            return Err(format!("{name} is 0, expected at least 1"));
+        if !(1..=MOST).contains(&value) {
+            return Err(format!("{name} is {value}, expected 1 to {MOST}"));
         }
     }
     let encoding = Combination::parse(&request.encoding).map_err(|error| error.to_string())?;
@@ -116,6 +119,14 @@ pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
         ..ModelConfig::default()
     };
     model.check().map_err(|error| error.to_string())?;
+    let operations = model.step_operations(request.vocab, request.len, request.batch);
+    if operations > MOST_STEP_OPERATIONS {
+        return Err(format!(
+            "a step of --batch {} and --len {} has about {operations:.0e} operations, expected at most \
+             {MOST_STEP_OPERATIONS:.0e}; take a smaller batch, length or model",
+            request.batch, request.len
+        ));
+    }
     let config = TrainConfig {
         steps: request.steps + WARM_UP,
         batch_size: request.batch,

@@ -13,7 +13,6 @@ mod grid;
 
 use std::path::PathBuf;
 
-use pe_zoo::Combination;
 use pe_zoo::attention::Engine;
 use pe_zoo::ops::MatmulPrecision;
 use pe_zoo::settings::explain;
@@ -23,6 +22,7 @@ use tasks::TaskConfig;
 pub use built_in::{BUILT_IN, text};
 pub use encodings::{Named, encoding};
 pub use error::SuiteError;
+pub use file::check_name;
 pub use grid::AXIS;
 
 use crate::backend::{self, EngineChoice};
@@ -47,7 +47,7 @@ pub struct Suite {
     /// Criteria of its report, and the base of its ablation.
     pub report: reports::Settings,
     /// Every run, in the order of the file.
-    pub cells: Vec<Cell<Combination>>,
+    pub cells: Vec<Cell>,
 }
 
 /// What the command line changes about a suite.
@@ -59,7 +59,7 @@ pub struct Overrides {
     pub backend: Option<String>,
     /// This attention engine; the backend's fastest otherwise.
     pub engine: Option<Engine>,
-    /// Factors of linear maps as wide as this, whatever the suite says.
+    /// MatmulPrecision of linear maps as wide as this, whatever the suite says.
     pub precision: Option<MatmulPrecision>,
     /// This text file for every workload on text.
     pub data: Option<PathBuf>,
@@ -243,7 +243,7 @@ fn task_config(value: Value, overrides: &Overrides) -> Result<TaskConfig, String
 }
 
 /// Each cell of a suite must be told from every other by what is shown of it.
-fn refuse_doubles(name: &str, cells: &[Cell<Combination>]) -> Result<(), SuiteError> {
+fn refuse_doubles(name: &str, cells: &[Cell]) -> Result<(), SuiteError> {
     let mut seen = std::collections::BTreeSet::new();
     for cell in cells {
         let rate = cell.grid.as_ref().map(|point| point.value.to_bits());

@@ -20,9 +20,9 @@ mod survey;
 mod worker;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use reports::{RecordError, RunRecord};
@@ -128,6 +128,11 @@ pub enum SweepError {
     /// A worker process cannot be started.
     #[error("a worker process cannot be started: {0}; check that the program file is still there")]
     Spawn(std::io::Error),
+    /// A thread cannot be started.
+    #[error(
+        "a thread of the sweep cannot be started: {0}; use fewer --jobs or raise the limits of memory and processes"
+    )]
+    Thread(std::io::Error),
     /// A budget of memory on a system that does not tell what other processes take.
     #[error(
         "a budget of memory needs Linux's /proc, which is not here; leave out --cell-memory and the suite's memory_bytes"
@@ -174,25 +179,30 @@ pub fn sweep(
         claims: &claims,
         agenda: &agenda,
         stop,
+        retried: &Mutex::default(),
     };
     sweeper.clear_settled()?;
     std::thread::scope(|scope| {
         let threads = (0..options.jobs)
             .map(|_| {
                 let (sweeper, sender) = (&sweeper, sender.clone());
-                scope.spawn(move || {
+                std::thread::Builder::new().spawn_scoped(scope, move || {
                     let worked = sweeper.work(&sender);
                     // The others finish their steps; a sweep that cannot keep results must not go on.
                     stop.fetch_or(worked.is_err(), Ordering::SeqCst);
                     worked
                 })
             })
-            .collect::<Vec<_>>();
+            .collect::<std::io::Result<Vec<_>>>()
+            .map_err(|error| {
+                stop.store(true, Ordering::SeqCst);
+                SweepError::Thread(error)
+            });
         drop(sender);
         for event in receiver {
             on_event(event);
         }
-        threads.into_iter().try_for_each(|thread| match thread.join() {
+        threads?.into_iter().try_for_each(|thread| match thread.join() {
             Ok(worked) => worked,
             Err(panic) => std::panic::resume_unwind(panic),
         })

@@ -10,7 +10,7 @@ use burn::module::Module;
 use burn::optim::{GradientsAccumulator, GradientsParams};
 use burn::tensor::{Device, Tensor};
 use pe_zoo::encoding::{PositionRequest, positions};
-use pe_zoo::{PeError, PositionEncoding, Positions};
+use pe_zoo::{PeError, Positions};
 use rand_chacha::ChaCha8Rng;
 use tasks::{Batch, Task};
 
@@ -64,16 +64,16 @@ pub enum TrainError {
 }
 
 /// Hears of each step, and may keep what it wants of the trainer or stop it.
-pub trait Watch<P: PositionEncoding> {
+pub trait Watch {
     /// After a step with a finite loss, which it is told; the trainer's [`Course`] counts it already.
-    fn stepped(&mut self, trainer: &Trainer<'_, P>, loss: f64) -> ControlFlow<Stop>;
+    fn stepped(&mut self, trainer: &Trainer<'_>, loss: f64) -> ControlFlow<Stop>;
 }
 
 /// Everything that the further course of a training depends on.
 #[derive(Debug)]
-pub struct TrainState<P: PositionEncoding> {
+pub struct TrainState {
     /// The model, on an autodiff device.
-    pub model: Decoder<P>,
+    pub model: Decoder,
     /// What the optimizer remembers.
     pub optimizer: Optimizer,
     /// What has been done.
@@ -87,8 +87,8 @@ pub struct TrainState<P: PositionEncoding> {
 }
 
 /// A trainer in the middle of its work: steps can be taken one by one.
-pub struct Trainer<'a, P: PositionEncoding> {
-    state: TrainState<P>,
+pub struct Trainer<'a> {
+    state: TrainState,
     config: &'a TrainConfig,
     dropout: f64,
     task: &'a dyn Task,
@@ -97,7 +97,7 @@ pub struct Trainer<'a, P: PositionEncoding> {
     at: Option<Positions>,
 }
 
-impl<P: PositionEncoding> std::fmt::Debug for Trainer<'_, P> {
+impl std::fmt::Debug for Trainer<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Trainer")
             .field("id", &self.id)
@@ -106,10 +106,10 @@ impl<P: PositionEncoding> std::fmt::Debug for Trainer<'_, P> {
     }
 }
 
-impl<'a, P: PositionEncoding> Trainer<'a, P> {
+impl<'a> Trainer<'a> {
     /// Takes a model that was built on an autodiff device.
     pub fn new(
-        model: Decoder<P>,
+        model: Decoder,
         id: &'static str,
         config: &'a TrainConfig,
         dropout: f64,
@@ -129,12 +129,12 @@ impl<'a, P: PositionEncoding> Trainer<'a, P> {
     }
 
     /// What the further course depends on, to be kept.
-    pub fn state(&self) -> &TrainState<P> {
+    pub fn state(&self) -> &TrainState {
         &self.state
     }
 
     /// The same, to be put back: the training goes on from there, to the same bits.
-    pub fn state_mut(&mut self) -> &mut TrainState<P> {
+    pub fn state_mut(&mut self) -> &mut TrainState {
         &mut self.state
     }
 
@@ -248,10 +248,10 @@ fn scored_labels(batch: &Batch) -> usize {
 ///
 /// # Errors
 /// [`TrainError`].
-pub fn train<P: PositionEncoding>(
-    mut trainer: Trainer<'_, P>,
-    watch: &mut dyn Watch<P>,
-) -> Result<Trained<Decoder<P>>, TrainError> {
+pub fn train(
+    mut trainer: Trainer<'_>,
+    watch: &mut dyn Watch,
+) -> Result<Trained<Decoder>, TrainError> {
     let stopped = std::thread::scope(|scope| {
         let (task, config) = (trainer.task, trainer.config);
         let batches = feed::spawn(scope, task, config, trainer.state.data_rng.clone());

@@ -6,7 +6,8 @@ use pe_bench::backend::{self, EngineChoice};
 use pe_bench::cell::{Cell, EvalConfig, TrainConfig};
 use pe_bench::model::ModelConfig;
 use pe_bench::runner::{RunContext, run};
-use pe_zoo::zoo::{ALL, PeConfig};
+use pe_zoo::Combination;
+use pe_zoo::zoo::ALL;
 use tasks::TaskConfig;
 
 /// Mean losses of five steps each, over 50 steps.
@@ -14,7 +15,7 @@ fn losses(encoding: &str, backend: &str) -> Vec<f64> {
     let cell = Cell {
         workload: "flip-flop".to_owned(),
         name: encoding.to_owned(),
-        encoding: PeConfig::from_id(encoding).unwrap(),
+        encoding: Combination::parse(encoding).unwrap(),
         task: TaskConfig::from_id("flip-flop").unwrap(),
         model: ModelConfig { width: 32, ..ModelConfig::default() },
         train: TrainConfig {

@@ -21,7 +21,7 @@ use pe_zoo::{Combination, EncodingConfig, Positions};
 use reports::{RunRecord, SliceUnit, Status};
 use serde_json::json;
 
-type Model = Decoder<<Combination as EncodingConfig>::Encoding>;
+type Model = Decoder;
 
 /// The fixture, each letter a word: those of English that fit, and digits.
 fn copy_to(folder: &Path) {

@@ -15,7 +15,7 @@ use pe_bench::sweep::Budget;
 use pe_bench::train::{Stop, Trainer, Watch, train};
 use pe_zoo::attention::{Engine, Weights};
 use pe_zoo::encoding::{PositionRequest, positions};
-use pe_zoo::{Combination, EncodingConfig, PositionEncoding};
+use pe_zoo::{Combination, EncodingConfig};
 use serde_json::{Value, json};
 use tasks::{Sample, Task, TaskConfig};
 
@@ -29,19 +29,13 @@ const SAMPLES: usize = 24;
 
 struct Unwatched;
 
-impl<P: PositionEncoding> Watch<P> for Unwatched {
-    fn stepped(&mut self, _: &Trainer<'_, P>, _: f64) -> ControlFlow<Stop> {
+impl Watch for Unwatched {
+    fn stepped(&mut self, _: &Trainer<'_>, _: f64) -> ControlFlow<Stop> {
         ControlFlow::Continue(())
     }
 }
 
-fn cell(
-    encoding: &str,
-    task: &Value,
-    len: usize,
-    steps: usize,
-    lens: &[usize],
-) -> Cell<Combination> {
+fn cell(encoding: &str, task: &Value, len: usize, steps: usize, lens: &[usize]) -> Cell {
     Cell {
         workload: "greedy".into(),
         name: encoding.into(),
@@ -69,7 +63,7 @@ fn cell(
 }
 
 /// The most likely next token at each row of hidden states `[B, T, C]`, row-major.
-fn choices<P: PositionEncoding>(model: &Decoder<P>, hidden: Tensor<3>) -> Vec<u32> {
+fn choices(model: &Decoder, hidden: Tensor<3>) -> Vec<u32> {
     let [batch, tokens, width] = hidden.dims();
     let logits = model.logits(hidden.reshape([batch * tokens, width]));
     let chosen = logits.argmax(1).into_data().convert::<i64>();
@@ -86,11 +80,7 @@ fn request(cached_tokens: usize, new_tokens: usize) -> PositionRequest<'static> 
 }
 
 /// The scored tokens as the model gives them when it reads the right answer.
-fn teacher_forced<P: PositionEncoding>(
-    model: &Decoder<P>,
-    sample: &Sample,
-    device: &Device,
-) -> Vec<u32> {
+fn teacher_forced(model: &Decoder, sample: &Sample, device: &Device) -> Vec<u32> {
     let inputs = &sample.tokens[..sample.tokens.len() - 1];
     let at = positions(&model.encoding, "test", request(0, inputs.len())).unwrap();
     let pass = model.forward(ints(inputs, device), &at, None, Dropout::off(), Weights::Drop);
@@ -100,12 +90,7 @@ fn teacher_forced<P: PositionEncoding>(
 }
 
 /// The scored tokens as the model gives them when it reads its own answer; all others are given.
-fn decoded<P: PositionEncoding>(
-    model: &Decoder<P>,
-    layers: usize,
-    sample: &Sample,
-    device: &Device,
-) -> Vec<u32> {
+fn decoded(model: &Decoder, layers: usize, sample: &Sample, device: &Device) -> Vec<u32> {
     let mut cache = Cache::new(layers);
     let (mut fed, mut answer) = (sample.tokens[0], Vec::new());
     for (place, scored) in sample.scored.iter().enumerate().skip(1) {
@@ -137,7 +122,7 @@ struct Seen {
     parted: usize,
 }
 
-fn compare(cell: &Cell<Combination>, task: &dyn Task) -> Seen {
+fn compare(cell: &Cell, task: &dyn Task) -> Seen {
     let (model, device) = runner::build(cell, task).unwrap();
     let id = cell.encoding.meta().id;
     let trainer = Trainer::new(model, id, &cell.train, 0.0, task, cell.seed, &device);

@@ -16,7 +16,7 @@ fn device() -> burn::tensor::Device {
 }
 
 /// A model that has learned nothing, and its task.
-fn model(encoding: &str, task: &str) -> (Decoder<pe_zoo::combination::Combined>, Box<dyn Task>) {
+fn model(encoding: &str, task: &str) -> (Decoder, Box<dyn Task>) {
     let task = TaskConfig::from_id(task).unwrap().build().unwrap();
     let config = Combination::parse(encoding).unwrap();
     let model = Decoder::new(

@@ -11,7 +11,7 @@ use pe_zoo::ops::MatmulPrecision;
 use reports::Status;
 use tasks::TaskConfig;
 
-fn cell(encoding: &str) -> Cell<Combination> {
+fn cell(encoding: &str) -> Cell {
     Cell {
         workload: "flip-flop".to_owned(),
         name: encoding.to_owned(),

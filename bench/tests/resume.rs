@@ -13,13 +13,13 @@ use pe_bench::model::ModelConfig;
 use pe_bench::runner::{self, Care, News, Progress, RunContext};
 use pe_bench::train::{TrainState, Trainer};
 use pe_zoo::attention::Engine;
-use pe_zoo::{Combination, EncodingConfig, PositionEncoding};
+use pe_zoo::{Combination, EncodingConfig};
 use reports::{RunRecord, Status};
 use tasks::{Task, TaskConfig};
 
 const STEPS: usize = 24;
 
-fn cell(encoding: &str, dropout: f64) -> (Cell<Combination>, Box<dyn Task>) {
+fn cell(encoding: &str, dropout: f64) -> (Cell, Box<dyn Task>) {
     let task = TaskConfig::from_id("flip-flop").unwrap();
     let built = task.build().unwrap();
     let validation =
@@ -54,10 +54,7 @@ fn context() -> RunContext {
     RunContext { suite: "test".into(), threads: 1, jobs: 1 }
 }
 
-fn trainer<'a>(
-    cell: &'a Cell<Combination>,
-    task: &'a dyn Task,
-) -> Trainer<'a, <Combination as EncodingConfig>::Encoding> {
+fn trainer<'a>(cell: &'a Cell, task: &'a dyn Task) -> Trainer<'a> {
     let (model, device) = runner::build(cell, task).unwrap();
     let id = cell.encoding.meta().id;
     Trainer::new(model, id, &cell.train, cell.model.dropout, task, cell.seed, &device)
@@ -72,14 +69,14 @@ impl ModuleVisitor for Bits {
     }
 }
 
-fn weights<P: PositionEncoding>(state: &TrainState<P>) -> Vec<u32> {
+fn weights(state: &TrainState) -> Vec<u32> {
     let mut bits = Bits(Vec::new());
     state.model.visit(&mut bits);
     assert!(bits.0.len() > 1000);
     bits.0
 }
 
-fn losses(trainer: &mut Trainer<'_, impl PositionEncoding>, steps: usize) -> Vec<u64> {
+fn losses(trainer: &mut Trainer<'_>, steps: usize) -> Vec<u64> {
     (0..steps).map(|_| trainer.step().unwrap().0.to_bits()).collect()
 }
 
@@ -99,7 +96,7 @@ fn losses_and_weights_are_the_same_bits_after_any_step() {
             let mut resumed = trainer(&cell, &*task);
             let kept = unpack(&bytes, resumed.state_mut()).unwrap();
             assert_eq!((kept.step, kept.cell_seconds), (step, 1.5));
-            let course = |trainer: &Trainer<'_, _>| serde_json::to_value(&trainer.state().course);
+            let course = |trainer: &Trainer<'_>| serde_json::to_value(&trainer.state().course);
             assert_eq!(course(&resumed).unwrap(), course(&undisturbed).unwrap());
             assert_eq!(weights(resumed.state()), weights(undisturbed.state()), "{encoding} {step}");
             if step % 3 == 0 {
@@ -113,7 +110,7 @@ fn losses_and_weights_are_the_same_bits_after_any_step() {
             assert_eq!(losses(&mut resumed, 1), expected, "{encoding} after {step}");
             assert_eq!(weights(resumed.state()), weights(undisturbed.state()), "{encoding} {step}");
         }
-        let state = |trainer: &Trainer<'_, _>| {
+        let state = |trainer: &Trainer<'_>| {
             let mut bytes = pack(trainer.state(), 0.0).unwrap();
             // The head holds times; the numbers behind it are weights and moments.
             let head = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
@@ -145,7 +142,7 @@ fn a_checkpoint_of_another_model_or_a_cut_one_changes_nothing() {
 
 /// Runs a cell that is stopped after so many steps, if it is; returns the record and the troubles.
 fn run(
-    cell: &Cell<Combination>,
+    cell: &Cell,
     task: &dyn Task,
     results: &Path,
     stop_after: Option<usize>,

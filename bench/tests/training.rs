@@ -8,19 +8,19 @@ use pe_bench::model::ModelConfig;
 use pe_bench::optimizer::OptimizerConfig;
 use pe_bench::runner::{self, RunContext};
 use pe_bench::train::{Stop, Trainer, Watch, train};
+use pe_zoo::Combination;
 use pe_zoo::EncodingConfig;
 use pe_zoo::attention::Engine;
-use pe_zoo::zoo::{Pe, PeConfig};
 use reports::{SliceUnit, Status};
 use tasks::{Task, TaskConfig};
 
-fn cell(task: &str, train: TrainConfig) -> (Cell<PeConfig>, Box<dyn Task>) {
+fn cell(task: &str, train: TrainConfig) -> (Cell, Box<dyn Task>) {
     let task = TaskConfig::from_id(task).unwrap();
     let built = task.build().unwrap();
     let cell = Cell {
         workload: "test".into(),
         name: "cope".into(),
-        encoding: PeConfig::from_id("cope").unwrap(),
+        encoding: Combination::parse("cope").unwrap(),
         task,
         model: ModelConfig { width: 32, dropout: 0.1, ..ModelConfig::default() },
         train,
@@ -41,8 +41,8 @@ fn context() -> RunContext {
 /// Keeps the losses, and stops after so many steps.
 struct Losses(Vec<f64>, usize);
 
-impl Watch<Pe> for Losses {
-    fn stepped(&mut self, _: &Trainer<'_, Pe>, loss: f64) -> ControlFlow<Stop> {
+impl Watch for Losses {
+    fn stepped(&mut self, _: &Trainer<'_>, loss: f64) -> ControlFlow<Stop> {
         self.0.push(loss);
         if self.0.len() < self.1 {
             return ControlFlow::Continue(());
@@ -158,7 +158,7 @@ fn losses(encoding: &str, engine: Engine, change: impl Fn(&mut TrainConfig)) -> 
     let mut config = TrainConfig { steps: 6, batch_size: 6, len: 16, ..TrainConfig::default() };
     change(&mut config);
     let (mut cell, task) = cell("flip-flop", config);
-    cell.encoding = PeConfig::from_id(encoding).unwrap();
+    cell.encoding = Combination::parse(encoding).unwrap();
     cell.model.dropout = 0.0;
     cell.engine = engine;
     let (model, device) = runner::build(&cell, &*task).unwrap();

@@ -9,6 +9,8 @@ use super::file::{self, Damage};
 /// Two, so that one may be damaged.
 const KEPT: usize = 2;
 const EXTENSION: &str = "ckpt";
+/// File with the number of deaths of the cell's worker.
+const DEATHS: &str = "deaths";
 
 /// A checkpoint that cannot be written, or is not to be used.
 #[derive(Debug, thiserror::Error)]
@@ -107,6 +109,25 @@ impl Folder {
             Ok(content) => Ok(content.to_owned()),
             Err(damage) => Err(CheckpointError::Damaged { path: path.to_owned(), damage }),
         }
+    }
+
+    /// Number of times that the cell's worker died by a signal, as far as it was noted; `None`: never.
+    pub fn deaths(&self) -> Option<u32> {
+        let text = fs::read_to_string(self.path.join(DEATHS)).ok()?;
+        // A damaged count is a death at least.
+        Some(text.trim().parse().unwrap_or(1))
+    }
+
+    /// Notes how often the cell's worker died by a signal.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Io`].
+    pub fn note_deaths(&self, deaths: u32) -> Result<(), CheckpointError> {
+        fs::create_dir_all(&self.path)
+            .map_err(|error| CheckpointError::io("create", &self.path, error))?;
+        let path = self.path.join(DEATHS);
+        reports::store::write_atomically(&path, deaths.to_string().as_bytes())
+            .map_err(|error| CheckpointError::io("write", &path, error))
     }
 
     /// Drops all checkpoints of the cell, and what killed writes left behind.

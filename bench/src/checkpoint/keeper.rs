@@ -2,8 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use pe_zoo::PositionEncoding;
-
 use super::{Folder, Kept, pack, unpack};
 use crate::train::{TrainState, Trainer};
 
@@ -46,7 +44,7 @@ impl Keeper {
     }
 
     /// Puts a training where the newest checkpoint that can be used has it.
-    pub fn resume<P: PositionEncoding>(&mut self, state: &mut TrainState<P>) -> Resumed {
+    pub fn resume(&mut self, state: &mut TrainState) -> Resumed {
         let mut resumed = Resumed::default();
         let files = match self.folder.newest_first() {
             Ok(files) => files,
@@ -84,9 +82,9 @@ impl Keeper {
     ///
     /// # Errors
     /// A sentence about why it could not be kept. The training may go on, and the next is tried when it is due.
-    pub fn keep<P: PositionEncoding>(
+    pub fn keep(
         &mut self,
-        trainer: &Trainer<'_, P>,
+        trainer: &Trainer<'_>,
         cell_seconds: f64,
         moment: Moment,
     ) -> Result<(), String> {

@@ -6,7 +6,6 @@
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{DType, Device, Tensor, TensorData};
-use pe_zoo::PositionEncoding;
 use serde::{Deserialize, Serialize};
 
 use super::numbers::Standpoint;
@@ -91,10 +90,7 @@ impl Shape {
 ///
 /// # Errors
 /// [`StateError::Device`] or [`StateError::Type`].
-pub fn pack<P: PositionEncoding>(
-    state: &TrainState<P>,
-    cell_seconds: f64,
-) -> Result<Vec<u8>, StateError> {
+pub fn pack(state: &TrainState, cell_seconds: f64) -> Result<Vec<u8>, StateError> {
     let mut collect = Collect { optimizer: Some(&state.optimizer), ..Collect::default() };
     state.model.visit(&mut collect);
     if let Some(error) = collect.error {
@@ -121,10 +117,7 @@ pub fn pack<P: PositionEncoding>(
 ///
 /// # Errors
 /// [`StateError`], and `state` is as it was.
-pub fn unpack<P: PositionEncoding>(
-    bytes: &[u8],
-    state: &mut TrainState<P>,
-) -> Result<Kept, StateError> {
+pub fn unpack(bytes: &[u8], state: &mut TrainState) -> Result<Kept, StateError> {
     let short = || StateError::Head(format!("{} bytes are too few", bytes.len()));
     let (len, rest) = bytes.split_first_chunk().ok_or_else(short)?;
     let len = usize::try_from(u64::from_le_bytes(*len)).map_err(|_| short())?;
@@ -144,11 +137,7 @@ pub fn unpack<P: PositionEncoding>(
 }
 
 /// Refuses a checkpoint whose tensors are not the model's.
-fn check<P: PositionEncoding>(
-    found: &[Shape],
-    bytes: usize,
-    state: &TrainState<P>,
-) -> Result<(), StateError> {
+fn check(found: &[Shape], bytes: usize, state: &TrainState) -> Result<(), StateError> {
     let mut collect = Collect::default();
     state.model.visit(&mut collect);
     if let Some(error) = collect.error {

@@ -4,7 +4,7 @@ mod plan;
 mod table;
 
 use std::path::PathBuf;
-use std::process::{ExitCode, Stdio};
+use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
@@ -51,7 +51,7 @@ pub(super) struct ExtendArgs {
     /// Ways of changing the rotation, separated by commas; default: all.
     #[arg(long, value_enum, value_delimiter = ',')]
     methods: Vec<Method>,
-    /// Factors of the methods that have one; default: each length over the trained context.
+    /// MatmulPrecision of the methods that have one; default: each length over the trained context.
     #[arg(long, value_delimiter = ',')]
     factors: Vec<f64>,
     /// Encodings instead of the methods, or beside them if both are given; separated by commas.
@@ -209,12 +209,9 @@ fn work(
 
 /// The same command for one cell, in a process whose peak memory is the cell's own.
 fn elsewhere(key: &str, threads: usize) -> anyhow::Result<()> {
-    let status = process::again(threads)?
-        .args(std::env::args_os().skip(1))
-        .args(["--only", key])
-        .stdin(Stdio::null())
-        .status()
-        .context("the process of a cell cannot be started")?;
+    let mut command = process::dependent(threads)?;
+    command.args(std::env::args_os().skip(1)).args(["--only", key]);
+    let status = process::status(command).context("the process of a cell cannot be started")?;
     anyhow::ensure!(status.success(), "the process of the cell ended with {status}");
     Ok(())
 }

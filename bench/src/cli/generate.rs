@@ -1,6 +1,5 @@
 //! `pe-bench generate`.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -65,8 +64,9 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<ExitCode> {
         here(arguments)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let status = process::again(arguments.threads)?.args(std::env::args_os().skip(1)).status();
-    let status = status.context("the generating process cannot be started")?;
+    let mut command = process::dependent(arguments.threads)?;
+    command.args(std::env::args_os().skip(1));
+    let status = process::status(command).context("the generating process cannot be started")?;
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -155,9 +155,7 @@ impl Shown {
         if !text.ends_with(char::REPLACEMENT_CHARACTER)
             && let Some(new) = text.strip_prefix(&self.text)
         {
-            let mut out = std::io::stdout();
-            // A closed pipe ends the program at the next line that is said.
-            let _ = out.write_all(new.as_bytes()).and_then(|()| out.flush());
+            super::out::say_part(new);
             self.text = text;
         }
         Ok(())

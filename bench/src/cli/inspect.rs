@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use pe_zoo::{Combination, EncodingConfig};
+use pe_zoo::EncodingConfig;
 use reports::{GateScore, RunRecord, Status};
 use tasks::Task;
 
@@ -106,7 +106,7 @@ pub(super) fn run(arguments: &InspectArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(super) type Found = (Cell<Combination>, Box<dyn Task>, Option<RunRecord>);
+pub(super) type Found = (Cell, Box<dyn Task>, Option<RunRecord>);
 
 pub(super) fn find(arguments: &CellArgs) -> anyhow::Result<Found> {
     match arguments.cell.as_slice() {
@@ -158,10 +158,7 @@ fn by_key(key: &str, results: &[PathBuf]) -> anyhow::Result<RunRecord> {
 }
 
 /// The cell of a suite.
-fn by_name(
-    [suite, workload, encoding]: [&str; 3],
-    seed: Option<u64>,
-) -> anyhow::Result<Cell<Combination>> {
+fn by_name([suite, workload, encoding]: [&str; 3], seed: Option<u64>) -> anyhow::Result<Cell> {
     let (name, text) = suite::text(suite)?;
     let overrides = Overrides {
         seeds: seed.into_iter().collect(),
@@ -183,7 +180,7 @@ fn by_name(
 
 /// Trains a cell, and says whether it became the model of the record.
 pub(super) fn train_again(
-    cell: &Cell<Combination>,
+    cell: &Cell,
     task: &dyn Task,
     record: Option<&RunRecord>,
 ) -> anyhow::Result<Again> {
@@ -194,7 +191,7 @@ pub(super) fn train_again(
     Ok(again)
 }
 
-fn train(cell: &Cell<Combination>, task: &dyn Task) -> anyhow::Result<Again> {
+fn train(cell: &Cell, task: &dyn Task) -> anyhow::Result<Again> {
     let bar = ProgressBar::new(cell.train.steps as u64);
     if let Ok(style) =
         ProgressStyle::with_template("training again {bar:30} {pos}/{len} steps, {eta} left {msg}")

@@ -10,13 +10,14 @@ mod table;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use anyhow::Context;
 use reports::ReportMeta;
 
 use super::RunArgs;
 use super::out::complain;
+use crate::signals::{self, StopSignal};
 use crate::suite::{self, Overrides};
 use crate::sweep::{Outcome, Plan, SweepOptions, sweep, training_seconds};
 use crate::{backend, host};
@@ -50,7 +51,7 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&suite_name));
     let options = arguments.sweep.options(out, jobs(arguments), arguments.threads);
     options.budget.check().context("budget of a cell")?;
-    let plan = Plan::new(suite)?;
+    let plan = if arguments.dry_run { Plan::offline(suite)? } else { Plan::new(suite)? };
     let notes = plan.cells.iter().flat_map(|planned| planned.task.notes());
     for note in notes.collect::<std::collections::BTreeSet<_>>() {
         complain(&format!("note: {note}"));
@@ -87,38 +88,39 @@ fn watch(
     arguments: &RunArgs,
 ) -> anyhow::Result<ExitCode> {
     let stop = Arc::new(AtomicBool::new(false));
-    let handler = stop.clone();
-    ctrlc::set_handler(move || {
-        // The second one means now: workers end with this process.
-        if handler.swap(true, Ordering::SeqCst) {
-            std::process::exit(INTERRUPTED);
+    let first_signal = Arc::new(AtomicI32::new(0));
+    let (handler, first) = (stop.clone(), first_signal.clone());
+    signals::on_stop(move |signal| {
+        let stopping = handler.swap(true, Ordering::SeqCst);
+        let _ = first.compare_exchange(0, signal.number(), Ordering::SeqCst, Ordering::SeqCst);
+        // A second Ctrl-C ends the sweep at once. Other signals may come twice by themselves: a terminal that is
+        // closed hangs up on the shell and on its jobs.
+        if stopping && signal == StopSignal::INTERRUPT {
+            std::process::exit(signal.exit_status().into());
         }
     })
-    .context("the handler for Ctrl-C cannot be set")?;
+    .context("the handler for Ctrl-C and SIGTERM cannot be installed")?;
     let surveyed = plan.survey(&options.out, &options.redo);
-    let settled = (0..plan.cells.len())
-        .map(|index| surveyed[index].is_settled() || !options.shard.has(&plan.keys[index]))
-        .collect::<Vec<_>>();
-    let seconds = training_seconds(plan, &settled);
+    let seconds = training_seconds(plan, &surveyed, options);
     let mut show = Show::new(&arguments.sweep, plan, &surveyed, &seconds, options);
     let outcome = sweep(plan, options, &seconds, &stop, &mut |event| show.event(&event));
     show.finish();
     let outcome = outcome?;
     if outcome.interrupted {
         show.end_without_report(&outcome);
+        let signal = StopSignal::from_number(first_signal.load(Ordering::SeqCst));
+        let signal = signal.unwrap_or(StopSignal::INTERRUPT);
         complain(&format!(
-            "interrupted: {} of {} cells are finished and safe in {}; run the same command to go on",
+            "interrupted by {}: {} of {} cells are finished and safe in {}; run the same command to go on",
+            signal.name(),
             outcome.records.len(),
             plan.cells.len(),
             options.out.display()
         ));
-        return Ok(ExitCode::from(INTERRUPTED as u8));
+        return Ok(ExitCode::from(signal.exit_status()));
     }
     conclude(plan, options, &outcome, &show, title, settings, arguments)
 }
-
-/// What shells expect of a program that Ctrl-C ended.
-const INTERRUPTED: i32 = 130;
 
 fn conclude(
     plan: &Plan,

@@ -53,7 +53,7 @@ pub(crate) struct SpeedArgs {
     /// Attention engine.
     #[arg(long, value_enum, default_value_t)]
     engine: EngineChoice,
-    /// Factors of linear maps: f32, tf32 or bf16.
+    /// MatmulPrecision of linear maps: f32, tf32 or bf16.
     #[arg(long, default_value = "f32", value_parser = backend::named_precision)]
     precision: MatmulPrecision,
     /// One JSON object per line instead of a table.
@@ -121,14 +121,14 @@ fn elsewhere(arguments: &SpeedArgs, engine: Engine, encoding: &str) -> anyhow::R
         ("--steps", arguments.steps),
         ("--threads", arguments.threads),
     ];
-    let output = process::again(arguments.threads)?
+    let mut command = process::dependent(arguments.threads)?;
+    command
         .args(["speed", "--in-process", "--encodings", encoding, "--backend", &arguments.backend])
         .args(["--engine", engine.id(), "--precision", arguments.precision.id()])
         .args(arguments.attention.then_some("--attention"))
         .args(numbers.iter().flat_map(|(name, n)| [(*name).to_owned(), n.to_string()]))
-        .stderr(Stdio::piped())
-        .output()
-        .context("the measuring process cannot be started")?;
+        .stderr(Stdio::piped());
+    let output = process::output(command).context("the measuring process cannot be started")?;
     let said = String::from_utf8_lossy(&output.stderr);
     anyhow::ensure!(
         output.status.success(),

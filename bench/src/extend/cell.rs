@@ -4,7 +4,7 @@ use burn::tensor::Device;
 use pe_zoo::attention::Engine;
 use pe_zoo::meta::Site;
 use pe_zoo::ops::MatmulPrecision;
-use pe_zoo::{Combination, EncodingConfig, PeError};
+use pe_zoo::{EncodingConfig, PeError};
 use reports::{RunRecord, SkippedEval, Status};
 use serde_json::{Value, json};
 use tasks::{Task, TaskError};
@@ -246,7 +246,7 @@ impl ExtendCell<'_> {
         record: &mut RunRecord,
         context: &Context<'_>,
         progress: &mut dyn FnMut(&str),
-    ) -> Result<Option<Decoder<<Combination as EncodingConfig>::Encoding>>, String> {
+    ) -> Result<Option<Decoder>, String> {
         let (encoding, longest) = (&self.variant.encoding, self.longest(context));
         let mut rng = stream(context.seed, Stream::Encoding);
         let text = |error: PeError| error.to_string();

@@ -3,7 +3,6 @@
 use std::ops::ControlFlow;
 
 use burn::tensor::Device;
-use pe_zoo::PositionEncoding;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use tasks::Task;
@@ -49,11 +48,7 @@ impl Tuning {
     }
 
     /// The model with what is to learn marked as such; it computes what it did before.
-    pub fn prepare<P: PositionEncoding>(
-        &self,
-        model: Decoder<P>,
-        rng: &mut ChaCha8Rng,
-    ) -> Decoder<P> {
+    pub fn prepare(&self, model: Decoder, rng: &mut ChaCha8Rng) -> Decoder {
         match self {
             Self::All {} => model,
             Self::Lora(config) => model.adapted(config, rng),
@@ -75,8 +70,8 @@ impl TuneConfig {
 /// Hands the loss of each step on.
 struct Told<'a>(&'a mut dyn FnMut(usize, f64));
 
-impl<P: PositionEncoding> Watch<P> for Told<'_> {
-    fn stepped(&mut self, trainer: &Trainer<'_, P>, loss: f64) -> ControlFlow<Stop> {
+impl Watch for Told<'_> {
+    fn stepped(&mut self, trainer: &Trainer<'_>, loss: f64) -> ControlFlow<Stop> {
         (self.0)(trainer.state().course.step, loss);
         ControlFlow::Continue(())
     }
@@ -86,15 +81,15 @@ impl<P: PositionEncoding> Watch<P> for Told<'_> {
 ///
 /// # Errors
 /// [`TrainError`].
-pub(super) fn tune<P: PositionEncoding>(
-    model: Decoder<P>,
+pub(super) fn tune(
+    model: Decoder,
     id: &'static str,
     config: &TrainConfig,
     task: &dyn Task,
     seed: u64,
     device: &Device,
     progress: &mut dyn FnMut(usize, f64),
-) -> Result<Trained<Decoder<P>>, TrainError> {
+) -> Result<Trained<Decoder>, TrainError> {
     let trainer = Trainer::new(model, id, config, 0.0, task, seed, device);
     let trained = train(trainer, &mut Told(progress))?;
     Ok(Trained { model: trained.model.merged(), ..trained })

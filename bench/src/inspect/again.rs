@@ -3,8 +3,7 @@
 use std::ops::ControlFlow;
 
 use burn::tensor::Device;
-use pe_zoo::combination::Combined;
-use pe_zoo::{Combination, EncodingConfig, PositionEncoding};
+use pe_zoo::{Combination, EncodingConfig};
 use reports::RunRecord;
 use serde::de::DeserializeOwned;
 use tasks::Task;
@@ -49,7 +48,7 @@ pub enum AgainError {
 ///
 /// # Errors
 /// [`AgainError::Config`], [`AgainError::Changed`], or [`AgainError::Broken`] if the task cannot be built.
-pub fn cell_of(record: &RunRecord) -> Result<(Cell<Combination>, Box<dyn Task>), AgainError> {
+pub fn cell_of(record: &RunRecord) -> Result<(Cell, Box<dyn Task>), AgainError> {
     let encoding = Combination::parse(&record.encoding.id)
         .map_err(|error| refuse(record, "encoding", error.to_string()))?;
     let cell = Cell {
@@ -88,7 +87,7 @@ fn refuse(record: &RunRecord, part: &'static str, reason: String) -> AgainError 
 #[derive(Debug)]
 pub struct Again {
     /// The model, without autodiff.
-    pub model: Decoder<Combined>,
+    pub model: Decoder,
     /// Its device.
     pub device: Device,
     /// Loss at the end, nats per scored token.
@@ -100,7 +99,7 @@ pub struct Again {
 /// # Errors
 /// [`AgainError::Broken`], also for a training that leaves the finite numbers.
 pub fn trained(
-    cell: &Cell<Combination>,
+    cell: &Cell,
     task: &dyn Task,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Again, AgainError> {
@@ -129,8 +128,8 @@ struct Watching<'a> {
     progress: &'a mut dyn FnMut(Progress),
 }
 
-impl<P: PositionEncoding> Watch<P> for Watching<'_> {
-    fn stepped(&mut self, trainer: &Trainer<'_, P>, loss: f64) -> ControlFlow<Stop> {
+impl Watch for Watching<'_> {
+    fn stepped(&mut self, trainer: &Trainer<'_>, loss: f64) -> ControlFlow<Stop> {
         let course = &trainer.state().course;
         let (done, of) = (course.step, course.end(self.config));
         (self.progress)(Progress::Train { done, of, loss: Some(loss) });

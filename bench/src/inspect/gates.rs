@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use burn::tensor::Device;
-use pe_zoo::PositionEncoding;
 use pe_zoo::attention::TraceKind;
 use reports::GateScore;
 use reports::stats::auc;
@@ -42,8 +41,8 @@ struct Sum {
 ///
 /// # Errors
 /// [`GateError`].
-pub fn gate_scores<P: PositionEncoding>(
-    model: &Decoder<P>,
+pub fn gate_scores(
+    model: &Decoder,
     id: &str,
     task: &dyn Task,
     [len, count]: [usize; 2],

@@ -1,9 +1,9 @@
 //! One pass over one sample, with everything that can be seen of it.
 
 use burn::tensor::{Device, Int, Tensor};
+use pe_zoo::Positions;
 use pe_zoo::attention::{Trace, TraceKind, Weights};
 use pe_zoo::encoding::{PositionRequest, positions};
-use pe_zoo::{PositionEncoding, Positions};
 use tasks::{Batch, Sample};
 
 use crate::evaluate::EvalError;
@@ -70,8 +70,8 @@ pub struct Observed {
 ///
 /// # Errors
 /// [`EvalError`].
-pub fn observe<P: PositionEncoding>(
-    model: &Decoder<P>,
+pub fn observe(
+    model: &Decoder,
     id: &str,
     samples: &[Sample],
     device: &Device,
@@ -93,8 +93,8 @@ pub fn observe<P: PositionEncoding>(
 }
 
 /// Looks at a model that reads one sequence of tokens, `[1, T]`, at these positions.
-pub(super) fn observe_at<P: PositionEncoding>(
-    model: &Decoder<P>,
+pub(super) fn observe_at(
+    model: &Decoder,
     inputs: Tensor<2, Int>,
     at: &Positions,
 ) -> Result<Observed, EvalError> {

@@ -9,9 +9,9 @@
 //!   `sum |p'_ij - p_ij| / sum |p_ij|` over what rows see of the original columns.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use pe_zoo::Positions;
 use pe_zoo::attention::TraceKind;
 use pe_zoo::encoding::{PositionRequest, check_limit, positions};
-use pe_zoo::{PositionEncoding, Positions};
 use serde::Serialize;
 
 use super::observe::{Look, Map, Observed, observe_at};
@@ -47,8 +47,8 @@ pub struct LayerStability {
 ///
 /// # Errors
 /// [`EvalError`], if the encoding has no positions for the shifted sequences.
-pub fn stability<P: PositionEncoding>(
-    model: &Decoder<P>,
+pub fn stability(
+    model: &Decoder,
     id: &str,
     sequences: &[Vec<u32>],
     shift: Shift,
@@ -72,12 +72,7 @@ pub fn stability<P: PositionEncoding>(
 }
 
 /// Positions as the encoding gives them, moved.
-fn at<P: PositionEncoding>(
-    model: &Decoder<P>,
-    id: &str,
-    tokens: usize,
-    offset: usize,
-) -> Result<Positions, EvalError> {
+fn at(model: &Decoder, id: &str, tokens: usize, offset: usize) -> Result<Positions, EvalError> {
     let request = PositionRequest { cached_tokens: 0, new_tokens: tokens, training_rng: None };
     let at = positions(&model.encoding, id, request)?.shifted(offset);
     check_limit(&model.encoding, id, &at)?;

@@ -3,7 +3,8 @@
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{Device, Tensor};
-use pe_zoo::attention::{AttentionKind, Engine, LayerCache, LayerInput, Trace, Weights, layer};
+use pe_zoo::attention::{Engine, LayerCache, LayerInput, AttentionKind, Trace, Weights, layer};
+use pe_zoo::combination::Combined;
 use pe_zoo::encoding::Update;
 use pe_zoo::ops::{self, MatmulPrecision};
 use pe_zoo::{PositionEncoding, Positions, TokenState};
@@ -41,8 +42,8 @@ pub(super) struct Seen {
 }
 
 /// What stays the same through all blocks of a pass.
-pub(super) struct Through<'a, P> {
-    pub(super) encoding: &'a P,
+pub(super) struct Through<'a> {
+    pub(super) encoding: &'a Combined,
     pub(super) at: &'a Positions,
     pub(super) weights: Weights,
     pub(super) engine: Engine,
@@ -105,12 +106,12 @@ impl Block {
     }
 
     /// `[B, T, C] -> [B, T, C]`, with what the tokens carry on and what is seen if asked for.
-    pub(super) fn forward<P: PositionEncoding>(
+    pub(super) fn forward(
         &self,
         index: usize,
         x: Tensor<3>,
         carried: &TokenState,
-        through: &Through<'_, P>,
+        through: &Through<'_>,
         cache: Option<&mut LayerCache>,
         dropout: &mut Dropout<'_>,
     ) -> (Tensor<3>, TokenState, Seen) {

@@ -2,7 +2,7 @@
 
 use pe_zoo::attention::Engine;
 use pe_zoo::ops::MatmulPrecision;
-use pe_zoo::{Dims, EncodingConfig};
+use pe_zoo::{Combination, Dims, EncodingConfig};
 use reports::{EncodingInfo, ParamCount, RunRecord, SCHEMA, Status, TaskInfo, TrainSummary};
 use serde_json::Value;
 use tasks::Task;
@@ -12,13 +12,13 @@ use crate::model::ModelConfig;
 use crate::{flops, host};
 
 /// What a record is made of before its cell has begun, whatever kind of cell it is.
-pub(crate) struct Blank<'a, C> {
+pub(crate) struct Blank<'a> {
     pub(crate) run: &'a RunContext,
     pub(crate) key: String,
     /// The complete configuration, of which the key is a hash.
     pub(crate) config: Value,
     pub(crate) workload: String,
-    pub(crate) encoding: &'a C,
+    pub(crate) encoding: &'a Combination,
     /// How the run calls the encoding, and how people do.
     pub(crate) name: String,
     pub(crate) label: String,
@@ -43,7 +43,7 @@ pub(crate) struct Counted {
     pub(crate) tokens: usize,
 }
 
-impl<C: EncodingConfig> Blank<'_, C> {
+impl Blank<'_> {
     /// A record without results, of a cell that is no point of a grid.
     pub(crate) fn record(self) -> RunRecord {
         let (encoding, task) = (self.encoding.meta(), self.task.meta());
@@ -109,7 +109,6 @@ impl<C: EncodingConfig> Blank<'_, C> {
 
 #[cfg(test)]
 mod tests {
-    use pe_zoo::Combination;
     use serde_json::json;
     use tasks::TaskConfig;
 

@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use pe_zoo::PositionEncoding;
 use serde::{Deserialize, Serialize};
 
 use super::Progress;
@@ -87,7 +86,7 @@ impl<'a> Care<'a> {
     }
 
     /// Puts the state where the last usable checkpoint has it.
-    pub(super) fn resume<P: PositionEncoding>(&mut self, state: &mut TrainState<P>) {
+    pub(super) fn resume(&mut self, state: &mut TrainState) {
         let Some(keeper) = &mut self.keeper else { return };
         let resumed = keeper.resume(state);
         for trouble in resumed.troubles {
@@ -100,7 +99,7 @@ impl<'a> Care<'a> {
     }
 
     /// Keeps a checkpoint if one is due.
-    pub(super) fn keep<P: PositionEncoding>(&mut self, trainer: &Trainer<'_, P>, moment: Moment) {
+    pub(super) fn keep(&mut self, trainer: &Trainer<'_>, moment: Moment) {
         let cell_seconds = self.cell_seconds();
         let Some(keeper) = &mut self.keeper else { return };
         if let Err(trouble) = keeper.keep(trainer, cell_seconds, moment) {

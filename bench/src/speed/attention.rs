@@ -6,7 +6,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use pe_zoo::attention::{AttentionKind, LayerInput, Weights, layer};
 use pe_zoo::encoding::{PositionRequest, positions};
 use pe_zoo::init::standard_normal;
-use pe_zoo::{Dims, EncodingConfig, TokenState};
+use pe_zoo::{Combination, Dims, EncodingConfig, TokenState};
 use rand_chacha::ChaCha8Rng;
 
 use super::{SpeedRequest, SpeedRow, WARM_UP};
@@ -18,10 +18,7 @@ use crate::{backend, host};
 ///
 /// # Errors
 /// The reason, in words.
-pub(super) fn measure<C: EncodingConfig>(
-    request: &SpeedRequest,
-    encoding: &C,
-) -> Result<SpeedRow, String> {
+pub(super) fn measure(request: &SpeedRequest, encoding: &Combination) -> Result<SpeedRow, String> {
     let SpeedRequest { batch, len, dim, heads, .. } = *request;
     if heads == 0 || dim % heads != 0 {
         return Err(format!("--dim is {dim}, expected a multiple of --heads {heads}"));

@@ -8,6 +8,10 @@
 //! Every look at a claim and every change of one is made under a lock of the operating system on
 //! `claims/.lock`, which a process that dies gives back. Two that find the same lapsed claim therefore
 //! come one after the other, and the second finds the first one's.
+//!
+//! Claims save work, results do not depend on them: two runs of a cell give equal records. A file system without locks,
+//! a lock that is never given back and a folder of claims that somebody deletes therefore stop no sweep. It goes on
+//! without the lock, or makes the folder and its claims again, and says so ([`Claims::take_warning`]).
 
 mod holder;
 mod lock;
@@ -23,7 +27,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 pub use holder::Holder;
-use lock::Lock;
+use lock::{Lock, Locking, NoLock};
 
 /// Touches within the time after which a claim lapses.
 const TOUCHES: u32 = 6;
@@ -43,14 +47,6 @@ pub enum ClaimError {
         path: PathBuf,
         /// What the system said.
         source: io::Error,
-    },
-    /// Somebody sits on the lock.
-    #[error("{} has been locked by another process for {seconds} s, expected at most a moment; is a `pe-bench` stopped or its disk hanging?", path.display())]
-    Locked {
-        /// The lock.
-        path: PathBuf,
-        /// How long it was waited for.
-        seconds: u64,
     },
 }
 
@@ -88,6 +84,10 @@ struct Shared {
     held: Mutex<BTreeMap<String, Arc<AtomicBool>>>,
     /// What others' claims looked like, and since when on this process's clock.
     seen: Mutex<BTreeMap<String, (Looks, Instant)>>,
+    locking: Locking,
+    /// The lock cannot be had; it is not tried again.
+    unlocked: AtomicBool,
+    warning: Mutex<Option<String>>,
 }
 
 /// What changes when a claim is touched or passes on.
@@ -103,6 +103,10 @@ impl Claims {
     /// # Errors
     /// [`ClaimError::Io`] if the folder cannot be made.
     pub fn new(results: &Path, patience: Duration) -> Result<Self, ClaimError> {
+        Self::with(results, patience, Locking::default())
+    }
+
+    fn with(results: &Path, patience: Duration, locking: Locking) -> Result<Self, ClaimError> {
         let folder = results.join("claims");
         fs::create_dir_all(&folder).map_err(|error| ClaimError::io("create", &folder, error))?;
         let pause = (patience / TOUCHES).min(LONGEST_PAUSE);
@@ -112,17 +116,29 @@ impl Claims {
             patience,
             held: Mutex::default(),
             seen: Mutex::default(),
+            locking,
+            unlocked: AtomicBool::new(false),
+            warning: Mutex::default(),
         });
         // Seen at once and not with the first cell.
         drop(shared.lock()?);
         let (stop, stopped) = channel();
         let touching = shared.clone();
-        let toucher = std::thread::spawn(move || {
+        let touch = move || {
             while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
                 touching.touch();
             }
-        });
+        };
+        let toucher = std::thread::Builder::new()
+            .name("claims".to_owned())
+            .spawn(touch)
+            .map_err(|error| ClaimError::io("start a thread for", &shared.folder, error))?;
         Ok(Self { shared, stop: Some(stop), toucher: Some(toucher) })
+    }
+
+    /// Takes what the user should know of claims that are less safe than they should be; `None`: nothing new.
+    pub fn take_warning(&self) -> Option<String> {
+        guard(&self.shared.warning).take()
     }
 
     /// Whether there is a claim on a cell, lapsed or not.
@@ -142,10 +158,7 @@ impl Claims {
             return Ok(Attempt::Held(holder));
         }
         reports::store::remove_leftovers(&path);
-        let text = serde_json::to_vec_pretty(&shared.me)
-            .map_err(|error| ClaimError::io("write", &path, error.into()))?;
-        reports::store::write_atomically(&path, &text)
-            .map_err(|error| ClaimError::io("write", &path, error))?;
+        shared.write(&path)?;
         let lost = Arc::new(AtomicBool::new(false));
         guard(&shared.held).insert(key.to_owned(), lost.clone());
         guard(&shared.seen).remove(key);
@@ -176,7 +189,7 @@ impl Claim {
         self.lost.load(Ordering::SeqCst)
     }
 
-    /// The same, looked up now: what must be known before a result is kept.
+    /// Looks up whether the claim is still this sweep's.
     ///
     /// # Errors
     /// [`ClaimError`] if it cannot be known.
@@ -192,9 +205,8 @@ impl Drop for Claim {
     fn drop(&mut self) {
         guard(&self.shared.held).remove(&self.key);
         // A claim that cannot be given back lapses by itself.
-        if let Ok(_lock) = self.shared.lock()
-            && matches!(self.shared.is_mine(&self.key), Ok(true))
-        {
+        let lock = self.shared.lock();
+        if lock.is_ok() && matches!(self.shared.is_mine(&self.key), Ok(true)) {
             let _ = fs::remove_file(self.shared.path(&self.key));
         }
     }
@@ -205,8 +217,55 @@ impl Shared {
         self.folder.join(format!("{key}.json"))
     }
 
-    fn lock(&self) -> Result<Lock, ClaimError> {
-        Lock::take(&self.folder.join(".lock"))
+    /// Takes the lock; `None` where it cannot be had and work goes on without it.
+    fn lock(&self) -> Result<Option<Lock>, ClaimError> {
+        if !self.folder.is_dir() {
+            self.restore()?;
+        }
+        if self.unlocked.load(Ordering::SeqCst) {
+            return Ok(None);
+        }
+        let path = self.folder.join(".lock");
+        let why = match Lock::take(&path, self.locking) {
+            Ok(lock) => return Ok(Some(lock)),
+            Err(NoLock::Io(error)) => return Err(ClaimError::io("lock", &path, error)),
+            Err(NoLock::Unsupported(error)) => format!("its file system has no locks ({error})"),
+            Err(NoLock::Busy) => {
+                let seconds = self.locking.patience.as_secs_f64();
+                format!("another process has held it for more than {seconds} s")
+            }
+        };
+        self.unlocked.store(true, Ordering::SeqCst);
+        self.warn(format!(
+            "{} cannot be locked: {why}; the sweep goes on without the lock, and two processes that begin a cell at the \
+             same moment may both run it, with equal results",
+            path.display()
+        ));
+        Ok(None)
+    }
+
+    /// Makes the folder again with the claims that this sweep holds.
+    fn restore(&self) -> Result<(), ClaimError> {
+        fs::create_dir_all(&self.folder)
+            .map_err(|error| ClaimError::io("create", &self.folder, error))?;
+        for key in guard(&self.held).keys() {
+            self.write(&self.path(key))?;
+        }
+        self.warn(format!(
+            "the folder {} was deleted while the sweep ran; it was made again",
+            self.folder.display()
+        ));
+        Ok(())
+    }
+
+    fn write(&self, path: &Path) -> Result<(), ClaimError> {
+        let failed = |error| ClaimError::io("write", path, error);
+        let text = serde_json::to_vec_pretty(&self.me).map_err(|error| failed(error.into()))?;
+        reports::store::write_atomically(path, &text).map_err(failed)
+    }
+
+    fn warn(&self, text: String) {
+        *guard(&self.warning) = Some(text);
     }
 
     /// Whoever holds a claim that has not lapsed. Under the lock.

@@ -23,6 +23,8 @@ pub(super) struct WorkOrder {
     pub(super) results: PathBuf,
     pub(super) checkpoint_seconds: f64,
     pub(super) budget: Budget,
+    /// The cell's key when the sweep began.
+    pub(super) key: String,
     workload: String,
     name: String,
     /// The canonical text.
@@ -42,16 +44,13 @@ pub(super) const STOP: &str = "stop";
 
 impl WorkOrder {
     /// The order for a cell.
-    pub(super) fn of(
-        cell: &Cell<Combination>,
-        context: &RunContext,
-        options: &SweepOptions,
-    ) -> Self {
+    pub(super) fn of(cell: &Cell, key: &str, context: &RunContext, options: &SweepOptions) -> Self {
         Self {
             context: context.clone(),
             results: options.out.clone(),
             checkpoint_seconds: options.checkpoint_seconds,
             budget: options.budget.or(cell.budget),
+            key: key.to_owned(),
             workload: cell.workload.clone(),
             name: cell.name.clone(),
             encoding: cell.encoding.to_string(),
@@ -70,7 +69,7 @@ impl WorkOrder {
     ///
     /// # Errors
     /// The reason, if the encoding's text is none.
-    pub(super) fn cell(&self) -> Result<Cell<Combination>, String> {
+    pub(super) fn cell(&self) -> Result<Cell, String> {
         let encoding = Combination::parse(&self.encoding).map_err(|error| error.to_string())?;
         Ok(Cell {
             workload: self.workload.clone(),
@@ -97,6 +96,11 @@ pub(super) enum Answer {
     News(News),
     /// It is done; a status of `interrupted` says that it was stopped before.
     Record(Box<RunRecord>),
+    /// The cell has another key by now: its data have changed.
+    Changed {
+        /// The key now.
+        key: String,
+    },
     /// It ended without a record.
     Broke(String),
 }

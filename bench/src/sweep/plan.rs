@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pe_zoo::Combination;
-use tasks::{Task, TaskError};
+use tasks::corpus::State;
+use tasks::{Task, TaskConfig, TaskError};
 
 use crate::cell::{Cell, CellError};
 use crate::flops;
@@ -14,7 +14,7 @@ use crate::suite::Suite;
 #[derive(Debug, Clone)]
 pub struct Planned {
     /// Its configuration.
-    pub cell: Cell<Combination>,
+    pub cell: Cell,
     /// Its task, built.
     pub task: Arc<dyn Task>,
 }
@@ -83,10 +83,26 @@ impl Plan {
     /// [`PlanError`] for the first cell that cannot work. Data that are not to be had are no error:
     /// see [`Plan::unrunnable`].
     pub fn new(suite: Suite) -> Result<Self, PlanError> {
+        Self::with(suite, |_| None)
+    }
+
+    /// As [`new`](Self::new) without fetching anything: cells on a corpus that is not on this machine are left out.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn offline(suite: Suite) -> Result<Self, PlanError> {
+        Self::with(suite, absent_corpus)
+    }
+
+    /// `unavailable` says why a task's data cannot be had, if they cannot.
+    fn with(
+        suite: Suite,
+        unavailable: impl Fn(&TaskConfig) -> Option<String>,
+    ) -> Result<Self, PlanError> {
         let mut tasks: BTreeMap<String, Result<Arc<dyn Task>, String>> = BTreeMap::new();
         let (mut cells, mut unrunnable) = (Vec::new(), Vec::<Unrunnable>::new());
         for cell in suite.cells {
-            let refuse = |cell: &Cell<Combination>, source: CellError| PlanError {
+            let refuse = |cell: &Cell, source: CellError| PlanError {
                 workload: cell.workload.clone(),
                 encoding: cell.name.clone(),
                 source: Box::new(source),
@@ -95,8 +111,11 @@ impl Plan {
             let known = if let Some(known) = tasks.get(&key) {
                 known.clone()
             } else {
-                let built = match cell.task.build() {
-                    Ok(task) => Ok(Arc::from(task)),
+                let built = match unavailable(&cell.task)
+                    .map_or_else(|| cell.task.build().map(Ok), |reason| Ok(Err(reason)))
+                {
+                    Ok(Ok(task)) => Ok(Arc::from(task)),
+                    Ok(Err(reason)) => Err(reason),
                     Err(TaskError::Corpus(error)) => Err(error.to_string()),
                     Err(error) => return Err(refuse(&cell, error.into())),
                 };
@@ -119,4 +138,20 @@ impl Plan {
         let keys = cells.iter().map(|planned| planned.cell.key(&*planned.task)).collect();
         Ok(Self { suite: suite.name, cells, keys, unrunnable })
     }
+}
+
+/// Why the corpus of a task cannot be read without fetching it; `None` if it can, or if the task has none.
+fn absent_corpus(task: &TaskConfig) -> Option<String> {
+    let settings = serde_json::to_value(task).ok()?;
+    if settings.get("path").is_some_and(|path| !path.is_null()) {
+        return None;
+    }
+    let corpus = tasks::corpus::find(settings.get("corpus")?.as_str()?).ok()?;
+    let absent = matches!(tasks::corpus::state(corpus), State::Absent);
+    absent.then(|| {
+        format!(
+            "its corpus is not on this machine; fetch it with `pe-bench data fetch {}`",
+            corpus.id
+        )
+    })
 }

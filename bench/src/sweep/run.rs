@@ -1,7 +1,9 @@
 //! What each thread of a sweep does: claims cells, has them run, keeps their records.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Sender;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use reports::{RecordError, RunRecord, Status, store};
 
@@ -16,6 +18,9 @@ use super::{Event, SweepError, SweepOptions, What};
 use crate::checkpoint::Folder;
 use crate::runner::{self, News, RunContext};
 
+/// A cell whose worker died by a signal this often is given up.
+const MOST_DEATHS: u32 = 3;
+
 /// What the threads of a sweep share.
 pub(super) struct Sweeper<'a> {
     pub(super) plan: &'a Plan,
@@ -25,6 +30,8 @@ pub(super) struct Sweeper<'a> {
     pub(super) claims: &'a Claims,
     pub(super) agenda: &'a Agenda,
     pub(super) stop: &'a AtomicBool,
+    /// Cells with a record that this sweep has begun again.
+    pub(super) retried: &'a Mutex<BTreeSet<usize>>,
 }
 
 impl Sweeper<'_> {
@@ -34,7 +41,11 @@ impl Sweeper<'_> {
         while let Some(index) = self.agenda.next(self.stop) {
             // The receiver is gone only when the sweep is over.
             let mut tell = |what| drop(sender.send(Event { index, what }));
-            let settled = match self.claims.claim(&self.plan.keys[index]) {
+            let claimed = self.claims.claim(&self.plan.keys[index]);
+            if let Some(warning) = self.claims.take_warning() {
+                tell(What::Trouble(warning));
+            }
+            let settled = match claimed {
                 Ok(Attempt::Mine(claim)) => self.run(index, &claim, &mut tell),
                 Ok(Attempt::Held(holder)) => {
                     let by = holder.text();
@@ -45,6 +56,9 @@ impl Sweeper<'_> {
                 }
                 Err(error) => Err(error.into()),
             };
+            if let Some(warning) = self.claims.take_warning() {
+                tell(What::Trouble(warning));
+            }
             match settled {
                 Ok(false) => self.agenda.put_back(index),
                 Ok(true) => self.agenda.cross_out(),
@@ -91,8 +105,20 @@ impl Sweeper<'_> {
         {
             tell(What::Trouble(format!("{error}; the cell may go on from there")));
         }
+        if self.surveyed[index].bytes.is_some()
+            && lock(self.retried).insert(index)
+            && checkpoints.deaths().is_some()
+            && let Err(error) = checkpoints.note_deaths(0)
+        {
+            tell(What::Trouble(error.to_string()));
+        }
         tell(What::Began);
-        let order = WorkOrder::of(&self.plan.cells[index].cell, &self.context, self.options);
+        let order = WorkOrder::of(
+            &self.plan.cells[index].cell,
+            &self.plan.keys[index],
+            &self.context,
+            self.options,
+        );
         let end = worker::run(&order, self.stop, claim, &mut |news| {
             tell(match news {
                 News::Resumed { step, .. } => What::Resumed { step },
@@ -100,9 +126,36 @@ impl Sweeper<'_> {
                 News::Trouble(text) => What::Trouble(text),
             });
         })?;
-        let record = match end {
-            End::Record(record) => record,
-            End::Status(status) => Box::new(self.blank(index, status)),
+        let (record, keep_checkpoints) = match end {
+            End::Record(record) => {
+                let keep = may_go_on(&record.status);
+                (record, keep)
+            }
+            End::Status(status) => {
+                let keep = may_go_on(&status);
+                (Box::new(self.blank(index, status)), keep)
+            }
+            End::Died { reason } => {
+                let deaths = checkpoints.deaths().unwrap_or(0) + 1;
+                let noted = checkpoints.note_deaths(deaths);
+                if noted.is_ok() && deaths < MOST_DEATHS {
+                    tell(What::Trouble(format!(
+                        "{reason}; death {deaths} of {MOST_DEATHS}, the cell goes on from its last checkpoint"
+                    )));
+                    return Ok(false);
+                }
+                let count = noted.err().map_or(String::new(), |error| format!("; {error}"));
+                let reason = format!(
+                    "{reason}; death {deaths} of {MOST_DEATHS}{count}; `--retry failed` goes on from its last checkpoint"
+                );
+                (Box::new(self.blank(index, Status::Failed { reason })), true)
+            }
+            End::Changed { key } => {
+                tell(What::Trouble(format!(
+                    "its data have changed since this sweep began (key {key} now); run the same command again"
+                )));
+                return Ok(true);
+            }
             End::Interrupted => {
                 tell(What::Interrupted);
                 return Ok(true);
@@ -112,12 +165,24 @@ impl Sweeper<'_> {
                 return Ok(false);
             }
         };
-        if !claim.is_still_mine()? {
-            tell(What::Lost);
-            return Ok(false);
+        // A finished record is kept whatever became of its claim; records of one cell are equal.
+        let mine = claim.is_still_mine();
+        let mine = mine.unwrap_or_else(|error| {
+            tell(What::Trouble(format!("{error}; the record is written all the same")));
+            true
+        });
+        if !mine {
+            let now = self.plan.look(&self.options.out, index, &Redo::default());
+            if let Standing::Kept(record) = now.standing
+                && now.bytes != self.surveyed[index].bytes
+            {
+                tell(What::PickedUp(record));
+                return Ok(true);
+            }
         }
         record.write(&self.options.out)?;
-        if !may_go_on(&record.status)
+        if mine
+            && !keep_checkpoints
             && let Err(error) = checkpoints.remove()
         {
             tell(What::Trouble(error.to_string()));
@@ -132,7 +197,9 @@ impl Sweeper<'_> {
         for (index, surveyed) in self.surveyed.iter().enumerate() {
             let Some(record) = surveyed.kept() else { continue };
             let (checkpoints, key) = (self.checkpoints(index), &self.plan.keys[index]);
-            let spent = !may_go_on(&record.status) && checkpoints.exists();
+            let died =
+                matches!(record.status, Status::Failed { .. }) && checkpoints.deaths().is_some();
+            let spent = !may_go_on(&record.status) && !died && checkpoints.exists();
             if !spent && !self.claims.exists(key) {
                 continue;
             }
@@ -164,4 +231,8 @@ fn may_go_on(status: &Status) -> bool {
         Status::TimedOut { .. } | Status::OutOfMemory { .. } | Status::Interrupted => true,
         Status::Done | Status::Diverged { .. } | Status::Failed { .. } => false,
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

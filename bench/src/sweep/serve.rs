@@ -9,15 +9,19 @@ use std::time::{Duration, Instant};
 use super::order::{Answer, STOP, WorkOrder};
 use crate::checkpoint::{Folder, Keeper};
 use crate::runner::{self, Care, News};
+use crate::signals;
 
 /// Progress is said this often at most.
 const BETWEEN_NEWS: Duration = Duration::from_millis(200);
 
-/// What a worker ends with whose sweep is gone; nobody is there to see it.
+/// Exit status of a worker whose sweep is gone and that did not stop in time.
 const ORPHANED: i32 = 3;
 
-/// Reads one order from `input`, runs it, answers on `output`. When `input` ends, so does the process: a
-/// worker must not outlive its sweep, whose claim on the cell lapses.
+/// A worker whose sweep is gone gets this long for its step and a last checkpoint.
+const ORPHAN_GRACE: Duration = Duration::from_secs(30);
+
+/// Reads one order from `input`, runs it, answers on `output`. When `input` ends, the worker writes a checkpoint after
+/// its step and ends, too: it must not outlive its sweep, whose claim on the cell lapses.
 ///
 /// # Errors
 /// The reason, if there is no order to run or nobody to answer to.
@@ -31,23 +35,32 @@ pub fn serve(
         format!("worker: {error}; `worker` is how `run` starts cells, use `pe-bench run SUITE`")
     })?;
     let stop = Arc::new(AtomicBool::new(false));
-    // Ctrl-C reaches the whole group of processes; the sweep says what is to be done.
+    // A terminal or a batch system may signal the whole group of processes.
     let heard = stop.clone();
-    ctrlc::set_handler(move || heard.store(true, Ordering::SeqCst))
-        .map_err(|error| format!("worker: the handler for Ctrl-C cannot be set: {error}"))?;
+    signals::on_stop(move |_| heard.store(true, Ordering::SeqCst))
+        .map_err(|error| format!("worker: no handler for signals can be installed: {error}"))?;
     let told = stop.clone();
-    std::thread::spawn(move || {
+    let listen = move || {
         for line in input.lines().map_while(Result::ok) {
             told.fetch_or(line == STOP, Ordering::SeqCst);
         }
+        told.store(true, Ordering::SeqCst);
+        std::thread::sleep(ORPHAN_GRACE);
         std::process::exit(ORPHANED);
-    });
+    };
+    std::thread::Builder::new()
+        .spawn(listen)
+        .map_err(|error| format!("worker: no thread can be started: {error}"))?;
     let cell = order.cell()?;
     let task = cell.task.build().map_err(|error| error.to_string())?;
     let mut say = |answer: &Answer| -> Result<(), String> {
         let line = serde_json::to_string(answer).map_err(|error| error.to_string())?;
         writeln!(output, "{line}").and_then(|()| output.flush()).map_err(|error| error.to_string())
     };
+    let key = cell.key(&*task);
+    if key != order.key {
+        return say(&Answer::Changed { key });
+    }
     let mut last = Instant::now();
     let mut news = |news: News| {
         if matches!(news, News::Progress(_)) {
@@ -59,7 +72,7 @@ pub fn serve(
         // A broken pipe ends the run at its record.
         let _ = say(&Answer::News(news));
     };
-    let folder = Folder::new(&order.results, &cell.key(&*task));
+    let folder = Folder::new(&order.results, &key);
     let every = Duration::try_from_secs_f64(order.checkpoint_seconds).unwrap_or(Duration::MAX);
     let ran = catch_unwind(AssertUnwindSafe(|| {
         let care = Care::new(&mut news)

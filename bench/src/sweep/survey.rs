@@ -1,7 +1,7 @@
 //! What is there of a cell before it is run.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 
 use reports::{RecordError, RunRecord};
@@ -58,7 +58,7 @@ impl Plan {
     /// Looks at what is there of one cell.
     pub(super) fn look(&self, results: &std::path::Path, index: usize, redo: &Redo) -> Surveyed {
         let path = self.record_path(results, index);
-        let bytes = match fs::read(&path) {
+        let bytes = match read_file(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Surveyed { standing: Standing::Open, bytes: None };
@@ -68,7 +68,15 @@ impl Plan {
                 return Surveyed { standing: Standing::Unreadable(error), bytes: None };
             }
         };
-        let standing = match RunRecord::parse(&path, &bytes) {
+        let key = &self.keys[index];
+        let parsed = RunRecord::parse(&path, &bytes).and_then(|record| {
+            if record.key == *key {
+                return Ok(record);
+            }
+            let reason = format!("it holds the cell {}, not the one it is named after", record.key);
+            Err(RecordError::Damaged { path: path.clone(), reason })
+        });
+        let standing = match parsed {
             Ok(record) if redo.asks_for(&record.status) => Standing::Open,
             Ok(mut record) => {
                 // Names are how a suite shows a cell; they are no part of what was run.
@@ -83,4 +91,12 @@ impl Plan {
         };
         Surveyed { standing, bytes: Some(bytes) }
     }
+}
+
+/// Reads a regular file; another kind of file, as a pipe, might never end.
+fn read_file(path: &std::path::Path) -> io::Result<Vec<u8>> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "no regular file"));
+    }
+    fs::read(path)
 }

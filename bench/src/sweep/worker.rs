@@ -1,6 +1,6 @@
 //! The sweep's side of a worker: starts it, hears it, watches over it, and says how it ended.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -15,6 +15,7 @@ use super::oversight::{Killed, Oversight};
 use super::{SweepError, memory};
 use crate::process;
 use crate::runner::News;
+use crate::signals;
 
 /// How often a worker's memory and time are looked at.
 const TICK: Duration = Duration::from_millis(50);
@@ -30,6 +31,16 @@ pub(super) enum End {
     Record(Box<RunRecord>),
     /// Without one; this is to be said of the cell.
     Status(Status),
+    /// By a signal from outside, or a fault of its own that is one: no verdict on the cell.
+    Died {
+        /// The signal, and the most memory that the worker took.
+        reason: String,
+    },
+    /// The worker makes another cell of the same settings: the data have changed since the sweep began.
+    Changed {
+        /// The cell's key now.
+        key: String,
+    },
     /// The sweep is being stopped, or the worker was: the cell is to be run again.
     Interrupted,
     /// The cell is another sweep's by now.
@@ -52,11 +63,11 @@ pub(super) fn run(
         .stderr(Stdio::piped())
         .spawn()
         .map_err(SweepError::Spawn)?;
-    let complaints = complaints(&mut child);
-    let answers = answers(&mut child);
+    let complaints = complaints(&mut child).map_err(SweepError::Spawn)?;
+    let answers = answers(&mut child).map_err(SweepError::Spawn)?;
     let mut stdin = hand_over(&mut child, order);
     let mut oversight = Oversight::new(order.budget, stop, claim);
-    let (mut record, mut broke) = (None, None);
+    let (mut record, mut broke, mut changed) = (None, None, None);
     loop {
         match answers.recv_timeout(TICK) {
             Ok(Answer::News(news)) => {
@@ -67,6 +78,7 @@ pub(super) fn run(
                 record = Some(said);
                 break;
             }
+            Ok(Answer::Changed { key }) => changed = Some(key),
             Ok(Answer::Broke(reason)) => {
                 broke = Some(reason);
                 break;
@@ -85,6 +97,7 @@ pub(super) fn run(
         (_, Some(Killed::Claim)) => End::Lost,
         (Some(record), _) if record.status == Status::Interrupted => End::Interrupted,
         (Some(record), _) => End::Record(record),
+        (None, None) if changed.is_some() => End::Changed { key: changed.unwrap_or_default() },
         (None, Some(Killed::Stop)) => End::Interrupted,
         (None, Some(Killed::Memory { reason })) => {
             End::Status(Status::OutOfMemory { reason: reason.clone() })
@@ -97,15 +110,15 @@ pub(super) fn run(
             if signal(status) == Some(SIGKILL) {
                 std::thread::sleep(SETTLE);
             }
-            End::Status(verdict(status, broke, &said, &oversight, &kills))
+            verdict(status, broke, &said, &oversight, &kills)
         }
     })
 }
 
 /// Collects what the worker says on standard error.
-fn complaints(child: &mut Child) -> std::thread::JoinHandle<String> {
+fn complaints(child: &mut Child) -> io::Result<std::thread::JoinHandle<String>> {
     let stderr = child.stderr.take();
-    std::thread::spawn(move || {
+    std::thread::Builder::new().spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut stderr) = stderr {
             let _ = stderr.read_to_end(&mut bytes);
@@ -115,10 +128,10 @@ fn complaints(child: &mut Child) -> std::thread::JoinHandle<String> {
 }
 
 /// What the worker says on standard output, until it ends.
-fn answers(child: &mut Child) -> Receiver<Answer> {
+fn answers(child: &mut Child) -> io::Result<Receiver<Answer>> {
     let (sender, receiver) = channel();
     let stdout = child.stdout.take();
-    std::thread::spawn(move || {
+    std::thread::Builder::new().spawn(move || {
         let lines = stdout.into_iter().flat_map(|stdout| BufReader::new(stdout).lines());
         for line in lines.map_while(Result::ok) {
             let Ok(answer) = serde_json::from_str(&line) else { continue };
@@ -126,8 +139,8 @@ fn answers(child: &mut Child) -> Receiver<Answer> {
                 return;
             }
         }
-    });
-    receiver
+    })?;
+    Ok(receiver)
 }
 
 /// Gives the order; the input stays open, because a worker ends with it.
@@ -140,34 +153,39 @@ fn hand_over(child: &mut Child, order: &WorkOrder) -> Option<ChildStdin> {
     Some(stdin)
 }
 
-/// What is said of a cell whose worker ended by itself without a record.
+/// How a worker ended that ended by itself without a record.
 fn verdict(
     status: ExitStatus,
     broke: Option<String>,
     said: &str,
     oversight: &Oversight<'_>,
     kills: &SystemKills,
-) -> Status {
+) -> End {
     let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("").trim();
     let text = broke.unwrap_or_else(|| format!("the worker process ended with {status}; {last}"));
     let text = text.trim_end_matches("; ").to_owned();
     let peak = memory::text(oversight.most_bytes());
-    if signal(status) == Some(SIGKILL) {
-        return if kills.happened_since() {
-            Status::OutOfMemory {
-                reason: format!(
-                    "the system ran out of memory and killed it{peak}; use fewer --jobs or a smaller batch"
-                ),
-            }
-        } else {
-            Status::Failed { reason: format!("killed from outside by signal 9{peak}") }
-        };
+    if signal(status) == Some(SIGKILL) && kills.happened_since() {
+        return End::Status(Status::OutOfMemory {
+            reason: format!(
+                "the system ran out of memory and killed it{peak}; use fewer --jobs or a smaller batch"
+            ),
+        });
     }
     let lower = format!("{text} {said}").to_ascii_lowercase();
     if lower.contains("memory allocation of") || lower.contains("out of memory") {
-        return Status::OutOfMemory { reason: format!("{text}{peak}") };
+        return End::Status(Status::OutOfMemory { reason: format!("{text}{peak}") });
     }
-    Status::Failed { reason: text }
+    match signal(status) {
+        Some(signal) => {
+            let name = signals::name(signal);
+            let said = if last.is_empty() { String::new() } else { format!("; {last}") };
+            End::Died {
+                reason: format!("its worker was killed by {name} (signal {signal}){peak}{said}"),
+            }
+        }
+        None => End::Status(Status::Failed { reason: text }),
+    }
 }
 
 const SIGKILL: i32 = 9;

@@ -12,17 +12,14 @@ use crate::sweep::{Plan, Standing, SweepOptions, training_seconds};
 pub(super) fn print(plan: &Plan, options: &SweepOptions) {
     let surveyed = plan.survey(&options.out, &options.redo);
     let others = |index: usize| !options.shard.has(&plan.keys[index]);
-    let settled = (0..plan.cells.len())
-        .map(|index| surveyed[index].is_settled() || others(index))
-        .collect::<Vec<_>>();
-    let seconds = training_seconds(plan, &settled);
+    let seconds = training_seconds(plan, &surveyed, options);
     let header = ["workload", "encoding", "seed", "parameters", "training", "about"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
     for (index, planned) in plan.cells.iter().enumerate() {
         let cell = &planned.cell;
         let parameters = cell.model.param_count(planned.task.vocab_size())
             + cell.encoding.param_count(&cell.dims(&*planned.task));
-        let about = Duration::from_secs_f64(seconds[index]);
+        let about = duration(seconds[index]);
         rows.push(vec![
             cell.workload.clone(),
             encoding_label(plan, index),
@@ -44,8 +41,13 @@ pub(super) fn print(plan: &Plan, options: &SweepOptions) {
     say(&format!(
         "{} cells; about {} of training in all, {} with {} side by side; evaluation comes on top",
         plan.cells.len(),
-        clock(Duration::from_secs_f64(total)),
-        clock(Duration::from_secs_f64(total / options.jobs as f64)),
+        clock(duration(total)),
+        clock(duration(total / options.jobs as f64)),
         options.jobs
     ));
+}
+
+/// Seconds as a duration; more than one can hold are the longest.
+fn duration(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }

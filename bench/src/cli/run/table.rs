@@ -8,7 +8,7 @@ use pe_zoo::EncodingConfig;
 use reports::{EvalPoint, RunRecord, Status};
 
 use super::forecast::Forecast;
-use crate::cli::out::say;
+use crate::cli::out::{Printable, print};
 use crate::sweep::{Event, Plan, Surveyed, SweepOptions, What};
 
 const BAR_STEPS: u64 = 1000;
@@ -52,15 +52,15 @@ impl<'a> Live<'a> {
             held: Vec::new(),
         };
         let kept_cells = kept.len();
-        live.line(&format!(
+        live.say(&format!(
             "{} cells, {kept_cells} of them kept from before; {jobs} side by side",
             plan.cells.len()
         ));
         if options.shard != crate::sweep::Shard::WHOLE {
             let mine = plan.keys.iter().filter(|key| options.shard.has(key)).count();
-            live.line(&format!("part {} of them: {mine} cells", options.shard));
+            live.say(&format!("part {} of them: {mine} cells", options.shard));
         }
-        live.line(&row(["workload", "encoding", "seed", "in training", "beyond", "loss", "time"]));
+        live.say(&row(["workload", "encoding", "seed", "in training", "beyond", "loss", "time"]));
         for record in kept {
             live.line(&live.result_row(record));
         }
@@ -132,38 +132,43 @@ impl<'a> Live<'a> {
             held => format!(", {held} held by others"),
         };
         let (ended, all) = (self.ended, self.plan.cells.len());
-        self.bar.set_message(format!("{left} left, {ended}/{all} cells{held}; {running}"));
+        let message = format!("{left} left, {ended}/{all} cells{held}; {running}");
+        self.bar.set_message(Printable::of(&message).as_str().to_owned());
     }
 
     /// A line about a cell.
     fn note(&self, index: usize, text: &str, style: &Style) {
         let cell = &self.plan.cells[index].cell;
         let line = row([&cell.workload, &cell.name, &cell.seed.to_string(), "", "", "", ""]);
-        self.line(&format!("{line}  {}", self.painted(text, style)));
+        self.line(&Printable::of(&line).beside(&self.styled(text, style)));
     }
 
-    fn result_row(&self, record: &RunRecord) -> String {
+    fn result_row(&self, record: &RunRecord) -> Printable {
         let line = result_row(record);
         match &record.status {
-            Status::Done => line,
+            Status::Done => Printable::of(&line),
             Status::Diverged { .. } | Status::TimedOut { .. } | Status::Interrupted => {
-                self.painted(&line, &Style::new().yellow())
+                self.styled(&line, &Style::new().yellow())
             }
             Status::OutOfMemory { .. } | Status::Failed { .. } => {
-                self.painted(&line, &Style::new().red())
+                self.styled(&line, &Style::new().red())
             }
         }
     }
 
     /// In colour on a terminal, unless the user does not want any (NO_COLOR).
-    fn painted(&self, text: &str, style: &Style) -> String {
+    fn styled(&self, text: &str, style: &Style) -> Printable {
         let style = style.clone();
         let style = if self.bar.is_hidden() { style.for_stdout() } else { style.for_stderr() };
-        style.apply_to(text).to_string()
+        Printable::of(text).styled(&style)
     }
 
-    fn line(&self, text: &str) {
-        if self.bar.is_hidden() { say(text) } else { self.bar.println(text) }
+    fn say(&self, text: &str) {
+        self.line(&Printable::of(text));
+    }
+
+    fn line(&self, line: &Printable) {
+        if self.bar.is_hidden() { print(line) } else { self.bar.println(line.as_str()) }
     }
 }
 

@@ -24,7 +24,7 @@ fn every_cell_of_every_suite_passes_its_checks_and_has_a_key_of_its_own() {
 
 /// Puts the text that comes through cargo in the place of others, by character: the settings of cells are checked, and
 /// neither are megabytes fetched nor byte pairs learned.
-fn with_a_text_that_needs_no_download(cell: &mut Cell<Combination>) {
+fn with_a_text_that_needs_no_download(cell: &mut Cell) {
     let TaskConfig::Text(text) = &mut cell.task else { return };
     let corpus = TextConfig::default();
     if text.source != corpus.source {
@@ -54,7 +54,7 @@ fn every_task_is_trained_under_at_least_two_encodings() {
 #[test]
 fn what_suites_say_of_themselves_is_kept() {
     let of = |name: &str| suites().find(|suite| suite.name == name).unwrap();
-    let count = |suite: &Suite, get: fn(&Cell<Combination>) -> String| {
+    let count = |suite: &Suite, get: fn(&Cell) -> String| {
         suite.cells.iter().map(get).collect::<BTreeSet<_>>().len()
     };
     let contextual = of("contextual");

@@ -1,3 +1,5 @@
+use std::fs::TryLockError;
+
 use super::*;
 
 const KEY: &str = "0123456789abcdef";
@@ -146,4 +148,48 @@ fn a_folder_that_cannot_be_made_is_named() {
     fs::write(&file, "").unwrap();
     let said = Claims::new(&file, PATIENCE).unwrap_err().to_string();
     assert!(said.contains("cannot create") && said.contains("claims"), "{said}");
+}
+
+#[test]
+fn without_locks_claims_go_on_and_say_so_once() {
+    fn refused<const NUMBER: i32>(_: &File) -> Result<(), TryLockError> {
+        Err(TryLockError::Error(io::Error::from_raw_os_error(NUMBER)))
+    }
+    fn busy(_: &File) -> Result<(), TryLockError> {
+        Err(TryLockError::WouldBlock)
+    }
+    let ways: [fn(&File) -> Result<(), TryLockError>; 4] =
+        [refused::<37>, refused::<38>, refused::<95>, busy];
+    for try_lock in ways {
+        let results = tempfile::tempdir().unwrap();
+        let locking = Locking { try_lock, patience: Duration::from_millis(20) };
+        let claims = Claims::with(results.path(), PATIENCE, locking).unwrap();
+        let said = claims.take_warning().unwrap();
+        assert!(said.contains("cannot be locked") && said.contains("goes on without"), "{said}");
+        let claim = mine(&claims);
+        assert!(claim.is_still_mine().unwrap() && is_held(&self::claims(results.path())));
+        drop(claim);
+        assert!(!results.path().join("claims").join(format!("{KEY}.json")).exists());
+        assert_eq!(claims.take_warning(), None);
+    }
+    // A disk that fails is no file system without locks.
+    let results = tempfile::tempdir().unwrap();
+    let locking = Locking { try_lock: refused::<5>, ..Locking::default() };
+    let said = Claims::with(results.path(), PATIENCE, locking).unwrap_err().to_string();
+    assert!(said.contains("cannot lock"), "{said}");
+}
+
+#[test]
+fn a_deleted_folder_is_made_again_with_the_claims_in_it() {
+    let results = tempfile::tempdir().unwrap();
+    let one = claims(results.path());
+    let claim = mine(&one);
+    fs::remove_dir_all(results.path().join("claims")).unwrap();
+    assert!(claim.is_still_mine().unwrap());
+    assert!(one.take_warning().unwrap().contains("was deleted"));
+    assert!(is_held(&claims(results.path())));
+    // The thread that touches claims notices by itself, too.
+    fs::remove_dir_all(results.path().join("claims")).unwrap();
+    std::thread::sleep(PATIENCE);
+    assert!(is_held(&claims(results.path())) && !claim.is_lost());
 }
