@@ -71,7 +71,8 @@ fn planned(cell: &Cell) {
         return;
     }
     let dims = cell.dims(&*task);
-    let parameters = cell.model.param_count(task.vocab_size()) + cell.encoding.param_count(&dims);
+    let parameters =
+        cell.model.param_count(task.vocab_size()) + cell.encoding.param_count(&dims).unwrap_or(0);
     assert!(parameters > 0);
     let [train_tokens, _] = cell.token_lens(&*task);
     let flops = pe_bench::flops::count(

@@ -2,9 +2,9 @@
 //! found again and a changed one is not mistaken for it.
 
 use burn::tensor::Device;
-use pe_zoo::attention::{Engine, AttentionKind};
+use pe_zoo::attention::{AttentionKind, Engine};
 use pe_zoo::ops::MatmulPrecision;
-use pe_zoo::{Combination, EncodingConfig, PeError};
+use pe_zoo::{Combination, PeError};
 use reports::GridPoint;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

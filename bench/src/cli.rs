@@ -31,6 +31,7 @@ use std::process::ExitCode;
 use crate::backend::EngineChoice;
 use crate::{process, signals};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use pe_zoo::{PeError, Registry};
 
 use out::say;
 
@@ -243,8 +244,30 @@ pub(crate) struct RunArgs {
     dry_run: bool,
 }
 
-/// Runs the command line of this process.
-pub fn main() -> ExitCode {
+/// Runs the command line of this process with the encodings of a registry.
+///
+/// The main function of a program with encodings of its own:
+///
+/// ```no_run
+/// # use pe_zoo::Registry;
+/// fn main() -> std::process::ExitCode {
+///     // Registry::builtin().with::<MyEncoding>() adds one.
+///     pe_bench::cli::main_with(Ok(Registry::builtin()))
+/// }
+/// ```
+pub fn main_with(registry: Result<Registry, PeError>) -> ExitCode {
+    let registered = registry.map_err(anyhow::Error::from).and_then(|registry| {
+        let taken = |_| anyhow::anyhow!("the registry of this process is in use already");
+        crate::encodings::register(registry).map_err(taken)
+    });
+    if let Err(error) = registered {
+        out::complain(&format!("error: {error:#}"));
+        return ExitCode::FAILURE;
+    }
+    main()
+}
+
+fn main() -> ExitCode {
     if let Err(error) = signals::survive_file_size_limit() {
         out::complain(&format!("the handler for SIGXFSZ cannot be installed: {error}"));
     }

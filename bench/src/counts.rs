@@ -9,7 +9,6 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::process::{Child, ExitStatus, Stdio};
 
-use pe_zoo::EncodingConfig;
 use reports::Allocations;
 use tasks::Task;
 
@@ -75,7 +74,7 @@ pub fn take_steps(cell: &Cell, task: &dyn Task, count: usize) -> Result<Vec<Allo
     let pool = pool.map_err(|error| format!("a thread to count on: {error}"))?;
     pool.install(|| {
         let (model, device) = runner::build(cell, task)?;
-        let (id, dropout) = (cell.encoding.meta().id, cell.model.dropout);
+        let (id, dropout) = (cell.encoding.id(), cell.model.dropout);
         let mut trainer = Trainer::new(model, id, &cell.train, dropout, task, cell.seed, &device);
         // Room for all, so that taking notes asks for nothing.
         let mut notes = Vec::with_capacity(count + 1);

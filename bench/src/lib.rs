@@ -23,6 +23,7 @@ pub mod cell;
 pub mod checkpoint;
 pub mod cli;
 pub mod counts;
+pub mod encodings;
 pub mod evaluate;
 pub mod extend;
 pub mod flops;

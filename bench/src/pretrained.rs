@@ -20,8 +20,8 @@ mod tokens;
 use std::path::{Path, PathBuf};
 
 use burn::tensor::Device;
-use pe_zoo::zoo::{PeConfig, rope};
-use pe_zoo::{Combination, PeError};
+use pe_zoo::zoo::rope::{self, Rope};
+use pe_zoo::{Combination, EncodingConfig, PeError};
 use rand_chacha::ChaCha8Rng;
 
 use crate::model::{Decoder, DecoderWeights, ModelConfig};
@@ -124,7 +124,7 @@ impl Pretrained {
     /// # Errors
     /// [`PeError`] never, since the settings were checked when they were read.
     pub fn own_encoding(&self) -> Result<Combination, PeError> {
-        Combination::try_from(PeConfig::Rope(self.rope.clone()))
+        Combination::try_from(EncodingConfig::of::<Rope>(self.rope.clone())?)
     }
 
     /// The decoder under an encoding, for sequences of up to `max_len` tokens. It shares the weights.

@@ -5,7 +5,6 @@ use std::ops::ControlFlow;
 
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::Tensor;
-use pe_zoo::EncodingConfig;
 use reports::{RunRecord, SkippedEval, Status, TrainSummary};
 use serde::{Deserialize, Serialize};
 use tasks::Task;
@@ -102,7 +101,7 @@ pub fn blank(cell: &Cell, task: &dyn Task, context: &RunContext) -> RunRecord {
         workload: cell.workload.clone(),
         encoding: &cell.encoding,
         name: cell.name.clone(),
-        label: cell.encoding.meta().label.to_owned(),
+        label: cell.encoding.card().label.to_owned(),
         task,
         task_config: serde_json::to_value(&cell.task).unwrap_or_default(),
         seed: cell.seed,
@@ -144,6 +143,34 @@ pub fn build(cell: &Cell, task: &dyn Task) -> Result<(Decoder, burn::tensor::Dev
     Ok((model, device))
 }
 
+/// Counts parameters and products of an encoding that states no formulas for them.
+fn count_unstated(
+    record: &mut RunRecord,
+    cell: &Cell,
+    task: &dyn Task,
+    model: &Decoder,
+) -> Result<(), String> {
+    let dims = cell.dims(task);
+    if cell.encoding.param_count(&dims).is_none() {
+        record.params.total = model.num_params() as u64;
+        record.params.encoding = model.encoding.num_params() as u64;
+    }
+    if cell.encoding.cost(&dims, 1).is_none() {
+        let [train_tokens, _] = cell.token_lens(task);
+        let (vocabulary, batch_size) = (task.vocab_size(), cell.train.batch_size);
+        let counted = crate::flops::measured(
+            &cell.encoding,
+            &cell.model,
+            &dims,
+            vocabulary,
+            batch_size,
+            train_tokens,
+        );
+        record.flops = counted.map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
 fn fill(
     record: &mut RunRecord,
     cell: &Cell,
@@ -151,7 +178,8 @@ fn fill(
     care: &mut Care<'_>,
 ) -> Result<(), String> {
     let (model, device) = build(cell, task)?;
-    let id = cell.encoding.meta().id;
+    count_unstated(record, cell, task, &model)?;
+    let id = cell.encoding.id();
     let mut trainer =
         Trainer::new(model, id, &cell.train, cell.model.dropout, task, cell.seed, &device);
     care.resume(trainer.state_mut());

@@ -6,9 +6,9 @@ mod attention;
 
 use std::time::Instant;
 
+use pe_zoo::Combination;
 use pe_zoo::attention::Engine;
 use pe_zoo::ops::MatmulPrecision;
-use pe_zoo::{Combination, EncodingConfig};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
@@ -107,7 +107,7 @@ pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
             return Err(format!("{name} is {value}, expected 1 to {MOST}"));
         }
     }
-    let encoding = Combination::parse(&request.encoding).map_err(|error| error.to_string())?;
+    let encoding = crate::encodings::parse(&request.encoding).map_err(|error| error.to_string())?;
     if request.attention {
         return attention::measure(request, &encoding);
     }
@@ -154,7 +154,7 @@ pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
         .map_err(|error| error.to_string())?;
     decoder.factors = request.precision;
     let task = RandomTokens { vocabulary: request.vocab };
-    let id = encoding.meta().id;
+    let id = encoding.id();
     let mut trainer = Trainer::new(decoder, id, &config, 0.0, &task, 0, &device);
     let mut step_seconds = Vec::new();
     for step in 0..config.steps {

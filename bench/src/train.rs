@@ -92,7 +92,7 @@ pub struct Trainer<'a> {
     config: &'a TrainConfig,
     dropout: f64,
     task: &'a dyn Task,
-    id: &'static str,
+    id: String,
     device: Device,
     at: Option<Positions>,
 }
@@ -110,7 +110,7 @@ impl<'a> Trainer<'a> {
     /// Takes a model that was built on an autodiff device.
     pub fn new(
         model: Decoder,
-        id: &'static str,
+        id: &str,
         config: &'a TrainConfig,
         dropout: f64,
         task: &'a dyn Task,
@@ -125,7 +125,7 @@ impl<'a> Trainer<'a> {
             dropout_rng: stream(seed, Stream::Dropout),
             position_rng: stream(seed, Stream::Positions),
         };
-        Self { state, config, dropout, task, id, device: device.clone(), at: None }
+        Self { state, config, dropout, task, id: id.to_owned(), device: device.clone(), at: None }
     }
 
     /// What the further course depends on, to be kept.
@@ -199,7 +199,7 @@ impl<'a> Trainer<'a> {
             new_tokens: tokens,
             training_rng: Some(&mut self.state.position_rng),
         };
-        let at = positions(&self.state.model.encoding, self.id, request)?;
+        let at = positions(&self.state.model.encoding, &self.id, request)?;
         if self.at.as_ref() != Some(&at) {
             self.at = Some(at.clone());
         }
@@ -225,7 +225,7 @@ impl<'a> Trainer<'a> {
             slices: false,
         };
         let model = self.state.model.valid();
-        let seen = evaluate(&model, self.id, self.task, request, &self.device.clone().inner())
+        let seen = evaluate(&model, &self.id, self.task, request, &self.device.clone().inner())
             .map_err(refused)?;
         let point = reports::Validation {
             step: step as u64,

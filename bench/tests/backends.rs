@@ -7,7 +7,6 @@ use pe_bench::cell::{Cell, EvalConfig, TrainConfig};
 use pe_bench::model::ModelConfig;
 use pe_bench::runner::{RunContext, run};
 use pe_zoo::Combination;
-use pe_zoo::zoo::ALL;
 use tasks::TaskConfig;
 
 /// Mean losses of five steps each, over 50 steps.
@@ -44,7 +43,7 @@ fn losses(encoding: &str, backend: &str) -> Vec<f64> {
 #[test]
 #[ignore = "needs LibTorch: LIBTORCH_USE_PYTORCH=1 with PyTorch 2.9.0 in the active Python"]
 fn flex_and_tch_give_the_same_loss_curve() {
-    for meta in ALL {
+    for meta in pe_zoo::Registry::builtin().cards() {
         let (flex, tch) = (losses(meta.id, "flex"), losses(meta.id, "tch"));
         eprintln!("{}: flex {flex:.5?} tch {tch:.5?}", meta.id);
         assert_eq!(flex.len(), 10);

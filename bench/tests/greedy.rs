@@ -13,9 +13,9 @@ use pe_bench::optimizer::OptimizerConfig;
 use pe_bench::runner;
 use pe_bench::sweep::Budget;
 use pe_bench::train::{Stop, Trainer, Watch, train};
+use pe_zoo::Combination;
 use pe_zoo::attention::{Engine, Weights};
 use pe_zoo::encoding::{PositionRequest, positions};
-use pe_zoo::{Combination, EncodingConfig};
 use serde_json::{Value, json};
 use tasks::{Sample, Task, TaskConfig};
 
@@ -124,7 +124,7 @@ struct Seen {
 
 fn compare(cell: &Cell, task: &dyn Task) -> Seen {
     let (model, device) = runner::build(cell, task).unwrap();
-    let id = cell.encoding.meta().id;
+    let id = cell.encoding.id();
     let trainer = Trainer::new(model, id, &cell.train, 0.0, task, cell.seed, &device);
     let model = train(trainer, &mut Unwatched).unwrap().model;
     let device = device.inner();

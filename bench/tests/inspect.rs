@@ -7,8 +7,8 @@ use std::process::{Command, Output};
 use pe_bench::inspect::{Look, Map, Observed, gate_scores, observe};
 use pe_bench::model::{Decoder, ModelConfig};
 use pe_bench::streams::{Stream, stream};
+use pe_zoo::Combination;
 use pe_zoo::attention::TraceKind;
-use pe_zoo::{Combination, EncodingConfig};
 use tasks::{Task, TaskConfig};
 
 fn device() -> burn::tensor::Device {
@@ -159,7 +159,7 @@ fn a_cell_is_trained_again_to_the_same_bits_and_looked_into() {
     assert!(text(&named).contains(&format!("{:.3}", cope.gates[0].auc)), "{}", text(&named));
 
     let encoding = Combination::parse("cope").unwrap();
-    assert_eq!(encoding.meta().id, "cope");
+    assert_eq!(encoding.id(), "cope");
     for (arguments, expected) in [
         (vec!["inspect", "zzzz", "--results", &out], "no record has a key that begins with `zzzz`"),
         (vec!["inspect", "", "--results", &out], "give more of it"),

@@ -8,12 +8,11 @@ use pe_bench::model::{Activation, Cache, Decoder, Dropout, Init, ModelConfig, No
 use pe_bench::optimizer::{Decay, OptimizerConfig};
 use pe_bench::runner::{RunContext, run};
 use pe_bench::streams::{Stream, stream};
-use pe_zoo::attention::{Engine, AttentionKind, Weights};
+use pe_zoo::attention::{AttentionKind, Engine, Weights};
 use pe_zoo::ops::MatmulPrecision;
 use pe_zoo::testkit::close::{self, F32_REORDERED, numbers};
 use pe_zoo::testkit::{randomise, randomise_by};
-use pe_zoo::zoo::ALL;
-use pe_zoo::{Combination, EncodingConfig, Positions};
+use pe_zoo::{Combination, Positions};
 use reports::{RunRecord, Status};
 use tasks::TaskConfig;
 
@@ -79,10 +78,10 @@ fn tokens(device: &Device) -> Tensor<2, Int> {
 fn parameters_are_known_before_a_model_is_built() {
     let device = Device::flex();
     for (name, model) in recipes() {
-        for meta in ALL {
+        for meta in pe_zoo::Registry::builtin().cards() {
             let encoding = Combination::parse(meta.id).unwrap();
             let expected =
-                model.param_count(VOCABULARY) + encoding.param_count(&model.dims(TOKENS, TOKENS));
+                model.param_count(VOCABULARY) + encoding.param_count(&model.dims(TOKENS, TOKENS)).unwrap();
             let built = decoder(&model, &encoding, &device).num_params();
             assert_eq!(built, expected, "{name} with {}", meta.id);
         }
@@ -93,7 +92,7 @@ fn parameters_are_known_before_a_model_is_built() {
 fn decoding_with_a_cache_equals_the_full_pass() {
     let device = Device::flex();
     for (name, model) in recipes() {
-        for meta in ALL {
+        for meta in pe_zoo::Registry::builtin().cards() {
             let encoding = Combination::parse(meta.id).unwrap();
             let model = randomise(decoder(&model, &encoding, &device), 5);
             let full = model.forward(
@@ -149,7 +148,8 @@ fn tape_starts_as_rope_and_its_feed_forward_update_reaches_the_next_layer() {
         else {
             unreachable!()
         };
-        let tape = Combination::with_options("tape", feed_forward_only).unwrap();
+        let tape =
+            pe_zoo::Registry::builtin().parse_with_settings("tape", feed_forward_only).unwrap();
         let mut tape = decoder(&model, &tape, &device);
         close::compare(&hidden(&tape), &hidden(&rope), F32_REORDERED)
             .unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -243,7 +243,7 @@ fn the_same_seed_gives_the_same_bits_and_another_seed_does_not() {
 
 #[test]
 fn every_encoding_learns_every_task_that_needs_no_network() {
-    for meta in ALL {
+    for meta in pe_zoo::Registry::builtin().cards() {
         for task in tasks::ALL.iter().filter(|task| !task.takes_path) {
             let record = record(&cell(meta.id, task.id, 0));
             assert_eq!(record.status, Status::Done, "{} on {}", meta.id, task.id);
@@ -331,7 +331,9 @@ fn what_cannot_work_is_refused_by_name_before_training() {
             let serde_json::Value::Object(fields) = serde_json::json!({ "max_len": 8 }) else {
                 unreachable!()
             };
-            c.encoding = Combination::with_options("learned-absolute", fields).unwrap();
+            c.encoding = pe_zoo::Registry::builtin()
+                .parse_with_settings("learned-absolute", fields)
+                .unwrap();
         },
         "max_len is 8",
     );

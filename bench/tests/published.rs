@@ -6,8 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use pe_bench::suite::{self, BUILT_IN, Overrides};
-use pe_zoo::zoo::PeConfig;
-use pe_zoo::{Combination, EncodingConfig};
+use pe_zoo::Combination;
 use reports::reproduction::published::{Plan, PublishedTable, papers};
 use reports::reproduction::recipe::{Identity, differences, flat, is_identical};
 use serde_json::Value;
@@ -20,7 +19,8 @@ fn tables() -> Vec<PublishedTable> {
 fn identity(expression: &str) -> Identity {
     let encoding = Combination::parse(expression).unwrap_or_else(|e| panic!("{expression}: {e}"));
     let whole: Identity = serde_json::from_value(encoding.identity()).unwrap();
-    let default_of = |id: &str| PeConfig::from_id(id).unwrap().identity()["settings"].take();
+    let default_of =
+        |id: &str| pe_zoo::Registry::builtin().encoding(id).unwrap().identity()["settings"].take();
     let defaults: Value = match &whole.settings {
         Value::Array(_) => {
             let ids = whole.id.split('+');

@@ -48,7 +48,12 @@ fn every_encoding_trains_for_fifty_steps_with_a_finite_loss_that_falls() {
         "tape(yarn)",
         "dape(fire)",
     ];
-    let ids = pe_zoo::zoo::ALL.iter().map(|meta| meta.id).chain(combined);
+    let ids = pe_zoo::Registry::builtin()
+        .cards()
+        .map(|card| card.id)
+        .collect::<Vec<_>>()
+        .into_iter()
+        .chain(combined);
     let mut found = Vec::new();
     for id in ids {
         let cell = cell(id);

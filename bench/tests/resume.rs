@@ -12,8 +12,8 @@ use pe_bench::checkpoint::{Folder, Keeper, StateError, pack, unpack};
 use pe_bench::model::ModelConfig;
 use pe_bench::runner::{self, Care, News, Progress, RunContext};
 use pe_bench::train::{TrainState, Trainer};
+use pe_zoo::Combination;
 use pe_zoo::attention::Engine;
-use pe_zoo::{Combination, EncodingConfig};
 use reports::{RunRecord, Status};
 use tasks::{Task, TaskConfig};
 
@@ -56,7 +56,7 @@ fn context() -> RunContext {
 
 fn trainer<'a>(cell: &'a Cell, task: &'a dyn Task) -> Trainer<'a> {
     let (model, device) = runner::build(cell, task).unwrap();
-    let id = cell.encoding.meta().id;
+    let id = cell.encoding.id();
     Trainer::new(model, id, &cell.train, cell.model.dropout, task, cell.seed, &device)
 }
 

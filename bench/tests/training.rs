@@ -9,7 +9,6 @@ use pe_bench::optimizer::OptimizerConfig;
 use pe_bench::runner::{self, RunContext};
 use pe_bench::train::{Stop, Trainer, Watch, train};
 use pe_zoo::Combination;
-use pe_zoo::EncodingConfig;
 use pe_zoo::attention::Engine;
 use reports::{SliceUnit, Status};
 use tasks::{Task, TaskConfig};
@@ -162,7 +161,7 @@ fn losses(encoding: &str, engine: Engine, change: impl Fn(&mut TrainConfig)) -> 
     cell.model.dropout = 0.0;
     cell.engine = engine;
     let (model, device) = runner::build(&cell, &*task).unwrap();
-    let id = cell.encoding.meta().id;
+    let id = cell.encoding.id();
     let trainer = Trainer::new(model, id, &cell.train, 0.0, &*task, cell.seed, &device);
     let mut seen = Losses(Vec::new(), usize::MAX);
     train(trainer, &mut seen).unwrap();

@@ -42,10 +42,8 @@ pub use module::Combined;
 use std::fmt;
 use std::sync::Arc;
 
-use burn::module::Module;
 use burn::tensor::Device;
 use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::SeedableRng;
 use serde_json::{Map, Value, json};
 
 use crate::card::{ActsOn, Composition};
@@ -197,33 +195,43 @@ impl Combination {
         Ok(Combined::new(&properties, parts, dims, device))
     }
 
-    /// Number of learned parameters in the whole model: by formula where a part states one, else
-    /// counted by building the part.
-    ///
-    /// # Errors
-    /// As [`check`](Self::check), for parts that are built.
-    pub fn param_count(&self, dims: &Dims) -> Result<usize, PeError> {
-        let count = |(part, dims): (&EncodingConfig, Dims)| match part.param_formula(&dims) {
-            Some(count) => Ok(count),
-            None => {
-                let mut rng = ChaCha8Rng::seed_from_u64(0);
-                Ok(part.build(&dims, &mut rng, &probe::device())?.num_params())
-            }
-        };
-        self.sized(dims).map(count).sum()
+    /// Number of learned parameters in the whole model; `None` if a part states no formula for it.
+    pub fn param_count(&self, dims: &Dims) -> Option<usize> {
+        self.sized(dims).map(|(part, dims)| part.param_formula(&dims)).sum()
     }
 
     /// Operations that the parts add to one forward pass over one sequence of `len` tokens, all pairs
     /// of tokens counted; `None` if a part does not state its cost.
+    pub fn cost(&self, dims: &Dims, len: usize) -> Option<Cost> {
+        let costs = self.sized(dims).map(|(part, dims)| part.cost(&dims, len));
+        Some(self.sum(costs.collect::<Option<Vec<_>>>()?))
+    }
+
+    /// As [`cost`](Self::cost); products of a part that does not state its cost are counted by building
+    /// it and running it at small lengths, and its other operations are left out.
     ///
     /// # Errors
-    /// [`PeError::Probe`] if a part cannot be probed.
-    pub fn cost(&self, dims: &Dims, len: usize) -> Result<Option<Cost>, PeError> {
-        let costs = self.sized(dims).map(|(part, dims)| part.cost(&dims, len));
-        let Some(costs) = costs.collect::<Option<Vec<_>>>() else { return Ok(None) };
-        let wider = costs.len() > 1 && probed(&self.parts)?.iter().any(|part| part.widens_queries);
+    /// [`PeError::Probe`] if such a part cannot be built or counted.
+    pub fn counted_cost(&self, dims: &Dims, len: usize) -> Result<Cost, PeError> {
+        let costs = self.sized(dims).map(|(part, dims)| match part.cost(&dims, len) {
+            Some(cost) => Ok(cost),
+            None => {
+                Ok(Cost::none().product("counted products", probe::products(part, &dims, len)?))
+            }
+        });
+        Ok(self.sum(costs.collect::<Result<Vec<_>, _>>()?))
+    }
+
+    fn sum(&self, costs: Vec<Cost>) -> Cost {
+        let wider = costs.len() > 1
+            && probed(&self.parts).is_ok_and(|parts| parts.iter().any(|part| part.widens_queries));
         let sum = costs.into_iter().fold(Cost::none(), Cost::and);
-        Ok(Some(sum.with_wider_queries(if wider { 2 } else { 1 })))
+        sum.with_wider_queries(if wider { 2 } else { 1 })
+    }
+
+    /// Canonical text, by which records, reports and suites know the combination.
+    pub fn id(&self) -> &str {
+        &self.card.id
     }
 
     /// Sizes for which one part is built.

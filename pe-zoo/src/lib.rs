@@ -26,7 +26,7 @@
 //! let mut rng = ChaCha8Rng::seed_from_u64(0);
 //! let both = Combination::parse("cope{max_positions=16}+rope")?;
 //! let encoding = both.init(&dims, &mut rng, &device)?;
-//! assert_eq!(both.param_count(&dims)?, 2 * 16 * 16);
+//! assert_eq!(both.param_count(&dims), Some(2 * 16 * 16));
 //! # let _ = encoding;
 //! # Ok::<(), pe_zoo::PeError>(())
 //! ```

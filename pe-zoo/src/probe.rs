@@ -21,9 +21,10 @@ use rand_chacha::rand_core::SeedableRng;
 use serde_json::{Map, Value};
 
 use crate::card::ActsOn;
+use crate::count::macs_of;
 use crate::erased::AnyEncoding;
 use crate::registry::EncodingConfig;
-use crate::{Dims, PeError};
+use crate::{Dims, PeError, Positions};
 
 /// Properties of an encoding at its settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -161,4 +162,41 @@ fn built(config: &EncodingConfig, dims: &Dims, std: f64) -> Result<AnyEncoding, 
     let mut rng = ChaCha8Rng::seed_from_u64(7);
     let encoding = config.build(dims, &mut rng, &device()).map_err(|error| error.to_string())?;
     Ok(randomise_by(std, encoding, 11))
+}
+
+/// Lengths at which products are counted; the last one checks the polynomial through the others.
+const COUNTED_LENS: [usize; 4] = [8, 16, 24, 32];
+
+/// Multiply-accumulates that an encoding adds to one forward pass over `len` tokens, counted by running
+/// it at small lengths.
+///
+/// # Errors
+/// [`PeError::Probe`] if the encoding cannot be built, or if the products are no quadratic function of
+/// the length.
+pub fn products(config: &EncodingConfig, dims: &Dims, len: usize) -> Result<usize, PeError> {
+    let refused = |reason: String| PeError::Probe { pe: config.card().id.to_owned(), reason };
+    let encoding = built(config, dims, 0.2).map_err(refused)?;
+    let count = |len: usize| {
+        let problem = problem::Problem::random(1, len, dims, 19);
+        let at = Positions::contiguous(0, len);
+        let (_, counted) = macs_of(|| {
+            passes::embedded(encoding.hooks(), &problem, &at, &device());
+            passes::stack(encoding.hooks(), &problem, &at, dims.layers, &device())
+        });
+        counted as i128 - (2 * dims.layers * len * len * dims.width()) as i128
+    };
+    let counts = COUNTED_LENS.map(count);
+    // Newton's divided differences, at steps of the first length.
+    let at = |len: usize| {
+        let step = COUNTED_LENS[0] as i128;
+        let n = len as i128 - step;
+        let (first, second) = (counts[1] - counts[0], counts[2] - 2 * counts[1] + counts[0]);
+        counts[0] + first * n / step + second * n * (n - step) / (2 * step * step)
+    };
+    if at(COUNTED_LENS[3]) != counts[3] {
+        let reason = "its products are no quadratic function of the length; implement `cost`";
+        return Err(refused(reason.to_owned()));
+    }
+    usize::try_from(at(len))
+        .map_err(|_| refused("it has fewer products than no encoding".to_owned()))
 }

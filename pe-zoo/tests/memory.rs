@@ -68,7 +68,7 @@ fn peak_bytes(id: &str, tokens: usize, engine: Engine) -> usize {
         sharpness,
         factors,
     };
-    let _grads = layer(&encoding, input, None, Weights::Drop).output.sum().backward();
+    let _grads = layer(encoding.hooks(), input, None, Weights::Drop).output.sum().backward();
     PEAK.load(Ordering::SeqCst) - start
 }
 

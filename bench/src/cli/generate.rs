@@ -79,10 +79,10 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
     let device = backend::device("flex")?;
     let pretrained = Pretrained::open(&arguments.model, &device)?;
     let encoding = match &arguments.encoding {
-        Some(text) => text.parse()?,
+        Some(text) => crate::encodings::parse(text)?,
         None => pretrained.own_encoding()?,
     };
-    let id = pe_zoo::EncodingConfig::meta(&encoding).id;
+    let id = encoding.id();
     let mut rng = ChaCha8Rng::seed_from_u64(arguments.seed);
     let longest = if arguments.speed { arguments.prefill + arguments.decode } else { 0 };
     let mut model = pretrained.decoder(&encoding, longest, &mut rng)?;

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use pe_zoo::EncodingConfig;
 use reports::{GateScore, RunRecord, Status};
 use tasks::Task;
 
@@ -77,7 +76,7 @@ pub(super) fn run(arguments: &InspectArgs) -> anyhow::Result<()> {
     );
     let key = cell.key(&*task);
     let again = train_again(&cell, &*task, record.as_ref())?;
-    let id = cell.encoding.meta().id;
+    let id = cell.encoding.id();
     let seen = observe(&again.model, id, std::slice::from_ref(&sample), &again.device)?;
     let seen = seen.first().context("nothing was seen")?;
     let sizes = [cell.train.len, GATE_SAMPLES];

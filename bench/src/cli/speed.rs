@@ -71,7 +71,7 @@ pub(super) fn speed(arguments: &SpeedArgs) -> anyhow::Result<()> {
     let engine = backend::engine(arguments.engine, &arguments.backend)?;
     let encodings = match &arguments.encodings {
         Some(list) => Combination::split_list(list).into_iter().map(str::to_owned).collect(),
-        None => pe_zoo::zoo::ALL.iter().map(|meta| meta.id.to_owned()).collect::<Vec<_>>(),
+        None => crate::encodings::ids(),
     };
     let mut rows = Vec::new();
     for encoding in encodings {

@@ -1,10 +1,10 @@
 //! One encoding on one task under pretrained weights, from configuration to record.
 
 use burn::tensor::Device;
+use pe_zoo::PeError;
 use pe_zoo::attention::Engine;
-use pe_zoo::meta::Site;
+use pe_zoo::card::ActsOn;
 use pe_zoo::ops::MatmulPrecision;
-use pe_zoo::{EncodingConfig, PeError};
 use reports::{RunRecord, SkippedEval, Status};
 use serde_json::{Value, json};
 use tasks::{Task, TaskError};
@@ -139,7 +139,7 @@ impl ExtendCell<'_> {
             }
             match &config.what {
                 Tuning::Lora(lora) => lora.check(context.pretrained.model.width)?,
-                Tuning::Encoding {} if self.variant.encoding.param_count(&dims) == 0 => {
+                Tuning::Encoding {} if self.variant.encoding.param_count(&dims) == Some(0) => {
                     return Err(ExtendError::NothingLearns { name: self.variant.name.clone() });
                 }
                 Tuning::All {} | Tuning::Encoding {} => {}
@@ -153,7 +153,7 @@ impl ExtendCell<'_> {
         if groups == 0 || !len.is_multiple_of(2 * groups) {
             return refuse(format!("half a divisor of the window's {len} tokens"));
         }
-        if self.variant.encoding.meta().sites != [Site::QueryKey] {
+        if self.variant.encoding.properties()?.acts_on != [ActsOn::QueryKey] {
             let name = &self.variant.name;
             return refuse(format!(
                 "none under `{name}`, which acts on more than queries and keys"
@@ -210,7 +210,7 @@ impl ExtendCell<'_> {
     ) -> Result<(), String> {
         self.check(context).map_err(|e| e.to_string())?;
         let Some(model) = self.model(record, context, progress)? else { return Ok(()) };
-        let id = self.variant.encoding.meta().id;
+        let id = self.variant.encoding.id();
         let (_, device) = context.backend;
         let split = self.task.splits().first().map_or("", |split| split.name);
         for len in &self.eval.lens {
@@ -260,7 +260,7 @@ impl ExtendCell<'_> {
         (model.engine, model.groups) = (context.engine, config.groups);
         let model = config.what.prepare(model, &mut stream(context.seed, Stream::Model));
         let device = context.backend.1.clone().autodiff();
-        let id = encoding.meta().id;
+        let id = encoding.id();
         let steps = config.train.steps;
         let told = &mut |step, loss| progress(&format!("step {step} of {steps}, loss {loss:.3}"));
         let trained = tune(model, id, &config.train, data, context.seed, &device, told)

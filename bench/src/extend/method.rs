@@ -1,8 +1,8 @@
 //! Ways of changing a trained rotation for longer sequences.
 
 use pe_zoo::rotary::{Scaling, Yarn};
-use pe_zoo::zoo::{PeConfig, rope};
-use pe_zoo::{Combination, PeError};
+use pe_zoo::zoo::rope::{self, Rope};
+use pe_zoo::{Combination, EncodingConfig, PeError};
 
 /// What the base is multiplied by under [`Method::Theta`]: from 10,000 to 1,000,000 in Code Llama (Rozière et al.
 /// 2023, arXiv 2308.12950) and in the fine-tuning baselines of TAPE.
@@ -79,8 +79,13 @@ pub fn variants(
 /// # Errors
 /// [`PeError`] where the expression is none.
 pub fn expression(text: &str) -> Result<Variant, PeError> {
-    let encoding = Combination::parse(text)?;
+    let encoding = crate::encodings::parse(text)?;
     Ok(Variant { name: encoding.to_string(), encoding })
+}
+
+/// RoPE at these settings.
+fn rope_encoding(settings: rope::Config) -> Result<Combination, PeError> {
+    Combination::try_from(EncodingConfig::of::<Rope>(settings)?)
 }
 
 impl Method {
@@ -90,9 +95,8 @@ impl Method {
         context: usize,
         factors: &[f64],
     ) -> Result<Vec<Variant>, PeError> {
-        let variant = |name: String, rope: rope::Config| {
-            Ok(Variant { name, encoding: Combination::try_from(PeConfig::Rope(rope))? })
-        };
+        let variant =
+            |name: String, rope: rope::Config| Ok(Variant { name, encoding: rope_encoding(rope)? });
         let scaled = |scaling| rope::Config { scaling, ..trained.clone() };
         let each = |name: &str, scaling: &dyn Fn(f64) -> Scaling| {
             let named =

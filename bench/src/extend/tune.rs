@@ -83,7 +83,7 @@ impl Watch for Told<'_> {
 /// [`TrainError`].
 pub(super) fn tune(
     model: Decoder,
-    id: &'static str,
+    id: &str,
     config: &TrainConfig,
     task: &dyn Task,
     seed: u64,

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use burn::tensor::Device;
-use pe_zoo::{Combination, EncodingConfig};
+use pe_zoo::Combination;
 use reports::RunRecord;
 use serde::de::DeserializeOwned;
 use tasks::Task;
@@ -49,7 +49,7 @@ pub enum AgainError {
 /// # Errors
 /// [`AgainError::Config`], [`AgainError::Changed`], or [`AgainError::Broken`] if the task cannot be built.
 pub fn cell_of(record: &RunRecord) -> Result<(Cell, Box<dyn Task>), AgainError> {
-    let encoding = Combination::parse(&record.encoding.id)
+    let encoding = crate::encodings::parse(&record.encoding.id)
         .map_err(|error| refuse(record, "encoding", error.to_string()))?;
     let cell = Cell {
         workload: record.workload.clone(),
@@ -104,7 +104,7 @@ pub fn trained(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Again, AgainError> {
     let (model, device) = runner::build(cell, task).map_err(AgainError::Broken)?;
-    let id = cell.encoding.meta().id;
+    let id = cell.encoding.id();
     let trainer =
         Trainer::new(model, id, &cell.train, cell.model.dropout, task, cell.seed, &device);
     let mut watch = Watching { config: &cell.train, progress };

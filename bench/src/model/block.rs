@@ -3,11 +3,11 @@
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{Device, Tensor};
-use pe_zoo::attention::{Engine, LayerCache, LayerInput, AttentionKind, Trace, Weights, layer};
-use pe_zoo::combination::Combined;
+use pe_zoo::attention::{AttentionKind, Engine, LayerCache, LayerInput, Trace, Weights, layer};
+use pe_zoo::compose::Combined;
 use pe_zoo::encoding::Update;
 use pe_zoo::ops::{self, MatmulPrecision};
-use pe_zoo::{PositionEncoding, Positions, TokenState};
+use pe_zoo::{Hooks, Positions, TokenState};
 use rand_chacha::ChaCha8Rng;
 
 use super::config::{ModelConfig, NormPlace};

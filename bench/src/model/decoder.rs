@@ -4,10 +4,10 @@ use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{Device, Int, Tensor};
 use pe_zoo::attention::{Engine, LayerCache, Trace, Weights};
-use pe_zoo::combination::Combined;
+use pe_zoo::compose::Combined;
 use pe_zoo::encoding::EmbedContext;
 use pe_zoo::ops::{self, MatmulPrecision};
-use pe_zoo::{Combination, EncodingConfig, PeError, PositionEncoding, Positions, TokenState};
+use pe_zoo::{Combination, Hooks, PeError, Positions, TokenState};
 use rand_chacha::ChaCha8Rng;
 
 use super::block::{Block, Through};

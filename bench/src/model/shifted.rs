@@ -7,9 +7,9 @@
 
 use burn::tensor::Tensor;
 use pe_zoo::attention::{LayerInput, LayerOutput, Weights, repeated};
-use pe_zoo::combination::Combined;
+use pe_zoo::compose::Combined;
 use pe_zoo::encoding::{LayerContext, StateContext};
-use pe_zoo::{PositionEncoding, Positions, ScoreMod};
+use pe_zoo::{Hooks, Positions, ScoreMod};
 
 /// One layer's attention within `groups` shifted groups, without a cache; only for encodings that act on queries and
 /// keys alone.
@@ -84,7 +84,7 @@ mod tests {
     use pe_zoo::attention::{self, AttentionKind, Engine};
     use pe_zoo::ops::MatmulPrecision;
     use pe_zoo::testkit::close::{self, F32_REORDERED, numbers};
-    use pe_zoo::{Combination, Dims, EncodingConfig, TokenState, init};
+    use pe_zoo::{Combination, Dims, TokenState, init};
     use rand_chacha::ChaCha8Rng;
     use rand_chacha::rand_core::SeedableRng;
 

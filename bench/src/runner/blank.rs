@@ -2,7 +2,7 @@
 
 use pe_zoo::attention::Engine;
 use pe_zoo::ops::MatmulPrecision;
-use pe_zoo::{Combination, Dims, EncodingConfig};
+use pe_zoo::{Combination, Dims};
 use reports::{EncodingInfo, ParamCount, RunRecord, SCHEMA, Status, TaskInfo, TrainSummary};
 use serde_json::Value;
 use tasks::Task;
@@ -46,9 +46,9 @@ pub(crate) struct Counted {
 impl Blank<'_> {
     /// A record without results, of a cell that is no point of a grid.
     pub(crate) fn record(self) -> RunRecord {
-        let (encoding, task) = (self.encoding.meta(), self.task.meta());
+        let task = self.task.meta();
         let vocabulary = self.task.vocab_size();
-        let encoding_params = self.encoding.param_count(&self.dims);
+        let encoding_params = self.encoding.param_count(&self.dims).unwrap_or(0);
         let Counted { sequences, tokens } = self.counted;
         let (commit, dirty) = host::commit();
         RunRecord {
@@ -57,7 +57,7 @@ impl Blank<'_> {
             suite: self.run.suite.clone(),
             workload: self.workload,
             encoding: EncodingInfo {
-                id: encoding.id.to_owned(),
+                id: self.encoding.id().to_owned(),
                 name: self.name,
                 label: self.label,
                 config: serde_json::to_value(self.encoding).unwrap_or_default(),
@@ -149,7 +149,7 @@ mod tests {
             assert!(said.as_object_mut().unwrap().remove(field).is_some(), "{field}");
         }
         let tokens = task.vocab_size();
-        let own = encoding.param_count(&dims);
+        let own = encoding.param_count(&dims).unwrap();
         assert!(own > 0);
         let expected = json!({
             "schema": SCHEMA,
@@ -157,7 +157,7 @@ mod tests {
             "suite": "s",
             "workload": "w",
             "encoding": {
-                "id": encoding.meta().id, "name": "n", "label": "l", "config": encoding,
+                "id": encoding.id(), "name": "n", "label": "l", "config": encoding,
             },
             "task": {
                 "id": "flip-flop", "label": "Flip-flop", "version": task.meta().version,

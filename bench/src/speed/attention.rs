@@ -6,7 +6,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use pe_zoo::attention::{AttentionKind, LayerInput, Weights, layer};
 use pe_zoo::encoding::{PositionRequest, positions};
 use pe_zoo::init::standard_normal;
-use pe_zoo::{Combination, Dims, EncodingConfig, TokenState};
+use pe_zoo::{Combination, Dims, TokenState};
 use rand_chacha::ChaCha8Rng;
 
 use super::{SpeedRequest, SpeedRow, WARM_UP};
@@ -28,7 +28,7 @@ pub(super) fn measure(request: &SpeedRequest, encoding: &Combination) -> Result<
     let device = backend::device(&request.backend).map_err(|error| error.to_string())?.autodiff();
     backend::precision(request.precision, &request.backend, &device)
         .map_err(|error| error.to_string())?;
-    let id = encoding.meta().id;
+    let id = encoding.id();
     let encoding = encoding
         .init(&dims, &mut stream(0, Stream::Encoding), &device)
         .map_err(|error| error.to_string())?;

@@ -1,7 +1,6 @@
 //! Ablations: a base, its settings varied one at a time, and other changes of it.
 
-use pe_zoo::zoo::PeConfig;
-use pe_zoo::{Combination, EncodingConfig};
+use pe_zoo::Combination;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -61,11 +60,8 @@ fn changed(base: &Combination, field: &str, value: &Value) -> Result<Combination
              changes out under `changes`"
         ));
     };
-    let fields = serde_json::to_value(part).map_err(|error| error.to_string())?;
-    let Value::Object(mut fields) = fields else {
-        return Err(format!("`{base}` has no settings"));
-    };
+    let mut fields = part.fields().clone();
     set_at(&mut fields, field, value.clone())?;
-    let part = PeConfig::from_fields(part.meta().id, fields).map_err(|error| error.to_string())?;
+    let part = part.reread(fields).map_err(|error| error.to_string())?;
     Combination::try_from(part).map_err(|error| error.to_string())
 }

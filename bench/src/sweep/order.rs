@@ -70,7 +70,8 @@ impl WorkOrder {
     /// # Errors
     /// The reason, if the encoding's text is none.
     pub(super) fn cell(&self) -> Result<Cell, String> {
-        let encoding = Combination::parse(&self.encoding).map_err(|error| error.to_string())?;
+        let encoding =
+            crate::encodings::parse(&self.encoding).map_err(|error| error.to_string())?;
         Ok(Cell {
             workload: self.workload.clone(),
             name: self.name.clone(),

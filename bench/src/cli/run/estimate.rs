@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use pe_zoo::EncodingConfig;
-
 use super::table::{clock, encoding_label};
 use crate::cli::list::aligned;
 use crate::cli::out::say;
@@ -17,14 +15,15 @@ pub(super) fn print(plan: &Plan, options: &SweepOptions) {
     let mut rows = vec![header.map(str::to_owned).to_vec()];
     for (index, planned) in plan.cells.iter().enumerate() {
         let cell = &planned.cell;
-        let parameters = cell.model.param_count(planned.task.vocab_size())
-            + cell.encoding.param_count(&cell.dims(&*planned.task));
+        let own = cell.encoding.param_count(&cell.dims(&*planned.task));
+        let model = cell.model.param_count(planned.task.vocab_size());
+        let parameters = own.map_or("unknown".to_owned(), |own| (model + own).to_string());
         let about = duration(seconds[index]);
         rows.push(vec![
             cell.workload.clone(),
             encoding_label(plan, index),
             cell.seed.to_string(),
-            parameters.to_string(),
+            parameters,
             format!("{:.2e} FLOPs", planned.train_flops() as f64),
             match &surveyed[index].standing {
                 Standing::Kept(record) => record.status.name().to_owned(),

@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use console::Style;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use pe_zoo::EncodingConfig;
 use reports::{EvalPoint, RunRecord, Status};
 
 use super::forecast::Forecast;
@@ -228,8 +227,8 @@ pub(super) fn clock(time: Duration) -> String {
 /// Label of a cell's encoding for other tables.
 pub(super) fn encoding_label(plan: &Plan, index: usize) -> String {
     let cell = &plan.cells[index].cell;
-    if cell.name == cell.encoding.meta().id {
-        cell.encoding.meta().label.to_owned()
+    if cell.name == cell.encoding.id() {
+        cell.encoding.card().label.to_owned()
     } else {
         cell.name.clone()
     }

@@ -7,31 +7,23 @@ use rand_chacha::rand_core::SeedableRng;
 
 use super::Outcome;
 use crate::count::macs_of;
-use crate::probe::passes::{DIMS, TOKENS, embedded, stack};
+use crate::probe::passes::{DIMS, embedded, stack};
 use crate::probe::problem::Problem;
 use crate::{Combination, Combined, Dims, Positions};
 
-/// `None` if no part states a formula.
+/// `None` if a part states no formula.
 pub(super) fn parameters(encoding: &Combined, config: &Combination) -> Option<Outcome> {
-    config.parts().iter().find(|part| part.param_formula(&DIMS).is_some())?;
-    let built = encoding.num_params();
-    let formula = config.param_count(&DIMS);
-    Some(formula.map_err(|error| error.to_string()).and_then(|formula| {
-        (built == formula)
-            .then_some(())
-            .ok_or_else(|| format!("{built} parameters built, the formula gives {formula}"))
-    }))
+    let (built, formula) = (encoding.num_params(), config.param_count(&DIMS)?);
+    let equal = (built == formula).then_some(());
+    Some(equal.ok_or_else(|| format!("{built} parameters built, the formula gives {formula}")))
 }
 
 /// Every product of a pass through all layers is counted; what a model without any encoding
 /// multiplies is taken off.
 /// `None` if a part states no cost.
 pub(super) fn macs(config: &Combination, device: &Device) -> Option<Outcome> {
-    match config.cost(&DIMS, TOKENS) {
-        Ok(None) => None,
-        Ok(Some(_)) => Some(counted_macs(config, device)),
-        Err(error) => Some(Err(error.to_string())),
-    }
+    config.cost(&DIMS, 1)?;
+    Some(counted_macs(config, device))
 }
 
 fn counted_macs(config: &Combination, device: &Device) -> Outcome {
@@ -48,8 +40,7 @@ fn counted_macs(config: &Combination, device: &Device) -> Outcome {
             stack(&encoding, &problem, &at, dims.layers, device)
         });
         let plain = (2 * dims.layers * len * len * dims.width()) as u64;
-        let cost = config.cost(&dims, len).map_err(|error| error.to_string())?;
-        let expected = plain + cost.map_or(0, |cost| cost.macs());
+        let expected = plain + config.cost(&dims, len).map_or(0, |cost| cost.macs());
         if counted != expected {
             return Err(format!(
                 "{counted} multiply-accumulates over {len} tokens of {dims:?}, the formula gives \
