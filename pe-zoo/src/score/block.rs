@@ -98,7 +98,7 @@ pub(super) fn backward<T: PairTerm<P, K>, const R: usize, const P: usize, const 
     block: &TermBlock<'_>,
     content: &[f32],
     logit_grads: &mut [f32],
-    grads: TermGrads<'_>,
+    grads: &mut TermGrads<'_>,
 ) {
     let rows = Rows::<R, P, K>::of(block);
     let mut params = [[0.0; R]; P];
