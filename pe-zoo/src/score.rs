@@ -89,13 +89,13 @@ impl ScoreMod {
     }
 }
 
-/// How sticks are broken: with `z_ij` the logit, column `j` of row `i` takes the share
+/// Settings of stick-breaking: with `z_ij` the logit, column `j` of row `i` takes the share
 /// `sigma(z_ij)` of what the columns between it and the row have left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StickBreaking {
     /// Whether the row's own token takes part.
     pub current: Current,
-    /// What becomes of the part that no column takes.
+    /// The use of the part that no column takes.
     pub remainder: Remainder,
 }
 
@@ -110,42 +110,42 @@ pub enum Current {
     Included,
 }
 
-/// What becomes of the part of the stick that no column takes.
+/// The use of the part of the stick that no column takes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Remainder {
-    /// It is lost: weights sum to less than 1.
+    /// It is dropped: weights sum to less than 1.
     #[default]
     Dropped,
     /// The own token gets it: weights sum to 1.
     OwnToken,
 }
 
-/// Positions that are counted in the row by gates, as CoPE does.
+/// Positions that gates count along the row, as in CoPE.
 #[derive(Debug, Clone)]
 pub struct Contextual {
-    /// What opens a gate.
+    /// The source of the gate logits.
     pub gates: GateSource,
     /// Contextual positions are clamped to `0..=max_position`.
     pub max_position: f64,
-    /// What a contextual position adds to the logit.
+    /// The bias at a contextual position.
     pub function: ContextualFunction,
-    /// Where the division by `sqrt(D)` stands.
+    /// The place of the division by `sqrt(D)`.
     pub convention: LogitScaling,
 }
 
-/// Where gate logits come from.
+/// The source of gate logits.
 #[derive(Debug, Clone)]
 pub enum GateSource {
-    /// The content logits themselves.
+    /// The content logits.
     QueryKey,
-    /// Queries with values.
+    /// Products of queries with values.
     QueryValue,
-    /// Queries with keys of their own, `[B, H, S, D]`.
+    /// Products of queries with separate keys, `[B, H, S, D]`.
     Keys(Tensor<4>),
 }
 
-/// What a contextual position `p` adds to the logit.
+/// The bias at a contextual position `p`.
 #[derive(Debug, Clone)]
 pub enum ContextualFunction {
     /// `q_i . e[p]`, linear between integer positions; `e` is `[D, N]` with `N > max_position`.
@@ -169,7 +169,7 @@ pub struct Perceptron {
     pub w2: Tensor<2>,
     /// `[D]`.
     pub b2: Tensor<1>,
-    /// What `act` is.
+    /// The activation `act`.
     pub activation: HiddenActivation,
 }
 
@@ -186,7 +186,7 @@ pub enum HiddenActivation {
     Gelu,
 }
 
-/// The published forms of CoPE's logits; `z` is what the contextual position adds.
+/// The published placements of the division in CoPE's logits; `z` is the bias of the contextual position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LogitScaling {

@@ -1,11 +1,11 @@
-//! How an engine carries out a modifier on a device.
+//! The form in which an engine evaluates a modifier.
 
 use burn::tensor::Device;
 
 use super::Engine;
 use crate::ScoreMod;
 
-/// How an engine carries out a modifier.
+/// The form in which an engine evaluates a modifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScoreForm {
@@ -29,7 +29,7 @@ impl ScoreForm {
 }
 
 impl ScoreMod {
-    /// How the fastest engine of a device carries out this modifier, for f32 tensors.
+    /// The form in which the fastest engine of a device evaluates this modifier for f32 tensors.
     ///
     /// Not foreseen: a GPU's fused kernels also hand heads and tables that do not fit into its shared
     /// memory to the reference engine, and make distance tables dense where positions have gaps.

@@ -53,7 +53,7 @@ pub fn attend(
     Attended { output, weights }
 }
 
-/// A modifier with its sums opened.
+/// A modifier with its sums flattened.
 pub(super) struct Plan<'a> {
     pub(super) parts: Vec<&'a ScoreMod>,
     products: Option<&'a Tensor<4>>,
@@ -97,7 +97,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// What a bias may be made of.
+/// The tensors that biases of the logits are computed from.
 pub(crate) struct LogitInputs<'a> {
     q: &'a Tensor<4>,
     k: &'a Tensor<4>,
@@ -148,8 +148,7 @@ impl<'a> LogitInputs<'a> {
         x * self.at.visible(&self.device).unsqueeze::<4>()
     }
 
-    /// What a modifier adds to the logits, `[1 or B, 1 or H, T, S]`; nothing for one that adds
-    /// nothing by itself.
+    /// The bias of a modifier, `[1 or B, 1 or H, T, S]`; `None` for one that is not a bias.
     pub(crate) fn bias(&self, part: &ScoreMod) -> Option<Tensor<4>> {
         Some(match part {
             ScoreMod::None
@@ -235,7 +234,7 @@ impl<'a> LogitInputs<'a> {
         (gates, positions)
     }
 
-    /// What contextual positions add to the logits.
+    /// The bias of contextual positions.
     pub(crate) fn contextual(&self, contextual: &Contextual) -> Tensor<4> {
         let (_gates, positions) = self.counted(contextual);
         let bias = match &contextual.function {

@@ -1,4 +1,4 @@
-//! The open modifier: a function of one pair of tokens that its author brings.
+//! Modifiers given as a function of one pair of tokens.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,8 +16,7 @@ use crate::math::lanes::{NARROW, WIDE};
 #[cfg(feature = "flex")]
 use crate::math::simd;
 
-/// What the value of a pair of tokens may depend on: `P` parameters of the head, `K` numbers of state
-/// of each token.
+/// The inputs of a [`PairTerm`]: `P` parameters of the head, `K` values of state of each token.
 #[derive(Debug, Clone, Copy)]
 pub struct Pair<N, const P: usize, const K: usize = 0> {
     /// The content logit `q_i . k_j / sqrt(D)`, or what the term before this one made of it.
@@ -84,7 +83,7 @@ pub struct Term {
 }
 
 impl Term {
-    /// A term that still lacks its parameters and its state.
+    /// Makes a term; parameters and state are set afterwards if it has any.
     pub fn new<T: PairTerm<P, K>, const P: usize, const K: usize>(term: T) -> Self {
         Self { kernel: Arc::new(Erased::<T, P, K>(term)), head_params: None, token_state: None }
     }
@@ -113,7 +112,7 @@ impl Term {
         Self { token_state: Some(state), ..self }
     }
 
-    /// Its tensors, as far as the term has such inputs.
+    /// Parameters and state, as far as the term has such inputs.
     ///
     /// # Panics
     /// If one was not set.
@@ -171,8 +170,8 @@ pub(crate) struct TermGrads<'a> {
     pub(crate) column_state: &'a mut [f32],
 }
 
-/// What engines need of a term: its function on whole blocks. The implementation is generic and so
-/// compiled in the crate of the term's author, with the function inlined.
+/// A term's function on whole blocks, without its type. The implementation is generic and so compiled
+/// in the crate of the term's author, with the function inlined.
 pub(crate) trait TermKernel: Send + Sync + fmt::Debug {
     /// Numbers of parameters of a head and of values of state of a token.
     fn sizes(&self) -> (usize, usize);
@@ -277,16 +276,16 @@ impl<T: PairTerm<P, K>, const P: usize, const K: usize> TermKernel for Erased<T,
         block: &TermBlock<'_>,
         content: &[f32],
         logit_grads: &mut [f32],
-        grads: TermGrads<'_>,
+        mut grads: TermGrads<'_>,
     ) {
         match block.rows.len() {
             NARROW => simd::dispatch(
                 #[inline(always)]
-                || backward::<T, NARROW, P, K>(&self.0, block, content, logit_grads, grads),
+                || backward::<T, NARROW, P, K>(&self.0, block, content, logit_grads, &mut grads),
             ),
             _ => simd::dispatch(
                 #[inline(always)]
-                || backward::<T, WIDE, P, K>(&self.0, block, content, logit_grads, grads),
+                || backward::<T, WIDE, P, K>(&self.0, block, content, logit_grads, &mut grads),
             ),
         }
     }

@@ -25,7 +25,7 @@ fn index<const R: usize>(head: &Head<'_>, block: &Block<R>, j: usize, entries: u
     }
 }
 
-/// Where each lane's distance to column `j` starts in a table that was laid out by [`unroll`].
+/// Start of the lanes' distances to column `j` in a table that was laid out by [`unroll`].
 #[inline(always)]
 fn window<const R: usize>(head: &Head<'_>, block: &Block<R>, j: usize) -> usize {
     head.spec.first_row + block.first + R - j

@@ -21,7 +21,7 @@ use crate::math::simd;
 /// Pieces of work that a pass is cut into at least, if it has rows enough.
 const TASKS: usize = 16;
 
-/// What the forward pass leaves for the backward pass.
+/// Results of the forward pass that the backward pass needs.
 #[derive(Debug, Clone)]
 pub(super) struct Kept {
     /// Logarithms of the softmax's denominators, `[batch, head, row]`.

@@ -18,7 +18,7 @@ use crate::kernels::spec::Spec;
 use crate::math::lanes::{NARROW, WIDE};
 use crate::math::simd;
 
-/// What the gradients are made from.
+/// Inputs and results of the forward pass, and the gradient of its output.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pass<'a> {
     pub(super) operands: &'a Operands<Flex>,

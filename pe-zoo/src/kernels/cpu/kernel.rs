@@ -164,7 +164,7 @@ pub(super) fn forward<const R: usize>(
     }
 }
 
-/// What the forward pass left and what comes from upstream, for one head.
+/// The output of the forward pass and its gradient, for one head.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UpstreamGrad<'a> {
     /// `[T, E]`.

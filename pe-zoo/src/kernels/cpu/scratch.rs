@@ -19,7 +19,7 @@ pub(super) struct Scratch<const R: usize> {
     pub(super) gate_grads: Vec<Lanes<R>>,
     /// Sums of gates, not yet clamped.
     pub(super) counts: Vec<Lanes<R>>,
-    /// What the contextual bias gains per unit of contextual position.
+    /// Derivatives of the contextual bias by the contextual position.
     pub(super) rises: Vec<Lanes<R>>,
     /// Products of the queries with the contextual table, and one more row.
     pub(super) products: Vec<Lanes<R>>,

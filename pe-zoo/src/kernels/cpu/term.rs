@@ -1,4 +1,4 @@
-//! Pair terms: the content logits of a block pass through functions that their authors brought.
+//! Pair terms: functions that the content logits of a block pass through.
 
 use super::problem::{Block, Head};
 use super::reduce::Grads;
@@ -17,7 +17,7 @@ pub(super) struct Inputs {
     column_state: Vec<f32>,
 }
 
-/// Where the parameters and the state of one term start among those of all terms.
+/// Start of the parameters and of the state of one term among those of all terms.
 #[derive(Debug, Clone, Copy, Default)]
 struct Offset {
     params: usize,
@@ -72,8 +72,8 @@ impl Inputs {
     }
 }
 
-/// Passes `s.logits`, the content logits, through all terms; with `keep`, leaves what each of them
-/// received in `s.contents`.
+/// Passes `s.logits`, the content logits, through all terms; with `keep`, leaves the input of each term
+/// in `s.contents`.
 pub(super) fn apply<const R: usize>(
     head: &Head<'_>,
     block: &Block<R>,

@@ -1,4 +1,4 @@
-//! What the kernels are launched with, out of the operands.
+//! Arguments of the kernels from the operands.
 
 use burn::backend::{Cube, TensorMetadata};
 use burn::tensor::{DType, Shape};

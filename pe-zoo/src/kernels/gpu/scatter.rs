@@ -183,7 +183,7 @@ pub(super) fn to_distances(
     }
 }
 
-/// What the columns take from the running sums.
+/// The columns' part of the gradients of the running sums.
 #[cube]
 pub(super) fn to_columns(
     place: &Place,
