@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
-use tokenizers::models::bpe::{BPE, BpeTrainer};
+use tokenizers::models::bpe::BPE;
 use tokenizers::normalizers::NFC;
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
-use tokenizers::{Model as _, TokenizerBuilder};
+use tokenizers::{TokenizerBuilder, Trainer};
 
+use super::pairs::PairTrainer;
 use super::{HubTokenizer, TokenizerError};
 use crate::corpus::{hex, sha256_hex};
 use crate::data::{Part, Parts};
@@ -58,7 +59,16 @@ pub(super) fn learned(
 }
 
 fn learn(parts: &Parts, size: u32) -> Result<String, TokenizerError> {
-    let failed = |error: tokenizers::Error| TokenizerError::Learn { why: error.to_string() };
+    let alphabet = ByteLevel::alphabet().into_iter().collect();
+    let trainer = PairTrainer::new(alphabet, size as usize);
+    trained(parts, trainer).map_err(|error| TokenizerError::Learn { why: error.to_string() })
+}
+
+/// The text of a byte-level `tokenizer.json` with the merges that a trainer learns from the training part.
+fn trained<T>(parts: &Parts, mut trainer: T) -> tokenizers::Result<String>
+where
+    T: Trainer<Model = BPE> + Sync,
+{
     let byte_level = ByteLevel::new(false, false, true);
     let mut tokenizer = TokenizerBuilder::default()
         .with_model(BPE::default())
@@ -66,19 +76,12 @@ fn learn(parts: &Parts, size: u32) -> Result<String, TokenizerError> {
         .with_pre_tokenizer(Some(byte_level))
         .with_post_processor(Some(byte_level))
         .with_decoder(Some(byte_level))
-        .build()
-        .map_err(failed)?;
-    let mut trainer = BpeTrainer::builder()
-        .show_progress(false)
-        .vocab_size(size as usize)
-        .initial_alphabet(ByteLevel::alphabet().into_iter().collect())
-        .build();
+        .build()?;
     let texts = parts.texts(Part::Train).flat_map(super::pieces::pieces);
     // The trainer wants to send its texts to other threads.
     let texts: Vec<&str> = texts.collect();
-    tokenizer.train(&mut trainer, texts.into_iter()).map_err(failed)?;
-    debug_assert!(tokenizer.get_model().get_vocab_size() <= size as usize);
-    tokenizer.to_string(false).map_err(failed)
+    tokenizer.train(&mut trainer, texts.into_iter())?;
+    tokenizer.to_string(false)
 }
 
 /// A file that knows its own hash.
@@ -95,10 +98,66 @@ fn unsealed(bytes: &[u8]) -> Option<HubTokenizer> {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::time::{Duration, Instant};
+
+    use proptest::prelude::*;
+    use tokenizers::models::bpe::BpeTrainer;
+
     use super::*;
+    use crate::data::Document;
 
     /// What is learned, as the text of a `tokenizer.json`.
     pub(crate) fn learned_json(parts: &Parts, size: u32) -> String {
         learn(parts, size).unwrap()
+    }
+
+    fn training(text: String) -> Parts {
+        Parts::new(vec![(Part::Train, Document { name: String::new(), text })])
+    }
+
+    /// The trainer of `tokenizers`, as it was used before.
+    fn by_library(parts: &Parts, size: u32) -> String {
+        let trainer = BpeTrainer::builder()
+            .show_progress(false)
+            .vocab_size(size as usize)
+            .initial_alphabet(ByteLevel::alphabet().into_iter().collect())
+            .build();
+        trained(parts, trainer).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Few letters make equal counts, overlaps and one token from several pairs usual.
+        #[test]
+        fn merges_are_those_of_the_library(
+            text in "([ab]{1,12}|[abc]{1,30}|[a-d ]{1,60}|(abab|aab|baa){1,9}|\\PC{1,20})( ([ab]{1,8}|[a-c]{1,9}|é{1,5}|a{1,40})){0,30}",
+            size in 257_u32..400,
+        ) {
+            let parts = training(text);
+            prop_assert_eq!(learn(&parts, size).unwrap(), by_library(&parts, size));
+        }
+    }
+
+    #[test]
+    fn merges_of_sentences_are_those_of_the_library() {
+        let parts = training(crate::testing::harbour_text());
+        for size in [257, 300, 700, 5000] {
+            assert_eq!(learn(&parts, size).unwrap(), by_library(&parts, size), "{size}");
+        }
+    }
+
+    /// A megabyte of DNA on one line is one word. The trainer of `tokenizers` needs 34 s for a fifth of it.
+    #[test]
+    fn long_words_are_learned_in_seconds() {
+        let mut state = 1_u64;
+        let dna = (0..1 << 20).map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            ['A', 'C', 'G', 'T'][(state >> 62) as usize]
+        });
+        let parts = training(dna.collect());
+        let start = Instant::now();
+        learn(&parts, 4096).unwrap();
+        assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
     }
 }
