@@ -6,6 +6,7 @@ mod error;
 mod gpt2;
 mod hub;
 mod learned;
+mod pairs;
 mod pieces;
 
 use std::borrow::Cow;
@@ -19,7 +20,7 @@ pub use bytes::Bytes;
 pub use chars::Chars;
 pub use error::TokenizerError;
 pub use gpt2::Gpt2;
-pub use hub::HubTokenizer;
+pub use hub::{HubTokenizer, load};
 
 use crate::data::Parts;
 

@@ -23,6 +23,12 @@ pub enum DataError {
         /// The file.
         path: PathBuf,
     },
+    /// The path leads to a folder, a pipe or a device.
+    #[error("{path} is not a regular file: copy its content into a file and name that", path = .path.display())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+    },
     /// The file has no text in it.
     #[error("{path} is empty, must be a text to learn from", path = .path.display())]
     Empty {

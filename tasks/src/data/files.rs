@@ -1,13 +1,25 @@
 //! Files and folders.
 
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use super::DataError;
 
+/// Opens a regular file. A pipe would block until somebody writes to it, and a device may have no end.
+pub(crate) fn open(path: &Path) -> Result<fs::File, DataError> {
+    let failed = |source| DataError::io("read", path, source);
+    if !fs::metadata(path).map_err(failed)?.is_file() {
+        return Err(DataError::NotAFile { path: path.into() });
+    }
+    fs::File::open(path).map_err(failed)
+}
+
 /// Reads a text file: UTF-8, not empty.
 pub(crate) fn read_text(path: &Path) -> Result<String, DataError> {
-    let bytes = fs::read(path).map_err(|source| DataError::io("read", path, source))?;
+    let mut bytes = Vec::new();
+    let read = open(path)?.read_to_end(&mut bytes);
+    read.map_err(|source| DataError::io("read", path, source))?;
     if bytes.is_empty() {
         return Err(DataError::Empty { path: path.into() });
     }

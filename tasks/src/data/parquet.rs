@@ -6,6 +6,7 @@ use std::path::Path;
 use polars::prelude::{ArrowDataType, ParquetReader, SerReader};
 
 use super::DataError;
+use super::files::open;
 use crate::caught::caught;
 
 /// The strings of a column.
@@ -14,10 +15,10 @@ use crate::caught::caught;
 /// asked for by its numbers, and what makes the reader panic is an error.
 pub(super) fn column(path: &Path, name: &str) -> Result<Vec<String>, DataError> {
     let broken = |why: String| DataError::Parquet { path: path.into(), why };
-    let open = || File::open(path).map_err(|source| DataError::io("read", path, source));
-    let size = open()?.metadata().map_err(|source| DataError::io("read", path, source))?.len();
+    let file = open(path)?;
+    let size = file.metadata().map_err(|source| DataError::io("read", path, source))?.len();
 
-    let mut reader = ParquetReader::new(open()?);
+    let mut reader = ParquetReader::new(file);
     let schema = caught(|| reader.schema().map_err(|error| error.to_string())).map_err(broken)?;
     let is_text = |kind: &ArrowDataType| {
         matches!(kind, ArrowDataType::Utf8 | ArrowDataType::LargeUtf8 | ArrowDataType::Utf8View)

@@ -189,3 +189,51 @@ fn tokenizer_that_changes_the_text_is_read_and_known_as_such() {
     assert_eq!(encode(&tokenizer, "Hello Größe there"), [1, 2, 0]);
     assert_eq!(tokenizer.decode(&[1]), "hello");
 }
+
+/// What a file says for training and for batches changes nothing of a text's tokens.
+#[test]
+fn truncation_padding_stride_and_dropout_of_a_file_change_no_tokens() {
+    let json = learned::tests::learned_json(&parts(), 400);
+    let mut file: serde_json::Value = json.parse().unwrap();
+    let plain = HubTokenizer::from_json(json.as_bytes()).unwrap();
+    let text = harbour_text();
+    let expected = encode(&plain, &text);
+    let truncation = serde_json::json!(
+        {"direction": "Right", "max_length": 4, "strategy": "LongestFirst", "stride": 2});
+    let padding = serde_json::json!({"strategy": {"Fixed": 9000}, "direction": "Right",
+        "pad_to_multiple_of": null, "pad_id": 1, "pad_type_id": 0, "pad_token": "!"});
+    for (key, value) in [("truncation", truncation), ("padding", padding)] {
+        file[key] = value;
+        let read = HubTokenizer::from_json(file.to_string().as_bytes()).unwrap();
+        assert_eq!(encode(&read, &text), expected, "{key}");
+    }
+    file["truncation"]["stride"] = 4.into();
+    let read = HubTokenizer::from_json(file.to_string().as_bytes()).unwrap();
+    assert_eq!(encode(&read, &text), expected, "stride");
+    for rate in [0.5, 1.0] {
+        file["model"]["dropout"] = rate.into();
+        let json = file.to_string();
+        let read = HubTokenizer::from_json(json.as_bytes()).unwrap();
+        assert_eq!(encode(&read, &text), expected, "dropout");
+        assert_ne!(read.sha256(), crate::corpus::sha256_hex(json.as_bytes()));
+        assert_eq!(
+            load(json.as_bytes()).unwrap().encode_fast(&text[..], true).unwrap().get_ids(),
+            expected
+        );
+    }
+}
+
+#[test]
+fn sparse_ids_are_refused_with_numbers() {
+    let json = |id: u32| {
+        format!(
+            r#"{{"version": "1.0", "added_tokens": [], "normalizer": null, "pre_tokenizer": {{"type": "Whitespace"}},
+            "model": {{"type": "WordLevel", "vocab": {{"a": 0, "b": {id}}}, "unk_token": "a"}}}}"#
+        )
+    };
+    for id in [u32::MAX, 4_000_000_000, 1028] {
+        let said = HubTokenizer::from_json(json(id).as_bytes()).unwrap_err();
+        assert_eq!(said, format!("it has 2 tokens with ids up to {id}, expected ids below 1028"));
+    }
+    assert_eq!(HubTokenizer::from_json(json(1027).as_bytes()).unwrap().vocab_size(), 1028);
+}
