@@ -26,27 +26,11 @@ mod rows;
 
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
-
 pub use error::DataError;
-pub(crate) use files::{files_below, read_text};
+pub(crate) use files::{files_below, read_file, read_text};
 pub(crate) use layout::part_of;
-pub use parts::{Document, Part, Parts, SplitRule};
-pub(crate) use rows::{documents_text, endings, is_data};
-
-/// The field or column of rows that is read unless another is named.
-const FIELD: &str = "text";
-
-/// Whether the border between two documents is kept.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Borders {
-    /// Documents stay apart: no window crosses from one into the next.
-    #[default]
-    Apart,
-    /// The documents of a part are one text, one directly behind the other.
-    Joined,
-}
+pub use parts::{Borders, Document, Part, Parts, SplitRule};
+pub(crate) use rows::{documents_text, endings, is_data, named_documents};
 
 /// Reads a file or folder; the table of this module says how.
 ///
@@ -64,16 +48,6 @@ pub fn read(path: &Path, field: Option<&str>) -> Result<Parts, DataError> {
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     SplitRule::ByNumber.parts(rows::documents(path, &name, field)?)
-}
-
-/// The documents of a file that [`documents_text`] has written.
-pub(crate) fn read_documents(path: &Path) -> Result<Vec<Document>, DataError> {
-    rows::named_documents(path)
-}
-
-/// A text without a name.
-pub(crate) fn single(text: String) -> Document {
-    Document { name: String::new(), text }
 }
 
 #[cfg(test)]

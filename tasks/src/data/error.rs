@@ -1,28 +1,17 @@
 //! Why a text that is on this machine could not be read.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use thiserror::Error;
+
+use crate::files::FileError;
 
 /// Why a text that is on this machine could not be read.
 #[derive(Debug, Error)]
 pub enum DataError {
     /// A file or folder could not be read.
-    #[error("cannot {action} {path}: {source}", path = .path.display())]
-    Io {
-        /// `read`, `list`, ...
-        action: &'static str,
-        /// The file or folder.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// There is no such file.
-    #[error("{path} does not exist: check the path of the text", path = .path.display())]
-    Missing {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The path leads to a folder, a pipe or a device.
     #[error("{path} is not a regular file: copy its content into a file and name that", path = .path.display())]
     NotAFile {
@@ -115,14 +104,4 @@ pub enum DataError {
         /// The document.
         name: String,
     },
-}
-
-impl DataError {
-    /// An input or output error with its path.
-    pub(crate) fn io(action: &'static str, path: &Path, source: std::io::Error) -> Self {
-        match source.kind() {
-            std::io::ErrorKind::NotFound => Self::Missing { path: path.into() },
-            _ => Self::Io { action, path: path.into(), source },
-        }
-    }
 }

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use super::error::DataError;
 use super::files::{entries, files_below};
+use super::parts::{Borders, Document, Part, Parts, SplitRule};
 use super::rows::{self, endings, is_data};
-use super::{DataError, Document, Part, Parts, SplitRule};
 
 /// Reads a folder: by the names of its parts if it has a part for training, otherwise all of its files.
 pub(super) fn read_folder(folder: &Path, field: Option<&str>) -> Result<Parts, DataError> {
@@ -81,7 +82,7 @@ fn is_wikitext(folder: &Path, named: &[(Part, String, PathBuf)]) -> bool {
 
 /// Joins the lines of each part and cuts before each article.
 fn articles(parts: Parts) -> Parts {
-    let joined = parts.with_borders(super::Borders::Joined);
+    let joined = parts.with_borders(Borders::Joined);
     let mut documents = Vec::new();
     for (part, Document { name, text }) in joined.documents {
         let mut starts: Vec<usize> = vec![0];

@@ -5,9 +5,10 @@ use std::path::Path;
 
 use polars::prelude::{ArrowDataType, ParquetReader, SerReader};
 
-use super::DataError;
+use super::error::DataError;
 use super::files::open;
 use crate::caught::caught;
+use crate::files::FileError;
 
 /// The strings of a column.
 ///
@@ -16,7 +17,7 @@ use crate::caught::caught;
 pub(super) fn column(path: &Path, name: &str) -> Result<Vec<String>, DataError> {
     let broken = |why: String| DataError::Parquet { path: path.into(), why };
     let file = open(path)?;
-    let size = file.metadata().map_err(|source| DataError::io("read", path, source))?.len();
+    let size = file.metadata().map_err(FileError::of("read", path))?.len();
 
     let mut reader = ParquetReader::new(file);
     let schema = caught(|| reader.schema().map_err(|error| error.to_string())).map_err(broken)?;

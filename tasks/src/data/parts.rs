@@ -1,14 +1,26 @@
 //! Documents, and the rules by which they are learned from or kept for evaluation.
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{Borders, DataError};
-use crate::corpus::{hex, sha256_hex};
+use super::error::DataError;
+use crate::hash::{hex, sha256_hex};
 
 /// With so many documents or more, whole documents are kept for evaluation; fewer are each cut in two.
 const ENOUGH: usize = 10;
 
-/// What a document is for.
+/// Treatment of the border between two documents.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Borders {
+    /// Documents stay apart: no window crosses from one into the next.
+    #[default]
+    Apart,
+    /// The documents of a part are concatenated into one text.
+    Joined,
+}
+
+/// Use of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// It is learned from.
@@ -42,13 +54,21 @@ impl Part {
     }
 }
 
-/// A text that stands for itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Text with a name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Document {
-    /// Where it comes from: the path within its folder, and the line or row; empty for a text alone.
+    /// Path within the data, with the line or row; empty for a single text.
     pub name: String,
-    /// Its text.
+    /// Content.
     pub text: String,
+}
+
+impl Document {
+    /// Returns a text without a name.
+    pub fn unnamed(text: String) -> Self {
+        Self { name: String::new(), text }
+    }
 }
 
 /// Documents in their parts.
@@ -87,7 +107,7 @@ impl SplitRule {
                 Self::ByNumber => number,
                 Self::ByYear => year(&document.name)?,
             };
-            Ok((Part::of_digit(digit), document))
+            Ok::<_, DataError>((Part::of_digit(digit), document))
         });
         Ok(Parts::new(parted.collect::<Result<_, _>>()?))
     }
@@ -152,6 +172,6 @@ fn cut(document: &Document) -> [(Part, Document); 2] {
 pub(super) fn cut_at(text: &str, cuts: [usize; 2]) -> Parts {
     let [front, back] = cuts.map(|at| text.ceil_char_boundary(at));
     let pieces = [&text[..front], &text[front..back], &text[back..]];
-    let document = |text: &str| Document { name: String::new(), text: text.to_owned() };
+    let document = |text: &str| Document::unnamed(text.to_owned());
     Parts::new(Part::ALL.into_iter().zip(pieces.map(document)).collect())
 }

@@ -8,7 +8,7 @@ use polars::prelude::{Column, DataFrame, NamedFrom as _, ParquetWriter, Series};
 use tempfile::TempDir;
 
 use super::*;
-use crate::corpus::sha256_hex;
+use crate::hash::sha256_hex;
 use crate::testing::write_temp;
 
 /// A folder with these files.
@@ -244,7 +244,7 @@ fn unreadable_texts_are_told_apart_with_their_path() {
     assert!(text.contains(bad.to_str().unwrap()) && text.contains("byte 3"), "{text}");
 
     let text = said(&folder.path().join("nothing.txt"), None);
-    assert!(text.contains("nothing.txt") && text.contains("does not exist"), "{text}");
+    assert!(text.contains("nothing.txt") && text.contains("No such file"), "{text}");
 
     let (_folder, empty) = write_temp(b"");
     assert!(matches!(read(&empty, None), Err(DataError::Empty { path }) if path == empty));

@@ -6,12 +6,13 @@ use std::path::Path;
 
 use tokenizers::ModelWrapper;
 
+use super::error::TokenizerError;
+use super::interface::{Tokenizer, readable};
 use super::pieces::pieces;
-use super::{Tokenizer, TokenizerError};
 use crate::caught::caught;
-use crate::corpus::sha256_hex;
+use crate::hash::sha256_hex;
 
-/// A tokenizer read from a `tokenizer.json`.
+/// Tokenizer read from a `tokenizer.json`.
 pub struct HubTokenizer {
     tokenizer: tokenizers::Tokenizer,
     /// Bytes of each token; `None` if some token does not stand for fixed bytes.
@@ -27,20 +28,20 @@ impl std::fmt::Debug for HubTokenizer {
 }
 
 impl HubTokenizer {
-    /// Reads a file.
+    /// Reads a `tokenizer.json`.
     ///
     /// # Errors
-    /// [`TokenizerError::Io`] or [`TokenizerError::NoTokenizer`].
+    /// [`TokenizerError::NotATokenizer`].
     pub fn read(path: &Path) -> Result<Self, TokenizerError> {
-        let json = crate::data::read_text(path).map_err(|why| TokenizerError::NoTokenizer {
+        let json = crate::data::read_file(path).map_err(|why| TokenizerError::NotATokenizer {
             path: path.into(),
             why: why.to_string(),
         })?;
-        Self::from_json(json.as_bytes())
-            .map_err(|why| TokenizerError::NoTokenizer { path: path.into(), why })
+        Self::from_json(&json)
+            .map_err(|why| TokenizerError::NotATokenizer { path: path.into(), why })
     }
 
-    /// Reads the text of a `tokenizer.json`; the error says what is wrong with it.
+    /// Parses the text of a `tokenizer.json`; the error describes the fault.
     pub(super) fn from_json(json: &[u8]) -> Result<Self, String> {
         let Loaded { tokenizer, vocabulary, was_random } = loaded(json)?;
         let bytes = byte_level(&tokenizer, vocabulary);
@@ -61,7 +62,7 @@ impl HubTokenizer {
 /// Ids that a vocabulary may leave unused beside as many as it uses.
 const SPARE_IDS: usize = 1024;
 
-/// A tokenizer whose tokens depend on nothing but the text.
+/// Tokenizer whose tokens depend on nothing but the text.
 struct Loaded {
     tokenizer: tokenizers::Tokenizer,
     /// One more than the highest id.
@@ -70,7 +71,7 @@ struct Loaded {
     was_random: bool,
 }
 
-/// Reads the text of a `tokenizer.json` such that a text always has the same tokens, and all of them.
+/// Parses the text of a `tokenizer.json` such that a text always has the same tokens, and all of them.
 ///
 /// Truncation and padding, which are for batches of short texts, are removed, and so are BPE dropout and Unigram
 /// sampling, which are for training.
@@ -83,7 +84,7 @@ pub fn load(json: &[u8]) -> Result<tokenizers::Tokenizer, String> {
 }
 
 fn loaded(json: &[u8]) -> Result<Loaded, String> {
-    // First as plain JSON, which tells where a file is broken.
+    // First as plain JSON, whose errors have a position.
     serde_json::from_slice::<serde::de::IgnoredAny>(json).map_err(|error| error.to_string())?;
     let mut tokenizer =
         caught(|| tokenizers::Tokenizer::from_bytes(json).map_err(|error| error.to_string()))?;
@@ -162,7 +163,7 @@ impl Tokenizer for HubTokenizer {
         match &self.bytes {
             Some(all) => {
                 let of = |token: &u32| all.get(*token as usize).map_or(&b"?"[..], Vec::as_slice);
-                super::readable(&tokens.iter().map(of).collect::<Vec<_>>().concat())
+                readable(&tokens.iter().map(of).collect::<Vec<_>>().concat())
             }
             None => self.tokenizer.decode(tokens, false).unwrap_or_else(|_| "?".to_owned()),
         }

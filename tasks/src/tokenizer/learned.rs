@@ -1,4 +1,4 @@
-//! Byte pairs learned from the training part, and kept.
+//! Byte pairs learned from the training part and stored in the cache folder.
 
 use std::path::Path;
 
@@ -8,25 +8,26 @@ use tokenizers::normalizers::NFC;
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 use tokenizers::{TokenizerBuilder, Trainer};
 
+use super::error::TokenizerError;
+use super::hub::HubTokenizer;
 use super::pairs::PairTrainer;
-use super::{HubTokenizer, TokenizerError};
-use crate::corpus::{hex, sha256_hex};
 use crate::data::{Part, Parts};
-use crate::tokens::replace_file;
+use crate::files::replace_file;
+use crate::hash::{hex, sha256_hex};
 
-/// Goes up when the same text and size give other merges.
+/// Version of the merges; raised when the same text and size give other ones.
 const VERSION: u32 = 1;
-/// The bytes and one pair.
+/// Vocabulary size with one merge.
 const LEAST: u32 = 257;
-/// Beyond any vocabulary in use.
+/// Vocabulary size beyond any in use.
 const MOST: u32 = 1 << 20;
 
-/// Learns `size` tokens from the training part, or finds what was learned from the same text before.
+/// Returns a tokenizer of `size` tokens learned from the training part, from the cache folder if it is there.
 ///
 /// Byte pair encoding (Sennrich et al. 2016) over bytes, within GPT-2's pre-tokens. The same text gives the same
-/// tokens on every machine: pairs of equal count are taken in the order of their ids.
+/// tokens on every machine: pairs of equal count are merged in the order of their ids.
 ///
-/// The note says that what was kept was damaged and has been learned again.
+/// The note reports that a stored tokenizer was damaged and has been learned again.
 pub(super) fn learned(
     parts: &Parts,
     size: u32,
@@ -42,8 +43,8 @@ pub(super) fn learned(
     }
     let key = hex(&hasher.finalize());
     let path = cache.join("tokenizers").join(format!("{}.bpe", &key[..32]));
-    let kept = std::fs::read(&path).ok();
-    if let Some(tokenizer) = kept.as_deref().and_then(unsealed) {
+    let stored = std::fs::read(&path).ok();
+    if let Some(tokenizer) = stored.as_deref().and_then(unsealed) {
         return Ok((tokenizer, None));
     }
     let json = learn(parts, size)?;
@@ -52,10 +53,9 @@ pub(super) fn learned(
     if tokenizer.vocabulary() != size as usize {
         return Err(TokenizerError::TooFewPairs { size, found: tokenizer.vocabulary() });
     }
-    replace_file(&path, sealed(&json).as_bytes())
-        .map_err(|(action, path, source)| TokenizerError::Io { action, path, source })?;
+    replace_file(&path, sealed(&json).as_bytes())?;
     let note = format!("{}: damaged, so the byte pairs were learned again", path.display());
-    Ok((tokenizer, kept.map(|_| note)))
+    Ok((tokenizer, stored.map(|_| note)))
 }
 
 fn learn(parts: &Parts, size: u32) -> Result<String, TokenizerError> {
@@ -84,7 +84,7 @@ where
     tokenizer.to_string(false)
 }
 
-/// A file that knows its own hash.
+/// Prefixes a text with its hash.
 fn sealed(json: &str) -> String {
     format!("{}\n{json}", sha256_hex(json.as_bytes()))
 }
@@ -106,7 +106,7 @@ pub(super) mod tests {
     use super::*;
     use crate::data::Document;
 
-    /// What is learned, as the text of a `tokenizer.json`.
+    /// Text of a `tokenizer.json` with the learned merges.
     pub(crate) fn learned_json(parts: &Parts, size: u32) -> String {
         learn(parts, size).unwrap()
     }

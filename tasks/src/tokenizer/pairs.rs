@@ -11,7 +11,7 @@ use tokenizers::parallelism::MaybeParallelBridge as _;
 use tokenizers::{AddedToken, Trainer};
 
 /// Two adjacent tokens.
-type Pair = (u32, u32);
+type TokenPair = (u32, u32);
 
 /// End of a linked list.
 const NONE: usize = usize::MAX;
@@ -75,7 +75,7 @@ impl Trainer for PairTrainer {
     }
 }
 
-/// A token at its place in a word.
+/// Token at its place in a word.
 struct Symbol {
     token: u32,
     word: usize,
@@ -83,11 +83,11 @@ struct Symbol {
     after: usize,
 }
 
-/// A pair that may be merged next, in some words. The most frequent comes first, the smaller ids among equals.
+/// Pair that may be merged next, in some words. The most frequent comes first, the smaller ids among equals.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
     count: i64,
-    pair: Reverse<Pair>,
+    pair: Reverse<TokenPair>,
     /// Ascending. A pair that two merges have made has two candidates, each with its own words.
     words: Vec<usize>,
 }
@@ -107,9 +107,9 @@ struct Learner {
     symbols: Vec<Symbol>,
     /// How often each word occurs.
     counts: Vec<i64>,
-    pairs: BTreeMap<Pair, Occurrences>,
+    pairs: BTreeMap<TokenPair, Occurrences>,
     queue: BinaryHeap<Candidate>,
-    merged: Vec<Pair>,
+    merged: Vec<TokenPair>,
 }
 
 impl Learner {
@@ -127,7 +127,7 @@ impl Learner {
             queue: BinaryHeap::new(),
             merged: Vec::new(),
         };
-        let mut places: BTreeMap<Pair, Vec<usize>> = BTreeMap::new();
+        let mut places: BTreeMap<TokenPair, Vec<usize>> = BTreeMap::new();
         for (word, text) in words.keys().enumerate() {
             let mut before = NONE;
             for c in text.chars() {
@@ -148,7 +148,7 @@ impl Learner {
     }
 
     /// Adds places that have become those of a pair, and makes the pairs candidates.
-    fn enqueue(&mut self, places: BTreeMap<Pair, Vec<usize>>) {
+    fn enqueue(&mut self, places: BTreeMap<TokenPair, Vec<usize>>) {
         for (pair, new) in places {
             let occurrences = self.pairs.entry(pair).or_default();
             if occurrences.count > 0 {
@@ -179,7 +179,7 @@ impl Learner {
     }
 
     /// Replaces a pair by one token in these words.
-    fn merge(&mut self, pair: Pair, words: &[usize]) {
+    fn merge(&mut self, pair: TokenPair, words: &[usize]) {
         let text = [pair.0, pair.1].map(|token| self.texts[token as usize].as_str()).concat();
         let next = self.texts.len() as u32;
         let token = *self.ids.entry(text.clone()).or_insert(next);
@@ -192,7 +192,7 @@ impl Learner {
         let (places, others): (Vec<_>, Vec<_>) =
             places.into_iter().partition(|at| words.binary_search(&self.symbols[*at].word).is_ok());
         self.pairs.entry(pair).or_default().places = others;
-        let mut made: BTreeMap<Pair, Vec<usize>> = BTreeMap::new();
+        let mut made: BTreeMap<TokenPair, Vec<usize>> = BTreeMap::new();
         for at in places {
             let Symbol { token: left, word, before, after: right } = self.symbols[at];
             if left != pair.0 || right == NONE || self.symbols[right].token != pair.1 {
@@ -221,9 +221,9 @@ impl Learner {
     }
 
     /// The merges in order; one that was made twice has its last place.
-    fn merges(&self) -> Vec<Pair> {
+    fn merges(&self) -> Vec<TokenPair> {
         let mut seen = BTreeSet::new();
-        let mut merges: Vec<Pair> =
+        let mut merges: Vec<TokenPair> =
             self.merged.iter().rev().filter(|pair| seen.insert(**pair)).copied().collect();
         merges.reverse();
         merges
