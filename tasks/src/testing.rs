@@ -29,7 +29,7 @@ pub(crate) struct Example {
     pub(crate) synthetic: bool,
     /// SHA-256 of the samples that `checks::golden` draws.
     pub(crate) golden: &'static str,
-    /// Keeps the text of the example on disk.
+    /// Removes the text of the example when dropped.
     _folder: Option<TempDir>,
 }
 

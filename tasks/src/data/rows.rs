@@ -1,4 +1,4 @@
-//! Files as documents: text, JSON lines, Parquet.
+//! Reading of data files as documents: text, JSON lines, Parquet.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ enum FileKind {
     Parquet,
 }
 
-/// Endings of data files in folders, and how each is read.
+/// Endings of data files in folders, with their formats.
 const ENDINGS: &[(&str, FileKind)] = &[
     ("txt", FileKind::Text),
     ("text", FileKind::Text),
@@ -36,17 +36,17 @@ fn format_by_ending(path: &Path) -> Option<FileKind> {
     ENDINGS.iter().find(|(known, _)| *known == ending).map(|(_, format)| *format)
 }
 
-/// Whether a folder's file is data.
+/// Whether a file in a folder is a data file.
 pub(crate) fn is_data(path: &Path) -> bool {
     format_by_ending(path).is_some()
 }
 
-/// The endings of data files, for messages.
+/// Lists the endings of data files for messages.
 pub(crate) fn endings() -> String {
     ENDINGS.iter().map(|(ending, _)| format!(".{ending}")).collect::<Vec<_>>().join(", ")
 }
 
-/// The documents of a file, in order. `name` is its path within the data; rows have their number behind it.
+/// Reads the documents of a file in order. `name` is its path within the data; the number of the row is appended.
 pub(super) fn documents(
     path: &Path,
     name: &str,
@@ -98,7 +98,7 @@ fn each_line<T>(
         .collect()
 }
 
-/// Documents as JSON lines with `name` and `text`.
+/// Serialises documents as JSON lines with `name` and `text`.
 pub(crate) fn documents_text(documents: &[Document]) -> String {
     let lines = documents.iter().map(|document| {
         // A structure of strings has no value that JSON cannot hold.
@@ -107,7 +107,7 @@ pub(crate) fn documents_text(documents: &[Document]) -> String {
     lines.collect()
 }
 
-/// Reads what [`documents_text`] has written.
+/// Reads a file written by [`documents_text`].
 pub(crate) fn named_documents(path: &Path) -> Result<Vec<Document>, DataError> {
     each_line(path, FIELD, |line| serde_json::from_str(line).map_err(|e| e.to_string()))
 }

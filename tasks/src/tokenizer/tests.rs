@@ -191,7 +191,7 @@ fn tokenizer_that_changes_the_text_is_read_and_known_as_such() {
     assert_eq!(tokenizer.decode(&[1]), "hello");
 }
 
-/// What a file says for training and for batches changes nothing of a text's tokens.
+/// Options of a file for training and for batches do not change the tokens of a text.
 #[test]
 fn truncation_padding_stride_and_dropout_of_a_file_change_no_tokens() {
     let json = learned::tests::learned_json(&parts(), 400);

@@ -136,7 +136,7 @@ mod tests {
     ];
 
     #[test]
-    fn parts_are_brought_and_nothing_else() {
+    fn parts_are_chosen_and_nothing_else() {
         let of = ["test.jsonl", "train.jsonl", "valid.jsonl"];
         let beside = [&of[..], &["LICENSE.txt", "README.md", "stats.csv"]].concat();
         assert_eq!(chosen("hf:o/n", &beside).unwrap(), choice(&of, Some("")));

@@ -23,7 +23,7 @@ fn set() -> DataSet {
 struct StandIn<'a> {
     folder: PathBuf,
     files: &'a BTreeMap<&'a str, &'a str>,
-    /// What goes wrong, with which file.
+    /// The file that fails, and how.
     fault: Option<(&'static str, Fault)>,
     asked: &'a RefCell<Vec<String>>,
 }
@@ -145,7 +145,7 @@ fn what_is_damaged_is_named_and_brought_again() {
         damage();
         let error = manifest::find(&set(), &place).unwrap_err();
         assert!(matches!(error, HubError::Damaged { .. }), "{error}");
-        // What cannot be made whole stays as it is.
+        // A data set that cannot be repaired stays as it is.
         fetched(cache.path(), Some((FILES[0].0, Fault::Fails))).0.unwrap_err();
         assert!(manifest::find(&set(), &place).is_err() && place.exists());
         assert_eq!(fetched(cache.path(), None).0.unwrap(), whole);
