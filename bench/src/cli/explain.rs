@@ -8,7 +8,7 @@ use super::out::say;
 
 pub(super) fn explain(name: &str) -> anyhow::Result<()> {
     if let Some(meta) = tasks::ALL.iter().find(|meta| meta.id == name) {
-        say(&tasks::registry::card(name)?);
+        say(&tasks::card(name)?);
         say(&format!("\n## Facts\nranked by {}; lengths in {}", meta.headline.id(), meta.len_unit));
         let defaults = serde_json::to_string(&tasks::TaskConfig::from_id(name)?)?;
         say(&format!("defaults: {defaults}"));
@@ -90,7 +90,7 @@ mod tests {
             assert!(card.starts_with("# ") && card.contains("## References"), "{}", entry.card.id);
         }
         for meta in tasks::ALL {
-            let card = tasks::registry::card(meta.id).unwrap();
+            let card = tasks::card(meta.id).unwrap();
             assert!(card.starts_with("# "), "{}", meta.id);
         }
         assert_eq!(card("//! # A\n//!\n//! b\n\nuse c;"), "# A\n\nb");

@@ -1,4 +1,4 @@
-//! What has been brought: files as the data set has them, and a list of their hashes.
+//! Downloaded files and the manifest of their hashes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,27 +8,31 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{DataSet, HubError};
-use crate::corpus::{CorpusError, hex, tools};
+use super::error::HubError;
+use super::name::DataSet;
+use crate::corpus::error::CorpusError;
+use crate::corpus::tools;
+use crate::files::FileError;
+use crate::hash::hex;
 
-/// The list. Its name begins with a dot, so that nobody takes it for data.
+/// Name of the manifest. It begins with a dot, so that it is not read as data.
 const MANIFEST: &str = ".brought.json";
-/// The folder of the files, whose name speaks of no part.
+/// Folder of the files; its name is not that of a part.
 const FILES: &str = "files";
-/// Bytes that are hashed at once.
+/// Size of the buffer for hashing.
 const CHUNK: usize = 1 << 16;
 
-/// What was brought.
+/// List of the files of a downloaded data set.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Manifest {
-    /// The name that was asked for.
+    /// Requested name.
     pub(super) set: String,
-    /// The commit that its revision stood for.
+    /// Commit of the requested revision.
     pub(super) commit: String,
-    /// The file or folder that is read; `None`: all files as one.
+    /// File or folder that is read; `None`: all files.
     pub(super) read: Option<String>,
-    /// Hashes by path.
+    /// SHA-256 of each file by path.
     pub(super) files: BTreeMap<String, String>,
 }
 
@@ -36,18 +40,18 @@ impl Manifest {
     pub(super) fn write(&self, folder: &Path) -> Result<(), CorpusError> {
         let path = folder.join(MANIFEST);
         let text = serde_json::to_string_pretty(self)
-            .map_err(|e| CorpusError::io("write", &path, e.into()))?;
+            .map_err(|e| FileError::of("write", &path)(e.into()))?;
         tools::write(&path, text.as_bytes())
     }
 }
 
-/// Where a file of a data set lies in its folder.
+/// Path of a file of a data set in its folder.
 pub(super) fn file_in(folder: &Path, file: &str) -> PathBuf {
     folder.join(FILES).join(file)
 }
 
-/// The list in a folder.
-fn listed(set: &DataSet, folder: &Path) -> Result<Manifest, HubError> {
+/// Reads the manifest in a folder.
+fn read_manifest(set: &DataSet, folder: &Path) -> Result<Manifest, HubError> {
     let path = folder.join(MANIFEST);
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
@@ -56,25 +60,25 @@ fn listed(set: &DataSet, folder: &Path) -> Result<Manifest, HubError> {
     };
     let why = match serde_json::from_str::<Manifest>(&text) {
         Ok(manifest) if manifest.set == set.to_string() => return Ok(manifest),
-        Ok(other) => format!("it is of {}", other.set),
+        Ok(other) => format!("its manifest is that of {}", other.set),
         Err(error) => error.to_string(),
     };
     Err(HubError::Damaged { path, why })
 }
 
-/// The file or folder that is read, hashes not looked at.
+/// Returns the file or folder that is read, without verification.
 pub(super) fn read_in(set: &DataSet, folder: &Path) -> Result<PathBuf, HubError> {
-    Ok(match &listed(set, folder)?.read {
+    Ok(match &read_manifest(set, folder)?.read {
         Some(read) if read.is_empty() => folder.join(FILES),
         Some(read) => file_in(folder, read),
-        // One folder further up, from where names speak of no parts.
+        // The parent folder, within which no name is that of a part.
         None => folder.to_path_buf(),
     })
 }
 
-/// The file or folder that is read, all hashes checked.
+/// Returns the file or folder that is read after verifying all hashes.
 pub(super) fn find(set: &DataSet, folder: &Path) -> Result<PathBuf, HubError> {
-    let manifest = listed(set, folder)?;
+    let manifest = read_manifest(set, folder)?;
     for (file, expected) in &manifest.files {
         let path = file_in(folder, file);
         match sha256_of(&path) {
@@ -89,14 +93,14 @@ pub(super) fn find(set: &DataSet, folder: &Path) -> Result<PathBuf, HubError> {
     read_in(set, folder)
 }
 
-/// Hash and size of a file of any size.
-pub(super) fn sha256_of(path: &Path) -> Result<(String, u64), CorpusError> {
-    let failed = |error| CorpusError::io("read", path, error);
-    let mut file = fs::File::open(path).map_err(failed)?;
+/// Returns the SHA-256 and the size of a file.
+pub(super) fn sha256_of(path: &Path) -> Result<(String, u64), FileError> {
+    let failed = FileError::of("read", path);
+    let mut file = fs::File::open(path).map_err(&failed)?;
     let (mut hasher, mut bytes) = (Sha256::new(), 0);
     let mut chunk = vec![0; CHUNK];
     loop {
-        match file.read(&mut chunk).map_err(failed)? {
+        match file.read(&mut chunk).map_err(&failed)? {
             0 => return Ok((hex(&hasher.finalize()), bytes)),
             read => {
                 hasher.update(&chunk[..read]);

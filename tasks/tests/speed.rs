@@ -1,16 +1,16 @@
-//! How fast samples are drawn. Run in release: `cargo test -p tasks --release -- --ignored speed --nocapture`.
+//! Speed of the generators. Run in release: `cargo test --workspace --release --test speed -- --ignored --nocapture`.
+#![allow(clippy::unwrap_used, reason = "tests panic on failure")]
 
 use std::hint::black_box;
 use std::time::Instant;
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
+use tasks::{ALL, TaskConfig};
 
-use crate::{ALL, TaskConfig};
-
-/// Length, in each task's unit.
+/// Length in each task's unit.
 const LEN: usize = 512;
-/// Below this, training on a fast device could wait for its data.
+/// Rate below which training on a fast device could wait for its data.
 const TOKENS_PER_SECOND: f64 = 20e6;
 
 #[test]
@@ -24,7 +24,7 @@ fn every_task_draws_more_than_twenty_million_tokens_a_second() {
             (0..count).map(|_| black_box(task.train_sample(LEN, &mut rng)).tokens.len()).sum()
         };
         draw(200);
-        // The best of five: what other processes take is not the generator's.
+        // The best of five excludes the time of other processes.
         let rate = (0..5)
             .map(|_| {
                 let start = Instant::now();
