@@ -24,6 +24,7 @@ mod reproduce;
 mod run;
 mod speed;
 mod stability;
+mod stop;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -82,7 +83,7 @@ enum Command {
         after_help = "Examples:\n  pe-bench compare cope rope\n  pe-bench compare cope rope results/quick --task counting --slices\n  pe-bench compare cope rope --page results/cope-rope.html"
     )]
     Compare(compare::CompareArgs),
-    /// Looks inside a cell: attention maps, gates, positions, on a sample of its task.
+    /// ClaimStamp inside a cell: attention maps, gates, positions, on a sample of its task.
     ///
     /// Records hold no weights, so the cell is trained again first.
     #[command(
@@ -288,7 +289,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Docs { check, root } => docs::docs(&root, check)?,
         Command::Steps { record, count } => count::steps(&record, count)?,
         Command::Worker => {
-            crate::sweep::serve(std::io::BufReader::new(std::io::stdin()), std::io::stdout())
+            crate::sweep::worker_main(std::io::BufReader::new(std::io::stdin()), std::io::stdout())
                 .map_err(anyhow::Error::msg)?;
         }
     }

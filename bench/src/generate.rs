@@ -16,7 +16,7 @@ use crate::model::{Cache, Decoder, Dropout};
 pub enum Choice {
     /// The likeliest; of equal ones the first.
     Greedy,
-    /// Drawn from the likeliest tokens.
+    /// StepBatches from the likeliest tokens.
     Sampled {
         /// Logits are divided by it, above 0.
         temperature: f64,

@@ -14,12 +14,12 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use tasks::{Headline, Sample, Split, Task, TaskError, TaskMeta};
 
-use crate::cell::TrainConfig;
+use crate::experiment::TrainConfig;
+use crate::experiment::{Decay, OptimizerConfig};
+use crate::median::median;
 use crate::model::{Activation, Decoder, MOST_STEP_OPERATIONS, ModelConfig};
-use crate::optimizer::{Decay, OptimizerConfig};
-use crate::runner::median;
+use crate::run::train::Trainer;
 use crate::streams::{Stream, stream};
-use crate::train::Trainer;
 use crate::{backend, host};
 
 /// Largest number of sequences, tokens, words and steps.

@@ -76,7 +76,7 @@ enum Line {
     Mmlu {
         question: String,
         choices: Vec<String>,
-        answer: Answer,
+        answer: WorkerReply,
     },
     ScrollsMany {
         input: String,
@@ -115,7 +115,7 @@ struct Columns {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Answer {
+enum WorkerReply {
     Number(usize),
     Letter(String),
 }
@@ -156,8 +156,8 @@ impl Line {
             Self::ScrollsMany { input, outputs } => one(Item::Write { input, outputs }),
             Self::Mmlu { question, choices, answer } => {
                 let right = match answer {
-                    Answer::Number(right) => right,
-                    Answer::Letter(letter) => from_letter(&letter)?,
+                    WorkerReply::Number(right) => right,
+                    WorkerReply::Letter(letter) => from_letter(&letter)?,
                 };
                 one(choose(&question, choices, right)?)
             }

@@ -1,16 +1,11 @@
 //! Short fine-tuning of a pretrained model under another encoding.
 
-use std::ops::ControlFlow;
-
-use burn::tensor::Device;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
-use tasks::Task;
 
-use crate::cell::TrainConfig;
+use crate::experiment::TrainConfig;
 use crate::lora::LoraConfig;
 use crate::model::Decoder;
-use crate::train::{Stop, TrainError, Trained, Trainer, Watch, train};
 
 /// Which weights learn.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -65,32 +60,4 @@ impl TuneConfig {
             Some(groups) => format!("{}, {groups} shifted groups", self.what.id()),
         }
     }
-}
-
-/// Hands the loss of each step on.
-struct Told<'a>(&'a mut dyn FnMut(usize, f64));
-
-impl Watch for Told<'_> {
-    fn stepped(&mut self, trainer: &Trainer<'_>, loss: f64) -> ControlFlow<Stop> {
-        (self.0)(trainer.state().course.step, loss);
-        ControlFlow::Continue(())
-    }
-}
-
-/// Trains a prepared model, on an autodiff device; `progress` hears steps and losses.
-///
-/// # Errors
-/// [`TrainError`].
-pub(super) fn tune(
-    model: Decoder,
-    id: &'static str,
-    config: &TrainConfig,
-    task: &dyn Task,
-    seed: u64,
-    device: &Device,
-    progress: &mut dyn FnMut(usize, f64),
-) -> Result<Trained<Decoder>, TrainError> {
-    let trainer = Trainer::new(model, id, config, 0.0, task, seed, device);
-    let trained = train(trainer, &mut Told(progress))?;
-    Ok(Trained { model: trained.model.merged(), ..trained })
 }

@@ -8,8 +8,8 @@ use reports::table::Table;
 use serde_json::{Value, json};
 use tasks::{Sample, Task};
 
-use super::observe::{Map, Observed};
 use super::svg::{Axis, escape, svg};
+use crate::run::{Map, Observed};
 
 /// Longest sample that is drawn, in tokens: beyond it maps are larger than a screen and files than a browser likes.
 pub const MAX_TOKENS: usize = 256;
@@ -119,7 +119,7 @@ impl Subject<'_> {
             self.encoding, self.workload, self.seed, self.index, self.split
         );
         let mut out = format!(
-            "<p>Cell <code>{}</code>. Rows read the columns at and before them; rows with orange names predict a scored \
+            "<p>Experiment <code>{}</code>. Rows read the columns at and before them; rows with orange names predict a scored \
              token.{}</p>\n<p class=\"text\">",
             escape(self.key),
             if self.task.counted(self.sample).is_some() {

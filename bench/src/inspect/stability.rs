@@ -14,9 +14,9 @@ use pe_zoo::attention::TraceKind;
 use pe_zoo::encoding::{PositionRequest, check_limit, positions};
 use serde::Serialize;
 
-use super::observe::{Look, Map, Observed, observe_at};
-use crate::evaluate::EvalError;
 use crate::model::Decoder;
+use crate::run::evaluate::EvalError;
+use crate::run::{Look, Map, Observed, observe_at};
 
 /// What is done to a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

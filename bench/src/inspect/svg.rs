@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use pe_zoo::attention::TraceKind;
 
-use super::observe::{Look, Map};
+use crate::run::{Look, Map};
 
 /// What stands on the axes.
 pub(super) struct Axis<'a> {

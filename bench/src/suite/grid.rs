@@ -2,7 +2,7 @@
 
 use reports::GridPoint;
 
-use crate::cell::TrainConfig;
+use crate::experiment::TrainConfig;
 
 /// What the grid varies, as a path into a cell's configuration.
 pub const AXIS: &str = "train.optimizer.learning_rate";

@@ -45,7 +45,7 @@ fn a_star_stands_for_every_encoding() {
     let suite = parsed(&SMALL.replace("\"nope\", { kind", "\"*\", { kind")).unwrap();
     let ids = pe_zoo::zoo::ALL.iter().map(|meta| meta.id);
     for id in ids {
-        let of = |cell: &&Cell| cell.encoding.parts().iter().any(|p| p.meta().id == id);
+        let of = |cell: &&Experiment| cell.encoding.parts().iter().any(|p| p.meta().id == id);
         assert!(suite.cells.iter().any(|cell| of(&cell)), "{id}");
     }
 }

@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-pub use holder::Holder;
+pub use holder::ClaimHolder;
 use lock::{Lock, Locking, NoLock};
 
 /// Touches within the time after which a claim lapses.
@@ -58,11 +58,11 @@ impl ClaimError {
 
 /// What came of trying to claim a cell.
 #[derive(Debug)]
-pub enum Attempt {
+pub enum ClaimAttempt {
     /// The cell is this sweep's until the claim is dropped.
     Mine(Claim),
     /// Another one has it.
-    Held(Holder),
+    Held(ClaimHolder),
 }
 
 /// The claims of one sweep.
@@ -77,13 +77,13 @@ pub struct Claims {
 #[derive(Debug)]
 struct Shared {
     folder: PathBuf,
-    me: Holder,
+    me: ClaimHolder,
     /// A claim that was not touched for so long has lapsed.
     patience: Duration,
     /// Keys held, and whether each was lost.
     held: Mutex<BTreeMap<String, Arc<AtomicBool>>>,
     /// What others' claims looked like, and since when on this process's clock.
-    seen: Mutex<BTreeMap<String, (Looks, Instant)>>,
+    seen: Mutex<BTreeMap<String, (ClaimStamp, Instant)>>,
     locking: Locking,
     /// The lock cannot be had; it is not tried again.
     unlocked: AtomicBool,
@@ -92,7 +92,7 @@ struct Shared {
 
 /// What changes when a claim is touched or passes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Looks {
+struct ClaimStamp {
     touched: Option<SystemTime>,
     nonce: String,
 }
@@ -112,7 +112,7 @@ impl Claims {
         let pause = (patience / TOUCHES).min(LONGEST_PAUSE);
         let shared = Arc::new(Shared {
             folder,
-            me: Holder::this_process(pause),
+            me: ClaimHolder::this_process(pause),
             patience,
             held: Mutex::default(),
             seen: Mutex::default(),
@@ -150,19 +150,19 @@ impl Claims {
     ///
     /// # Errors
     /// [`ClaimError`].
-    pub fn claim(&self, key: &str) -> Result<Attempt, ClaimError> {
+    pub fn claim(&self, key: &str) -> Result<ClaimAttempt, ClaimError> {
         let shared = &self.shared;
         let _lock = shared.lock()?;
         let path = shared.path(key);
         if let Some(holder) = shared.living_holder(key, &path)? {
-            return Ok(Attempt::Held(holder));
+            return Ok(ClaimAttempt::Held(holder));
         }
         reports::store::remove_leftovers(&path);
         shared.write(&path)?;
         let lost = Arc::new(AtomicBool::new(false));
         guard(&shared.held).insert(key.to_owned(), lost.clone());
         guard(&shared.seen).remove(key);
-        Ok(Attempt::Mine(Claim { shared: shared.clone(), key: key.to_owned(), lost }))
+        Ok(ClaimAttempt::Mine(Claim { shared: shared.clone(), key: key.to_owned(), lost }))
     }
 }
 
@@ -189,7 +189,7 @@ impl Claim {
         self.lost.load(Ordering::SeqCst)
     }
 
-    /// Looks up whether the claim is still this sweep's.
+    /// ClaimStamp up whether the claim is still this sweep's.
     ///
     /// # Errors
     /// [`ClaimError`] if it cannot be known.
@@ -269,18 +269,18 @@ impl Shared {
     }
 
     /// Whoever holds a claim that has not lapsed. Under the lock.
-    fn living_holder(&self, key: &str, path: &Path) -> Result<Option<Holder>, ClaimError> {
+    fn living_holder(&self, key: &str, path: &Path) -> Result<Option<ClaimHolder>, ClaimError> {
         let bytes = match fs::read(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             bytes => bytes.map_err(|error| ClaimError::io("read", path, error))?,
         };
         // A claim is written whole; one that is none was damaged, and lapses like that of a stranger.
-        let holder = serde_json::from_slice(&bytes).unwrap_or_else(|_| Holder::unknown());
+        let holder = serde_json::from_slice(&bytes).unwrap_or_else(|_| ClaimHolder::unknown());
         if self.me.knows_to_be_gone(&holder) {
             return Ok(None);
         }
         let touched = fs::metadata(path).and_then(|data| data.modified()).ok();
-        let looks = Looks { touched, nonce: holder.nonce.clone() };
+        let looks = ClaimStamp { touched, nonce: holder.nonce.clone() };
         let mut seen = guard(&self.seen);
         let (last, since) =
             seen.entry(key.to_owned()).or_insert_with(|| (looks.clone(), Instant::now()));
@@ -295,7 +295,7 @@ impl Shared {
     fn is_mine(&self, key: &str) -> Result<bool, ClaimError> {
         let path = self.path(key);
         match fs::read(&path) {
-            Ok(bytes) => Ok(serde_json::from_slice::<Holder>(&bytes)
+            Ok(bytes) => Ok(serde_json::from_slice::<ClaimHolder>(&bytes)
                 .is_ok_and(|holder| holder.nonce == self.me.nonce)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             Err(error) => Err(ClaimError::io("read", &path, error)),

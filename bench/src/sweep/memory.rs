@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use super::budget::bytes_text;
+use crate::experiment::budget::bytes_text;
 
 /// Resident memory of a process in bytes; `None` if it is gone or the system does not tell.
 pub(super) fn resident_bytes(pid: u32) -> Option<u64> {

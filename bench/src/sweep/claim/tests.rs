@@ -11,18 +11,18 @@ fn claims(results: &Path) -> Claims {
 
 fn mine(claims: &Claims) -> Claim {
     match claims.claim(KEY).unwrap() {
-        Attempt::Mine(claim) => claim,
-        Attempt::Held(by) => panic!("held by {}", by.text()),
+        ClaimAttempt::Mine(claim) => claim,
+        ClaimAttempt::Held(by) => panic!("held by {}", by.text()),
     }
 }
 
 fn is_held(claims: &Claims) -> bool {
-    matches!(claims.claim(KEY).unwrap(), Attempt::Held(_))
+    matches!(claims.claim(KEY).unwrap(), ClaimAttempt::Held(_))
 }
 
 /// A claim of a process that is elsewhere, or nowhere.
-fn foreign(results: &Path, change: impl Fn(&mut Holder)) -> PathBuf {
-    let mut holder = Holder::this_process(Duration::ZERO);
+fn foreign(results: &Path, change: impl Fn(&mut ClaimHolder)) -> PathBuf {
+    let mut holder = ClaimHolder::this_process(Duration::ZERO);
     change(&mut holder);
     let path = results.join("claims").join(format!("{KEY}.json"));
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -70,7 +70,7 @@ fn of_many_that_find_a_lapsed_claim_one_gets_it() {
             let tries = tries.collect::<Vec<_>>();
             tries.into_iter().map(|one| one.join().unwrap()).collect::<Vec<_>>()
         });
-        let won = won.iter().filter(|one| matches!(one, Attempt::Mine(_))).count();
+        let won = won.iter().filter(|one| matches!(one, ClaimAttempt::Mine(_))).count();
         assert_eq!(won, 1);
     }
 }
