@@ -83,7 +83,7 @@ enum Command {
         after_help = "Examples:\n  pe-bench compare cope rope\n  pe-bench compare cope rope results/quick --task counting --slices\n  pe-bench compare cope rope --page results/cope-rope.html"
     )]
     Compare(compare::CompareArgs),
-    /// ClaimStamp inside a cell: attention maps, gates, positions, on a sample of its task.
+    /// Shows the inside of a trained model: attention maps, gates and positions on a sample of its task.
     ///
     /// Records hold no weights, so the cell is trained again first.
     #[command(
@@ -113,13 +113,13 @@ enum Command {
         /// The shell.
         shell: clap_complete::Shell,
     },
-    /// Lists what there is.
+    /// Lists encodings, tasks, suites or backends.
     #[command(after_help = "Example: pe-bench list encodings")]
     List {
-        /// What to list.
+        /// Kind of item to list.
         what: What,
     },
-    /// Real text for language models.
+    /// Fetches and verifies texts for language modelling.
     Data {
         #[command(subcommand)]
         command: data::DataCommand,
@@ -177,7 +177,7 @@ enum Command {
         #[arg(long, default_value = ".")]
         root: PathBuf,
     },
-    /// One cell, ordered on standard input; `run` starts these.
+    /// Runs one cell that is described on standard input; started by `run`.
     #[command(hide = true)]
     Worker,
     /// Some training steps of a record's cell on one thread; `count` starts these.
@@ -185,7 +185,7 @@ enum Command {
     Steps {
         /// The record's file.
         record: PathBuf,
-        /// How many.
+        /// Number of training steps.
         count: usize,
     },
 }
@@ -210,7 +210,7 @@ pub(crate) struct RunArgs {
     /// Backend: flex, tch, cuda or wgpu.
     #[arg(long, default_value = "flex")]
     backend: String,
-    /// Attention engine.
+    /// Attention engine to use.
     #[arg(long, value_enum, default_value_t)]
     engine: EngineChoice,
     /// Factors of linear maps: f32, tf32 or bf16; default: as the suite says, f32 unless it does.

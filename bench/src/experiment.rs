@@ -29,25 +29,25 @@ pub struct Experiment {
     pub workload: String,
     /// Name of the encoding within its suite; its canonical text unless the suite gives one.
     pub name: String,
-    /// The encoding's settings.
+    /// Settings of the encoding.
     pub encoding: Combination,
-    /// The task's settings.
+    /// Settings of the task.
     pub task: TaskConfig,
-    /// The model.
+    /// Architecture of the model.
     pub model: ModelConfig,
-    /// Training.
+    /// Settings of the training.
     pub train: TrainConfig,
-    /// Evaluation.
+    /// Settings of the evaluation.
     pub eval: EvalConfig,
     /// Which point of the suite's grid it is; a name, and no part of what is run.
     pub grid: Option<GridPoint>,
-    /// What it may take of time and memory; no part of what is run.
+    /// Limits of time and memory; not part of the key.
     pub budget: Budget,
     /// Seed of weights, data and dropout.
     pub seed: u64,
     /// Name of the backend.
     pub backend: String,
-    /// The attention engine.
+    /// Attention engine that is used.
     pub engine: Engine,
 }
 

@@ -1,4 +1,4 @@
-//! What a run ran on, and how much memory it took.
+//! Machine of a run and the memory of its process.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

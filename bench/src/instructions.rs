@@ -22,9 +22,9 @@ pub enum CountError {
          whether it works here"
     )]
     Broke {
-        /// How it ended.
+        /// Exit status of valgrind.
         status: ExitStatus,
-        /// Its last words.
+        /// Last lines of its output.
         said: String,
     },
     /// It cannot be started or written to.

@@ -38,11 +38,11 @@ pub use tokens::{Around, Tokens};
 pub struct Pretrained {
     /// Where it came from, for people.
     pub name: String,
-    /// The decoder.
+    /// Architecture of the decoder.
     pub model: ModelConfig,
     /// The rotation that it was trained under.
     pub rope: rope::Config,
-    /// Number of tokens.
+    /// Size of the vocabulary.
     pub vocabulary: usize,
     /// Longest sequence that it was trained on, in tokens.
     pub context: usize,

@@ -57,7 +57,7 @@ pub struct RunContext {
 pub enum Progress {
     /// It is training.
     Train {
-        /// Steps done.
+        /// Optimizer steps done so far.
         done: usize,
         /// Steps in all, as things stand.
         of: usize,
@@ -66,9 +66,9 @@ pub enum Progress {
     },
     /// It is being evaluated.
     Eval {
-        /// Evaluations done.
+        /// Number of evaluations done.
         done: usize,
-        /// Evaluations in all.
+        /// Number of evaluations in all.
         of: usize,
     },
 }
@@ -85,7 +85,7 @@ pub struct RunPlan<'a> {
     pub training: Option<Training<'a>>,
     /// Task of the evaluations.
     pub task: &'a dyn Task,
-    /// The evaluations.
+    /// Evaluations after the training.
     pub requests: Vec<EvalRequest<'a>>,
     /// Length and seed of the gate scores' samples; `None`: gates are not scored.
     pub gates: Option<(usize, u64)>,
@@ -108,9 +108,9 @@ impl std::fmt::Debug for RunPlan<'_> {
 /// The training of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Training<'a> {
-    /// Its settings.
+    /// Settings of the training.
     pub config: &'a TrainConfig,
-    /// Dropout rate.
+    /// Dropout rate in training.
     pub dropout: f64,
     /// The task that is learned.
     pub task: &'a dyn Task,

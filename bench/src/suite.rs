@@ -41,9 +41,9 @@ pub const MOST_CELLS: usize = 100_000;
 pub struct Suite {
     /// Kebab-case name; results go to a folder of this name.
     pub name: String,
-    /// For people.
+    /// Title shown to readers.
     pub title: String,
-    /// What it is for, in a sentence or two.
+    /// Purpose of the suite in a sentence or two.
     pub about: String,
     /// Criteria of its report, and the base of its ablation.
     pub report: reports::Settings,
@@ -51,12 +51,12 @@ pub struct Suite {
     pub cells: Vec<Experiment>,
 }
 
-/// What the command line changes about a suite.
+/// Settings of a suite that the command line overrides.
 #[derive(Debug, Clone, Default)]
 pub struct Overrides {
     /// These seeds instead of the suite's.
     pub seeds: Vec<u64>,
-    /// This backend.
+    /// Name of the backend.
     pub backend: Option<String>,
     /// This attention engine; the backend's fastest otherwise.
     pub engine: Option<Engine>,
@@ -183,7 +183,7 @@ fn race(name: &str, file: &File) -> Result<(Vec<Vec<Named>>, reports::Settings),
     Ok((raced, report))
 }
 
-/// What all encodings and seeds of one variant of a workload have in common.
+/// Settings shared by all encodings and seeds of one variant of a workload.
 struct Runs {
     task: TaskConfig,
     model: ModelConfig,

@@ -1,4 +1,4 @@
-//! Many cells in worker processes: what is finished is kept, what is interrupted goes on.
+//! Sweeps: many cells in worker processes. Finished records are kept, interrupted cells resume.
 //!
 //! Each cell runs in a process of its own, so that its peak memory is its own and its end, however
 //! bad, is one record and not the end of the sweep. Several sweeps may work on one folder of results
@@ -56,7 +56,7 @@ pub struct SweepOptions {
     pub retry: RetryPolicy,
     /// Which cells are this sweep's.
     pub shard: Shard,
-    /// CellEvent each cell may take; where it says nothing, the suite does.
+    /// Limits of each cell; where it is `None`, the suite's apply.
     pub budget: Budget,
     /// A checkpoint is kept this often.
     pub checkpoint_seconds: f64,
@@ -71,18 +71,18 @@ pub struct SweepOptions {
 pub struct SweepEvent {
     /// The cell's index in the plan.
     pub index: usize,
-    /// CellEvent happened.
+    /// Event of that cell.
     pub what: CellEvent,
 }
 
-/// CellEvent happened to a cell.
+/// Event of one cell.
 #[derive(Debug)]
 pub enum CellEvent {
     /// Its worker was started.
     Began,
     /// It goes on from a checkpoint.
     Resumed {
-        /// Steps done before.
+        /// Steps done in earlier attempts.
         step: usize,
     },
     /// It is under way.
@@ -91,7 +91,7 @@ pub enum CellEvent {
     Trouble(String),
     /// Another sweep has it.
     Held {
-        /// Which.
+        /// Name of the process that holds the claim.
         by: String,
     },
     /// It ended, and its record is safe on disk.

@@ -311,16 +311,24 @@ fn an_interrupted_tuning_goes_on_from_its_checkpoint_to_the_same_numbers() {
     copy_to(&model);
     let text = folder.path().join("text.txt");
     fs::write(&text, "the tale is told in the rain. ".repeat(200)).unwrap();
-    let [out, undisturbed] = ["out", "undisturbed"].map(|name| folder.path().join(name));
+    for tuned in ["lora", "all"] {
+        let [out, undisturbed] =
+            ["out", "undisturbed"].map(|name| folder.path().join(format!("{name}-{tuned}")));
+        interrupt_and_resume(&model, text.to_str().unwrap(), tuned, [&out, &undisturbed]);
+    }
+}
+
+#[cfg(unix)]
+fn interrupt_and_resume(model: &Path, text: &str, tuned: &str, [out, undisturbed]: [&Path; 2]) {
     let arguments = [
         "--data",
-        text.to_str().unwrap(),
+        text,
         "--tasks",
         "text",
         "--methods",
         "as-trained",
         "--tune",
-        "lora",
+        tuned,
         "--steps",
         "1000",
         "--train-len",
@@ -330,9 +338,9 @@ fn an_interrupted_tuning_goes_on_from_its_checkpoint_to_the_same_numbers() {
     ];
     let mut sweep = Command::new(env!("CARGO_BIN_EXE_pe-bench"))
         .arg("extend")
-        .arg(&model)
+        .arg(model)
         .args(["--lens", "64,128", "--threads", "1", "--out"])
-        .arg(&out)
+        .arg(out)
         .args(arguments)
         .stdout(std::process::Stdio::null())
         .spawn()
@@ -352,16 +360,16 @@ fn an_interrupted_tuning_goes_on_from_its_checkpoint_to_the_same_numbers() {
     let terminate = format!("kill -TERM {}", sweep.id());
     assert!(Command::new("sh").args(["-c", &terminate]).status().unwrap().success());
     assert_eq!(sweep.wait().unwrap().code(), Some(143));
-    assert!(records(&out).is_empty());
+    assert!(records(out).is_empty());
 
-    let (done, said) = extend(&model, &out, &arguments);
+    let (done, said) = extend(model, out, &arguments);
     assert!(done && said.contains("goes on after step"), "{said}");
     assert!(!out.join("checkpoints").exists());
-    let (done, said) = extend(&model, &undisturbed, &arguments);
+    let (done, said) = extend(model, undisturbed, &arguments);
     assert!(done && !said.contains("goes on after step"), "{said}");
     let compared = Command::new(env!("CARGO_BIN_EXE_pe-bench"))
         .arg("diff-records")
-        .args([&out, &undisturbed])
+        .args([out, undisturbed])
         .output()
         .unwrap();
     assert!(compared.status.success(), "{}", String::from_utf8_lossy(&compared.stdout));

@@ -96,7 +96,7 @@ fn f_measure(shared: usize, answer: usize, reference: usize) -> f64 {
 mod tests {
     use super::*;
 
-    /// WorkerReply, reference, ROUGE-1, -2 and -L of the package rouge-score 0.1.2 (no stemmer), F1 and exact match of
+    /// Answer, reference, ROUGE-1, -2 and -L of the package rouge-score 0.1.2 (no stemmer), F1 and exact match of
     /// SQuAD's evaluation.
     const CASES: &[(&str, &str, [f64; 3], f64, bool)] = &[
         (

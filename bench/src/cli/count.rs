@@ -16,7 +16,7 @@ use crate::run::counts::take_steps;
 /// Arguments of `count`.
 #[derive(Args, Clone)]
 pub(crate) struct CountArgs {
-    /// Folder of results.
+    /// Folder with the results.
     results: PathBuf,
     /// This workload instead of the first that each encoding has.
     #[arg(long, value_name = "NAME")]

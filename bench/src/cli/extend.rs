@@ -27,7 +27,7 @@ use plan::Prepared;
 
 pub(super) use plan::read_parts;
 
-/// What a model is asked.
+/// Task that a pretrained model is evaluated on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Asked {
     /// Perplexity of real text.
@@ -64,7 +64,7 @@ pub(super) struct ExtendArgs {
     /// Encodings instead of the methods, or beside them if both are given; separated by commas.
     #[arg(long)]
     encodings: Option<String>,
-    /// What is asked, separated by commas.
+    /// Tasks, separated by commas.
     #[arg(long, value_enum, value_delimiter = ',', default_values = ["text", "passkey"])]
     tasks: Vec<Asked>,
     /// The text: a corpus (`pe-bench data fetch`) or any UTF-8 file.
@@ -85,13 +85,13 @@ pub(super) struct ExtendArgs {
     /// Learn from the text before evaluating.
     #[arg(long, value_enum)]
     tune: Option<Learns>,
-    /// Training steps.
+    /// Number of training steps.
     #[arg(long, default_value_t = 100, requires = "tune")]
     steps: usize,
     /// Tokens of a training window; default: the trained context.
     #[arg(long, requires = "tune")]
     train_len: Option<usize>,
-    /// Windows per step.
+    /// Number of windows per step.
     #[arg(long, default_value_t = 1, requires = "tune")]
     batch: usize,
     /// Peak learning rate; warm-up over a tenth of the steps, then constant.
@@ -106,10 +106,10 @@ pub(super) struct ExtendArgs {
     /// Scale of the adapters, divided by their rank.
     #[arg(long, default_value_t = 16.0, requires = "tune")]
     alpha: f64,
-    /// Threads.
+    /// Number of CPU threads.
     #[arg(long, default_value_t = 2)]
     threads: usize,
-    /// Attention engine.
+    /// Attention engine to use.
     #[arg(long, value_enum, default_value_t)]
     engine: EngineChoice,
     /// Folder of the results; default: results/extend-MODEL.

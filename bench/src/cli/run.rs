@@ -146,7 +146,7 @@ fn conclude(
     Ok(if troubles.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What did not come to a good end, in sentences that say what to do.
+/// Sentences about cells without a result, each with what to do.
 fn troubles(plan: &SweepPlan, outcome: &SweepOutcome, options: &SweepOptions) -> Vec<String> {
     let mut troubles = Vec::new();
     for (kind, advice) in [

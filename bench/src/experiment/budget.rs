@@ -1,8 +1,8 @@
-//! What a cell may take of time and memory.
+//! Limits of time and memory of a run.
 
 use serde::{Deserialize, Serialize};
 
-/// What a cell may take; `None`: as much as it wants. No part of a cell's key: it bounds a run and does not
+/// Limits of a run; `None`: no limit. Not part of the key, because limits bound a run and do not
 /// change its result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

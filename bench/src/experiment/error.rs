@@ -21,9 +21,9 @@ pub enum ExperimentError {
     Number {
         /// The field, with its section.
         field: &'static str,
-        /// Its value.
+        /// Value of the field.
         value: String,
-        /// What would be accepted.
+        /// Values that would be accepted.
         expected: String,
     },
 }

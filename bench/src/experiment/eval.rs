@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How a model is evaluated.
+/// Settings of an evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EvalConfig {

@@ -13,7 +13,7 @@ pub enum Decay {
     Linear,
     /// In half a cosine.
     Cosine,
-    /// Not at all.
+    /// The value does not change.
     Constant,
 }
 
@@ -21,13 +21,13 @@ pub enum Decay {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OptimizerConfig {
-    /// Peak learning rate.
+    /// Learning rate after the warm-up.
     pub learning_rate: f64,
     /// Steps in which it rises from 0 to its peak.
     pub warmup_steps: usize,
     /// How it falls afterwards.
     pub decay: Decay,
-    /// What it falls to, as a share of the peak.
+    /// Final learning rate as a share of the peak.
     pub final_share: f64,
     /// Decay rates of the two moments.
     pub betas: [f64; 2],

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use super::optimizer::OptimizerConfig;
 
-/// How a model is trained.
+/// Settings of a training.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrainConfig {
-    /// Optimizer steps.
+    /// Number of optimizer steps.
     pub steps: usize,
-    /// Sequences per step.
+    /// Number of sequences per step.
     pub batch_size: usize,
     /// Length of training sequences, in the task's unit.
     pub len: usize,
@@ -30,7 +30,7 @@ pub struct TrainConfig {
     pub gradient_checkpointing: bool,
     /// Optimizer and learning rate.
     pub optimizer: OptimizerConfig,
-    /// ClaimStamp at the model on the way; `None`: none.
+    /// Validation during the training; `None`: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation: Option<ValidationConfig>,
     /// How wide the factors of linear maps are. Not written where they are f32, for the same reason.
@@ -56,7 +56,7 @@ impl TrainConfig {
     }
 }
 
-/// ClaimStamp at a model in the course of training: the task's first split at the training length, on
+/// Validation during a training: the task's first split at the training length, on
 /// samples that neither training nor the final evaluation sees.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -19,16 +19,16 @@ use crate::run::evaluate::EvalRequest;
 use crate::run::{CountedStep, RecordBuilder, RunContext, RunPlan, Training};
 use crate::streams::{Stream, stream};
 
-/// What all cells of a run share.
+/// Settings shared by all cells of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
-    /// The model.
+    /// The pretrained model.
     pub pretrained: &'a Pretrained,
     /// Suite, threads and jobs, for the records.
     pub run: &'a RunContext,
     /// The backend's name and device, without autodiff.
     pub backend: (&'a str, &'a Device),
-    /// The attention engine.
+    /// Attention engine that is used.
     pub engine: Engine,
     /// Seed of what the encoding and the adapters start from, and of the training windows.
     pub seed: u64,
@@ -37,15 +37,15 @@ pub struct Context<'a> {
 /// One encoding on one task.
 #[derive(Debug, Clone, Copy)]
 pub struct ExtendCell<'a> {
-    /// The encoding.
+    /// The position encoding used.
     pub variant: &'a Variant,
     /// The task, in the model's own tokens.
     pub task: &'a dyn Task,
-    /// What the task was made of, for the record.
+    /// Settings of the task, for the record.
     pub task_config: &'a Value,
-    /// What is evaluated.
+    /// Settings of the evaluation.
     pub eval: &'a EvalConfig,
-    /// What is learned before, and on which text; `None`: nothing.
+    /// Tuning before the evaluation and its text; `None`: no tuning.
     pub tune: Option<(&'a TuneConfig, &'a dyn Task)>,
 }
 
@@ -67,9 +67,9 @@ pub enum ExtendError {
     /// Groups that the encoding or the windows do not allow.
     #[error("--groups is {groups}, expected {expected}; change it or leave it out")]
     Groups {
-        /// What was asked for.
+        /// The value that was requested.
         groups: usize,
-        /// What would be accepted.
+        /// Values that would be accepted.
         expected: String,
     },
     /// There is nothing to train.
@@ -77,7 +77,7 @@ pub enum ExtendError {
         "`{name}` has no weights of its own, so tuning the encoding alone would change nothing; use all or lora"
     )]
     NothingLearns {
-        /// The encoding.
+        /// The position encoding used.
         name: String,
     },
 }

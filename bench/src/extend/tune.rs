@@ -7,11 +7,11 @@ use crate::experiment::TrainConfig;
 use crate::lora::LoraConfig;
 use crate::model::Decoder;
 
-/// Which weights learn.
+/// Weights that are trained.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Tuning {
-    /// All of them.
+    /// All weights of the model.
     All {},
     /// Low-rank adapters on queries, keys, values and output, and the encoding's own.
     Lora(LoraConfig),
@@ -19,16 +19,16 @@ pub enum Tuning {
     Encoding {},
 }
 
-/// A fine-tuning.
+/// Settings of a fine-tuning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TuneConfig {
-    /// Which weights learn.
+    /// Weights that are trained.
     pub what: Tuning,
     /// Attention within so many shifted groups of each window (LongLoRA: 4); `None`: whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<usize>,
-    /// How.
+    /// Settings of the training.
     pub train: TrainConfig,
 }
 

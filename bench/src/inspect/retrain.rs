@@ -1,4 +1,4 @@
-//! A cell, trained again.
+//! Repeats the training of a record's cell.
 
 use std::ops::ControlFlow;
 
@@ -14,7 +14,7 @@ use crate::model::Decoder;
 use crate::run::train::{Stop, TrainObserver, Trainer, train};
 use crate::run::{self, Progress};
 
-/// A cell that cannot be trained again.
+/// Reason why a record's training cannot be repeated.
 #[derive(Debug, thiserror::Error)]
 pub enum RetrainError {
     /// Its record's configuration is not one of this program.
@@ -22,11 +22,11 @@ pub enum RetrainError {
         "record {key}: its `{part}` cannot be read: {reason}; it was written by another version of this program: run the cell again"
     )]
     Config {
-        /// The record.
+        /// Key of the record.
         key: String,
         /// Which part of the configuration.
         part: &'static str,
-        /// Why.
+        /// Reason for the refusal.
         reason: String,
     },
     /// This program would train something else.
@@ -34,9 +34,9 @@ pub enum RetrainError {
         "record {key}: this program makes another cell of its configuration ({now}), because the task's version or data, or a default, has changed since; run the cell again"
     )]
     Changed {
-        /// The record.
+        /// Key of the record.
         key: String,
-        /// The key now.
+        /// Key of the same settings now.
         now: String,
     },
     /// It cannot be built or trained.
@@ -88,7 +88,7 @@ fn refuse(record: &RunRecord, part: &'static str, reason: String) -> RetrainErro
 pub struct Retrained {
     /// The model, without autodiff.
     pub model: Decoder,
-    /// Its device.
+    /// Device of the model.
     pub device: Device,
     /// Loss at the end, nats per scored token.
     pub final_loss: Option<f64>,

@@ -6,7 +6,7 @@ use pe_zoo::attention::TraceKind;
 
 use crate::run::{Look, Map};
 
-/// What stands on the axes.
+/// Labels of the axes.
 pub(super) struct Axis<'a> {
     /// Texts of the tokens that the model read.
     pub(super) texts: &'a [String],

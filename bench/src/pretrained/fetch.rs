@@ -13,9 +13,9 @@ use super::PretrainedError;
 pub struct ModelMeta {
     /// Name on the command line.
     pub id: &'static str,
-    /// Name for people.
+    /// Name shown to readers.
     pub label: &'static str,
-    /// What it is and who publishes it.
+    /// Description of the model and its publisher.
     pub source: &'static str,
     /// The package that carries it.
     pub package: &'static str,

@@ -204,7 +204,7 @@ impl Gguf {
     }
 }
 
-/// What a value is, shortly.
+/// Short description of a value's type.
 fn kind(value: Option<&Value>) -> String {
     match value {
         None => "absent".to_owned(),

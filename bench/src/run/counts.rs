@@ -1,4 +1,4 @@
-//! What one training step costs as counts: of allocations here, of instructions under valgrind.
+//! Allocations of a training step, counted.
 //!
 //! Counts compare nights only if the same program counts the same, however many threads it has and whatever else the
 //! machine does. So steps are taken on one thread: a pool of one runs the whole step, and all work that the tensor
@@ -20,7 +20,7 @@ pub(crate) const WARM_UP: usize = 2;
 /// The backend whose work is done by the thread that asks for it; others have threads and devices of their own.
 const BACKEND: &str = "flex";
 
-/// What the third training step of a cell asks of the allocator, its batch included; `None` where this program does not
+/// Allocations of the third training step, its batch included; `None` where this program does not
 /// count or the cell's backend works elsewhere.
 ///
 /// # Errors

@@ -14,7 +14,7 @@ use crate::model::Decoder;
 use crate::run::scored::Scored;
 use slices::BySlice;
 
-/// What is evaluated at once.
+/// Request for an evaluation at one split and length.
 #[derive(Debug, Clone, Copy)]
 pub struct EvalRequest<'a> {
     /// Split of the task.
@@ -23,7 +23,7 @@ pub struct EvalRequest<'a> {
     pub len: usize,
     /// Number of sequences.
     pub samples: usize,
-    /// Sequences per pass.
+    /// Number of sequences per pass.
     pub batch_size: usize,
     /// Seed of the evaluation data.
     pub seed: u64,
@@ -39,7 +39,7 @@ pub enum EvalError {
     /// The encoding has no positions at this length.
     #[error(transparent)]
     Encoding(#[from] PeError),
-    /// The task refuses.
+    /// The task refuses its settings.
     #[error(transparent)]
     Task(#[from] TaskError),
     /// Results could not be read back from the device.

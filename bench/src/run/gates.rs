@@ -18,7 +18,7 @@ pub const GATE_SAMPLES: usize = 32;
 /// Gate scores that could not be had.
 #[derive(Debug, thiserror::Error)]
 pub enum GateError {
-    /// The task refuses.
+    /// The task refuses the samples.
     #[error(transparent)]
     Task(#[from] TaskError),
     /// The model could not be looked into.

@@ -15,7 +15,7 @@ use crate::run::train::{Stop, TrainState, Trainer};
 pub enum RunEvent {
     /// It goes on from a checkpoint.
     Resumed {
-        /// Steps done before.
+        /// Steps done in earlier attempts.
         step: usize,
         /// Seconds that the cell took before.
         cell_seconds: f64,

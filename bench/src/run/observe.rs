@@ -10,12 +10,12 @@ use crate::model::{Decoder, Dropout};
 use crate::run::evaluate::EvalError;
 use crate::run::scored::Scored;
 
-/// What is looked at.
+/// Quantity that is observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Look {
     /// Attention weights.
     Attention,
-    /// What the encoding made of them.
+    /// Trace of the encoding.
     Trace(TraceKind),
 }
 
@@ -40,7 +40,7 @@ impl Look {
 /// One quantity of one layer on one sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Map {
-    /// What it is.
+    /// Quantity that the map shows.
     pub look: Look,
     /// By head. Row `i` has the `i + 1` columns that it sees; a quantity of columns alone has one row with all.
     pub heads: Vec<Vec<Vec<f32>>>,
@@ -52,21 +52,21 @@ impl Map {
         self.look == Look::Trace(TraceKind::Forgetting)
     }
 
-    /// What a row makes of the columns up to `end`.
+    /// Values of a row at the columns up to `end`.
     pub(super) fn row(&self, head: usize, row: usize, end: usize) -> &[f32] {
         let row = if self.is_of_columns() { 0 } else { row };
         &self.heads[head][row][..end]
     }
 }
 
-/// What was seen on one sample, layer by layer; attention first.
+/// Maps of one sample, layer by layer; attention first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observed {
-    /// By layer.
+    /// Maps of each layer.
     pub layers: Vec<Vec<Map>>,
 }
 
-/// ClaimStamp at a model that reads samples, each as a batch of its own: padding would be seen.
+/// Observes a model that reads samples, each as a batch of its own: padding would be visible.
 ///
 /// # Errors
 /// [`EvalError`].
@@ -92,7 +92,7 @@ pub fn observe(
     Ok(seen)
 }
 
-/// ClaimStamp at a model that reads one sequence of tokens, `[1, T]`, at these positions.
+/// Observes a model that reads one sequence of tokens, `[1, T]`, at these positions.
 pub fn observe_at(
     model: &Decoder,
     inputs: Tensor<2, Int>,

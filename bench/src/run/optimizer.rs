@@ -23,7 +23,7 @@ impl Optimizer {
         Self { moments: BTreeMap::new(), steps }
     }
 
-    /// Steps taken.
+    /// Number of steps taken.
     pub(crate) fn steps(&self) -> u32 {
         self.steps
     }

@@ -1,4 +1,4 @@
-//! What a record says before anything has begun.
+//! Records of runs that have not begun.
 
 use pe_zoo::attention::Engine;
 use pe_zoo::ops::Factors;
@@ -11,7 +11,7 @@ use super::RunContext;
 use crate::model::ModelConfig;
 use crate::{flops, host};
 
-/// What a record is made of before its cell has begun, whatever kind of cell it is.
+/// Builder of the record of a run that has not begun.
 pub(crate) struct RecordBuilder<'a> {
     pub(crate) run: &'a RunContext,
     pub(crate) key: String,
@@ -39,7 +39,7 @@ pub(crate) struct RecordBuilder<'a> {
 /// The step whose operations are counted.
 pub(crate) struct CountedStep {
     pub(crate) sequences: usize,
-    /// Of each sequence.
+    /// Tokens of each sequence.
     pub(crate) tokens: usize,
 }
 

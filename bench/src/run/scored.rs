@@ -76,7 +76,7 @@ impl Scored {
         })
     }
 
-    /// What the model makes of the scored rows, `[N, C]`.
+    /// Hidden states of the scored rows, `[N, C]`.
     fn hidden(&self, model: &Decoder, at: &Positions, dropout: Dropout<'_>) -> Tensor<2> {
         let hidden = model.forward(self.inputs.clone(), at, None, dropout, Weights::Drop).hidden;
         let [batch, tokens, width] = hidden.dims();

@@ -27,9 +27,9 @@ use crate::streams::{Stream, stream};
 /// A trained model and how its training went.
 #[derive(Debug)]
 pub struct Trained<M> {
-    /// The model.
+    /// The trained model, without autodiff.
     pub model: M,
-    /// How it went.
+    /// Progress at the end.
     pub progress: TrainProgress,
     /// Why it was stopped from outside; `None`: it came to its end.
     pub stopped: Option<Stop>,
@@ -56,33 +56,33 @@ pub enum TrainError {
     /// A validation could not be made.
     #[error("validation after {step} steps: {source}")]
     Validation {
-        /// Steps done.
+        /// Optimizer steps done so far.
         step: usize,
-        /// Why not.
+        /// Reason for the failure.
         source: EvalError,
     },
 }
 
-/// Hears of each step, and may keep what it wants of the trainer or stop it.
+/// Observer of a training, called after each step; it may stop the training.
 pub trait TrainObserver {
     /// After a step with a finite loss, which it is told; the trainer's [`TrainProgress`] counts it already.
     fn stepped(&mut self, trainer: &Trainer<'_>, loss: f64) -> ControlFlow<Stop>;
 }
 
-/// Everything that the further course of a training depends on.
+/// State on which the rest of a training depends.
 #[derive(Debug)]
 pub struct TrainState {
     /// The model, on an autodiff device.
     pub model: Decoder,
-    /// What the optimizer remembers.
+    /// Moments and step count of the optimizer.
     pub optimizer: Optimizer,
-    /// What has been done.
+    /// Progress so far.
     pub progress: TrainProgress,
     /// Random numbers of the data, after the last batch that was learned from.
     pub data_rng: ChaCha8Rng,
     /// Of the dropout masks.
     pub dropout_rng: ChaCha8Rng,
-    /// Of the positions.
+    /// Generator of random positions.
     pub position_rng: ChaCha8Rng,
 }
 
@@ -128,7 +128,7 @@ impl<'a> Trainer<'a> {
         Self { state, config, dropout, task, id, device: device.clone(), at: None }
     }
 
-    /// What the further course depends on, to be kept.
+    /// Complete state of the training, for a checkpoint.
     pub fn state(&self) -> &TrainState {
         &self.state
     }
@@ -206,7 +206,7 @@ impl<'a> Trainer<'a> {
         Ok(self.at.clone().unwrap_or(at))
     }
 
-    /// ClaimStamp at the model on fresh samples of the training distribution.
+    /// Validates the model on fresh samples of the training distribution.
     fn validate(&mut self) -> Result<(), TrainError> {
         let Some(config) = &self.config.validation else { return Ok(()) };
         let step = self.state.progress.step;

@@ -33,7 +33,7 @@ pub trait Cells: Sync {
     /// Arguments with which this program is the worker of a cell. It calls [`serve`](super::serve).
     fn worker_arguments(&self, index: usize) -> Vec<OsString>;
 
-    /// What the worker is told of the cell beside its arguments.
+    /// Description of the cell in the request to its worker.
     fn job(&self, _index: usize) -> Value {
         Value::Null
     }

@@ -41,11 +41,11 @@ pub enum ClaimError {
     /// The file system said no.
     #[error("cannot {action} {}: {source}; check that the folder of results can be written and that there is space", path.display())]
     Io {
-        /// What was tried: `read`, `write` ...
+        /// Operation that failed: `read`, `write` ...
         action: &'static str,
-        /// On which path.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
@@ -56,7 +56,7 @@ impl ClaimError {
     }
 }
 
-/// What came of trying to claim a cell.
+/// Result of trying to claim a cell.
 #[derive(Debug)]
 pub enum ClaimAttempt {
     /// The cell is this sweep's until the claim is dropped.
@@ -82,7 +82,7 @@ struct Shared {
     patience: Duration,
     /// Keys held, and whether each was lost.
     held: Mutex<BTreeMap<String, Arc<AtomicBool>>>,
-    /// What others' claims looked like, and since when on this process's clock.
+    /// Last seen stamps of other processes' claims, and since when on this process's clock.
     seen: Mutex<BTreeMap<String, (ClaimStamp, Instant)>>,
     locking: Locking,
     /// The lock cannot be had; it is not tried again.
@@ -90,7 +90,7 @@ struct Shared {
     warning: Mutex<Option<String>>,
 }
 
-/// What changes when a claim is touched or passes on.
+/// Stamp of a claim that changes when the claim is touched or changes hands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ClaimStamp {
     touched: Option<SystemTime>,
@@ -189,7 +189,7 @@ impl Claim {
         self.lost.load(Ordering::SeqCst)
     }
 
-    /// ClaimStamp up whether the claim is still this sweep's.
+    /// Looks up whether the claim is still this sweep's.
     ///
     /// # Errors
     /// [`ClaimError`] if it cannot be known.
@@ -319,7 +319,7 @@ impl Shared {
     }
 }
 
-/// What a panic left is still to be used: no invariant spans two fields.
+/// Locks a mutex; the value that a panic left is usable, because no invariant spans two fields.
 fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! What the system tells about other processes' memory. Linux only: elsewhere a budget of memory is refused
+//! Memory of other processes. Linux only: elsewhere a budget of memory is refused
 //! ([`is_told`]), and a worker that the system kills for want of memory is told from one killed by hand by
 //! nothing.
 

@@ -1,4 +1,4 @@
-//! What a sweep will do: checked cells, their tasks, and the records that are there already.
+//! Plan of a sweep over a suite: checked cells and their tasks.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -19,9 +19,9 @@ use crate::suite::Suite;
 /// A cell that can be run.
 #[derive(Debug, Clone)]
 pub struct PlannedCell {
-    /// Its configuration.
+    /// Configuration of the cell.
     pub cell: Experiment,
-    /// Its task, built.
+    /// Task of the cell, built.
     pub task: Arc<dyn Task>,
 }
 
@@ -49,7 +49,7 @@ impl PlannedCell {
 /// Cells that cannot be run because their data are not to be had.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkippedWorkload {
-    /// The workload.
+    /// Name of the workload.
     pub workload: String,
     /// How many cells it has.
     pub cells: usize,
@@ -57,7 +57,7 @@ pub struct SkippedWorkload {
     pub reason: String,
 }
 
-/// What a sweep will do.
+/// Checked cells of a suite, with their tasks and keys.
 #[derive(Debug)]
 pub struct SweepPlan {
     /// Name of the suite.
@@ -66,7 +66,7 @@ pub struct SweepPlan {
     pub cells: Vec<PlannedCell>,
     /// Their keys, in the same order.
     pub keys: Vec<String>,
-    /// What is left out.
+    /// Workloads that are left out because their data are missing.
     pub unrunnable: Vec<SkippedWorkload>,
 }
 
@@ -78,7 +78,7 @@ pub struct PlanError {
     pub workload: String,
     /// The encoding at fault.
     pub encoding: String,
-    /// What was wrong.
+    /// Reason for the refusal, as an error.
     pub source: Box<ExperimentError>,
 }
 

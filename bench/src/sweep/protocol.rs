@@ -39,7 +39,7 @@ pub(super) enum WorkerReply {
     Record(Box<RunRecord>),
     /// The cell has another key by now: its data have changed.
     Changed {
-        /// The key now.
+        /// Key of the same settings now.
         key: String,
     },
     /// The run ended without a record.

@@ -8,7 +8,7 @@ use reports::Status;
 /// A kind of end that `--retry` may name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Retry {
-    /// Something broke.
+    /// Runs that failed with an error.
     Failed,
     /// The budget of time was used up; goes on from the last checkpoint.
     TimedOut,
@@ -18,7 +18,7 @@ pub enum Retry {
     Diverged,
     /// The record cannot be read: it is set aside as `<key>.json.damaged` first.
     Damaged,
-    /// All of these.
+    /// Any of the above.
     All,
 }
 

@@ -1,4 +1,4 @@
-//! CellEvent each thread of a sweep does: claims cells, has them run, keeps their records.
+//! Threads of a sweep: each claims cells, has workers run them, and writes their records.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
@@ -21,7 +21,7 @@ use crate::run::{RunContext, RunEvent};
 /// A cell whose worker died by a signal this often is given up.
 const MOST_DEATHS: u32 = 3;
 
-/// CellEvent the threads of a sweep share.
+/// State shared by the threads of a sweep.
 pub(super) struct Sweeper<'a> {
     pub(super) cells: &'a dyn Cells,
     pub(super) options: &'a SweepOptions,

@@ -28,7 +28,7 @@ pub(super) enum KillReason {
     Time { reason: String },
 }
 
-/// What is watched.
+/// Watchdog of one worker: its memory, time and claim, and the request to stop.
 #[derive(Debug)]
 pub(super) struct Watchdog<'a> {
     budget: Budget,
@@ -69,7 +69,7 @@ impl<'a> Watchdog<'a> {
         }
     }
 
-    /// ClaimStamp at the worker; stops or kills it if it must be.
+    /// Checks the worker; asks it to stop or kills it if it must end.
     pub(super) fn check(&mut self, child: &mut Child, stdin: &mut Option<ChildStdin>) {
         if self.killed.is_some() {
             return;

@@ -133,7 +133,7 @@ fn complaints(child: &mut Child) -> io::Result<std::thread::JoinHandle<String>> 
     })
 }
 
-/// What the worker says on standard output, until it ends.
+/// Replies of the worker on its standard output.
 fn answers(child: &mut Child) -> io::Result<Receiver<WorkerReply>> {
     let (sender, receiver) = channel();
     let stdout = child.stdout.take();

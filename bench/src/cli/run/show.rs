@@ -10,7 +10,7 @@ use crate::sweep::{
     CellEvent, CellFile, CellStatus, SweepEvent, SweepOptions, SweepOutcome, SweepPlan,
 };
 
-/// CellEvent is shown.
+/// Output of a sweep in progress.
 pub(super) enum Show<'a> {
     /// A table and a bar.
     People(Box<Live<'a>>),

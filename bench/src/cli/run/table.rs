@@ -1,4 +1,4 @@
-//! CellEvent is shown while a sweep runs: a table that fills in, and a bar with the time left.
+//! Live output of a sweep: a table that fills in, and a bar with the time left.
 
 use std::time::{Duration, Instant};
 

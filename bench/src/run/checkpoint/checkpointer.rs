@@ -14,7 +14,7 @@ const SHARE_AT_THE_END: u32 = 10;
 pub enum Moment {
     /// A step in the middle.
     Step,
-    /// The last step.
+    /// After the last training step.
     End,
     /// The training is being stopped.
     Stop,
@@ -31,7 +31,7 @@ pub struct Checkpointer {
 /// A training that goes on, and what was passed over to find it.
 #[derive(Debug, Default)]
 pub struct Resumed {
-    /// What it goes on from; `None`: it begins.
+    /// Checkpoint that was loaded; `None`: the training begins at step 0.
     pub from: Option<CheckpointMeta>,
     /// Sentences about checkpoints that cannot be used.
     pub troubles: Vec<String>,

@@ -20,15 +20,15 @@ const KEY_LEN: usize = 16;
 const HASHED_HEAD: usize = 36;
 const HEAD: usize = HASHED_HEAD + 32;
 
-/// What is wrong with a checkpoint's bytes.
+/// Damage of a checkpoint file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
     /// It ends within its head, or its content is shorter or longer than the head says.
     #[error("it has {bytes} bytes, expected {expected}: it was cut off or appended to")]
     Length {
-        /// Its length.
+        /// Length of the file.
         bytes: u64,
-        /// What it should be.
+        /// Length that the header states.
         expected: u64,
     },
     /// It does not begin as a checkpoint does.

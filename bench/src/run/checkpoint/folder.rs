@@ -18,19 +18,19 @@ pub enum CheckpointError {
     /// The file system said no.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried: `read`, `write` ...
+        /// Operation that failed: `read`, `write` ...
         action: &'static str,
-        /// On which path.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// Its bytes are not those that were written.
     #[error("{} is damaged: {damage}", path.display())]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// Description of what is wrong.
         damage: Damage,
     },
 }

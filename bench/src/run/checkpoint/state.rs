@@ -20,7 +20,7 @@ pub enum StateError {
     Device {
         /// Path of the parameter in the model.
         name: String,
-        /// What the device said.
+        /// Message of the device.
         reason: String,
     },
     /// A tensor of a type that checkpoints do not hold.
@@ -28,7 +28,7 @@ pub enum StateError {
     Type {
         /// Path of the parameter in the model.
         name: String,
-        /// Its type.
+        /// Element type of the tensor.
         dtype: DType,
     },
     /// The head is none.
@@ -39,18 +39,18 @@ pub enum StateError {
         "the checkpoint has {found}, the model has {expected}; it is of another program version"
     )]
     OtherModel {
-        /// What the checkpoint has.
+        /// Description of the checkpoint's parameter.
         found: String,
-        /// What the model has.
+        /// Description of the model's parameter.
         expected: String,
     },
 }
 
-/// What a checkpoint says of the training as a whole, beside its state.
+/// Step and time of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointMeta {
-    /// Steps done.
+    /// Optimizer steps done so far.
     pub step: usize,
     /// Seconds that the cell has taken so far in all its attempts, validations counted.
     pub cell_seconds: f64,
@@ -75,15 +75,24 @@ struct Shape {
     name: String,
     dims: Vec<usize>,
     moments: bool,
+    /// The parameter does not learn: its numbers are those of the start and not in the checkpoint.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    frozen: bool,
 }
 
 impl Shape {
     fn numbers(&self) -> usize {
-        self.dims.iter().product::<usize>() * if self.moments { 3 } else { 1 }
+        let copies = match (self.frozen, self.moments) {
+            (true, _) => 0,
+            (false, true) => 3,
+            (false, false) => 1,
+        };
+        self.dims.iter().product::<usize>() * copies
     }
 
     fn text(&self) -> String {
-        format!("`{}` {:?}", self.name, self.dims)
+        let frozen = if self.frozen { ", frozen" } else { "" };
+        format!("`{}` {:?}{frozen}", self.name, self.dims)
     }
 }
 
@@ -151,7 +160,8 @@ fn check(found: &[Shape], bytes: usize, state: &TrainState) -> Result<(), StateE
         return differ(count(found), count(&expected));
     }
     for (found, expected) in found.iter().zip(&expected) {
-        if (&found.name, &found.dims) != (&expected.name, &expected.dims) {
+        let identity = |shape: &Shape| (shape.name.clone(), shape.dims.clone(), shape.frozen);
+        if identity(found) != identity(expected) {
             return differ(found.text(), expected.text());
         }
     }
@@ -198,13 +208,15 @@ impl ModuleVisitor for Collect<'_> {
         }
         let name = self.path.join(".");
         let tensor = param.val();
+        let frozen = !tensor.is_require_grad();
         let moments = self.optimizer.and_then(|optimizer| optimizer.moments::<D>(param.id));
         self.shapes.push(Shape {
             name: name.clone(),
             dims: tensor.dims().to_vec(),
             moments: moments.is_some(),
+            frozen,
         });
-        if self.optimizer.is_some() {
+        if self.optimizer.is_some() && !frozen {
             self.add(&name, tensor);
         }
         for moment in moments.into_iter().flatten() {
@@ -241,7 +253,7 @@ impl Put<'_> {
 
 impl ModuleMapper for Put<'_> {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let Some(shape) = self.shapes.next() else { return param };
+        let Some(shape) = self.shapes.next().filter(|shape| !shape.frozen) else { return param };
         let (id, tensor, mapper) = param.consume();
         let (dims, place) = (tensor.dims(), Place::of(&tensor));
         // Moments, and weights until they are told to learn, lie beside the autodiff graph.

@@ -1,4 +1,4 @@
-//! What a training has been through, and what follows from it: when it validates, cools down and ends.
+//! Progress of a training, and when it validates, cools down and ends.
 
 use reports::{CurvePoint, Solved, Validation};
 use serde::{Deserialize, Serialize};
@@ -10,23 +10,23 @@ use crate::experiment::TrainConfig;
 pub struct Diverged {
     /// The step, from 0.
     pub step: usize,
-    /// What was seen.
+    /// The value that was not finite.
     pub reason: String,
 }
 
-/// What a training has been through.
+/// Progress of a training.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainProgress {
-    /// Steps done.
+    /// Optimizer steps done so far.
     pub step: usize,
     /// Tokens that went through the model.
     pub tokens: u64,
-    /// Loss over time.
+    /// Training curve: loss over steps.
     pub curve: Vec<CurvePoint>,
     /// Wall time of each step.
     pub step_seconds: Vec<f64>,
-    /// ClaimStamp at the model on the way.
+    /// Validations during the training.
     pub validations: Vec<Validation>,
     /// When it was solved.
     pub solved: Option<Solved>,
@@ -77,7 +77,7 @@ impl TrainProgress {
         }
     }
 
-    /// Counts a step.
+    /// Counts a finished step.
     pub(super) fn count(&mut self, loss: f64, tokens: usize, seconds: f64, config: &TrainConfig) {
         let learning_rate = self.next_rate(config);
         let step = self.step;

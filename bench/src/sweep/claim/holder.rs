@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 pub struct ClaimHolder {
     /// Name of its machine, for people.
     pub host: String,
-    /// Its id there.
+    /// Process id on that machine.
     pub pid: u32,
     /// When it claimed, RFC 3339, UTC; for people.
     pub since_utc: String,
