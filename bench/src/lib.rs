@@ -20,6 +20,7 @@ pub mod benchmarks;
 pub mod cli;
 pub mod experiment;
 pub mod extend;
+mod file_error;
 pub mod flops;
 pub mod generate;
 pub mod host;
@@ -36,3 +37,5 @@ pub mod speed;
 pub mod streams;
 pub mod suite;
 pub mod sweep;
+
+pub use file_error::FileError;

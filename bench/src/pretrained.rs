@@ -24,6 +24,7 @@ use pe_zoo::zoo::{PeConfig, rope};
 use pe_zoo::{Combination, PeError};
 use rand_chacha::ChaCha8Rng;
 
+use crate::file_error::FileError;
 use crate::model::{Decoder, DecoderWeights, ModelConfig};
 use folder::Folder;
 use gguf::Gguf;
@@ -83,7 +84,7 @@ impl Pretrained {
     fn from_folder(path: &Path, device: &Device) -> Result<Self, PretrainedError> {
         let read = |file: &str| {
             let path = path.join(file);
-            let text = std::fs::read(&path).map_err(|e| PretrainedError::io("read", &path, e))?;
+            let text = std::fs::read(&path).map_err(FileError::of("read", &path))?;
             Ok::<_, PretrainedError>((path, text))
         };
         let (config, text) = read("config.json")?;

@@ -138,7 +138,7 @@ pub enum SweepError {
     Thread(std::io::Error),
     /// A budget of memory on a system that does not tell what other processes take.
     #[error(
-        "a budget of memory needs Linux's /proc, which is not here; leave out --cell-memory and the suite's memory_bytes"
+        "the memory of other processes cannot be seen on this system; leave out --cell-memory and the suite's memory_bytes"
     )]
     MemoryUntold,
 }

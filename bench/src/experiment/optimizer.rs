@@ -105,3 +105,28 @@ impl OptimizerConfig {
         self.learning_rate * (self.final_share + (1.0 - self.final_share) * share)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_rises_peaks_and_falls_to_its_final_share() {
+        let config = OptimizerConfig { warmup_steps: 10, ..OptimizerConfig::default() };
+        assert!((config.learning_rate_at(0, 110) - 1e-4).abs() < 1e-12);
+        assert!((config.learning_rate_at(9, 110) - 1e-3).abs() < 1e-12);
+        assert!((config.learning_rate_at(10, 110) - 1e-3).abs() < 1e-12);
+        assert!((config.learning_rate_at(60, 110) - 5e-4).abs() < 1e-12);
+        assert!(config.learning_rate_at(109, 110) < 1.1e-5);
+        let cosine = OptimizerConfig { decay: Decay::Cosine, final_share: 0.1, ..config.clone() };
+        assert!((cosine.learning_rate_at(60, 110) - 5.5e-4).abs() < 1e-12);
+        let constant = OptimizerConfig { decay: Decay::Constant, ..config };
+        assert!((constant.learning_rate_at(109, 110) - 1e-3).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_rate_of_zero_is_refused_by_name() {
+        let config = OptimizerConfig { learning_rate: 0.0, ..OptimizerConfig::default() };
+        assert!(config.check().unwrap_err().to_string().contains("train.optimizer.learning_rate"));
+    }
+}

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use pe_zoo::PeError;
 
+use crate::file_error::FileError;
+
 use crate::model::ModelError;
 
 /// Every error of loading. The text says what was wrong, what was expected and what to do next.
@@ -21,15 +23,8 @@ pub enum PretrainedError {
         known: String,
     },
     /// The file system said no.
-    #[error("cannot {action} {}: {source}", path.display())]
-    Io {
-        /// Operation that failed, as a verb.
-        action: &'static str,
-        /// Path of the file or folder.
-        path: PathBuf,
-        /// Error of the operating system.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] FileError),
     /// A file that is not what it claims to be.
     #[error("{} is damaged: {reason}; get the file again", path.display())]
     Damaged {
@@ -162,10 +157,6 @@ pub enum PretrainedError {
 }
 
 impl PretrainedError {
-    pub(super) fn io(action: &'static str, path: &Path, source: std::io::Error) -> Self {
-        Self::Io { action, path: path.to_owned(), source }
-    }
-
     pub(super) fn damaged(path: &Path, reason: impl std::fmt::Display) -> Self {
         Self::Damaged { path: path.to_owned(), reason: reason.to_string() }
     }

@@ -93,6 +93,9 @@ pub fn observe(
 }
 
 /// Observes a model that reads one sequence of tokens, `[1, T]`, at these positions.
+///
+/// # Errors
+/// [`EvalError`] if the encoding refuses the positions.
 pub fn observe_at(
     model: &Decoder,
     inputs: Tensor<2, Int>,

@@ -18,7 +18,7 @@ mod lock;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -28,6 +28,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 pub use holder::ClaimHolder;
 use lock::{Lock, Locking, NoLock};
+
+use crate::file_error::FileError;
 
 /// Touches within the time after which a claim lapses.
 const TOUCHES: u32 = 6;
@@ -39,21 +41,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
     /// The file system said no.
-    #[error("cannot {action} {}: {source}; check that the folder of results can be written and that there is space", path.display())]
-    Io {
-        /// Operation that failed: `read`, `write` ...
-        action: &'static str,
-        /// Path of the file or folder.
-        path: PathBuf,
-        /// Error of the operating system.
-        source: io::Error,
-    },
-}
-
-impl ClaimError {
-    fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
-        Self::Io { action, path: path.to_owned(), source }
-    }
+    #[error("{0}; check that the results folder can be written and that there is space")]
+    Io(#[from] FileError),
 }
 
 /// Result of trying to claim a cell.
@@ -108,7 +97,7 @@ impl Claims {
 
     fn with(results: &Path, patience: Duration, locking: Locking) -> Result<Self, ClaimError> {
         let folder = results.join("claims");
-        fs::create_dir_all(&folder).map_err(|error| ClaimError::io("create", &folder, error))?;
+        fs::create_dir_all(&folder).map_err(FileError::of("create", &folder))?;
         let pause = (patience / TOUCHES).min(LONGEST_PAUSE);
         let shared = Arc::new(Shared {
             folder,
@@ -132,7 +121,7 @@ impl Claims {
         let toucher = std::thread::Builder::new()
             .name("claims".to_owned())
             .spawn(touch)
-            .map_err(|error| ClaimError::io("start a thread for", &shared.folder, error))?;
+            .map_err(FileError::of("start a thread for", &shared.folder))?;
         Ok(Self { shared, stop: Some(stop), toucher: Some(toucher) })
     }
 
@@ -228,7 +217,7 @@ impl Shared {
         let path = self.folder.join(".lock");
         let why = match Lock::take(&path, self.locking) {
             Ok(lock) => return Ok(Some(lock)),
-            Err(NoLock::Io(error)) => return Err(ClaimError::io("lock", &path, error)),
+            Err(NoLock::Io(error)) => return Err(FileError::of("lock", &path)(error).into()),
             Err(NoLock::Unsupported(error)) => format!("its file system has no locks ({error})"),
             Err(NoLock::Busy) => {
                 let seconds = self.locking.patience.as_secs_f64();
@@ -246,8 +235,7 @@ impl Shared {
 
     /// Makes the folder again with the claims that this sweep holds.
     fn restore(&self) -> Result<(), ClaimError> {
-        fs::create_dir_all(&self.folder)
-            .map_err(|error| ClaimError::io("create", &self.folder, error))?;
+        fs::create_dir_all(&self.folder).map_err(FileError::of("create", &self.folder))?;
         for key in guard(&self.held).keys() {
             self.write(&self.path(key))?;
         }
@@ -259,9 +247,9 @@ impl Shared {
     }
 
     fn write(&self, path: &Path) -> Result<(), ClaimError> {
-        let failed = |error| ClaimError::io("write", path, error);
+        let failed = FileError::of("write", path);
         let text = serde_json::to_vec_pretty(&self.me).map_err(|error| failed(error.into()))?;
-        reports::store::write_atomically(path, &text).map_err(failed)
+        Ok(reports::store::write_atomically(path, &text).map_err(failed)?)
     }
 
     fn warn(&self, text: String) {
@@ -272,7 +260,7 @@ impl Shared {
     fn living_holder(&self, key: &str, path: &Path) -> Result<Option<ClaimHolder>, ClaimError> {
         let bytes = match fs::read(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            bytes => bytes.map_err(|error| ClaimError::io("read", path, error))?,
+            bytes => bytes.map_err(FileError::of("read", path))?,
         };
         // A claim is written whole; one that is none was damaged, and lapses like that of a stranger.
         let holder = serde_json::from_slice(&bytes).unwrap_or_else(|_| ClaimHolder::unknown());
@@ -298,7 +286,7 @@ impl Shared {
             Ok(bytes) => Ok(serde_json::from_slice::<ClaimHolder>(&bytes)
                 .is_ok_and(|holder| holder.nonce == self.me.nonce)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(ClaimError::io("read", &path, error)),
+            Err(error) => Err(FileError::of("read", &path)(error).into()),
         }
     }
 

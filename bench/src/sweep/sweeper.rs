@@ -78,7 +78,6 @@ impl Sweeper<'_> {
         claim: &Claim,
         tell: &mut dyn FnMut(CellEvent),
     ) -> Result<bool, SweepError> {
-        let path = cells::record_path(self.cells, &self.options.out, index);
         let now = self.look_up(index);
         if now.bytes != self.found[index].bytes {
             // Another sweep has been here since this one looked; what it found is not tried again.
@@ -94,24 +93,7 @@ impl Sweeper<'_> {
                 CellStatus::Open => {}
             }
         }
-        if let CellStatus::Unreadable(RecordError::Damaged { .. }) = now.status {
-            let aside = store::set_aside(&path)?;
-            tell(CellEvent::Trouble(format!("the damaged record is kept as {}", aside.display())));
-        }
-        store::remove_leftovers(&path);
-        let checkpoints = self.checkpoints(index);
-        if self.options.retry.force
-            && let Err(error) = checkpoints.remove()
-        {
-            tell(CellEvent::Trouble(format!("{error}; the cell may go on from there")));
-        }
-        if self.found[index].bytes.is_some()
-            && lock(self.retried).insert(index)
-            && checkpoints.deaths().is_some()
-            && let Err(error) = checkpoints.note_deaths(0)
-        {
-            tell(CellEvent::Trouble(error.to_string()));
-        }
+        self.prepare(index, &now.status, tell)?;
         tell(CellEvent::Began);
         let request = WorkerRequest {
             context: self.context.clone(),
@@ -129,30 +111,19 @@ impl Sweeper<'_> {
                 RunEvent::Trouble(text) => CellEvent::Trouble(text),
             });
         })?;
-        let (record, keep_checkpoints) = match end {
+        let (record, checkpoints) = match end {
             WorkerEnd::Record(record) => {
-                let keep = may_go_on(&record.status);
-                (record, keep)
+                let checkpoints = Checkpoints::after(&record.status);
+                (record, checkpoints)
             }
             WorkerEnd::Status(status) => {
-                let keep = may_go_on(&status);
-                (Box::new(self.ended(index, status)), keep)
+                let checkpoints = Checkpoints::after(&status);
+                (Box::new(self.ended(index, status)), checkpoints)
             }
-            WorkerEnd::Died { reason } => {
-                let deaths = checkpoints.deaths().unwrap_or(0) + 1;
-                let noted = checkpoints.note_deaths(deaths);
-                if noted.is_ok() && deaths < MOST_DEATHS {
-                    tell(CellEvent::Trouble(format!(
-                        "{reason}; death {deaths} of {MOST_DEATHS}, the cell goes on from its last checkpoint"
-                    )));
-                    return Ok(false);
-                }
-                let count = noted.err().map_or(String::new(), |error| format!("; {error}"));
-                let reason = format!(
-                    "{reason}; death {deaths} of {MOST_DEATHS}{count}; `--retry failed` goes on from its last checkpoint"
-                );
-                (Box::new(self.ended(index, Status::Failed { reason })), true)
-            }
+            WorkerEnd::Died { reason } => match self.count_death(index, &reason, tell) {
+                None => return Ok(false),
+                Some(status) => (Box::new(self.ended(index, status)), Checkpoints::Keep),
+            },
             WorkerEnd::Changed { key } => {
                 tell(CellEvent::Trouble(format!(
                     "its data have changed since this sweep began (key {key} now); run the same command again"
@@ -168,9 +139,73 @@ impl Sweeper<'_> {
                 return Ok(false);
             }
         };
-        // A finished record is kept whatever became of its claim; records of one cell are equal.
-        let mine = claim.is_still_mine();
-        let mine = mine.unwrap_or_else(|error| {
+        self.keep(index, claim, record, checkpoints, tell)?;
+        Ok(true)
+    }
+
+    /// Clears away what earlier attempts left and the new one must not find.
+    fn prepare(
+        &self,
+        index: usize,
+        status: &CellStatus,
+        tell: &mut dyn FnMut(CellEvent),
+    ) -> Result<(), SweepError> {
+        let path = cells::record_path(self.cells, &self.options.out, index);
+        if let CellStatus::Unreadable(RecordError::Damaged { .. }) = status {
+            let aside = store::set_aside(&path)?;
+            tell(CellEvent::Trouble(format!("the damaged record is kept as {}", aside.display())));
+        }
+        store::remove_leftovers(&path);
+        let checkpoints = self.checkpoints(index);
+        if self.options.retry.force
+            && let Err(error) = checkpoints.remove()
+        {
+            tell(CellEvent::Trouble(format!("{error}; the cell may go on from there")));
+        }
+        // A cell that is retried on request has all its lives again, but not at each attempt of this sweep.
+        if self.found[index].bytes.is_some()
+            && lock(self.retried).insert(index)
+            && checkpoints.deaths().is_some()
+            && let Err(error) = checkpoints.note_deaths(0)
+        {
+            tell(CellEvent::Trouble(error.to_string()));
+        }
+        Ok(())
+    }
+
+    /// Counts the death of a cell's worker by a signal; the status of the cell, if it is given up.
+    fn count_death(
+        &self,
+        index: usize,
+        reason: &str,
+        tell: &mut dyn FnMut(CellEvent),
+    ) -> Option<Status> {
+        let checkpoints = self.checkpoints(index);
+        let deaths = checkpoints.deaths().unwrap_or(0) + 1;
+        let noted = checkpoints.note_deaths(deaths);
+        if noted.is_ok() && deaths < MOST_DEATHS {
+            tell(CellEvent::Trouble(format!(
+                "{reason}; death {deaths} of {MOST_DEATHS}, the cell goes on from its last checkpoint"
+            )));
+            return None;
+        }
+        let unnoted = noted.err().map_or(String::new(), |error| format!("; {error}"));
+        let reason = format!(
+            "{reason}; death {deaths} of {MOST_DEATHS}{unnoted}; `--retry failed` goes on from its last checkpoint"
+        );
+        Some(Status::Failed { reason })
+    }
+
+    /// Writes the record of a cell, whatever became of its claim: records of one cell are equal.
+    fn keep(
+        &self,
+        index: usize,
+        claim: &Claim,
+        record: Box<RunRecord>,
+        checkpoints: Checkpoints,
+        tell: &mut dyn FnMut(CellEvent),
+    ) -> Result<(), SweepError> {
+        let mine = claim.is_still_mine().unwrap_or_else(|error| {
             tell(CellEvent::Trouble(format!("{error}; the record is written all the same")));
             true
         });
@@ -181,18 +216,18 @@ impl Sweeper<'_> {
             {
                 tell(CellEvent::Lost);
                 tell(CellEvent::PickedUp(record));
-                return Ok(true);
+                return Ok(());
             }
         }
         record.write(&self.options.out)?;
         if mine
-            && !keep_checkpoints
-            && let Err(error) = checkpoints.remove()
+            && checkpoints == Checkpoints::Drop
+            && let Err(error) = self.checkpoints(index).remove()
         {
             tell(CellEvent::Trouble(error.to_string()));
         }
         tell(CellEvent::Ended(record));
-        Ok(true)
+        Ok(())
     }
 
     /// Drops checkpoints and claims that are not needed any more: a sweep may have died after it wrote a record
@@ -203,7 +238,9 @@ impl Sweeper<'_> {
             let (checkpoints, key) = (self.checkpoints(index), &self.cells.keys()[index]);
             let died =
                 matches!(record.status, Status::Failed { .. }) && checkpoints.deaths().is_some();
-            let spent = !may_go_on(&record.status) && !died && checkpoints.exists();
+            let spent = Checkpoints::after(&record.status) == Checkpoints::Drop
+                && !died
+                && checkpoints.exists();
             if !spent && !self.claims.exists(key) {
                 continue;
             }
@@ -232,12 +269,23 @@ impl Sweeper<'_> {
     }
 }
 
-/// Whether a cell that ended like this goes on from its last checkpoint when it is tried again, with a larger
-/// budget say.
-fn may_go_on(status: &Status) -> bool {
-    match status {
-        Status::TimedOut { .. } | Status::OutOfMemory { .. } | Status::Interrupted => true,
-        Status::Done | Status::Diverged { .. } | Status::Failed { .. } => false,
+/// Use of a cell's checkpoints after its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Checkpoints {
+    /// The cell goes on from the last one when it is retried, with a larger budget for instance.
+    Keep,
+    /// Nothing goes on from them.
+    Drop,
+}
+
+impl Checkpoints {
+    fn after(status: &Status) -> Self {
+        match status {
+            Status::TimedOut { .. } | Status::OutOfMemory { .. } | Status::Interrupted => {
+                Self::Keep
+            }
+            Status::Done | Status::Diverged { .. } | Status::Failed { .. } => Self::Drop,
+        }
     }
 }
 

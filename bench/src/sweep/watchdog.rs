@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::claim::Claim;
-use super::memory;
 use super::protocol::STOP;
 use crate::experiment::budget::{Budget, bytes_text};
+use crate::host;
 use crate::run::RunEvent;
 
 /// A worker that is to end gets this long for its step and its checkpoint, and twice the longest time in
@@ -80,7 +80,7 @@ impl<'a> Watchdog<'a> {
                 let _ = writeln!(stdin, "{STOP}").and_then(|()| stdin.flush());
             }
         }
-        if let Some(bytes) = memory::resident_bytes(child.id()) {
+        if let Some(bytes) = host::resident_bytes(child.id()) {
             self.most_bytes = self.most_bytes.max(Some(bytes));
         }
         self.killed = self.reason_to_kill();

@@ -1,10 +1,11 @@
 //! Where a cell's checkpoints lie: the last two are kept, the newest that is whole is used.
 
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::file::{self, Damage};
+use crate::file_error::FileError;
 
 /// Two, so that one may be damaged.
 const KEPT: usize = 2;
@@ -16,15 +17,8 @@ const DEATHS: &str = "deaths";
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
     /// The file system said no.
-    #[error("cannot {action} {}: {source}", path.display())]
-    Io {
-        /// Operation that failed: `read`, `write` ...
-        action: &'static str,
-        /// Path of the file or folder.
-        path: PathBuf,
-        /// Error of the operating system.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] FileError),
     /// Its bytes are not those that were written.
     #[error("{} is damaged: {damage}", path.display())]
     Damaged {
@@ -33,12 +27,6 @@ pub enum CheckpointError {
         /// Description of what is wrong.
         damage: Damage,
     },
-}
-
-impl CheckpointError {
-    fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
-        Self::Io { action, path: path.to_owned(), source }
-    }
 }
 
 /// The checkpoints of one cell. Whoever holds the cell's claim is the only one to use it.
@@ -64,13 +52,12 @@ impl Folder {
     /// # Errors
     /// [`CheckpointError::Io`]; what was there before is still there.
     pub fn write(&self, step: usize, content: &[u8]) -> Result<(), CheckpointError> {
-        fs::create_dir_all(&self.path)
-            .map_err(|error| CheckpointError::io("create", &self.path, error))?;
+        fs::create_dir_all(&self.path).map_err(FileError::of("create", &self.path))?;
         let path = self.path.join(format!("{step:010}.{EXTENSION}"));
         reports::store::write_atomically(&path, &file::seal(&self.key, content))
-            .map_err(|error| CheckpointError::io("write", &path, error))?;
+            .map_err(FileError::of("write", &path))?;
         for old in self.newest_first()?.into_iter().skip(KEPT) {
-            fs::remove_file(&old).map_err(|error| CheckpointError::io("remove", &old, error))?;
+            fs::remove_file(&old).map_err(FileError::of("remove", &old))?;
         }
         Ok(())
     }
@@ -80,7 +67,7 @@ impl Folder {
     /// # Errors
     /// [`CheckpointError::Io`] if the folder cannot be listed; one that is not there is empty.
     pub fn newest_first(&self) -> Result<Vec<PathBuf>, CheckpointError> {
-        let listed = |error| CheckpointError::io("list", &self.path, error);
+        let listed = FileError::of("list", &self.path);
         let entries = match fs::read_dir(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries.map_err(listed)?,
@@ -104,7 +91,7 @@ impl Folder {
     /// # Errors
     /// [`CheckpointError`]; nothing is changed on disk.
     pub fn read(&self, path: &Path) -> Result<Vec<u8>, CheckpointError> {
-        let bytes = fs::read(path).map_err(|error| CheckpointError::io("read", path, error))?;
+        let bytes = fs::read(path).map_err(FileError::of("read", path))?;
         match file::open(&self.key, &bytes) {
             Ok(content) => Ok(content.to_owned()),
             Err(damage) => Err(CheckpointError::Damaged { path: path.to_owned(), damage }),
@@ -123,11 +110,10 @@ impl Folder {
     /// # Errors
     /// [`CheckpointError::Io`].
     pub fn note_deaths(&self, deaths: u32) -> Result<(), CheckpointError> {
-        fs::create_dir_all(&self.path)
-            .map_err(|error| CheckpointError::io("create", &self.path, error))?;
+        fs::create_dir_all(&self.path).map_err(FileError::of("create", &self.path))?;
         let path = self.path.join(DEATHS);
-        reports::store::write_atomically(&path, deaths.to_string().as_bytes())
-            .map_err(|error| CheckpointError::io("write", &path, error))
+        let written = reports::store::write_atomically(&path, deaths.to_string().as_bytes());
+        Ok(written.map_err(FileError::of("write", &path))?)
     }
 
     /// Drops all checkpoints of the cell, and what killed writes left behind.
@@ -137,7 +123,7 @@ impl Folder {
     pub fn remove(&self) -> Result<(), CheckpointError> {
         match fs::remove_dir_all(&self.path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(CheckpointError::io("remove", &self.path, error));
+                return Err(FileError::of("remove", &self.path)(error).into());
             }
             _ => {}
         }

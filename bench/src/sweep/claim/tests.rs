@@ -1,4 +1,5 @@
 use std::fs::TryLockError;
+use std::io;
 
 use super::*;
 
@@ -158,11 +159,14 @@ fn without_locks_claims_go_on_and_say_so_once() {
     fn busy(_: &File) -> Result<(), TryLockError> {
         Err(TryLockError::WouldBlock)
     }
-    let ways: [fn(&File) -> Result<(), TryLockError>; 4] =
-        [refused::<37>, refused::<38>, refused::<95>, busy];
-    for try_lock in ways {
+    let patience = Duration::from_millis(20);
+    for locking in [
+        Locking { try_lock: refused::<37>, patience },
+        Locking { try_lock: refused::<38>, patience },
+        Locking { try_lock: refused::<95>, patience },
+        Locking { try_lock: busy, patience },
+    ] {
         let results = tempfile::tempdir().unwrap();
-        let locking = Locking { try_lock, patience: Duration::from_millis(20) };
         let claims = Claims::with(results.path(), PATIENCE, locking).unwrap();
         let said = claims.take_warning().unwrap();
         assert!(said.contains("cannot be locked") && said.contains("goes on without"), "{said}");
