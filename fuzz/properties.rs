@@ -6,10 +6,10 @@
 
 use std::path::Path;
 
-use pe_bench::cell::Cell;
+use pe_bench::experiment::Experiment;
+use pe_bench::experiment::budget;
 use pe_bench::flops::config::CostConfig;
 use pe_bench::suite::{self, Overrides};
-use pe_bench::sweep::budget;
 use pe_zoo::{Combination, EncodingConfig};
 use reports::{RunRecord, Settings};
 use serde::Serialize;
@@ -60,7 +60,7 @@ pub(crate) fn suite(bytes: &[u8]) -> bool {
 }
 
 /// What a sweep does with a cell before anything is trained.
-fn planned(cell: &Cell) {
+fn planned(cell: &Experiment) {
     let lens = cell.eval.lens.iter().chain([&cell.train.len]);
     // A text would have to be fetched.
     if cell.task.meta().takes_path || lens.into_iter().any(|len| *len > LONGEST) {

@@ -24,6 +24,7 @@ mod reproduce;
 mod run;
 mod speed;
 mod stability;
+mod stop;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -83,7 +84,7 @@ enum Command {
         after_help = "Examples:\n  pe-bench compare cope rope\n  pe-bench compare cope rope results/quick --task counting --slices\n  pe-bench compare cope rope --page results/cope-rope.html"
     )]
     Compare(compare::CompareArgs),
-    /// Looks inside a cell: attention maps, gates, positions, on a sample of its task.
+    /// Shows the inside of a trained model: attention maps, gates and positions on a sample of its task.
     ///
     /// Records hold no weights, so the cell is trained again first.
     #[command(
@@ -113,13 +114,13 @@ enum Command {
         /// The shell.
         shell: clap_complete::Shell,
     },
-    /// Lists what there is.
+    /// Lists encodings, tasks, suites or backends.
     #[command(after_help = "Example: pe-bench list encodings")]
     List {
-        /// What to list.
+        /// Kind of item to list.
         what: What,
     },
-    /// Real text for language models.
+    /// Fetches and verifies texts for language modelling.
     Data {
         #[command(subcommand)]
         command: data::DataCommand,
@@ -177,7 +178,7 @@ enum Command {
         #[arg(long, default_value = ".")]
         root: PathBuf,
     },
-    /// One cell, ordered on standard input; `run` starts these.
+    /// Runs one cell that is described on standard input; started by `run`.
     #[command(hide = true)]
     Worker,
     /// Some training steps of a record's cell on one thread; `count` starts these.
@@ -185,7 +186,7 @@ enum Command {
     Steps {
         /// The record's file.
         record: PathBuf,
-        /// How many.
+        /// Number of training steps.
         count: usize,
     },
 }
@@ -210,7 +211,7 @@ pub(crate) struct RunArgs {
     /// Backend: flex, tch, cuda or wgpu.
     #[arg(long, default_value = "flex")]
     backend: String,
-    /// Attention engine.
+    /// Attention engine to use.
     #[arg(long, value_enum, default_value_t)]
     engine: EngineChoice,
     /// MatmulPrecision of linear maps: f32, tf32 or bf16; default: as the suite says, f32 unless it does.
@@ -311,7 +312,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Docs { check, root } => docs::docs(&root, check)?,
         Command::Steps { record, count } => count::steps(&record, count)?,
         Command::Worker => {
-            crate::sweep::serve(std::io::BufReader::new(std::io::stdin()), std::io::stdout())
+            crate::sweep::worker_main(std::io::BufReader::new(std::io::stdin()), std::io::stdout())
                 .map_err(anyhow::Error::msg)?;
         }
     }

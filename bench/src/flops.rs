@@ -58,7 +58,7 @@ fn of_macs(macs: u64, batch_size: usize, len: usize) -> FlopCount {
     }
 }
 
-/// What one pass over one sequence costs, and what the model weighs.
+/// Cost of one pass over one sequence, and the number of parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bill {
     /// All items, the model's own first.
@@ -89,7 +89,7 @@ impl Bill {
         [billions(flops), billions(macs), format!("{:.2}", self.params as f64 / f64::from(1 << 20))]
     }
 
-    /// What a causal model needs: each pair of tokens once, every operation counted.
+    /// Operations that a causal model needs: each pair of tokens once, every operation counted.
     pub fn honest(&self) -> Sums {
         self.cost.causal(self.len)
     }

@@ -34,11 +34,11 @@ pub enum GenerateError {
     /// A number that cannot be used.
     #[error("{field} is {value}, expected {expected}; change it")]
     Number {
-        /// Which.
+        /// Name of the setting.
         field: &'static str,
-        /// Its value.
+        /// Value of the field.
         value: String,
-        /// What would be accepted.
+        /// Values that would be accepted.
         expected: &'static str,
     },
     /// Results could not be read back from the device.
@@ -119,7 +119,7 @@ pub struct Generation<'a> {
 }
 
 impl<'a> Generation<'a> {
-    /// Nothing read yet.
+    /// Generation with an empty cache.
     pub fn new(model: &'a Decoder, id: &'a str, device: &Device) -> Self {
         Self { model, id, device: device.clone(), cache: Cache::new(model.layers()) }
     }
@@ -155,7 +155,7 @@ impl<'a> Generation<'a> {
     }
 }
 
-/// What is generated, and when it ends.
+/// Request for a generation: prompt, limits and end.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     /// The text so far.
@@ -168,7 +168,7 @@ pub struct Request<'a> {
     pub end: &'a [u32],
 }
 
-/// What was generated, and how long it took.
+/// Generated tokens and the time they took.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Generated {
     /// The tokens after the prompt.

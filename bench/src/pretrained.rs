@@ -24,6 +24,7 @@ use pe_zoo::zoo::rope::{self, Rope};
 use pe_zoo::{Combination, EncodingConfig, PeError};
 use rand_chacha::ChaCha8Rng;
 
+use crate::file_error::FileError;
 use crate::model::{Decoder, DecoderWeights, ModelConfig};
 use folder::Folder;
 use gguf::Gguf;
@@ -38,11 +39,11 @@ pub use tokens::{Around, Tokens};
 pub struct Pretrained {
     /// Where it came from, for people.
     pub name: String,
-    /// The decoder.
+    /// Architecture of the decoder.
     pub model: ModelConfig,
     /// The rotation that it was trained under.
     pub rope: rope::Config,
-    /// Number of tokens.
+    /// Size of the vocabulary.
     pub vocabulary: usize,
     /// Longest sequence that it was trained on, in tokens.
     pub context: usize,
@@ -83,7 +84,7 @@ impl Pretrained {
     fn from_folder(path: &Path, device: &Device) -> Result<Self, PretrainedError> {
         let read = |file: &str| {
             let path = path.join(file);
-            let text = std::fs::read(&path).map_err(|e| PretrainedError::io("read", &path, e))?;
+            let text = std::fs::read(&path).map_err(FileError::of("read", &path))?;
             Ok::<_, PretrainedError>((path, text))
         };
         let (config, text) = read("config.json")?;

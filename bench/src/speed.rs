@@ -14,37 +14,37 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use tasks::{Headline, Sample, Split, Task, TaskError, TaskMeta};
 
-use crate::cell::TrainConfig;
+use crate::experiment::TrainConfig;
+use crate::experiment::{Decay, OptimizerConfig};
+use crate::median::median;
 use crate::model::{Activation, Decoder, MOST_STEP_OPERATIONS, ModelConfig};
-use crate::optimizer::{Decay, OptimizerConfig};
-use crate::runner::median;
+use crate::run::train::Trainer;
 use crate::streams::{Stream, stream};
-use crate::train::Trainer;
 use crate::{backend, host};
 
 /// Largest number of sequences, tokens, words and steps.
 const MOST: usize = 1 << 24;
 
-/// What is measured.
+/// Request for a measurement.
 #[derive(Debug, Clone)]
 pub struct SpeedRequest {
     /// The encoding, as an expression.
     pub encoding: String,
     /// Name of the backend.
     pub backend: String,
-    /// The attention engine.
+    /// Attention engine that is used.
     pub engine: Engine,
     /// How wide the factors of products are.
     pub precision: MatmulPrecision,
-    /// Sequences per step.
+    /// Number of sequences per step.
     pub batch: usize,
-    /// Tokens per sequence.
+    /// Number of tokens per sequence.
     pub len: usize,
     /// Width of the model.
     pub dim: usize,
-    /// Attention heads.
+    /// Number of attention heads.
     pub heads: usize,
-    /// Layers.
+    /// Number of transformer layers.
     pub layers: usize,
     /// Size of the vocabulary.
     pub vocab: usize,
@@ -56,7 +56,7 @@ pub struct SpeedRequest {
     pub attention: bool,
 }
 
-/// What was measured.
+/// Result of a measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SpeedRow {
     /// The encoding's canonical text.
@@ -78,17 +78,17 @@ pub struct SpeedRow {
     /// written where there is none but the process's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_bytes: Option<u64>,
-    /// Sequences per step.
+    /// Number of sequences per step.
     pub batch: usize,
-    /// Tokens per sequence.
+    /// Number of tokens per sequence.
     pub len: usize,
     /// Width of the model.
     pub dim: usize,
-    /// Attention heads.
+    /// Number of attention heads.
     pub heads: usize,
-    /// Layers.
+    /// Number of transformer layers.
     pub layers: usize,
-    /// Threads.
+    /// Number of CPU threads.
     pub threads: usize,
 }
 

@@ -3,15 +3,15 @@
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
 
 use pe_bench::backend::{self, EngineChoice};
-use pe_bench::cell::{Cell, EvalConfig, TrainConfig};
+use pe_bench::experiment::{EvalConfig, Experiment, TrainConfig};
 use pe_bench::model::ModelConfig;
-use pe_bench::runner::{RunContext, run};
+use pe_bench::run::{RunContext, run};
 use pe_zoo::Combination;
 use tasks::TaskConfig;
 
 /// Mean losses of five steps each, over 50 steps.
 fn losses(encoding: &str, backend: &str) -> Vec<f64> {
-    let cell = Cell {
+    let cell = Experiment {
         workload: "flip-flop".to_owned(),
         name: encoding.to_owned(),
         encoding: Combination::parse(encoding).unwrap(),
@@ -29,7 +29,7 @@ fn losses(encoding: &str, backend: &str) -> Vec<f64> {
         },
         eval: EvalConfig { samples: 8, ..EvalConfig::default() },
         grid: None,
-        budget: pe_bench::sweep::Budget::default(),
+        budget: pe_bench::experiment::Budget::default(),
         seed: 1,
         backend: backend.to_owned(),
         engine: backend::engine(EngineChoice::Auto, backend).unwrap(),

@@ -6,13 +6,13 @@
 use std::ops::ControlFlow;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use pe_bench::cell::{Cell, EvalConfig, TrainConfig};
-use pe_bench::evaluate::{EvalRequest, evaluate};
+use pe_bench::experiment::Budget;
+use pe_bench::experiment::OptimizerConfig;
+use pe_bench::experiment::{EvalConfig, Experiment, TrainConfig};
 use pe_bench::model::{Cache, Decoder, Dropout, ModelConfig};
-use pe_bench::optimizer::OptimizerConfig;
-use pe_bench::runner;
-use pe_bench::sweep::Budget;
-use pe_bench::train::{Stop, Trainer, Watch, train};
+use pe_bench::run;
+use pe_bench::run::evaluate::{EvalRequest, evaluate};
+use pe_bench::run::train::{Stop, TrainObserver, Trainer, train};
 use pe_zoo::Combination;
 use pe_zoo::attention::{Engine, Weights};
 use pe_zoo::encoding::{PositionRequest, positions};
@@ -29,14 +29,14 @@ const SAMPLES: usize = 24;
 
 struct Unwatched;
 
-impl Watch for Unwatched {
+impl TrainObserver for Unwatched {
     fn stepped(&mut self, _: &Trainer<'_>, _: f64) -> ControlFlow<Stop> {
         ControlFlow::Continue(())
     }
 }
 
-fn cell(encoding: &str, task: &Value, len: usize, steps: usize, lens: &[usize]) -> Cell {
-    Cell {
+fn cell(encoding: &str, task: &Value, len: usize, steps: usize, lens: &[usize]) -> Experiment {
+    Experiment {
         workload: "greedy".into(),
         name: encoding.into(),
         encoding: Combination::parse(encoding).unwrap(),
@@ -122,8 +122,8 @@ struct Seen {
     parted: usize,
 }
 
-fn compare(cell: &Cell, task: &dyn Task) -> Seen {
-    let (model, device) = runner::build(cell, task).unwrap();
+fn compare(cell: &Experiment, task: &dyn Task) -> Seen {
+    let (model, device) = run::build(cell, task).unwrap();
     let id = cell.encoding.id();
     let trainer = Trainer::new(model, id, &cell.train, 0.0, task, cell.seed, &device);
     let model = train(trainer, &mut Unwatched).unwrap().model;

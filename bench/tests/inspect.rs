@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use pe_bench::inspect::{Look, Map, Observed, gate_scores, observe};
 use pe_bench::model::{Decoder, ModelConfig};
+use pe_bench::run::{Look, Map, Observed, gate_scores, observe};
 use pe_bench::streams::{Stream, stream};
 use pe_zoo::Combination;
 use pe_zoo::attention::TraceKind;
@@ -102,7 +102,7 @@ fn what_tasks_count_fits_their_samples() {
 
 const SUITE: &str = r#"
 name = "looks"
-title = "Looks"
+title = "ClaimStamp"
 about = "For tests."
 seeds = [0]
 encodings = ["cope", "rope"]

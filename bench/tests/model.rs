@@ -3,10 +3,10 @@
 
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use pe_bench::cell::{Cell, EvalConfig, TrainConfig};
+use pe_bench::experiment::{Decay, OptimizerConfig};
+use pe_bench::experiment::{EvalConfig, Experiment, TrainConfig};
 use pe_bench::model::{Activation, Cache, Decoder, Dropout, Init, ModelConfig, Norm, NormPlace};
-use pe_bench::optimizer::{Decay, OptimizerConfig};
-use pe_bench::runner::{RunContext, run};
+use pe_bench::run::{RunContext, run};
 use pe_bench::streams::{Stream, stream};
 use pe_zoo::attention::{AttentionKind, Engine, Weights};
 use pe_zoo::ops::MatmulPrecision;
@@ -80,8 +80,8 @@ fn parameters_are_known_before_a_model_is_built() {
     for (name, model) in recipes() {
         for meta in pe_zoo::Registry::builtin().cards() {
             let encoding = Combination::parse(meta.id).unwrap();
-            let expected =
-                model.param_count(VOCABULARY) + encoding.param_count(&model.dims(TOKENS, TOKENS)).unwrap();
+            let expected = model.param_count(VOCABULARY)
+                + encoding.param_count(&model.dims(TOKENS, TOKENS)).unwrap();
             let built = decoder(&model, &encoding, &device).num_params();
             assert_eq!(built, expected, "{name} with {}", meta.id);
         }
@@ -188,8 +188,8 @@ fn hard_attention_looks_at_one_token_decodes_and_learns() {
     assert!(curve[curve.len() - 1].loss < curve[0].loss, "{curve:?}");
 }
 
-fn cell(encoding: &str, task: &str, seed: u64) -> Cell {
-    Cell {
+fn cell(encoding: &str, task: &str, seed: u64) -> Experiment {
+    Experiment {
         workload: task.to_owned(),
         name: encoding.to_owned(),
         encoding: Combination::parse(encoding).unwrap(),
@@ -213,14 +213,14 @@ fn cell(encoding: &str, task: &str, seed: u64) -> Cell {
         },
         eval: EvalConfig { lens: vec![16, 32], samples: 20, ..EvalConfig::default() },
         grid: None,
-        budget: pe_bench::sweep::Budget::default(),
+        budget: pe_bench::experiment::Budget::default(),
         seed,
         backend: "flex".to_owned(),
         engine: Engine::Fused,
     }
 }
 
-fn record(cell: &Cell) -> RunRecord {
+fn record(cell: &Experiment) -> RunRecord {
     let context = RunContext { suite: "test".to_owned(), threads: 1, jobs: 1 };
     let task = cell.task.build().unwrap();
     run(cell, &*task, &context, &mut |_| {})
@@ -314,7 +314,7 @@ fn all_encodings_of_a_seed_meet_the_same_model_and_data() {
 
 #[test]
 fn what_cannot_work_is_refused_by_name_before_training() {
-    let refused = |change: &dyn Fn(&mut Cell), expected: &str| {
+    let refused = |change: &dyn Fn(&mut Experiment), expected: &str| {
         let mut cell = cell("rope", "flip-flop", 0);
         change(&mut cell);
         let task = cell.task.build().unwrap();
@@ -343,7 +343,7 @@ fn what_cannot_work_is_refused_by_name_before_training() {
 fn hard_attention_is_recorded_under_the_engine_that_ran_it() {
     let soft = cell("rope", "flip-flop", 1);
     let model = ModelConfig { attention: AttentionKind::Hard, ..soft.model.clone() };
-    let hard = Cell { model, ..soft.clone() };
+    let hard = Experiment { model, ..soft.clone() };
     let task = soft.task.build().unwrap();
     assert_eq!((soft.attending(), hard.attending()), (Engine::Fused, Engine::Reference));
     assert_eq!(soft.config(&*task)["engine"], "fused");

@@ -59,10 +59,13 @@ const VARIANTS: [&str; 3] = [
 
 /// Every encoding, by default as far as that serves these lengths, and the variants.
 fn all() -> Vec<&'static str> {
-    let ids = Registry::builtin().cards().map(|card| card.id).collect::<Vec<_>>().into_iter().map(|id| match id {
-        "randomized" => "randomized{longest=8192}",
-        id => id,
-    });
+    let ids =
+        Registry::builtin().cards().map(|card| card.id).collect::<Vec<_>>().into_iter().map(|id| {
+            match id {
+                "randomized" => "randomized{longest=8192}",
+                id => id,
+            }
+        });
     ids.chain(VARIANTS).collect()
 }
 

@@ -31,7 +31,7 @@ pub struct Settings<'a> {
 pub enum Asked {
     /// The best scores over the references.
     Wrote {
-        /// What was written.
+        /// Text that was generated.
         text: String,
         /// Whether it is one of them.
         exact_match: bool,
@@ -40,7 +40,7 @@ pub enum Asked {
         /// Geometric mean of ROUGE.
         rouge: f64,
     },
-    /// What was chosen.
+    /// Option that was chosen.
     Chose {
         /// The likeliest option.
         right: bool,

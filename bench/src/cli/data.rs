@@ -88,7 +88,7 @@ pub(super) fn data(command: DataCommand) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a name stands for.
+/// Corpus or data set that a name stands for.
 enum Wanted {
     Corpus(&'static CorpusMeta),
     Set(DataSet),

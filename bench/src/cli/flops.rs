@@ -22,7 +22,7 @@ pub(crate) struct FlopsArgs {
     /// Tokens of the sequence, instead of the configuration's.
     #[arg(long)]
     len: Option<usize>,
-    /// What a causal model needs: each pair of tokens once, every operation counted.
+    /// Count the operations that a causal model needs: each pair of tokens once, every operation.
     #[arg(long)]
     honest: bool,
     /// Print every item too.

@@ -38,10 +38,10 @@ pub(super) struct GenerateArgs {
     /// An encoding instead of the rotation that the model was trained under.
     #[arg(long)]
     encoding: Option<String>,
-    /// Threads.
+    /// Number of CPU threads.
     #[arg(long, default_value_t = 2)]
     threads: usize,
-    /// Attention engine.
+    /// Attention engine to use.
     #[arg(long, value_enum, default_value_t)]
     engine: EngineChoice,
     /// Measure tokens per second on random tokens, one JSON line a round; see ci/peers/smollm2.py.
@@ -141,7 +141,7 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What stands on the screen.
+/// Text that has been printed.
 #[derive(Default)]
 struct Shown {
     tokens: Vec<u32>,

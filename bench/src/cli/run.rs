@@ -9,20 +9,18 @@ mod table;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use anyhow::Context;
 use reports::ReportMeta;
 
 use super::RunArgs;
 use super::out::complain;
-use crate::signals::{self, StopSignal};
+use super::stop::StopFlag;
 use crate::suite::{self, Overrides};
-use crate::sweep::{Outcome, Plan, SweepOptions, sweep, training_seconds};
+use crate::sweep::{SweepOptions, SweepOutcome, SweepPlan, look_up_all, sweep, training_seconds};
 use crate::{backend, host};
 
-pub(crate) use options::SweepArgs;
+pub(crate) use options::{SweepArgs, seconds};
 use show::Show;
 
 pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
@@ -51,7 +49,7 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&suite_name));
     let options = arguments.sweep.options(out, jobs(arguments), arguments.threads);
     options.budget.check().context("budget of a cell")?;
-    let plan = if arguments.dry_run { Plan::offline(suite)? } else { Plan::new(suite)? };
+    let plan = if arguments.dry_run { SweepPlan::offline(suite)? } else { SweepPlan::new(suite)? };
     let notes = plan.cells.iter().flat_map(|planned| planned.task.notes());
     for note in notes.collect::<std::collections::BTreeSet<_>>() {
         complain(&format!("note: {note}"));
@@ -81,35 +79,22 @@ fn jobs(arguments: &RunArgs) -> usize {
 }
 
 fn watch(
-    plan: &Plan,
+    plan: &SweepPlan,
     options: &SweepOptions,
     title: &str,
     settings: &reports::Settings,
     arguments: &RunArgs,
 ) -> anyhow::Result<ExitCode> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let first_signal = Arc::new(AtomicI32::new(0));
-    let (handler, first) = (stop.clone(), first_signal.clone());
-    signals::on_stop(move |signal| {
-        let stopping = handler.swap(true, Ordering::SeqCst);
-        let _ = first.compare_exchange(0, signal.number(), Ordering::SeqCst, Ordering::SeqCst);
-        // A second Ctrl-C ends the sweep at once. Other signals may come twice by themselves: a terminal that is
-        // closed hangs up on the shell and on its jobs.
-        if stopping && signal == StopSignal::INTERRUPT {
-            std::process::exit(signal.exit_status().into());
-        }
-    })
-    .context("the handler for Ctrl-C and SIGTERM cannot be installed")?;
-    let surveyed = plan.survey(&options.out, &options.redo);
+    let stop = StopFlag::install()?;
+    let surveyed = look_up_all(plan, &options.out, &options.retry);
     let seconds = training_seconds(plan, &surveyed, options);
     let mut show = Show::new(&arguments.sweep, plan, &surveyed, &seconds, options);
-    let outcome = sweep(plan, options, &seconds, &stop, &mut |event| show.event(&event));
+    let outcome = sweep(plan, options, &seconds, stop.flag(), &mut |event| show.event(&event));
     show.finish();
     let outcome = outcome?;
     if outcome.interrupted {
         show.end_without_report(&outcome);
-        let signal = StopSignal::from_number(first_signal.load(Ordering::SeqCst));
-        let signal = signal.unwrap_or(StopSignal::INTERRUPT);
+        let signal = stop.signal();
         complain(&format!(
             "interrupted by {}: {} of {} cells are finished and safe in {}; run the same command to go on",
             signal.name(),
@@ -123,9 +108,9 @@ fn watch(
 }
 
 fn conclude(
-    plan: &Plan,
+    plan: &SweepPlan,
     options: &SweepOptions,
-    outcome: &Outcome,
+    outcome: &SweepOutcome,
     show: &Show<'_>,
     title: &str,
     settings: &reports::Settings,
@@ -161,8 +146,8 @@ fn conclude(
     Ok(if troubles.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What did not come to a good end, in sentences that say what to do.
-fn troubles(plan: &Plan, outcome: &Outcome, options: &SweepOptions) -> Vec<String> {
+/// Sentences about cells without a result, each with what to do.
+fn troubles(plan: &SweepPlan, outcome: &SweepOutcome, options: &SweepOptions) -> Vec<String> {
     let mut troubles = Vec::new();
     for (kind, advice) in [
         ("failed", "--retry failed tries them again"),

@@ -20,19 +20,19 @@ pub(crate) struct SpeedArgs {
     /// Encodings or combinations, separated by commas; default: all.
     #[arg(long)]
     encodings: Option<String>,
-    /// Sequences per step.
+    /// Number of sequences per step.
     #[arg(long, default_value_t = 16)]
     batch: usize,
-    /// Tokens per sequence.
+    /// Number of tokens per sequence.
     #[arg(long, default_value_t = 512)]
     len: usize,
     /// Width of the model.
     #[arg(long, default_value_t = 256)]
     dim: usize,
-    /// Attention heads.
+    /// Number of attention heads.
     #[arg(long, default_value_t = 4)]
     heads: usize,
-    /// Layers.
+    /// Number of transformer layers.
     #[arg(long, default_value_t = 4)]
     layers: usize,
     /// Size of the vocabulary.
@@ -41,7 +41,7 @@ pub(crate) struct SpeedArgs {
     /// Steps that are timed, after two that are not.
     #[arg(long, default_value_t = 7)]
     steps: usize,
-    /// Threads.
+    /// Number of CPU threads.
     #[arg(long, default_value_t = 2)]
     threads: usize,
     /// Backend: flex, tch, cuda or wgpu.
@@ -50,7 +50,7 @@ pub(crate) struct SpeedArgs {
     /// Time one layer's attention alone, forward and backward, instead of a training step.
     #[arg(long)]
     attention: bool,
-    /// Attention engine.
+    /// Attention engine to use.
     #[arg(long, value_enum, default_value_t)]
     engine: EngineChoice,
     /// MatmulPrecision of linear maps: f32, tf32 or bf16.
@@ -64,7 +64,7 @@ pub(crate) struct SpeedArgs {
     in_process: bool,
 }
 
-/// What the others' times are compared with in the table.
+/// Encoding whose time is the unit of the table's ratios.
 const BASELINE: &str = "rope";
 
 pub(super) fn speed(arguments: &SpeedArgs) -> anyhow::Result<()> {

@@ -42,18 +42,18 @@ pub(super) struct StabilityArgs {
     /// The number that positions start at.
     #[arg(long, default_value_t = 3)]
     offset: usize,
-    /// Samples.
+    /// Number of samples to measure.
     #[arg(long, default_value_t = 8)]
     samples: usize,
     /// Length of the samples, in the task's unit; default: that of training, 256 for pretrained models.
     #[arg(long)]
     len: Option<usize>,
-    /// Print JSON.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }
 
-/// What is measured, and on what.
+/// Measured model and its samples.
 struct Measured {
     name: String,
     sequences: Vec<Vec<u32>>,

@@ -4,14 +4,14 @@ use pe_zoo::rotary::{Scaling, Yarn};
 use pe_zoo::zoo::rope::{self, Rope};
 use pe_zoo::{Combination, EncodingConfig, PeError};
 
-/// What the base is multiplied by under [`Method::Theta`]: from 10,000 to 1,000,000 in Code Llama (Rozière et al.
+/// Factor of the base under [`Method::Theta`]: from 10,000 to 1,000,000 in Code Llama (Rozière et al.
 /// 2023, arXiv 2308.12950) and in the fine-tuning baselines of TAPE.
 const THETA_RATIO: f64 = 100.0;
 
 /// A way of changing a rotation; `s` is the extended length over the trained one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Method {
-    /// Not at all.
+    /// The value does not change.
     AsTrained,
     /// Positions divided by `s`.
     Linear,
@@ -28,9 +28,9 @@ pub enum Method {
 /// An encoding to be tried.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Variant {
-    /// Name in tables.
+    /// Name shown in tables.
     pub name: String,
-    /// The encoding.
+    /// The position encoding used.
     pub encoding: Combination,
 }
 
@@ -43,9 +43,9 @@ pub enum MethodError {
          with --encodings, or --methods as-trained"
     )]
     ScaledAlready {
-        /// Its scaling.
+        /// Scaling of the model's rotation.
         kind: &'static str,
-        /// What was asked for.
+        /// The value that was requested.
         method: String,
     },
     /// The encoding cannot be.

@@ -14,25 +14,25 @@ use pe_zoo::attention::TraceKind;
 use pe_zoo::encoding::{PositionRequest, check_limit, positions};
 use serde::Serialize;
 
-use super::observe::{Look, Map, Observed, observe_at};
-use crate::evaluate::EvalError;
 use crate::model::Decoder;
+use crate::run::evaluate::EvalError;
+use crate::run::{Look, Map, Observed, observe_at};
 
-/// What is done to a sequence.
+/// Shift of a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shift {
     /// So many copies of a token stand before it.
     Prepend {
         /// The token: that of the beginning of a text, where there is one.
         token: u32,
-        /// How many.
+        /// Number that was found.
         count: usize,
     },
     /// Its positions start at this number instead of 0.
     Offset(usize),
 }
 
-/// What a shift does to one layer.
+/// Change of one layer under a shift.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct LayerStability {
     /// The layer, from 0.

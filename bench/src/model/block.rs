@@ -35,13 +35,13 @@ pub(super) struct Block {
     sharpness: AttentionKind,
 }
 
-/// What is seen of a layer when it is asked for.
+/// Attention weights and traces of one layer, if requested.
 pub(super) struct Seen {
     pub(super) weights: Option<Tensor<4>>,
     pub(super) traces: Vec<Trace>,
 }
 
-/// What stays the same through all blocks of a pass.
+/// Arguments that are the same for all blocks of a pass.
 pub(super) struct Through<'a> {
     pub(super) encoding: &'a Combined,
     pub(super) at: &'a Positions,

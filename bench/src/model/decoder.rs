@@ -1,4 +1,4 @@
-//! Embedding, blocks, head.
+//! The decoder: embedding, blocks and output head.
 
 use burn::module::{Module, Param};
 use burn::nn::Linear;
@@ -39,7 +39,7 @@ pub struct Decoder {
     pub groups: Option<usize>,
 }
 
-/// What decoding keeps: all token ids, and each layer's keys and values.
+/// Decoding cache: all token ids, and each layer's keys and values.
 #[derive(Debug, Clone)]
 pub struct Cache {
     tokens: Option<Tensor<2, Int>>,
@@ -63,14 +63,14 @@ impl Cache {
     }
 }
 
-/// What one pass gives.
+/// Result of a forward pass.
 #[derive(Debug)]
 pub struct Pass {
     /// The last hidden states, `[B, T, C]`; [`Decoder::logits`] turns them into logits.
     pub hidden: Tensor<3>,
     /// Attention weights per layer, each `[B, H, T, S]`; empty unless asked for.
     pub weights: Vec<Tensor<4>>,
-    /// What goes on inside each layer; empty unless [`Weights::Explain`] asks for it.
+    /// Traces of each layer; empty unless [`Weights::Explain`] is given.
     pub traces: Vec<Vec<Trace>>,
 }
 

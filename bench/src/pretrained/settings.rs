@@ -1,4 +1,4 @@
-//! What a Llama-type model is, whichever file says it.
+//! Settings of a Llama-type model, from any of the supported files.
 
 use std::path::Path;
 

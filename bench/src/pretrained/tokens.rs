@@ -152,7 +152,7 @@ fn splits(name: &str) -> Result<Value, String> {
     }
 }
 
-/// What is put around a text.
+/// Special tokens around a text.
 fn around(gguf: &Gguf, tokens: &[&str]) -> Result<Value, PretrainedError> {
     if !gguf.is_on("tokenizer.ggml.add_bos_token")? {
         return Ok(Value::Null);

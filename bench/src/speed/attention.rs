@@ -10,7 +10,7 @@ use pe_zoo::{Combination, Dims, TokenState};
 use rand_chacha::ChaCha8Rng;
 
 use super::{SpeedRequest, SpeedRow, WARM_UP};
-use crate::runner::median;
+use crate::median::median;
 use crate::streams::{Stream, stream};
 use crate::{backend, host};
 

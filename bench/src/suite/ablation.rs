@@ -4,8 +4,8 @@ use pe_zoo::Combination;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::axes::{list, set_at};
 use super::encodings::{Named, encoding, read_all};
+use super::values::{list, set_at};
 
 /// `[ablation]` as it is written.
 #[derive(Deserialize)]

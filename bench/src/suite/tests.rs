@@ -43,7 +43,7 @@ fn a_star_stands_for_every_encoding() {
     let suite = parsed(&SMALL.replace("\"nope\", { kind", "\"*\", { kind")).unwrap();
     let ids = crate::encodings::ids();
     for id in ids {
-        let of = |cell: &&Cell| cell.encoding.parts().iter().any(|p| p.card().id == id);
+        let of = |cell: &&Experiment| cell.encoding.parts().iter().any(|p| p.card().id == id);
         assert!(suite.cells.iter().any(|cell| of(&cell)), "{id}");
     }
 }

@@ -18,7 +18,7 @@ mod lock;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -26,8 +26,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-pub use holder::Holder;
+pub use holder::ClaimHolder;
 use lock::{Lock, Locking, NoLock};
+
+use crate::file_error::FileError;
 
 /// Touches within the time after which a claim lapses.
 const TOUCHES: u32 = 6;
@@ -39,30 +41,17 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
     /// The file system said no.
-    #[error("cannot {action} {}: {source}; check that the folder of results can be written and that there is space", path.display())]
-    Io {
-        /// What was tried: `read`, `write` ...
-        action: &'static str,
-        /// On which path.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    #[error("{0}; check that the results folder can be written and that there is space")]
+    Io(#[from] FileError),
 }
 
-impl ClaimError {
-    fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
-        Self::Io { action, path: path.to_owned(), source }
-    }
-}
-
-/// What came of trying to claim a cell.
+/// Result of trying to claim a cell.
 #[derive(Debug)]
-pub enum Attempt {
+pub enum ClaimAttempt {
     /// The cell is this sweep's until the claim is dropped.
     Mine(Claim),
     /// Another one has it.
-    Held(Holder),
+    Held(ClaimHolder),
 }
 
 /// The claims of one sweep.
@@ -77,22 +66,22 @@ pub struct Claims {
 #[derive(Debug)]
 struct Shared {
     folder: PathBuf,
-    me: Holder,
+    me: ClaimHolder,
     /// A claim that was not touched for so long has lapsed.
     patience: Duration,
     /// Keys held, and whether each was lost.
     held: Mutex<BTreeMap<String, Arc<AtomicBool>>>,
-    /// What others' claims looked like, and since when on this process's clock.
-    seen: Mutex<BTreeMap<String, (Looks, Instant)>>,
+    /// Last seen stamps of other processes' claims, and since when on this process's clock.
+    seen: Mutex<BTreeMap<String, (ClaimStamp, Instant)>>,
     locking: Locking,
     /// The lock cannot be had; it is not tried again.
     unlocked: AtomicBool,
     warning: Mutex<Option<String>>,
 }
 
-/// What changes when a claim is touched or passes on.
+/// Stamp of a claim that changes when the claim is touched or changes hands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Looks {
+struct ClaimStamp {
     touched: Option<SystemTime>,
     nonce: String,
 }
@@ -108,11 +97,11 @@ impl Claims {
 
     fn with(results: &Path, patience: Duration, locking: Locking) -> Result<Self, ClaimError> {
         let folder = results.join("claims");
-        fs::create_dir_all(&folder).map_err(|error| ClaimError::io("create", &folder, error))?;
+        fs::create_dir_all(&folder).map_err(FileError::of("create", &folder))?;
         let pause = (patience / TOUCHES).min(LONGEST_PAUSE);
         let shared = Arc::new(Shared {
             folder,
-            me: Holder::this_process(pause),
+            me: ClaimHolder::this_process(pause),
             patience,
             held: Mutex::default(),
             seen: Mutex::default(),
@@ -132,7 +121,7 @@ impl Claims {
         let toucher = std::thread::Builder::new()
             .name("claims".to_owned())
             .spawn(touch)
-            .map_err(|error| ClaimError::io("start a thread for", &shared.folder, error))?;
+            .map_err(FileError::of("start a thread for", &shared.folder))?;
         Ok(Self { shared, stop: Some(stop), toucher: Some(toucher) })
     }
 
@@ -150,19 +139,19 @@ impl Claims {
     ///
     /// # Errors
     /// [`ClaimError`].
-    pub fn claim(&self, key: &str) -> Result<Attempt, ClaimError> {
+    pub fn claim(&self, key: &str) -> Result<ClaimAttempt, ClaimError> {
         let shared = &self.shared;
         let _lock = shared.lock()?;
         let path = shared.path(key);
         if let Some(holder) = shared.living_holder(key, &path)? {
-            return Ok(Attempt::Held(holder));
+            return Ok(ClaimAttempt::Held(holder));
         }
         reports::store::remove_leftovers(&path);
         shared.write(&path)?;
         let lost = Arc::new(AtomicBool::new(false));
         guard(&shared.held).insert(key.to_owned(), lost.clone());
         guard(&shared.seen).remove(key);
-        Ok(Attempt::Mine(Claim { shared: shared.clone(), key: key.to_owned(), lost }))
+        Ok(ClaimAttempt::Mine(Claim { shared: shared.clone(), key: key.to_owned(), lost }))
     }
 }
 
@@ -228,7 +217,7 @@ impl Shared {
         let path = self.folder.join(".lock");
         let why = match Lock::take(&path, self.locking) {
             Ok(lock) => return Ok(Some(lock)),
-            Err(NoLock::Io(error)) => return Err(ClaimError::io("lock", &path, error)),
+            Err(NoLock::Io(error)) => return Err(FileError::of("lock", &path)(error).into()),
             Err(NoLock::Unsupported(error)) => format!("its file system has no locks ({error})"),
             Err(NoLock::Busy) => {
                 let seconds = self.locking.patience.as_secs_f64();
@@ -246,8 +235,7 @@ impl Shared {
 
     /// Makes the folder again with the claims that this sweep holds.
     fn restore(&self) -> Result<(), ClaimError> {
-        fs::create_dir_all(&self.folder)
-            .map_err(|error| ClaimError::io("create", &self.folder, error))?;
+        fs::create_dir_all(&self.folder).map_err(FileError::of("create", &self.folder))?;
         for key in guard(&self.held).keys() {
             self.write(&self.path(key))?;
         }
@@ -259,9 +247,9 @@ impl Shared {
     }
 
     fn write(&self, path: &Path) -> Result<(), ClaimError> {
-        let failed = |error| ClaimError::io("write", path, error);
+        let failed = FileError::of("write", path);
         let text = serde_json::to_vec_pretty(&self.me).map_err(|error| failed(error.into()))?;
-        reports::store::write_atomically(path, &text).map_err(failed)
+        Ok(reports::store::write_atomically(path, &text).map_err(failed)?)
     }
 
     fn warn(&self, text: String) {
@@ -269,18 +257,18 @@ impl Shared {
     }
 
     /// Whoever holds a claim that has not lapsed. Under the lock.
-    fn living_holder(&self, key: &str, path: &Path) -> Result<Option<Holder>, ClaimError> {
+    fn living_holder(&self, key: &str, path: &Path) -> Result<Option<ClaimHolder>, ClaimError> {
         let bytes = match fs::read(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            bytes => bytes.map_err(|error| ClaimError::io("read", path, error))?,
+            bytes => bytes.map_err(FileError::of("read", path))?,
         };
         // A claim is written whole; one that is none was damaged, and lapses like that of a stranger.
-        let holder = serde_json::from_slice(&bytes).unwrap_or_else(|_| Holder::unknown());
+        let holder = serde_json::from_slice(&bytes).unwrap_or_else(|_| ClaimHolder::unknown());
         if self.me.knows_to_be_gone(&holder) {
             return Ok(None);
         }
         let touched = fs::metadata(path).and_then(|data| data.modified()).ok();
-        let looks = Looks { touched, nonce: holder.nonce.clone() };
+        let looks = ClaimStamp { touched, nonce: holder.nonce.clone() };
         let mut seen = guard(&self.seen);
         let (last, since) =
             seen.entry(key.to_owned()).or_insert_with(|| (looks.clone(), Instant::now()));
@@ -295,10 +283,10 @@ impl Shared {
     fn is_mine(&self, key: &str) -> Result<bool, ClaimError> {
         let path = self.path(key);
         match fs::read(&path) {
-            Ok(bytes) => Ok(serde_json::from_slice::<Holder>(&bytes)
+            Ok(bytes) => Ok(serde_json::from_slice::<ClaimHolder>(&bytes)
                 .is_ok_and(|holder| holder.nonce == self.me.nonce)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(ClaimError::io("read", &path, error)),
+            Err(error) => Err(FileError::of("read", &path)(error).into()),
         }
     }
 
@@ -319,7 +307,7 @@ impl Shared {
     }
 }
 
-/// What a panic left is still to be used: no invariant spans two fields.
+/// Locks a mutex; the value that a panic left is usable, because no invariant spans two fields.
 fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::SweepOptions;
-use super::plan::Plan;
-use super::survey::Surveyed;
-use crate::runner::median;
+use super::plan::SweepPlan;
+use super::status::CellFile;
+use crate::median::median;
 
 /// Operations per second assumed of a processor core where no record tells: a core of the slower kind.
 pub const FLOPS_PER_SECOND: f64 = 2e10;
@@ -14,10 +14,10 @@ pub const FLOPS_PER_SECOND: f64 = 2e10;
 ///
 /// A cell of the same workload and encoding with a record takes the median step time of such records. Others take
 /// their operations at the median rate of all records of the plan, or at [`FLOPS_PER_SECOND`] a thread without any.
-pub fn training_seconds(plan: &Plan, surveyed: &[Surveyed], options: &SweepOptions) -> Vec<f64> {
+pub fn training_seconds(plan: &SweepPlan, found: &[CellFile], options: &SweepOptions) -> Vec<f64> {
     let mut step_seconds = BTreeMap::<_, Vec<f64>>::new();
     let mut rates = Vec::new();
-    for record in surveyed.iter().filter_map(Surveyed::kept) {
+    for record in found.iter().filter_map(CellFile::kept) {
         let seconds = record.train.step_seconds_median.filter(|seconds| *seconds > 0.0);
         if let Some(seconds) = seconds {
             let kind = (record.workload.as_str(), record.encoding.name.as_str());
@@ -27,10 +27,10 @@ pub fn training_seconds(plan: &Plan, surveyed: &[Surveyed], options: &SweepOptio
     }
     let assumed = FLOPS_PER_SECOND * options.threads as f64;
     let rate = median(&rates).filter(|rate| *rate > 0.0).unwrap_or(assumed);
-    let cells = plan.cells.iter().zip(surveyed).zip(&plan.keys);
+    let cells = plan.cells.iter().zip(found).zip(&plan.keys);
     cells
-        .map(|((planned, surveyed), key)| {
-            if surveyed.is_settled() || !options.shard.has(key) {
+        .map(|((planned, found), key)| {
+            if found.is_settled() || !options.shard.has(key) {
                 return 0.0;
             }
             let kind = (planned.cell.workload.as_str(), planned.cell.name.as_str());

@@ -9,6 +9,7 @@ use crate::place::{
     BENCH, Place, assert_equal, checkpoints, children, events, fields, files, named, signal, text,
     until, until_event,
 };
+use crate::tiny;
 
 #[test]
 fn killed_at_random_moments_it_leaves_the_records_of_an_undisturbed_run() {
@@ -180,7 +181,9 @@ fn claimed(out: &Path) -> usize {
 
 #[test]
 fn processes_that_speed_and_generate_start_end_with_them() {
-    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/tiny-llama");
+    let folder = tempfile::tempdir().unwrap();
+    tiny::copy_to(folder.path(), &tiny::numbered(tiny::WORDS));
+    let model = folder.path().to_str().unwrap();
     let speed = ["speed", "--encodings", "nope", "--steps", "10000000", "--dim", "16"];
     let generate = ["generate", model, "--speed", "--prefill", "8", "--rounds", "10000000"];
     for arguments in [&speed[..], &generate] {

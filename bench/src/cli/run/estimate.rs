@@ -5,10 +5,10 @@ use std::time::Duration;
 use super::table::{clock, encoding_label};
 use crate::cli::list::aligned;
 use crate::cli::out::say;
-use crate::sweep::{Plan, Standing, SweepOptions, training_seconds};
+use crate::sweep::{CellStatus, SweepOptions, SweepPlan, look_up_all, training_seconds};
 
-pub(super) fn print(plan: &Plan, options: &SweepOptions) {
-    let surveyed = plan.survey(&options.out, &options.redo);
+pub(super) fn print(plan: &SweepPlan, options: &SweepOptions) {
+    let surveyed = look_up_all(plan, &options.out, &options.retry);
     let others = |index: usize| !options.shard.has(&plan.keys[index]);
     let seconds = training_seconds(plan, &surveyed, options);
     let header = ["workload", "encoding", "seed", "parameters", "training", "about"];
@@ -25,11 +25,11 @@ pub(super) fn print(plan: &Plan, options: &SweepOptions) {
             cell.seed.to_string(),
             parameters,
             format!("{:.2e} FLOPs", planned.train_flops() as f64),
-            match &surveyed[index].standing {
-                Standing::Kept(record) => record.status.name().to_owned(),
-                Standing::Unreadable(_) => "damaged".to_owned(),
-                Standing::Open if others(index) => "another part".to_owned(),
-                Standing::Open => clock(about),
+            match &surveyed[index].status {
+                CellStatus::Kept(record) => record.status.name().to_owned(),
+                CellStatus::Unreadable(_) => "damaged".to_owned(),
+                CellStatus::Open if others(index) => "another part".to_owned(),
+                CellStatus::Open => clock(about),
             },
         ]);
     }

@@ -1,4 +1,4 @@
-//! What is shown while a sweep runs: a table that fills in, and a bar with the time left.
+//! Live output of a sweep: a table that fills in, and a bar with the time left.
 
 use std::time::{Duration, Instant};
 
@@ -8,13 +8,13 @@ use reports::{EvalPoint, RunRecord, Status};
 
 use super::forecast::Forecast;
 use crate::cli::out::{Printable, print};
-use crate::sweep::{Event, Plan, Surveyed, SweepOptions, What};
+use crate::sweep::{CellEvent, CellFile, SweepEvent, SweepOptions, SweepPlan};
 
 const BAR_STEPS: u64 = 1000;
 
 /// The live display.
 pub(super) struct Live<'a> {
-    plan: &'a Plan,
+    plan: &'a SweepPlan,
     bar: ProgressBar,
     start: Instant,
     forecast: Forecast,
@@ -26,8 +26,8 @@ pub(super) struct Live<'a> {
 
 impl<'a> Live<'a> {
     pub(super) fn new(
-        plan: &'a Plan,
-        surveyed: &[Surveyed],
+        plan: &'a SweepPlan,
+        surveyed: &[CellFile],
         seconds: &[f64],
         options: &SweepOptions,
     ) -> Self {
@@ -35,7 +35,7 @@ impl<'a> Live<'a> {
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}") {
             bar.set_style(style);
         }
-        let kept = surveyed.iter().filter_map(Surveyed::kept).collect::<Vec<_>>();
+        let kept = surveyed.iter().filter_map(CellFile::kept).collect::<Vec<_>>();
         let kinds = plan.cells.iter().map(|planned| {
             let cell = &planned.cell;
             let grid = cell.grid.as_ref().map(|grid| grid.value);
@@ -67,41 +67,41 @@ impl<'a> Live<'a> {
         live
     }
 
-    pub(super) fn event(&mut self, event: &Event) {
+    pub(super) fn event(&mut self, event: &SweepEvent) {
         let index = event.index;
-        self.held.retain(|held| *held != index || matches!(event.what, What::Held { .. }));
+        self.held.retain(|held| *held != index || matches!(event.what, CellEvent::Held { .. }));
         match &event.what {
-            What::Began => {}
-            What::Resumed { step } => {
+            CellEvent::Began => {}
+            CellEvent::Resumed { step } => {
                 let steps = self.plan.cells[index].cell.train.steps;
                 self.forecast.resumed(index, *step, steps);
                 self.note(index, &format!("goes on after {step} of {steps} steps"), &Style::new());
             }
-            What::Progress(progress) => self.forecast.progress(index, *progress),
-            What::Trouble(text) => self.note(index, text, &Style::new().yellow()),
-            What::Held { by } => {
+            CellEvent::Progress(progress) => self.forecast.progress(index, *progress),
+            CellEvent::Trouble(text) => self.note(index, text, &Style::new().yellow()),
+            CellEvent::Held { by } => {
                 if !self.held.contains(&index) {
                     self.held.push(index);
                 }
                 self.forecast.given_up(index);
                 self.note(index, &format!("held by {by}"), &Style::new().dim());
             }
-            What::Ended(record) => {
+            CellEvent::Ended(record) => {
                 let took = (record.status == Status::Done).then(|| seconds_of(record));
                 self.forecast.ended(index, took);
                 self.ended += 1;
                 self.line(&self.result_row(record));
             }
-            What::PickedUp(record) => {
+            CellEvent::PickedUp(record) => {
                 self.forecast.given_up(index);
                 self.ended += 1;
                 self.line(&self.result_row(record));
             }
-            What::Interrupted => {
+            CellEvent::Interrupted => {
                 self.forecast.given_up(index);
                 self.note(index, "interrupted; goes on next time", &Style::new());
             }
-            What::Lost => {
+            CellEvent::Lost => {
                 self.forecast.given_up(index);
                 self.note(index, "taken over by another process", &Style::new().yellow());
             }
@@ -225,7 +225,7 @@ pub(super) fn clock(time: Duration) -> String {
 }
 
 /// Label of a cell's encoding for other tables.
-pub(super) fn encoding_label(plan: &Plan, index: usize) -> String {
+pub(super) fn encoding_label(plan: &SweepPlan, index: usize) -> String {
     let cell = &plan.cells[index].cell;
     if cell.name == cell.encoding.id() {
         cell.encoding.card().label.to_owned()

@@ -1,4 +1,5 @@
 use std::fs::TryLockError;
+use std::io;
 
 use super::*;
 
@@ -11,18 +12,18 @@ fn claims(results: &Path) -> Claims {
 
 fn mine(claims: &Claims) -> Claim {
     match claims.claim(KEY).unwrap() {
-        Attempt::Mine(claim) => claim,
-        Attempt::Held(by) => panic!("held by {}", by.text()),
+        ClaimAttempt::Mine(claim) => claim,
+        ClaimAttempt::Held(by) => panic!("held by {}", by.text()),
     }
 }
 
 fn is_held(claims: &Claims) -> bool {
-    matches!(claims.claim(KEY).unwrap(), Attempt::Held(_))
+    matches!(claims.claim(KEY).unwrap(), ClaimAttempt::Held(_))
 }
 
 /// A claim of a process that is elsewhere, or nowhere.
-fn foreign(results: &Path, change: impl Fn(&mut Holder)) -> PathBuf {
-    let mut holder = Holder::this_process(Duration::ZERO);
+fn foreign(results: &Path, change: impl Fn(&mut ClaimHolder)) -> PathBuf {
+    let mut holder = ClaimHolder::this_process(Duration::ZERO);
     change(&mut holder);
     let path = results.join("claims").join(format!("{KEY}.json"));
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -70,7 +71,7 @@ fn of_many_that_find_a_lapsed_claim_one_gets_it() {
             let tries = tries.collect::<Vec<_>>();
             tries.into_iter().map(|one| one.join().unwrap()).collect::<Vec<_>>()
         });
-        let won = won.iter().filter(|one| matches!(one, Attempt::Mine(_))).count();
+        let won = won.iter().filter(|one| matches!(one, ClaimAttempt::Mine(_))).count();
         assert_eq!(won, 1);
     }
 }
@@ -158,11 +159,14 @@ fn without_locks_claims_go_on_and_say_so_once() {
     fn busy(_: &File) -> Result<(), TryLockError> {
         Err(TryLockError::WouldBlock)
     }
-    let ways: [fn(&File) -> Result<(), TryLockError>; 4] =
-        [refused::<37>, refused::<38>, refused::<95>, busy];
-    for try_lock in ways {
+    let patience = Duration::from_millis(20);
+    for locking in [
+        Locking { try_lock: refused::<37>, patience },
+        Locking { try_lock: refused::<38>, patience },
+        Locking { try_lock: refused::<95>, patience },
+        Locking { try_lock: busy, patience },
+    ] {
         let results = tempfile::tempdir().unwrap();
-        let locking = Locking { try_lock, patience: Duration::from_millis(20) };
         let claims = Claims::with(results.path(), PATIENCE, locking).unwrap();
         let said = claims.take_warning().unwrap();
         assert!(said.contains("cannot be locked") && said.contains("goes on without"), "{said}");
