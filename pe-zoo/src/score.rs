@@ -12,13 +12,17 @@ mod block;
 mod dual;
 mod graph;
 mod number;
+mod pair;
 mod term;
 
+#[cfg(feature = "flex")]
+pub(crate) use block::{TermBlock, TermGrads};
 pub use dual::{Derivative, Dual};
 pub use number::{Number, Real};
-pub use term::{Pair, PairTerm, Term};
+pub use pair::{Pair, PairTerm};
+pub use term::Term;
 #[cfg(feature = "flex")]
-pub(crate) use term::{TermBlock, TermGrads, TermKernel};
+pub(crate) use term::TermKernel;
 
 use burn::tensor::Tensor;
 

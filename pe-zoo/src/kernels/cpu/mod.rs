@@ -12,7 +12,7 @@
 //! | `heads` | operands cut into heads |
 //! | `engine`, `gradients`, `reduce` | tasks in parallel, and sums over them in a fixed order |
 //! | `kernel` | one block of rows, forward and backward |
-//! | `contextual`, `perceptron`, `distance`, `term` | the biases that take more than a line |
+//! | `contextual`, `perceptron`, `distance`, `term`, `term_inputs` | the biases that take more than a line |
 //! | `problem`, `scratch` | heads and blocks, buffers |
 //! | `view`, `parallel`, `tensors` | matrices, threads and tensors, for the operations of models too |
 
@@ -30,6 +30,7 @@ mod reduce;
 mod scratch;
 pub(crate) mod tensors;
 mod term;
+mod term_inputs;
 pub(crate) mod view;
 
 #[cfg(test)]
