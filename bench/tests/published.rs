@@ -8,7 +8,7 @@ use std::path::Path;
 use pe_bench::suite::{self, BUILT_IN, Overrides};
 use pe_zoo::zoo::PeConfig;
 use pe_zoo::{Combination, EncodingConfig};
-use reports::reproduction::published::{Plan, PublishedTable, papers};
+use reports::reproduction::published::{Coverage, PublishedTable, papers};
 use reports::reproduction::recipe::{Identity, differences, flat, is_identical};
 use serde_json::Value;
 use tasks::TaskConfig;
@@ -93,7 +93,7 @@ fn every_path_of_a_recipe_exists() {
 fn the_suites_of_papers_have_the_published_recipes() {
     let (mut missing, mut unknown) = (Vec::new(), BTreeSet::new());
     for table in tables() {
-        let Plan::Records { suite: Some(name), task } = &table.plan else { continue };
+        let Coverage::Records { suite: Some(name), task } = &table.plan else { continue };
         let Some((_, text)) = BUILT_IN.iter().find(|(known, _)| known == name) else {
             unknown.insert(name.clone());
             continue;

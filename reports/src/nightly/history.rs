@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::json_float;
+use crate::record::json_float;
 use crate::record::{EvalPoint, RunRecord, Status};
 use crate::stats::Estimate;
 use crate::store::write_atomically;

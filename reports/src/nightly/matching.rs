@@ -1,15 +1,14 @@
 //! Which cell of a night stands for which of the baseline.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::record::{EvalPoint, RunRecord, Status};
+use crate::record::{EvalPoint, RunRecord, Status, newest_by};
 
 /// A cell of both.
-pub(super) struct Pair<'a> {
+pub(super) struct MatchedCell<'a> {
     pub(super) night: &'a RunRecord,
     pub(super) baseline: &'a RunRecord,
 }
@@ -35,7 +34,7 @@ impl fmt::Display for Incomparable {
 }
 
 pub(super) struct Matched<'a> {
-    pub(super) pairs: Vec<Pair<'a>>,
+    pub(super) pairs: Vec<MatchedCell<'a>>,
     pub(super) incomparable: Vec<Incomparable>,
     pub(super) new: usize,
 }
@@ -47,24 +46,12 @@ fn id(record: &RunRecord) -> Id<'_> {
     (&record.workload, &record.encoding.name, record.seed, grid.unwrap_or_default())
 }
 
-/// The newest record of each cell.
-fn newest(records: &[RunRecord]) -> BTreeMap<Id<'_>, &RunRecord> {
-    let mut cells: BTreeMap<Id<'_>, &RunRecord> = BTreeMap::new();
-    for record in records {
-        let kept = cells.entry(id(record)).or_insert(record);
-        if (&kept.started_utc, &kept.key) < (&record.started_utc, &record.key) {
-            *kept = record;
-        }
-    }
-    cells
-}
-
 pub(super) fn matched<'a>(night: &'a [RunRecord], baseline: &'a [RunRecord]) -> Matched<'a> {
-    let (night, baseline) = (newest(night), newest(baseline));
+    let (night, baseline) = (newest_by(night, id), newest_by(baseline, id));
     let mut matched = Matched { pairs: Vec::new(), incomparable: Vec::new(), new: 0 };
     for (id, baseline) in &baseline {
         match night.get(id).map(|night| (night, reason_against(night, baseline))) {
-            Some((night, None)) => matched.pairs.push(Pair { night, baseline }),
+            Some((night, None)) => matched.pairs.push(MatchedCell { night, baseline }),
             Some((_, Some(reason))) => matched.incomparable.push(of(baseline, reason)),
             None => matched.incomparable.push(of(baseline, "this night did not run it".to_owned())),
         }
@@ -118,7 +105,7 @@ pub(super) fn counterpart<'a>(record: &'a RunRecord, eval: &EvalPoint) -> Option
     record.evals.iter().find(|e| e.split == eval.split && e.len == eval.len)
 }
 
-impl Pair<'_> {
+impl MatchedCell<'_> {
     /// Whether all numbers of all evaluations are the same, to the last digit that a record keeps.
     pub(super) fn is_identical(&self) -> bool {
         self.baseline.evals.iter().all(|eval| {

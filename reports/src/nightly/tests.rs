@@ -2,8 +2,9 @@ use serde_json::json;
 
 use super::history::{Night, read};
 use super::*;
+use crate::formats::{html_document, markdown_document};
 use crate::record::{Allocations, Status};
-use crate::testkit::Cell;
+use crate::testkit::TestCell;
 
 const WORKLOADS: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
 
@@ -19,7 +20,8 @@ fn night_of(seeds: u64) -> Vec<RunRecord> {
             for seed in 0..seeds {
                 let config = json!({"encoding": encoding, "task": workload, "seed": seed, "train": {"steps": 9}});
                 let value = 0.9 - 0.02 * index as f64 - 0.003 * seed as f64;
-                let cell = Cell::new(workload, encoding, seed).exact(value).token_accuracy(value);
+                let cell =
+                    TestCell::new(workload, encoding, seed).exact(value).token_accuracy(value);
                 let counted = |r: &mut RunRecord| {
                     r.config = config;
                     r.step_allocations = Some(Allocations { count: 5000 + seed, bytes: 9_000_000 });
@@ -44,8 +46,8 @@ fn with(
     records
 }
 
-fn judged(night: &[RunRecord], baseline: &[RunRecord]) -> Verdict {
-    judge(night, baseline, &Gate::default())
+fn judged(night: &[RunRecord], baseline: &[RunRecord]) -> NightlyVerdict {
+    judge(night, baseline, &Thresholds::default())
 }
 
 fn worse(record: &mut RunRecord, nats: f64, share: f64) {
@@ -294,13 +296,16 @@ fn nights_are_kept_once_and_drawn_with_their_commits() {
     // Files hold 15 digits.
     let text = |night: &Night| serde_json::to_string(night).unwrap();
     assert_eq!(text(&nights[0]), text(&first));
-    let page = trend::page(&nights);
+    let page = html_document(&trend::document(&nights));
     assert!(!page.contains("<script") && !page.contains("<img"), "{page}");
-    assert!(page.contains("abc1234") && page.contains("l5 9h-10z"), "the failed night is marked");
-    let text = trend::markdown(&nights);
+    assert!(
+        page.contains("abc1234") && page.contains(">failed</text>"),
+        "the failed night is marked"
+    );
+    let text = markdown_document(&trend::document(&nights));
     assert!(text.contains("| 2 | 2026-01-03T03:04:05Z |") && !text.contains("<img"), "{text}");
     std::fs::write(folder.path().join("x.json"), "{}").unwrap();
     assert!(read(folder.path()).unwrap_err().to_string().contains("x.json is no night"));
     assert!(read(&folder.path().join("none")).unwrap().is_empty());
-    assert_eq!(trend::markdown(&[]), "# Nights\n\nNo night yet.\n");
+    assert_eq!(markdown_document(&trend::document(&[])), "# Nights\n\nNo night yet.\n");
 }

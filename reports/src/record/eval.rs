@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::json_float;
+use super::json_float;
 
 /// One evaluation: a split at a length.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

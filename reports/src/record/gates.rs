@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::json_float;
+use super::json_float;
 
 /// How well the gates of one head agree with the tokens that the task counts: the area under the ROC curve of
 /// gates as a guess whether a token is one of those, within each scored row, mean over the rows.

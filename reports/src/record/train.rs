@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::json_float;
+use super::json_float;
 
 /// What training took and how it went.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::published::Paths;
+/// Paths of a record's configuration with the values that they must have.
+pub type Paths = BTreeMap<String, Expected>;
 
 /// Stands for a path without a value: absent, or null.
 const UNSET: &str = "unset";

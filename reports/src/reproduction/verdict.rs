@@ -1,7 +1,7 @@
 //! Whether a number of ours is the published one.
 
-use super::published::{Column, PublishedTable, Row};
-use super::runs::Run;
+use super::published::{PublishedColumn, PublishedRow, PublishedTable};
+use super::runs::RecipeRun;
 use crate::stats::LEAST_SEEDS;
 use crate::stats::estimate::half_width_factor;
 
@@ -67,8 +67,8 @@ impl Verdict {
 /// number, one deviation; with a standard error, 1.96 of them; else what rounds to it.
 pub fn published_interval(
     table: &PublishedTable,
-    row: &Row,
-    column: &Column,
+    row: &PublishedRow,
+    column: &PublishedColumn,
     value: f64,
 ) -> (f64, f64) {
     let spread = match (row.deviations.get(&column.name), row.standard_errors.get(&column.name)) {
@@ -85,7 +85,7 @@ pub fn published_interval(
 }
 
 /// The rule. METHODOLOGY.md states it in words.
-pub(super) fn judge(table: &PublishedTable, run: &Run, published: (f64, f64)) -> Verdict {
+pub(super) fn judge(table: &PublishedTable, run: &RecipeRun, published: (f64, f64)) -> Verdict {
     if !run.differences.is_empty() || !table.unlike.is_empty() {
         return Verdict::OtherRecipe;
     }

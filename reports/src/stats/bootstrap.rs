@@ -18,7 +18,7 @@ use std::sync::Arc;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use super::estimate::middle;
+use super::estimate::sorted_median;
 
 /// Up to this many seeds every draw is counted (8^8 draws of 6435 kinds).
 pub const EXACT_UP_TO: usize = 8;
@@ -144,7 +144,7 @@ impl Draws {
         let drawn: Vec<f64> =
             pairs().flat_map(|(x, count)| std::iter::repeat_n(*x, *count)).collect();
         self.means.push((mean, ways));
-        self.medians.push((middle(&drawn), ways));
+        self.medians.push((sorted_median(&drawn), ways));
     }
 }
 

@@ -47,7 +47,7 @@ impl Estimate {
         let mean = values.iter().sum::<f64>() / f64::from(n);
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
-        let median = if mean.is_finite() { middle(&sorted) } else { f64::NAN };
+        let median = if mean.is_finite() { sorted_median(&sorted) } else { f64::NAN };
         let point = Self { mean, std: None, ci95: None, median, bootstrap: None, n };
         if n == 1 || !mean.is_finite() {
             return Some(point);
@@ -92,7 +92,7 @@ fn resamples(n: usize) -> Arc<Resamples> {
 }
 
 /// The median of values in ascending order; NaN when there are none.
-pub(crate) fn middle(sorted: &[f64]) -> f64 {
+pub(crate) fn sorted_median(sorted: &[f64]) -> f64 {
     let n = sorted.len();
     match (sorted.get(n / 2), n % 2) {
         (None, _) => f64::NAN,

@@ -12,8 +12,8 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use serde::forward_to_deserialize_any;
 use sha2::{Digest, Sha256};
 
-use super::{NEWEST, append, hex};
-use crate::record::RunRecord;
+use super::canonical::append;
+use crate::record::{RunRecord, SCHEMA};
 
 /// The name of the checksum's field.
 const SEAL: &str = "sha256";
@@ -24,8 +24,8 @@ pub(super) fn read(bytes: &[u8]) -> Option<RunRecord> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     Canonical { pass: &mut pass, outermost: true }.deserialize(&mut reader).ok()?;
     reader.end().ok()?;
-    let known = pass.schema.is_some_and(|schema| (1..=NEWEST).contains(&schema));
-    let whole = pass.seal.is_none_or(|written| *written == hex(&Sha256::digest(&pass.text)));
+    let known = pass.schema.is_some_and(|schema| (1..=u64::from(SCHEMA)).contains(&schema));
+    let whole = pass.seal.is_none_or(|written| *written == hex::encode(Sha256::digest(&pass.text)));
     if !known || !whole {
         return None;
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Plan, PublishedMetric, PublishedTable};
+use super::table::{Coverage, PublishedMetric, PublishedTable};
 
 impl PublishedTable {
     /// Looks for what the types let through.
@@ -12,7 +12,7 @@ impl PublishedTable {
         if !(self.rounding.is_finite() && self.rounding > 0.0) {
             return wrong("rounding", format!("{}, expected a number above 0", self.rounding));
         }
-        let records = matches!(self.plan, Plan::Records { .. });
+        let records = matches!(self.plan, Coverage::Records { .. });
         let mut columns = BTreeSet::new();
         for column in &self.columns {
             let at = format!("column `{}`", column.name);

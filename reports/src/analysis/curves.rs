@@ -1,0 +1,60 @@
+//! What happens in the course of training, over seeds.
+
+use std::collections::BTreeMap;
+
+use super::grouping::by_encoding;
+use crate::record::Metric;
+use crate::record::RunRecord;
+use crate::stats::Mean;
+
+/// A value by step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Curve {
+    /// Name of the encoding.
+    pub encoding: String,
+    /// Sorted by step.
+    pub points: Vec<StepMean>,
+}
+
+/// The mean over the seeds that have a value at that step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StepMean {
+    /// Steps done.
+    pub step: u64,
+    /// Over seeds.
+    pub value: Mean,
+}
+
+fn curves(records: &[&RunRecord], of: impl Fn(&RunRecord) -> Vec<(u64, f64)>) -> Vec<Curve> {
+    by_encoding(records)
+        .into_iter()
+        .map(|(encoding, records)| {
+            let mut steps: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+            for (step, value) in records.iter().flat_map(|r| of(r)) {
+                steps.entry(step).or_default().push(value);
+            }
+            let points = steps
+                .into_iter()
+                .filter_map(|(step, values)| Some(StepMean { step, value: Mean::of(&values)? }));
+            Curve { encoding: encoding.to_owned(), points: points.collect() }
+        })
+        .filter(|curve| !curve.points.is_empty())
+        .collect()
+}
+
+/// Loss, nats per scored token.
+pub(super) fn training(records: &[&RunRecord]) -> Vec<Curve> {
+    curves(records, |r| r.train.curve.iter().map(|point| (point.step, point.loss)).collect())
+}
+
+/// The headline metric in validations; nll where it is perplexity.
+pub(super) fn validation(records: &[&RunRecord], headline: Metric) -> Vec<Curve> {
+    curves(records, |r| {
+        let value = |v: &crate::record::Validation| match headline {
+            Metric::ExactMatch => v.exact_match,
+            Metric::TokenAccuracy => v.token_accuracy,
+            Metric::Perplexity => v.nll,
+        };
+        r.train.validations.iter().map(|v| (v.step, value(v))).collect()
+    })
+}
