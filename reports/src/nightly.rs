@@ -29,7 +29,7 @@ pub use self::thresholds::Thresholds;
 pub use self::verdict::NightlyVerdict;
 use crate::record::RunRecord;
 
-/// Holds the records of a night against those of the baseline.
+/// Compares the records of a night with those of the baseline.
 ///
 /// Cells stand for each other by workload, name of the encoding, seed and point of a grid. What an encoding of one
 /// name is made of may differ; the task, the model, the training and the evaluations must not.

@@ -1,4 +1,4 @@
-//! Writes a whole report: computes it once, renders every format, puts the files in place.
+//! Writing of reports: analyses records once, renders every format, writes the files.
 
 use std::borrow::Cow;
 use std::io;
@@ -11,16 +11,16 @@ use crate::formats::{Contents, FORMATS, FormatError, OutFile};
 use crate::record::RunRecord;
 use crate::store::write_atomically;
 
-/// Where the report is, and what it says first.
+/// Paths of a written report and its most important sentences.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportSummary {
-    /// The page.
+    /// Path of `index.html`.
     pub html: PathBuf,
-    /// The same for a terminal or a repository.
+    /// Path of `report.md`.
     pub markdown: PathBuf,
-    /// The folder of tables.
+    /// Path of the folder of tables.
     pub tables: PathBuf,
-    /// All evaluations of all cells.
+    /// Path of `data.parquet`, which has every evaluation of every cell.
     pub data: PathBuf,
     /// The most important sentences, at most three.
     pub sentences: Vec<String>,
@@ -38,7 +38,7 @@ pub enum ReportError {
     /// A file cannot be written.
     #[error("cannot write {}: {source}; choose another folder or make room", path.display())]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Error of the file system.
         source: io::Error,
@@ -84,16 +84,17 @@ pub fn write_report_with<'a>(
     })
 }
 
-/// A report that is not written yet.
+/// A rendered report that is not written to disk yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
     /// The most important sentences, at most three.
     pub sentences: Vec<String>,
-    /// Its files.
+    /// Files of all requested formats.
     pub files: Vec<OutFile>,
 }
 
-/// The files of the formats with these names ([`crate::formats::Format::name`]); without names, of all formats.
+/// Renders a report in the formats with these names ([`crate::formats::Format::name`]); without names, in all
+/// formats.
 ///
 /// # Errors
 /// [`ReportError`]; a name that no format has is [`FormatError::Unknown`].
@@ -125,7 +126,7 @@ pub fn render_report<'a>(
     Ok(Rendered { sentences, files })
 }
 
-/// Writes files into a folder, which is made if it does not exist, each as a whole.
+/// Writes files into a folder, which is created if it does not exist; each file appears as a whole.
 ///
 /// # Errors
 /// [`ReportError::Io`] of the first file that cannot be written.

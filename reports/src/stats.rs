@@ -28,6 +28,7 @@ mod student;
 
 pub use auc::auc;
 pub use bootstrap::Bootstrap;
+pub(crate) use bootstrap::sorted_median;
 pub use estimate::Estimate;
 pub use family::{Comparison, LEAST_SEEDS, LEVEL, SeedSpread, Test, decide, holm};
 pub use groups::rank_groups;

@@ -1,4 +1,4 @@
-//! Ablations: one base, and changes of it, each compared with the base seed by seed.
+//! Ablations: changes of a base encoding, each compared with the base by differences paired by seed.
 //!
 //! The base is named in advance, so Holm's correction runs over the changes only and not over all
 //! pairs: an ablation of few changes can tell more than a ranking of as many encodings.
@@ -7,52 +7,52 @@ use super::ranking::{EncodingResult, Rank, Ranking, Region};
 use crate::record::Metric;
 use crate::stats::{Comparison, Estimate, Paired, decide, paired};
 
-/// The changes of a base in one region of a workload.
+/// Changes of a base encoding in one region of a workload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ablation {
-    /// Name of the base.
+    /// Name of the base encoding.
     pub base: String,
-    /// Its name for people.
+    /// Display name of the encoding.
     pub base_display: String,
-    /// What it reaches.
+    /// Estimate of its metric over seeds.
     pub base_estimate: Option<Estimate>,
-    /// Which evaluations.
+    /// Region of the evaluations.
     pub region: Region,
-    /// What is compared.
+    /// Metric that is compared.
     pub metric: Metric,
     /// One for each other encoding, sorted by name.
     pub changes: Vec<Change>,
 }
 
-/// One change.
+/// An encoding compared with the base.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
     /// Name of the encoding.
     pub encoding: String,
-    /// Its name for people.
+    /// Display name of the encoding.
     pub display: String,
-    /// What it reaches.
+    /// Estimate of its metric over seeds.
     pub estimate: Option<Estimate>,
     /// Change minus base in the metric's own scale (nll for perplexity); `None`: no seed in common,
     /// or one of the two lacks evaluations.
     pub comparison: Option<Comparison>,
 }
 
-/// What a change did.
+/// Effect of a change on the metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Better than the base by more than noise.
+    /// Significantly better than the base.
     Better,
-    /// Worse than the base by more than noise.
+    /// Significantly worse than the base.
     Worse,
-    /// Not separable from the base with this many seeds.
+    /// No significant difference from the base with this many seeds.
     NotSeparable(u32),
-    /// Nothing to compare.
+    /// Evaluations or common seeds are missing.
     NotComparable,
 }
 
 impl Change {
-    /// What it did, by `metric`.
+    /// Classifies the change by the direction of `metric`.
     pub fn effect(&self, metric: Metric) -> Effect {
         match self.comparison {
             None => Effect::NotComparable,
@@ -66,8 +66,7 @@ impl Change {
 }
 
 impl Ablation {
-    /// Compares every other encoding of `ranking` with the one named `base`; `None` if there is none of
-    /// that name.
+    /// Compares every other encoding of `ranking` with the one named `base`; `None` if there is no such encoding.
     pub fn of(ranking: &Ranking, base: &str) -> Option<Self> {
         let base = ranking.results.iter().find(|s| s.encoding == base)?;
         let others = || ranking.results.iter().filter(|s| s.encoding != base.encoding);

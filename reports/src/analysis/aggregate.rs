@@ -1,4 +1,4 @@
-//! Evaluations over seeds: what the tables by length and `report.csv` hold.
+//! Evaluations aggregated over seeds.
 
 use std::collections::BTreeMap;
 
@@ -7,32 +7,32 @@ use rayon::prelude::*;
 use crate::record::{EvalPoint, RunRecord, Status};
 use crate::stats::Estimate;
 
-/// One split at one length of one encoding on one workload, over seeds.
+/// Aggregate over seeds of one encoding's evaluations on one split at one length.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Aggregate {
-    /// Task-and-sizes group.
+    /// Name of the workload: a task at one size.
     pub workload: String,
     /// Name of the encoding.
     pub encoding: String,
-    /// Split.
+    /// Name of the split.
     pub split: String,
-    /// Length.
+    /// Sequence length in the task's unit.
     pub len: u64,
-    /// Split in distribution and length within training.
+    /// Whether the split is in distribution and the length within training.
     pub in_distribution: bool,
-    /// Length in training.
+    /// Sequence length in training.
     pub train_len: u64,
     /// The metric that ranks: `exact-match` or `perplexity`.
     pub headline: String,
     /// Exact match of guessing at this length, where it is known.
     pub chance: Option<f64>,
-    /// Share of whole answers, 0 to 1.
+    /// Exact match, 0 to 1.
     pub exact_match: Estimate,
-    /// Share of tokens, 0 to 1.
+    /// Token accuracy, 0 to 1.
     pub token_accuracy: Estimate,
-    /// Nats per scored token.
+    /// Negative log-likelihood, nats per scored token.
     pub nll: Estimate,
-    /// Mean bits per byte.
+    /// Mean bits per byte of text, where the task is text.
     pub bits_per_byte: Option<f64>,
 }
 
@@ -49,7 +49,7 @@ pub fn aggregate<'a>(records: impl IntoIterator<Item = &'a RunRecord>) -> Vec<Ag
     groups.into_par_iter().flat_map_iter(|records| points(&records)).collect()
 }
 
-/// The same of the records of one workload and encoding.
+/// Aggregates the records of one workload and encoding.
 fn points(records: &[&RunRecord]) -> Vec<Aggregate> {
     let mut points: BTreeMap<(&str, u64), Vec<(&RunRecord, &EvalPoint)>> = BTreeMap::new();
     for record in records {

@@ -1,15 +1,16 @@
-//! What encodings cost on a workload.
+//! Costs of encodings on a workload.
 
 use std::collections::BTreeSet;
 
 use super::grouping::by_encoding;
+use crate::number::count;
 use crate::record::{RunRecord, Status};
 use crate::stats::Mean;
 
-/// What others are measured against.
+/// Name of the encoding that ratios refer to.
 const YARDSTICK: &str = "rope";
 
-/// What an encoding costs on a workload; means over seeds of finished cells.
+/// Costs of an encoding on a workload: means over seeds of finished cells.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cost {
     /// Name of the encoding.
@@ -22,23 +23,23 @@ pub struct Cost {
     pub flops_train_step: u64,
     /// Analytic FLOPs of a forward pass at the trained length, for each token.
     pub flops_forward_per_token: u64,
-    /// How often a training step asks the allocator.
+    /// Allocations of a training step.
     pub step_allocations: Option<f64>,
-    /// Bytes that a training step asks the allocator for.
+    /// Bytes allocated in a training step.
     pub step_allocated_bytes: Option<f64>,
     /// Instructions of a training step.
     pub step_instructions: Option<f64>,
-    /// FLOPs of its training step over those of `rope`.
+    /// Ratio of its FLOPs per training step to those of `rope`.
     pub flops_ratio: Option<f64>,
     /// Tokens per second in training.
     pub tokens_per_second: Option<f64>,
     /// Seconds of a step (mean over seeds of the median).
     pub step_seconds: Option<f64>,
-    /// Its step time over that of `rope`.
+    /// Ratio of its step time to that of `rope`.
     pub step_ratio: Option<f64>,
-    /// Highest peak memory.
+    /// Highest peak memory of a seed, in bytes.
     pub peak_bytes: Option<u64>,
-    /// Its peak memory over that of `rope`.
+    /// Ratio of its peak memory to that of `rope`.
     pub memory_ratio: Option<f64>,
 }
 
@@ -87,7 +88,7 @@ fn cost(encoding: &str, records: &[&RunRecord]) -> Option<Cost> {
     })
 }
 
-/// The conditions that the cells ran under, each in words.
+/// Distinct conditions that the cells ran under: CPU, threads, concurrent cells, engine.
 pub(super) fn machines(records: &[&RunRecord]) -> Vec<String> {
     let conditions: BTreeSet<String> = records
         .iter()
@@ -95,9 +96,9 @@ pub(super) fn machines(records: &[&RunRecord]) -> Vec<String> {
             let host = &r.host;
             let side = match host.jobs {
                 0 | 1 => "alone".to_owned(),
-                jobs => format!("{jobs} cells at a time"),
+                jobs => format!("{jobs} concurrent cells"),
             };
-            format!("{}, {} threads, {side}, {}", host.cpu, host.threads, r.engine)
+            format!("{}, {}, {side}, {}", host.cpu, count(host.threads, "thread"), r.engine)
         })
         .collect();
     conditions.into_iter().collect()

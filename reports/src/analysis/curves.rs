@@ -1,4 +1,4 @@
-//! What happens in the course of training, over seeds.
+//! Training curves, averaged over seeds.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,21 @@ use crate::record::Metric;
 use crate::record::RunRecord;
 use crate::stats::Mean;
 
-/// A value by step.
+/// A quantity by training step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curve {
     /// Name of the encoding.
     pub encoding: String,
-    /// Sorted by step.
+    /// Points, sorted by step.
     pub points: Vec<StepMean>,
 }
 
-/// The mean over the seeds that have a value at that step.
+/// Mean over the seeds that have a value at a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StepMean {
-    /// Steps done.
+    /// Optimizer steps done so far.
     pub step: u64,
-    /// Over seeds.
+    /// Mean and interval over seeds.
     pub value: Mean,
 }
 
@@ -42,12 +42,12 @@ fn curves(records: &[&RunRecord], of: impl Fn(&RunRecord) -> Vec<(u64, f64)>) ->
         .collect()
 }
 
-/// Loss, nats per scored token.
+/// Training loss, nats per scored token.
 pub(super) fn training(records: &[&RunRecord]) -> Vec<Curve> {
     curves(records, |r| r.train.curve.iter().map(|point| (point.step, point.loss)).collect())
 }
 
-/// The headline metric in validations; nll where it is perplexity.
+/// The headline metric in validations; negative log-likelihood where it is perplexity.
 pub(super) fn validation(records: &[&RunRecord], headline: Metric) -> Vec<Curve> {
     curves(records, |r| {
         let value = |v: &crate::record::Validation| match headline {

@@ -1,4 +1,4 @@
-//! How well gates agree with the tokens that a task counts, over seeds.
+//! Agreement of gates with the tokens that a task counts, over seeds.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::stats::Mean;
 pub struct GateMean {
     /// Name of the encoding.
     pub encoding: String,
-    /// What kind of gate.
+    /// Kind of gate, for example `gates`.
     pub gate: String,
     /// Index of the layer, from 0.
     pub layer: u32,
@@ -21,7 +21,7 @@ pub struct GateMean {
     pub auc: Mean,
 }
 
-/// By encoding, kind of gate, layer and head.
+/// Averages gate scores by encoding, kind of gate, layer and head.
 pub(super) fn gates(records: &[&RunRecord]) -> Vec<GateMean> {
     let mut found = Vec::new();
     for (encoding, records) in by_encoding(records) {

@@ -14,24 +14,24 @@ use super::ranking::Ranking;
 use crate::record::Metric;
 use crate::record::{RunRecord, Status};
 
-/// A workload's grid, and what was chosen of it.
+/// The grid of a workload with the value selected for each encoding.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Grid {
-    /// What varies: a path into a cell's configuration.
+    /// Path into a cell's configuration of the setting that varies.
     pub axis: String,
-    /// The values, from the least on.
+    /// Values of the grid, ascending.
     pub values: Vec<f64>,
-    /// The value that the suite states without a grid, as the newest of the cells has it.
+    /// Value that the suite states without a grid, as the newest cell has it.
     pub default: Option<f64>,
-    /// One for each encoding, sorted by name.
+    /// Selected values, one for each encoding, sorted by name.
     pub choices: Vec<GridChoice>,
 }
 
-/// A workload's grid, and its rankings at the default value. Everything else that a report says about the
-/// workload is about the chosen values.
+/// The grid of a workload with rankings at the default value. All other numbers of a report on the workload are at
+/// the selected values.
 #[derive(Debug, Clone)]
 pub struct GridReport {
-    /// The grid, and what was chosen.
+    /// The grid and the selected values.
     pub grid: Grid,
     /// In distribution, every encoding at the default value.
     pub default_inside: Ranking,
@@ -39,78 +39,78 @@ pub struct GridReport {
     pub default_beyond: Ranking,
 }
 
-/// The value that counts for an encoding.
+/// The value selected for an encoding.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GridChoice {
     /// Name of the encoding.
     pub encoding: String,
-    /// The value.
+    /// Value of the setting.
     pub value: f64,
-    /// How it was chosen.
+    /// Criterion of the selection.
     pub by: ChosenBy,
-    /// What each value came to, from the least on.
+    /// Results at each value, ascending.
     pub points: Vec<Point>,
-    /// What all of its cells took together.
+    /// Cost of all of its cells.
     pub spent: GridCost,
 }
 
-/// How a value was chosen.
+/// Criterion by which a value was selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChosenBy {
-    /// The best mean validation over seeds.
+    /// The best mean of the last validation over seeds.
     Validation,
-    /// No value has a validation of every seed: the default, or the least if the default was not run.
+    /// The default, or the least value if the default was not run: no value has a validation of every seed.
     Default,
 }
 
-/// One value of an encoding's grid.
+/// Result of an encoding at one value of the grid.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
-    /// The value.
+    /// Value of the setting.
     pub value: f64,
-    /// Seeds that have a record.
+    /// Number of seeds with a record.
     pub seeds: u32,
-    /// Seeds that diverged: a validation of nothing right and endless loss.
+    /// Number of seeds that diverged; they count as no correct answer and infinite loss.
     pub diverged: u32,
-    /// Mean of the last validations; `None`: a seed that the encoding has elsewhere in the grid has none here.
+    /// Mean of the last validations; `None` if a seed of the encoding has none at this value.
     pub validation: Option<Score>,
 }
 
-/// What a value is chosen by.
+/// Validation score that selects a value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Score {
-    /// Share of whole answers, 0 to 1.
+    /// Exact match, 0 to 1.
     pub exact_match: f64,
-    /// Nats per scored token.
+    /// Negative log-likelihood, nats per scored token.
     pub nll: f64,
 }
 
-/// What cells took together, those that diverged or failed included as far as they got.
+/// Total cost of cells, those that diverged or failed included as far as they got.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct GridCost {
-    /// Cells.
+    /// Number of cells.
     pub cells: u32,
-    /// Optimiser steps.
+    /// Optimizer steps of all cells.
     pub steps: u64,
-    /// Seconds of training.
+    /// Wall-clock seconds of training.
     pub seconds: f64,
     /// Analytic floating-point operations of training.
     pub flops: f64,
 }
 
 impl Grid {
-    /// What was chosen for an encoding.
+    /// The value selected for an encoding.
     pub fn choice(&self, encoding: &str) -> Option<&GridChoice> {
         self.choices.iter().find(|choice| choice.encoding == encoding)
     }
 
-    /// The last part of the path: `learning_rate`.
+    /// Last component of the path, for example `learning_rate`.
     pub fn short_axis(&self) -> &str {
         self.axis.rsplit('.').next().unwrap_or(&self.axis)
     }
 
-    /// Names of encodings whose chosen value has no neighbour on one side, of grids of three values and
-    /// more: a wider grid may hold a better one.
+    /// Names of encodings whose selected value is the first or last of a grid of three or more values: a wider grid
+    /// may hold a better one.
     pub fn at_the_edge(&self) -> Vec<&str> {
         let (Some(first), Some(last)) = (self.values.first(), self.values.last()) else {
             return Vec::new();
@@ -121,17 +121,17 @@ impl Grid {
     }
 }
 
-/// Records with grids settled.
+/// Records split by the values selected from grids.
 pub(crate) struct GridSelection<'a> {
-    /// All but those at values that were not chosen.
+    /// Records without a grid and those at the selected values.
     pub(crate) selected: Vec<&'a RunRecord>,
-    /// Those at the default value, of workloads with a grid.
+    /// Records at the default value of a grid.
     pub(crate) defaults: Vec<&'a RunRecord>,
-    /// By workload.
+    /// Grids by workload.
     pub(crate) grids: BTreeMap<String, Grid>,
 }
 
-/// Chooses a value for each workload and encoding.
+/// Selects a value for each workload and encoding.
 pub(crate) fn select_grid_values(records: &[RunRecord]) -> GridSelection<'_> {
     let mut settled =
         GridSelection { selected: Vec::new(), defaults: Vec::new(), grids: BTreeMap::new() };
@@ -170,17 +170,17 @@ fn same(a: f64, b: f64) -> bool {
     a.total_cmp(&b).is_eq()
 }
 
-/// Records of a workload with the place of each in the grid.
+/// Records of a workload with the grid value of each.
 struct Placed<'a> {
     records: &'a [&'a RunRecord],
-    /// `None`: at no value of the grid, as cells of an older suite.
+    /// Grid value of each record; `None` for cells at no value of the grid, for example of an older suite.
     values: Vec<Option<f64>>,
     all: Vec<f64>,
     default: Option<f64>,
 }
 
-/// A cell that was run before its suite had a grid stands where its configuration says. If no cell is marked
-/// as the default, all of those were: the newest one tells it.
+/// Assigns grid values. A cell from before the suite had a grid is assigned by its configuration. If no cell is
+/// marked as the default, the newest such cell states the default.
 fn placed<'a>(axis: &str, records: &'a [&'a RunRecord]) -> Placed<'a> {
     let pointer = format!("/{}", axis.replace('.', "/"));
     let point = |record: &'a RunRecord| record.grid.as_ref().filter(|point| point.axis == axis);
@@ -280,8 +280,8 @@ fn point(value: f64, seeds: &BTreeSet<u64>, cells: &BTreeMap<(u64, u64), &RunRec
     }
 }
 
-/// What a cell is judged by: its last validation. A training that left the numbers has nothing right. A
-/// validation without numbers counts the same: its loss is endless.
+/// Score of a cell: its last validation. A diverged training, or a validation that is not finite, scores no correct
+/// answer and infinite loss.
 fn score(record: &RunRecord) -> Option<Score> {
     let finite = |value: f64, otherwise: f64| if value.is_nan() { otherwise } else { value };
     match record.status {

@@ -1,4 +1,4 @@
-//! From numbers back to the records that they come from.
+//! Groups of cells behind the numbers of a report.
 
 use super::report::{Report, Workload};
 use crate::record::RunRecord;
@@ -6,23 +6,23 @@ use crate::record::RunRecord;
 /// All cells of one workload and encoding.
 #[derive(Debug, Clone)]
 pub struct Group<'a> {
-    /// The workload.
+    /// Name of the workload.
     pub workload: &'a Workload,
     /// Name of the encoding.
     pub encoding: &'a str,
-    /// Where pages link to; see [`Report::anchor`].
+    /// Id of the place on pages that shows the cells; see [`Report::anchor`].
     pub anchor: String,
-    /// Its records, by seed.
+    /// Records of the group, sorted by seed.
     pub cells: &'a [RunRecord],
 }
 
 impl Report {
-    /// All cells of a workload, by encoding and seed.
+    /// Cells of a workload, sorted by encoding and seed.
     pub fn cells_of(&self, workload: &Workload) -> &[RunRecord] {
         self.cells.get(workload.cells.clone()).unwrap_or_default()
     }
 
-    /// Every workload and encoding with its cells.
+    /// Groups of all workloads and encodings.
     pub fn groups(&self) -> Vec<Group<'_>> {
         let of = |workload| {
             let groups =
@@ -36,8 +36,8 @@ impl Report {
         self.workloads.iter().flat_map(of).collect()
     }
 
-    /// The name of the place where pages show the records of `encoding` on `workload`: `w0e3`. `None`
-    /// for an encoding that is not in the report.
+    /// Id of the place where pages show the records of `encoding` on `workload`, for example `w0e3`; `None` for an
+    /// encoding that is not in the report.
     pub fn anchor(&self, workload: &Workload, encoding: &str) -> Option<String> {
         let slot = self.encoding(encoding)?.slot;
         Some(format!("w{}e{slot}", workload.index))

@@ -1,4 +1,4 @@
-//! Who is ahead on a workload, within training lengths and beyond them, and is it more than noise.
+//! Rankings of encodings on a workload, in distribution and beyond training.
 //!
 //! An encoding's value of a region is, for each seed, the mean over all evaluations of that region,
 //! then the mean over seeds. Only encodings that have *all* evaluations of the region are ranked: one
@@ -14,17 +14,17 @@ use crate::record::Metric;
 use crate::record::{EvalPoint, RunRecord};
 use crate::stats::{Comparison, Estimate, Paired, SeedSpread, decide, paired, rank_groups};
 
-/// Where evaluations lie relative to training.
+/// Position of evaluations relative to training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Region {
     /// In-distribution splits up to the training length.
     Inside,
-    /// Everything else: longer, or another distribution.
+    /// All other evaluations: longer, or of another distribution.
     Beyond,
 }
 
 impl Region {
-    /// As it reads in a sentence.
+    /// Name of the region for use in a sentence.
     pub fn name(self) -> &'static str {
         match self {
             Self::Inside => "in distribution",
@@ -37,38 +37,38 @@ impl Region {
     }
 }
 
-/// An encoding's place in comparison with the best.
+/// Place of an encoding relative to the best.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rank {
-    /// The best mean (several when they are equal).
+    /// Best mean; several encodings when they are equal.
     Best,
-    /// Behind the best; what the comparison with it says (`None`: no seed in common).
+    /// Behind the best, with the comparison; `None` if the two have no seed in common.
     Behind(Option<Comparison>),
-    /// Not ranked: some evaluations are missing or not finite.
+    /// Not ranked because evaluations are missing or not finite.
     Unranked,
 }
 
-/// An encoding's result in one region.
+/// Result of an encoding in one region.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EncodingResult {
     /// Name of the encoding.
     pub encoding: String,
-    /// Name for people, unique in the report.
+    /// Display name, unique in the report.
     pub display: String,
-    /// Over seeds, in the metric's own scale (nll for perplexity); `None`: nothing was evaluated.
+    /// Estimate over seeds, on the scale of the metric (nats for perplexity); `None` if nothing was evaluated.
     pub estimate: Option<Estimate>,
     /// Mean over the evaluations, by seed.
     pub per_seed: Vec<(u64, f64)>,
-    /// How many of the region's evaluations it has.
+    /// Number of the region's evaluations that the encoding has.
     pub evaluated: usize,
-    /// Its place.
+    /// Place relative to the best.
     pub rank: Rank,
-    /// Its rank, shared by those that cannot be separated ([`rank_groups`]); `None`: not ranked.
+    /// Rank, shared by encodings without a significant difference ([`rank_groups`]); `None` if not ranked.
     pub group: Option<u32>,
 }
 
 impl EncodingResult {
-    /// Behind the best, but not by more than noise.
+    /// Reports whether the encoding is behind the best without a significant difference.
     pub fn is_level(&self) -> bool {
         matches!(self.rank, Rank::Behind(c) if !separable(c.as_ref()))
     }
@@ -77,45 +77,45 @@ impl EncodingResult {
         self.estimate.map_or(f64::NAN, |e| e.mean)
     }
 
-    /// How far its seeds lie apart.
+    /// Difference between its best and its worst seed.
     fn range(&self) -> f64 {
         let values = || self.per_seed.iter().map(|(_, value)| *value);
         values().fold(f64::MIN, f64::max) - values().fold(f64::MAX, f64::min)
     }
 }
 
-/// Whether a comparison says that the first is better by more than noise.
+/// Reports whether the first of the two encodings is significantly better.
 pub(crate) fn separable(comparison: Option<&Comparison>) -> bool {
     comparison.is_some_and(|c| c.separable && c.paired.mean_difference > 0.0)
 }
 
-/// Two ranked encodings with a seed in common.
+/// Comparison of two ranked encodings with a seed in common.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RankedPair {
     /// Name of the encoding with the better mean.
     pub better: String,
-    /// Name of the other.
+    /// Name of the encoding with the worse mean.
     pub worse: String,
-    /// How much better: the mean difference is positive if paired seeds agree with the means.
+    /// Comparison of the two; the mean difference is positive if paired seeds agree with the means.
     pub comparison: Comparison,
 }
 
-/// All encodings of a workload in one region.
+/// Ranking of all encodings of a workload in one region.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranking {
-    /// Which evaluations.
+    /// Region of the evaluations.
     pub region: Region,
-    /// What ranks.
+    /// Metric that ranks.
     pub metric: Metric,
-    /// Set when all exact matches are equal and token accuracy ranks instead: that equal value.
+    /// The common exact match of all encodings, if there is one and token accuracy ranks instead.
     pub fallback: Option<f64>,
     /// Split and length of each evaluation.
     pub points: Vec<(String, u64)>,
     /// One per encoding, sorted by name.
     pub results: Vec<EncodingResult>,
-    /// Every two ranked encodings, by their places. One family of comparisons.
+    /// Comparisons of all pairs of ranked encodings, in the order of their places. They form one family.
     pub pairs: Vec<RankedPair>,
-    /// Names for people of ranked encodings whose seeds lie half of the scale apart; see [`SeedSpread`].
+    /// Display names of ranked encodings with bimodal seeds: half of the scale or more apart; see [`SeedSpread`].
     pub bimodal_seeds: Vec<String>,
 }
 
@@ -175,12 +175,12 @@ impl Ranking {
         ranking
     }
 
-    /// How the seeds lie, for [`decide`].
+    /// Spread of the seeds, for [`decide`].
     pub fn seed_spread(&self) -> SeedSpread {
         if self.bimodal_seeds.is_empty() { SeedSpread::Unimodal } else { SeedSpread::Bimodal }
     }
 
-    /// Compares all pairs and gives out places and ranks.
+    /// Compares all pairs, then assigns places and ranks.
     fn rank(&mut self) {
         let order: Vec<EncodingResult> = self.ranked().into_iter().cloned().collect();
         let mut places = Vec::new();
@@ -236,7 +236,7 @@ impl Ranking {
         ranked
     }
 
-    /// The value that two or more ranked encodings all share.
+    /// Value shared by all ranked encodings, if there are two or more.
     pub fn common_value(&self) -> Option<f64> {
         let ranked = self.ranked();
         let first = ranked.first()?.mean();

@@ -1,4 +1,4 @@
-//! Everything that a report shows, as numbers.
+//! The complete analysis of records: everything that a report shows, as numbers.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,67 +34,66 @@ pub struct ReportMeta {
     pub skipped: Vec<String>,
 }
 
-/// A report before it has a format.
+/// Analysis of records, without words and without a format.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// Title, command and skipped cells, as the caller gave them.
+    /// Title, command and skipped cells, as given by the caller.
     pub meta: ReportMeta,
-    /// What "solved" and "effective length" mean.
+    /// Criteria for solved training and effective length.
     pub settings: Settings,
-    /// All encodings of all records, sorted by name: the order of colours in every figure.
+    /// Encodings of all records, sorted by name, which is the order of colours in every figure.
     pub encodings: Vec<Encoding>,
-    /// Sorted by name.
+    /// Workloads, sorted by name.
     pub workloads: Vec<Workload>,
-    /// All records, sorted by workload, encoding, seed and key; without curves and slices, which are in the
-    /// workloads.
+    /// Records sorted by workload, encoding, seed and key; without curves and slices, which the workloads hold.
     pub cells: Vec<RunRecord>,
     /// Cells without influence on any number.
     pub not_counted: Vec<NotCounted>,
     /// Evaluations that were not possible.
     pub skipped_evals: Vec<SkippedEvals>,
-    /// Seeds that encodings lack.
+    /// Seeds that some encodings of a workload lack.
     pub missing_seeds: Vec<MissingSeeds>,
 }
 
-/// An encoding as the report calls and colours it.
+/// Names and colour slot of an encoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Encoding {
     /// Name of the suite's expression.
     pub name: String,
-    /// Its label, or its name where several share the label.
+    /// Label, or the name where several encodings share the label.
     pub display: String,
-    /// Registry id.
+    /// Registry id, for example `rope`.
     pub id: String,
-    /// Place in the sorted list: chooses colour, line and marker.
+    /// Index in the sorted list; selects colour, dash and marker.
     pub slot: usize,
 }
 
-/// A task-and-sizes group.
+/// Results on one workload: a task at one size.
 #[derive(Debug, Clone)]
 pub struct Workload {
-    /// Its place among the workloads.
+    /// Index among the workloads.
     pub index: usize,
-    /// Its name.
+    /// Name of the workload.
     pub name: String,
-    /// The task's label.
+    /// Label of the task.
     pub task: String,
-    /// What ranks.
+    /// Metric that ranks.
     pub headline: Metric,
-    /// What lengths count.
+    /// Unit of lengths, for example `tokens`.
     pub len_unit: String,
-    /// The headline metric of guessing.
+    /// Headline metric of guessing, if it is known.
     pub chance: Option<f64>,
     /// Lengths in training (one, unless the records disagree).
     pub train_lens: Vec<u64>,
-    /// In distribution, up to the training length.
+    /// Ranking in distribution, up to the training length.
     pub inside: Ranking,
-    /// Everything else.
+    /// Ranking over all other evaluations.
     pub beyond: Ranking,
-    /// What the seeds achieved, one for each encoding; empty for tasks that cannot be solved.
+    /// Metrics of individual runs, one for each encoding; empty for tasks that cannot be solved.
     pub run_metrics: Vec<RunMetrics>,
     /// Changes of [`Settings::ablation_base`], in distribution and beyond; empty without a base.
     pub ablations: Vec<Ablation>,
-    /// The workload's grid; all other fields are then about the values chosen of it.
+    /// The grid, if there is one; all other fields are then at the selected values.
     pub grid: Option<GridReport>,
     /// Aggregated evaluations of this workload.
     pub rows: Vec<Aggregate>,
@@ -102,21 +101,20 @@ pub struct Workload {
     pub training: Vec<Curve>,
     /// The headline metric in validations by step, for each encoding that has some; nll for perplexity.
     pub validation: Vec<Curve>,
-    /// Results by what samples have.
+    /// Results by properties of samples and tokens.
     pub slices: Vec<SliceSet>,
-    /// How well gates agree with what the task counts, for each head that has some.
+    /// Agreement of gates with the counted tokens, by head.
     pub gates: Vec<GateMean>,
-    /// What each encoding costs.
+    /// Costs of each encoding.
     pub costs: Vec<Cost>,
-    /// The conditions that its counted cells ran under: one, if times and memory are to compare.
+    /// Distinct conditions of its counted cells; times and memory are comparable only if there is one.
     pub machines: Vec<String>,
-    /// Where its cells are in [`Report::cells`].
+    /// Range of its cells in [`Report::cells`].
     pub(super) cells: Range<usize>,
 }
 
 impl Workload {
-    /// The ranking that tells encodings apart: beyond training, or in distribution where nothing else was
-    /// evaluated.
+    /// Ranking beyond training, or in distribution where nothing else was evaluated.
     pub fn deciding(&self) -> &Ranking {
         if self.beyond.points.is_empty() { &self.inside } else { &self.beyond }
     }
@@ -134,8 +132,7 @@ impl Report {
         Self::with(records, meta, &Settings::default())
     }
 
-    /// Computes everything from `records`, in whatever order they come. Records that are handed over are
-    /// not copied.
+    /// Analyses `records`, in any order. Owned records are not copied.
     ///
     /// # Errors
     /// [`AnalysisError::Setting`] when a setting cannot work, [`AnalysisError::UnknownHeadline`] when a record's
@@ -211,17 +208,17 @@ impl Report {
         })
     }
 
-    /// The encoding of this name. Every name in the report is in the list.
+    /// Looks up an encoding by name. Every name in the report is in the list.
     pub fn encoding(&self, name: &str) -> Option<&Encoding> {
         self.encodings.iter().find(|e| e.name == name)
     }
 
-    /// How the report calls the encoding of this name.
+    /// Display name of an encoding.
     pub fn display<'a>(&'a self, name: &'a str) -> &'a str {
         self.encoding(name).map_or(name, |e| &e.display)
     }
 
-    /// The smallest and the largest n behind any number; `None` without numbers.
+    /// Smallest and largest number of seeds behind any number; `None` without numbers.
     pub fn seeds(&self) -> Option<(u32, u32)> {
         let n = || self.workloads.iter().flat_map(|w| &w.rows).map(|r| r.exact_match.n);
         n().min().zip(n().max())

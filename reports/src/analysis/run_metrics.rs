@@ -1,5 +1,4 @@
-//! What seeds achieved, each by itself: whether and when training was solved, and to which length
-//! that holds.
+//! Metrics of individual runs: whether and when training was solved, and the effective length.
 //!
 //! Only tasks that exact match ranks can be solved. A text has no such point.
 
@@ -8,25 +7,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::settings::Settings;
 use crate::record::Metric;
 use crate::record::{EvalPoint, RunRecord, Status};
-use crate::stats::estimate::sorted_median;
+use crate::stats::sorted_median;
 
-/// When the loss of a cell reached [`Settings::solved_loss`]: a point of its curve, whose loss is the
-/// mean since the point before, so it is late by at most one distance between points.
+/// Time at which the loss of a cell reached [`Settings::solved_loss`]. A point of a curve is the mean loss since
+/// the point before, so the time is late by at most one interval between points.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SolveTime {
-    /// Steps done.
+    /// Optimizer steps done so far.
     pub step: u64,
     /// Seconds since training began.
     pub seconds: f64,
 }
 
-/// How far a cell's training reaches.
+/// Effective length of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EffectiveLength {
-    /// The largest evaluated length up to which exact match stays high enough; 0: not even at the
-    /// shortest one.
+    /// Largest evaluated length up to which exact match stays high enough; 0 if it is too low at the shortest
+    /// length.
     pub len: u64,
-    /// No longer one was evaluated: the true value may be larger.
+    /// Whether it is the longest evaluated length: the true value may be larger.
     pub at_least: bool,
 }
 
@@ -34,9 +33,9 @@ fn is_for_exact_match(record: &RunRecord) -> bool {
     Metric::from_headline(&record.task.headline) == Some(Metric::ExactMatch)
 }
 
-/// Whether the cell solved training: exact match, mean over all evaluations in distribution, at least
-/// [`Settings::solved_exact_match`]. A cell that diverged did not. `None`: it was not run to an end,
-/// or its task has no such point.
+/// Reports whether a cell solved training: its exact match, averaged over all evaluations in distribution, is at
+/// least [`Settings::solved_exact_match`]. A diverged cell did not. `None` if the cell was not run to the end, or
+/// its task cannot be solved.
 pub fn solved(record: &RunRecord, settings: &Settings) -> Option<bool> {
     if !is_for_exact_match(record) {
         return None;
@@ -56,8 +55,8 @@ pub fn solved(record: &RunRecord, settings: &Settings) -> Option<bool> {
     }
 }
 
-/// When a cell that solved training got there: as its validations say if it had any, and by its loss
-/// otherwise. `None` if it did not, or its loss never reached [`Settings::solved_loss`].
+/// Time at which a cell solved training: from its validations if it has any, otherwise from its loss. `None` if it
+/// did not, or its loss never reached [`Settings::solved_loss`].
 pub fn solve_time(record: &RunRecord, settings: &Settings) -> Option<SolveTime> {
     if solved(record, settings) != Some(true) {
         return None;
@@ -96,12 +95,12 @@ pub fn effective_length(record: &RunRecord, settings: &Settings) -> Option<Effec
     Some(EffectiveLength { len, at_least: len == longest })
 }
 
-/// A median over seeds with its range.
+/// Median over seeds with the range.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MedianRange {
-    /// The median.
+    /// Median over the seeds.
     pub median: f64,
-    /// The least and the greatest.
+    /// Minimum and maximum over the seeds.
     pub range: (f64, f64),
     /// Number of seeds.
     pub n: u32,
@@ -115,24 +114,24 @@ impl MedianRange {
     }
 }
 
-/// What the seeds of one encoding achieved on a workload.
+/// Run metrics of one encoding on a workload, over its seeds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunMetrics {
     /// Name of the encoding.
     pub encoding: String,
-    /// Seeds that solved training.
+    /// Number of seeds that solved training.
     pub solved: u32,
-    /// Seeds that were trained to an end, diverged ones among them.
+    /// Number of seeds trained to the end or until they diverged.
     pub run: u32,
-    /// Steps to solve, over the seeds that did.
+    /// Steps to solve training, over the seeds that did.
     pub solve_steps: Option<MedianRange>,
-    /// Seconds to solve, over the seeds that did.
+    /// Seconds to solve training, over the seeds that did.
     pub solve_seconds: Option<MedianRange>,
     /// Effective length over the finished seeds, in the task's unit of length.
     pub effective: Option<MedianRange>,
-    /// The median of the effective length is as long as any evaluation: the true one may be larger.
+    /// Whether the median effective length is the longest evaluated length: the true value may be larger.
     pub effective_at_least: bool,
-    /// The median of the effective length over the trained length.
+    /// Median of the ratio of effective length to training length.
     pub effective_ratio: Option<f64>,
 }
 
@@ -143,7 +142,7 @@ impl RunMetrics {
     }
 }
 
-/// One per encoding, sorted by name, from one record for each seed. Empty for a task that cannot be
+/// Run metrics of each encoding, sorted by name, from one record for each seed. Empty for a task that cannot be
 /// solved.
 pub fn run_metrics(records: &[&RunRecord], settings: &Settings) -> Vec<RunMetrics> {
     let mut groups: BTreeMap<&str, Vec<&RunRecord>> = BTreeMap::new();

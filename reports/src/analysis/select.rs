@@ -4,20 +4,20 @@ use std::collections::BTreeMap;
 
 use crate::record::{RunRecord, Status};
 
-/// A cell that no number in the report comes from, and why.
+/// A cell that is excluded from all numbers, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotCounted {
-    /// Task-and-sizes group.
+    /// Name of the workload: a task at one size.
     pub workload: String,
     /// Name of the encoding.
     pub encoding: String,
-    /// Seed.
+    /// Seed of the cell.
     pub seed: u64,
-    /// Cell key.
+    /// Key of the cell.
     pub key: String,
     /// `diverged`, `failed`, `interrupted` or `superseded`.
     pub state: &'static str,
-    /// Why.
+    /// Reason, as a phrase.
     pub reason: String,
 }
 

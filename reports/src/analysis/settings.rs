@@ -1,4 +1,4 @@
-//! What the words "solved" and "effective length" mean in a report, and what an ablation compares with.
+//! Criteria of a report: solved training, effective length, base of an ablation.
 
 use serde::{Deserialize, Serialize};
 

@@ -7,17 +7,17 @@ use crate::record::RunRecord;
 /// Evaluations of one encoding that were left out for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkippedEvals {
-    /// Task-and-sizes group.
+    /// Name of the workload: a task at one size.
     pub workload: String,
     /// Name of the encoding.
     pub encoding: String,
-    /// Split.
+    /// Name of the split.
     pub split: String,
-    /// Lengths.
+    /// Lengths concerned, sorted.
     pub lens: BTreeSet<u64>,
-    /// Seeds.
+    /// Seeds concerned, sorted.
     pub seeds: BTreeSet<u64>,
-    /// Why.
+    /// Reason, as a phrase.
     pub reason: String,
 }
 

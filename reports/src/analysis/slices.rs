@@ -1,74 +1,74 @@
-//! Results by what samples have: distance, variables, position, over seeds.
+//! Results by properties of samples and tokens (distance, number of variables, position), over seeds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::record::{PAIRED, RunRecord, SliceUnit, Slices};
 use crate::stats::Mean;
 
-/// More values than this are gathered into that many groups: no figure shows more.
+/// Maximum number of groups that values of a property are binned into; no figure shows more.
 const GROUPS: usize = 40;
 
-/// One thing that samples have, on one split at one length.
+/// Results by one property on one split at one length.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SliceSet {
-    /// Its name, for example `distance`.
+    /// Name of the property, for example `distance`.
     pub name: String,
-    /// What is counted by it.
+    /// Unit of the counts.
     pub unit: SliceUnit,
-    /// Split.
+    /// Name of the split.
     pub split: String,
-    /// Length.
+    /// Sequence length in the task's unit.
     pub len: u64,
     /// Split in distribution and length within training.
     pub in_distribution: bool,
-    /// One for each encoding, sorted by name.
+    /// Curves, one for each encoding, sorted by name.
     pub curves: Vec<SliceCurve>,
 }
 
 impl SliceSet {
-    /// The two properties whose values it holds together, if it does: see [`Slices::name`].
+    /// The two properties, if this is a pair of properties; see [`Slices::name`].
     pub fn pair(&self) -> Option<(&str, &str)> {
         self.name.split_once(PAIRED)
     }
 
-    /// Whether values had to be gathered into groups.
+    /// Reports whether values were binned.
     pub fn is_grouped(&self) -> bool {
         self.curves.iter().flat_map(|c| &c.points).any(|p| p.from != p.to)
     }
 }
 
-/// What an encoding reaches at each value.
+/// Results of one encoding by value of the property.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SliceCurve {
     /// Name of the encoding.
     pub encoding: String,
-    /// Sorted by value.
+    /// Points, sorted by value.
     pub points: Vec<SlicePoint>,
 }
 
-/// One value, or a group of neighbouring ones; means over seeds, within a seed weighted by counts.
+/// Result at one value or bin of neighbouring values: means over seeds, weighted by counts within a seed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SlicePoint {
-    /// The least value of the group.
+    /// Smallest value of the bin.
     pub from: u32,
-    /// The greatest value of the group.
+    /// Largest value of the bin.
     pub to: u32,
-    /// Samples or tokens, all seeds together.
+    /// Number of samples or tokens of all seeds.
     pub count: u64,
-    /// Share right: whole answers of samples, or tokens.
+    /// Accuracy: exact match of samples, or token accuracy.
     pub accuracy: Mean,
-    /// Nats per scored token.
+    /// Negative log-likelihood, nats per scored token.
     pub nll: Mean,
 }
 
 impl SlicePoint {
-    /// The middle of the group.
+    /// Midpoint of the bin.
     pub fn middle(&self) -> f64 {
         f64::midpoint(f64::from(self.from), f64::from(self.to))
     }
 }
 
-/// What of a seed falls into a group.
+/// Sums of one seed over a bin.
 #[derive(Default, Clone, Copy)]
 struct Sum {
     count: u64,
@@ -78,7 +78,7 @@ struct Sum {
 
 type Id<'a> = (&'a str, &'a str, u64);
 
-/// All sets of counted records of one workload, sorted by name, split and length.
+/// Slices of the records of one workload, sorted by name, split and length.
 pub(super) fn slices(records: &[&RunRecord]) -> Vec<SliceSet> {
     let mut found: BTreeMap<Id<'_>, Vec<(&RunRecord, bool, &Slices)>> = BTreeMap::new();
     for record in records {
@@ -141,7 +141,7 @@ fn curves(members: &[(&RunRecord, bool, &Slices)], most: usize) -> Vec<SliceCurv
         .collect()
 }
 
-/// What of each group one seed has. Columns of unequal length end with the shortest.
+/// Sums of one seed over each bin. Columns of unequal length end with the shortest.
 fn sums(slices: &Slices, groups: &[(u32, u32)]) -> Vec<Sum> {
     let mut sums = vec![Sum::default(); groups.len()];
     let columns = slices.values.iter().zip(&slices.counts);

@@ -4,83 +4,83 @@ use serde::Serialize;
 
 use crate::record::SliceUnit;
 
-/// What is asked.
+/// Request for a comparison.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Request {
-    /// Name of one encoding.
+    /// Name of the first encoding.
     pub a: String,
-    /// Name of the other, from which differences are counted.
+    /// Name of the second encoding; differences are first minus second.
     pub b: String,
-    /// These workloads; empty: all.
+    /// Names of the workloads to compare on; empty for all.
     pub workloads: Vec<String>,
-    /// These tasks, by id; empty: all.
+    /// Ids of the tasks to compare on; empty for all.
     pub tasks: Vec<String>,
 }
 
-/// Two encodings, compared.
+/// Comparison of two encodings on all workloads.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HeadToHead {
-    /// One encoding.
+    /// The first encoding.
     pub a: ComparedEncoding,
-    /// The other.
+    /// The second encoding.
     pub b: ComparedEncoding,
-    /// One for each workload that has seeds of both, by suite and name.
+    /// Comparisons on the workloads that have seeds of both, sorted by suite and name.
     #[serde(rename = "duels")]
     pub comparisons: Vec<PairwiseComparison>,
-    /// What could not be compared, and why, one sentence each.
+    /// Records that were not compared, each with the reason in one sentence.
     pub left_out: Vec<String>,
 }
 
-/// One of the two.
+/// Names of a compared encoding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ComparedEncoding {
-    /// Name in records.
+    /// Name as in records.
     pub name: String,
-    /// Name for people.
+    /// Display name of the encoding.
     pub label: String,
 }
 
-/// The two on one workload.
+/// Comparison of two encodings on one workload.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PairwiseComparison {
-    /// The suite.
+    /// Name of the suite.
     pub suite: String,
-    /// The workload.
+    /// Name of the workload.
     pub workload: String,
-    /// Id of its task.
+    /// Id of the task.
     pub task: String,
-    /// What lengths count.
+    /// Unit of lengths, for example `tokens`.
     pub len_unit: String,
-    /// Seeds that both have.
+    /// Seeds that both encodings have.
     pub seeds: Vec<u64>,
     /// Seeds that only the first has.
     pub only_a: Vec<u64>,
     /// Seeds that only the second has.
     pub only_b: Vec<u64>,
-    /// Mean over the evaluations in distribution, and beyond training.
+    /// Comparisons of the mean over a region's evaluations.
     pub regions: Vec<Compared<Region>>,
-    /// Each evaluation.
+    /// Comparisons by split and length.
     pub points: Vec<Compared<Point>>,
-    /// Each evaluation by the properties of its samples and tokens.
+    /// Comparisons by properties of samples and tokens.
     pub slices: Vec<Compared<Slice>>,
-    /// Cells that count for it: keys of the records, sorted.
+    /// Keys of the compared cells, sorted.
     pub keys: Vec<String>,
-    /// What the reader must know about it, one sentence each.
+    /// Remarks that qualify the comparison, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// A comparison and what it is about.
+/// A difference and the evaluations that it is about.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Compared<P> {
-    /// Which evaluations.
+    /// The evaluations.
     #[serde(flatten)]
     pub place: P,
-    /// What they say.
+    /// The difference.
     #[serde(flatten)]
     pub difference: Difference,
 }
 
-/// All evaluations of a region that both have.
+/// All evaluations of a region that both encodings have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Region {
     /// `in distribution` or `beyond training`.
@@ -89,70 +89,70 @@ pub struct Region {
     pub evaluations: usize,
 }
 
-/// One evaluation.
+/// One evaluation: a split at a length.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Point {
-    /// Its split.
+    /// Name of the split.
     pub split: String,
-    /// Its length.
+    /// Sequence length in the task's unit.
     pub len: u64,
-    /// Whether it is in distribution.
+    /// Whether the evaluation is in distribution.
     pub in_distribution: bool,
 }
 
 /// One value of one property in one evaluation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Slice {
-    /// The evaluation.
+    /// Split and length of the evaluation.
     #[serde(flatten)]
     pub point: Point,
-    /// The property.
+    /// Name of the property.
     pub property: String,
-    /// Samples or tokens.
+    /// Unit of the counts.
     pub unit: SliceUnit,
-    /// Its value.
+    /// Value of the property.
     pub value: u32,
-    /// Samples or tokens of that value, the same for both and all seeds.
+    /// Number of samples or tokens with that value, the same for both encodings and all seeds.
     pub count: u64,
 }
 
-/// Which of the two is better by more than noise.
+/// The encoding that is significantly better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Better {
-    /// The first.
+    /// The first is significantly better.
     A,
-    /// The second.
+    /// The second is significantly better.
     B,
-    /// Not separable with so many seeds; it does not mean equal.
+    /// No significant difference; this does not mean that they are equal.
     NotSeparable,
 }
 
 /// Differences paired by seed, first minus second.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Difference {
-    /// What is compared: `exact match` or `token accuracy` (shares, 0 to 1), or `nll` (nats per scored token,
-    /// less is better).
+    /// Metric: `exact match` or `token accuracy` (shares, 0 to 1), or `nll` (nats per scored token, less is
+    /// better).
     pub metric: &'static str,
-    /// Mean of the first over the common seeds.
+    /// Mean of the first encoding over the common seeds.
     pub mean_a: f64,
-    /// Mean of the second.
+    /// Mean of the second encoding over the common seeds.
     pub mean_b: f64,
-    /// Mean difference.
+    /// Mean difference, first minus second.
     pub difference: f64,
-    /// Its 95 % interval, not corrected; `None` with one seed.
+    /// 95 % confidence interval of the mean difference, not corrected; `None` with one seed.
     pub ci95: Option<(f64, f64)>,
-    /// The p-value; `None` with too few seeds.
+    /// p-value of the test; `None` with too few seeds.
     pub p: Option<f64>,
-    /// The same after Holm's correction.
+    /// p-value after Holm's correction.
     pub p_holm: Option<f64>,
     /// Number of comparisons that were corrected for.
     pub family: u32,
-    /// What decided.
+    /// Name of the test.
     pub test: &'static str,
     /// Hedges' g of the differences; `None` without spread or with too few seeds.
     pub effect: Option<f64>,
-    /// Number of common seeds.
+    /// Number of seeds that both encodings have.
     pub n: u32,
     /// Seeds in which the first is better.
     pub won: u32,
@@ -160,7 +160,7 @@ pub struct Difference {
     pub lost: u32,
     /// Seeds in which they are equal.
     pub tied: u32,
-    /// Which is better by more than noise.
+    /// The encoding that is significantly better.
     #[serde(rename = "outcome")]
     pub better: Better,
 }

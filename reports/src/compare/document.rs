@@ -15,8 +15,8 @@ const SLOTS: [usize; 3] = [0, 1, 7];
 pub fn document(found: &HeadToHead) -> Document {
     let (a, b) = (&found.a, &found.b);
     let about = format!(
-        "Differences are {} minus {}, paired by seed; shares in percentage points. Better: by more than noise after \
-         Holm's correction; not separable does not mean equal. The interval is not corrected.",
+        "Differences are {} minus {}, paired by seed; shares in percentage points. Better: significant after Holm's \
+         correction; not separable does not mean equal. The interval is not corrected.",
         a.name, b.name
     );
     let regions = ["in distribution", "beyond training"];
@@ -67,8 +67,8 @@ fn forest(found: &HeadToHead, region: &str) -> Option<DocumentFigure> {
     let title = format!("{} against {}, {region}", found.a.label, found.b.label);
     let plot = Plot::Dots(Dots { value, groups: vec![(heading, series)] });
     let caption = format!(
-        "Mean difference {region} with its 95 % interval. Blue: {} is better by more than noise; orange: {}; grey: \
-         not separable.",
+        "Mean difference {region} with its 95 % interval. Blue: {} is significantly better; orange: {}; grey: not \
+         separable.",
         found.a.label, found.b.label
     );
     Some(DocumentFigure { title, caption, plot })

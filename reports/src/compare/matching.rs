@@ -1,4 +1,4 @@
-//! Which records stand against each other.
+//! Pairing of records by workload and seed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,11 +10,11 @@ use crate::analysis::grid::{ChosenBy, Grid, GridChoice, select_grid_values};
 use crate::record::{RunRecord, Status};
 use crate::store::cell_key;
 
-/// The records of two encodings on one workload, by seed.
+/// Records of two encodings on one workload, by seed.
 pub(super) struct PairedRuns<'a> {
     pub(super) a: BTreeMap<u64, &'a RunRecord>,
     pub(super) b: BTreeMap<u64, &'a RunRecord>,
-    /// What the reader must know, one sentence each.
+    /// Remarks that qualify the comparison, one sentence each.
     pub(super) notes: Vec<String>,
 }
 
@@ -31,8 +31,8 @@ pub(super) struct Found<'a> {
     pub(super) left_out: Vec<String>,
 }
 
-/// Everything but the encoding, the seed and what is chosen of a grid: only cells with the same of it can be
-/// compared.
+/// Hash of the configuration without the encoding, the seed and the setting of a grid. Only cells with equal hashes
+/// can be compared.
 fn conditions(record: &RunRecord, grid: Option<&Grid>) -> String {
     let mut config = record.config.clone();
     let axis = grid.map(|grid| format!("/{}", grid.axis.replace('.', "/")));
@@ -45,7 +45,7 @@ fn conditions(record: &RunRecord, grid: Option<&Grid>) -> String {
     cell_key(&config)
 }
 
-/// Finds the records of both encodings.
+/// Pairs the records of both encodings.
 pub(super) fn find<'a>(
     records: &'a [RunRecord],
     request: &Request,
@@ -82,7 +82,7 @@ pub(super) fn find<'a>(
     Ok(Found { a, b, pairs, left_out })
 }
 
-/// The encoding with this name.
+/// Looks up an encoding by name.
 fn side(records: &[RunRecord], name: &str) -> Result<ComparedEncoding, CompareError> {
     match records.iter().find(|r| r.encoding.name == name) {
         Some(record) => {
@@ -182,7 +182,7 @@ fn pair<'a>(
     }
 }
 
-/// What was chosen of the grid for each.
+/// Sentence on the grid values selected for each encoding.
 fn chosen_values(grid: &Grid, names: [&str; 2]) -> String {
     let choices = names.into_iter().filter_map(|name| grid.choice(name));
     let value = |choice: &GridChoice| match choice.by {

@@ -1,4 +1,4 @@
-//! One workload: what is compared, in which families.
+//! Comparison of two encodings on one workload: values, families, decisions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,10 +8,10 @@ use crate::record::Metric;
 use crate::record::{EvalPoint, RunRecord, SliceUnit, Slices};
 use crate::stats::{Comparison, Paired, SeedSpread, decide, paired};
 
-/// Values closer than this share of the larger are equal.
+/// Relative difference below which values are equal.
 const ROUNDING: f64 = 1e-9;
 
-/// Something that can be compared: what it is, its metric, and both sides' values by seed.
+/// A candidate for a comparison: place, metric, and values of both encodings by seed.
 struct Candidate<P> {
     place: P,
     metric: Metric,
@@ -82,7 +82,7 @@ pub(super) fn pairwise(pair: &PairedRuns<'_>) -> PairwiseComparison {
     }
 }
 
-/// Records of both with the same seeds in the same order.
+/// Records of both encodings, with the same seeds in the same order.
 struct Both<'a> {
     a: Vec<&'a RunRecord>,
     b: Vec<&'a RunRecord>,
@@ -93,7 +93,7 @@ fn at<'a>(record: &'a RunRecord, point: &Point) -> Option<&'a EvalPoint> {
 }
 
 impl Both<'_> {
-    /// The evaluations that every seed of both has, and a name for each of those that some lack.
+    /// Evaluations that every seed of both encodings has, and names of those that some lack.
     fn points(&self) -> (Vec<Point>, Vec<String>) {
         let all: BTreeSet<Point> = self
             .records()
@@ -114,7 +114,7 @@ impl Both<'_> {
         self.a.iter().chain(&self.b).copied()
     }
 
-    /// The mean over evaluations, by seed.
+    /// Candidate for the mean over evaluations.
     fn mean<P>(&self, place: P, points: &[&Point], metric: Metric) -> Candidate<P> {
         let of = |records: &[&RunRecord]| {
             let value = |record: &RunRecord| {
@@ -126,7 +126,7 @@ impl Both<'_> {
         Candidate { place, metric, a: of(&self.a), b: of(&self.b) }
     }
 
-    /// The slices of an evaluation that every seed of both has.
+    /// Candidates for the slices of an evaluation that every seed of both encodings has.
     fn slices(&self, point: &Point, headline: Metric) -> Vec<Candidate<Slice>> {
         let Some(first) = at(self.a[0], point) else { return Vec::new() };
         let mut found = Vec::new();
@@ -164,7 +164,7 @@ impl Both<'_> {
 }
 
 impl<P> Candidate<P> {
-    /// Whether all seeds of both have one and the same value.
+    /// Reports whether all seeds of both encodings have the same value.
     fn is_level(&self) -> bool {
         let first = self.a[0].1;
         self.a.iter().chain(&self.b).all(|(_, value)| equal(*value, first))
@@ -183,7 +183,7 @@ fn equal(a: f64, b: f64) -> bool {
     (a - b).abs() <= ROUNDING * a.abs().max(b.abs())
 }
 
-/// Decides candidates as one family. Those with values that are not finite are left out.
+/// Tests candidates as one family. Candidates with values that are not finite are left out.
 fn decided<P>(candidates: Vec<Candidate<P>>, chance: Option<f64>) -> Vec<Compared<P>> {
     let jumps = candidates.iter().any(|candidate| candidate.jumps(chance));
     let scatter = if jumps { SeedSpread::Bimodal } else { SeedSpread::Unimodal };

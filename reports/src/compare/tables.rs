@@ -4,7 +4,7 @@ use super::comparison::{
     Better, Compared, Difference, HeadToHead, PairwiseComparison, Point, Region, Slice,
 };
 use crate::document::{Section, Table, TableCell};
-use crate::number::{percent, points, three_digits, two_digits};
+use crate::number::{count, percent, points, three_digits, two_digits};
 use crate::record::{PAIR, PAIRED, SliceUnit};
 
 /// One section for each workload; the last one lists the cells that were not compared, if there are any.
@@ -23,8 +23,11 @@ pub(super) fn sections(found: &HeadToHead) -> Vec<Section> {
 
 fn section(found: &HeadToHead, comparison: &PairwiseComparison) -> Section {
     let list = |seeds: &[u64]| seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
-    let mut notes =
-        vec![format!("{} seeds in common: {}.", comparison.seeds.len(), list(&comparison.seeds))];
+    let mut notes = vec![format!(
+        "{} in common: {}.",
+        count(comparison.seeds.len() as u64, "seed"),
+        list(&comparison.seeds)
+    )];
     for (side, seeds) in [(&found.a, &comparison.only_a), (&found.b, &comparison.only_b)] {
         if !seeds.is_empty() {
             notes.push(format!("Only {} has seeds {}: left out.", side.name, list(seeds)));

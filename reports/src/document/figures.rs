@@ -1,4 +1,4 @@
-//! Which figures a report has, in which order, and what they show.
+//! The figures of a report.
 
 mod cost;
 mod figure;
@@ -17,13 +17,13 @@ use crate::analysis::Report;
 use crate::record::Metric;
 use crate::text::slug;
 
-/// With more figures than this only those that say most have PNG files: pixels cost more than all the rest of a
+/// Above this number of figures only the most important have PNG files: rasterizing costs more than the rest of a
 /// report, and every figure has its SVG file.
 const MOST_PIXELS: usize = 200;
-/// So many have them then.
+/// Number of PNG files above [`MOST_PIXELS`] figures.
 const FEWER_PIXELS: usize = 40;
 
-/// All figures: by workload and subject, then those about several workloads.
+/// Figures by workload and subject, then those about several workloads.
 pub(crate) fn figures(report: &Report) -> Vec<Figure> {
     let mut figures = Vec::new();
     for workload in &report.workloads {

@@ -6,15 +6,15 @@ use super::table::Table;
 /// A document that stands by itself.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Document {
-    /// Title.
+    /// Title of the document.
     pub title: String,
     /// Introduction; code stands between backticks.
     pub paragraphs: Vec<String>,
     /// Figures of the introduction.
     pub figures: Vec<DocumentFigure>,
-    /// Sections, in order.
+    /// Sections of the document.
     pub sections: Vec<Section>,
-    /// Where tables are that are too long for a page.
+    /// Clause that says where tables are that are too long for a page.
     pub elsewhere: String,
 }
 
@@ -29,13 +29,13 @@ pub struct DocumentFigure {
 /// A part of a document with a heading.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Section {
-    /// Heading.
+    /// Heading of the section.
     pub heading: String,
     /// Paragraphs; code stands between backticks.
     pub paragraphs: Vec<String>,
     /// Remarks that qualify the numbers, one sentence each.
     pub notes: Vec<String>,
-    /// Figures.
+    /// Figures of the section.
     pub figures: Vec<DocumentFigure>,
     /// Tables, each with its caption; empty: none.
     pub tables: Vec<(String, Table)>,

@@ -1,27 +1,27 @@
 //! Tables without a format.
 
-/// Rows of text below a heading.
+/// A table: columns with heads, and rows of cells.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Table {
     /// Heads of the columns, a second line after `\n` in smaller print. The first column is text, the
     /// others are numbers unless `words`.
     pub columns: Vec<String>,
-    /// Each as long as `columns`.
+    /// Rows, each as long as `columns`.
     pub rows: Vec<Vec<TableCell>>,
-    /// Whether columns hold words, not numbers.
+    /// Whether the columns hold text; otherwise all but the first hold numbers.
     pub words: bool,
-    /// What the reader must know, one sentence each.
+    /// Remarks below the table, one sentence each.
     pub notes: Vec<String>,
 }
 
 /// A cell of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TableCell {
-    /// What it says.
+    /// Main text.
     pub text: String,
-    /// What belongs to it in smaller print: interval and n.
+    /// Text in smaller print, for example an interval and n.
     pub detail: String,
-    /// Set in bold.
+    /// Whether the text is bold.
     pub strong: bool,
     /// The encoding whose row begins here, by its slot.
     pub encoding: Option<usize>,
@@ -36,7 +36,7 @@ impl<T: Into<String>> From<T> for TableCell {
 }
 
 impl Table {
-    /// Without the columns in which every row has a dash.
+    /// Drops the columns in which every row has a dash.
     pub(crate) fn without_empty_columns(mut self) -> Self {
         let empty = |column: usize| self.rows.iter().all(|row| row[column].text == "–");
         let kept: Vec<usize> = (0..self.columns.len()).filter(|column| !empty(*column)).collect();
@@ -49,7 +49,7 @@ impl Table {
         self
     }
 
-    /// The same table in pieces of at most `most` columns beside the first, which every piece repeats.
+    /// Splits the table into pieces of at most `most` columns beside the first, which every piece repeats.
     pub(crate) fn pieces(&self, most: usize) -> Vec<Self> {
         let columns = self.columns.len().saturating_sub(1);
         // Pieces of nearly one width read better than a full one and a rest.

@@ -13,12 +13,12 @@ mod style;
 pub(crate) use self::style::{COLOURS, of_pages};
 use crate::document::figures::{Figure, Plot};
 
-/// The figure as a file: with its own style sheet, and a width for viewers that need one.
+/// Draws a figure as an SVG file: with its own style sheet, and a width for viewers that need one.
 pub(super) fn svg(figure: &Figure) -> String {
     chart_of(&figure.title, &figure.plot)
 }
 
-/// The same for a figure that is in no report.
+/// Draws a plot under a title as SVG.
 pub(crate) fn chart_of(title: &str, plot: &Plot) -> String {
     let svg = match plot {
         Plot::Lines(plot) => lines::lines(title, plot),

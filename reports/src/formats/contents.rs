@@ -1,4 +1,4 @@
-//! What formats get and give: the contents of a report, and files.
+//! Input and output of formats: the contents of a report, and files.
 
 use polars::prelude::PolarsError;
 
@@ -44,12 +44,12 @@ pub enum FormatError {
     },
 }
 
-/// A file of the report.
+/// A file of a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutFile {
-    /// Relative to the report's folder, `/` between folders.
+    /// Path relative to the folder of the report, with `/` between folders.
     pub path: String,
-    /// Content.
+    /// Content of the file.
     pub bytes: Vec<u8>,
 }
 
@@ -59,10 +59,10 @@ impl OutFile {
     }
 }
 
-/// What every format shows.
+/// Everything that a format may show.
 #[derive(Debug)]
 pub struct Contents<'a> {
-    /// Numbers and words.
+    /// The analysis of the records.
     pub report: &'a Report,
     /// The most important results, at most three sentences.
     pub(crate) overview: Vec<String>,
@@ -75,7 +75,7 @@ pub struct Contents<'a> {
 }
 
 impl<'a> Contents<'a> {
-    /// The report with its figures and what is published.
+    /// Gathers the report with its sentences, its figures and the published numbers.
     ///
     /// # Errors
     /// [`FormatError::Published`] when the published numbers cannot be read.
@@ -94,9 +94,9 @@ impl<'a> Contents<'a> {
     }
 }
 
-/// A way to show a report.
+/// A format of reports.
 pub trait Format: Sync {
-    /// Its name.
+    /// Name of the format, for example `html`.
     fn name(&self) -> &'static str;
 
     /// Renders the report to files; depends on nothing but its contents.

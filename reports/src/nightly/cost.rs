@@ -1,4 +1,4 @@
-//! What cells cost, tonight and in the baseline.
+//! Costs of a night's cells compared with the baseline.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,15 +14,15 @@ use crate::stats::Estimate;
 /// A deterministic cost that changed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct CostChange {
-    /// The encoding.
+    /// Name of the encoding.
     pub encoding: String,
-    /// The workload.
+    /// Name of the workload.
     pub workload: String,
-    /// What is counted.
+    /// Name of the cost.
     pub what: &'static str,
-    /// In the baseline.
+    /// Value in the baseline.
     pub before: u64,
-    /// Tonight.
+    /// Value in this night.
     pub after: u64,
 }
 
@@ -42,7 +42,7 @@ const COUNTS: [Count; 4] = [
     ("operations of a forward pass per token", |r| r.flops.forward_per_token),
 ];
 
-/// Rises and falls, each once for a workload and encoding.
+/// Increases and decreases of deterministic costs, once for each workload and encoding.
 pub(super) fn deterministic(pairs: &[MatchedCell<'_>]) -> (Vec<CostChange>, Vec<CostChange>) {
     let mut found = BTreeSet::new();
     for pair in pairs {
@@ -62,11 +62,11 @@ pub(super) fn deterministic(pairs: &[MatchedCell<'_>]) -> (Vec<CostChange>, Vec<
     found.into_iter().partition(|rise| rise.after > rise.before)
 }
 
-/// What is counted of a training step. The same program counts the same on the same machine.
+/// A count of a training step. The same program gives the same count on the same machine.
 struct Counted {
     what: &'static str,
     get: fn(&RunRecord) -> Option<u64>,
-    /// A rise up to this share is scatter.
+    /// Relative increase that is tolerated.
     tolerance: fn(&Thresholds) -> f64,
 }
 
@@ -88,17 +88,17 @@ const COUNTED: [Counted; 3] = [
     },
 ];
 
-/// What the counts of both sides say.
+/// Comparison of counts.
 #[derive(Default)]
 pub(super) struct Counts {
     pub(super) rises: Vec<CostChange>,
     pub(super) falls: Vec<CostChange>,
-    /// What could not be compared, a sentence each.
+    /// Counts that could not be compared, one sentence each.
     pub(super) uncounted: Vec<String>,
 }
 
-/// Compares what was counted, cell by cell; of the seeds of a workload and encoding the one that moved most is told.
-/// Another processor has other kernels and asks for other buffers: its counts are not compared.
+/// Compares counts cell by cell and reports the seed of a workload and encoding that changed most. Another
+/// processor has other kernels and allocates other buffers: its counts are not compared.
 pub(super) fn counted(pairs: &[MatchedCell<'_>], gate: &Thresholds) -> Counts {
     let mut counts = Counts::default();
     for Counted { what, get, tolerance } in COUNTED {
@@ -164,15 +164,15 @@ pub(super) fn counted(pairs: &[MatchedCell<'_>], gate: &Thresholds) -> Counts {
 /// A measured cost that is much larger than in the baseline.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CostIncrease {
-    /// The encoding.
+    /// Name of the encoding.
     pub encoding: String,
-    /// The workload.
+    /// Name of the workload.
     pub workload: String,
     /// `step` (seconds) or `peak memory` (bytes).
     pub what: &'static str,
     /// Median over seeds of the baseline.
     pub before: f64,
-    /// Median over seeds tonight.
+    /// Median over seeds of this night.
     pub after: f64,
 }
 
@@ -195,8 +195,8 @@ impl fmt::Display for CostIncrease {
 const STEP: &str = "step";
 const MEMORY: &str = "peak memory";
 
-/// Steps that take longer and memory that is larger, over the seeds of a workload and encoding; and a warning if
-/// machines differ, for then neither is compared.
+/// Increases of step time and memory over the seeds of a workload and encoding, and a warning about cells that ran
+/// on another machine, which are not compared.
 pub(super) fn measured(
     pairs: &[MatchedCell<'_>],
     gate: &Thresholds,

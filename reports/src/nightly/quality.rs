@@ -1,4 +1,4 @@
-//! Whether numbers that moved moved for the worse.
+//! Test for significant losses of quality.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,20 +12,20 @@ use crate::record::EvalPoint;
 use crate::record::Metric;
 use crate::stats::{Comparison, LEAST_SEEDS, Paired, SeedSpread, decide, paired};
 
-/// What a comparison is about.
+/// Scope of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "scope")]
 pub enum Scope {
-    /// All cells of an encoding whose numbers moved.
+    /// All cells of an encoding whose numbers changed.
     Encoding {
-        /// Its name.
+        /// Name of the encoding.
         encoding: String,
     },
-    /// One workload.
+    /// One workload and encoding.
     Workload {
         /// Name of the encoding.
         encoding: String,
-        /// The workload.
+        /// Name of the workload.
         workload: String,
     },
 }
@@ -33,18 +33,18 @@ pub enum Scope {
 /// A comparison of this night with the baseline.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct QualityChange {
-    /// About what.
+    /// Scope of the comparison.
     #[serde(flatten)]
     pub scope: Scope,
     /// `in distribution` or `beyond training`.
     pub region: &'static str,
     /// `exact match` or `token accuracy` (shares), or `nll` (nats per scored token, less is better).
     pub metric: &'static str,
-    /// Mean of the baseline.
+    /// Mean in the baseline.
     pub before: f64,
-    /// Mean of this night.
+    /// Mean in this night.
     pub after: f64,
-    /// How much better this night is; below 0 it is worse.
+    /// Improvement over the baseline; negative if this night is worse.
     pub gain: f64,
     /// The p-value after Holm's correction; `None` with too few pairs.
     pub p_holm: Option<f64>,
@@ -56,7 +56,7 @@ impl fmt::Display for QualityChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let share = self.metric != "nll";
         match &self.scope {
-            Scope::Encoding { encoding } => write!(f, "{encoding} over its cells that moved")?,
+            Scope::Encoding { encoding } => write!(f, "{encoding}, all changed cells")?,
             Scope::Workload { encoding, workload } => write!(f, "{encoding} on {workload}")?,
         }
         let show = |x: f64| if share { points(x) } else { three_digits(x) };
@@ -153,12 +153,12 @@ pub(super) fn judge(changed: &[&MatchedCell<'_>], gate: &Thresholds) -> Quality 
         }
     }
     for change in quality.not_separable.iter().filter(|change| change.p_holm.is_none()) {
-        quality.warnings.push(format!("too few cells moved to test: {change}"));
+        quality.warnings.push(format!("too few cells changed for a test: {change}"));
     }
     quality
 }
 
-/// A comparison of pairs; `None` if the region was not evaluated.
+/// Candidate from pairs of cells; `None` if the region was not evaluated.
 ///
 /// Fails with a loss when numbers that were finite are so no more.
 fn candidate(

@@ -1,6 +1,6 @@
-//! Thresholds of the gate.
+//! Thresholds of the nightly gate.
 
-/// What is large enough to matter.
+/// Sizes of changes that fail or warn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Thresholds {
     /// Least loss of a share (exact match, token accuracy) that fails; 0.01 is one point.

@@ -15,7 +15,7 @@ const TICKS: usize = 8;
 /// A quantity that is followed over the nights.
 struct Quantity {
     name: &'static str,
-    /// Head of its column.
+    /// Head of its table column.
     column: &'static str,
     get: fn(&NightLine) -> Option<f64>,
     show: fn(f64) -> String,

@@ -6,40 +6,40 @@ use super::cost::{CostChange, CostIncrease};
 use super::matching::Incomparable;
 use super::quality::QualityChange;
 
-/// What a night says.
+/// Verdict on a night.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NightlyVerdict {
-    /// Cells of both.
+    /// Number of cells that were compared.
     pub compared: usize,
-    /// Of these, cells whose numbers are the same in all digits.
+    /// Number of compared cells whose numbers are identical.
     pub identical: usize,
-    /// Losses of quality by more than noise, and large enough: they fail.
+    /// Significant losses of quality that are large enough to matter: they fail.
     pub losses: Vec<QualityChange>,
-    /// Gains by more than noise.
+    /// Significant gains of quality.
     pub gains: Vec<QualityChange>,
-    /// Everything else that was tested.
+    /// Tested changes without significance, or too small to matter.
     pub not_separable: Vec<QualityChange>,
-    /// Deterministic costs that rose: they fail.
+    /// Increases of deterministic costs: they fail.
     pub rises: Vec<CostChange>,
-    /// Deterministic costs that fell.
+    /// Decreases of deterministic costs.
     pub falls: Vec<CostChange>,
-    /// Cells of the baseline without a counterpart: they fail, for nothing is known of them.
+    /// Cells of the baseline without a comparable counterpart: they fail.
     pub incomparable: Vec<Incomparable>,
-    /// Longer steps and more memory: they warn.
+    /// Increases of step time and memory: they warn.
     pub slower: Vec<CostIncrease>,
-    /// Costs that could not be compared because they were not counted, a sentence each.
+    /// Costs that were not counted and therefore not compared, one sentence each.
     pub uncounted: Vec<String>,
-    /// What else the reader must know, one sentence each.
+    /// Further warnings, one sentence each.
     pub warnings: Vec<String>,
 }
 
 impl NightlyVerdict {
-    /// Whether the night is taken.
+    /// Reports whether the night passes the gate.
     pub fn passes(&self) -> bool {
         self.losses.is_empty() && self.rises.is_empty() && self.incomparable.is_empty()
     }
 
-    /// The verdict in lines for people: what fails first, then warnings, then what passes.
+    /// The verdict as lines of text: failures first, then warnings, then the rest.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         lines.extend(self.losses.iter().map(|change| format!("FAIL quality: {change}")));

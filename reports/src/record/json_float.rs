@@ -1,4 +1,4 @@
-//! How an `f64` crosses JSON: NaN as `null`, and the same bits after every further crossing.
+//! JSON form of `f64`: NaN as `null`, and the same bits after every further round trip.
 //!
 //! JSON has no NaN and no infinity. A field that is not finite is written as `null`; where the field
 //! is a plain `f64` it is read back as NaN (an infinity becomes NaN too: both say "no usable
@@ -24,7 +24,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
-/// The same for a number that may be absent.
+/// Serialization of an optional number.
 pub(crate) mod option {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -43,7 +43,7 @@ pub(crate) mod option {
     }
 }
 
-/// The same for a list.
+/// Serialization of a list of numbers.
 pub(crate) mod vec {
     use serde::{Deserialize, Deserializer, Serializer};
 

@@ -1,16 +1,16 @@
-//! The metrics that rank, and how they are shown.
+//! Metrics that rank encodings, and their formatting.
 
 use super::eval::EvalPoint;
 use crate::number;
 
-/// What is measured.
+/// A metric of an evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Metric {
-    /// Share of answers that are right as a whole; higher is better.
+    /// Exact match: share of samples that are correct as a whole; higher is better.
     ExactMatch,
-    /// Share of scored tokens that are right; higher is better.
+    /// Token accuracy: share of scored tokens that are correct; higher is better.
     TokenAccuracy,
-    /// `exp` of the nll; lower is better. Held, averaged and compared as nll, shown as perplexity.
+    /// Perplexity, `exp(nll)`; lower is better. Averaged and compared as nll, shown as perplexity.
     Perplexity,
 }
 
@@ -24,7 +24,7 @@ impl Metric {
         }
     }
 
-    /// Its name for people.
+    /// Name of the metric for use in text.
     pub fn name(self) -> &'static str {
         match self {
             Self::ExactMatch => "exact match",
@@ -33,7 +33,7 @@ impl Metric {
         }
     }
 
-    /// Whether more is better.
+    /// Reports whether higher values are better.
     pub fn higher_is_better(self) -> bool {
         self != Self::Perplexity
     }
@@ -46,7 +46,7 @@ impl Metric {
         }
     }
 
-    /// `97.1 %` or `4.53`.
+    /// Formats a value: `97.1 %` or `4.53`.
     pub fn show(self, value: f64) -> String {
         if self.higher_is_better() {
             number::percent(value)
@@ -55,8 +55,7 @@ impl Metric {
         }
     }
 
-    /// The interval in the metric's unit; shares are cut to 0 and 100 %, which a t interval does
-    /// not know about.
+    /// Formats an interval; shares are clamped to 0 and 100 %, which a t interval does not respect.
     pub fn show_interval(self, (low, high): (f64, f64)) -> String {
         if self.higher_is_better() {
             let (low, high) = (low.max(0.0), high.min(1.0));
@@ -66,8 +65,8 @@ impl Metric {
         }
     }
 
-    /// How far apart the seeds of one encoding may lie: half of the scale above `chance`. `None` for a
-    /// metric without a scale.
+    /// Distance between seeds of one encoding from which they count as bimodal: half of the scale above `chance`.
+    /// `None` for a metric without a scale.
     pub(crate) fn bimodal_gap(self, chance: Option<f64>) -> Option<f64> {
         match self {
             Self::ExactMatch => Some(0.5 * (1.0 - chance.unwrap_or(0.0))),

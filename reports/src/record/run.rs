@@ -1,4 +1,4 @@
-//! The run record: everything one cell (encoding x task x sizes x seed) left behind.
+//! The run record: the result of one cell (encoding x task x sizes x seed).
 //!
 //! Units stand in the field names or their comments; what was not measured is `None`, never 0.
 //! Numbers that are not finite: see the schema note on [`RunRecord`].
@@ -39,36 +39,36 @@ pub struct RunRecord {
     pub config: Value,
     /// Seed of initialisation and data.
     pub seed: u64,
-    /// Which point of a grid this cell is, if the suite has one. Not written where it has none.
+    /// Position in a grid, if the suite has one; not written otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grid: Option<GridPoint>,
-    /// How the cell ended.
+    /// Status of the cell.
     pub status: Status,
     /// Sequence length in training, in `task.len_unit`.
     pub train_len: u64,
-    /// Parameters of the model.
+    /// Numbers of parameters of the model.
     pub params: ParamCount,
-    /// Analytic floating-point operations.
+    /// Analytic floating-point operations of training and inference.
     pub flops: FlopCount,
-    /// What one training step asks of the allocator; `None`: not counted.
+    /// Allocations of one training step; `None` if not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_allocations: Option<Allocations>,
-    /// Instructions of one training step, those of the system left out; `None`: not counted.
+    /// Instructions of one training step, those of the operating system excluded; `None` if not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_instructions: Option<u64>,
-    /// What training took and how it went.
+    /// Cost and course of training.
     pub train: TrainSummary,
     /// One entry per split and length that was evaluated.
     pub evals: Vec<EvalPoint>,
     /// Evaluations that the suite asks for and that were not possible.
     pub skipped_evals: Vec<SkippedEval>,
-    /// How well gates agree with what the task counts, by layer and head; empty where there are no gates, or
-    /// nothing is counted.
+    /// Agreement of gates with the counted tokens, by layer and head; empty where there are no gates or nothing is
+    /// counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<GateScore>,
     /// Peak memory in bytes; `None`: not measured.
     pub peak_bytes: Option<u64>,
-    /// The machine.
+    /// Machine that the cell ran on.
     pub host: Host,
     /// The tensor backend, for example `flex`.
     pub backend: String,
@@ -78,11 +78,11 @@ pub struct RunRecord {
     pub precision: String,
     /// Commit of the source; `None`: unknown.
     pub commit: Option<String>,
-    /// Whether the source had uncommitted changes; `None`: unknown.
+    /// Whether the source had uncommitted changes; `None` if unknown.
     pub dirty: Option<bool>,
     /// Versions of what matters for the numbers, by name.
     pub versions: BTreeMap<String, String>,
-    /// When the cell started, RFC 3339, UTC.
+    /// Start time of the cell, RFC 3339, UTC.
     pub started_utc: String,
 }
 
@@ -90,16 +90,16 @@ pub struct RunRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GridPoint {
-    /// What varies: a path into the cell's configuration, `train.optimizer.learning_rate`.
+    /// Path into the cell's configuration of the setting that varies, for example `train.optimizer.learning_rate`.
     pub axis: String,
-    /// Its value here.
+    /// Value of the setting in this cell.
     #[serde(with = "json_float")]
     pub value: f64,
-    /// Whether this is the value that the suite states without a grid.
+    /// Whether it is the value that the suite states without a grid.
     pub default: bool,
 }
 
-/// How a cell ended.
+/// Status of a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Status {
@@ -107,24 +107,24 @@ pub enum Status {
     Done,
     /// Training left the finite numbers: a result about the encoding, and final.
     Diverged {
-        /// The step at which it was seen.
+        /// Step at which it was detected.
         step: u64,
-        /// What was seen.
+        /// Reason, for example a loss that is NaN.
         reason: String,
     },
     /// It took longer than its budget; final until a retry is asked for.
     TimedOut {
-        /// The budget, and how far it got.
+        /// The budget and the progress made.
         reason: String,
     },
     /// It took more memory than its budget or the machine has; final until a retry is asked for.
     OutOfMemory {
-        /// The budget, and what was taken.
+        /// The budget and the memory taken.
         reason: String,
     },
     /// Something broke; a new run tries again.
     Failed {
-        /// What broke.
+        /// Description of the failure.
         reason: String,
     },
     /// Stopped from outside; a new run tries again.
@@ -144,7 +144,7 @@ impl Status {
         }
     }
 
-    /// Why the cell did not end well; empty for [`Status::Done`].
+    /// Reason why the cell did not finish; empty for [`Status::Done`].
     pub fn reason(&self) -> String {
         match self {
             Self::Done => String::new(),
@@ -157,7 +157,7 @@ impl Status {
     }
 }
 
-/// Which encoding, and with which settings.
+/// Encoding of a cell with its settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EncodingInfo {
@@ -165,30 +165,30 @@ pub struct EncodingInfo {
     pub id: String,
     /// Display expression, unique in a suite: `rope`, `rope(linear)`.
     pub name: String,
-    /// Label for people, for example `RoPE`.
+    /// Display name, for example `RoPE`.
     pub label: String,
-    /// Complete settings.
+    /// Complete settings, defaults included.
     pub config: Value,
 }
 
-/// Which task, and with which settings.
+/// Task of a cell with its settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TaskInfo {
-    /// Registry id.
+    /// Registry id, for example `rope`.
     pub id: String,
-    /// Label for people.
+    /// Display name of the task.
     pub label: String,
     /// Version of the generator: results of different versions are not comparable.
     pub version: u32,
     /// The metric that ranks: `exact-match` or `perplexity`.
     pub headline: String,
-    /// What a length counts, for example `tokens`.
+    /// Unit of lengths, for example `tokens`.
     pub len_unit: String,
     /// Headline metric of guessing, if it is known.
     #[serde(with = "json_float::option")]
     pub chance: Option<f64>,
-    /// Complete settings.
+    /// Complete settings, defaults included.
     pub config: Value,
 }
 
@@ -196,9 +196,9 @@ pub struct TaskInfo {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ParamCount {
-    /// Of the whole model.
+    /// Parameters of the whole model.
     pub total: u64,
-    /// Of the encoding alone, all layers.
+    /// Parameters of the encoding alone, all layers.
     pub encoding: u64,
 }
 
@@ -212,13 +212,13 @@ pub struct FlopCount {
     pub forward_per_token: u64,
 }
 
-/// What was asked of the allocator.
+/// Allocations of memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Allocations {
-    /// How often it was asked for a block, or to change one's size.
+    /// Number of allocations and reallocations.
     pub count: u64,
-    /// Bytes of these blocks together.
+    /// Bytes of these blocks in total.
     pub bytes: u64,
 }
 
@@ -226,11 +226,11 @@ pub struct Allocations {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
-    /// CPU model.
+    /// Model name of the CPU.
     pub cpu: String,
     /// Logical CPUs that the process may use.
     pub logical_cpus: u64,
-    /// Operating system.
+    /// Operating system of the machine.
     pub os: String,
     /// Threads given to the cell.
     pub threads: u64,
@@ -239,7 +239,7 @@ pub struct Host {
 }
 
 impl RunRecord {
-    /// Whether a later run may keep this result: [`Status::Done`] or [`Status::Diverged`].
+    /// Reports whether the result is final: [`Status::Done`] or [`Status::Diverged`].
     pub fn is_finished(&self) -> bool {
         matches!(self.status, Status::Done | Status::Diverged { .. })
     }

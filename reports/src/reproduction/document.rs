@@ -7,7 +7,7 @@ use super::result::{NumberResult, PaperResult, Reproduction, TableResult};
 use super::verdict::{VERDICTS, Verdict};
 use crate::document::{Section, Table, TableCell, heads};
 
-/// What the verdicts mean, in the words of METHODOLOGY.md.
+/// Explanation of the verdicts, in the words of METHODOLOGY.md.
 const RULE: [&str; 3] = [
     "Agrees: the published recipe as far as it is known, at least 3 seeds, none diverged, and our 95 % \
      interval over seeds (Student's t, a spread of at least 0.1 points) meets the published number, which \
@@ -20,7 +20,7 @@ const RULE: [&str; 3] = [
 ];
 
 impl Reproduction {
-    /// How many numbers of each source have which verdict.
+    /// Table of the number of verdicts of each kind by source.
     pub fn summary(&self) -> Table {
         let mut columns = heads(["source", "numbers"]);
         columns.extend(VERDICTS.map(|verdict| verdict.label().to_owned()));

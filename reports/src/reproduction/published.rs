@@ -33,18 +33,18 @@ const FILES: &[(&str, &str)] = &[
 /// the encodings, writes it.
 const ENCODINGS: &str = include_str!("../../published/encodings.json");
 
-/// Published numbers that cannot be used.
+/// Errors of published numbers.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishedError {
-    /// No TOML, or not of this layout.
+    /// The file is not valid TOML or not of this layout.
     #[error("published/{file}.toml: {source}")]
     Syntax {
-        /// The file.
+        /// Path of the file.
         file: String,
-        /// Where and why.
+        /// Error of the parser, with its position.
         source: Box<toml::de::Error>,
     },
-    /// `encodings.json` is damaged.
+    /// The file `encodings.json` is damaged.
     #[error(
         "published/encodings.json: {0}; `cargo test --workspace --test published` says how to write it anew"
     )]
@@ -52,11 +52,11 @@ pub enum PublishedError {
     /// An entry that contradicts itself or another.
     #[error("published/{file}.toml: {at}: {reason}")]
     Entry {
-        /// The file.
+        /// Path of the file.
         file: String,
         /// The table, and what of it.
         at: String,
-        /// What is wrong, and what was expected.
+        /// Description of the defect and what was expected.
         reason: String,
     },
 }

@@ -4,57 +4,57 @@ use super::published::{PublishedColumn, PublishedTable, Source};
 use super::runs::RecipeRun;
 use super::verdict::Verdict;
 
-/// Every published number with what records say of it.
+/// All published numbers with the results of our records.
 #[derive(Debug, Clone)]
 pub struct Reproduction {
-    /// Sorted by id.
+    /// Sources, sorted by id.
     pub papers: Vec<PaperResult>,
 }
 
 /// A source with its tables.
 #[derive(Debug, Clone)]
 pub struct PaperResult {
-    /// The source.
+    /// Source of the numbers.
     pub source: Source,
-    /// In the order of the file.
+    /// Entries in the order of the file.
     pub tables: Vec<TableResult>,
 }
 
 /// A table of a paper.
 #[derive(Debug, Clone)]
 pub struct TableResult {
-    /// The published side.
+    /// The published table.
     pub table: PublishedTable,
-    /// In the order of the file.
+    /// Entries in the order of the file.
     pub rows: Vec<RowResult>,
 }
 
 /// A row of a table.
 #[derive(Debug, Clone)]
 pub struct RowResult {
-    /// As the paper calls it, or its encoding's expression.
+    /// Title: the paper's name of the row, or the expression of its encoding.
     pub title: String,
-    /// One for each column.
+    /// Numbers, one for each column.
     pub numbers: Vec<NumberResult>,
 }
 
-/// One published number.
+/// A published number with our runs.
 #[derive(Debug, Clone)]
 pub struct NumberResult {
-    /// As published.
+    /// The number as published.
     pub published: f64,
     /// The values that it stands for; see [`published_interval`].
     pub published_interval: (f64, f64),
-    /// What is said of it, after the first of `runs`.
+    /// Verdict, from the first of `runs`.
     pub verdict: Verdict,
     /// Ours, by recipe: the nearest to the published one first.
     pub runs: Vec<RecipeRun>,
-    /// What is different here whatever the settings.
+    /// Differences of the task that exist whatever the settings.
     pub unlike: Vec<String>,
 }
 
 impl NumberResult {
-    /// Everything in which the nearest run is another experiment, as one text; empty if nothing.
+    /// Differences of the nearest run as one text; empty without differences.
     pub fn listed_differences(&self) -> String {
         let Some(run) = self.runs.first() else { return String::new() };
         let settings = run.differences.iter().map(ToString::to_string);
@@ -63,7 +63,7 @@ impl NumberResult {
 }
 
 impl TableResult {
-    /// All numbers with their row and column, row by row.
+    /// Iterates over all numbers with their row and column, row by row.
     pub fn numbers(&self) -> impl Iterator<Item = ((&str, &PublishedColumn), &NumberResult)> {
         self.rows.iter().flat_map(|row| {
             let places = self.table.columns.iter().map(|column| (row.title.as_str(), column));

@@ -12,7 +12,7 @@ use crate::stats::estimate::half_width_factor;
 use crate::stats::{Estimate, RESOLUTION};
 use crate::store::cell_key_without;
 
-/// All seeds of one recipe beside one published number.
+/// All seeds of one recipe beside a published number.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecipeRun {
     /// Settings that are not the published ones.
@@ -23,19 +23,19 @@ pub struct RecipeRun {
     pub mean: Option<f64>,
     /// 95 % interval of the mean over seeds, in the published unit; `None` with one seed.
     pub interval: Option<(f64, f64)>,
-    /// Seeds that finished.
+    /// Number of finished seeds.
     pub seeds: u32,
-    /// Seeds that diverged.
+    /// Number of diverged seeds.
     pub diverged: u32,
     /// Suites and workloads that they come from, as `suite/workload`.
     pub workloads: BTreeSet<String>,
-    /// Cells that the number comes from.
+    /// Keys of the cells that the number comes from.
     pub keys: BTreeSet<String>,
-    /// When the last one started.
+    /// Start time of the newest record.
     pub newest: String,
 }
 
-/// Which records stand beside a number.
+/// Criteria for the records beside a number.
 pub(super) struct Wanted<'a> {
     pub(super) table: &'a PublishedTable,
     pub(super) column: &'a PublishedColumn,
@@ -50,7 +50,7 @@ pub(super) struct Wanted<'a> {
 pub(super) struct Candidates<'a>(BTreeMap<(&'a str, &'a str), Vec<(&'a RunRecord, String)>>);
 
 impl<'a> Candidates<'a> {
-    /// Those of `records` that are of one of these tasks and encodings.
+    /// Selects the records of these tasks and encodings.
     pub(super) fn of(
         records: &'a [RunRecord],
         tasks: &BTreeSet<String>,
@@ -84,8 +84,8 @@ impl Wanted<'_> {
     }
 }
 
-/// What makes two records seeds of one recipe: all of the configuration but seed, evaluation and what
-/// does the arithmetic.
+/// Key of a recipe: hash of the configuration without seed, evaluation, backend and engine. Records with equal keys
+/// are seeds of one recipe.
 fn recipe_key(record: &RunRecord) -> String {
     cell_key_without(&record.config, &["seed", "eval", "backend", "engine"])
 }
@@ -169,7 +169,7 @@ fn raw(metric: &PublishedMetric, eval: &EvalPoint) -> f64 {
     }
 }
 
-/// From that scale to the published unit.
+/// Converts a value from that scale to the published unit.
 fn shown(metric: &PublishedMetric, raw: f64) -> f64 {
     if *metric == PublishedMetric::Perplexity { raw.exp() } else { 100.0 * raw }
 }

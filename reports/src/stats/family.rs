@@ -1,4 +1,4 @@
-//! Many comparisons at once: which test decides each, and what survives Holm's correction.
+//! Families of comparisons: choice of the test and Holm's correction.
 
 use super::paired::Paired;
 use super::sign_flip::least_p;
@@ -13,10 +13,10 @@ pub const LEVEL: f64 = 0.05;
 /// three. Two differences also say next to nothing about their own spread.
 pub const LEAST_SEEDS: u32 = 3;
 
-/// How the seeds of one encoding lie in the ranking that a family of comparisons belongs to.
+/// Spread of the seeds in the ranking that a family of comparisons belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeedSpread {
-    /// Seeds of an encoding lie close enough for a t test.
+    /// Seeds of every encoding lie close enough for a t test.
     Unimodal,
     /// Seeds of some encoding lie half of the scale or more apart: they solve the task or they do
     /// not. Differences are then far from normal and the t test is too sure of itself.
@@ -26,18 +26,18 @@ pub enum SeedSpread {
 /// The test whose p-value decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Test {
-    /// Fewer than [`LEAST_SEEDS`] seeds.
+    /// No test: fewer than [`LEAST_SEEDS`] seeds.
     TooFewSeeds,
     /// Sign-flip permutation test.
     SignFlip,
-    /// Paired t test.
+    /// Two-sided paired t test.
     PairedT,
     /// Paired t test, its p-value no less than `2^(1 - 2n)`; see [`LEAST_SEEDS`].
     BoundedT,
 }
 
 impl Test {
-    /// Its name in tables.
+    /// Name of the test in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::TooFewSeeds => "none",
@@ -48,24 +48,24 @@ impl Test {
     }
 }
 
-/// A comparison with its verdict.
+/// A paired comparison with its test and verdict.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Comparison {
-    /// What was seen.
+    /// The paired differences.
     pub paired: Paired,
-    /// What decided.
+    /// Test that decided.
     pub test: Test,
-    /// Its p-value; `None` with too few seeds.
+    /// p-value of the test; `None` with too few seeds.
     pub p: Option<f64>,
-    /// The same after Holm's correction over the family.
+    /// p-value after Holm's correction over the family.
     pub p_holm: Option<f64>,
     /// Number of comparisons that were corrected for.
     pub family: u32,
-    /// Whether the difference is more than noise: `p_holm <= LEVEL`.
+    /// Whether the difference is significant: `p_holm <= LEVEL`.
     pub separable: bool,
 }
 
-/// Decides a family of comparisons.
+/// Tests a family of comparisons.
 ///
 /// Which test decides depends on the numbers of seeds and comparisons (and on `spread`, which only
 /// ever makes it harder), never on the differences: the sign-flip test where it could reach

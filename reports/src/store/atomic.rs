@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Removes what killed writes of `path` left beside it. Only for who alone writes that file.
+/// Removes temporary files that interrupted writes of `path` left behind. Only for the sole writer of that file.
 pub fn remove_leftovers(path: &Path) {
     let Some(folder) = path.parent() else { return };
     let name = path.file_name().unwrap_or_default().to_string_lossy();

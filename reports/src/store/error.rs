@@ -3,17 +3,17 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a record could not be written or read.
+/// Errors of reading and writing records.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// The file system said no.
+    /// An operation of the file system failed.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried: `read`, `write` ...
+        /// Operation that failed, as a verb: `read`, `write` ...
         action: &'static str,
-        /// On which path.
+        /// Path of the operation.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// A record written by a newer version of this program.
@@ -23,23 +23,23 @@ pub enum RecordError {
         path.display()
     )]
     NewerSchema {
-        /// The record.
+        /// Path of the record.
         path: PathBuf,
-        /// Its schema.
+        /// Schema of the record.
         found: u64,
         /// The newest schema that this program reads, [`crate::SCHEMA`].
         supported: u32,
     },
-    /// A file that is not a whole and valid record.
+    /// A file that is not a complete and valid record.
     #[error(
-        "{} is damaged or no run record: {reason}; put back a good copy, or run the suite with \
+        "{} is damaged or not a run record: {reason}; restore a good copy, or run the suite with \
          --retry damaged, which keeps the file beside a new one",
         path.display()
     )]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong, with the field's path where it is known.
+        /// Description of the defect, with the field's path where it is known.
         reason: String,
     },
     /// A key that [`cell_key`] cannot have made, and that must not become a file name.
@@ -47,15 +47,15 @@ pub enum RecordError {
         "cell key `{key}` is not 16 lower-case hexadecimal digits; make it with `reports::cell_key`"
     )]
     BadKey {
-        /// The key.
+        /// Key of the cell.
         key: String,
     },
-    /// The record has no JSON form.
+    /// The record cannot be serialized.
     #[error("cell {key} cannot be written as JSON: {source}")]
     Unwritable {
-        /// The record's key.
+        /// Key of the record.
         key: String,
-        /// What serde said.
+        /// Error of the serializer.
         source: serde_json::Error,
     },
 }

@@ -34,7 +34,7 @@ impl RunRecord {
         Ok(path)
     }
 
-    /// The record as its file has it.
+    /// Serializes the record as its file holds it.
     ///
     /// # Errors
     /// [`RecordError::Unwritable`].
@@ -102,7 +102,7 @@ impl RunRecord {
     }
 }
 
-/// A record as it is written.
+/// A record with its checksum, as it is written.
 #[derive(Serialize)]
 struct Sealed<'a> {
     #[serde(flatten)]

@@ -20,7 +20,7 @@ pub fn read_dir(dir: &Path) -> Result<Vec<RunRecord>, RecordError> {
     read_each(dir)?.into_iter().collect()
 }
 
-/// As [`read_dir`], but a record that cannot be read stands beside the others and not for all.
+/// Reads every record of a results folder like [`read_dir`], with one result for each file.
 ///
 /// A file whose name is not its record's key is [`RecordError::Damaged`], because its cell would be
 /// counted twice.

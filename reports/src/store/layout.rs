@@ -1,4 +1,4 @@
-//! How record files look: one field a line, but lists of numbers and small objects on one.
+//! Layout of record files: one field a line, lists of numbers and small objects on one line.
 
 /// Longest line that an object without inner lists or objects is put on, in bytes.
 const WIDTH: usize = 120;
@@ -24,7 +24,7 @@ pub(crate) fn join_innermost(pretty: &str) -> String {
     out
 }
 
-/// If the first line opens a list or object with nothing but scalars in it: on which line it closes.
+/// Index of the closing line, if the first line opens a list or object of scalars.
 fn innermost(lines: &[&str]) -> Option<usize> {
     let opens = |line: &str| line.ends_with(['[', '{']);
     if !opens(lines[0]) {

@@ -1,4 +1,4 @@
-//! Reading a record whose file is whole in one pass for the checksum and one for the fields.
+//! Fast path for intact record files: one pass for the checksum and one for the fields.
 //!
 //! What is wrong with a file is not told here: the careful reading in [`super`] does that. This one builds no tree of
 //! values, which is most of the work of reading a hundred thousand files.
@@ -36,14 +36,14 @@ pub(super) fn read(bytes: &[u8]) -> Option<RunRecord> {
     Some(record)
 }
 
-/// What is gathered on the way through a file.
+/// State of the pass over a file.
 #[derive(Default)]
 struct Pass<'de> {
     /// Canonical JSON without the checksum, as far as it has come.
     text: Vec<u8>,
     /// Fields of the objects that are open: the name, and where its text begins and ends.
     fields: Vec<(Cow<'de, str>, usize, usize)>,
-    /// Room for sorting.
+    /// Buffer for sorting fields.
     sorted: Vec<u8>,
     schema: Option<u64>,
     seal: Option<String>,

@@ -173,10 +173,10 @@ fn the_report_ranks_the_best_and_shows_the_default_beside_it() {
     assert_eq!(best(&workload.beyond), "rope");
     assert_eq!(best(&grid.default_beyond), "cope");
     let sentence = crate::document::text::workload_sentence(&report, workload);
-    assert!(sentence.contains("best of 2"), "{sentence}");
+    assert!(sentence.contains("from 2 values"), "{sentence}");
     let notes = crate::document::tables::summary(&report).notes;
     assert!(
-        notes.iter().any(|note| note.starts_with("w: ") && note.contains("best of 2")),
+        notes.iter().any(|note| note.starts_with("w: ") && note.contains("from 2 values")),
         "{notes:?}"
     );
     let tables = crate::document::tables::statistics(&report, workload);

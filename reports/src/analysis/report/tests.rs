@@ -120,7 +120,7 @@ fn seeds_that_an_encoding_lacks_are_told() {
     let cell = |encoding, seed| TestCell::new("w", encoding, seed).record();
     let records = [cell("rope", 0), cell("rope", 1), cell("cope", 0)];
     let warnings = |records: &[RunRecord]| crate::document::text::warnings(&report(records));
-    assert_eq!(warnings(&records), ["w: seeds are missing that others have (CoPE 1)."]);
+    assert_eq!(warnings(&records), ["w: some encodings lack seeds that others have (CoPE 1)."]);
     assert!(warnings(&records[..1]).is_empty());
 }
 

@@ -1,4 +1,4 @@
-//! What an encoding reaches against what it costs, with the Pareto front.
+//! The headline metric against costs, with the Pareto front.
 
 use super::figure::{Figure, Subject, capital, drawn, note, series_of};
 use super::lengths::scale_of;
@@ -8,7 +8,7 @@ use crate::analysis::ranking::{Rank, Ranking};
 use crate::analysis::{Cost, Report, Workload};
 use crate::number::{bytes, si, three_digits};
 
-/// A cost: how it is named, read and shown.
+/// A kind of cost: name, axis label, accessor and formatter.
 struct Price {
     name: &'static str,
     axis: &'static str,
@@ -77,15 +77,15 @@ fn figure(
     });
     let title = format!("{}: {} against {}", workload.name, metric.name(), price.name);
     let caption = format!(
-        "{} {}, mean over seeds, against cost. Line: encodings that no other beats in both. Bars: 95 % \
-         interval over seeds.",
+        "{} {}, mean over seeds, against cost. Line: Pareto front. Bars: 95 % confidence interval \
+         over seeds.",
         capital(metric.name()),
         ranking.region.name()
     );
     Some(Figure::of(workload, Subject::Cost, title, caption, plot))
 }
 
-/// The points that no other beats or equals in both, by rising cost.
+/// The Pareto front: points that no other point beats or equals in both coordinates, by rising cost.
 fn front(points: &[(f64, f64)], higher_is_better: bool) -> Vec<(f64, f64)> {
     let gain = |y: f64| if higher_is_better { y } else { -y };
     let mut order: Vec<(f64, f64)> =

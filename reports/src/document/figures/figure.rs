@@ -5,18 +5,18 @@ use crate::analysis::{Report, Workload};
 use crate::record::Metric;
 use crate::stats::Estimate;
 
-/// What a figure is about: where it stands on a page.
+/// Subject of a figure, which decides its place on a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Subject {
     /// The headline metric by length.
     Headline,
     /// The second metric by length.
     Second,
-    /// The headline metric by what the samples have: distance, variables, position.
+    /// The headline metric by a property of samples or tokens.
     Slices,
-    /// The same by two such things.
+    /// The headline metric by two properties, or by a property and length.
     Grid,
-    /// Loss, validation, time to solve.
+    /// Loss, validation and time to solve.
     Training,
     /// The headline metric against costs.
     Cost,
@@ -24,10 +24,10 @@ pub(crate) enum Subject {
     Size,
 }
 
-/// A figure.
+/// A figure of a report.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Figure {
-    /// Name of its workload; `None`: it is about several.
+    /// Name of its workload; `None` for a figure about several.
     pub(crate) workload: Option<String>,
     pub(crate) subject: Subject,
     pub(crate) title: String,
@@ -35,7 +35,7 @@ pub(crate) struct Figure {
     pub(crate) plot: Plot,
     /// Unique in the report, without an extension.
     pub(crate) file: String,
-    /// Whether there is a PNG file of it beside the SVG file.
+    /// Whether the figure has a PNG file beside its SVG file.
     pub(crate) pixels: bool,
 }
 
@@ -51,7 +51,7 @@ impl Figure {
         Self { workload, subject, title, caption, plot, file: String::new(), pixels: false }
     }
 
-    /// Its file of this kind, `svg` or `png`, relative to the report.
+    /// Path of its file of this kind, `svg` or `png`, relative to the report.
     pub(crate) fn path(&self, kind: &str) -> String {
         format!("figures/{}.{kind}", self.file)
     }
@@ -71,7 +71,7 @@ pub(super) fn note(metric: Metric, estimate: &Estimate) -> String {
     format!("{}{interval} n={}", metric.show(estimate.mean), estimate.n)
 }
 
-/// Mean and interval as they are drawn: perplexity is held as its logarithm.
+/// Mean and interval on the scale of the axis: perplexity is held as its logarithm.
 pub(super) fn drawn(metric: Metric, estimate: &Estimate) -> (f64, Option<(f64, f64)>) {
     if metric.higher_is_better() {
         // A t interval does not know that a share ends at 0 and 1.

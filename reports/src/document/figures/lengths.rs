@@ -47,10 +47,10 @@ pub(super) fn scale_of<'a>(metric: Metric, series: impl IntoIterator<Item = &'a 
     }
 }
 
-/// What the intervals of a figure are, as its caption says it.
+/// Caption that explains the intervals of a figure.
 pub(super) fn intervals(several_seeds: bool) -> &'static str {
     if several_seeds {
-        " Bars and bands: 95 % interval over seeds, cut at the frame."
+        " Bars and bands: 95 % confidence interval over seeds, clipped at the frame."
     } else {
         " One seed: no interval."
     }

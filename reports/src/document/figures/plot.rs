@@ -1,4 +1,4 @@
-//! What a figure shows, before it is drawn: the SVG file and the interactive plot are made of this.
+//! Plots as data: both the SVG file and the interactive plot are drawn from them.
 
 use super::scale::Scale;
 
@@ -8,7 +8,7 @@ pub(crate) struct Point {
     pub(crate) x: f64,
     pub(crate) y: f64,
     pub(crate) bar: Option<(f64, f64)>,
-    /// What is said of it in words: value, interval, n.
+    /// Text shown when the pointer hovers over it: value, interval, n.
     pub(crate) note: String,
 }
 
@@ -20,7 +20,7 @@ pub(crate) struct Series {
     pub(crate) points: Vec<Point>,
 }
 
-/// An axis.
+/// An axis: label and scale.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Axis {
     pub(crate) label: String,
@@ -33,21 +33,21 @@ impl Axis {
     }
 }
 
-/// Whether the points of a line are marked.
+/// Whether the points of a line have markers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Marks {
-    /// Few points: each is marked and has its interval.
+    /// For few points: a marker and an interval at each.
     Points,
-    /// Many points: a line and no marks.
+    /// For many points: a line without markers.
     None,
 }
 
-/// One line for each encoding.
+/// Line chart: one line for each encoding.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Lines {
     pub(crate) x: Axis,
     pub(crate) y: Axis,
-    /// Vertical rules with labels.
+    /// Vertical rules: position and label.
     pub(crate) rules: Vec<(f64, String)>,
     /// A horizontal line with a label, a point for each x: the level of guessing.
     pub(crate) level: Option<(Vec<(f64, f64)>, String)>,
@@ -63,17 +63,17 @@ pub(crate) struct Dots {
     pub(crate) groups: Vec<(String, Vec<Series>)>,
 }
 
-/// One point for each encoding: what it reaches against what it costs.
+/// Scatter chart: one point for each encoding, a metric against a cost.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Scatter {
     pub(crate) x: Axis,
     pub(crate) y: Axis,
-    /// Encodings that no other beats in both, by rising cost.
+    /// Points of the Pareto front, by rising cost.
     pub(crate) front: Vec<(f64, f64)>,
     pub(crate) series: Vec<Series>,
 }
 
-/// A map for each encoding.
+/// Heat maps: one for each encoding.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Heat {
     pub(crate) x_label: String,
@@ -83,7 +83,7 @@ pub(crate) struct Heat {
     pub(crate) maps: Vec<HeatMap>,
 }
 
-/// Shares from 0 to 1.
+/// A heat map of shares from 0 to 1.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct HeatMap {
     pub(crate) slot: usize,
@@ -92,7 +92,7 @@ pub(crate) struct HeatMap {
     pub(crate) values: Vec<Vec<Option<f64>>>,
 }
 
-/// What a figure shows.
+/// The plot of a figure.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Plot {
     Lines(Lines),

@@ -1,27 +1,27 @@
-//! Axes: from values to pixels, with ticks at round numbers.
+//! Scales of axes: positions of values and round ticks.
 
 use crate::number;
 
-/// How values lie on an axis.
+/// Spacing of values on an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spacing {
     /// Shares from 0 to 1, shown as percent.
     Percent,
-    /// Evenly.
+    /// Linear spacing.
     Linear,
-    /// By factors.
+    /// Logarithmic spacing.
     Log,
 }
 
-/// Maps values of an axis to 0..1 and knows its ticks.
+/// Maps values of an axis to 0..1 and holds its ticks.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Scale {
-    /// The least value shown.
+    /// Lower end of the axis.
     pub(crate) low: f64,
-    /// The greatest value shown.
+    /// Upper end of the axis.
     pub(crate) high: f64,
     pub(crate) spacing: Spacing,
-    /// Value and label.
+    /// Ticks: value and label.
     pub(crate) ticks: Vec<(f64, String)>,
     /// The ticks are the only values there are, so that others would mislead.
     pub(crate) only_ticks: bool,
@@ -48,7 +48,7 @@ impl Scale {
         Self { low, high, spacing: spacing(log), ticks, only_ticks: false }
     }
 
-    /// From the least to the greatest of `values`, with round ticks, never logarithmic.
+    /// Linear scale over the range of `values`, with round ticks.
     pub(crate) fn linear(values: &[f64]) -> Self {
         let (low, high) = range(values);
         let high = if high > low { high } else { low + 1.0 };
@@ -56,7 +56,7 @@ impl Scale {
         Self { low, high, spacing: Spacing::Linear, ticks, only_ticks: false }
     }
 
-    /// With a tick at each of `values`; logarithmic where they span a factor 4 or more.
+    /// Scale with a tick at each of `values`; logarithmic where they span a factor of 4 or more.
     pub(crate) fn at(values: &[f64]) -> Self {
         let (low, high) = range(values);
         let mut sorted = values.to_vec();
@@ -72,7 +72,7 @@ impl Scale {
         }
     }
 
-    /// The place of `value`, cut to 0..1.
+    /// Position of `value`, clamped to 0..1.
     pub(crate) fn place(&self, value: f64) -> f64 {
         let (value, low, high) = if self.spacing == Spacing::Log {
             (value.max(f64::MIN_POSITIVE).ln(), self.low.ln(), self.high.ln())

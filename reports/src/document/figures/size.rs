@@ -12,7 +12,7 @@ use crate::analysis::ranking::Region;
 use crate::analysis::{Report, Workload};
 use crate::record::Metric;
 
-/// Where a record's configuration holds the number of training samples.
+/// Setting that holds the number of training samples in a record's configuration.
 const SETTING: &str = "train_samples";
 
 /// One figure for each family of workloads and region.

@@ -1,4 +1,4 @@
-//! A metric by what samples have, and by that and the length.
+//! A metric by a property of samples or tokens, and by a property and length.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,13 +10,13 @@ use crate::analysis::{Report, SlicePoint, SliceSet, Workload};
 use crate::record::Metric;
 use crate::record::{PAIR, SliceUnit};
 
-/// Up to this many values each has its own tick, and a map over lengths its own row.
+/// Maximum number of values that each get a tick of their own.
 const FEW: usize = 12;
-/// A map with more rows is unreadable.
+/// Maximum number of rows and columns of a readable map.
 const MOST_ROWS: usize = 64;
-/// Properties whose numbers are names: a line between two of them would mean nothing. They are in the tables.
+/// Properties whose values are identifiers: a line between two of them would mean nothing. They are in the tables.
 const NAMES: [&str; 1] = ["document"];
-/// Two lengths are two curves: a map over lengths has more.
+/// Minimum number of lengths for a map over lengths; two lengths are two curves.
 const LENGTHS: usize = 3;
 
 pub(super) fn figures(report: &Report, workload: &Workload) -> Vec<Figure> {
@@ -92,7 +92,7 @@ fn curve(report: &Report, workload: &Workload, set: &SliceSet) -> Option<Figure>
         return None;
     }
     let several = set.curves.iter().flat_map(|c| &c.points).any(|p| p.accuracy.n > 1);
-    let grouped = if set.is_grouped() { " Neighbouring values are gathered." } else { "" };
+    let grouped = if set.is_grouped() { " Neighbouring values are binned." } else { "" };
     let few = along.len() <= FEW;
     let plot = Plot::Lines(Lines {
         x: Axis::new(&set.name, if few { Scale::at(&along) } else { Scale::around(&along) }),
@@ -140,7 +140,7 @@ fn maps(report: &Report, cells: &Cells<'_>, x_label: String, y_label: String) ->
     Some(Plot::Heat(Heat { x_label, y_label, columns, rows, maps }))
 }
 
-/// Length against value.
+/// Heat maps of value against length.
 fn by_length(report: &Report, workload: &Workload, sets: &[&SliceSet]) -> Option<Figure> {
     let first = sets.first()?;
     let metric = metric_of(workload, first);
@@ -185,7 +185,7 @@ fn pairs(report: &Report, workload: &Workload, set: &SliceSet) -> Option<Figure>
 fn heat_figure(workload: &Workload, metric: Metric, what: &str, plot: Plot) -> Figure {
     let title = format!("{}: {} by {what}", workload.name, metric.name());
     let caption = format!(
-        "{}, mean over seeds. Dark blue: none; yellow: all. Empty: not measured.",
+        "{}, mean over seeds. Dark blue: 0 %; yellow: 100 %. Empty: not measured.",
         capital(metric.name())
     );
     Figure::of(workload, Subject::Grid, title, caption, plot)

@@ -1,4 +1,4 @@
-//! How training went: loss by step, and when it was solved.
+//! The course of training: loss and validation by step, steps to solve.
 
 use super::figure::{Figure, Subject, capital, series_of};
 use super::lengths::scale_of;
@@ -114,8 +114,8 @@ fn solving(report: &Report, workload: &Workload) -> Option<Figure> {
         value: Axis::new("steps to solve", Scale::linear(&ends)),
         groups: vec![("steps to solve".to_owned(), series)],
     });
-    let caption = "Median over the seeds that solved training. Bars: least to greatest. Encodings \
-                   without a row never did.";
+    let caption = "Median over the seeds that solved training. Bars: minimum to maximum. Encodings \
+                   without a row never solved it.";
     let title = format!("{}: steps to solve", workload.name);
     Some(Figure::of(workload, Subject::Training, title, caption.to_owned(), plot))
 }

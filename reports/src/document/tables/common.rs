@@ -1,35 +1,34 @@
-//! Cells that several tables have.
+//! Cells and notes that several tables share.
 
 use crate::analysis::{Report, Workload};
 use crate::document::table::TableCell;
 use crate::record::Metric;
-use crate::stats::Estimate;
-use crate::stats::estimate::sorted_median;
+use crate::stats::{Estimate, sorted_median};
 
-/// Behind the best by no more than noise.
+/// Marks an encoding without a seed in common with the best.
 pub(super) const NO_COMMON_SEED: &str = "†";
-/// Not ranked.
+/// Marks an encoding that is not ranked.
 pub(super) const UNRANKED: &str = "‡";
 
 /// Explains the intervals of tables that show means and medians.
-pub(super) const INTERVALS: &str = "Mean with its 95 % interval by Student's t over n seeds; median \
-    with its 95 % bootstrap interval, which is too narrow for few seeds (it holds \
-    1 of 2 medians with 2, 3 of 4 with 3).";
+pub(super) const INTERVALS: &str = "Mean with its 95 % confidence interval (Student's t over n seeds); \
+    median with its 95 % bootstrap interval, which is too narrow for few seeds (its coverage is 1/2 with 2 seeds, \
+    3/4 with 3).";
 
 impl TableCell {
-    /// The name of an encoding, at the head of its row.
+    /// Cell with the name of an encoding, at the head of its row.
     pub(crate) fn of_encoding(report: &Report, name: &str) -> Self {
         let slot = report.encoding(name).map(|encoding| encoding.slot);
         Self { encoding: slot, ..Self::from(report.display(name)) }
     }
 
-    /// With the records that it comes from.
+    /// Links the cell to the records that it comes from.
     pub(super) fn with_cells(self, report: &Report, workload: &Workload, encoding: &str) -> Self {
         Self { cells: report.anchor(workload, encoding), ..self }
     }
 }
 
-/// `97.1 %`, and in detail `[92.0 to 100.0] n=3`.
+/// Cell with a mean, and its interval and n in smaller print: `97.1 %`, `[92.0 to 100.0] n=3`.
 pub(super) fn with_interval(metric: Metric, estimate: &Estimate) -> TableCell {
     // An interval without width says no more than the mean.
     let interval = estimate
@@ -43,7 +42,7 @@ pub(super) fn with_interval(metric: Metric, estimate: &Estimate) -> TableCell {
     }
 }
 
-/// `97.1 %`, and in detail `[92.0 to 99.0]`, the bootstrap interval.
+/// Cell with a median, and its bootstrap interval in smaller print.
 pub(super) fn median(metric: Metric, estimate: &Estimate) -> TableCell {
     let interval = estimate
         .bootstrap
@@ -57,7 +56,7 @@ pub(super) fn optional(value: Option<f64>, show: impl Fn(f64) -> String) -> Tabl
     value.map_or_else(|| TableCell::from("–"), |value| show(value).into())
 }
 
-/// `a`, and in detail `[low to high]`, over several workloads; a dash without any.
+/// Cell with the median of values over several workloads, and their range in smaller print; a dash without values.
 pub(super) fn spread(mut values: Vec<f64>, show: impl Fn(f64) -> String) -> TableCell {
     values.retain(|value| value.is_finite());
     values.sort_by(f64::total_cmp);

@@ -1,12 +1,11 @@
-//! What encodings cost on a workload: measured, and by formula.
+//! Measured and analytic costs of encodings on a workload.
 
 use super::common::{optional, ratio};
 use crate::analysis::{Cost, Report, Workload};
 use crate::document::table::{Table, TableCell, heads};
 use crate::number::{bytes, si, thousands, three_digits};
 
-/// Parameters, throughput, step time and memory, in the manner of TAPE's Table 4 (He et al. 2025, arXiv
-/// 2501.00712).
+/// Throughput, step time and memory, arranged as in TAPE's Table 4 (He et al. 2025, arXiv 2501.00712).
 pub fn costs(report: &Report, workload: &Workload) -> Table {
     let rows = workload
         .costs
@@ -23,12 +22,14 @@ pub fn costs(report: &Report, workload: &Workload) -> Table {
             ]
         })
         .collect();
-    let mut notes =
-        vec!["Medians of steps, mean over seeds; the highest peak memory of a seed.".to_owned()];
+    let mut notes = vec![
+        "Step times: median over steps, mean over seeds. Peak memory: maximum over seeds."
+            .to_owned(),
+    ];
     if workload.machines.len() > 1 {
         notes.push(format!(
-            "Warning: these cells ran under {} conditions ({}); times and memory compare only within one \
-             of them.",
+            "Warning: these cells ran under {} conditions ({}); times and memory are comparable only \
+             within one of them.",
             workload.machines.len(),
             workload.machines.join("; ")
         ));
@@ -49,8 +50,8 @@ pub fn costs(report: &Report, workload: &Workload) -> Table {
     .without_empty_columns()
 }
 
-/// Parameters and FLOPs, in the manner of TAPE's Table 3 (He et al. 2025, arXiv 2501.00712), and what was counted of
-/// a step.
+/// Parameters and FLOPs, arranged as in TAPE's Table 3 (He et al. 2025, arXiv 2501.00712), and counts of a training
+/// step.
 pub fn flops(report: &Report, workload: &Workload) -> Table {
     let rows = workload
         .costs
@@ -71,14 +72,14 @@ pub fn flops(report: &Report, workload: &Workload) -> Table {
         })
         .collect();
     let mut notes = vec![
-        "By formula; a multiply-add counts as two. Per token: a forward pass at the trained length. \
-         Per step: forward and backward of the whole batch."
+        "Analytic counts; a multiply-add counts as two operations. Per token: a forward pass at the training \
+         length. Per step: forward and backward pass of the whole batch."
             .to_owned(),
     ];
     let counted = |c: &Cost| c.step_allocations.is_some() || c.step_instructions.is_some();
     if workload.costs.iter().any(counted) {
         notes.push(
-            "Instructions and allocations are counted, of the third step on one thread; mean over the seeds \
+            "Instructions and allocations are counted in the third step, on one thread; means over the seeds \
              that have them."
                 .to_owned(),
         );

@@ -1,4 +1,4 @@
-//! How well gates agree with the tokens that the task counts.
+//! Agreement of gates with the tokens that the task counts.
 
 use std::collections::BTreeSet;
 
@@ -33,8 +33,8 @@ pub fn gates(report: &Report, workload: &Workload) -> Table {
         words: false,
         notes: vec![
             "How well gates agree with the tokens that the task counts: area under the ROC curve within a \
-             row, mean over rows that answer, then over n seeds [95 % interval, Student's t]. 1: gates of \
-             counted tokens are above all others; 0.5: no relation; 0: below all others."
+             row, mean over rows that answer, then over n seeds [95 % confidence interval, Student's t]. 1: \
+             gates of counted tokens are above all others; 0.5: no relation; 0: below all others."
                 .to_owned(),
         ],
     }

@@ -1,5 +1,4 @@
-//! The grid of a workload: what each encoding reaches at the default and at its best value, and what all of
-//! it took.
+//! The grid of a workload: results at the default and at the selected value, and the cost of the grid.
 
 use super::common::with_interval;
 use crate::analysis::grid::{ChosenBy, GridReport, Point};
@@ -9,7 +8,7 @@ use crate::document::table::{Table, TableCell, heads};
 use crate::number::{listed, percent, si, thousands, three_digits};
 use crate::record::Metric;
 
-/// One row for each encoding.
+/// Table of a grid with one row for each encoding.
 pub(super) fn grid(report: &Report, workload: &Workload, grid: &GridReport) -> Table {
     let GridReport { grid, default_inside, default_beyond } = grid;
     let rankings = [
@@ -84,9 +83,9 @@ fn notes(report: &Report, workload: &Workload, grid: &crate::analysis::grid::Gri
         "the least loss"
     };
     let mut notes = vec![format!(
-        "Each encoding was trained once for every value of `{}`. All numbers of this workload but those \
+        "Each encoding was trained with every value of `{}`. All numbers of this workload except those \
          under \"default\" are at its best value: the best mean validation over seeds ({by}), the same for \
-         all of its seeds; validations share no sample with the evaluations. Cells to FLOPs: spent on the \
+         all of its seeds; validations share no sample with the evaluations. Cells to FLOPs: cost of the \
          whole grid.",
         grid.axis
     )];

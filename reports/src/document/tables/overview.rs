@@ -1,4 +1,4 @@
-//! The tables of the front page: who is ahead where, and at what price.
+//! The tables of the front page: ranking and cost of all encodings.
 
 use std::fmt::Write as _;
 
@@ -12,8 +12,8 @@ use crate::number::{bytes, percent, thousands};
 use crate::record::Metric;
 use crate::stats::LEAST_SEEDS;
 
-/// Encodings against workloads: the headline metric beyond training, or in distribution where nothing
-/// else was evaluated.
+/// Table of encodings by workloads: the headline metric beyond training, or in distribution where nothing else was
+/// evaluated.
 pub fn summary(report: &Report) -> Table {
     let mut table = Table { columns: vec!["encoding".to_owned()], ..Table::default() };
     let rankings: Vec<(&Workload, &Ranking)> = report
@@ -66,10 +66,10 @@ fn result_cell(workload: &Workload, ranking: &Ranking, result: &EncodingResult) 
 
 fn notes(rankings: &[(&Workload, &Ranking)]) -> Vec<String> {
     let mut notes = vec![format!(
-        "Mean over all evaluations of the region, then over n seeds [95 % interval, Student's t]. Marked: \
-         first rank, the best mean and all that cannot be separated from it with these seeds (paired by \
-         seed, Holm's correction over all pairs of a column; nothing is separable below {LEAST_SEEDS} \
-         seeds); no mark where that is everybody. Fit: share of seeds that solved training."
+        "Mean over all evaluations of the region, then over n seeds [95 % confidence interval, Student's t]. \
+         Bold: first rank, the best mean and all that cannot be separated from it with these seeds (paired \
+         by seed, Holm's correction over all pairs of a column; at least {LEAST_SEEDS} seeds); nothing is bold \
+         where all share the first rank. Fit: share of seeds that solved training."
     )];
     let results = || rankings.iter().flat_map(|(_, c)| &c.results);
     if results().any(|s| s.rank == Rank::Unranked) {
@@ -99,7 +99,7 @@ fn notes(rankings: &[(&Workload, &Ranking)]) -> Vec<String> {
     notes
 }
 
-/// What each encoding costs and how far it reaches, over all workloads.
+/// Table of costs and effective lengths of encodings over all workloads.
 pub fn prices(report: &Report) -> Table {
     let rows = report.encodings.iter().map(|encoding| {
         let costs: Vec<&Cost> = report
@@ -133,21 +133,21 @@ pub fn prices(report: &Report) -> Table {
         ]
     });
     let mut notes = vec![
-        "Median over workloads [least to greatest]. Reach: effective length over trained length, the \
-         largest evaluated length up to which exact match stays high; ≥: in some workload no longer one \
-         was evaluated. FLOPs and ms: of a training step, over RoPE's in the same workload."
+        "Median over workloads [minimum to maximum]. Effective length: the largest evaluated length up to \
+         which exact match stays high, over the training length; ≥: on some workload it is the longest \
+         evaluated length. FLOPs and ms: of a training step, relative to RoPE on the same workload."
             .to_owned(),
     ];
     if report.workloads.iter().any(|w| w.machines.len() > 1) {
         notes.push(
-            "Warning: cells of one workload ran under different conditions; their times and memory do not \
-             compare (see Cost)."
+            "Warning: cells of one workload ran under different conditions; their times and memory are not \
+             comparable (see Cost)."
                 .to_owned(),
         );
     }
     let columns = [
         "encoding",
-        "reach\ntimes trained length",
+        "effective length\ntimes training length",
         "parameters",
         "of the encoding",
         "FLOPs\ntimes RoPE's",

@@ -3,9 +3,10 @@
 use crate::analysis::Report;
 use crate::analysis::distinct;
 use crate::document::table::{Table, TableCell, heads};
+use crate::number::count;
 use crate::record::RunRecord;
 
-/// Where the numbers come from: each fact with its values over all cells.
+/// Table of facts about the runs, each with its distinct values over all cells.
 pub fn provenance(report: &Report) -> Table {
     let mut rows = Vec::new();
     let mut fact = |name: &str, get: &(dyn Fn(&RunRecord) -> String + Sync)| {
@@ -24,8 +25,8 @@ pub fn provenance(report: &Report) -> Table {
     fact("host", &|r| {
         format!("{}, {} logical CPUs, {}", r.host.cpu, r.host.logical_cpus, r.host.os)
     });
-    fact("threads; cells at a time", &|r| {
-        format!("{} threads, {} at a time", r.host.threads, r.host.jobs)
+    fact("threads per cell; concurrent cells", &|r| {
+        format!("{}, {}", count(r.host.threads, "thread"), count(r.host.jobs, "concurrent cell"))
     });
     fact("versions", &|r| {
         r.versions.iter().map(|(k, v)| format!("{k} {v}")).collect::<Vec<_>>().join(", ")

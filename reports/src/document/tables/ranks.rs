@@ -1,4 +1,4 @@
-//! Ranks, what seeds achieved, and ablations.
+//! Ranks, run metrics and ablations.
 
 use super::common::{INTERVALS, NO_COMMON_SEED, UNRANKED, median, with_interval};
 use super::gates::gates;
@@ -14,8 +14,8 @@ use crate::number::{p_value, percent, points, three_digits};
 use crate::record::Metric;
 use crate::stats::Comparison;
 
-/// The tables of a workload that come from statistics, each with its heading: ranks in distribution
-/// and beyond training, what the seeds achieved, gate scores, ablations, the grid. None is empty.
+/// Statistical tables of a workload, each with its heading: ranks in distribution and beyond training, run metrics,
+/// gate scores, ablations, the grid. Empty tables are left out.
 pub fn statistics(report: &Report, workload: &Workload) -> Vec<(String, Table)> {
     let mut tables: Vec<(String, Table)> = [&workload.inside, &workload.beyond]
         .map(|ranking| {
@@ -35,7 +35,7 @@ pub fn statistics(report: &Report, workload: &Workload) -> Vec<(String, Table)> 
     tables
 }
 
-/// The encodings of a ranking by rank and mean; then those without a rank.
+/// Table of the encodings of a ranking by rank and mean, then those without a rank.
 pub fn ranks(report: &Report, workload: &Workload, ranking: &Ranking) -> Table {
     let columns = heads([
         "encoding",
@@ -69,11 +69,11 @@ pub fn ranks(report: &Report, workload: &Workload, ranking: &Ranking) -> Table {
         .collect();
     let mut notes = vec![
         INTERVALS.to_owned(),
-        "An encoding shares the rank of the best that it cannot be separated from. Behind the best: \
-         mean difference paired by seed [its 95 % interval, not corrected]."
+        "An encoding shares the rank of the best one that it cannot be separated from. Behind the best: \
+         mean difference paired by seed [95 % confidence interval, not corrected]."
             .to_owned(),
     ];
-    notes.extend(method(ranking).map(|method| format!("What decides: {method}.")));
+    notes.extend(method(ranking).map(|method| format!("Test: {method}.")));
     Table { columns, rows, words: false, notes }.without_empty_columns()
 }
 
@@ -113,8 +113,7 @@ fn rank_row(ranking: &Ranking, result: &EncodingResult) -> Vec<TableCell> {
     row
 }
 
-/// The one that leads the result's rank, unless it is the result itself, and the seeds that were too
-/// few to separate the two.
+/// Leader of the rank of `result`, unless it is `result` itself, with the number of seeds of their comparison.
 fn level_with<'a>(ranking: &'a Ranking, result: &EncodingResult) -> Option<(&'a str, u32)> {
     let leader = ranking.ranked().into_iter().find(|s| s.group == result.group)?;
     let pair =
@@ -122,7 +121,7 @@ fn level_with<'a>(ranking: &'a Ranking, result: &EncodingResult) -> Option<(&'a 
     Some((&leader.display, pair.comparison.paired.n))
 }
 
-/// Difference with its interval, p-value with its test, effect size.
+/// Cells of a comparison: difference with its interval, p-value with its test, effect size.
 fn compared(metric: Metric, comparison: Option<&Comparison>) -> [TableCell; 3] {
     let Some(c) = comparison else { return ["–", "–", "–"].map(TableCell::from) };
     let show = |x: f64| {
@@ -158,8 +157,7 @@ fn compared(metric: Metric, comparison: Option<&Comparison>) -> [TableCell; 3] {
     ]
 }
 
-/// Fit rate, time to solve and effective length of each encoding; no rows for a task that cannot be
-/// solved.
+/// Table of fit rate, time to solve and effective length; no rows for a task that cannot be solved.
 pub(super) fn run_metrics(report: &Report, workload: &Workload) -> Table {
     let rows = workload
         .run_metrics
@@ -177,7 +175,7 @@ pub(super) fn run_metrics(report: &Report, workload: &Workload) -> Table {
             "steps to solve",
             "seconds to solve",
             "effective length",
-            "times trained length",
+            "times training length",
         ]),
         rows,
         words: false,
@@ -186,13 +184,13 @@ pub(super) fn run_metrics(report: &Report, workload: &Workload) -> Table {
                 "Fit rate: share of seeds that solved training, with an exact match in distribution \
                  of at least {}; diverged seeds did not. To solve: over those seeds, the first point \
                  of the training curve with a loss of at most {solved_loss} nats per scored token; \
-                 median [least to greatest].",
+                 median [minimum to maximum].",
                 percent(solved_exact_match)
             ),
             format!(
                 "Effective length: the largest evaluated length up to which exact match on the \
-                 training split is at least {} at every length; median over seeds [least to \
-                 greatest]. ≥: no longer one was evaluated. 0: not even at the shortest.",
+                 training split is at least {} at every length; median over seeds [minimum to \
+                 maximum]. ≥: it is the longest evaluated length. 0: too low at the shortest length.",
                 percent(effective_exact_match)
             ),
         ],
@@ -234,7 +232,7 @@ fn metrics_row(name: TableCell, metrics: &RunMetrics) -> Vec<TableCell> {
     ]
 }
 
-/// Each change against the base.
+/// Table of an ablation: each change against the base.
 pub(super) fn ablation(ablation: &Ablation) -> Table {
     let metric = ablation.metric;
     let value = |e: Option<crate::stats::Estimate>| {

@@ -1,11 +1,12 @@
-//! Cells and evaluations: all of them, and those that are missing.
+//! Tables of cells and evaluations, and of those that are missing.
 
 use std::collections::BTreeSet;
 
 use crate::analysis::{Group, Report};
 use crate::document::table::{Table, TableCell, heads};
+use crate::number::count;
 
-/// Evaluations that were not possible.
+/// Table of evaluations that were not possible.
 pub fn skipped_evaluations(report: &Report) -> Table {
     let list =
         |values: &BTreeSet<u64>| values.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
@@ -27,7 +28,7 @@ pub fn skipped_evaluations(report: &Report) -> Table {
     Table { columns, rows, words: true, notes: Vec::new() }
 }
 
-/// Cells that no number comes from.
+/// Table of cells that are excluded from all numbers.
 pub fn not_counted(report: &Report) -> Table {
     let rows = report
         .not_counted
@@ -47,7 +48,7 @@ pub fn not_counted(report: &Report) -> Table {
     Table { columns, rows, words: true, notes: Vec::new() }
 }
 
-/// The cells of one workload and encoding.
+/// Table of the cells of one workload and encoding.
 pub fn cells(group: &Group<'_>) -> Table {
     let rows = group
         .cells
@@ -61,7 +62,13 @@ pub fn cells(group: &Group<'_>) -> Table {
                 r.status.name().into(),
                 r.key.clone().into(),
                 format!("{commit}{dirty}").into(),
-                format!("{}, {} threads, {} at a time", host.cpu, host.threads, host.jobs).into(),
+                format!(
+                    "{}, {}, {}",
+                    host.cpu,
+                    count(host.threads, "thread"),
+                    count(host.jobs, "concurrent cell")
+                )
+                .into(),
                 r.started_utc.clone().into(),
                 format!("{:.1}", r.train.seconds).into(),
             ]
@@ -71,7 +78,7 @@ pub fn cells(group: &Group<'_>) -> Table {
     Table { columns, rows, words: true, notes: Vec::new() }
 }
 
-/// How many cells each workload and encoding has.
+/// Table of the number of cells of each workload and encoding.
 pub fn groups(report: &Report) -> Table {
     let rows = report
         .groups()

@@ -1,4 +1,4 @@
-//! The three sentences of the front page: who leads, where that is most certain, and at what price.
+//! The sentences of the front page: the leading encoding, the most decisive workload, and the cost.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,9 @@ use crate::analysis::{Cost, Report, Workload};
 use crate::number::listed;
 use crate::stats::LEAST_SEEDS;
 
-/// What is said when there is no record at all.
-pub const NOTHING: &str = "No cell has been run, so nothing can be said.";
-/// More names than this are counted, not listed.
+/// The overview of a report without records.
+pub const NOTHING: &str = "No cell has been run, so there are no results.";
+/// Maximum number of names that are listed; more are counted.
 const NAMED: usize = 3;
 
 /// A workload in which at least two encodings are ranked.
@@ -31,7 +31,7 @@ impl<'a> Decided<'a> {
         (ranked > 1).then_some(Self { workload, ranking, first, ranked })
     }
 
-    /// Share of the ranked encodings that are not in the first rank.
+    /// Share of the ranked encodings outside the first rank.
     fn sharpness(&self) -> f64 {
         1.0 - self.first.len() as f64 / self.ranked as f64
     }
@@ -69,7 +69,7 @@ fn workloads(count: usize) -> String {
     if count == 1 { "1 workload".to_owned() } else { format!("{count} workloads") }
 }
 
-/// How often each encoding is among `chosen`, the most frequent first; ties by name.
+/// Number of workloads in which each encoding is among `chosen`, in descending order; ties by name.
 fn counted<'a>(
     decided: &[Decided<'a>],
     chosen: impl Fn(&EncodingResult) -> bool,
@@ -87,8 +87,8 @@ fn is_best(result: &EncodingResult) -> bool {
     result.rank == Rank::Best
 }
 
-/// How often encodings are in the first rank, or have the best mean where no ranks are told apart; only
-/// where there are several workloads.
+/// Sentence on the encodings that are most often in the first rank, or have the best mean most often where no
+/// difference is significant; `None` for a single workload.
 fn leaders(decided: &[Decided<'_>]) -> Option<String> {
     if decided.len() < 2 {
         return None;
@@ -126,7 +126,7 @@ fn leaders(decided: &[Decided<'_>]) -> Option<String> {
     Some(format!("{} {verb} in the first rank of {}{each}; {alone}.", names(&leading), of(most)))
 }
 
-/// The workload that tells most encodings apart.
+/// Sentence on the workload that separates most encodings.
 fn sharpest(decided: &[Decided<'_>]) -> Option<String> {
     let mut best = decided.first()?;
     for other in decided {
@@ -168,11 +168,12 @@ fn sharpest(decided: &[Decided<'_>]) -> Option<String> {
     }
     if behind == 0 {
         let few = if seeds < LEAST_SEEDS {
-            format!("{n} cannot separate anything; {LEAST_SEEDS} can")
+            format!("{n} cannot separate encodings; at least {LEAST_SEEDS} are needed")
         } else {
             format!("with {n} no encoding is separable from {them}")
         };
-        let where_ = if decided.len() > 1 { "; it is so in every other workload too" } else { "" };
+        let where_ =
+            if decided.len() > 1 { "; the same holds for every other workload" } else { "" };
         let where_ = if seeds < LEAST_SEEDS { "" } else { where_ };
         return Some(format!("{head}, but {few}{where_}."));
     }
@@ -181,7 +182,7 @@ fn sharpest(decided: &[Decided<'_>]) -> Option<String> {
     Some(format!("{head}; with {n} {} {are} not separable from {them}, {rest}.", names(&level)))
 }
 
-/// What the encoding with the most best means costs beside RoPE.
+/// Sentence on the step time, relative to RoPE, of the encoding with the most best means.
 fn price(decided: &[Decided<'_>], report: &Report) -> Option<String> {
     let ratios = |encoding: &str| -> Vec<f64> {
         let costs = decided.iter().flat_map(|d| &d.workload.costs);
@@ -196,7 +197,7 @@ fn price(decided: &[Decided<'_>], report: &Report) -> Option<String> {
         .find(|(s, _)| s.encoding != "rope" && !ratios(&s.encoding).is_empty())?;
     let encoding = &leader.encoding;
     let ratios = ratios(encoding);
-    let median = crate::stats::estimate::sorted_median(&ratios);
+    let median = crate::stats::sorted_median(&ratios);
     let name = report.display(encoding);
     let over = if ratios.len() > 1 {
         format!(", median over {}", workloads(ratios.len()))

@@ -22,7 +22,7 @@ fn missing_seeds(report: &Report) -> impl Iterator<Item = String> {
             format!("{} {}", report.display(&m.encoding), seeds.join(", "))
         });
         let lists = lists.collect::<Vec<_>>().join("; ");
-        format!("{}: seeds are missing that others have ({lists}).", missing[0].workload)
+        format!("{}: some encodings lack seeds that others have ({lists}).", missing[0].workload)
     })
 }
 
@@ -40,7 +40,7 @@ fn of_records(records: &[RunRecord], ablation_base: Option<&str>) -> Vec<String>
     let numbers = "their numbers may differ for that reason alone";
     differ("host", speed, &|r| format!("{}, {}", r.host.cpu, r.host.os));
     differ("threads", speed, &|r| r.host.threads.to_string());
-    differ("cells run at the same time", speed, &|r| r.host.jobs.to_string());
+    differ("the number of concurrent cells", speed, &|r| r.host.jobs.to_string());
     differ("commit", numbers, &|r| r.commit.clone().unwrap_or_else(|| "unknown".into()));
     differ("backend", numbers, &|r| r.backend.clone());
     differ("engine", numbers, &|r| r.engine.clone());
@@ -51,13 +51,13 @@ fn of_records(records: &[RunRecord], ablation_base: Option<&str>) -> Vec<String>
     });
     if records.iter().any(|r| r.dirty == Some(true)) {
         warnings.push(
-            "Some cells ran with uncommitted changes: their commit does not tell the whole source."
+            "Some cells ran with uncommitted changes: the commit does not identify their source completely."
                 .to_owned(),
         );
     }
     if records.iter().any(|r| r.host.jobs > 1) {
         warnings.push(
-            "Some cells ran beside others: their times include the competition for the machine."
+            "Some cells ran concurrently: their times include contention for the machine."
                 .to_owned(),
         );
     }
@@ -67,8 +67,7 @@ fn of_records(records: &[RunRecord], ablation_base: Option<&str>) -> Vec<String>
         if !records.is_empty() && !names.contains(base) {
             let names = names.into_iter().collect::<Vec<_>>().join(", ");
             warnings.push(format!(
-                "No cell has the ablation's base `{base}`, so nothing is compared with it; there are \
-                 {names}."
+                "No cell uses the ablation base `{base}`, so no ablation is shown; encodings: {names}."
             ));
         }
     }

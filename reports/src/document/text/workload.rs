@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use crate::analysis::grid::Grid;
 use crate::analysis::ranking::{EncodingResult, Rank, Ranking, separable};
 use crate::analysis::{NotCounted, Report, Workload};
-use crate::number::{listed, p_value, points, three_digits, two_digits};
+use crate::number::{count, listed, p_value, points, three_digits, two_digits};
 use crate::record::Metric;
 use crate::stats::sign_flip::least_p;
 use crate::stats::{Comparison, LEAST_SEEDS, LEVEL, Test, family};
@@ -18,14 +18,14 @@ pub(crate) fn workload_sentence(report: &Report, workload: &Workload) -> String 
     sentence(name, len_unit, inside, beyond, &report.not_counted) + &grid
 }
 
-/// How the values of a grid were chosen, with a space in front.
+/// Sentence on the selection from a grid, with a space in front.
 pub(crate) fn grid_sentence(grid: &Grid) -> String {
     let values: Vec<String> = grid.values.iter().map(f64::to_string).collect();
     let default = grid.default.map_or_else(String::new, |default| {
-        format!("; the table of the grid has {default} for all beside it")
+        format!("; the grid table also shows {default} for all")
     });
     format!(
-        " {} by encoding: the best of {} ({}), chosen on validation{default}.",
+        " {} was selected for each encoding on validation, from {} values ({}){default}.",
         grid.short_axis(),
         grid.values.len(),
         values.join(", ")
@@ -44,9 +44,9 @@ fn sentence(
     let lost: Vec<&NotCounted> =
         not_counted.iter().filter(|n| n.workload == name && n.state != "superseded").collect();
     if inside.results.is_empty() {
+        let cells = count(lost.len() as u64, "cell");
         return format!(
-            "{name}: none of its {} cells was finished, so nothing can be said.",
-            lost.len()
+            "{name}: no cell was finished ({cells} not counted), so there is no result."
         );
     }
     let mut clauses: Vec<String> = [beyond, inside]
@@ -54,13 +54,13 @@ fn sentence(
         .filter_map(|ranking| Some(clause(ranking, len_unit)? + &unranked(ranking)))
         .collect();
     if clauses.is_empty() {
-        clauses.push("nothing was evaluated, so nothing can be said".to_owned());
+        clauses.push("nothing was evaluated, so there is no result".to_owned());
     }
     let mut text = format!("{name}: {}.", clauses.join("; "));
     let methods: BTreeSet<String> = [inside, beyond].into_iter().filter_map(method).collect();
     if !methods.is_empty() {
         let methods: Vec<String> = methods.into_iter().collect();
-        let _ = write!(text, " What decides: {}.", methods.join("; or "));
+        let _ = write!(text, " Test: {}.", methods.join("; or "));
     }
     if !lost.is_empty() {
         let cells: Vec<String> =
@@ -70,7 +70,7 @@ fn sentence(
     text
 }
 
-/// What one region says; `None` when nothing was evaluated there.
+/// Clause on one region; `None` when nothing was evaluated there.
 fn clause(ranking: &Ranking, len_unit: &str) -> Option<String> {
     if ranking.points.is_empty() {
         return None;
@@ -88,7 +88,9 @@ fn clause(ranking: &Ranking, len_unit: &str) -> Option<String> {
         format!("; exact match is {equal} for all, so token accuracy decides")
     });
     let Some(first) = ranked.first() else {
-        return Some(format!("{region} no encoding has all finite evaluations, so none is ranked"));
+        return Some(format!(
+            "{region} no encoding has finite values in all evaluations, so none is ranked"
+        ));
     };
     let score = format!("{} {}{over}{why}", metric.name(), value(first));
     if let [only] = ranked[..] {
@@ -100,7 +102,7 @@ fn clause(ranking: &Ranking, len_unit: &str) -> Option<String> {
             )
         } else {
             format!(
-                "{region} only {} has all finite evaluations ({score}), so there is nothing to compare",
+                "{region} only {} has finite values in all evaluations ({score}), so there is nothing to compare",
                 only.display
             )
         });
@@ -124,7 +126,7 @@ fn clause(ranking: &Ranking, len_unit: &str) -> Option<String> {
         Rank::Behind(Some(c)) if c.paired.n == 1 => lead.over_one_seed(second),
         Rank::Behind(Some(c)) => lead.over_seeds(second, &c, metric, others),
         _ => format!(
-            "{}, but the runner-up {} ({}) shares no seed with it, so no claim",
+            "{}, but the runner-up {} ({}) shares no seed with it, so there is no test",
             lead.head(),
             second.0,
             second.1
@@ -132,7 +134,7 @@ fn clause(ranking: &Ranking, len_unit: &str) -> Option<String> {
     })
 }
 
-/// The best of a region, and the words for it.
+/// The leading encodings of a region, with the words for them.
 struct Lead<'a> {
     names: String,
     several: bool,
@@ -149,13 +151,14 @@ impl Lead<'_> {
     fn over_one_seed(&self, (name, value): (&str, &str)) -> String {
         let verb = if self.several { "are" } else { "is" };
         format!(
-            "{} {verb} ahead {} ({}) of {name} ({value}), but with one seed there is no interval, so \
-             no claim",
+            "{} {verb} ahead {} ({}) of {name} ({value}), but with one seed there is no \
+             test",
             self.names, self.region, self.score
         )
     }
 
-    /// Against the runner-up by `c`, then which of the `others` share its fate and which do not.
+    /// Clause that compares with the runner-up by `c`, then names the `others` that are, and are not, significantly
+    /// worse.
     fn over_seeds(
         &self,
         (name, value): (&str, &str),
@@ -195,8 +198,8 @@ impl Lead<'_> {
     }
 }
 
-/// How much better the best is: a difference in points, or for perplexity the ratio of the
-/// other's to the best's; with the 95 % interval and the p-value where there are some.
+/// Difference from the best in words: in points, or for perplexity as the ratio of the other's to the best's, with
+/// the 95 % interval and the p-value where they exist.
 fn difference_text(metric: Metric, c: &Comparison) -> String {
     let paired = &c.paired;
     let (all, spread) = if metric.higher_is_better() {
@@ -220,8 +223,8 @@ fn difference_text(metric: Metric, c: &Comparison) -> String {
     format!("{all}{interval}{p}")
 }
 
-/// Which test decides the comparisons of a ranking and why it is that one; `None` when nothing with two
-/// or more seeds is compared, or all encodings are equal.
+/// Name of the test that decides the comparisons of a ranking, with the reason; `None` when nothing with two or
+/// more seeds is compared, or all encodings are equal.
 pub(crate) fn method(ranking: &Ranking) -> Option<String> {
     if ranking.common_value().is_some() {
         return None;
@@ -245,11 +248,11 @@ fn way(c: &Comparison, bimodal_seeds: &[String]) -> String {
     // At 5 % for one pair the pairs are what is in the way.
     let over = if least <= LEVEL { format!(" over {family} pairs") } else { String::new() };
     let because = format!(
-        "because {n} seeds cannot reach 5 %{over} by permutation (least p {})",
+        "because {n} seeds cannot reach 5 %{over} by permutation (minimum p {})",
         two_digits(least)
     );
     match c.test {
-        Test::TooFewSeeds => format!("{n} seeds separate nothing, {LEAST_SEEDS} are needed"),
+        Test::TooFewSeeds => format!("none: {n} seeds are too few, {LEAST_SEEDS} are needed"),
         Test::SignFlip => format!("sign-flip permutation test over {n} seeds{holm}"),
         Test::PairedT => format!("paired t test{holm}, {because}"),
         Test::BoundedT => {
@@ -260,8 +263,8 @@ fn way(c: &Comparison, bimodal_seeds: &[String]) -> String {
                 String::new()
             };
             format!(
-                "paired t test{holm}, {because}, and with p no less than {}, because seeds of {} lie \
-                 half of the scale or more apart{so}",
+                "paired t test{holm}, {because}, with p-values of at least {}, because the seeds of {} are \
+                 bimodal: half of the scale or more apart{so}",
                 two_digits(bound),
                 listed(bimodal_seeds, "and")
             )

@@ -48,7 +48,7 @@ pub(super) fn marker(slot: usize, x: f64, y: f64) -> String {
     format!("<polygon class=\"m\" transform=\"translate({x:.1} {y:.1})\" points=\"{d}\"/>")
 }
 
-/// Widest label in pixels.
+/// Width of the widest label in pixels.
 pub(super) fn widest<'a>(labels: impl Iterator<Item = &'a str>) -> f64 {
     labels.map(|l| l.chars().count()).max().unwrap_or(0) as f64 * CHARACTER
 }

@@ -28,7 +28,7 @@ fn spread(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     places
 }
 
-/// Where the plot lies: from `LEFT` to `right` and from `TOP` to `floor`.
+/// Drawing area: from `LEFT` to `right` and from `TOP` to `floor`.
 struct PlotArea<'a> {
     chart: &'a Lines,
     right: f64,

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-/// How many colours there are before they come again with another dash.
+/// Number of colours; beyond it they repeat with another dash.
 pub(crate) const COLOURS: usize = 8;
 
 struct Palette {
@@ -59,7 +59,7 @@ fn rules(palette: &Palette) -> String {
     out
 }
 
-/// The same colours as variables of a page: `--bg`, `--ink`, `--soft`, `--grid`, `--c0` to `--c7`.
+/// Colours as CSS variables of a page: `--bg`, `--ink`, `--soft`, `--grid`, `--c0` to `--c7`.
 pub(crate) fn of_pages() -> String {
     let variables = |palette: &Palette| {
         let mut out = format!(

@@ -16,7 +16,7 @@ use crate::document::figures::plot::{
 use crate::document::figures::scale::{Scale, Spacing};
 use crate::text::visible;
 
-/// More names than this are not listed below a figure: the page's own list of encodings names them.
+/// Maximum number of names in a legend: the page has a list of all encodings.
 const LEGEND: usize = 12;
 const HEIGHT: usize = 334;
 const LEGEND_ROW: usize = 20;
@@ -27,11 +27,11 @@ const AXIS: usize = 68;
 /// Width of a digit, in shares of an axis on a narrow screen.
 const DIGIT: f64 = 7.0 / 290.0;
 
-/// One drawing area.
+/// A drawing area of plotly.js.
 pub(super) struct Canvas {
     /// A heading of its own, where a figure has several areas.
     pub(super) label: Option<(usize, String)>,
-    /// In pixels.
+    /// Height in pixels.
     pub(super) height: usize,
     /// `{"data":[...],"layout":{...}}`, fit to stand in a `script` element.
     pub(super) json: String,
@@ -56,7 +56,7 @@ fn plain(text: &str) -> String {
         .replace("%{", "%&#123;")
 }
 
-/// Notes may have several lines.
+/// Hover texts of points, which may have several lines.
 fn notes(points: &[&Point]) -> Vec<String> {
     let lines = |note: &str| note.split('\n').map(plain).collect::<Vec<_>>().join("<br>");
     points.iter().map(|point| lines(&point.note)).collect()
@@ -302,7 +302,7 @@ fn dots(plot: &Dots) -> serde_json::Result<Canvas> {
 fn scatter(plot: &Trade) -> serde_json::Result<Canvas> {
     let mut traces = Traces::new();
     if plot.front.len() > 1 {
-        traces.push(rule(&plot.front, "not beaten in both"));
+        traces.push(rule(&plot.front, "Pareto front"));
     }
     for series in &plot.series {
         let points = finite(series);

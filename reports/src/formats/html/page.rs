@@ -19,10 +19,10 @@ use crate::text::html as escape;
 
 /// Bytes for everything but the scripts: with them the page stays below 10 MB.
 const ROOM: usize = 4_800_000;
-/// More figures of one kind than this are folded.
+/// Maximum number of figures of one kind that are not folded.
 const UNFOLDED: usize = 4;
 
-/// The page as HTML.
+/// Renders the page as HTML.
 pub(crate) fn page(contents: &Contents<'_>) -> Result<String, FormatError> {
     let Contents { report, .. } = contents;
     let script = Scripts::new();
@@ -42,7 +42,7 @@ pub(crate) fn page(contents: &Contents<'_>) -> Result<String, FormatError> {
     section(&mut body, "size", "Training-set size", &gallery(&several, &mut budget)?);
     section(&mut body, "cost", "Cost", &costs(contents, &mut budget)?);
     section(&mut body, "published", "Published numbers", &published(contents, &mut budget));
-    section(&mut body, "provenance", "Where the numbers come from", &origin(contents, &mut budget));
+    section(&mut body, "provenance", "Provenance", &origin(contents, &mut budget));
     section(&mut body, "cells", "Cells", &records);
     let title = escape(&report.meta.title);
     Ok(format!(
@@ -56,7 +56,7 @@ pub(crate) fn page(contents: &Contents<'_>) -> Result<String, FormatError> {
     ))
 }
 
-/// Heading, sentences, the two tables that say most, and where to find the rest.
+/// Heading, overview, the two main tables, and links to the rest.
 fn front(contents: &Contents<'_>) -> String {
     let Contents { report, .. } = contents;
     let mut out =
@@ -79,18 +79,23 @@ fn front(contents: &Contents<'_>) -> String {
     if !alerts.is_empty() {
         let _ = writeln!(
             out,
-            "<p class=\"alert\">{}: see <a href=\"#provenance\">where the numbers come from</a>.</p>",
+            "<p class=\"alert\">{}: see <a href=\"#provenance\">Provenance</a>.</p>",
             alerts.join("; ")
         );
     }
     out.push_str(&navigation(contents));
     let mut budget = ByteBudget::of(ROOM);
-    section(&mut out, "summary", "Who is ahead", &table(&tables::summary(report), &mut budget));
-    section(&mut out, "prices", "Price and reach", &table(&tables::prices(report), &mut budget));
+    section(&mut out, "summary", "Summary", &table(&tables::summary(report), &mut budget));
+    section(
+        &mut out,
+        "prices",
+        "Cost and effective length",
+        &table(&tables::prices(report), &mut budget),
+    );
     out
 }
 
-/// Links to the sections, and the encodings with a switch for each.
+/// Links to the sections, and a switch for each encoding.
 fn navigation(contents: &Contents<'_>) -> String {
     let Contents { report, .. } = contents;
     let mut out = "<nav>\n".to_owned();
@@ -170,18 +175,18 @@ fn workload(
     let slices = gallery(&of(&[Subject::Slices, Subject::Grid]), budget)?;
     let several = of(&[Subject::Slices, Subject::Grid]).len();
     if several > UNFOLDED {
-        body.push_str(&details(&format!("By what samples have: {several} figures"), &slices));
+        body.push_str(&details(&format!("By sample property: {several} figures"), &slices));
     } else if !slices.is_empty() {
-        let _ = write!(body, "<h3>By what samples have</h3>\n{slices}");
+        let _ = write!(body, "<h3>By sample property</h3>\n{slices}");
     }
     let training = gallery(&of(&[Subject::Training]), budget)?;
     if !training.is_empty() {
         let _ = write!(body, "<h3>Training</h3>\n{training}");
     }
     let second = gallery(&of(&[Subject::Second]), budget)?;
-    body.push_str(&details("The second number: token accuracy", &second));
+    body.push_str(&details("Token accuracy", &second));
     let all = table(&tables::evaluations(report, workload), budget);
-    body.push_str(&details("All evaluations as numbers", &all));
+    body.push_str(&details("All evaluations", &all));
     Ok(body)
 }
 
@@ -220,7 +225,7 @@ fn paragraphs(texts: &[String]) -> String {
     texts.iter().map(|text| ["<p>", &prose(text), "</p>\n"].concat()).collect()
 }
 
-/// Warnings, what is missing, and the facts behind all cells.
+/// Warnings, missing cells, and the facts about all cells.
 fn origin(contents: &Contents<'_>, budget: &mut ByteBudget) -> String {
     let Contents { report, .. } = contents;
     let mut out = table(&tables::provenance(report), budget);
@@ -233,7 +238,7 @@ fn origin(contents: &Contents<'_>, budget: &mut ByteBudget) -> String {
     part("Cells that are not counted", table(&tables::not_counted(report), budget));
     part("Evaluations that were skipped", table(&tables::skipped_evaluations(report), budget));
     part("Not run", list("skipped", &report.meta.skipped));
-    part("What this does not show", list("limits", &text::limits(report)));
+    part("Limitations", list("limits", &text::limits(report)));
     out
 }
 

@@ -12,7 +12,7 @@ use crate::text::html as escape;
 /// Columns beside the first that fit on a page without scrolling sideways.
 const COLUMNS: usize = 7;
 
-/// Bytes that the page may still take.
+/// Budget of bytes that the page may still take.
 pub(super) struct ByteBudget(usize);
 
 impl ByteBudget {
@@ -20,7 +20,7 @@ impl ByteBudget {
         Self(bytes)
     }
 
-    /// Whether there is room for `text`; if so, it is taken.
+    /// Takes the length of `text` from the budget; returns whether it fits.
     pub(super) fn take(&mut self, text: &str) -> bool {
         let fits = text.len() <= self.0;
         if fits {
@@ -85,10 +85,10 @@ pub fn html_table(table: &Table) -> String {
     out
 }
 
-/// Who puts the head beside each number on narrow screens.
+/// Source of the column heads that narrow screens show beside each number.
 #[derive(Clone, Copy, PartialEq)]
 enum HeadLabels {
-    /// The page's script.
+    /// The script of the page adds them.
     OfScript,
     /// Each cell has it: the page has no script.
     OfCells,

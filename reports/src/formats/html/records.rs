@@ -1,5 +1,4 @@
-//! From every number to its records: for each workload and encoding the cells with seed, host, commit
-//! and configuration.
+//! The section of records: for each workload and encoding the cells with seed, host, commit and configuration.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,10 +8,10 @@ use serde_json::Value;
 use super::parts::{ByteBudget, details, swatch, table};
 use crate::analysis::{Group, Report};
 use crate::document::tables;
+use crate::number::count;
 use crate::text::html as escape;
 
-/// With more cells than this the page lists groups only: nobody scrolls through more, and `data.parquet`
-/// and `tables/cells.csv` have them all.
+/// Maximum number of cells that the page lists; `data.parquet` and `tables/cells.csv` have all of them.
 const MOST: usize = 2000;
 
 pub(super) fn section(report: &Report, budget: &mut ByteBudget) -> String {
@@ -22,8 +21,8 @@ pub(super) fn section(report: &Report, budget: &mut ByteBudget) -> String {
     let groups = report.groups();
     if report.cells.len() > MOST {
         let mut out = format!(
-            "{pointer}<p class=\"note\">This report has {} cells, more than a page can show. Here is how \
-             many each workload and encoding has.</p>\n",
+            "{pointer}<p class=\"note\">This report has {} cells, more than a page can show. The table has the \
+             number of cells of each workload and encoding.</p>\n",
             report.cells.len()
         );
         for group in &groups {
@@ -57,12 +56,12 @@ fn one(report: &Report, group: &Group<'_>, budget: &mut ByteBudget) -> String {
     let first = &group.cells[0];
     let versions: Vec<String> = first.versions.iter().map(|(k, v)| format!("{k} {v}")).collect();
     format!(
-        "<details id=\"{}\" data-slot=\"{slot}\"><summary>{}{} <small>{} cells</small></summary>\n{cells}\
+        "<details id=\"{}\" data-slot=\"{slot}\"><summary>{}{} <small>{}</small></summary>\n{cells}\
          <p class=\"note\">Encoding {}; task {} version {}; {}.</p>\n{config}</details>\n",
         escape(&group.anchor),
         swatch(slot),
         escape(report.display(group.encoding)),
-        group.cells.len(),
+        count(group.cells.len() as u64, "cell"),
         escape(group.encoding),
         escape(&first.task.id),
         first.task.version,
@@ -87,7 +86,7 @@ fn configuration(group: &Group<'_>) -> String {
             let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();
             format!("Configuration of seeds {}", seeds.join(", "))
         } else {
-            "Configuration (but for the seed)".to_owned()
+            "Configuration (without the seed)".to_owned()
         };
         out.push_str(&details(&which, &format!("<pre>{}</pre>\n", preserved(&config))));
     }

@@ -13,6 +13,11 @@ pub fn markdown_document(document: &Document) -> String {
         let _ = write!(out, "\n{}\n", prose(paragraph));
     }
     for section in &document.sections {
+        // Markdown has no place for the figures of a document.
+        let tables = || section.tables.iter().chain(&section.details);
+        if section.paragraphs.is_empty() && section.notes.is_empty() && tables().next().is_none() {
+            continue;
+        }
         let _ = write!(out, "\n## {}\n", escape(&section.heading));
         for paragraph in &section.paragraphs {
             let _ = write!(out, "\n{}\n", prose(paragraph));
@@ -23,7 +28,7 @@ pub fn markdown_document(document: &Document) -> String {
         for note in &section.notes {
             let _ = writeln!(out, "- {}", prose(note));
         }
-        for (caption, found) in section.tables.iter().chain(&section.details) {
+        for (caption, found) in tables() {
             if !caption.is_empty() {
                 let _ = write!(out, "\n### {}\n", escape(caption));
             }

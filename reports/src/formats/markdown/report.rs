@@ -47,7 +47,7 @@ fn links<'a>(figures: impl Iterator<Item = &'a Figure>) -> String {
         format!("- [{title}]({})\n", figure.path("svg"))
     };
     let list: String = figures.map(link).collect();
-    if list.is_empty() { list } else { format!("By what samples have:\n\n{list}\n") }
+    if list.is_empty() { list } else { format!("By sample property:\n\n{list}\n") }
 }
 
 /// The verdicts, and those tables of papers that some record stands beside.
@@ -78,7 +78,7 @@ pub(super) fn page(contents: &Contents<'_>) -> String {
     }
     let _ = write!(out, "\n{}", list(&contents.overview));
     section(&mut out, "Summary", &table(&tables::summary(report), RANKS));
-    section(&mut out, "Price and reach", &table(&tables::prices(report), COSTS));
+    section(&mut out, "Cost and effective length", &table(&tables::prices(report), COSTS));
     for workload in &report.workloads {
         let mut body = format!("{}\n\n", prose(&contents.workloads[workload.index]));
         let own = |f: &&Figure| f.workload.as_ref() == Some(&workload.name);
@@ -108,8 +108,8 @@ pub(super) fn page(contents: &Contents<'_>) -> String {
     section(&mut out, "Not run", &list(&report.meta.skipped));
     section(&mut out, "Warnings", &list(&contents.warnings));
     let facts = table(&tables::provenance(report), CELLS);
-    section(&mut out, "Where the numbers come from", &facts);
-    section(&mut out, "What this does not show", &list(&text::limits(report)));
+    section(&mut out, "Provenance", &facts);
+    section(&mut out, "Limitations", &list(&text::limits(report)));
     let groups = table(&tables::groups(report), CELLS);
     section(&mut out, "Cells", &(groups + "Every cell: `tables/cells.csv` and `data.parquet`.\n"));
     out.truncate(out.trim_end().len());

@@ -7,7 +7,7 @@ use crate::document::{Table, TableCell};
 
 /// Columns beside the first that a repository's page shows without scrolling.
 const COLUMNS: usize = 7;
-/// More rows than this are in the tables' files only: nobody reads them here.
+/// Maximum number of rows; longer tables are complete in their files only.
 const ROWS: usize = 400;
 
 /// A table with its notes, wide tables in pieces; empty when it has no rows. Rows that do not fit are said to be

@@ -1,11 +1,11 @@
-//! What a table of published numbers must be beyond its types.
+//! Consistency checks of published tables that types do not enforce.
 
 use std::collections::BTreeSet;
 
 use super::table::{Coverage, PublishedMetric, PublishedTable};
 
 impl PublishedTable {
-    /// Looks for what the types let through.
+    /// Checks what the types do not enforce.
     pub(super) fn check(&self) -> Result<(), (String, String)> {
         let wrong =
             |what: &str, reason: String| Err((format!("table `{}`: {what}", self.id), reason));

@@ -10,30 +10,30 @@ use crate::reproduction::recipe::Paths;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paper {
-    /// The source.
+    /// Source of the numbers.
     pub paper: Source,
-    /// Its tables.
+    /// Tables of the source.
     #[serde(rename = "table")]
     pub tables: Vec<PublishedTable>,
 }
 
-/// Where numbers come from.
+/// Source of published numbers.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
-    /// Kebab-case, the file's name.
+    /// Kebab-case id, equal to the name of the file.
     pub id: String,
-    /// Short, for headings.
+    /// Short name for headings.
     pub label: String,
-    /// In full.
+    /// Full title of the source.
     pub title: String,
-    /// Where to read it.
+    /// URL of the source.
     pub url: String,
-    /// How the numbers were read.
+    /// Description of how the numbers were read.
     pub about: String,
 }
 
-/// What a number is.
+/// Metric of a published number.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PublishedMetric {
@@ -50,7 +50,7 @@ pub enum PublishedMetric {
 }
 
 impl PublishedMetric {
-    /// Its unit or name, for people.
+    /// Unit or name of the metric for use in text.
     pub fn unit(&self) -> &str {
         match self {
             Self::ExactMatchPercent => "% right",
@@ -65,19 +65,19 @@ impl PublishedMetric {
     }
 }
 
-/// How a table of a paper can be met here.
+/// Way in which a published table is covered here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Coverage {
-    /// By records of this task.
+    /// Records of a task.
     Records {
-        /// Registry id.
+        /// Registry id, for example `rope`.
         task: String,
         /// The suite with the paper's recipe.
         suite: Option<String>,
     },
-    /// Not by records, but by this command.
+    /// This command instead of records.
     Instead(String),
-    /// Not at all, for this reason.
+    /// Not covered, for this reason.
     Missing(String),
 }
 
@@ -87,31 +87,31 @@ pub enum Coverage {
 pub struct PublishedTable {
     /// Kebab-case, unique in its file.
     pub id: String,
-    /// Where in the source it stands.
+    /// Place in the source, for example `Table 1`.
     pub source: String,
-    /// What was measured, at which sizes.
+    /// Description of the experiment and its sizes.
     pub what: String,
-    /// What the numbers are, unless their column says otherwise.
+    /// Metric of the numbers, unless their column has another.
     pub metric: PublishedMetric,
     /// Half of the last printed digit.
     pub rounding: f64,
     /// Seeds behind each number, if that is published.
     pub seeds: Option<u32>,
-    /// How far to trust the numbers.
+    /// Assessment of how far to trust the numbers.
     pub trust: String,
-    /// What the source does not say.
+    /// Facts that the source does not state.
     pub unknown: Vec<String>,
-    /// What is different here whatever the settings.
+    /// Differences of the task that exist whatever the settings.
     pub unlike: Vec<String>,
-    /// How it can be met.
+    /// Way in which the table is covered here.
     pub plan: Coverage,
-    /// What makes it this experiment.
+    /// Settings that make a record this experiment.
     pub identity: Paths,
-    /// How it was trained.
+    /// Settings of the published training.
     pub recipe: Paths,
-    /// Settings of the evaluation.
+    /// Columns: settings of the evaluation.
     pub columns: Vec<PublishedColumn>,
-    /// Encodings, or methods.
+    /// Rows: encodings or methods.
     pub rows: Vec<PublishedRow>,
 }
 
@@ -180,16 +180,16 @@ impl TryFrom<RawTable> for PublishedTable {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedColumn {
-    /// As the paper calls it, unique in its table.
+    /// Name in the paper, unique in its table.
     pub name: String,
     /// The split of our task.
     pub split: Option<String>,
     /// Length of the evaluation over that of training.
     #[serde(default = "one")]
     pub length_ratio: f64,
-    /// What the numbers are, if not what the table says.
+    /// Metric, if it differs from that of the table.
     pub metric: Option<PublishedMetric>,
-    /// As the table's.
+    /// Overrides of the table's identity.
     #[serde(default)]
     pub identity: Paths,
 }
@@ -204,15 +204,15 @@ fn one() -> f64 {
 pub struct PublishedRow {
     /// Expression in the grammar of `pe-bench`, if it is an encoding.
     pub encoding: Option<String>,
-    /// As the paper calls it, if not as its encoding is called.
+    /// Name in the paper, if it differs from the encoding's expression.
     pub name: Option<String>,
     /// Settings of the encoding that are not published: any value will do.
     #[serde(default)]
     pub free: BTreeSet<String>,
-    /// As the table's.
+    /// Overrides of the table's identity.
     #[serde(default)]
     pub identity: Paths,
-    /// One for each column.
+    /// Values, one for each column.
     pub values: Vec<f64>,
     /// Standard deviation over seeds, by name of the column.
     #[serde(default)]
@@ -223,14 +223,14 @@ pub struct PublishedRow {
 }
 
 impl PublishedRow {
-    /// What the row is called.
+    /// Title of the row.
     pub fn title(&self) -> &str {
         self.name.as_deref().or(self.encoding.as_deref()).unwrap_or_default()
     }
 }
 
 impl PublishedTable {
-    /// The task whose records stand beside it, if any do.
+    /// Id of the task whose records are compared, if any.
     pub fn task(&self) -> Option<&str> {
         match &self.plan {
             Coverage::Records { task, .. } => Some(task),
@@ -245,12 +245,12 @@ impl PublishedTable {
         if text.parse() == Ok(value) { text } else { value.to_string() }
     }
 
-    /// What the numbers of a column are.
+    /// Metric of a column.
     pub fn metric_of<'a>(&'a self, column: &'a PublishedColumn) -> &'a PublishedMetric {
         column.metric.as_ref().unwrap_or(&self.metric)
     }
 
-    /// What makes a record one of this row and column.
+    /// Settings that make a record one of this row and column.
     pub fn identity_of(&self, row: &PublishedRow, column: &PublishedColumn) -> Paths {
         let nearer = row.identity.iter().chain(&column.identity);
         self.identity

@@ -66,9 +66,9 @@ RoPE | 1 | 96.7 % {[91.5 to 100.0] n=3} | 96.0 % {[95.0 to 99.0]} | 1.3 points {
 ALiBi | 2 | 11.0 % {[6.7 to 15.3] n=3} | 10.0 % {[10.0 to 13.0]} | 87.0 points {[82.0 to 92.0]} | 0.00053 {paired t} | 24.5 | separable
 NoPE | 2 | 11.0 % {[8.5 to 13.5] n=3} | 11.0 % {[10.0 to 12.0]} | 87.0 points {[84.5 to 89.5]} | 0.00022 {paired t} | 49.1 | separable; not separable with n = 3 from ALiBi
 learned | – | – | – | – | – | – | ‡ 0 of 2 evaluations
-Mean with its 95 % interval by Student's t over n seeds; median with its 95 % bootstrap interval, which is too narrow for few seeds (it holds 1 of 2 medians with 2, 3 of 4 with 3).
-An encoding shares the rank of the best that it cannot be separated from. Behind the best: mean difference paired by seed [its 95 % interval, not corrected].
-What decides: paired t test with Holm's correction over 6 pairs, because 3 seeds cannot reach 5 % by permutation (least p 0.25).";
+Mean with its 95 % confidence interval (Student's t over n seeds); median with its 95 % bootstrap interval, which is too narrow for few seeds (its coverage is 1/2 with 2 seeds, 3/4 with 3).
+An encoding shares the rank of the best one that it cannot be separated from. Behind the best: mean difference paired by seed [95 % confidence interval, not corrected].
+Test: paired t test with Holm's correction over 6 pairs, because 3 seeds cannot reach 5 % by permutation (minimum p 0.25).";
     assert_eq!(show(&ranks(&report, &report.workloads[0], &report.workloads[0].beyond)), expected);
 }
 
@@ -77,14 +77,14 @@ fn what_seeds_achieved() {
     let settings = Settings { solved_loss: 1.0, ..Settings::default() };
     let report = report(&settings);
     let expected = "\
-encoding | fit rate | steps to solve | seconds to solve | effective length | times trained length
+encoding | fit rate | steps to solve | seconds to solve | effective length | times training length
 ALiBi | 100.0 % {3 of 3} | 150 {[100 to 150] n=3} | 3.00 {[2.00 to 3.00] n=3} | 64 {n=3} | 1.00
 CoPE | 100.0 % {3 of 3} | 150 {[100 to 150] n=3} | 3.00 {[2.00 to 3.00] n=3} | ≥ 128 {n=3} | ≥ 2.00
 learned | 50.0 % {1 of 2} | 100 {n=1} | 2.00 {n=1} | 64 {n=1} | 1.00
 NoPE | 33.3 % {1 of 3} | 100 {n=1} | 2.00 {n=1} | 0 {[0 to 64] n=3} | 0.00
 RoPE | 100.0 % {3 of 3} | 150 {[100 to 150] n=3} | 3.00 {[2.00 to 3.00] n=3} | ≥ 128 {n=3} | ≥ 2.00
-Fit rate: share of seeds that solved training, with an exact match in distribution of at least 99.0 %; diverged seeds did not. To solve: over those seeds, the first point of the training curve with a loss of at most 1 nats per scored token; median [least to greatest].
-Effective length: the largest evaluated length up to which exact match on the training split is at least 90.0 % at every length; median over seeds [least to greatest]. ≥: no longer one was evaluated. 0: not even at the shortest.";
+Fit rate: share of seeds that solved training, with an exact match in distribution of at least 99.0 %; diverged seeds did not. To solve: over those seeds, the first point of the training curve with a loss of at most 1 nats per scored token; median [minimum to maximum].
+Effective length: the largest evaluated length up to which exact match on the training split is at least 90.0 % at every length; median over seeds [minimum to maximum]. ≥: it is the longest evaluated length. 0: too low at the shortest length.";
     assert_eq!(show(&run_metrics(&report, &report.workloads[0])), expected);
 }
 

@@ -54,7 +54,7 @@ fn two_seeds_separate_nothing_and_this_is_said() {
     assert_eq!(
         say(&records)[0],
         "On w, beyond training, CoPE has the best mean (exact match 85.0 %), but 2 seeds cannot separate \
-         anything; 3 can."
+         encodings; at least 3 are needed."
     );
 }
 
@@ -88,7 +88,7 @@ fn where_nothing_is_separable_the_best_means_are_counted() {
             "No two encodings can be separated on any of 2 workloads; CoPE has the best mean most often, on \
              all 2 workloads.",
             "On a, beyond training, CoPE has the best mean (exact match 85.0 %), but 2 seeds cannot separate \
-             anything; 3 can.",
+         encodings; at least 3 are needed.",
             "A training step with CoPE takes 2.00 times as long as with RoPE, median over 2 workloads.",
         ]
     );
@@ -102,7 +102,7 @@ fn equal_encodings_none_and_one_are_said_plainly() {
     assert!(say(&cells("w", "rope", &[0.5]))[0].contains("nothing to compare"));
     let failed = Status::Failed { reason: "no corpus".into() };
     let lost = [TestCell::new("w", "rope", 0).without_evals().status(failed).record()];
-    assert!(say(&lost)[0].contains("none of its 1 cells was finished"));
+    assert!(say(&lost)[0].contains("no cell was finished (1 cell not counted)"));
 }
 
 #[test]

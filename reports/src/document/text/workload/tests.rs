@@ -32,8 +32,8 @@ fn a_clear_winner_is_named_with_its_margin() {
         "flip-flop: CoPE is best beyond training (exact match 97.0 % on `sparse` at 128 tokens), \
          and with n = 3 seeds it is separable from the runner-up RoPE (63.0 %; difference 34.0 \
          points, 95 % interval 29.0 to 39.0, p = 0.0012); in distribution both encodings are equal \
-         (exact match 100.0 % on `in-distribution` at 64 tokens). What decides: paired t test, \
-         because 3 seeds cannot reach 5 % by permutation (least p 0.25)."
+         (exact match 100.0 % on `in-distribution` at 64 tokens). Test: paired t test, \
+         because 3 seeds cannot reach 5 % by permutation (minimum p 0.25)."
     );
 }
 
@@ -62,7 +62,7 @@ fn two_seeds_separate_nothing_and_the_sentence_says_so() {
     let text = say(&[cells("cope", &[0.97, 0.972]), cells("rope", &[0.1, 0.11])].concat());
     assert!(
         text.contains("not separable with n = 2 from RoPE (10.5 %; difference 86.6 points")
-            && text.ends_with("What decides: 2 seeds separate nothing, 3 are needed."),
+            && text.ends_with("Test: none: 2 seeds are too few, 3 are needed."),
         "{text}"
     );
 }
@@ -87,13 +87,13 @@ fn six_seeds_of_two_encodings_are_decided_by_permutation() {
     let rope = cells("rope", &[0.8, 0.85, 0.83, 0.8, 0.81, 0.82]);
     let text = say(&[cope.clone(), rope.clone()].concat());
     assert!(text.contains("p = 0.031") && text.contains("separable from the runner-up"), "{text}");
-    assert!(text.ends_with("What decides: sign-flip permutation test over 6 seeds."), "{text}");
+    assert!(text.ends_with("Test: sign-flip permutation test over 6 seeds."), "{text}");
     let nope = cells("nope", &[0.1, 0.12, 0.11, 0.1, 0.12, 0.13]);
     let text = say(&[cope, rope, nope].concat());
     assert!(
         text.ends_with(
             "paired t test with Holm's correction over 3 pairs, because 6 seeds cannot reach 5 % \
-             over 3 pairs by permutation (least p 0.031)."
+             over 3 pairs by permutation (minimum p 0.031)."
         ),
         "{text}"
     );
@@ -114,8 +114,8 @@ fn seeds_that_jump_are_named_with_what_follows() {
     );
     assert!(
         text.ends_with(
-            "and with p no less than 0.031, because seeds of NoPE lie half of the scale or more \
-             apart, so that nothing is separable with n = 3."
+            "with p-values of at least 0.031, because the seeds of NoPE are bimodal: half of the scale \
+             or more apart, so that nothing is separable with n = 3."
         ),
         "{text}"
     );
@@ -130,9 +130,9 @@ fn one_seed_makes_no_claim() {
     assert_eq!(
         say(&records),
         "text: CoPE is ahead beyond training (perplexity 4.48 on `sparse` at 128 tokens) of RoPE \
-         (4.95), but with one seed there is no interval, so no claim; CoPE is ahead in \
+         (4.95), but with one seed there is no test; CoPE is ahead in \
          distribution (perplexity 4.06 on `in-distribution` at 64 tokens) of RoPE (4.26), but \
-         with one seed there is no interval, so no claim."
+         with one seed there is no test."
     );
 }
 
@@ -181,9 +181,9 @@ fn one_encoding_or_none_is_said_plainly() {
     assert!(text.contains("only RoPE was measured beyond training (exact match 55.0 %"), "{text}");
     let failed = Status::Failed { reason: "no corpus".into() };
     let text = say(&[TestCell::new("text", "rope", 0).status(failed).record()]);
-    assert_eq!(text, "text: none of its 1 cells was finished, so nothing can be said.");
+    assert_eq!(text, "text: no cell was finished (1 cell not counted), so there is no result.");
     let text = say(&[TestCell::new("text", "rope", 0).without_evals().record()]);
-    assert_eq!(text, "text: nothing was evaluated, so nothing can be said.");
+    assert_eq!(text, "text: nothing was evaluated, so there is no result.");
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn the_page_shows_every_encoding_cell_and_reason() {
         "Test CPU &lt;9000&gt;",
         "abc1234",
         "prefers-color-scheme:dark",
-        "What this does not show",
+        "Limitations",
         "<h3>Ranks in distribution</h3>",
         "<h3>Solving and effective length</h3>",
         "<th>fit rate</th>",
@@ -94,7 +94,7 @@ fn every_number_of_the_front_page_leads_to_its_records() {
     for id in links {
         assert_eq!(page.matches(&format!("id=\"w{id}\"")).count(), 1, "w{id}");
     }
-    assert!(page.contains("Configuration (but for the seed)"));
+    assert!(page.contains("Configuration (without the seed)"));
 }
 
 #[test]
