@@ -3,7 +3,7 @@
 //! Names, reasons and hosts come from files that anybody may have written. Each format escapes what
 //! is special to it; what no format should hold is replaced here, visibly.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 /// Replaces white space by spaces and every character that is invisible or changes the direction of the text by its
 /// code, `[U+202E]`, so that the result is one line.
@@ -27,6 +27,16 @@ fn is_hidden(letter: char) -> bool {
         || matches!(letter,
             '\u{061C}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}'
             | '\u{FEFF}')
+}
+
+/// Escaper of the HTML templates; see [`html`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HtmlEscaper;
+
+impl askama::filters::Escaper for HtmlEscaper {
+    fn write_escaped_str<W: fmt::Write>(&self, mut dest: W, text: &str) -> fmt::Result {
+        dest.write_str(&html(text))
+    }
 }
 
 /// Escapes text for HTML and SVG, in elements and in quoted attributes.

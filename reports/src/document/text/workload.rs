@@ -252,7 +252,7 @@ fn way(c: &Comparison, bimodal_seeds: &[String]) -> String {
         two_digits(least)
     );
     match c.test {
-        Test::TooFewSeeds => format!("none: {n} seeds are too few, {LEAST_SEEDS} are needed"),
+        Test::TooFewSeeds => format!("none ({n} seeds are too few, {LEAST_SEEDS} are needed)"),
         Test::SignFlip => format!("sign-flip permutation test over {n} seeds{holm}"),
         Test::PairedT => format!("paired t test{holm}, {because}"),
         Test::BoundedT => {

@@ -6,14 +6,15 @@
 
 use std::fmt::Write as _;
 
-use super::parts::{self, ByteBudget, details, list, prose, section, table};
-use super::plain::CSS;
+use askama::Template;
+
+use super::parts::{self, ByteBudget, details, list, prose, rendered, section, swatch, table};
+use super::plain::page_under;
 use super::records;
 use super::script::Scripts;
-use crate::analysis::Workload;
+use crate::analysis::{Report, Workload};
 use crate::document::figures::{Figure, Subject};
 use crate::document::{tables, text};
-use crate::formats::chart::of_pages;
 use crate::formats::contents::{Contents, FormatError};
 use crate::text::html as escape;
 
@@ -44,28 +45,22 @@ pub(crate) fn page(contents: &Contents<'_>) -> Result<String, FormatError> {
     section(&mut body, "published", "Published numbers", &published(contents, &mut budget));
     section(&mut body, "provenance", "Provenance", &origin(contents, &mut budget));
     section(&mut body, "cells", "Cells", &records);
-    let title = escape(&report.meta.title);
-    Ok(format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{title}</title>\n<style>\n{}{CSS}</style>\n</head>\n<body>\n{body}{}</body>\n</html>\n",
-        script.policy(),
-        of_pages(),
-        script.elements()
-    ))
+    body.push_str(&script.elements());
+    Ok(page_under(&script.policy(), &report.meta.title, &body))
 }
 
-/// Heading, overview, the two main tables, and links to the rest.
+#[derive(Template)]
+#[template(path = "front.html")]
+struct Front<'a> {
+    report: &'a Report,
+    about: Vec<String>,
+    overview: String,
+    alerts: Vec<String>,
+}
+
+/// Heading, overview, links to the sections, a switch for each encoding, and the two main tables.
 fn front(contents: &Contents<'_>) -> String {
     let Contents { report, .. } = contents;
-    let mut out =
-        format!("<header>\n<h1>{}</h1>\n<div class=\"meta\">\n", escape(&report.meta.title));
-    for line in text::about(report) {
-        let _ = writeln!(out, "<p>{}</p>", prose(&line));
-    }
-    out.push_str("</div>\n</header>\n");
-    out.push_str(&list("sentences", &contents.overview));
     let mut alerts: Vec<String> = Vec::new();
     if !report.not_counted.is_empty() {
         let lost = report.not_counted.len();
@@ -76,55 +71,15 @@ fn front(contents: &Contents<'_>) -> String {
         1 => alerts.push("one warning".to_owned()),
         n => alerts.push(format!("{n} warnings")),
     }
-    if !alerts.is_empty() {
-        let _ = writeln!(
-            out,
-            "<p class=\"alert\">{}: see <a href=\"#provenance\">Provenance</a>.</p>",
-            alerts.join("; ")
-        );
-    }
-    out.push_str(&navigation(contents));
+    let overview = list("sentences", &contents.overview);
+    let mut out = rendered(&Front { report, about: text::about(report), overview, alerts });
     let mut budget = ByteBudget::of(ROOM);
-    section(&mut out, "summary", "Summary", &table(&tables::summary(report), &mut budget));
-    section(
-        &mut out,
-        "prices",
-        "Cost and effective length",
-        &table(&tables::prices(report), &mut budget),
-    );
-    out
-}
-
-/// Links to the sections, and a switch for each encoding.
-fn navigation(contents: &Contents<'_>) -> String {
-    let Contents { report, .. } = contents;
-    let mut out = "<nav>\n".to_owned();
-    for workload in &report.workloads {
-        let _ = writeln!(out, "<a href=\"#w{}\">{}</a>", workload.index, escape(&workload.name));
-    }
-    for (id, name) in [
-        ("cost", "Cost"),
-        ("published", "Published numbers"),
-        ("provenance", "Provenance"),
-        ("cells", "Cells"),
+    for (id, heading, found) in [
+        ("summary", "Summary", tables::summary(report)),
+        ("prices", "Cost and effective length", tables::prices(report)),
     ] {
-        let _ = writeln!(out, "<a href=\"#{id}\">{name}</a>");
+        section(&mut out, id, heading, &table(&found, &mut budget));
     }
-    out.push_str("</nav>\n<div id=\"filter\" role=\"group\" aria-label=\"encodings shown\">\n");
-    for encoding in &report.encodings {
-        let _ = writeln!(
-            out,
-            "<button type=\"button\" aria-pressed=\"true\" data-slot=\"{}\">{}{}</button>",
-            encoding.slot,
-            parts::swatch(encoding.slot),
-            escape(&encoding.display)
-        );
-    }
-    out.push_str("<button type=\"button\" id=\"all\" hidden>show all</button>\n</div>\n");
-    out.push_str(
-        "<noscript><p class=\"alert\">The figures of this page need scripts. The same figures are in \
-         the folder <code>figures</code>.</p></noscript>\n",
-    );
     out
 }
 

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use askama::Template;
 use serde_json::Value;
 
-use super::parts::{ByteBudget, details, swatch, table};
+use super::parts::{ByteBudget, details, rendered, swatch, table};
 use crate::analysis::{Group, Report};
 use crate::document::tables;
 use crate::number::count;
+use crate::record::RunRecord;
 use crate::text::html as escape;
 
 /// Maximum number of cells that the page lists; `data.parquet` and `tables/cells.csv` have all of them.
@@ -48,25 +50,34 @@ pub(super) fn section(report: &Report, budget: &mut ByteBudget) -> String {
     out
 }
 
+#[derive(Template)]
+#[template(path = "group.html")]
+struct GroupTemplate<'a> {
+    group: &'a Group<'a>,
+    first: &'a RunRecord,
+    slot: usize,
+    display: &'a str,
+    count: String,
+    cells: String,
+    versions: String,
+    configuration: String,
+}
+
 fn one(report: &Report, group: &Group<'_>, budget: &mut ByteBudget) -> String {
-    let slot = report.encoding(group.encoding).map_or(0, |e| e.slot);
     let cells = table(&tables::cells(group), budget);
-    let config = configuration(group);
-    let config = if budget.take(&config) { config } else { String::new() };
+    let configuration = Some(configuration(group)).filter(|text| budget.take(text));
     let first = &group.cells[0];
     let versions: Vec<String> = first.versions.iter().map(|(k, v)| format!("{k} {v}")).collect();
-    format!(
-        "<details id=\"{}\" data-slot=\"{slot}\"><summary>{}{} <small>{}</small></summary>\n{cells}\
-         <p class=\"note\">Encoding {}; task {} version {}; {}.</p>\n{config}</details>\n",
-        escape(&group.anchor),
-        swatch(slot),
-        escape(report.display(group.encoding)),
-        count(group.cells.len() as u64, "cell"),
-        escape(group.encoding),
-        escape(&first.task.id),
-        first.task.version,
-        escape(&versions.join(", "))
-    )
+    rendered(&GroupTemplate {
+        group,
+        first,
+        slot: report.encoding(group.encoding).map_or(0, |e| e.slot),
+        display: report.display(group.encoding),
+        count: count(group.cells.len() as u64, "cell"),
+        cells,
+        versions: versions.join(", "),
+        configuration: configuration.unwrap_or_default(),
+    })
 }
 
 /// The configurations of a group: one where they differ in nothing but the seed.

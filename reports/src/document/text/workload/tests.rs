@@ -62,7 +62,7 @@ fn two_seeds_separate_nothing_and_the_sentence_says_so() {
     let text = say(&[cells("cope", &[0.97, 0.972]), cells("rope", &[0.1, 0.11])].concat());
     assert!(
         text.contains("not separable with n = 2 from RoPE (10.5 %; difference 86.6 points")
-            && text.ends_with("Test: none: 2 seeds are too few, 3 are needed."),
+            && text.ends_with("Test: none (2 seeds are too few, 3 are needed)."),
         "{text}"
     );
 }
