@@ -63,7 +63,7 @@ fn example(root: &Path, check: bool) -> anyhow::Result<()> {
         .filter_map(|entry| entry.ok().map(|entry| entry.path()))
         .filter(|path| path.is_file() && !wanted.contains(path))
         .collect();
-    let same = |file: &reports::render::OutFile| {
+    let same = |file: &reports::formats::OutFile| {
         std::fs::read(folder.join(&file.path)).is_ok_and(|bytes| bytes == file.bytes)
     };
     let changed = files.iter().filter(|file| !same(file)).count();

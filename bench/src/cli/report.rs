@@ -66,7 +66,7 @@ pub(crate) struct ReportArgs {
 }
 
 fn formats() -> clap::builder::PossibleValuesParser {
-    reports::render::FORMATS.iter().map(|format| format.name()).collect::<Vec<_>>().into()
+    reports::formats::FORMATS.iter().map(|format| format.name()).collect::<Vec<_>>().into()
 }
 
 pub(super) fn report(arguments: &ReportArgs) -> anyhow::Result<()> {

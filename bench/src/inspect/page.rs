@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use reports::GateScore;
-use reports::table::Table;
+use reports::document::Table;
 use serde_json::{Value, json};
 use tasks::{Sample, Task};
 
