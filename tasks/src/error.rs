@@ -13,11 +13,11 @@ pub enum TaskError {
     /// No task has this id.
     #[error("unknown task `{id}`{}; known tasks: {}", did_you_mean(*.nearest), .known.join(", "))]
     UnknownTask {
-        /// The requested id.
+        /// Id that was requested.
         id: String,
         /// The most similar id.
         nearest: Option<&'static str>,
-        /// All ids.
+        /// Ids of all known tasks.
         known: Vec<&'static str>,
     },
     /// The task has no split of this name.
@@ -25,7 +25,7 @@ pub enum TaskError {
     UnknownSplit {
         /// Id of the task.
         task: &'static str,
-        /// The requested name.
+        /// Name that was requested.
         split: String,
         /// The most similar name.
         nearest: Option<&'static str>,
@@ -39,9 +39,9 @@ pub enum TaskError {
         task: &'static str,
         /// Key in the configuration.
         field: &'static str,
-        /// The refused value.
+        /// Value that was refused.
         value: String,
-        /// The accepted values.
+        /// Description of the accepted values.
         expected: String,
     },
     /// The task has no samples of this length.
@@ -51,7 +51,7 @@ pub enum TaskError {
         task: &'static str,
         /// The requested length, in the task's unit.
         len: usize,
-        /// The accepted lengths.
+        /// Description of the accepted lengths.
         expected: String,
     },
     /// The text has fewer windows than requested.

@@ -80,12 +80,12 @@ pub trait Generator:
         self.sample(split, len, rng)
     }
 
-    /// See [`Task::token_slices`].
+    /// Properties of scored tokens; see [`Task::token_slices`].
     fn token_slices(&self, _sample: &Sample) -> Vec<TokenSlice> {
         Vec::new()
     }
 
-    /// See [`Task::counted`].
+    /// Tokens that are counted; see [`Task::counted`].
     fn counted(&self, _sample: &Sample) -> Option<Vec<bool>> {
         None
     }

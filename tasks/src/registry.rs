@@ -73,7 +73,7 @@ impl Entry {
     }
 }
 
-/// Tasks by id.
+/// List of tasks by id.
 #[derive(Debug, Clone, Default)]
 pub struct TaskRegistry {
     entries: Vec<Entry>,

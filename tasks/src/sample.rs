@@ -41,7 +41,7 @@ impl Sample {
 /// All three lists are row-major `[batch_size, len]`. Padding is token 0 and never scored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Batch {
-    /// Number of samples.
+    /// Number of samples (rows).
     pub batch_size: usize,
     /// Tokens per row: one less than the longest sequence, or the requested number if it is greater.
     pub len: usize,

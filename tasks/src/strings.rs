@@ -26,7 +26,7 @@ pub trait StringRule: Debug + Clone + PartialEq + Send + Sync + 'static {
     /// Facts about the task that hold for all settings.
     const META: &'static TaskMeta;
 
-    /// See [`Generator::SOURCE`].
+    /// Text of the file; see [`Generator::SOURCE`].
     const SOURCE: &'static str;
 
     /// Default size of the alphabet.

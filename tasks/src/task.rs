@@ -35,7 +35,7 @@ impl Headline {
 pub struct TaskMeta {
     /// Kebab-case name, equal to the stem of the task's file.
     pub id: &'static str,
-    /// Display name.
+    /// Name shown to people.
     pub label: &'static str,
     /// Version of the samples. It is raised when the same settings and seed give other samples, so that old results
     /// are not mixed with new ones.
@@ -69,7 +69,7 @@ impl TaskMeta {
 /// Distribution of evaluation samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Split {
-    /// Kebab-case name.
+    /// Name in kebab case.
     pub name: &'static str,
     /// Whether training samples of the same length have the same distribution.
     pub in_distribution: bool,

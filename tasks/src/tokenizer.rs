@@ -33,7 +33,7 @@ pub enum TokenizerConfig {
     Chars,
     /// One token for each byte of UTF-8; 256 of them for every text.
     Bytes,
-    /// GPT-2's 50,257 tokens.
+    /// The 50,257 tokens of GPT-2.
     Gpt2,
     /// A `tokenizer.json` in the format of HuggingFace's `tokenizers`. Special tokens are not added.
     File(PathBuf),

@@ -39,12 +39,12 @@ pub enum CacheError {
     ReadBack {
         /// The file, which has been removed.
         path: PathBuf,
-        /// The observed fault.
+        /// Description of the observed fault.
         why: String,
     },
 }
 
-/// Origin of tokens.
+/// Origin of the tokens of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// Computed and held in memory.
@@ -55,7 +55,7 @@ pub enum Origin {
     Reused(PathBuf),
     /// Computed and stored again, because this file was damaged.
     Repaired {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The fault of the file.
         why: String,

@@ -3,9 +3,9 @@
 /// Symbols with consecutive token ids.
 #[derive(Debug, Clone, Copy)]
 pub enum TokenGroup {
-    /// Fixed texts.
+    /// Symbols with fixed texts.
     Signs(&'static [&'static str]),
-    /// Computed texts.
+    /// Symbols with computed texts.
     Texts(&'static [String]),
     /// The given number of Latin letters, starting at this one.
     Letters(char, u32),

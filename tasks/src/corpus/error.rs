@@ -17,17 +17,17 @@ pub enum CorpusError {
     /// No corpus has this name.
     #[error("unknown corpus `{name}`{}; known corpora: {}; or {INSTEAD}", did_you_mean(*.nearest), .known.join(", "))]
     Unknown {
-        /// The requested name.
+        /// Name that was requested.
         name: String,
         /// The most similar name.
         nearest: Option<&'static str>,
-        /// All names.
+        /// Names of all known corpora.
         known: Vec<&'static str>,
     },
     /// A package manager could not be started.
     #[error("cannot run `{program}` to fetch the corpus ({cause}): {install}, or {INSTEAD}")]
     ToolMissing {
-        /// The program.
+        /// Name of the program.
         program: String,
         /// How to install it.
         install: &'static str,
@@ -39,7 +39,7 @@ pub enum CorpusError {
         "`{command}` failed, so the corpus was not fetched; its output:\n{stderr}\ncheck the network and {install}, or {INSTEAD}"
     )]
     ToolFailed {
-        /// The command line.
+        /// Command line that failed.
         command: String,
         /// The last lines of its error output.
         stderr: String,
@@ -51,7 +51,7 @@ pub enum CorpusError {
     NotFetched {
         /// The package, with its version.
         package: String,
-        /// The observed fault.
+        /// Description of the observed fault.
         why: String,
     },
     /// The content differs from the pinned one.
@@ -59,9 +59,9 @@ pub enum CorpusError {
     HashMismatch {
         /// The file or the package.
         path: PathBuf,
-        /// The pinned hash.
+        /// SHA-256 that is pinned.
         expected: &'static str,
-        /// The computed hash.
+        /// SHA-256 of the content.
         got: String,
     },
     /// The corpus to verify has not been fetched.

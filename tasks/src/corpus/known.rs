@@ -6,19 +6,19 @@ use crate::data::SplitRule;
 /// Published text: content, origin and hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CorpusMeta {
-    /// Name in configurations.
+    /// Name used in configurations.
     pub id: &'static str,
-    /// Display name.
+    /// Name shown to people.
     pub label: &'static str,
     /// Size of all documents together.
     pub bytes: u64,
-    /// Number of documents.
+    /// Number of its documents.
     pub documents: usize,
     /// SHA-256 of the concatenated documents in lower-case hexadecimal.
     pub sha256: &'static str,
     /// SHA-256 of the stored file: the text itself, or the documents with their names.
     pub stored_sha256: &'static str,
-    /// Description and publisher.
+    /// Description with its publisher.
     pub source: &'static str,
     /// Licence, as its package states it.
     pub license: &'static str,

@@ -15,7 +15,7 @@ use crate::hash::{hex, sha256_hex};
 /// Presence of a corpus in the cache folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// Not fetched.
+    /// The corpus is not fetched.
     Absent,
     /// Fetched; the file has not been verified.
     Present {

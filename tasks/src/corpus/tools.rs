@@ -13,9 +13,9 @@ const STDERR_LINES: usize = 8;
 /// Programs that fetch packages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tools {
-    /// Cargo.
+    /// Program to run as cargo.
     pub cargo: OsString,
-    /// Python 3 with pip.
+    /// Program to run as Python 3 with pip.
     pub python: OsString,
 }
 

@@ -15,19 +15,19 @@ pub enum DataError {
     /// The path leads to a folder, a pipe or a device.
     #[error("{path} is not a regular file: copy its content into a file and name that", path = .path.display())]
     NotAFile {
-        /// The path.
+        /// Path that was given.
         path: PathBuf,
     },
     /// The file is empty.
     #[error("{path} is empty, expected a text", path = .path.display())]
     Empty {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// The file is not UTF-8.
     #[error("{path} is not UTF-8 from byte {offset} on: save it as UTF-8", path = .path.display())]
     NotUtf8 {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Offset of the first bad byte, from 0.
         offset: usize,
@@ -35,27 +35,27 @@ pub enum DataError {
     /// A line is not a JSON object with the requested string.
     #[error("{path}, line {line}: {why}; each line must be a JSON object with a string under `{field}`", path = .path.display())]
     Line {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Number of the line, from 1.
         line: usize,
-        /// The requested field.
+        /// Name of the requested field.
         field: String,
-        /// The observed fault.
+        /// Description of the observed fault.
         why: String,
     },
     /// The file is damaged or not a Parquet file.
     #[error("{path} cannot be read as Parquet ({why}): copy or download the file again", path = .path.display())]
     Parquet {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The observed fault.
+        /// Description of the observed fault.
         why: String,
     },
     /// The file has no column of strings with this name.
     #[error("{path}: {why}; columns of strings: {known}; set `field` to one of them", path = .path.display())]
     Column {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Fault of the requested column.
         why: String,
@@ -65,9 +65,9 @@ pub enum DataError {
     /// A field is given for a file without fields.
     #[error("`field` is `{field}`, but {path} is plain text, which has no fields: leave it out", path = .path.display())]
     FieldOfText {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The requested field.
+        /// Name of the requested field.
         field: String,
     },
     /// The folder has no readable file.
@@ -76,7 +76,7 @@ pub enum DataError {
         path = .path.display()
     )]
     NoData {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
         /// Endings of readable files.
         expected: String,
@@ -87,7 +87,7 @@ pub enum DataError {
         path = .path.display()
     )]
     Stray {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
         /// The file or folder within it.
         name: String,
@@ -95,7 +95,7 @@ pub enum DataError {
     /// A folder has a training part without a validation part.
     #[error("{path} has a training part, but none named validation, valid, val or dev: add one", path = .path.display())]
     NoValidation {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
     },
     /// Documents are divided by year, and the name of one has none.

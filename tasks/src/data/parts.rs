@@ -23,11 +23,11 @@ pub enum Borders {
 /// Use of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    /// Training.
+    /// Training of the model.
     Train,
     /// Evaluation, also while choosing settings.
     Validation,
-    /// Final evaluation.
+    /// Final evaluation after all choices.
     Test,
 }
 

@@ -48,7 +48,7 @@ const EQUALS: u32 = 3;
 pub enum Operators {
     /// `+`, `-` and `*`.
     All,
-    /// `+` and `-`.
+    /// `+` and `-` only.
     PlusMinus,
 }
 

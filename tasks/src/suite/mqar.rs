@@ -49,7 +49,7 @@ const BLANK: u32 = 0;
 pub enum SlotFiller {
     /// Any token of the vocabulary, keys and values included.
     Random,
-    /// The blank.
+    /// The blank in every slot.
     Blank,
 }
 

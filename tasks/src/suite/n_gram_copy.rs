@@ -48,7 +48,7 @@ use crate::{Sample, Split, TaskError, TaskMeta};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Query {
-    /// Before the string.
+    /// Before the string, at the start.
     Prefix,
     /// After the string, directly before the answer.
     Suffix,

@@ -52,7 +52,7 @@ const DIGITS: u32 = 10;
 pub enum NumberFormat {
     /// One token for each number.
     Number,
-    /// Decimal digits.
+    /// Decimal digits, most significant first.
     Digits,
 }
 

@@ -128,11 +128,11 @@ pub struct Text {
 /// Size of a part of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartSize {
-    /// The part.
+    /// Part that is measured.
     pub part: Part,
     /// Documents of at least two tokens, which have something to predict.
     pub documents: usize,
-    /// Number of tokens.
+    /// Number of its tokens.
     pub tokens: usize,
     /// Size of the text in bytes.
     pub bytes: usize,

@@ -15,7 +15,7 @@ pub enum TokenizerError {
     /// The file is not a tokenizer.
     #[error("cannot use {path} as a tokenizer.json: {why}; use the file of that name from a model's folder", path = .path.display())]
     NotATokenizer {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The fault of the file.
         why: String,
@@ -31,11 +31,11 @@ pub enum TokenizerError {
     /// The vocabulary size is out of range.
     #[error("tokenizer.bpe is {size}, must be between {least} and {most}")]
     Size {
-        /// The requested size.
+        /// Vocabulary size that was requested.
         size: u32,
-        /// The smallest size, which has one merge.
+        /// Least accepted vocabulary size, which has one merge.
         least: u32,
-        /// The largest size.
+        /// Greatest accepted vocabulary size.
         most: u32,
     },
     /// The text has too few pairs for the vocabulary size.
@@ -43,7 +43,7 @@ pub enum TokenizerError {
         "tokenizer.bpe is {size}, but the training part has pairs for {found} tokens only: use at most that, or a longer text"
     )]
     TooFewPairs {
-        /// The requested size.
+        /// Vocabulary size that was requested.
         size: u32,
         /// The largest possible size.
         found: usize,

@@ -12,7 +12,7 @@ pub(super) struct Listing {
     pub(super) files: Vec<String>,
 }
 
-/// Downloaded file.
+/// File downloaded from the hub.
 pub(super) struct Download {
     pub(super) path: PathBuf,
     /// Size according to the hub.

@@ -19,7 +19,7 @@ pub enum HubError {
          in it, optionally followed by @REVISION"
     )]
     Name {
-        /// The given text.
+        /// Text that was given.
         text: String,
         /// Fault of the text.
         why: &'static str,
@@ -30,13 +30,13 @@ pub enum HubError {
          build it with `cargo run --release --features hub -- data fetch ...`, or {INSTEAD}"
     )]
     NotBuilt,
-    /// The client failed.
+    /// The client of the hub failed.
     #[error(
         "cannot {what} {set}: {why}; check its name and the network (a data set that asks for consent needs the \
          hub's token on this machine), or {INSTEAD}"
     )]
     Client {
-        /// The data set.
+        /// Name of the data set.
         set: String,
         /// `list`, `download FILE of`.
         what: String,
@@ -46,9 +46,9 @@ pub enum HubError {
     /// The requested file or folder is not in the data set.
     #[error("{set}: there is no `{path}`; it has: {known}")]
     NotThere {
-        /// The data set.
+        /// Name of the data set.
         set: String,
-        /// The requested path.
+        /// Path that was requested.
         path: String,
         /// Files of the data set.
         known: String,
@@ -56,7 +56,7 @@ pub enum HubError {
     /// No requested file can be read.
     #[error("{set} has no readable file, expected one that ends in {expected}; it has: {known}")]
     NothingReadable {
-        /// The data set.
+        /// Name of the data set.
         set: String,
         /// Endings of readable files.
         expected: String,
@@ -66,7 +66,7 @@ pub enum HubError {
     /// Several folders have a training part each.
     #[error("{set} contains several data sets; name one of them: {folders}")]
     Several {
-        /// The data set.
+        /// Name of the data set.
         set: String,
         /// Names of the data sets.
         folders: String,
@@ -76,25 +76,25 @@ pub enum HubError {
         "{file} of {set} was not downloaded completely ({why}): fetch again; nothing was stored"
     )]
     NotWhole {
-        /// The data set.
+        /// Name of the data set.
         set: String,
-        /// The file.
+        /// Path of the file.
         file: String,
-        /// The difference.
+        /// Description of the difference.
         why: String,
     },
     /// The data set to verify has not been fetched.
     #[error("{set} is not on this machine: fetch it with `pe-bench data fetch {set}`")]
     Absent {
-        /// The data set.
+        /// Name of the data set.
         set: String,
     },
     /// A stored file differs from the downloaded one.
     #[error("{path} is damaged ({why}): fetch the data set again", path = .path.display())]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The observed fault.
+        /// Description of the observed fault.
         why: String,
     },
     /// A working folder could not be made.

@@ -25,7 +25,7 @@ pub struct DataSet {
 }
 
 impl DataSet {
-    /// Returns `OWNER/NAME`.
+    /// Returns the repository as `OWNER/NAME`.
     pub fn repository(&self) -> String {
         format!("{}/{}", self.owner, self.name)
     }
