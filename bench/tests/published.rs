@@ -68,7 +68,7 @@ fn every_path_of_a_recipe_exists() {
             let value = match section {
                 "task" => task.clone(),
                 "model" => serde_json::to_value(pe_bench::model::ModelConfig::default()).unwrap(),
-                "train" => serde_json::to_value(pe_bench::cell::TrainConfig::default()).unwrap(),
+                "train" => serde_json::to_value(pe_bench::experiment::TrainConfig::default()).unwrap(),
                 other => panic!("{}: {path}: no section {other}", table.id),
             };
             let found = key.split('.').try_fold(&value, |value, key| value.get(key));
