@@ -19,7 +19,8 @@ fn tables() -> Vec<PublishedTable> {
 fn identity(expression: &str) -> Identity {
     let encoding = Combination::parse(expression).unwrap_or_else(|e| panic!("{expression}: {e}"));
     let whole: Identity = serde_json::from_value(encoding.identity()).unwrap();
-    let default_of = |id: &str| pe_zoo::Registry::builtin().encoding(id).unwrap().identity()["settings"].take();
+    let default_of =
+        |id: &str| pe_zoo::Registry::builtin().encoding(id).unwrap().identity()["settings"].take();
     let defaults: Value = match &whole.settings {
         Value::Array(_) => {
             let ids = whole.id.split('+');
@@ -68,7 +69,9 @@ fn every_path_of_a_recipe_exists() {
             let value = match section {
                 "task" => task.clone(),
                 "model" => serde_json::to_value(pe_bench::model::ModelConfig::default()).unwrap(),
-                "train" => serde_json::to_value(pe_bench::experiment::TrainConfig::default()).unwrap(),
+                "train" => {
+                    serde_json::to_value(pe_bench::experiment::TrainConfig::default()).unwrap()
+                }
                 other => panic!("{}: {path}: no section {other}", table.id),
             };
             let found = key.split('.').try_fold(&value, |value, key| value.get(key));
