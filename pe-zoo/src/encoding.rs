@@ -167,9 +167,10 @@ pub trait PositionEncoding: Module + ModuleDisplay + Sync + 'static {
         Self::CARD
     }
 
-    /// Number of learned parameters in the whole model. `None`: counted by building the encoding.
-    fn param_count(_settings: &Self::Settings, _dims: &Dims) -> Option<usize> {
-        None
+    /// Number of learned parameters in the whole model. `None`: counted by building the encoding. The
+    /// default is 0 where the card says `0`.
+    fn param_count(settings: &Self::Settings, _dims: &Dims) -> Option<usize> {
+        (Self::card(settings).parameters == "0").then_some(0)
     }
 
     /// Operations that the encoding adds to one forward pass over one sequence of `len` tokens

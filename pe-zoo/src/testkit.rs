@@ -26,6 +26,9 @@ use rand_chacha::rand_core::SeedableRng;
 use crate::probe::passes::DIMS;
 use crate::{Combination, Combined};
 
+/// Result of one check: what is wrong, if anything is.
+type Outcome = Result<(), String>;
+
 /// The encoding as it is at the start of training.
 fn build(config: &Combination, seed: u64, device: &Device) -> Result<Combined, String> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);

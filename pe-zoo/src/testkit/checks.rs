@@ -13,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use burn::tensor::Device;
 
-use super::{decode, random, stack};
+use super::{Outcome, decode, random, stack};
 use crate::probe::panic_text;
 use crate::{Combination, Hooks};
 
@@ -141,8 +141,6 @@ impl fmt::Display for Failure {
         write!(f, "{:?}: {}", self.check, self.found)
     }
 }
-
-pub(super) type Outcome = Result<(), String>;
 
 /// Runs every check of an encoding or a combination on the CPU. A check that panics has failed.
 #[cfg(feature = "flex")]

@@ -2,7 +2,7 @@
 
 use burn::tensor::Device;
 
-use super::checks::Outcome;
+use super::Outcome;
 use crate::attention::LayerCache;
 use crate::probe::close::{self, F32_REORDERED, numbers};
 use crate::probe::passes::{DIMS, chunk, embedded, full_pass};

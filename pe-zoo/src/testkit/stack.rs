@@ -5,7 +5,7 @@ use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use super::checks::Outcome;
+use super::Outcome;
 use crate::attention::{AttentionKind, Engine, LayerCache, LayerInput, Weights, layer};
 use crate::encoding::Update;
 use crate::ops::MatmulPrecision;

@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::card::Card;
 use crate::reference::ScalarReference;
-use crate::{Dims, PeError, PositionEncoding};
+use crate::{Cost, Dims, PeError, PositionEncoding};
 
 /// No settings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -56,6 +56,10 @@ impl PositionEncoding for Nope {
         _device: &Device,
     ) -> Result<Self, PeError> {
         Ok(Nope {})
+    }
+
+    fn cost(_: &Config, _: &Dims, _: usize) -> Option<Cost> {
+        Some(Cost::none())
     }
 
     fn reference(&self) -> Option<&dyn ScalarReference> {

@@ -41,7 +41,7 @@ use serde::{Deserialize, Serialize};
 use crate::card::{Card, Composition};
 use crate::encoding::PositionRequest;
 use crate::reference::ScalarReference;
-use crate::{Dims, PeError, PositionEncoding, Positions};
+use crate::{Cost, Dims, PeError, PositionEncoding, Positions};
 
 /// Which positions tokens have when nothing is trained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -140,6 +140,10 @@ impl PositionEncoding for Randomized {
         _device: &Device,
     ) -> Result<Self, PeError> {
         Ok(Randomized { longest: settings.longest, evaluation: settings.evaluation })
+    }
+
+    fn cost(_: &Config, _: &Dims, _: usize) -> Option<Cost> {
+        Some(Cost::none())
     }
 
     fn reference(&self) -> Option<&dyn ScalarReference> {

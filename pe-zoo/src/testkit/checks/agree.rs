@@ -3,13 +3,13 @@
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor};
 
-use super::Outcome;
 use crate::attention::{AttentionKind, Engine, LayerInput, Weights, layer};
 use crate::encoding::Update;
 use crate::ops::MatmulPrecision;
 use crate::probe::close::{self, Tolerance, numbers};
 use crate::probe::passes::{DIMS, TOKENS};
 use crate::probe::problem::{Problem, tensor3, tensor4};
+use crate::testkit::Outcome;
 use crate::testkit::stack::built;
 use crate::{Combination, Combined, Hooks, Positions, TokenState};
 

@@ -5,10 +5,10 @@ use burn::tensor::Device;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use super::Outcome;
 use crate::count::macs_of;
 use crate::probe::passes::{DIMS, embedded, stack};
 use crate::probe::problem::Problem;
+use crate::testkit::Outcome;
 use crate::{Combination, Combined, Dims, Positions};
 
 /// `None` if a part states no formula.

@@ -3,7 +3,6 @@
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
 
-use super::Outcome;
 use crate::attention::{AttentionKind, Engine, LayerInput, Weights, layer};
 use crate::encoding::EmbedContext;
 use crate::ops::MatmulPrecision;
@@ -11,6 +10,7 @@ use crate::probe::close::{self, Tolerance, numbers};
 use crate::probe::passes::{DIMS, embedded};
 use crate::probe::problem::{Problem, ids, tensor3, tensor4};
 use crate::reference::{ScalarInput, ScalarReference, Tokens, attention};
+use crate::testkit::Outcome;
 use crate::testkit::random;
 use crate::testkit::stack;
 use crate::{Combination, Combined, Hooks, Positions, TokenState};

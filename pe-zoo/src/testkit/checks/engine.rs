@@ -2,12 +2,12 @@
 
 use burn::tensor::Device;
 
-use super::Outcome;
 use crate::encoding::{LayerContext, StateContext};
 use crate::probe::close::{self, F32, F32_REORDERED, numbers};
 use crate::probe::passes::{DIMS, Place, TOKENS, chunk_by, embedded, engines, full_pass};
 use crate::probe::problem::{Problem, tensor3, tensor4};
 use crate::reference::{ScalarReference, attention};
+use crate::testkit::Outcome;
 use crate::testkit::build;
 use crate::{Combination, Hooks, Positions, TokenState};
 

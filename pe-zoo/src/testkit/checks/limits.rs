@@ -4,12 +4,13 @@ use burn::tensor::Device;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use super::{Outcome, engine};
+use super::engine;
 use crate::encoding::PositionRequest;
 use crate::erased::check_limit;
 use crate::probe::close::numbers;
 use crate::probe::passes::{DIMS, TOKENS, embedded, full_pass};
 use crate::probe::problem::Problem;
+use crate::testkit::Outcome;
 use crate::{Combination, Hooks, Positions};
 
 /// Outputs are finite at 8 times the training length and equal the reference there, or they are finite

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::Outcome;
 use crate::EncodingConfig;
+use crate::testkit::Outcome;
 
 /// Settings survive being written and read.
 pub(super) fn round_trip(config: &EncodingConfig) -> Outcome {

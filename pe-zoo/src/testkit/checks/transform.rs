@@ -2,12 +2,12 @@
 
 use burn::tensor::{Device, Tensor};
 
-use super::Outcome;
 use crate::encoding::{LayerContext, StateContext};
 use crate::probe::close::{self, F32, numbers};
 use crate::probe::passes::{DIMS, TOKENS};
 use crate::probe::problem::{Problem, tensor3, tensor4};
 use crate::reference::Heads;
+use crate::testkit::Outcome;
 use crate::{Combination, Hooks, Positions, TokenState};
 
 /// `None` if there is no reference to compare with. Encodings that stretch queries are excepted: their
