@@ -4,7 +4,19 @@
 //! exist. `i` is the row's position, `j` the column's, `H` heads, `D` head dimension; the plain
 //! logit is `q_i . k_j / sqrt(D)`.
 
+mod head_mlp;
+mod position_mlp;
+mod reflections;
+mod step_prices;
+mod token_price;
+
 use burn::tensor::Tensor;
+
+pub use head_mlp::HeadMlp;
+pub use position_mlp::PositionMlp;
+pub use reflections::Reflections;
+pub use step_prices::StepPrices;
+pub use token_price::TokenPrice;
 
 use crate::meta::Conduct;
 
@@ -51,6 +63,17 @@ pub enum ScoreMod {
     /// finite where the row may not see the column. What gates read of queries and keys stays as it
     /// is. At most one of a sum.
     Products(Tensor<4>),
+    /// As [`Products`](Self::Products), made of queries and keys that every token in between has
+    /// reflected.
+    Reflected(Reflections),
+    /// Adds a perceptron of each pair's distance as a fraction of the row's position.
+    PositionMlp(PositionMlp),
+    /// Adds a perceptron of all heads' content logits and biases at each pair.
+    HeadMlp(HeadMlp),
+    /// Adds the distance at a price per token.
+    TokenPrice(TokenPrice),
+    /// Adds a price for every step between key and query.
+    StepPrices(StepPrices),
     /// Puts the whole weight on the largest one, the first of equals. Gradients are those of the
     /// weights as they would have been (straight through).
     Hard,
@@ -66,6 +89,15 @@ impl ScoreMod {
         match self {
             Self::Hard => true,
             Self::Sum(parts) => parts.iter().any(Self::is_hard),
+            _ => false,
+        }
+    }
+
+    /// Whether something else stands in for the products of queries and keys.
+    pub(crate) fn replaces_products(&self) -> bool {
+        match self {
+            Self::Products(_) | Self::Reflected(_) => true,
+            Self::Sum(parts) => parts.iter().any(Self::replaces_products),
             _ => false,
         }
     }

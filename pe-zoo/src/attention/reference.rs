@@ -1,5 +1,9 @@
 //! The reference engine: plain tensor operations, any backend, any [`ScoreMod`].
 
+mod head_mlp;
+mod position_mlp;
+mod prices;
+
 use std::cell::OnceCell;
 
 use burn::tensor::activation::{gelu, log_sigmoid, relu, sigmoid, softmax};
@@ -7,9 +11,10 @@ use burn::tensor::{Device, Int, Tensor};
 
 use super::Weights;
 use crate::count::CountedMatmul;
+use crate::parts::householder::{self, CHUNK, Path};
 use crate::score::{
     Beyond, Contextual, ContextualFunction, Convention, Current, GateSource, HiddenActivation,
-    Perceptron, Remainder, StickBreaking,
+    Perceptron, Reflections, Remainder, StickBreaking,
 };
 use crate::{Positions, ScoreMod};
 
@@ -55,7 +60,7 @@ pub fn attend(
 /// A modifier with its sums opened.
 pub(super) struct Plan<'a> {
     pub(super) parts: Vec<&'a ScoreMod>,
-    products: Option<&'a Tensor<4>>,
+    products: Option<&'a ScoreMod>,
     pub(super) stick_breaking: Option<StickBreaking>,
     hard: bool,
     undivided: bool,
@@ -78,7 +83,7 @@ impl<'a> Plan<'a> {
         match modifier {
             ScoreMod::Sum(parts) => parts.iter().for_each(|part| self.add(part)),
             ScoreMod::StickBreaking(settings) => self.stick_breaking = Some(*settings),
-            ScoreMod::Products(products) => self.products = Some(products),
+            ScoreMod::Products(_) | ScoreMod::Reflected(_) => self.products = Some(modifier),
             ScoreMod::Hard => self.hard = true,
             ScoreMod::Contextual(contextual) => {
                 self.undivided |= contextual.convention == Convention::Equation;
@@ -96,12 +101,12 @@ impl<'a> Plan<'a> {
 /// What a bias may be made of.
 pub(crate) struct Row<'a> {
     q: &'a Tensor<4>,
-    k: &'a Tensor<4>,
+    pub(crate) k: &'a Tensor<4>,
     v: &'a Tensor<4>,
     content: OnceCell<Tensor<4>>,
-    at: &'a Positions,
+    pub(crate) at: &'a Positions,
     scale: f64,
-    device: Device,
+    pub(crate) device: Device,
 }
 
 impl<'a> Row<'a> {
@@ -123,10 +128,24 @@ impl<'a> Row<'a> {
 
     /// The logits before the mask, `[B, H, T, S]`.
     pub(super) fn logits(&self, plan: &Plan<'_>) -> Tensor<4> {
-        let products = plan.products.cloned().unwrap_or_else(|| self.content());
+        let products = plan.products.and_then(|products| self.products(products));
+        let products = products.unwrap_or_else(|| self.content());
         let content = products * plan.content_scale(self.scale);
         let biases = plan.parts.iter().filter_map(|part| self.bias(part));
         biases.fold(content, |logits, bias| logits + bias)
+    }
+
+    /// What stands in for the content, undivided, if the modifier says so.
+    pub(crate) fn products(&self, modifier: &ScoreMod) -> Option<Tensor<4>> {
+        match modifier {
+            ScoreMod::Products(products) => Some(products.clone()),
+            ScoreMod::Reflected(Reflections { directions, strengths }) => {
+                let k = self.k.clone();
+                let maps = Path { k, w: directions.clone(), beta: strengths.clone() };
+                Some(householder::products(self.q, maps, self.at, CHUNK))
+            }
+            _ => None,
+        }
     }
 
     /// `x` where the row sees the column and 0 elsewhere.
@@ -141,6 +160,7 @@ impl<'a> Row<'a> {
             ScoreMod::None
             | ScoreMod::StickBreaking(_)
             | ScoreMod::Products(_)
+            | ScoreMod::Reflected(_)
             | ScoreMod::Hard
             | ScoreMod::Sum(_) => return None,
             ScoreMod::Slope(slopes) => self.slope(slopes),
@@ -155,6 +175,13 @@ impl<'a> Row<'a> {
                 rows.swap_dims(2, 3) - cumulative
             }
             ScoreMod::Contextual(contextual) => self.contextual(contextual),
+            ScoreMod::PositionMlp(mlp) => mlp.dense(self.at, &self.device),
+            ScoreMod::HeadMlp(mlp) => {
+                let base = mlp.base.as_ref().and_then(|base| self.bias(base));
+                mlp.dense(self.content(), base, self.at)
+            }
+            ScoreMod::TokenPrice(price) => return price.dense(self.at, &self.device),
+            ScoreMod::StepPrices(prices) => prices.dense(self.at, &self.device),
             ScoreMod::Dense(bias) => bias.clone(),
         })
     }

@@ -3,8 +3,13 @@
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, ExtensionType, TensorMetadata};
 
+use super::forms::{FORMS, Forms};
+
 /// Number of operands.
-pub(crate) const OPERANDS: usize = 13;
+pub(crate) const OPERANDS: usize = PLAIN + FORMS;
+
+/// Number of operands but those of the forms.
+const PLAIN: usize = 13;
 
 /// The operands; one that is absent has no element.
 #[derive(Debug, Clone, ExtensionType)]
@@ -37,12 +42,15 @@ pub(crate) struct Operands<B: Backend> {
     pub contextual_slopes: FloatTensor<B>,
     /// `[B, H, T, S]`.
     pub dense: FloatTensor<B>,
+    /// Those of the forms.
+    #[extension_type]
+    pub forms: Forms<B>,
 }
 
 impl<B: Backend> Operands<B> {
     /// In the order of the fields.
     pub(crate) fn into_array(self) -> [FloatTensor<B>; OPERANDS] {
-        [
+        let plain: [_; PLAIN] = [
             self.q,
             self.k,
             self.values,
@@ -56,7 +64,9 @@ impl<B: Backend> Operands<B> {
             self.hidden,
             self.contextual_slopes,
             self.dense,
-        ]
+        ];
+        let mut all = plain.into_iter().chain(self.forms.into_array());
+        std::array::from_fn(|_| all.next().expect("as many as there are"))
     }
 
     /// From the order of the fields.
@@ -75,6 +85,7 @@ impl<B: Backend> Operands<B> {
             hidden,
             contextual_slopes,
             dense,
+            forms @ ..,
         ] = array;
         Self {
             q,
@@ -90,6 +101,7 @@ impl<B: Backend> Operands<B> {
             hidden,
             contextual_slopes,
             dense,
+            forms: Forms::from_array(forms),
         }
     }
 }

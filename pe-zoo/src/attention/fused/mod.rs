@@ -3,6 +3,8 @@
 //! A modifier is taken apart into the operands of the kernels (`parts`), which are in
 //! `crate::kernels`.
 
+#[cfg(feature = "flex")]
+mod forms;
 mod parts;
 
 #[cfg(all(test, feature = "flex"))]
@@ -14,11 +16,15 @@ use burn::backend::Dispatch;
 use burn::tensor::{DType, Tensor};
 
 use super::reference::Row;
+#[cfg(not(feature = "flex"))]
+use crate::kernels::forms::Forms;
 use crate::kernels::operands::Operands;
+#[cfg(not(feature = "flex"))]
+use crate::kernels::spec::FormSpec;
 use crate::kernels::spec::{self, ContextualSpec, Spec, WeightRule};
 use crate::kernels::{self, Kernels};
 use crate::ops::Factors;
-use crate::score::{Contextual, ContextualFunction, GateSource};
+use crate::score::{Beyond, Contextual, ContextualFunction, GateSource};
 use crate::{Positions, ScoreMod};
 use parts::Parts;
 
@@ -76,6 +82,10 @@ fn prepared(
         None => empty.clone().into_dispatch(),
     };
     let content_scale = if parts.undivided { 1.0 } else { scale };
+    #[cfg(feature = "flex")]
+    let replaced = parts.forms.replaces_products();
+    #[cfg(not(feature = "flex"))]
+    let replaced = false;
     let content = match parts.products.take() {
         None => Some(content_scale as f32),
         Some(products) => {
@@ -92,13 +102,19 @@ fn prepared(
             };
             let gate_keys = match gates {
                 // The kernel has the products at hand unless others stand in for them.
-                GateSource::QueryKey => content.is_none().then(|| k.clone().into_dispatch()),
+                GateSource::QueryKey => {
+                    (replaced || content.is_none()).then(|| k.clone().into_dispatch())
+                }
                 GateSource::QueryValue => Some(v.clone().into_dispatch()),
                 GateSource::Keys(keys) => Some(keys.into_dispatch()),
             };
             (gate_keys, Some(ContextualSpec::new(max_position, convention, scale, activation)))
         }
     };
+    #[cfg(feature = "flex")]
+    let (forms, form_spec) = parts.forms.prepared(&or_empty(None));
+    #[cfg(not(feature = "flex"))]
+    let (forms, form_spec) = (Forms::all(&or_empty(None)), FormSpec::default());
     let operands = Operands::<Dispatch> {
         q: q.clone().into_dispatch(),
         k: k.clone().into_dispatch(),
@@ -121,6 +137,7 @@ fn prepared(
         dense: or_empty(
             parts.dense.map(|dense| dense.expand([batch, heads, rows, columns]).into_dispatch()),
         ),
+        forms,
     };
     let spec = Spec {
         columns: Arc::from(at.cols()),
@@ -131,6 +148,18 @@ fn prepared(
         weights: parts.weights.unwrap_or(WeightRule::Softmax),
         factors,
         contextual,
+        forms: form_spec,
     };
     (operands, spec)
+}
+
+/// The same table with its last entry going on for ever.
+fn endless(table: &Tensor<2>, beyond: Beyond) -> Tensor<2> {
+    match beyond {
+        Beyond::Last => table.clone(),
+        Beyond::Zero => {
+            let [rows, _entries] = table.dims();
+            Tensor::cat(vec![table.clone(), Tensor::zeros([rows, 1], &table.device())], 1)
+        }
+    }
 }

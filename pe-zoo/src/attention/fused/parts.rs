@@ -5,13 +5,17 @@ use burn::tensor::DType;
 use burn::tensor::Tensor;
 
 use super::super::reference::Row;
+use super::endless;
+#[cfg(feature = "flex")]
+use super::forms::FormParts;
 #[cfg(feature = "cube")]
 use crate::Positions;
 use crate::ScoreMod;
-#[cfg(feature = "cube")]
-use crate::kernels;
 use crate::kernels::spec::WeightRule;
-use crate::score::{Beyond, Contextual, ContextualFunction, Convention, Perceptron};
+use crate::kernels::{self, Kernels};
+#[cfg(feature = "cube")]
+use crate::score::Beyond;
+use crate::score::{Contextual, ContextualFunction, Convention, Perceptron};
 
 /// A modifier in the form that the kernel takes: one of each kind.
 #[derive(Default)]
@@ -33,6 +37,9 @@ pub(super) struct Parts {
     pub(super) contextual_slopes: Option<Tensor<1>>,
     pub(super) dense: Option<Tensor<4>>,
     pub(super) products: Option<Tensor<4>>,
+    /// Those with tensors of their own.
+    #[cfg(feature = "flex")]
+    pub(super) forms: FormParts,
     pub(super) weights: Option<WeightRule>,
     pub(super) undivided: bool,
 }
@@ -84,6 +91,20 @@ impl Parts {
             }
             ScoreMod::Products(products) => self.products = Some(products.clone()),
             ScoreMod::Dense(bias) => plus(&mut self.dense, bias.clone()),
+            ScoreMod::Reflected(_)
+            | ScoreMod::PositionMlp(_)
+            | ScoreMod::HeadMlp(_)
+            | ScoreMod::TokenPrice(_)
+            | ScoreMod::StepPrices(_) => {
+                #[cfg(feature = "flex")]
+                if kernels::of(&row.device) == Some(Kernels::Cpu) && self.forms.add(modifier, row) {
+                    return;
+                }
+                self.products = row.products(modifier).or(self.products.take());
+                if let Some(bias) = row.bias(modifier) {
+                    plus(&mut self.dense, bias);
+                }
+            }
         }
     }
 }
@@ -93,17 +114,6 @@ pub(super) fn plus<const D: usize>(sum: &mut Option<Tensor<D>>, term: Tensor<D>)
         Some(sum) => sum + term,
         None => term,
     });
-}
-
-/// The same table with its last entry going on for ever.
-fn endless(table: &Tensor<2>, beyond: Beyond) -> Tensor<2> {
-    match beyond {
-        Beyond::Last => table.clone(),
-        Beyond::Zero => {
-            let [rows, _entries] = table.dims();
-            Tensor::cat(vec![table.clone(), Tensor::zeros([rows, 1], &table.device())], 1)
-        }
-    }
 }
 
 /// Adds tables of different lengths, the last entry of the shorter one going on.

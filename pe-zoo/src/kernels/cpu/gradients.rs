@@ -5,14 +5,16 @@ use burn::backend::flex::FlexTensor;
 use burn::tensor::Shape as TensorShape;
 use rayon::prelude::*;
 
-use super::engine::{Kept, NARROW, WIDE, cuts, tensor};
+use super::engine::{Kept, NARROW, Task, Tasks, WIDE, cuts, tensor};
 use super::heads::{plane, present};
-use super::kernel::{self, Behind};
-use super::problem::{Block, Head};
+use super::kernel::Behind;
+use super::problem::Head;
 use super::reduce::{self, OwnGrads, Sums};
+use super::rows::{self, HeadGrads};
 use super::scratch::Scratch;
 use super::tensors::contiguous;
 use super::view::{MatrixMut, Shape, planes};
+use crate::kernels::forms::{By, SHARED_BY};
 use crate::kernels::operands::{OPERANDS, Operands, Sizes};
 use crate::kernels::spec::Spec;
 use crate::math::simd;
@@ -40,29 +42,40 @@ pub(super) fn backward(pass: Pass<'_>) -> [Option<FlexTensor>; OPERANDS] {
 
 fn backward_lanes<const R: usize>(pass: Pass<'_>) -> [Option<FlexTensor>; OPERANDS] {
     let sizes = pass.operands.sizes();
-    let cuts = cuts(&sizes, R);
+    let cuts = cuts(&sizes, pass.spec, R);
+    let pieces = cuts.len() - 1;
     let mut buffers = Buffers::new(pass.operands, &sizes);
-    let sums = buffers
+    let together = pass.spec.heads_together(sizes.heads);
+    let found = buffers
         .tasks(pass, &sizes, &cuts)
+        .all
         .into_par_iter()
         .map_init(Scratch::<R>::default, |scratch, task| {
-            let seen = pass.spec.first_row + task.end;
-            let mut sums = Sums::new(&task.head, seen, task.own.is_some());
+            let seen = pass.spec.first_row + task.rows[1];
+            let new = |head: &TaskHead<'_>| Sums::new(&head.head, seen, head.own.is_some());
+            let mut sums = task.heads.iter().map(new).collect::<Vec<_>>();
             simd::dispatch(
                 #[inline(always)]
                 || run(task, scratch, &mut sums),
             );
             sums
         })
-        .collect::<Vec<Sums>>();
-    buffers.finish(pass.operands, &sizes, &sums, cuts.len() - 1)
+        .collect::<Vec<Vec<Sums>>>();
+    // By head, then by piece.
+    let mut sums =
+        std::iter::repeat_with(Sums::default).take(found.len() * together).collect::<Vec<Sums>>();
+    for (task, heads) in found.into_iter().enumerate() {
+        for (h, own) in heads.into_iter().enumerate() {
+            sums[(task / pieces * together + h) * pieces + task % pieces] = own;
+        }
+    }
+    buffers.finish(pass.operands, &sizes, &sums, pieces)
 }
 
-struct Task<'a> {
+/// One head of a task.
+struct TaskHead<'a> {
     head: Head<'a>,
     behind: Behind<'a>,
-    first: usize,
-    end: usize,
     dq: MatrixMut<'a>,
     dense: Option<MatrixMut<'a>>,
     /// Keys, values and gate keys, if the head is this task's alone.
@@ -70,15 +83,12 @@ struct Task<'a> {
 }
 
 #[inline(always)]
-fn run<const R: usize>(task: Task<'_>, scratch: &mut Scratch<R>, sums: &mut Sums) {
-    let Task { head, behind, first: start, end, mut dq, mut dense, own } = task;
-    let mut grads = sums.grads(&head, own);
-    for first in (start..end).step_by(R) {
-        let block = Block::<R>::new(first, end, head.spec.first_row);
-        let own_dq = dq.rows(first - start, block.rows);
-        let own_dense = dense.as_mut().map(|dense| dense.rows(first - start, block.rows));
-        kernel::backward(&head, &block, &behind, scratch, own_dq, own_dense, &mut grads);
-    }
+fn run<const R: usize>(task: Task<TaskHead<'_>>, scratch: &mut Scratch<R>, sums: &mut [Sums]) {
+    let heads = task.heads.into_iter().zip(sums).map(|(task, sums)| {
+        let TaskHead { head, behind, dq, dense, own } = task;
+        HeadGrads { head, behind, dq, dense, grads: sums.grads(&head, own) }
+    });
+    rows::backward(&mut heads.collect::<Vec<_>>(), task.rows, scratch);
 }
 
 /// Memory of the gradients that are as large as the operands' tokens; empty for absent operands.
@@ -105,7 +115,12 @@ impl Buffers {
     }
 
     /// Cuts the pass, and the memory with it.
-    fn tasks<'a>(&'a mut self, pass: Pass<'a>, sizes: &Sizes, cuts: &[usize]) -> Vec<Task<'a>> {
+    fn tasks<'a>(
+        &'a mut self,
+        pass: Pass<'a>,
+        sizes: &Sizes,
+        cuts: &[usize],
+    ) -> Tasks<TaskHead<'a>> {
         let Sizes { batch, heads, rows, columns, head_dim, value_dim } = *sizes;
         let alone = cuts.len() == 2;
         let mut keys = planes(&mut self.k, [batch, columns, heads, head_dim]).into_iter();
@@ -114,7 +129,7 @@ impl Buffers {
         let mut gate_keys = (!gate_keys.is_empty())
             .then(|| planes(gate_keys, [batch, columns, heads, head_dim]).into_iter());
         let mut denses = self.dense.chunks_mut((rows * columns).max(1));
-        let mut tasks = Vec::new();
+        let mut tasks = Tasks::new(sizes, pass.spec, cuts);
         for (index, mut dq) in
             planes(&mut self.q, [batch, rows, heads, head_dim]).into_iter().enumerate()
         {
@@ -134,7 +149,7 @@ impl Buffers {
             };
             let mut dense =
                 denses.next().map(|dense| MatrixMut::new(dense, Shape::dense(rows, columns)));
-            for cut in cuts.windows(2) {
+            for (piece, cut) in cuts.windows(2).enumerate() {
                 let own_rows;
                 (own_rows, dq) = dq.split_at_row(cut[1] - cut[0]);
                 let own_dense = dense.take().map(|whole| {
@@ -142,15 +157,9 @@ impl Buffers {
                     dense = Some(rest);
                     own
                 });
-                tasks.push(Task {
-                    head,
-                    behind,
-                    first: cut[0],
-                    end: cut[1],
-                    dq: own_rows,
-                    dense: own_dense,
-                    own: if alone { own.take() } else { None },
-                });
+                let own = if alone { own.take() } else { None };
+                let task = TaskHead { head, behind, dq: own_rows, dense: own_dense, own };
+                tasks.add(index, piece, task);
             }
         }
         tasks
@@ -172,7 +181,7 @@ impl Buffers {
             reduce::pieces(&mut self.values, sums, pieces, values, |sum| &sum.values);
             reduce::pieces(&mut self.gate_keys, sums, pieces, keys, |sum| &sum.gate_keys);
         }
-        let reduced = |operand: &FlexTensor, by: By, pick: fn(&Sums) -> &[f32]| {
+        let reduced = |operand: &FlexTensor, by: By, pick: &dyn Fn(&Sums) -> &[f32]| {
             present(operand).then(|| {
                 let group = |task: usize| match by {
                     By::All => 0,
@@ -188,34 +197,30 @@ impl Buffers {
                 contiguous(sum, operand.layout().shape().clone())
             })
         };
-        [
+        let plain = [
             Some(tensor(self.q, [batch, heads, rows, head_dim])),
             Some(tensor(self.k, [batch, heads, columns, head_dim])),
             Some(tensor(self.values, [batch, heads, columns, value_dim])),
-            reduced(&operands.slopes, By::Head, |sum| &sum.slope),
-            reduced(&operands.distance, By::Head, |sum| &sum.distance),
-            reduced(&operands.query_distance, By::All, |sum| &sum.query_distance),
-            reduced(&operands.decay, By::Plane, |sum| &sum.decay),
+            reduced(&operands.slopes, By::Head, &|sum| &sum.slope),
+            reduced(&operands.distance, By::Head, &|sum| &sum.distance),
+            reduced(&operands.query_distance, By::All, &|sum| &sum.query_distance),
+            reduced(&operands.decay, By::Plane, &|sum| &sum.decay),
             // Both decays are added to the same logits.
-            reduced(&operands.finer_decay, By::Plane, |sum| &sum.decay),
+            reduced(&operands.finer_decay, By::Plane, &|sum| &sum.decay),
             present(&operands.gate_keys)
                 .then(|| tensor(self.gate_keys, [batch, heads, columns, head_dim])),
-            reduced(&operands.table, By::All, |sum| &sum.table),
-            reduced(&operands.hidden, By::All, |sum| &sum.hidden),
-            reduced(&operands.contextual_slopes, By::Head, |sum| &sum.contextual_slope),
+            reduced(&operands.table, By::All, &|sum| &sum.table),
+            reduced(&operands.hidden, By::All, &|sum| &sum.hidden),
+            reduced(&operands.contextual_slopes, By::Head, &|sum| &sum.contextual_slope),
             present(&operands.dense)
                 .then(|| contiguous(self.dense, TensorShape::from([batch, heads, rows, columns]))),
-        ]
+        ];
+        let forms = operands.forms.clone().into_array();
+        let forms =
+            forms.iter().zip(SHARED_BY).enumerate().map(|(index, (operand, by))| {
+                reduced(operand, by, &|sum| sum.forms.as_array()[index])
+            });
+        let mut all = plain.into_iter().chain(forms);
+        std::array::from_fn(|_| all.next().flatten())
     }
-}
-
-/// Which tasks share an operand.
-#[derive(Debug, Clone, Copy)]
-enum By {
-    /// All.
-    All,
-    /// Those of one head.
-    Head,
-    /// Those of one head of one sequence.
-    Plane,
 }

@@ -3,10 +3,12 @@
 use burn::backend::Flex;
 use burn::backend::flex::FlexTensor;
 
+use super::form_views::{Base, Curve, FormHead, Maps, Mixer, Price, Steps};
 use super::problem::{ContextualHead, ContextualOperand, Head, Perceptron};
 use super::view::{Matrix, Shape};
+use crate::kernels::forms::Forms;
 use crate::kernels::operands::Operands;
-use crate::kernels::spec::Spec;
+use crate::kernels::spec::{FormSpec, Spec};
 
 /// Whether an operand is there.
 pub(super) fn present(tensor: &FlexTensor) -> bool {
@@ -50,7 +52,62 @@ impl Operands<Flex> {
                 },
             }),
             dense: present(&self.dense).then(|| plane(&self.dense)),
+            forms: forms(&self.forms, &spec.forms, batch, head),
         }
+    }
+}
+
+/// The forms of one (batch, head).
+fn forms<'a>(
+    forms: &'a Forms<Flex>,
+    spec: &'a FormSpec,
+    batch: usize,
+    head: usize,
+) -> FormHead<'a> {
+    let has = present;
+    let of_plane = |tensor| plane(tensor, batch, head);
+    let curve = |lines, distances, rows, bends| Curve {
+        bends,
+        lines: matrix(lines).rows(head, 1),
+        distances: vector(distances),
+        rows: vector(rows),
+    };
+    let base = spec.mixer.as_ref().and_then(|mixer| {
+        let Forms { base_table, base_lines, base_distances, base_rows, .. } = forms;
+        match (has(base_table), has(base_lines)) {
+            (true, _) => Some(Base::Table(matrix(base_table).rows(head, 1))),
+            (false, true) => {
+                let curve = curve(base_lines, base_distances, base_rows, &*mixer.bends);
+                Some(Base::Curve(curve))
+            }
+            (false, false) => None,
+        }
+    });
+    FormHead {
+        curve: has(&forms.curve_lines).then(|| {
+            curve(&forms.curve_lines, &forms.curve_distances, &forms.curve_rows, &*spec.bends)
+        }),
+        price: (has(&forms.price_keys) || has(&forms.price_queries)).then(|| Price {
+            keys: has(&forms.price_keys).then(|| column(&forms.price_keys, batch, head)),
+            queries: has(&forms.price_queries).then(|| column(&forms.price_queries, batch, head)),
+        }),
+        steps: has(&forms.step_keys).then(|| Steps {
+            queries: of_plane(&forms.step_queries),
+            keys: of_plane(&forms.step_keys),
+            slope: vector(&forms.step_slopes).at(0, head),
+        }),
+        maps: has(&forms.chunk_maps).then(|| Maps {
+            directions: of_plane(&forms.directions),
+            chunks: of_plane(&forms.chunk_maps),
+        }),
+        mixer: spec.mixer.as_ref().map(|spec| Mixer {
+            spec,
+            inner: matrix(&forms.mixer_inner),
+            inner_bias: vector(&forms.mixer_inner_bias),
+            outer: matrix(&forms.mixer_outer),
+            outer_bias: vector(&forms.mixer_outer_bias),
+            base,
+        }),
     }
 }
 

@@ -2,6 +2,8 @@
 
 use super::contextual;
 use super::distance;
+use super::forms::head::FormGrads;
+use super::forms::maps;
 use super::problem::{Block, Head};
 use super::scratch::{Scratch, lanes as read, lanes_mut as write, room};
 use super::view::{Add, Matrix, MatrixMut, multiply};
@@ -20,12 +22,16 @@ fn logits<const R: usize>(
     let n = block.columns;
     room(&mut s.logits, n);
     let query = head.q.rows(block.first, block.rows);
-    match head.spec.content_scale {
-        Some(scale) => {
+    match (head.spec.content_scale, &head.forms.maps) {
+        (Some(scale), Some(maps)) => {
+            let operands = [head.q, head.k];
+            maps::products(maps, operands, block, scale, &mut s.forms.maps, &mut s.logits, keep);
+        }
+        (Some(scale), None) => {
             let out = write(&mut s.logits, n, block.rows);
             multiply(out, head.k.rows(0, n), query.t(), scale, Add::Overwrite);
         }
-        None => s.logits[..n].fill([0.0; R]),
+        (None, _) => s.logits[..n].fill([0.0; R]),
     }
     let constant_below = match &head.contextual {
         Some(contextual) => contextual::add(head, contextual, block, s, keep),
@@ -41,6 +47,7 @@ fn logits<const R: usize>(
             }
         }
     }
+    head.forms.add(head, block, &mut s.forms, &mut s.logits);
     if let Some(dense) = head.dense {
         let dense = dense.rows(block.first, block.rows);
         for (j, logits) in s.logits[..n].iter_mut().enumerate() {
@@ -178,6 +185,7 @@ pub(super) struct Grads<'a> {
     pub(super) contextual: Option<contextual::Grads<'a>>,
     /// `[S, 1]`.
     pub(super) decay: Option<MatrixMut<'a>>,
+    pub(super) forms: FormGrads<'a>,
 }
 
 /// `dq` and `dense` are the block's own rows, `[rows, D]` and `[rows, S]`.
@@ -221,6 +229,7 @@ pub(super) fn backward<const R: usize>(
             *decay.get(first + r, 0) += sum;
         }
     }
+    head.forms.backward(head, block, &mut s.forms, &s.grads, &mut grads.forms);
     if let Some(mut dense) = dense {
         for (j, logit_grads) in s.grads[..n].iter().enumerate() {
             for (r, value) in logit_grads.iter().enumerate().take(block.rows) {
@@ -231,7 +240,13 @@ pub(super) fn backward<const R: usize>(
     if let (Some(contextual), Some(grads)) = (&head.contextual, &mut grads.contextual) {
         contextual::backward(head, contextual, block, constant_below, s, &mut dq, grads);
     }
-    if let Some(scale) = head.spec.content_scale {
+    if let (Some(scale), Some(maps)) = (head.spec.content_scale, &head.forms.maps) {
+        if let Some(map_grads) = &mut grads.forms.maps {
+            let (s, of_products) = (&mut s.forms.maps, &s.grads);
+            let content = [dq, grads.k.reborrow()];
+            maps::backward(maps, head.k, block, scale, s, of_products, content, map_grads);
+        }
+    } else if let Some(scale) = head.spec.content_scale {
         let logit_grads = read(&s.grads, n, block.rows);
         let query = head.q.rows(block.first, block.rows);
         multiply(dq.reborrow(), logit_grads.t(), head.k.rows(0, n), scale, Add::Accumulate);

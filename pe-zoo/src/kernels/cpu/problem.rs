@@ -1,5 +1,6 @@
 //! What the kernels work on: borrowed operands, cut per head, and the blocks of query rows.
 
+use super::form_views::FormHead;
 use super::view::Matrix;
 use crate::kernels::spec::{ContextualSpec, Spec};
 use crate::score::HiddenActivation;
@@ -27,6 +28,7 @@ pub(super) struct Head<'a> {
     pub(super) contextual: Option<ContextualHead<'a>>,
     /// `[T, S]`.
     pub(super) dense: Option<Matrix<'a>>,
+    pub(super) forms: FormHead<'a>,
 }
 
 /// The operands of contextual positions for one (batch, head).

@@ -5,6 +5,7 @@ use super::distance;
 use super::kernel::Grads;
 use super::problem::Head;
 use super::view::{Matrix, MatrixMut, Shape};
+use crate::kernels::forms::FormSums;
 
 /// What one task contributes; empty where it has nothing to say.
 #[derive(Debug, Default)]
@@ -27,6 +28,7 @@ pub(super) struct Sums {
     pub(super) values: Vec<f32>,
     /// `[seen, D]`, likewise.
     pub(super) gate_keys: Vec<f32>,
+    pub(super) forms: FormSums,
 }
 
 /// Gradients that one task writes to directly, the head being its own.
@@ -106,6 +108,7 @@ impl Sums {
                 slope: contextual_slope,
             }),
             decay: writable(&mut self.decay, head.decay),
+            forms: self.forms.grads(&head.forms),
         }
     }
 }
@@ -115,7 +118,7 @@ pub(super) fn grouped(
     sums: &[Sums],
     groups: usize,
     group_of: &dyn Fn(usize) -> usize,
-    pick: fn(&Sums) -> &[f32],
+    pick: &dyn Fn(&Sums) -> &[f32],
 ) -> Vec<f32> {
     let len = sums.first().map_or(0, |sum| pick(sum).len());
     let mut total = vec![0.0; groups * len];

@@ -84,7 +84,7 @@ where
         |what: fn(&ScoreMod) -> bool| any(&score, what).then(|| format!("its score is {score:?}"));
     let softmax = has(|score| matches!(score, ScoreMod::StickBreaking(_)));
     held("to replace the softmax", states(Conduct::ReplacesSoftmax), softmax)?;
-    let products = has(|score| matches!(score, ScoreMod::Products(_)));
+    let products = has(ScoreMod::replaces_products);
     held("to replace the products", states(Conduct::ReplacesProducts), products)?;
     let undivided = has(|score| {
         let equation = |own: &Contextual| own.convention == Convention::Equation;
