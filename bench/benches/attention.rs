@@ -5,8 +5,8 @@ use std::hint::black_box;
 
 use burn::tensor::{Device, Tensor};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use pe_zoo::attention::{Engine, LayerInput, Sharpness, Weights, layer};
-use pe_zoo::ops::Factors;
+use pe_zoo::attention::{AttentionKind, Engine, LayerInput, Weights, layer};
+use pe_zoo::ops::MatmulPrecision;
 use pe_zoo::testkit::problem::{Problem, tensor3, tensor4};
 use pe_zoo::zoo::{ALL, Pe, PeConfig};
 use pe_zoo::{Dims, EncodingConfig, Positions, TokenState};
@@ -57,8 +57,8 @@ impl Inputs {
             v: self.v.clone(),
             carried: &TokenState::default(),
             engine: Engine::best(&self.q.device()),
-            sharpness: Sharpness::Soft,
-            factors: Factors::F32,
+            sharpness: AttentionKind::Soft,
+            factors: MatmulPrecision::F32,
         };
         layer(encoding, input, None, Weights::Drop).output
     }

@@ -8,7 +8,7 @@ use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use pe_zoo::attention::{Engine, Weights};
 use pe_zoo::init;
 use pe_zoo::score::{
-    Beyond, Contextual, ContextualFunction, Convention, Current, GateSource, HiddenActivation,
+    Beyond, Contextual, ContextualFunction, Current, GateSource, HiddenActivation, LogitScaling,
     Perceptron, Remainder, StickBreaking,
 };
 use pe_zoo::{Positions, ScoreMod};
@@ -29,7 +29,7 @@ fn contextual(function: ContextualFunction) -> ScoreMod {
         gates: GateSource::QueryKey,
         max_position: 63.0,
         function,
-        convention: Convention::Listing,
+        convention: LogitScaling::Listing,
     })
 }
 

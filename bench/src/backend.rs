@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use burn::tensor::Device;
 use pe_zoo::attention::Engine;
 use pe_zoo::device::{DeviceFacts, facts, open};
-use pe_zoo::ops::Factors;
+use pe_zoo::ops::MatmulPrecision;
 
 /// A backend that `--backend` may name.
 #[derive(Debug, Clone, Copy)]
@@ -147,15 +147,19 @@ pub fn engine(choice: EngineChoice, backend: &str) -> Result<Engine, BackendErro
 ///
 /// # Errors
 /// [`BackendError::NoPrecision`], with those that it has.
-pub fn precision(wanted: Factors, backend: &str, device: &Device) -> Result<(), BackendError> {
+pub fn precision(
+    wanted: MatmulPrecision,
+    backend: &str,
+    device: &Device,
+) -> Result<(), BackendError> {
     if wanted.available(device) {
         return Ok(());
     }
-    let possible = Factors::ALL.into_iter().filter(|precision| precision.available(device));
+    let possible = MatmulPrecision::ALL.into_iter().filter(|precision| precision.available(device));
     Err(BackendError::NoPrecision {
         backend: backend.to_owned(),
         precision: wanted.id(),
-        possible: possible.map(Factors::id).collect::<Vec<_>>().join(", "),
+        possible: possible.map(MatmulPrecision::id).collect::<Vec<_>>().join(", "),
     })
 }
 
@@ -163,9 +167,9 @@ pub fn precision(wanted: Factors, backend: &str, device: &Device) -> Result<(), 
 ///
 /// # Errors
 /// What is possible, in words.
-pub fn named_precision(text: &str) -> Result<Factors, String> {
-    let known = || Factors::ALL.map(Factors::id).join(", ");
-    Factors::ALL
+pub fn named_precision(text: &str) -> Result<MatmulPrecision, String> {
+    let known = || MatmulPrecision::ALL.map(MatmulPrecision::id).join(", ");
+    MatmulPrecision::ALL
         .into_iter()
         .find(|precision| precision.id() == text)
         .ok_or_else(|| format!("unknown precision `{text}`; possible: {}", known()))
@@ -246,11 +250,12 @@ mod tests {
 
     #[test]
     fn precisions_are_read_by_name_and_refused_with_what_is_possible() {
-        assert_eq!(named_precision("bf16"), Ok(Factors::Bf16));
-        assert_eq!(named_precision("tf32"), Ok(Factors::Tf32));
+        assert_eq!(named_precision("bf16"), Ok(MatmulPrecision::Bf16));
+        assert_eq!(named_precision("tf32"), Ok(MatmulPrecision::Tf32));
         #[cfg(feature = "flex")]
         {
-            let error = precision(Factors::Tf32, "flex", &Device::flex()).unwrap_err().to_string();
+            let error =
+                precision(MatmulPrecision::Tf32, "flex", &Device::flex()).unwrap_err().to_string();
             assert!(error.contains("does not multiply tf32"), "{error}");
             assert!(error.contains("it does: f32"), "{error}");
         }

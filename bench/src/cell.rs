@@ -2,8 +2,8 @@
 //! found again and a changed one is not mistaken for it.
 
 use burn::tensor::Device;
-use pe_zoo::attention::{Engine, Sharpness};
-use pe_zoo::ops::Factors;
+use pe_zoo::attention::{AttentionKind, Engine};
+use pe_zoo::ops::MatmulPrecision;
 use pe_zoo::{EncodingConfig, PeError};
 use reports::GridPoint;
 use serde::{Deserialize, Serialize};
@@ -52,12 +52,12 @@ pub struct TrainConfig {
     pub validation: Option<ValidationConfig>,
     /// How wide the factors of linear maps are. Not written where they are f32, for the same reason.
     #[serde(skip_serializing_if = "is_f32")]
-    pub precision: Factors,
+    pub precision: MatmulPrecision,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-fn is_f32(precision: &Factors) -> bool {
-    *precision == Factors::F32
+fn is_f32(precision: &MatmulPrecision) -> bool {
+    *precision == MatmulPrecision::F32
 }
 
 impl TrainConfig {
@@ -124,7 +124,7 @@ impl Default for TrainConfig {
             gradient_checkpointing: false,
             optimizer: OptimizerConfig::default(),
             validation: None,
-            precision: Factors::F32,
+            precision: MatmulPrecision::F32,
         }
     }
 }
@@ -251,8 +251,8 @@ impl<C: EncodingConfig> Cell<C> {
     /// The engine that does the work: hard attention is the reference engine's alone.
     pub fn attending(&self) -> Engine {
         match self.model.attention {
-            Sharpness::Soft => self.engine,
-            Sharpness::Hard => Engine::Reference,
+            AttentionKind::Soft => self.engine,
+            AttentionKind::Hard => Engine::Reference,
         }
     }
 

@@ -210,7 +210,7 @@ pub(crate) struct RunArgs {
     engine: EngineChoice,
     /// Factors of linear maps: f32, tf32 or bf16; default: as the suite says, f32 unless it does.
     #[arg(long, value_parser = crate::backend::named_precision)]
-    precision: Option<pe_zoo::ops::Factors>,
+    precision: Option<pe_zoo::ops::MatmulPrecision>,
     /// Threads of each cell.
     #[arg(long, default_value_t = 1)]
     threads: usize,

@@ -7,7 +7,7 @@ mod attention;
 use std::time::Instant;
 
 use pe_zoo::attention::Engine;
-use pe_zoo::ops::Factors;
+use pe_zoo::ops::MatmulPrecision;
 use pe_zoo::{Combination, EncodingConfig};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -32,7 +32,7 @@ pub struct SpeedRequest {
     /// The attention engine.
     pub engine: Engine,
     /// How wide the factors of products are.
-    pub precision: Factors,
+    pub precision: MatmulPrecision,
     /// Sequences per step.
     pub batch: usize,
     /// Tokens per sequence.
@@ -64,7 +64,7 @@ pub struct SpeedRow {
     pub engine: String,
     /// How wide the factors of products are.
     #[serde(default)]
-    pub precision: Factors,
+    pub precision: MatmulPrecision,
     /// Median time of a training step.
     pub step_seconds: f64,
     /// Tokens through the model in a second.

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 use pe_zoo::Combination;
 use pe_zoo::attention::Engine;
-use pe_zoo::ops::Factors;
+use pe_zoo::ops::MatmulPrecision;
 use pe_zoo::settings::explain;
 use serde_json::{Map, Value, json};
 use tasks::TaskConfig;
@@ -60,7 +60,7 @@ pub struct Overrides {
     /// This attention engine; the backend's fastest otherwise.
     pub engine: Option<Engine>,
     /// Factors of linear maps as wide as this, whatever the suite says.
-    pub precision: Option<Factors>,
+    pub precision: Option<MatmulPrecision>,
     /// This text file for every workload on text.
     pub data: Option<PathBuf>,
     /// These encodings instead of the suite's: names or expressions, or lists of them. One that the

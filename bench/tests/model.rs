@@ -8,8 +8,8 @@ use pe_bench::model::{Activation, Cache, Decoder, Dropout, Init, ModelConfig, No
 use pe_bench::optimizer::{Decay, OptimizerConfig};
 use pe_bench::runner::{RunContext, run};
 use pe_bench::streams::{Stream, stream};
-use pe_zoo::attention::{Engine, Sharpness, Weights};
-use pe_zoo::ops::Factors;
+use pe_zoo::attention::{AttentionKind, Engine, Weights};
+use pe_zoo::ops::MatmulPrecision;
 use pe_zoo::testkit::close::{self, F32_REORDERED, numbers};
 use pe_zoo::testkit::{randomise, randomise_by};
 use pe_zoo::zoo::{ALL, Pe, PeConfig};
@@ -162,7 +162,7 @@ fn tape_starts_as_rope_and_its_feed_forward_update_reaches_the_next_layer() {
 #[test]
 fn hard_attention_looks_at_one_token_decodes_and_learns() {
     let device = Device::flex();
-    let model = ModelConfig { width: 24, attention: Sharpness::Hard, ..ModelConfig::default() };
+    let model = ModelConfig { width: 24, attention: AttentionKind::Hard, ..ModelConfig::default() };
     let decoder = decoder(&model, &PeConfig::from_id("learned-absolute").unwrap(), &device);
     let at = Positions::contiguous(0, TOKENS);
     let full = decoder.forward(tokens(&device), &at, None, Dropout::off(), Weights::Return);
@@ -181,7 +181,7 @@ fn hard_attention_looks_at_one_token_decodes_and_learns() {
     close::compare(&decoded, &numbers(full.hidden), F32_REORDERED).unwrap();
 
     let mut cell = cell("learned-absolute", "flip-flop", 0);
-    cell.model.attention = Sharpness::Hard;
+    cell.model.attention = AttentionKind::Hard;
     let record = record(&cell);
     let curve = &record.train.curve;
     assert_eq!(record.status, Status::Done);
@@ -203,7 +203,7 @@ fn cell(encoding: &str, task: &str, seed: u64) -> Cell<PeConfig> {
             curve_points: 4,
             micro_batch_size: None,
             gradient_checkpointing: false,
-            precision: Factors::F32,
+            precision: MatmulPrecision::F32,
             // Fast, so that forty steps tell a vocabulary of thousands from the noise of samples.
             optimizer: OptimizerConfig {
                 learning_rate: 1e-2,
@@ -316,7 +316,7 @@ fn what_cannot_work_is_refused_by_name_before_training() {
 #[test]
 fn hard_attention_is_recorded_under_the_engine_that_ran_it() {
     let soft = cell("rope", "flip-flop", 1);
-    let model = ModelConfig { attention: Sharpness::Hard, ..soft.model.clone() };
+    let model = ModelConfig { attention: AttentionKind::Hard, ..soft.model.clone() };
     let hard = Cell { model, ..soft.clone() };
     let task = soft.task.build().unwrap();
     assert_eq!((soft.attending(), hard.attending()), (Engine::Fused, Engine::Reference));

@@ -7,7 +7,7 @@ use pe_bench::optimizer::OptimizerConfig;
 use pe_bench::runner::{RunContext, run};
 use pe_zoo::Combination;
 use pe_zoo::attention::Engine;
-use pe_zoo::ops::Factors;
+use pe_zoo::ops::MatmulPrecision;
 use reports::Status;
 use tasks::TaskConfig;
 
@@ -26,7 +26,7 @@ fn cell(encoding: &str) -> Cell<Combination> {
             curve_points: 5,
             micro_batch_size: None,
             gradient_checkpointing: false,
-            precision: Factors::F32,
+            precision: MatmulPrecision::F32,
             optimizer: OptimizerConfig { warmup_steps: 5, ..OptimizerConfig::default() },
         },
         eval: EvalConfig { lens: vec![16, 24], samples: 8, ..EvalConfig::default() },

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use burn::backend::DispatchDevice;
 use burn::tensor::{DType, Device, Tensor};
 
-use crate::ops::Factors;
+use crate::ops::MatmulPrecision;
 
 /// A device as it names itself, and what it has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,7 +77,7 @@ fn asked(device: &Device) -> DeviceFacts {
         .into_iter()
         .filter(|(_, dtype)| device.supports_dtype(*dtype) && adds(device, *dtype))
         .map(|(name, _)| name)
-        .chain(Factors::Tf32.available(device).then(|| Factors::Tf32.id()))
+        .chain(MatmulPrecision::Tf32.available(device).then(|| MatmulPrecision::Tf32.id()))
         .collect();
     DeviceFacts { name, memory_bytes, floats }
 }

@@ -114,16 +114,16 @@ fn turn_fixed(
     let turning = 2 * count;
     if turning < head_dim {
         let rest = u.clone().slice_dim(3, turning..head_dim);
-        let turned = turn_fixed(u.slice_dim(3, 0..turning), cos, sin, pairs, sets);
-        return Tensor::cat(vec![turned, rest], 3);
+        let rotated = turn_fixed(u.slice_dim(3, 0..turning), cos, sin, pairs, sets);
+        return Tensor::cat(vec![rotated, rest], 3);
     }
     if sets == 1 {
         return ops::rotate(u, cos, sin, pairs);
     }
     // Heads lie beside each other in each token: each (token, head) is a row of the tables.
     let rows = u.swap_dims(1, 2).reshape([batch, 1, tokens * heads, head_dim]);
-    let turned = ops::rotate(rows, cos, sin, pairs);
-    turned.reshape([batch, tokens, heads, head_dim]).swap_dims(1, 2)
+    let rotated = ops::rotate(rows, cos, sin, pairs);
+    rotated.reshape([batch, tokens, heads, head_dim]).swap_dims(1, 2)
 }
 
 /// Turns half-split pairs of `[B, H, S, D]` by tensors that gradients flow through, each
@@ -133,8 +133,8 @@ pub(crate) fn turn_halves(u: Tensor<4>, cos: [Tensor<4>; 2], sin: [Tensor<4>; 2]
     let first = u.clone().slice_dim(3, 0..head_dim / 2);
     let second = u.slice_dim(3, head_dim / 2..head_dim);
     let ([cos_first, cos_second], [sin_first, sin_second]) = (cos, sin);
-    let turned = first.clone() * cos_first - second.clone() * sin_first;
-    Tensor::cat(vec![turned, second * cos_second + first * sin_second], 3)
+    let rotated = first.clone() * cos_first - second.clone() * sin_first;
+    Tensor::cat(vec![rotated, second * cos_second + first * sin_second], 3)
 }
 
 /// Refuses heads whose channels do not make pairs.

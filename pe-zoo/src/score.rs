@@ -145,7 +145,7 @@ pub struct Contextual {
     /// What a contextual position adds to the logit.
     pub function: ContextualFunction,
     /// Where the division by `sqrt(D)` stands.
-    pub convention: Convention,
+    pub convention: LogitScaling,
 }
 
 /// Where gate logits come from.
@@ -203,7 +203,7 @@ pub enum HiddenActivation {
 /// The published forms of CoPE's logits; `z` is what the contextual position adds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Convention {
+pub enum LogitScaling {
     /// `q.k / sqrt(D) + z`, gates from `q.k / sqrt(D)`: the paper's Listing 1.
     Listing,
     /// `(q.k + z) / sqrt(D)`, gates from `q.k / sqrt(D)`: the authors' code by default.
@@ -212,7 +212,7 @@ pub enum Convention {
     Equation,
 }
 
-impl Convention {
+impl LogitScaling {
     /// What it states of the encoding that has it.
     pub(crate) fn conduct(self) -> Option<Conduct> {
         (self == Self::Equation).then_some(Conduct::Undivided)

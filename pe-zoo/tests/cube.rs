@@ -10,7 +10,7 @@ use burn::tensor::{DType, Device, DeviceKind, FloatDType, Tensor, TensorData};
 use pe_zoo::attention::{Engine, Weights};
 use pe_zoo::init::standard_normal;
 use pe_zoo::score::{
-    Beyond, Contextual, ContextualFunction, Convention, Current, GateSource, HiddenActivation,
+    Beyond, Contextual, ContextualFunction, Current, GateSource, HiddenActivation, LogitScaling,
     Perceptron, Remainder, StickBreaking,
 };
 use pe_zoo::testkit::close::{self, Tolerance, numbers};
@@ -116,12 +116,12 @@ fn run(
     let k = leaves.four("keys", [batch, heads, columns, head_dim], spread, 2);
     let values = leaves.four("values", [batch, heads, columns, value_dim], 1.0, 4);
     let v = side.tensor([batch, heads, columns, head_dim], spread, 3).require_grad();
-    let behind = side.tensor([batch, heads, rows, value_dim], 1.0, 5);
+    let upstream = side.tensor([batch, heads, rows, value_dim], 1.0, 5);
     let modifier = make(sizes, &mut leaves);
     let scale = 1.0 / (head_dim as f64).sqrt();
     let attended =
         side.engine.attend(&q, &k, &v, values, &modifier, at, scale, Weights::Drop).output;
-    let grads = (attended.clone() * behind).sum().backward();
+    let grads = (attended.clone() * upstream).sum().backward();
     let mut all = vec![("output", numbers(attended))];
     if let Some(grad) = v.grad(&grads) {
         all.push(("gates' values", numbers(grad)));
@@ -208,7 +208,7 @@ fn contextual(
     sizes: &Sizes,
     leaves: &mut Leaves,
     entries: usize,
-    convention: Convention,
+    convention: LogitScaling,
 ) -> Contextual {
     Contextual {
         gates: GateSource::QueryKey,
@@ -271,19 +271,19 @@ fn stick_breaking() {
 
 #[test]
 fn contextual_tables_in_all_conventions_below_and_beyond_the_largest_position() {
-    fn table(sizes: &Sizes, leaves: &mut Leaves, entries: usize, by: Convention) -> ScoreMod {
+    fn table(sizes: &Sizes, leaves: &mut Leaves, entries: usize, by: LogitScaling) -> ScoreMod {
         ScoreMod::Contextual(contextual(sizes, leaves, entries, by))
     }
-    compare(|sizes, leaves| table(sizes, leaves, 5, Convention::Listing));
-    compare(|sizes, leaves| table(sizes, leaves, 5, Convention::Code));
-    compare(|sizes, leaves| table(sizes, leaves, 2, Convention::Equation));
-    compare(|sizes, leaves| table(sizes, leaves, 400, Convention::Listing));
+    compare(|sizes, leaves| table(sizes, leaves, 5, LogitScaling::Listing));
+    compare(|sizes, leaves| table(sizes, leaves, 5, LogitScaling::Code));
+    compare(|sizes, leaves| table(sizes, leaves, 2, LogitScaling::Equation));
+    compare(|sizes, leaves| table(sizes, leaves, 400, LogitScaling::Listing));
 }
 
 #[test]
 fn contextual_positions_that_end_between_entries() {
     compare(|sizes, leaves| {
-        let mut contextual = contextual(sizes, leaves, 9, Convention::Listing);
+        let mut contextual = contextual(sizes, leaves, 9, LogitScaling::Listing);
         contextual.max_position = 7.3;
         ScoreMod::Contextual(contextual)
     });
@@ -292,13 +292,13 @@ fn contextual_positions_that_end_between_entries() {
 #[test]
 fn gates_from_values_and_from_keys_of_their_own() {
     compare(|sizes, leaves| {
-        let contextual = contextual(sizes, leaves, 12, Convention::Code);
+        let contextual = contextual(sizes, leaves, 12, LogitScaling::Code);
         ScoreMod::Contextual(Contextual { gates: GateSource::QueryValue, ..contextual })
     });
     compare(|sizes, leaves| {
         let shape = [sizes.batch, sizes.heads, sizes.columns, sizes.head_dim];
         let keys = leaves.four("gate keys", shape, 1.0, 17);
-        let contextual = contextual(sizes, leaves, 12, Convention::Listing);
+        let contextual = contextual(sizes, leaves, 12, LogitScaling::Listing);
         ScoreMod::Contextual(Contextual { gates: GateSource::Keys(keys), ..contextual })
     });
 }
@@ -315,7 +315,7 @@ fn contextual_slopes() {
                 0.3,
                 18,
             )),
-            convention: Convention::Code,
+            convention: LogitScaling::Code,
         })
     }
     compare(|sizes, leaves| slopes(sizes, leaves, 11.0));
@@ -332,7 +332,7 @@ fn perceptrons_of_contextual_positions() {
             gates: GateSource::QueryKey,
             max_position: 9.0,
             function: ContextualFunction::Mlp(Perceptron { w1, b1, w2, b2, activation }),
-            convention: Convention::Listing,
+            convention: LogitScaling::Listing,
         })
     }
     compare(|sizes, leaves| perceptron(sizes, leaves, HiddenActivation::Gelu));
@@ -346,7 +346,7 @@ fn products_in_the_place_of_the_content() {
         let key = [sizes.batch, sizes.heads, sizes.columns, sizes.head_dim];
         let (query, key) =
             (leaves.four("other queries", query, 1.0, 21), leaves.four("other keys", key, 1.0, 22));
-        let gated = contextual(sizes, leaves, 6, Convention::Equation);
+        let gated = contextual(sizes, leaves, 6, LogitScaling::Equation);
         let products = ScoreMod::Products(query.matmul(key.swap_dims(2, 3)));
         ScoreMod::Sum(vec![products, ScoreMod::Contextual(gated)])
     });
@@ -355,8 +355,8 @@ fn products_in_the_place_of_the_content() {
 #[test]
 fn sums_of_everything() {
     compare(|sizes, leaves| {
-        let table = contextual(sizes, leaves, 8, Convention::Code);
-        let second = contextual(sizes, leaves, 4, Convention::Listing);
+        let table = contextual(sizes, leaves, 8, LogitScaling::Code);
+        let second = contextual(sizes, leaves, 4, LogitScaling::Listing);
         let sticks = StickBreaking { current: Current::Included, remainder: Remainder::OwnToken };
         ScoreMod::Sum(vec![
             slope(sizes, leaves),
@@ -381,7 +381,7 @@ fn the_same_bits_every_time() {
     let at = Positions::contiguous(0, 130);
     let [gpu, _] = sides();
     let make: Make = |sizes, leaves| {
-        let table = contextual(sizes, leaves, 8, Convention::Code);
+        let table = contextual(sizes, leaves, 8, LogitScaling::Code);
         ScoreMod::Sum(vec![
             distance(sizes, leaves, 20, Beyond::Last),
             decay(sizes, leaves),

@@ -6,8 +6,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use burn::tensor::Device;
-use pe_zoo::attention::{Engine, LayerInput, Sharpness, Weights, layer};
-use pe_zoo::ops::Factors;
+use pe_zoo::attention::{AttentionKind, Engine, LayerInput, Weights, layer};
+use pe_zoo::ops::MatmulPrecision;
 use pe_zoo::testkit::problem::{Problem, tensor3, tensor4};
 use pe_zoo::zoo::PeConfig;
 use pe_zoo::{Dims, EncodingConfig, Positions, TokenState};
@@ -55,7 +55,7 @@ fn peak_bytes(id: &str, tokens: usize, engine: Engine) -> usize {
     let carried = TokenState::default();
     let start = NOW.load(Ordering::SeqCst);
     PEAK.store(start, Ordering::SeqCst);
-    let (sharpness, factors) = (Sharpness::Soft, Factors::F32);
+    let (sharpness, factors) = (AttentionKind::Soft, MatmulPrecision::F32);
     let input = LayerInput {
         layer: 0,
         at: &at,

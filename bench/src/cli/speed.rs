@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::Args;
 use pe_zoo::Combination;
 use pe_zoo::attention::Engine;
-use pe_zoo::ops::Factors;
+use pe_zoo::ops::MatmulPrecision;
 
 use super::list::aligned;
 use super::out::say;
@@ -55,7 +55,7 @@ pub(crate) struct SpeedArgs {
     engine: EngineChoice,
     /// Factors of linear maps: f32, tf32 or bf16.
     #[arg(long, default_value = "f32", value_parser = backend::named_precision)]
-    precision: Factors,
+    precision: MatmulPrecision,
     /// One JSON object per line instead of a table.
     #[arg(long)]
     json: bool,

@@ -3,7 +3,7 @@
 use burn::tensor::Device;
 use pe_zoo::attention::Engine;
 use pe_zoo::meta::Site;
-use pe_zoo::ops::Factors;
+use pe_zoo::ops::MatmulPrecision;
 use pe_zoo::{Combination, EncodingConfig, PeError};
 use reports::{RunRecord, SkippedEval, Status};
 use serde_json::{Value, json};
@@ -187,7 +187,7 @@ impl ExtendCell<'_> {
             counted: Counted { sequences: 1, tokens: *trained },
             backend: context.backend.0,
             engine: context.engine,
-            precision: Factors::F32,
+            precision: MatmulPrecision::F32,
         };
         blank.record()
     }

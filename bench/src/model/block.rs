@@ -3,9 +3,9 @@
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{Device, Tensor};
-use pe_zoo::attention::{Engine, LayerCache, LayerInput, Sharpness, Trace, Weights, layer};
+use pe_zoo::attention::{AttentionKind, Engine, LayerCache, LayerInput, Trace, Weights, layer};
 use pe_zoo::encoding::Update;
-use pe_zoo::ops::{self, Factors};
+use pe_zoo::ops::{self, MatmulPrecision};
 use pe_zoo::{PositionEncoding, Positions, TokenState};
 use rand_chacha::ChaCha8Rng;
 
@@ -31,7 +31,7 @@ pub(super) struct Block {
     #[module(skip)]
     norm_place: NormPlace,
     #[module(skip)]
-    sharpness: Sharpness,
+    sharpness: AttentionKind,
 }
 
 /// What is seen of a layer when it is asked for.
@@ -47,7 +47,7 @@ pub(super) struct Through<'a, P> {
     pub(super) weights: Weights,
     pub(super) engine: Engine,
     pub(super) groups: Option<usize>,
-    pub(super) factors: Factors,
+    pub(super) factors: MatmulPrecision,
 }
 
 impl Block {
@@ -160,7 +160,7 @@ impl Block {
     }
 
     /// Queries `[B, H, T, D]`, keys and values `[B, K, T, D]`.
-    fn project(&self, x: &Tensor<3>, factors: Factors) -> [Tensor<4>; 3] {
+    fn project(&self, x: &Tensor<3>, factors: MatmulPrecision) -> [Tensor<4>; 3] {
         let [batch, tokens, width] = x.dims();
         let head_dim = width / self.heads;
         let (weight, bias) = (self.qkv.weight.val(), self.qkv.bias.as_ref().map(Param::val));

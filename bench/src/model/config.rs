@@ -1,6 +1,6 @@
 //! The model's settings, its initial values, and its size before it is built.
 
-use pe_zoo::attention::Sharpness;
+use pe_zoo::attention::AttentionKind;
 use pe_zoo::{Cost, Dims};
 use serde::{Deserialize, Serialize};
 
@@ -92,12 +92,12 @@ pub struct ModelConfig {
     /// gradient (a baseline of CoPE's). Not written where it is soft, so that records from before
     /// there was a choice stay valid.
     #[serde(skip_serializing_if = "is_soft")]
-    pub attention: Sharpness,
+    pub attention: AttentionKind,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-fn is_soft(sharpness: &Sharpness) -> bool {
-    *sharpness == Sharpness::Soft
+fn is_soft(sharpness: &AttentionKind) -> bool {
+    *sharpness == AttentionKind::Soft
 }
 
 impl Default for ModelConfig {
@@ -116,7 +116,7 @@ impl Default for ModelConfig {
             tied_head: false,
             dropout: 0.0,
             init: Init::FanIn,
-            attention: Sharpness::Soft,
+            attention: AttentionKind::Soft,
         }
     }
 }
@@ -344,7 +344,7 @@ mod tests {
     fn soft_attention_is_not_written_and_hard_is() {
         let written =
             |model: &ModelConfig| serde_json::to_value(model).unwrap()["attention"].clone();
-        let hard = ModelConfig { attention: Sharpness::Hard, ..ModelConfig::default() };
+        let hard = ModelConfig { attention: AttentionKind::Hard, ..ModelConfig::default() };
         assert_eq!(written(&ModelConfig::default()), serde_json::Value::Null);
         assert_eq!(written(&hard), "hard");
         let read = serde_json::from_value::<ModelConfig>(serde_json::to_value(&hard).unwrap());

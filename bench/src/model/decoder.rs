@@ -5,7 +5,7 @@ use burn::nn::Linear;
 use burn::tensor::{Device, Int, Tensor};
 use pe_zoo::attention::{Engine, LayerCache, Trace, Weights};
 use pe_zoo::encoding::EmbedContext;
-use pe_zoo::ops::{self, Factors};
+use pe_zoo::ops::{self, MatmulPrecision};
 use pe_zoo::{EncodingConfig, PeError, PositionEncoding, Positions, TokenState};
 use rand_chacha::ChaCha8Rng;
 
@@ -30,7 +30,7 @@ pub struct Decoder<P: Module> {
     pub engine: Engine,
     /// How wide the factors of linear maps are; f32 unless changed.
     #[module(skip)]
-    pub factors: Factors,
+    pub factors: MatmulPrecision,
     /// Tokens attend within so many shifted groups of the sequence, in passes without a cache; `None`: to all before
     /// them. For short fine-tuning under an encoding that acts on queries and keys alone; twice the number must
     /// divide the tokens.
@@ -95,7 +95,7 @@ impl<P: PositionEncoding> Decoder<P> {
         let head = (!config.tied_head)
             .then(|| linear(config, [config.width, vocabulary], Into::Layer, model_rng, device));
         let engine = Engine::best(device);
-        let factors = Factors::default();
+        let factors = MatmulPrecision::default();
         Ok(Self { embedding, encoding, blocks, last_norm, head, engine, factors, groups: None })
     }
 
@@ -125,7 +125,7 @@ impl<P: PositionEncoding> Decoder<P> {
             last_norm: Some(AnyNorm::of(config, weights.last_norm)),
             head: weights.head.map(|weight| Linear { weight: learned(weight), bias: None }),
             engine: Engine::best(&device),
-            factors: Factors::default(),
+            factors: MatmulPrecision::default(),
             groups: None,
         })
     }

@@ -5,7 +5,7 @@ use burn::nn::{LayerNorm, LayerNormConfig, Linear, RmsNorm, RmsNormConfig};
 use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor};
 use pe_zoo::init;
-use pe_zoo::ops::{self, Factors};
+use pe_zoo::ops::{self, MatmulPrecision};
 use rand_chacha::ChaCha8Rng;
 
 use super::config::{Activation, Init, ModelConfig, Norm};
@@ -44,7 +44,11 @@ pub(super) fn linear(
 }
 
 /// Applies a linear map.
-pub(super) fn apply<const D: usize>(map: &Linear, x: Tensor<D>, factors: Factors) -> Tensor<D> {
+pub(super) fn apply<const D: usize>(
+    map: &Linear,
+    x: Tensor<D>,
+    factors: MatmulPrecision,
+) -> Tensor<D> {
     ops::linear_of(factors, x, map.weight.val(), map.bias.as_ref().map(Param::val))
 }
 
@@ -131,7 +135,7 @@ impl FeedForward {
         Self { up, down, activation: config.activation }
     }
 
-    pub(super) fn forward(&self, x: Tensor<3>, factors: Factors) -> Tensor<3> {
+    pub(super) fn forward(&self, x: Tensor<3>, factors: MatmulPrecision) -> Tensor<3> {
         let up = apply(&self.up, x, factors);
         let hidden = match self.activation {
             Activation::Gelu => {

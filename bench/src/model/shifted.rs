@@ -84,8 +84,8 @@ fn together(u: Tensor<4>, groups: usize) -> Tensor<4> {
 mod tests {
     use super::*;
     use burn::tensor::{Device, TensorData};
-    use pe_zoo::attention::{self, Engine, Sharpness};
-    use pe_zoo::ops::Factors;
+    use pe_zoo::attention::{self, AttentionKind, Engine};
+    use pe_zoo::ops::MatmulPrecision;
     use pe_zoo::testkit::close::{self, F32_REORDERED, numbers};
     use pe_zoo::zoo::rope;
     use pe_zoo::{Dims, EncodingConfig, TokenState, init};
@@ -136,8 +136,8 @@ mod tests {
             v: v.clone(),
             carried: &carried,
             engine: Engine::Fused,
-            sharpness: Sharpness::Soft,
-            factors: Factors::F32,
+            sharpness: AttentionKind::Soft,
+            factors: MatmulPrecision::F32,
         };
         let ctx = LayerContext { layer: 0, at: &at, rows: &carried, cols: &carried };
         let (turned_q, turned_k) =

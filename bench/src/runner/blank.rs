@@ -1,7 +1,7 @@
 //! What a record says before anything has begun.
 
 use pe_zoo::attention::Engine;
-use pe_zoo::ops::Factors;
+use pe_zoo::ops::MatmulPrecision;
 use pe_zoo::{Dims, EncodingConfig};
 use reports::{EncodingInfo, ParamCount, RunRecord, SCHEMA, Status, TaskInfo, TrainSummary};
 use serde_json::Value;
@@ -33,7 +33,7 @@ pub(crate) struct Blank<'a, C> {
     pub(crate) counted: Counted,
     pub(crate) backend: &'a str,
     pub(crate) engine: Engine,
-    pub(crate) precision: Factors,
+    pub(crate) precision: MatmulPrecision,
 }
 
 /// The step whose operations are counted.
@@ -140,7 +140,7 @@ mod tests {
             counted: Counted { sequences: 6, tokens: 7 },
             backend: "b",
             engine: Engine::Fused,
-            precision: Factors::Bf16,
+            precision: MatmulPrecision::Bf16,
         };
         let record = blank.record();
         assert_eq!((record.host.threads, record.host.jobs), (3, 2));

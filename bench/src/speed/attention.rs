@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use burn::tensor::{Device, Tensor, TensorData};
-use pe_zoo::attention::{LayerInput, Sharpness, Weights, layer};
+use pe_zoo::attention::{AttentionKind, LayerInput, Weights, layer};
 use pe_zoo::encoding::{PositionRequest, positions};
 use pe_zoo::init::standard_normal;
 use pe_zoo::{Dims, EncodingConfig, TokenState};
@@ -53,7 +53,7 @@ pub(super) fn measure<C: EncodingConfig>(
             v: v.clone(),
             carried: &TokenState::default(),
             engine: request.engine,
-            sharpness: Sharpness::Soft,
+            sharpness: AttentionKind::Soft,
             factors: request.precision,
         };
         let grads = layer(&encoding, input, None, Weights::Drop).output.sum().backward();

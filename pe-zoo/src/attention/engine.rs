@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::Weights;
 use super::reference::{self, Attended};
 use crate::kernels;
-use crate::ops::Factors;
+use crate::ops::MatmulPrecision;
 use crate::{Positions, ScoreMod};
 
 /// How attention is computed; both engines give the same numbers up to rounding.
@@ -57,7 +57,7 @@ impl Engine {
         scale: f64,
         weights: Weights,
     ) -> Attended {
-        self.attend_of(Factors::F32, q, k, v, values, modifier, at, scale, weights)
+        self.attend_of(MatmulPrecision::F32, q, k, v, values, modifier, at, scale, weights)
     }
 
     /// [`attend`](Self::attend) with factors as wide as asked for: queries, keys, gate keys, values and
@@ -66,7 +66,7 @@ impl Engine {
     #[expect(clippy::too_many_arguments, reason = "the six tensors of one formula")]
     pub fn attend_of(
         self,
-        factors: Factors,
+        factors: MatmulPrecision,
         q: &Tensor<4>,
         k: &Tensor<4>,
         v: &Tensor<4>,

@@ -15,7 +15,7 @@ pub use trace::{Trace, TraceKind};
 use burn::tensor::Tensor;
 
 use crate::encoding::{LayerContext, ScoreContext, StateContext, Update};
-use crate::ops::Factors;
+use crate::ops::MatmulPrecision;
 use crate::{PositionEncoding, Positions, ScoreMod, TokenState};
 
 /// Whether attention weights are wanted besides the output; only the reference engine has them.
@@ -34,7 +34,7 @@ pub enum Weights {
     Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Sharpness {
+pub enum AttentionKind {
     /// As the encoding says; a softmax unless it replaces that.
     #[default]
     Soft,
@@ -62,9 +62,9 @@ pub struct LayerInput<'a> {
     /// Which engine attends.
     pub engine: Engine,
     /// How a row's weights are chosen.
-    pub sharpness: Sharpness,
+    pub sharpness: AttentionKind,
     /// How wide the factors of the engine's products are, where it has a choice.
-    pub factors: Factors,
+    pub factors: MatmulPrecision,
 }
 
 /// What one layer's attention gives.
@@ -110,8 +110,8 @@ pub fn layer<P: PositionEncoding>(
     let (q, k) = encoding.transform_qk(q, k, &ctx);
     let modifier = encoding.score(&ScoreContext { layer: &ctx, q: &q, k: &k });
     let modifier = match sharpness {
-        Sharpness::Soft => modifier,
-        Sharpness::Hard => ScoreMod::Sum(vec![modifier, ScoreMod::Hard]),
+        AttentionKind::Soft => modifier,
+        AttentionKind::Hard => ScoreMod::Sum(vec![modifier, ScoreMod::Hard]),
     };
     let values = match encoding.mixed_values(&ctx) {
         Some(extra) => Tensor::cat(vec![v.clone(), extra], 3),
@@ -120,8 +120,8 @@ pub fn layer<P: PositionEncoding>(
     let scale = 1.0 / (head_dim as f64).sqrt();
     let mut traces = Vec::new();
     if weights == Weights::Explain {
-        let row = reference::Row::new(&q, &k, &v, at, scale);
-        traces = trace::of_modifier(&modifier, &row);
+        let inputs = reference::LogitInputs::new(&q, &k, &v, at, scale);
+        traces = trace::of_modifier(&modifier, &inputs);
         traces.extend(trace::of_transform(encoding, dims, columns, &ctx, &q.device()));
     }
     let Attended { output, weights } =

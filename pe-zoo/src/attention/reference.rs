@@ -13,7 +13,7 @@ use super::Weights;
 use crate::count::CountedMatmul;
 use crate::parts::householder::{self, CHUNK, Path};
 use crate::score::{
-    Beyond, Contextual, ContextualFunction, Convention, Current, GateSource, HiddenActivation,
+    Beyond, Contextual, ContextualFunction, Current, GateSource, HiddenActivation, LogitScaling,
     Perceptron, Reflections, Remainder, StickBreaking,
 };
 use crate::{Positions, ScoreMod};
@@ -45,13 +45,14 @@ pub fn attend(
 ) -> Attended {
     let device = q.device();
     let plan = Plan::of(modifier);
-    let row = Row::new(q, k, v, at, scale);
-    let logits = row.logits(&plan);
+    let inputs = LogitInputs::new(q, k, v, at, scale);
+    let logits = inputs.logits(&plan);
     let probabilities = match plan.stick_breaking {
         Some(settings) => stick_breaking(logits, settings, at, &device),
         None => softmax(logits + at.causal_bias(&device).unsqueeze::<4>(), 3),
     };
-    let probabilities = if plan.hard { hardened(probabilities) } else { probabilities };
+    let probabilities =
+        if plan.hard { straight_through_argmax(probabilities) } else { probabilities };
     let output = probabilities.clone().counted_matmul(values);
     let weights = (weights != Weights::Drop).then_some(probabilities);
     Attended { output, weights }
@@ -86,7 +87,7 @@ impl<'a> Plan<'a> {
             ScoreMod::Products(_) | ScoreMod::Reflected(_) => self.products = Some(modifier),
             ScoreMod::Hard => self.hard = true,
             ScoreMod::Contextual(contextual) => {
-                self.undivided |= contextual.convention == Convention::Equation;
+                self.undivided |= contextual.convention == LogitScaling::Equation;
                 self.parts.push(modifier);
             }
             _ => self.parts.push(modifier),
@@ -99,7 +100,7 @@ impl<'a> Plan<'a> {
 }
 
 /// What a bias may be made of.
-pub(crate) struct Row<'a> {
+pub(crate) struct LogitInputs<'a> {
     q: &'a Tensor<4>,
     pub(crate) k: &'a Tensor<4>,
     v: &'a Tensor<4>,
@@ -109,7 +110,7 @@ pub(crate) struct Row<'a> {
     pub(crate) device: Device,
 }
 
-impl<'a> Row<'a> {
+impl<'a> LogitInputs<'a> {
     /// The shapes of [`attend`].
     pub(crate) fn new(
         q: &'a Tensor<4>,
@@ -239,8 +240,8 @@ impl<'a> Row<'a> {
             GateSource::Keys(keys) => against(self.q, keys),
         };
         let gate_scale = match contextual.convention {
-            Convention::Listing | Convention::Code => self.scale,
-            Convention::Equation => 1.0,
+            LogitScaling::Listing | LogitScaling::Code => self.scale,
+            LogitScaling::Equation => 1.0,
         };
         let gates = self.seen(sigmoid(gate_content * gate_scale));
         let positions = suffix_sum(gates.clone()).clamp_max(contextual.max_position);
@@ -259,8 +260,8 @@ impl<'a> Row<'a> {
             ContextualFunction::Mlp(perceptron) => embedded(self.q, perceptron, &positions),
         };
         match contextual.convention {
-            Convention::Listing | Convention::Equation => bias,
-            Convention::Code => bias * self.scale,
+            LogitScaling::Listing | LogitScaling::Equation => bias,
+            LogitScaling::Code => bias * self.scale,
         }
     }
 }
@@ -308,7 +309,7 @@ fn embedded(q: &Tensor<4>, perceptron: &Perceptron, positions: &Tensor<4>) -> Te
 
 /// 1 at each row's largest weight and 0 elsewhere; rows of zeros stay. The gradient is that of
 /// the weights given.
-fn hardened(weights: Tensor<4>) -> Tensor<4> {
+fn straight_through_argmax(weights: Tensor<4>) -> Tensor<4> {
     let fixed = weights.clone().detach();
     let [_batch, _heads, _rows, columns] = fixed.dims();
     let places = Tensor::<1, Int>::arange(0..columns as i64, &fixed.device()).unsqueeze::<4>();

@@ -7,7 +7,7 @@
 use burn::tensor::Tensor;
 use burn::tensor::activation::sigmoid;
 
-use super::reference::{Plan, Row};
+use super::reference::{LogitInputs, Plan};
 use crate::count::CountedMatmul;
 use crate::encoding::LayerContext;
 use crate::{PositionEncoding, ScoreMod};
@@ -90,14 +90,14 @@ impl TraceKind {
 }
 
 /// Looks at what a modifier does with queries `[B, H, T, D]`, keys and values `[B, H, S, D]`.
-pub(super) fn of_modifier(modifier: &ScoreMod, row: &Row<'_>) -> Vec<Trace> {
+pub(super) fn of_modifier(modifier: &ScoreMod, inputs: &LogitInputs<'_>) -> Vec<Trace> {
     let plan = Plan::of(modifier);
     let mut traces = Vec::new();
     let mut decay: Option<Tensor<3>> = None;
     for part in &plan.parts {
         match part {
             ScoreMod::Contextual(contextual) => {
-                let (gates, positions) = row.counted(contextual);
+                let (gates, positions) = inputs.counted(contextual);
                 traces.push(Trace { kind: TraceKind::Gates, values: gates });
                 traces.push(Trace { kind: TraceKind::ContextualPositions, values: positions });
             }
@@ -110,14 +110,14 @@ pub(super) fn of_modifier(modifier: &ScoreMod, row: &Row<'_>) -> Vec<Trace> {
     }
     if let Some(cumulative) = decay {
         traces.push(Trace { kind: TraceKind::Forgetting, values: forgetting(&cumulative) });
-        if let Some(bias) = row.bias(&ScoreMod::Decay { cumulative }) {
-            traces.push(Trace { kind: TraceKind::Retention, values: row.seen(bias).exp() });
+        if let Some(bias) = inputs.bias(&ScoreMod::Decay { cumulative }) {
+            traces.push(Trace { kind: TraceKind::Retention, values: inputs.seen(bias).exp() });
         }
     }
     if plan.stick_breaking.is_some() {
-        traces.push(Trace { kind: TraceKind::Shares, values: sigmoid(row.logits(&plan)) });
+        traces.push(Trace { kind: TraceKind::Shares, values: sigmoid(inputs.logits(&plan)) });
     }
-    let added = plan.parts.iter().filter_map(|part| row.bias(part));
+    let added = plan.parts.iter().filter_map(|part| inputs.bias(part));
     if let Some(values) = added.reduce(|sum, bias| sum + bias) {
         traces.push(Trace { kind: TraceKind::AddedLogits, values });
     }

@@ -47,7 +47,7 @@ pub(crate) fn of(device: &Device) -> Option<Kernels> {
 /// `[.., M, K] x [.., K, N] -> [.., M, N]`, leading axes of length 1 repeated; f32 factors are not rounded.
 ///
 /// Not counted: see [`CountedMatmul`](crate::count::CountedMatmul).
-pub(crate) fn product<const D: usize>(left: Tensor<D>, right: Tensor<D>) -> Tensor<D> {
+pub fn product<const D: usize>(left: Tensor<D>, right: Tensor<D>) -> Tensor<D> {
     #[cfg(feature = "cube")]
     if [left.dtype(), right.dtype()] == [burn::tensor::DType::F32; 2] && gpu::rounds(&left.device())
     {

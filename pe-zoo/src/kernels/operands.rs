@@ -30,7 +30,7 @@ pub(crate) struct Operands<B: Backend> {
     /// Running sums, `[B, H, S]`.
     pub decay: FloatTensor<B>,
     /// More running sums, `[B, H, S]`, kept apart so that small ones keep their digits.
-    pub finer_decay: FloatTensor<B>,
+    pub decay_residual: FloatTensor<B>,
     /// Keys of the gates, `[B, H, S, D]`.
     pub gate_keys: FloatTensor<B>,
     /// Table of the contextual positions, `[D, N]`, or a perceptron's second layer, `[D, N + 1]`;
@@ -58,7 +58,7 @@ impl<B: Backend> Operands<B> {
             self.distance,
             self.query_distance,
             self.decay,
-            self.finer_decay,
+            self.decay_residual,
             self.gate_keys,
             self.table,
             self.hidden,
@@ -79,7 +79,7 @@ impl<B: Backend> Operands<B> {
             distance,
             query_distance,
             decay,
-            finer_decay,
+            decay_residual,
             gate_keys,
             table,
             hidden,
@@ -95,7 +95,7 @@ impl<B: Backend> Operands<B> {
             distance,
             query_distance,
             decay,
-            finer_decay,
+            decay_residual,
             gate_keys,
             table,
             hidden,

@@ -7,7 +7,7 @@
     Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Factors {
+pub enum MatmulPrecision {
     /// They are not rounded.
     #[default]
     F32,
@@ -18,7 +18,7 @@ pub enum Factors {
     Bf16,
 }
 
-impl Factors {
+impl MatmulPrecision {
     /// All, the default first.
     pub const ALL: [Self; 3] = [Self::F32, Self::Tf32, Self::Bf16];
 

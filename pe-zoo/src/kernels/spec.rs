@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::kernels::precision::Factors;
-use crate::score::{Convention, Current, HiddenActivation, StickBreaking};
+use crate::kernels::precision::MatmulPrecision;
+use crate::score::{Current, HiddenActivation, LogitScaling, StickBreaking};
 
 /// Everything about one attention that is no tensor.
 #[derive(Debug, Clone)]
@@ -23,7 +23,7 @@ pub(crate) struct Spec {
     /// What queries, keys, values and weights are rounded to where they are multiplied; the CPU does
     /// not round.
     #[cfg_attr(not(feature = "cube"), expect(dead_code, reason = "only GPUs have tensor cores"))]
-    pub factors: Factors,
+    pub factors: MatmulPrecision,
     /// Contextual positions, if there are any.
     pub contextual: Option<ContextualSpec>,
     /// Forms with tensors of their own.
@@ -56,12 +56,12 @@ pub(crate) struct ContextualSpec {
 impl ContextualSpec {
     pub(crate) fn new(
         max_position: f64,
-        convention: Convention,
+        convention: LogitScaling,
         scale: f64,
         activation: Option<HiddenActivation>,
     ) -> Self {
-        let function_scale = if convention == Convention::Code { scale } else { 1.0 };
-        let gate_scale = if convention == Convention::Equation { 1.0 } else { scale };
+        let function_scale = if convention == LogitScaling::Code { scale } else { 1.0 };
+        let gate_scale = if convention == LogitScaling::Equation { 1.0 } else { scale };
         Self {
             max_position: max_position as f32,
             function_scale: function_scale as f32,

@@ -168,11 +168,11 @@ fn forward(x: &FlexTensor, weight: &FlexTensor, bias: &FlexTensor, before: Befor
 fn x_grad(state: &State, grad: &FlexTensor) -> FlexTensor {
     let weight = weights(&state.weight);
     let Shape { rows: inputs, columns: outputs, .. } = weight.shape();
-    let behind = rows(numbers(grad), outputs);
-    let count = behind.shape().rows;
+    let upstream = rows(numbers(grad), outputs);
+    let count = upstream.shape().rows;
     let mut output = vec![0.0; count * inputs];
     let out = MatrixMut::new(&mut output, Shape::dense(count, inputs));
-    multiply_on(Threads::All, out, behind, weight.t(), 1.0, Add::Overwrite);
+    multiply_on(Threads::All, out, upstream, weight.t(), 1.0, Add::Overwrite);
     let grad = contiguous(output, state.x.layout().shape().clone());
     match state.before {
         Before::Nothing => grad,
@@ -183,24 +183,24 @@ fn x_grad(state: &State, grad: &FlexTensor) -> FlexTensor {
 fn weight_grad(state: &State, grad: &FlexTensor) -> FlexTensor {
     let Shape { rows: inputs, columns: outputs, .. } = weights(&state.weight).shape();
     let x = state.before.apply(&state.x);
-    let (input, behind) = (rows(numbers(&x), inputs), rows(numbers(grad), outputs));
+    let (input, upstream) = (rows(numbers(&x), inputs), rows(numbers(grad), outputs));
     let mut output = vec![0.0; inputs * outputs];
     let out = MatrixMut::new(&mut output, Shape::dense(inputs, outputs));
-    multiply_on(Threads::All, out, input.t(), behind, 1.0, Add::Overwrite);
+    multiply_on(Threads::All, out, input.t(), upstream, 1.0, Add::Overwrite);
     contiguous(output, TensorShape::from([inputs, outputs]))
 }
 
 fn bias_grad(state: &State, grad: &FlexTensor) -> FlexTensor {
     let outputs = weights(&state.weight).shape().columns;
-    let behind = numbers(grad);
+    let upstream = numbers(grad);
     let rows = rows_of_piece(outputs);
-    let pieces = (behind.len() / outputs.max(1)).div_ceil(rows);
+    let pieces = (upstream.len() / outputs.max(1)).div_ceil(rows);
     let mut sums = vec![0.0; pieces * outputs];
     in_pieces(
-        sums.par_chunks_mut(outputs).zip(behind.par_chunks(rows * outputs)),
+        sums.par_chunks_mut(outputs).zip(upstream.par_chunks(rows * outputs)),
         #[inline(always)]
-        |(sums, behind)| {
-            for row in behind.chunks_exact(outputs) {
+        |(sums, upstream)| {
+            for row in upstream.chunks_exact(outputs) {
                 for (sum, value) in sums.iter_mut().zip(row) {
                     *sum += value;
                 }

@@ -20,7 +20,8 @@ mod swi_glu;
 
 mod plain;
 
-pub use crate::kernels::precision::Factors;
+pub use crate::kernels::precision::MatmulPrecision;
+pub use crate::kernels::product;
 pub use plain::{AdamW, Moments, Pairs};
 
 #[cfg(feature = "cube")]
@@ -78,18 +79,18 @@ pub fn linear<const D: usize>(
 
 /// [`linear`] with factors as wide as asked for.
 pub fn linear_of<const D: usize>(
-    factors: Factors,
+    factors: MatmulPrecision,
     x: Tensor<D>,
     weight: Tensor<2>,
     bias: Option<Tensor<1>>,
 ) -> Tensor<D> {
     match factors {
-        Factors::F32 => linear(x, weight, bias),
-        Factors::Tf32 => {
+        MatmulPrecision::F32 => linear(x, weight, bias),
+        MatmulPrecision::Tf32 => {
             count_linear(&x, &weight);
             burn::tensor::module::linear(x, weight, bias)
         }
-        Factors::Bf16 => {
+        MatmulPrecision::Bf16 => {
             count_linear(&x, &weight);
             precision::linear(x, weight, bias)
         }
@@ -98,14 +99,14 @@ pub fn linear_of<const D: usize>(
 
 /// [`gelu_linear`] with factors as wide as asked for.
 pub fn gelu_linear_of<const D: usize>(
-    factors: Factors,
+    factors: MatmulPrecision,
     x: Tensor<D>,
     weight: Tensor<2>,
     bias: Option<Tensor<1>>,
 ) -> Tensor<D> {
     match factors {
-        Factors::F32 => gelu_linear(x, weight, bias),
-        Factors::Tf32 | Factors::Bf16 => linear_of(factors, gelu(x), weight, bias),
+        MatmulPrecision::F32 => gelu_linear(x, weight, bias),
+        MatmulPrecision::Tf32 | MatmulPrecision::Bf16 => linear_of(factors, gelu(x), weight, bias),
     }
 }
 

@@ -179,7 +179,7 @@ fn forward(
 
 /// Gradients of `x`, `gamma` and, if centred, `beta`.
 fn backward(state: &State, grad: &FlexTensor) -> [Option<FlexTensor>; 3] {
-    let (input, gamma, behind) = (numbers(&state.x), numbers(&state.gamma), numbers(grad));
+    let (input, gamma, upstream) = (numbers(&state.x), numbers(&state.gamma), numbers(grad));
     let width = gamma.len();
     let rows = rows_of_piece(width);
     let mut output = vec![0.0; input.len()];
@@ -189,32 +189,32 @@ fn backward(state: &State, grad: &FlexTensor) -> [Option<FlexTensor>; 3] {
         output
             .par_chunks_mut(rows * width)
             .zip(input.par_chunks(rows * width))
-            .zip(behind.par_chunks(rows * width))
+            .zip(upstream.par_chunks(rows * width))
             .zip(state.rows.par_chunks(rows))
             .zip(sums.par_chunks_mut(2 * width)),
         #[inline(always)]
-        |((((output, input), behind), kept), sums)| {
+        |((((output, input), upstream), kept), sums)| {
             let (d_gamma, d_beta) = sums.split_at_mut(width);
             let (d_gamma, d_beta) = (&mut d_gamma[..width], &mut d_beta[..width]);
             let rows = output
                 .chunks_exact_mut(width)
                 .zip(input.chunks_exact(width))
-                .zip(behind.chunks_exact(width))
+                .zip(upstream.chunks_exact(width))
                 .zip(kept);
-            for (((output, x), behind), row) in rows {
-                let (output, x, behind) = (&mut output[..width], &x[..width], &behind[..width]);
+            for (((output, x), upstream), row) in rows {
+                let (output, x, upstream) = (&mut output[..width], &x[..width], &upstream[..width]);
                 let unit = |n: usize| (x[n] - row.mean) * row.inverse;
-                let along = sum(width, |n| behind[n] * gamma[n] * unit(n)) / width as f32;
+                let along = sum(width, |n| upstream[n] * gamma[n] * unit(n)) / width as f32;
                 let shift = if state.centred {
-                    sum(width, |n| behind[n] * gamma[n]) / width as f32
+                    sum(width, |n| upstream[n] * gamma[n]) / width as f32
                 } else {
                     0.0
                 };
                 for n in 0..width {
                     let unit = unit(n);
-                    output[n] = row.inverse * (behind[n] * gamma[n] - shift - unit * along);
-                    d_gamma[n] += behind[n] * unit;
-                    d_beta[n] += behind[n];
+                    output[n] = row.inverse * (upstream[n] * gamma[n] - shift - unit * along);
+                    d_gamma[n] += upstream[n] * unit;
+                    d_beta[n] += upstream[n];
                 }
             }
         },

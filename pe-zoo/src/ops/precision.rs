@@ -4,9 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use burn::tensor::{DType, Device, Tensor};
 
-use super::Factors;
+use super::MatmulPrecision;
 
-impl Factors {
+impl MatmulPrecision {
     /// Whether a device multiplies them.
     pub fn available(self, device: &Device) -> bool {
         match self {
@@ -60,17 +60,17 @@ mod tests {
     #[test]
     fn f32_is_everywhere_and_changes_nothing() {
         let device = Device::flex();
-        assert!(Factors::F32.available(&device));
+        assert!(MatmulPrecision::F32.available(&device));
         let x = Tensor::<2>::from_floats([[0.1, 0.7], [1.3, -0.2]], &device);
         let plain = ops::linear(x.clone(), x.clone(), None);
-        let same = ops::linear_of(Factors::F32, x.clone(), x, None);
+        let same = ops::linear_of(MatmulPrecision::F32, x.clone(), x, None);
         assert_eq!(numbers(plain), numbers(same));
     }
 
     #[test]
     fn rounded_factors_give_the_product_to_eight_bits_and_its_gradients() {
         let device = Device::flex().autodiff();
-        if !Factors::Bf16.available(&device) {
+        if !MatmulPrecision::Bf16.available(&device) {
             return;
         }
         let values =
@@ -86,7 +86,7 @@ mod tests {
             all.extend(grads.into_iter().flatten().flat_map(numbers));
             all
         };
-        let (rounded, exact) = (run(Factors::Bf16), run(Factors::F32));
+        let (rounded, exact) = (run(MatmulPrecision::Bf16), run(MatmulPrecision::F32));
         assert_eq!(exact.len(), 9 + 12 + 12);
         assert_ne!(rounded, exact, "nothing was rounded");
         close::compare(&rounded, &exact, BF16).unwrap();

@@ -32,9 +32,9 @@ fn close<const D: usize>(name: &str, found: Tensor<D>, expected: Tensor<D>) {
 macro_rules! agree {
     ($fused:expr, $plain:expr, $output:expr, $($leaf:expr),+) => {{
         let (fused, plain) = ($fused, $plain);
-        let behind = tensor($output, 99).detach();
-        let fused_grads = (fused.clone() * behind.clone()).sum().backward();
-        let plain_grads = (plain.clone() * behind).sum().backward();
+        let upstream = tensor($output, 99).detach();
+        let fused_grads = (fused.clone() * upstream.clone()).sum().backward();
+        let plain_grads = (plain.clone() * upstream).sum().backward();
         close("output", fused, plain);
         $(close(
             stringify!($leaf),

@@ -1,7 +1,7 @@
 //! Golovneva et al. 2024, eq. 3 to 5, eq. 10 and Listing 1.
 
 use super::{Heads, ScalarInput, Tokens, dot};
-use crate::score::Convention;
+use crate::score::LogitScaling;
 
 /// What queries are multiplied with to open a gate.
 #[derive(Debug, Clone, Copy)]
@@ -41,12 +41,12 @@ pub fn content(input: &ScalarInput) -> Heads {
 pub fn positions(
     input: &ScalarInput,
     max_position: f64,
-    convention: Convention,
+    convention: LogitScaling,
     side: GateSide<'_>,
 ) -> Heads {
     let scale = match convention {
-        Convention::Listing | Convention::Code => 1.0 / (input.head_dim() as f64).sqrt(),
-        Convention::Equation => 1.0,
+        LogitScaling::Listing | LogitScaling::Code => 1.0 / (input.head_dim() as f64).sqrt(),
+        LogitScaling::Equation => 1.0,
     };
     let side = match side {
         GateSide::Keys => &input.k,
@@ -77,16 +77,16 @@ pub fn interpolated(table: &Tokens, position: f64) -> Vec<f64> {
 pub fn combine(
     input: &ScalarInput,
     positions: &Heads,
-    convention: Convention,
+    convention: LogitScaling,
     added: impl Fn(usize, usize, f64) -> f64,
 ) -> Heads {
     let root = (input.head_dim() as f64).sqrt();
     input.map(|h, row, _i, j| {
         let (content, z) = (input.content(h, row, j), added(h, row, positions[h][row][j]));
         match convention {
-            Convention::Listing => content / root + z,
-            Convention::Code => (content + z) / root,
-            Convention::Equation => content + z,
+            LogitScaling::Listing => content / root + z,
+            LogitScaling::Code => (content + z) / root,
+            LogitScaling::Equation => content + z,
         }
     })
 }
@@ -95,7 +95,7 @@ pub fn combine(
 pub fn logits(
     input: &ScalarInput,
     table: &Tokens,
-    convention: Convention,
+    convention: LogitScaling,
     side: GateSide<'_>,
 ) -> Heads {
     let p = positions(input, (table[0].len() - 1) as f64, convention, side);

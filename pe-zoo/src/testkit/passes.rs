@@ -6,9 +6,9 @@ use rand_chacha::rand_core::SeedableRng;
 
 use super::problem::{Problem, ids, tensor3, tensor4};
 use super::randomise;
-use crate::attention::{Engine, LayerCache, LayerInput, Sharpness, Weights, layer};
+use crate::attention::{AttentionKind, Engine, LayerCache, LayerInput, Weights, layer};
 use crate::encoding::{EmbedContext, Update};
-use crate::ops::Factors;
+use crate::ops::MatmulPrecision;
 use crate::{Dims, EncodingConfig, PositionEncoding, Positions, TokenState};
 
 /// Sizes without luck: three heads, a length that is no multiple of anything.
@@ -94,8 +94,8 @@ pub(super) fn chunk_by<P: PositionEncoding>(
         v: part(&problem.v),
         carried: &TokenState::default(),
         engine: place.engine,
-        sharpness: Sharpness::Soft,
-        factors: Factors::F32,
+        sharpness: AttentionKind::Soft,
+        factors: MatmulPrecision::F32,
     };
     layer(encoding, input, cache, Weights::Drop).output
 }
@@ -135,8 +135,8 @@ pub(super) fn stack<P: PositionEncoding>(
             v: tensor4(&problem.v, device),
             carried: &carried,
             engine: Engine::Reference,
-            sharpness: Sharpness::Soft,
-            factors: Factors::F32,
+            sharpness: AttentionKind::Soft,
+            factors: MatmulPrecision::F32,
         };
         let output = layer(encoding, input, None, Weights::Drop);
         carried = encoding.update(output.carried, index, Update::FeedForward(&x));

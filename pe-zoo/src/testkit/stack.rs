@@ -10,9 +10,9 @@ use super::close::{self, F32, F32_REORDERED, Tolerance, numbers};
 use super::passes::engines;
 use super::problem::{Problem, tensor3, tensor4};
 use super::randomise_by;
-use crate::attention::{Engine, LayerCache, LayerInput, Sharpness, Weights, layer};
+use crate::attention::{AttentionKind, Engine, LayerCache, LayerInput, Weights, layer};
 use crate::encoding::Update;
-use crate::ops::Factors;
+use crate::ops::MatmulPrecision;
 use crate::reference::{Heads, ScalarLayer, ScalarReference, Tokens, attention};
 use crate::{Dims, EncodingConfig, PositionEncoding, Positions, TokenState};
 
@@ -88,8 +88,8 @@ impl Stack {
                     v: part(&problem.v),
                     carried: &carried,
                     engine,
-                    sharpness: Sharpness::Soft,
-                    factors: Factors::F32,
+                    sharpness: AttentionKind::Soft,
+                    factors: MatmulPrecision::F32,
                 };
                 let cache = (step < tokens).then_some(&mut caches[index]);
                 let output = layer(encoding, input, cache, Weights::Drop);

@@ -46,7 +46,7 @@ use crate::ops::linear;
 use crate::parts::by_head;
 use crate::reference::cope::{self, GateSide};
 use crate::reference::{Heads, ScalarInput, ScalarReference, table_f64};
-use crate::score::{Contextual, ContextualFunction, Convention, GateSource};
+use crate::score::{Contextual, ContextualFunction, LogitScaling, GateSource};
 use crate::settings::{Sharing, of_layer};
 use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, TokenState, init};
 
@@ -132,7 +132,7 @@ pub struct Config {
     /// Entries of the table.
     pub max_positions: usize,
     /// Where the division by `sqrt(D)` stands.
-    pub convention: Convention,
+    pub convention: LogitScaling,
     /// What opens a gate.
     pub gates: Gates,
     /// Which layers share a table.
@@ -145,7 +145,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             max_positions: 64,
-            convention: Convention::Listing,
+            convention: LogitScaling::Listing,
             gates: Gates::QueryKey,
             sharing: Sharing::PerLayer,
             layers: Layers::All {},

@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 use crate::encoding::ScoreContext;
 use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, cope, values_f64};
-use crate::score::{Contextual, ContextualFunction, Convention, GateSource};
+use crate::score::{Contextual, ContextualFunction, LogitScaling, GateSource};
 use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
 
 /// The facts.
@@ -114,12 +114,12 @@ pub struct Config {
     /// Whether they are subtracted or added.
     pub sign: Sign,
     /// Where the division by `sqrt(D)` stands.
-    pub convention: Convention,
+    pub convention: LogitScaling,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { slopes: Slopes::FromQuarter, sign: Sign::Minus, convention: Convention::Listing }
+        Self { slopes: Slopes::FromQuarter, sign: Sign::Minus, convention: LogitScaling::Listing }
     }
 }
 

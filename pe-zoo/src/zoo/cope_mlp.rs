@@ -41,7 +41,7 @@ use crate::reference::{
     Heads, ScalarInput, ScalarReference, cope, cope_mlp, dot, table_f64, values_f64,
 };
 use crate::score::{
-    Contextual, ContextualFunction, Convention, GateSource, HiddenActivation, Perceptron,
+    Contextual, ContextualFunction, LogitScaling, GateSource, HiddenActivation, Perceptron,
 };
 use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
 
@@ -75,7 +75,7 @@ pub struct Config {
     /// Which layers have the encoding.
     pub layers: Layers,
     /// Where the division by `sqrt(D)` stands.
-    pub convention: Convention,
+    pub convention: LogitScaling,
 }
 
 impl Default for Config {
@@ -85,7 +85,7 @@ impl Default for Config {
             max_positions: 64,
             activation: HiddenActivation::Relu,
             layers: Layers::All {},
-            convention: Convention::Listing,
+            convention: LogitScaling::Listing,
         }
     }
 }

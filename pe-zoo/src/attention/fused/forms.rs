@@ -6,7 +6,7 @@ use std::sync::Arc;
 use burn::backend::{Dispatch, DispatchTensor};
 use burn::tensor::{Tensor, TensorData};
 
-use super::super::reference::Row;
+use super::super::reference::LogitInputs;
 use super::endless;
 use crate::count::CountedMatmul;
 use crate::kernels::cpu::forms::chunk_maps;
@@ -25,7 +25,7 @@ pub(super) struct FormParts {
 
 impl FormParts {
     /// Takes a modifier in, unless the kernels have no form for it beside what is there already.
-    pub(super) fn add(&mut self, modifier: &ScoreMod, row: &Row<'_>) -> bool {
+    pub(super) fn add(&mut self, modifier: &ScoreMod, row: &LogitInputs<'_>) -> bool {
         let kind = discriminant(modifier);
         if self.kinds.contains(&kind) {
             return false;
@@ -89,7 +89,11 @@ impl FormParts {
     }
 }
 
-fn add_mixer(operands: &mut Forms<Dispatch>, mlp: &HeadMlp, row: &Row<'_>) -> Option<MixerSpec> {
+fn add_mixer(
+    operands: &mut Forms<Dispatch>,
+    mlp: &HeadMlp,
+    row: &LogitInputs<'_>,
+) -> Option<MixerSpec> {
     let mut bends = Arc::from([]);
     match mlp.base.as_deref() {
         None => {}

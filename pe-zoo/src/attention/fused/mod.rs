@@ -15,7 +15,7 @@ use std::sync::Arc;
 use burn::backend::Dispatch;
 use burn::tensor::{DType, Tensor};
 
-use super::reference::Row;
+use super::reference::LogitInputs;
 #[cfg(not(feature = "flex"))]
 use crate::kernels::forms::Forms;
 use crate::kernels::operands::Operands;
@@ -23,7 +23,7 @@ use crate::kernels::operands::Operands;
 use crate::kernels::spec::FormSpec;
 use crate::kernels::spec::{self, ContextualSpec, Spec, WeightRule};
 use crate::kernels::{self, Kernels};
-use crate::ops::Factors;
+use crate::ops::MatmulPrecision;
 use crate::score::{Beyond, Contextual, ContextualFunction, GateSource};
 use crate::{Positions, ScoreMod};
 use parts::Parts;
@@ -33,7 +33,7 @@ use parts::Parts;
 /// reference engine first.
 #[expect(clippy::too_many_arguments, reason = "the six tensors of one formula")]
 pub(crate) fn attend(
-    factors: Factors,
+    factors: MatmulPrecision,
     q: &Tensor<4>,
     k: &Tensor<4>,
     v: &Tensor<4>,
@@ -48,7 +48,7 @@ pub(crate) fn attend(
     match kernels::of(&q.device())? {
         #[cfg(feature = "flex")]
         Kernels::Cpu if q.dtype() == DType::F32 => {
-            let parts = Parts::of(modifier, &Row::new(q, k, v, at, scale));
+            let parts = Parts::of(modifier, &LogitInputs::new(q, k, v, at, scale));
             let (operands, spec) = prepared(parts, [q, k, v, values], at, scale, factors);
             Some(kernels::cpu::attend(operands, spec))
         }
@@ -57,8 +57,8 @@ pub(crate) fn attend(
             // Sums, weights and tables are f32 whatever the operands are.
             let dtype = q.dtype();
             let [q, k, v, values] = [q, k, v, values].map(|u| u.clone().cast(DType::F32));
-            let row = Row::new(&q, &k, &v, at, scale);
-            let parts = Parts::of(modifier, &row).with_products(&q, &row, at, scale);
+            let inputs = LogitInputs::new(&q, &k, &v, at, scale);
+            let parts = Parts::of(modifier, &inputs).with_products(&q, &inputs, at, scale);
             let (operands, spec) = prepared(parts, [&q, &k, &v, &values], at, scale, factors);
             kernels::gpu::attend(&q.device(), operands, spec).map(|output| output.cast(dtype))
         }
@@ -72,7 +72,7 @@ fn prepared(
     [q, k, v, values]: [&Tensor<4>; 4],
     at: &Positions,
     scale: f64,
-    factors: Factors,
+    factors: MatmulPrecision,
 ) -> (Operands<Dispatch>, Spec) {
     let [batch, heads, rows, _head_dim] = q.dims();
     let [_batch, _heads, columns, _value_dim] = values.dims();
@@ -126,7 +126,7 @@ fn prepared(
                 .or(parts.query_distance_products.map(Tensor::into_dispatch)),
         ),
         decay: or_empty(parts.decay.map(Tensor::into_dispatch)),
-        finer_decay: or_empty(parts.finer_decay.map(Tensor::into_dispatch)),
+        decay_residual: or_empty(parts.decay_residual.map(Tensor::into_dispatch)),
         gate_keys: or_empty(gate_keys),
         table: or_empty(
             (parts.table.map(Tensor::into_dispatch))

@@ -4,7 +4,7 @@
 use burn::tensor::DType;
 use burn::tensor::Tensor;
 
-use super::super::reference::Row;
+use super::super::reference::LogitInputs;
 use super::endless;
 #[cfg(feature = "flex")]
 use super::forms::FormParts;
@@ -15,7 +15,7 @@ use crate::kernels::spec::WeightRule;
 use crate::kernels::{self, Kernels};
 #[cfg(feature = "cube")]
 use crate::score::Beyond;
-use crate::score::{Contextual, ContextualFunction, Convention, Perceptron};
+use crate::score::{Contextual, ContextualFunction, LogitScaling, Perceptron};
 
 /// A modifier in the form that the kernel takes: one of each kind.
 #[derive(Default)]
@@ -27,7 +27,7 @@ pub(super) struct Parts {
     pub(super) query_distance_products: Option<Tensor<4>>,
     pub(super) decay: Option<Tensor<3>>,
     /// All but the first, which may hold what the first has lost by rounding.
-    pub(super) finer_decay: Option<Tensor<3>>,
+    pub(super) decay_residual: Option<Tensor<3>>,
     /// One whose function is in `table`, `table` and `hidden`, or `contextual_slopes`.
     pub(super) contextual: Option<Contextual>,
     pub(super) table: Option<Tensor<2>>,
@@ -45,17 +45,17 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    pub(super) fn of(modifier: &ScoreMod, row: &Row<'_>) -> Self {
+    pub(super) fn of(modifier: &ScoreMod, inputs: &LogitInputs<'_>) -> Self {
         let mut parts = Self::default();
-        parts.add(modifier, row);
+        parts.add(modifier, inputs);
         parts
     }
 
-    fn add(&mut self, modifier: &ScoreMod, row: &Row<'_>) {
+    fn add(&mut self, modifier: &ScoreMod, inputs: &LogitInputs<'_>) {
         match modifier {
             // Hard attention is the reference engine's, see `attend`.
             ScoreMod::None | ScoreMod::Hard => {}
-            ScoreMod::Sum(parts) => parts.iter().for_each(|part| self.add(part, row)),
+            ScoreMod::Sum(parts) => parts.iter().for_each(|part| self.add(part, inputs)),
             ScoreMod::Slope(slopes) => plus(&mut self.slopes, slopes.clone()),
             ScoreMod::Distance { table, beyond } => {
                 add_table(&mut self.distance, endless(table, *beyond));
@@ -66,11 +66,11 @@ impl Parts {
             ScoreMod::Decay { cumulative } if self.decay.is_none() => {
                 self.decay = Some(cumulative.clone());
             }
-            ScoreMod::Decay { cumulative } => plus(&mut self.finer_decay, cumulative.clone()),
+            ScoreMod::Decay { cumulative } => plus(&mut self.decay_residual, cumulative.clone()),
             ScoreMod::Contextual(contextual) => {
-                self.undivided |= contextual.convention == Convention::Equation;
+                self.undivided |= contextual.convention == LogitScaling::Equation;
                 if self.contextual.is_some() {
-                    plus(&mut self.dense, row.contextual(contextual));
+                    plus(&mut self.dense, inputs.contextual(contextual));
                     return;
                 }
                 self.contextual = Some(contextual.clone());
@@ -97,11 +97,13 @@ impl Parts {
             | ScoreMod::TokenPrice(_)
             | ScoreMod::StepPrices(_) => {
                 #[cfg(feature = "flex")]
-                if kernels::of(&row.device) == Some(Kernels::Cpu) && self.forms.add(modifier, row) {
+                if kernels::of(&inputs.device) == Some(Kernels::Cpu)
+                    && self.forms.add(modifier, inputs)
+                {
                     return;
                 }
-                self.products = row.products(modifier).or(self.products.take());
-                if let Some(bias) = row.bias(modifier) {
+                self.products = inputs.products(modifier).or(self.products.take());
+                if let Some(bias) = inputs.bias(modifier) {
                     plus(&mut self.dense, bias);
                 }
             }
@@ -141,14 +143,14 @@ impl Parts {
     pub(super) fn with_products(
         self,
         q: &Tensor<4>,
-        row: &Row<'_>,
+        inputs: &LogitInputs<'_>,
         at: &Positions,
         scale: f64,
     ) -> Self {
         let mut parts = self.in_f32();
         if !crate::kernels::spec::contiguous(at.cols())
             && let Some(table) = parts.distance.take()
-            && let Some(bias) = row.bias(&ScoreMod::Distance { table, beyond: Beyond::Last })
+            && let Some(bias) = inputs.bias(&ScoreMod::Distance { table, beyond: Beyond::Last })
         {
             plus(&mut parts.dense, bias);
         }
@@ -157,7 +159,7 @@ impl Parts {
             parts.query_distance_products = Some(kernels::product(q.clone(), table.unsqueeze()));
         }
         let code = (parts.contextual.as_ref())
-            .is_some_and(|contextual| contextual.convention == Convention::Code);
+            .is_some_and(|contextual| contextual.convention == LogitScaling::Code);
         let factor = if code { scale } else { 1.0 };
         if let Some(table) = parts.table.take() {
             let table = match parts.hidden {
@@ -178,7 +180,7 @@ impl Parts {
         cast(&mut self.distance);
         cast(&mut self.query_distance);
         cast(&mut self.decay);
-        cast(&mut self.finer_decay);
+        cast(&mut self.decay_residual);
         cast(&mut self.table);
         cast(&mut self.hidden);
         cast(&mut self.contextual_slopes);

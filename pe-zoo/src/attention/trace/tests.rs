@@ -3,11 +3,11 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use super::*;
-use crate::attention::{Engine, LayerInput, LayerOutput, Sharpness, Weights, layer};
-use crate::ops::Factors;
+use crate::attention::{AttentionKind, Engine, LayerInput, LayerOutput, Weights, layer};
+use crate::ops::MatmulPrecision;
 use crate::reference::Heads;
 use crate::reference::cope::{GateSide, positions};
-use crate::score::Convention;
+use crate::score::LogitScaling;
 use crate::testkit::close::{self, F32_REORDERED, numbers};
 use crate::testkit::problem::{Problem, tensor3, tensor4};
 use crate::testkit::randomise;
@@ -33,8 +33,8 @@ fn attended(text: &str, weights: Weights) -> (LayerOutput, Problem) {
         v: tensor4(&problem.v, &device),
         carried: &TokenState::default(),
         engine: Engine::Reference,
-        sharpness: Sharpness::Soft,
-        factors: Factors::F32,
+        sharpness: AttentionKind::Soft,
+        factors: MatmulPrecision::F32,
     };
     (layer(&encoding, input, None, weights), problem)
 }
@@ -72,10 +72,10 @@ fn assert_seen(actual: &Heads, expected: impl Fn(usize, usize, usize) -> f64) {
 #[test]
 fn contextual_positions_are_those_of_the_scalar_reference_and_sums_of_the_gates() {
     for (text, convention, by_values) in [
-        ("cope", Convention::Listing, false),
-        ("cope{convention=equation}", Convention::Equation, false),
-        ("cope{gates=query-value}", Convention::Listing, true),
-        ("cope-mlp", Convention::Listing, false),
+        ("cope", LogitScaling::Listing, false),
+        ("cope{convention=equation}", LogitScaling::Equation, false),
+        ("cope{gates=query-value}", LogitScaling::Listing, true),
+        ("cope-mlp", LogitScaling::Listing, false),
     ] {
         let (output, problem) = attended(text, Weights::Explain);
         let (gates, found) =

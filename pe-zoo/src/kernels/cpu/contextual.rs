@@ -5,7 +5,7 @@
 
 use super::perceptron;
 use super::problem::{Block, ContextualHead, ContextualOperand, Head};
-use super::scratch::{Scratch, lanes as read, lanes_mut as write, room};
+use super::scratch::{Scratch, grow, lanes as read, lanes_mut as write};
 use super::view::{Add, MatrixMut, multiply};
 use crate::math::lanes::{self, Lanes};
 
@@ -70,19 +70,19 @@ pub(super) fn add<const R: usize>(
     let query = head.q.rows(block.first, block.rows);
     let own_gates = contextual.gate_keys.is_some();
     if own_gates || keep {
-        room(&mut s.gates, n);
+        grow(&mut s.gates, n);
     }
     if let Some(keys) = contextual.gate_keys {
         let out = write(&mut s.gates, n, block.rows);
         multiply(out, keys.rows(0, n), query.t(), spec.gate_scale, Add::Overwrite);
     }
     if keep {
-        room(&mut s.counts, n);
-        room(&mut s.rises, n);
+        grow(&mut s.counts, n);
+        grow(&mut s.rises, n);
     }
     let reach = entries(&contextual.function, n);
     if let Some(table) = contextual.function.table() {
-        room(&mut s.products, reach + 1);
+        grow(&mut s.products, reach + 1);
         let out = write(&mut s.products, reach, block.rows);
         multiply(out, table.columns(reach).t(), query.t(), spec.function_scale, Add::Overwrite);
         s.products[reach] = s.products[reach - 1];
@@ -203,10 +203,10 @@ pub(super) fn backward<const R: usize>(
     let last = last_entry(reach);
     let own_gates = contextual.gate_keys.is_some();
     if own_gates {
-        room(&mut s.gate_grads, n);
+        grow(&mut s.gate_grads, n);
         s.gate_grads[..constant_below].fill([0.0; R]);
     }
-    room(&mut s.product_grads, reach + 1);
+    grow(&mut s.product_grads, reach + 1);
     s.product_grads[..=reach].fill([0.0; R]);
 
     let mut constant = [0.0; R];

@@ -1,7 +1,7 @@
 //! Biases that depend on the distance between query and key: slopes and tables.
 
 use super::problem::{Block, Head};
-use super::scratch::{Scratch, lanes as read, lanes_mut as write, room};
+use super::scratch::{Scratch, grow, lanes as read, lanes_mut as write};
 use super::view::{Add, Matrix, MatrixMut, multiply};
 use crate::math::lanes::Lanes;
 
@@ -107,7 +107,7 @@ pub(super) fn add<const R: usize>(head: &Head<'_>, block: &Block<R>, s: &mut Scr
     }
     if let Some(table) = head.query_distance {
         let entries = reach(head, block, &table);
-        room(&mut s.distance_products, entries);
+        grow(&mut s.distance_products, entries);
         let query = head.q.rows(block.first, block.rows);
         multiply(
             write(&mut s.distance_products, entries, block.rows),
@@ -173,7 +173,7 @@ pub(super) fn backward<const R: usize>(
     }
     if let (Some(table), Some(table_grads)) = (head.query_distance, grads.query_distance.as_mut()) {
         let entries = reach(head, block, &table);
-        room(&mut s.distance_product_grads, entries);
+        grow(&mut s.distance_product_grads, entries);
         s.distance_product_grads[..entries].fill([0.0; R]);
         for j in 0..n {
             let index = index(head, block, j, entries);

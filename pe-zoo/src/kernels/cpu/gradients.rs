@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::engine::{Kept, NARROW, Task, Tasks, WIDE, cuts, tensor};
 use super::heads::{plane, present};
-use super::kernel::Behind;
+use super::kernel::UpstreamGrad;
 use super::problem::Head;
 use super::reduce::{self, OwnGrads, Sums};
 use super::rows::{self, HeadGrads};
@@ -75,7 +75,7 @@ fn backward_lanes<const R: usize>(pass: Pass<'_>) -> [Option<FlexTensor>; OPERAN
 /// One head of a task.
 struct TaskHead<'a> {
     head: Head<'a>,
-    behind: Behind<'a>,
+    upstream: UpstreamGrad<'a>,
     dq: MatrixMut<'a>,
     dense: Option<MatrixMut<'a>>,
     /// Keys, values and gate keys, if the head is this task's alone.
@@ -85,8 +85,8 @@ struct TaskHead<'a> {
 #[inline(always)]
 fn run<const R: usize>(task: Task<TaskHead<'_>>, scratch: &mut Scratch<R>, sums: &mut [Sums]) {
     let heads = task.heads.into_iter().zip(sums).map(|(task, sums)| {
-        let TaskHead { head, behind, dq, dense, own } = task;
-        HeadGrads { head, behind, dq, dense, grads: sums.grads(&head, own) }
+        let TaskHead { head, upstream, dq, dense, own } = task;
+        HeadGrads { head, upstream, dq, dense, grads: sums.grads(&head, own) }
     });
     rows::backward(&mut heads.collect::<Vec<_>>(), task.rows, scratch);
 }
@@ -135,7 +135,7 @@ impl Buffers {
         {
             let (b, h) = (index / heads, index % heads);
             let head = pass.operands.head(pass.spec, b, h);
-            let behind = Behind {
+            let upstream = UpstreamGrad {
                 output: plane(pass.output, b, h),
                 grad: plane(pass.grad, b, h),
                 log: &pass.kept.log[index * rows..][..rows],
@@ -158,7 +158,7 @@ impl Buffers {
                     own
                 });
                 let own = if alone { own.take() } else { None };
-                let task = TaskHead { head, behind, dq: own_rows, dense: own_dense, own };
+                let task = TaskHead { head, upstream, dq: own_rows, dense: own_dense, own };
                 tasks.add(index, piece, task);
             }
         }
@@ -206,7 +206,7 @@ impl Buffers {
             reduced(&operands.query_distance, By::All, &|sum| &sum.query_distance),
             reduced(&operands.decay, By::Plane, &|sum| &sum.decay),
             // Both decays are added to the same logits.
-            reduced(&operands.finer_decay, By::Plane, &|sum| &sum.decay),
+            reduced(&operands.decay_residual, By::Plane, &|sum| &sum.decay),
             present(&operands.gate_keys)
                 .then(|| tensor(self.gate_keys, [batch, heads, columns, head_dim])),
             reduced(&operands.table, By::All, &|sum| &sum.table),

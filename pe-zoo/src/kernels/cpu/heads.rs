@@ -37,7 +37,8 @@ impl Operands<Flex> {
             distance: present(&self.distance).then(|| matrix(&self.distance).rows(head, 1)),
             query_distance: present(&self.query_distance).then(|| matrix(&self.query_distance)),
             decay: present(&self.decay).then(|| column(&self.decay, batch, head)),
-            finer_decay: present(&self.finer_decay).then(|| column(&self.finer_decay, batch, head)),
+            decay_residual: present(&self.decay_residual)
+                .then(|| column(&self.decay_residual, batch, head)),
             contextual: spec.contextual.map(|spec| ContextualHead {
                 spec,
                 gate_keys: present(&self.gate_keys).then(|| plane(&self.gate_keys)),

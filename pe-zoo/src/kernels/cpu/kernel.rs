@@ -5,7 +5,7 @@ use super::distance;
 use super::forms::head::FormGrads;
 use super::forms::maps;
 use super::problem::{Block, Head};
-use super::scratch::{Scratch, lanes as read, lanes_mut as write, room};
+use super::scratch::{Scratch, grow, lanes as read, lanes_mut as write};
 use super::view::{Add, Matrix, MatrixMut, multiply};
 use crate::kernels::spec::WeightRule;
 use crate::math::lanes::{self, Lanes};
@@ -20,7 +20,7 @@ fn logits<const R: usize>(
     keep: bool,
 ) -> usize {
     let n = block.columns;
-    room(&mut s.logits, n);
+    grow(&mut s.logits, n);
     let query = head.q.rows(block.first, block.rows);
     match (head.spec.content_scale, &head.forms.maps) {
         (Some(scale), Some(maps)) => {
@@ -38,7 +38,7 @@ fn logits<const R: usize>(
         None => 0,
     };
     distance::add(head, block, s);
-    for cumulative in [head.decay, head.finer_decay].into_iter().flatten() {
+    for cumulative in [head.decay, head.decay_residual].into_iter().flatten() {
         let rows = decay_rows(head, block, cumulative);
         for (j, logits) in s.logits[..n].iter_mut().enumerate() {
             let column = cumulative.at(j, 0);
@@ -163,9 +163,9 @@ pub(super) fn forward<const R: usize>(
     }
 }
 
-/// What the forward pass left and what comes from behind, for one head.
+/// What the forward pass left and what comes from upstream, for one head.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Behind<'a> {
+pub(super) struct UpstreamGrad<'a> {
     /// `[T, E]`.
     pub(super) output: Matrix<'a>,
     /// `[T, E]`.
@@ -193,7 +193,7 @@ pub(super) struct Grads<'a> {
 pub(super) fn backward<const R: usize>(
     head: &Head<'_>,
     block: &Block<R>,
-    behind: &Behind<'_>,
+    upstream: &UpstreamGrad<'_>,
     s: &mut Scratch<R>,
     mut dq: MatrixMut<'_>,
     dense: Option<MatrixMut<'_>>,
@@ -201,12 +201,12 @@ pub(super) fn backward<const R: usize>(
 ) {
     let n = block.columns;
     let constant_below = logits(head, block, s, true);
-    let grad = behind.grad.rows(block.first, block.rows);
-    room(&mut s.grads, n);
+    let grad = upstream.grad.rows(block.first, block.rows);
+    grow(&mut s.grads, n);
     let out = write(&mut s.grads, n, block.rows);
     multiply(out, head.values.rows(0, n), grad.t(), 1.0, Add::Overwrite);
     match head.spec.weights {
-        WeightRule::Softmax => softmax_backward(head, block, behind, s),
+        WeightRule::Softmax => softmax_backward(head, block, upstream, s),
         WeightRule::StickBreaking(rule) => {
             stick_breaking_backward(head, block, s, rule.remainder);
         }
@@ -259,14 +259,14 @@ pub(super) fn backward<const R: usize>(
 fn softmax_backward<const R: usize>(
     head: &Head<'_>,
     block: &Block<R>,
-    behind: &Behind<'_>,
+    upstream: &UpstreamGrad<'_>,
     s: &mut Scratch<R>,
 ) {
     let (last, open) = block.attended(head.spec);
     let (mut log, mut share) = ([0.0; R], [0.0; R]);
     for r in 0..block.rows {
-        log[r] = behind.log[block.first + r];
-        share[r] = behind.output.row_dot(&behind.grad, block.first + r);
+        log[r] = upstream.log[block.first + r];
+        share[r] = upstream.output.row_dot(&upstream.grad, block.first + r);
     }
     let n = block.columns;
     for (j, (logits, grads)) in s.logits[..n].iter_mut().zip(&mut s.grads[..n]).enumerate() {
@@ -296,7 +296,7 @@ fn stick_breaking_backward<const R: usize>(
     let (last, _) = block.attended(head.spec);
     let n = block.columns;
     // Logits are needed once more after they have become weights.
-    room(&mut s.kept, n);
+    grow(&mut s.kept, n);
     s.kept[..n].copy_from_slice(&s.logits[..n]);
     let left = break_sticks(head, block, s);
     let mut older = [0.0; R];

@@ -24,7 +24,7 @@ pub(super) struct Head<'a> {
     /// `[S, 1]`.
     pub(super) decay: Option<Matrix<'a>>,
     /// `[S, 1]`, likewise; its differences are taken apart from those of `decay`.
-    pub(super) finer_decay: Option<Matrix<'a>>,
+    pub(super) decay_residual: Option<Matrix<'a>>,
     pub(super) contextual: Option<ContextualHead<'a>>,
     /// `[T, S]`.
     pub(super) dense: Option<Matrix<'a>>,

@@ -5,7 +5,7 @@
 //! alone, with a plane to add, which the backward pass turns into its logits' gradients.
 
 use super::forms::mixer;
-use super::kernel::{self, Behind, Grads};
+use super::kernel::{self, Grads, UpstreamGrad};
 use super::problem::{Block, Head};
 use super::scratch::Scratch;
 use super::view::MatrixMut;
@@ -47,7 +47,7 @@ pub(super) fn forward<const R: usize>(
 /// What one head's gradients are made from and added to.
 pub(super) struct HeadGrads<'a> {
     pub(super) head: Head<'a>,
-    pub(super) behind: Behind<'a>,
+    pub(super) upstream: UpstreamGrad<'a>,
     pub(super) dq: MatrixMut<'a>,
     pub(super) dense: Option<MatrixMut<'a>>,
     pub(super) grads: Grads<'a>,
@@ -69,7 +69,7 @@ pub(super) fn backward<const R: usize>(
             s.forms.added_at = head_plane(&heads, h, &block);
             let dq = own.dq.rows(first - start, block.rows);
             let dense = own.dense.as_mut().map(|dense| dense.rows(first - start, block.rows));
-            kernel::backward(&own.head, &block, &own.behind, s, dq, dense, &mut own.grads);
+            kernel::backward(&own.head, &block, &own.upstream, s, dq, dense, &mut own.grads);
         }
         if s.forms.added_at.is_none() {
             continue;

@@ -35,7 +35,7 @@ pub(super) struct Scratch<const R: usize> {
 }
 
 /// Makes room for `count` rows; what was there stays.
-pub(super) fn room<const R: usize>(buffer: &mut Vec<Lanes<R>>, count: usize) {
+pub(super) fn grow<const R: usize>(buffer: &mut Vec<Lanes<R>>, count: usize) {
     if buffer.len() < count {
         buffer.resize(count, [0.0; R]);
     }

@@ -4,98 +4,98 @@
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-use super::block::{self, Board, Own};
+use super::block::{self, Own, SharedTiles};
+use super::config::KernelConfig;
 use super::contextual::sum_from_the_right;
-use super::form::Form;
 use super::gradients::{self, Walk};
-use super::inputs::{Behind, Inputs, Outputs, Place};
+use super::inputs::{Inputs, Outputs, Place, UpstreamGrad};
 use super::logits::Block;
-use super::sums::{RowSums, Sheets, content_sums, own_sums, shared_sums, write};
-use super::tile::{self, Sheet};
+use super::sums::{RowSums, SharedGrads, content_sums, own_sums, shared_sums, write};
+use super::tile::{self, SharedTile};
 
 /// All gradients of one plane's rows that fall to this cube.
 #[cube(launch, create_dummy_kernel)]
 pub(super) fn backward_kernel<F: Float>(
     inputs: &Inputs,
     place: &Place,
-    behind: &Behind,
+    upstream: &UpstreamGrad,
     out: &mut Outputs,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) {
-    let rows = comptime![form.tile.rows()];
-    let columns = comptime![form.tile.columns()];
+    let rows = comptime![config.tile.rows()];
+    let columns = comptime![config.tile.columns()];
     let plane = CUBE_POS_Y as usize;
     let slot = CUBE_POS_X as usize * CUBE_COUNT_Y as usize + plane;
     let mut block = Block { plane, head: plane % place.heads, row: 0usize, column: 0usize };
-    let mut board = Board::<F>::new(form);
-    let mut own = Own::new(form);
-    let mut walk = Walk::new(form);
-    let mut sums = RowSums::new(form);
-    let mut sheets = Sheets::<F>::new(form);
-    let mut through = Array::<f32>::new(comptime![form.tile.rows_each]);
-    let mut passed = Array::<f32>::new(comptime![form.tile.rows_each]);
-    let mut whole = Array::<f32>::new(comptime![form.tile.rows_each]);
+    let mut tiles = SharedTiles::<F>::new(config);
+    let mut own = Own::new(config);
+    let mut walk = Walk::new(config);
+    let mut sums = RowSums::new(config);
+    let mut shared = SharedGrads::<F>::new(config);
+    let mut through = Array::<f32>::new(comptime![config.tile.rows_each]);
+    let mut passed = Array::<f32>::new(comptime![config.tile.rows_each]);
+    let mut whole = Array::<f32>::new(comptime![config.tile.rows_each]);
 
     block.row = CUBE_POS_X as usize * rows;
     while block.row < place.rows {
         // Nobody may still read the rows before.
         sync_cube();
-        block::load_rows(inputs, place, &block, &mut board, form);
+        block::load_rows(inputs, place, &block, &mut tiles, config);
         tile::load(
-            &behind.grad,
-            &mut sheets.output_grads,
+            &upstream.grad,
+            &mut shared.output_grads,
             plane,
             place.rows,
             block.row,
             rows,
-            comptime![form.value_dim],
-            form,
+            comptime![config.value_dim],
+            config,
         );
-        sums.clear(form);
+        sums.clear(config);
         let newest = place.first_row + min(block.row + rows, place.rows) - 1;
         let blocks = newest / columns + 1;
 
-        if comptime![form.own_whole()] {
+        if comptime![config.own_whole()] {
             #[unroll]
-            for r in 0..comptime![form.tile.rows_each] {
+            for r in 0..comptime![config.tile.rows_each] {
                 whole[r] = f32::new(0.0);
             }
-            block::begin(&mut board, &mut own, form);
-            gradients::begin(behind, place, &block, &mut walk, &whole, form);
+            block::begin(&mut tiles, &mut own, config);
+            gradients::begin(upstream, place, &block, &mut walk, &whole, config);
             whole_output(
                 inputs,
                 place,
                 &block,
-                &mut board,
+                &mut tiles,
                 &mut own,
-                &sheets.output_grads,
+                &shared.output_grads,
                 &mut walk,
                 &mut whole,
                 blocks,
-                form,
+                config,
             );
         }
-        if comptime![form.function.present()] {
-            block::begin(&mut board, &mut own, form);
-            gradients::begin(behind, place, &block, &mut walk, &whole, form);
+        if comptime![config.function.present()] {
+            block::begin(&mut tiles, &mut own, config);
+            gradients::begin(upstream, place, &block, &mut walk, &whole, config);
             whole_through(
                 inputs,
                 place,
                 &block,
-                &mut board,
+                &mut tiles,
                 &mut own,
-                &sheets.output_grads,
+                &shared.output_grads,
                 &mut walk,
                 &mut through,
                 blocks,
-                form,
+                config,
             );
         }
 
-        block::begin(&mut board, &mut own, form);
-        gradients::begin(behind, place, &block, &mut walk, &whole, form);
+        block::begin(&mut tiles, &mut own, config);
+        gradients::begin(upstream, place, &block, &mut walk, &whole, config);
         #[unroll]
-        for r in 0..comptime![form.tile.rows_each] {
+        for r in 0..comptime![config.tile.rows_each] {
             passed[r] = f32::new(0.0);
         }
         for step in 0..blocks {
@@ -104,38 +104,38 @@ pub(super) fn backward_kernel<F: Float>(
                 inputs,
                 place,
                 &block,
-                &mut board,
+                &mut tiles,
                 &mut own,
-                &sheets.output_grads,
+                &shared.output_grads,
                 &mut walk,
-                form,
+                config,
             );
-            tile::publish_factors(&own.logits, &mut sheets.weights, form);
-            tile::publish_both(&walk.grads, &mut sheets.grads, form);
-            if comptime![form.has_products()] {
-                tile::publish_exact(&own.counts, &mut sheets.counts, form);
+            tile::publish_factors(&own.logits, &mut shared.weights, config);
+            tile::publish_both(&walk.grads, &mut shared.grads, config);
+            if comptime![config.has_products()] {
+                tile::publish_exact(&own.counts, &mut shared.counts, config);
             }
-            own_sums(inputs, place, &block, &own, &walk, &mut sums, out, form);
+            own_sums(inputs, place, &block, &own, &walk, &mut sums, out, config);
             sync_cube();
-            shared_sums(inputs, place, &block, &mut board, &sheets, &mut sums, out, slot, form);
-            if comptime![form.function.present()] {
+            shared_sums(inputs, place, &block, &mut tiles, &shared, &mut sums, out, slot, config);
+            if comptime![config.function.present()] {
                 gate_sums(
                     place,
                     &block,
-                    &mut board,
+                    &mut tiles,
                     &own,
                     &walk,
-                    &mut sheets,
+                    &mut shared,
                     &mut sums,
                     &through,
                     &mut passed,
                     out,
                     slot,
-                    form,
+                    config,
                 );
             }
         }
-        write(place, &block, &mut board, &mut sums, out, form);
+        write(place, &block, &mut tiles, &mut sums, out, config);
         block.row += CUBE_COUNT_X as usize * rows;
     }
 }
@@ -147,27 +147,27 @@ fn whole_output<F: Float>(
     inputs: &Inputs,
     place: &Place,
     rows: &Block,
-    board: &mut Board<F>,
+    tiles: &mut SharedTiles<F>,
     own: &mut Own,
-    output_grads: &Sheet<F>,
+    output_grads: &SharedTile<F>,
     walk: &mut Walk,
     whole: &mut Array<f32>,
     blocks: usize,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) {
     let mut block = Block { plane: rows.plane, head: rows.head, row: rows.row, column: 0usize };
     for step in 0..blocks {
-        block.column = (blocks - 1 - step) * comptime![form.tile.columns()];
+        block.column = (blocks - 1 - step) * comptime![config.tile.columns()];
         let _stopped =
-            gradients::gradients_of(inputs, place, &block, board, own, output_grads, walk, form);
+            gradients::gradients_of(inputs, place, &block, tiles, own, output_grads, walk, config);
     }
-    if comptime![form.own_token] {
-        block::add_up(&mut walk.rest, board, form);
+    if comptime![config.own_token] {
+        block::add_up(&mut walk.rest, tiles, config);
     }
     #[unroll]
-    for r in 0..comptime![form.tile.rows_each] {
+    for r in 0..comptime![config.tile.rows_each] {
         whole[r] = walk.taken[r];
-        if comptime![form.own_token] {
+        if comptime![config.own_token] {
             whole[r] = walk.taken[r] + walk.rest[r];
         }
     }
@@ -180,27 +180,27 @@ fn whole_through<F: Float>(
     inputs: &Inputs,
     place: &Place,
     rows: &Block,
-    board: &mut Board<F>,
+    tiles: &mut SharedTiles<F>,
     own: &mut Own,
-    output_grads: &Sheet<F>,
+    output_grads: &SharedTile<F>,
     walk: &mut Walk,
     through: &mut Array<f32>,
     blocks: usize,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) {
-    let all = comptime![form.tile.columns_each];
+    let all = comptime![config.tile.columns_each];
     #[unroll]
-    for r in 0..comptime![form.tile.rows_each] {
+    for r in 0..comptime![config.tile.rows_each] {
         through[r] = f32::new(0.0);
     }
     let mut block = Block { plane: rows.plane, head: rows.head, row: rows.row, column: 0usize };
     let mut step = 0usize;
     while step < blocks {
-        block.column = (blocks - 1 - step) * comptime![form.tile.columns()];
+        block.column = (blocks - 1 - step) * comptime![config.tile.columns()];
         let stopped =
-            gradients::gradients_of(inputs, place, &block, board, own, output_grads, walk, form);
+            gradients::gradients_of(inputs, place, &block, tiles, own, output_grads, walk, config);
         #[unroll]
-        for r in 0..comptime![form.tile.rows_each] {
+        for r in 0..comptime![config.tile.rows_each] {
             #[unroll]
             for c in 0..all {
                 through[r] += walk.grads[r * all + c] * own.rises[r * all + c];
@@ -212,7 +212,7 @@ fn whole_through<F: Float>(
             step = blocks;
         }
     }
-    block::add_up(through, board, form);
+    block::add_up(through, tiles, config);
 }
 
 /// What flows back through the gates: a gate moves the counts of its own column and all older ones.
@@ -221,36 +221,36 @@ fn whole_through<F: Float>(
 fn gate_sums<F: Float>(
     place: &Place,
     block: &Block,
-    board: &mut Board<F>,
+    tiles: &mut SharedTiles<F>,
     own: &Own,
     walk: &Walk,
-    sheets: &mut Sheets<F>,
+    shared: &mut SharedGrads<F>,
     sums: &mut RowSums,
     through: &Array<f32>,
     passed: &mut Array<f32>,
     out: &mut Outputs,
     slot: usize,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) {
-    let columns = comptime![form.tile.columns_each];
-    let all = comptime![form.tile.rows_each * columns];
+    let columns = comptime![config.tile.columns_each];
+    let all = comptime![config.tile.rows_each * columns];
     let mut terms = Array::<f32>::new(all);
     let mut newer = Array::<f32>::new(all);
     #[unroll]
     for i in 0..all {
         terms[i] = walk.grads[i] * own.rises[i];
     }
-    sum_from_the_right(&terms, &mut newer, passed, &mut board.other_segments, form);
+    sum_from_the_right(&terms, &mut newer, passed, &mut tiles.other_segments, config);
     let ratio = place.gate_scale / place.content_scale;
     #[unroll]
-    for r in 0..comptime![form.tile.rows_each] {
+    for r in 0..comptime![config.tile.rows_each] {
         #[unroll]
         for c in 0..columns {
             let at = comptime![r * columns + c];
             let gate = own.gates[at];
             let older = through[r] - newer[at] + terms[at];
             let grad = older * gate * (f32::new(1.0) - gate);
-            if comptime![form.own_gates] {
+            if comptime![config.own_gates] {
                 terms[at] = grad;
             } else {
                 terms[at] = walk.grads[at] + grad * ratio;
@@ -258,26 +258,26 @@ fn gate_sums<F: Float>(
         }
     }
     // The barrier of the sums has made sure that nobody reads the weights any more.
-    tile::publish_factors(&terms, &mut sheets.weights, form);
+    tile::publish_factors(&terms, &mut shared.weights, config);
     sync_cube();
-    if comptime![form.own_gates] {
-        let width = comptime![form.head_dim];
+    if comptime![config.own_gates] {
+        let width = comptime![config.head_dim];
         let scale = place.gate_scale;
-        let grads = &sheets.weights;
-        tile::mix(grads, &board.gate_keys, &mut sums.q, &mut board.stage, scale, width, form);
+        let grads = &shared.weights;
+        tile::mix(grads, &tiles.gate_keys, &mut sums.q, &mut tiles.stage, scale, width, config);
         tile::add_transposed(
             grads,
-            &board.query,
+            &tiles.query,
             &mut out.gate_keys,
-            &mut board.stage,
+            &mut tiles.stage,
             slot,
             place.columns,
             block.column,
             scale,
             width,
-            form,
+            config,
         );
     } else {
-        content_sums(place, block, board, &sheets.weights, sums, out, slot, form);
+        content_sums(place, block, tiles, &shared.weights, sums, out, slot, config);
     }
 }

@@ -1,26 +1,26 @@
-//! The logits of one block, and what the contextual positions leave behind.
+//! The logits of one block, and what the contextual positions leave upstream.
 
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
+use super::config::KernelConfig;
 use super::contextual;
 use super::cores;
-use super::form::Form;
 use super::inputs::{Inputs, Place};
 use super::logits::{self, Block};
-use super::tile::{self, Sheet};
+use super::tile::{self, SharedTile};
 
 /// What all units of a cube see.
 #[derive(CubeType)]
-pub(super) struct Board<F: Float> {
+pub(super) struct SharedTiles<F: Float> {
     /// `[rows, D]`.
-    pub(super) query: Sheet<F>,
+    pub(super) query: SharedTile<F>,
     /// `[columns, D]`.
-    pub(super) keys: Sheet<F>,
+    pub(super) keys: SharedTile<F>,
     /// `[columns, E]`.
-    pub(super) values: Sheet<F>,
+    pub(super) values: SharedTile<F>,
     /// `[columns, D]`.
-    pub(super) gate_keys: Sheet<F>,
+    pub(super) gate_keys: SharedTile<F>,
     /// Where tensor cores leave their products.
     pub(super) stage: Shared<[f32]>,
     /// `[rows, entries]`.
@@ -34,22 +34,25 @@ pub(super) struct Board<F: Float> {
 }
 
 #[cube]
-impl<F: Float> Board<F> {
-    pub(super) fn new(#[comptime] form: Form) -> Board<F> {
-        let rows = comptime![form.tile.rows()];
-        let columns = comptime![form.tile.columns()];
-        let products = comptime![if form.has_products() { rows * form.entries } else { 1 }];
-        let gate_exact = comptime![form.own_gates && !form.cores()];
-        let gate_rounded = comptime![form.own_gates && form.cores()];
-        Board::<F> {
-            query: Sheet::of_factors(rows, form.head_dim, form),
-            keys: Sheet::of_factors(columns, form.head_dim, form),
-            values: Sheet::of_factors(columns, form.value_dim, form),
-            gate_keys: Sheet::new(columns, form.head_dim, gate_exact, gate_rounded),
-            stage: Shared::new_aligned_slice(comptime![form.stage()], comptime![cores::ALIGNMENT]),
+impl<F: Float> SharedTiles<F> {
+    pub(super) fn new(#[comptime] config: KernelConfig) -> SharedTiles<F> {
+        let rows = comptime![config.tile.rows()];
+        let columns = comptime![config.tile.columns()];
+        let products = comptime![if config.has_products() { rows * config.entries } else { 1 }];
+        let gate_exact = comptime![config.own_gates && !config.cores()];
+        let gate_rounded = comptime![config.own_gates && config.cores()];
+        SharedTiles::<F> {
+            query: SharedTile::of_factors(rows, config.head_dim, config),
+            keys: SharedTile::of_factors(columns, config.head_dim, config),
+            values: SharedTile::of_factors(columns, config.value_dim, config),
+            gate_keys: SharedTile::new(columns, config.head_dim, gate_exact, gate_rounded),
+            stage: Shared::new_aligned_slice(
+                comptime![config.stage()],
+                comptime![cores::ALIGNMENT],
+            ),
             products: Shared::new_slice(products),
-            segments: Shared::new_slice(comptime![rows * form.tile.units_x]),
-            other_segments: Shared::new_slice(comptime![rows * form.tile.units_x]),
+            segments: Shared::new_slice(comptime![rows * config.tile.units_x]),
+            other_segments: Shared::new_slice(comptime![rows * config.tile.units_x]),
             counted: Shared::new_slice(rows),
         }
     }
@@ -68,27 +71,31 @@ pub(super) struct Own {
 
 #[cube]
 impl Own {
-    pub(super) fn new(#[comptime] form: Form) -> Own {
-        let all = comptime![form.tile.rows_each * form.tile.columns_each];
-        let some = comptime![if form.function.present() { all } else { 1 }];
+    pub(super) fn new(#[comptime] config: KernelConfig) -> Own {
+        let all = comptime![config.tile.rows_each * config.tile.columns_each];
+        let some = comptime![if config.function.present() { all } else { 1 }];
         Own {
             logits: Array::new(all),
             gates: Array::new(some),
             counts: Array::new(some),
             rises: Array::new(some),
-            counted: Array::new(comptime![form.tile.rows_each]),
+            counted: Array::new(comptime![config.tile.rows_each]),
         }
     }
 }
 
 /// Begins a walk along a block of rows: nothing is counted yet. To be followed by a barrier.
 #[cube]
-pub(super) fn begin<F: Float>(board: &mut Board<F>, own: &mut Own, #[comptime] form: Form) {
+pub(super) fn begin<F: Float>(
+    tiles: &mut SharedTiles<F>,
+    own: &mut Own,
+    #[comptime] config: KernelConfig,
+) {
     #[unroll]
-    for r in 0..comptime![form.tile.rows_each] {
+    for r in 0..comptime![config.tile.rows_each] {
         own.counted[r] = f32::new(0.0);
     }
-    contextual::publish_counts(&own.counted, &mut board.counted, form);
+    contextual::publish_counts(&own.counted, &mut tiles.counted, config);
 }
 
 /// Loads what stays while a block of rows is walked along. To be followed by a barrier.
@@ -97,14 +104,23 @@ pub(super) fn load_rows<F: Float>(
     inputs: &Inputs,
     place: &Place,
     block: &Block,
-    board: &mut Board<F>,
-    #[comptime] form: Form,
+    tiles: &mut SharedTiles<F>,
+    #[comptime] config: KernelConfig,
 ) {
-    let rows = comptime![form.tile.rows()];
-    let width = comptime![form.head_dim];
-    tile::load(&inputs.q, &mut board.query, block.plane, place.rows, block.row, rows, width, form);
-    if comptime![form.has_products()] {
-        contextual::load_products(inputs, place, block, &mut board.products, form);
+    let rows = comptime![config.tile.rows()];
+    let width = comptime![config.head_dim];
+    tile::load(
+        &inputs.q,
+        &mut tiles.query,
+        block.plane,
+        place.rows,
+        block.row,
+        rows,
+        width,
+        config,
+    );
+    if comptime![config.has_products()] {
+        contextual::load_products(inputs, place, block, &mut tiles.products, config);
     }
 }
 
@@ -115,56 +131,56 @@ pub(super) fn logits_of<F: Float>(
     inputs: &Inputs,
     place: &Place,
     block: &Block,
-    board: &mut Board<F>,
+    tiles: &mut SharedTiles<F>,
     own: &mut Own,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) -> bool {
-    let columns = comptime![form.tile.columns()];
-    let all = comptime![form.tile.rows_each * form.tile.columns_each];
+    let columns = comptime![config.tile.columns()];
+    let all = comptime![config.tile.rows_each * config.tile.columns_each];
     // Nobody may still read what was loaded before.
     sync_cube();
     tile::load(
         &inputs.k,
-        &mut board.keys,
+        &mut tiles.keys,
         block.plane,
         place.columns,
         block.column,
         columns,
-        comptime![form.head_dim],
-        form,
+        comptime![config.head_dim],
+        config,
     );
     tile::load(
         &inputs.values,
-        &mut board.values,
+        &mut tiles.values,
         block.plane,
         place.columns,
         block.column,
         columns,
-        comptime![form.value_dim],
-        form,
+        comptime![config.value_dim],
+        config,
     );
-    if comptime![form.own_gates] {
+    if comptime![config.own_gates] {
         tile::load(
             &inputs.gate_keys,
-            &mut board.gate_keys,
+            &mut tiles.gate_keys,
             block.plane,
             place.columns,
             block.column,
             columns,
-            comptime![form.head_dim],
-            form,
+            comptime![config.head_dim],
+            config,
         );
     }
     sync_cube();
-    if comptime![form.content] {
+    if comptime![config.content] {
         tile::dot(
-            &board.query,
-            &board.keys,
+            &tiles.query,
+            &tiles.keys,
             &mut own.logits,
-            &mut board.stage,
+            &mut tiles.stage,
             place.content_scale,
-            comptime![form.head_dim],
-            form,
+            comptime![config.head_dim],
+            config,
         );
     } else {
         #[unroll]
@@ -173,18 +189,18 @@ pub(super) fn logits_of<F: Float>(
         }
     }
     let mut stopped = false;
-    if comptime![form.function.present()] {
-        stopped = contextual::all_beyond(&board.counted, place, block, form);
-        if comptime![form.own_gates] {
+    if comptime![config.function.present()] {
+        stopped = contextual::all_beyond(&tiles.counted, place, block, config);
+        if comptime![config.own_gates] {
             if !stopped {
                 tile::dot(
-                    &board.query,
-                    &board.gate_keys,
+                    &tiles.query,
+                    &tiles.gate_keys,
                     &mut own.gates,
-                    &mut board.stage,
+                    &mut tiles.stage,
                     place.gate_scale,
-                    comptime![form.head_dim],
-                    form,
+                    comptime![config.head_dim],
+                    config,
                 );
             }
         } else {
@@ -194,28 +210,28 @@ pub(super) fn logits_of<F: Float>(
                 own.gates[i] = own.logits[i] * ratio;
             }
         }
-        contextual::open_gates(&mut own.gates, place, block, stopped, form);
+        contextual::open_gates(&mut own.gates, place, block, stopped, config);
         contextual::sum_from_the_right(
             &own.gates,
             &mut own.counts,
             &mut own.counted,
-            &mut board.segments,
-            form,
+            &mut tiles.segments,
+            config,
         );
-        contextual::publish_counts(&own.counted, &mut board.counted, form);
+        contextual::publish_counts(&own.counted, &mut tiles.counted, config);
         contextual::add_function(
             inputs,
             place,
             block,
-            &board.products,
+            &tiles.products,
             &mut own.counts,
             &mut own.logits,
             &mut own.rises,
             stopped,
-            form,
+            config,
         );
     }
-    logits::add_biases(inputs, place, block, &mut own.logits, form);
+    logits::add_biases(inputs, place, block, &mut own.logits, config);
     stopped
 }
 
@@ -223,23 +239,23 @@ pub(super) fn logits_of<F: Float>(
 #[cube]
 pub(super) fn add_up<F: Float>(
     total: &mut Array<f32>,
-    board: &mut Board<F>,
-    #[comptime] form: Form,
+    tiles: &mut SharedTiles<F>,
+    #[comptime] config: KernelConfig,
 ) {
-    let units = comptime![form.tile.units_x];
-    let rows_each = comptime![form.tile.rows_each];
+    let units = comptime![config.tile.units_x];
+    let rows_each = comptime![config.tile.rows_each];
     let first_row = UNIT_POS_Y as usize * rows_each;
     sync_cube();
     #[unroll]
     for r in 0..rows_each {
-        board.other_segments[(first_row + r) * units + UNIT_POS_X as usize] = total[r];
+        tiles.other_segments[(first_row + r) * units + UNIT_POS_X as usize] = total[r];
     }
     sync_cube();
     #[unroll]
     for r in 0..rows_each {
         let mut sum = f32::new(0.0);
         for unit in 0..units {
-            sum += board.other_segments[(first_row + r) * units + unit];
+            sum += tiles.other_segments[(first_row + r) * units + unit];
         }
         total[r] = sum;
     }

@@ -8,7 +8,7 @@ use burn_cubecl::ops::numeric::zeros_client;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::arguments::present;
-use super::form::{CONTEXTUAL_SLOPE, DECAY, FAR, FIXED, SLOPE};
+use super::config::{CONTEXTUAL_SLOPE, DECAY, FAR, FIXED, SLOPE};
 use super::results::{Backward, Forward};
 use crate::kernels::operands::{OPERANDS, Operands, Sizes};
 use crate::kernels::spec::Spec;
@@ -32,7 +32,7 @@ pub(super) fn gradients(
     let grad = into_contiguous(grad);
     let share = sum(Cube::float_mul(kept.output, grad.clone()), &[3], &[batch, heads, rows]);
     let found = run(operands, spec, [grad, kept.log, into_contiguous(share)]);
-    let form = found.form;
+    let config = found.config;
 
     let of_rows = |from: usize, width: usize| {
         let mut slices = vec![Slice::from(..); 4];
@@ -40,7 +40,7 @@ pub(super) fn gradients(
         Cube::float_slice(found.rows.clone(), &slices)
     };
     let per_head = |column: usize| sum(of_rows(column, 1), &[0, 2], &[heads]);
-    let hidden = form.hidden();
+    let hidden = config.hidden();
     let at_products = FIXED + 2 * hidden;
     let query_entries =
         operands.query_distance.meta.shape().num_elements() / (batch * heads * rows).max(1);
@@ -78,12 +78,12 @@ pub(super) fn gradients(
         present(&operands.slopes).then(|| per_head(SLOPE)),
         distance,
         present(&operands.query_distance)
-            .then(|| of_rows(at_products + form.entries, query_entries)),
+            .then(|| of_rows(at_products + config.entries, query_entries)),
         decay.clone(),
         // Both are added to the same logits.
-        decay.filter(|_| present(&operands.finer_decay)),
+        decay.filter(|_| present(&operands.decay_residual)),
         present(&operands.gate_keys).then(|| sum(found.gate_keys, &[0], &wide(head_dim))),
-        present(&operands.table).then(|| of_rows(at_products, form.entries)),
+        present(&operands.table).then(|| of_rows(at_products, config.entries)),
         present(&operands.hidden)
             .then(|| sum(of_rows(FIXED, 2 * hidden), &[0, 1, 2], &[2, hidden])),
         present(&operands.contextual_slopes).then(|| per_head(CONTEXTUAL_SLOPE)),

@@ -3,7 +3,7 @@
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-use super::form::{Form, Function};
+use super::config::{Function, KernelConfig};
 use super::inputs::{Inputs, Place};
 use super::logits::{Block, own_column, own_row, sees};
 
@@ -35,11 +35,11 @@ pub(super) fn sum_from_the_right(
     sums: &mut Array<f32>,
     carried: &mut Array<f32>,
     segments: &mut Shared<[f32]>,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) {
-    let rows = comptime![form.tile.rows_each];
-    let columns = comptime![form.tile.columns_each];
-    let units = comptime![form.tile.units_x];
+    let rows = comptime![config.tile.rows_each];
+    let columns = comptime![config.tile.columns_each];
+    let units = comptime![config.tile.units_x];
     let unit = UNIT_POS_X as usize;
     let first_row = UNIT_POS_Y as usize * rows;
     #[unroll]
@@ -83,16 +83,16 @@ pub(super) fn open_gates(
     place: &Place,
     block: &Block,
     stopped: bool,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) {
-    let columns = comptime![form.tile.columns_each];
+    let columns = comptime![config.tile.columns_each];
     #[unroll]
-    for r in 0..comptime![form.tile.rows_each] {
-        let row = own_row(block, r, form);
+    for r in 0..comptime![config.tile.rows_each] {
+        let row = own_row(block, r, config);
         #[unroll]
         for c in 0..columns {
             let mut gate = f32::new(0.0);
-            if !stopped && sees(place, row, own_column(block, c, form)) {
+            if !stopped && sees(place, row, own_column(block, c, config)) {
                 gate = sigmoid(gates[r * columns + c]);
             }
             gates[r * columns + c] = gate;
@@ -107,10 +107,10 @@ pub(super) fn all_beyond(
     counted: &Shared<[f32]>,
     place: &Place,
     block: &Block,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) -> bool {
     let mut least = f32::new(BEYOND);
-    for r in 0..comptime![form.tile.rows()] {
+    for r in 0..comptime![config.tile.rows()] {
         if block.row + r < place.rows {
             least = min(least, counted[r]);
         }
@@ -123,9 +123,9 @@ pub(super) fn all_beyond(
 pub(super) fn publish_counts(
     carried: &Array<f32>,
     counted: &mut Shared<[f32]>,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) {
-    let rows = comptime![form.tile.rows_each];
+    let rows = comptime![config.tile.rows_each];
     if UNIT_POS_X == 0 {
         #[unroll]
         for r in 0..rows {
@@ -141,10 +141,10 @@ pub(super) fn load_products(
     place: &Place,
     block: &Block,
     products: &mut Shared<[f32]>,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) {
-    let entries = comptime![form.entries];
-    let end = comptime![form.tile.rows() * form.entries];
+    let entries = comptime![config.entries];
+    let end = comptime![config.tile.rows() * config.entries];
     let mut at = UNIT_POS as usize;
     while at < end {
         let r = at / entries;
@@ -154,14 +154,14 @@ pub(super) fn load_products(
             value = inputs.products[(block.plane * place.rows + block.row + r) * entries + entry];
         }
         products[at] = value;
-        at += comptime![form.tile.units()];
+        at += comptime![config.tile.units()];
     }
 }
 
 /// The activation of the hidden layer, and its derivative.
 #[cube]
-pub(super) fn activate(x: f32, #[comptime] form: Form) -> (f32, f32) {
-    if comptime![form.function == Function::Relu] {
+pub(super) fn activate(x: f32, #[comptime] config: KernelConfig) -> (f32, f32) {
+    if comptime![config.function == Function::Relu] {
         let mut rise = f32::new(0.0);
         if x > f32::new(0.0) {
             rise = f32::new(1.0);
@@ -183,12 +183,12 @@ pub(super) fn read(
     head: usize,
     row: usize,
     position: f32,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) -> (f32, f32) {
-    let entries = comptime![form.entries];
-    let last = comptime![form.entries.max(1) - 1];
+    let entries = comptime![config.entries];
+    let last = comptime![config.entries.max(1) - 1];
     let start = row * entries;
-    if comptime![form.function == Function::Table] {
+    if comptime![config.function == Function::Table] {
         let whole = position.floor();
         let fraction = position - whole;
         let entry = min(whole as usize, last);
@@ -200,7 +200,7 @@ pub(super) fn read(
             slope = rise;
         }
         (low + rise * fraction, slope)
-    } else if comptime![form.function == Function::Slope] {
+    } else if comptime![config.function == Function::Slope] {
         let slope = inputs.contextual_slopes[head];
         (slope * position, slope)
     } else {
@@ -208,7 +208,7 @@ pub(super) fn read(
         let mut rise = f32::new(0.0);
         for unit in 0..last {
             let weight = inputs.hidden[unit];
-            let (value, slope) = activate(weight * position + inputs.hidden[last + unit], form);
+            let (value, slope) = activate(weight * position + inputs.hidden[last + unit], config);
             let product = products[start + unit];
             bias += product * value;
             rise += product * slope * weight;
@@ -230,15 +230,15 @@ pub(super) fn add_function(
     logits: &mut Array<f32>,
     rises: &mut Array<f32>,
     stopped: bool,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) {
-    let columns = comptime![form.tile.columns_each];
-    let first_row = UNIT_POS_Y as usize * comptime![form.tile.rows_each];
+    let columns = comptime![config.tile.columns_each];
+    let first_row = UNIT_POS_Y as usize * comptime![config.tile.rows_each];
     #[unroll]
-    for r in 0..comptime![form.tile.rows_each] {
+    for r in 0..comptime![config.tile.rows_each] {
         if stopped {
             let (constant, _rise) =
-                read(inputs, products, block.head, first_row + r, place.max_position, form);
+                read(inputs, products, block.head, first_row + r, place.max_position, config);
             #[unroll]
             for c in 0..columns {
                 logits[r * columns + c] += constant;
@@ -255,7 +255,7 @@ pub(super) fn add_function(
                     position = place.max_position;
                 }
                 let (bias, rise) =
-                    read(inputs, products, block.head, first_row + r, position, form);
+                    read(inputs, products, block.head, first_row + r, position, config);
                 logits[r * columns + c] += bias;
                 let mut slope = f32::new(0.0);
                 if count <= place.max_position {

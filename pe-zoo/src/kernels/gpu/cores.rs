@@ -50,9 +50,9 @@ pub(super) struct Product {
     pub(super) columns: usize,
     pub(super) inner: usize,
     /// The left factor lies there as `[inner, rows]`.
-    pub(super) left_turned: bool,
+    pub(super) left_transposed: bool,
     /// The right factor lies there as `[columns, inner]`.
-    pub(super) right_turned: bool,
+    pub(super) right_transposed: bool,
     /// From one stored row of the left factor to the next.
     pub(super) left_stride: usize,
     /// From one stored row of the right factor to the next.
@@ -64,8 +64,8 @@ pub(super) struct Product {
 }
 
 /// How a factor lies in memory.
-const fn layout(turned: bool) -> MatrixLayout {
-    if turned { MatrixLayout::ColMajor } else { MatrixLayout::RowMajor }
+const fn layout(transposed: bool) -> MatrixLayout {
+    if transposed { MatrixLayout::ColMajor } else { MatrixLayout::RowMajor }
 }
 
 /// Leaves a product on the stage, `[rows, stride(columns)]`. Every unit of the cube has to come along.
@@ -98,11 +98,11 @@ pub(super) fn multiply<F: Float>(
         for step in 0..comptime![product.inner / product.step] {
             let inner = step * comptime![product.step];
             let mut from_left = row * left_stride + inner;
-            if comptime![product.left_turned] {
+            if comptime![product.left_transposed] {
                 from_left = inner * left_stride + row;
             }
             let mut from_right = inner * right_stride + column;
-            if comptime![product.right_turned] {
+            if comptime![product.right_transposed] {
                 from_right = column * right_stride + inner;
             }
             let of_left = cmma::Matrix::<F>::from_slice(
@@ -110,7 +110,7 @@ pub(super) fn multiply<F: Float>(
                 FRAGMENT,
                 FRAGMENT,
                 comptime![product.step],
-                comptime![layout(product.left_turned)],
+                comptime![layout(product.left_transposed)],
                 &left[from_left..],
                 comptime![product.left_stride as u32],
             );
@@ -119,7 +119,7 @@ pub(super) fn multiply<F: Float>(
                 FRAGMENT,
                 FRAGMENT,
                 comptime![product.step],
-                comptime![layout(product.right_turned)],
+                comptime![layout(product.right_transposed)],
                 &right[from_right..],
                 comptime![product.right_stride as u32],
             );

@@ -10,10 +10,10 @@ use burn_cubecl::cubecl::ir::{
 use burn_cubecl::cubecl::prelude::VectorSize;
 use burn_cubecl::cubecl::profile::TimingMethod;
 
-use super::form::Room;
+use super::config::DeviceLimits;
 
 /// Shared memory and units of an H200.
-pub(super) const ROOM: Room = Room { shared_bytes: 232_448, units: 1024 };
+pub(super) const LIMITS: DeviceLimits = DeviceLimits { shared_bytes: 232_448, units: 1024 };
 
 /// A device with tensor cores for `bf16` and `tf32`, and, what no device has, for f32: with those a product is exact
 /// and every mistake in where its factors lie shows.
@@ -24,7 +24,7 @@ pub(super) fn device() -> Arc<DeviceProperties> {
         plane_size_min: 32,
         plane_size_max: 32,
         max_bindings: 1024,
-        max_shared_memory_size: ROOM.shared_bytes,
+        max_shared_memory_size: LIMITS.shared_bytes,
         max_cube_count: (u32::MAX >> 1, 65_535, 65_535),
         max_units_per_cube: 1024,
         max_cube_dim: (1024, 1024, 64),

@@ -3,12 +3,12 @@
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-use super::block::{self, Board, Own};
+use super::block::{self, Own, SharedTiles};
+use super::config::KernelConfig;
 use super::contextual::{softplus, sum_from_the_right};
-use super::form::Form;
 use super::inputs::{Inputs, Place};
 use super::logits::{Block, attends, own_column, own_row};
-use super::tile::{self, Sheet};
+use super::tile::{self, SharedTile};
 
 /// Below every logit.
 const LOWEST: f32 = -3e38;
@@ -21,19 +21,19 @@ pub(super) fn forward_kernel<F: Float>(
     place: &Place,
     out: &mut [f32],
     log: &mut [f32],
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) {
-    let rows = comptime![form.tile.rows()];
-    let columns = comptime![form.tile.columns()];
-    let rows_each = comptime![form.tile.rows_each];
-    let channels_each = comptime![form.tile.channels_each(form.value_dim)];
+    let rows = comptime![config.tile.rows()];
+    let columns = comptime![config.tile.columns()];
+    let rows_each = comptime![config.tile.rows_each];
+    let channels_each = comptime![config.tile.channels_each(config.value_dim)];
     let plane = CUBE_POS_Y as usize;
     // The longest rows first: they take longest.
     let row = ((place.rows - 1) / rows - CUBE_POS_X as usize) * rows;
     let mut block = Block { plane, head: plane % place.heads, row, column: 0usize };
-    let mut board = Board::<F>::new(form);
-    let mut own = Own::new(form);
-    let mut weights = Sheet::<F>::of_factors(rows, columns, form);
+    let mut tiles = SharedTiles::<F>::new(config);
+    let mut own = Own::new(config);
+    let mut weights = SharedTile::<F>::of_factors(rows, columns, config);
     let mut sums = Array::<f32>::new(comptime![rows_each * channels_each]);
     let mut largest = Array::<f32>::new(rows_each);
     let mut total = Array::<f32>::new(rows_each);
@@ -46,35 +46,44 @@ pub(super) fn forward_kernel<F: Float>(
         largest[r] = f32::new(LOWEST);
         total[r] = f32::new(0.0);
     }
-    block::load_rows(inputs, place, &block, &mut board, form);
-    block::begin(&mut board, &mut own, form);
+    block::load_rows(inputs, place, &block, &mut tiles, config);
+    block::begin(&mut tiles, &mut own, config);
 
     let newest = place.first_row + min(row + rows, place.rows) - 1;
     let blocks = newest / columns + 1;
     for step in 0..blocks {
         block.column = (blocks - 1 - step) * columns;
-        let _stopped = block::logits_of(inputs, place, &block, &mut board, &mut own, form);
-        if comptime![form.sticks] {
-            break_sticks(place, &block, &mut board, &mut own, &mut total, form);
+        let _stopped = block::logits_of(inputs, place, &block, &mut tiles, &mut own, config);
+        if comptime![config.sticks] {
+            break_sticks(place, &block, &mut tiles, &mut own, &mut total, config);
         } else {
-            soften(place, &block, &mut board, &mut own, &mut sums, &mut largest, &mut total, form);
+            soften(
+                place,
+                &block,
+                &mut tiles,
+                &mut own,
+                &mut sums,
+                &mut largest,
+                &mut total,
+                config,
+            );
         }
-        tile::publish_factors(&own.logits, &mut weights, form);
+        tile::publish_factors(&own.logits, &mut weights, config);
         sync_cube();
         tile::mix(
             &weights,
-            &board.values,
+            &tiles.values,
             &mut sums,
-            &mut board.stage,
+            &mut tiles.stage,
             f32::new(1.0),
-            comptime![form.value_dim],
-            form,
+            comptime![config.value_dim],
+            config,
         );
     }
-    if comptime![!form.sticks] {
-        block::add_up(&mut total, &mut board, form);
+    if comptime![!config.sticks] {
+        block::add_up(&mut total, &mut tiles, config);
     }
-    write(inputs, place, &block, &sums, &largest, &total, out, log, form);
+    write(inputs, place, &block, &sums, &largest, &total, out, log, config);
 }
 
 /// Turns the unit's own logits into weights, not yet divided; `sums` and `total` follow the largest
@@ -84,37 +93,37 @@ pub(super) fn forward_kernel<F: Float>(
 fn soften<F: Float>(
     place: &Place,
     block: &Block,
-    board: &mut Board<F>,
+    tiles: &mut SharedTiles<F>,
     own: &mut Own,
     sums: &mut Array<f32>,
     largest: &mut Array<f32>,
     total: &mut Array<f32>,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) {
-    let columns = comptime![form.tile.columns_each];
-    let units = comptime![form.tile.units_x];
-    let channels_each = comptime![form.tile.channels_each(form.value_dim)];
-    let rows_each = comptime![form.tile.rows_each];
+    let columns = comptime![config.tile.columns_each];
+    let units = comptime![config.tile.units_x];
+    let channels_each = comptime![config.tile.channels_each(config.value_dim)];
+    let rows_each = comptime![config.tile.rows_each];
     let first_row = UNIT_POS_Y as usize * rows_each;
     #[unroll]
     for r in 0..rows_each {
-        let row = own_row(block, r, form);
+        let row = own_row(block, r, config);
         let mut most = f32::new(LOWEST);
         #[unroll]
         for c in 0..columns {
-            if attends(place, row, own_column(block, c, form), form) {
+            if attends(place, row, own_column(block, c, config), config) {
                 most = max(most, own.logits[r * columns + c]);
             }
         }
-        board.other_segments[(first_row + r) * units + UNIT_POS_X as usize] = most;
+        tiles.other_segments[(first_row + r) * units + UNIT_POS_X as usize] = most;
     }
     sync_cube();
     #[unroll]
     for r in 0..rows_each {
-        let row = own_row(block, r, form);
+        let row = own_row(block, r, config);
         let mut most = largest[r];
         for unit in 0..units {
-            most = max(most, board.other_segments[(first_row + r) * units + unit]);
+            most = max(most, tiles.other_segments[(first_row + r) * units + unit]);
         }
         let shrink = (largest[r] - most).exp();
         largest[r] = most;
@@ -122,7 +131,7 @@ fn soften<F: Float>(
         #[unroll]
         for c in 0..columns {
             let mut weight = f32::new(0.0);
-            if attends(place, row, own_column(block, c, form), form) {
+            if attends(place, row, own_column(block, c, config), config) {
                 weight = (own.logits[r * columns + c] - most).exp();
             }
             own.logits[r * columns + c] = weight;
@@ -142,35 +151,35 @@ fn soften<F: Float>(
 fn break_sticks<F: Float>(
     place: &Place,
     block: &Block,
-    board: &mut Board<F>,
+    tiles: &mut SharedTiles<F>,
     own: &mut Own,
     left: &mut Array<f32>,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) {
-    let columns = comptime![form.tile.columns_each];
-    let all = comptime![form.tile.rows_each * columns];
+    let columns = comptime![config.tile.columns_each];
+    let all = comptime![config.tile.rows_each * columns];
     let mut stays = Array::<f32>::new(all);
     let mut after = Array::<f32>::new(all);
     #[unroll]
-    for r in 0..comptime![form.tile.rows_each] {
-        let row = own_row(block, r, form);
+    for r in 0..comptime![config.tile.rows_each] {
+        let row = own_row(block, r, config);
         #[unroll]
         for c in 0..columns {
             let mut stay = f32::new(0.0);
-            if attends(place, row, own_column(block, c, form), form) {
+            if attends(place, row, own_column(block, c, config), config) {
                 stay = -softplus(own.logits[r * columns + c]);
             }
             stays[r * columns + c] = stay;
         }
     }
-    sum_from_the_right(&stays, &mut after, left, &mut board.other_segments, form);
+    sum_from_the_right(&stays, &mut after, left, &mut tiles.other_segments, config);
     #[unroll]
-    for r in 0..comptime![form.tile.rows_each] {
-        let row = own_row(block, r, form);
+    for r in 0..comptime![config.tile.rows_each] {
+        let row = own_row(block, r, config);
         #[unroll]
         for c in 0..columns {
             let mut weight = f32::new(0.0);
-            if attends(place, row, own_column(block, c, form), form) {
+            if attends(place, row, own_column(block, c, config), config) {
                 weight = (own.logits[r * columns + c] + after[r * columns + c]).exp();
             }
             own.logits[r * columns + c] = weight;
@@ -189,22 +198,22 @@ fn write(
     total: &Array<f32>,
     out: &mut [f32],
     log: &mut [f32],
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) {
-    let width = comptime![form.value_dim];
-    let channels_each = comptime![form.tile.channels_each(form.value_dim)];
+    let width = comptime![config.value_dim];
+    let channels_each = comptime![config.tile.channels_each(config.value_dim)];
     #[unroll]
-    for r in 0..comptime![form.tile.rows_each] {
-        let row = own_row(block, r, form);
+    for r in 0..comptime![config.tile.rows_each] {
+        let row = own_row(block, r, config);
         if row < place.rows {
             let line = block.plane * place.rows + row;
             #[unroll]
             for i in 0..channels_each {
-                let channel = UNIT_POS_X as usize + comptime![i * form.tile.units_x];
+                let channel = UNIT_POS_X as usize + comptime![i * config.tile.units_x];
                 if channel < width {
                     let mut value = sums[r * channels_each + i];
-                    if comptime![form.sticks] {
-                        if comptime![form.own_token] {
+                    if comptime![config.sticks] {
+                        if comptime![config.own_token] {
                             let own = block.plane * place.columns + place.first_row + row;
                             value += total[r].exp() * inputs.values[own * width + channel];
                         }
@@ -215,7 +224,7 @@ fn write(
                 }
             }
             if UNIT_POS_X == 0 {
-                if comptime![form.sticks] {
+                if comptime![config.sticks] {
                     log[line] = total[r];
                 } else {
                     log[line] = largest[r] + total[r].ln();

@@ -3,12 +3,12 @@
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-use super::block::{self, Board, Own};
+use super::block::{self, Own, SharedTiles};
+use super::config::KernelConfig;
 use super::contextual::{sigmoid, softplus, sum_from_the_right};
-use super::form::Form;
-use super::inputs::{Behind, Inputs, Place};
+use super::inputs::{Inputs, Place, UpstreamGrad};
 use super::logits::{Block, attends, own_column, own_row};
-use super::tile::{self, Sheet};
+use super::tile::{self, SharedTile};
 
 /// Logarithm of the share of a stick below which what older columns contribute is lost in the rounding
 /// of what newer ones do.
@@ -33,10 +33,10 @@ pub(super) struct Walk {
 
 #[cube]
 impl Walk {
-    pub(super) fn new(#[comptime] form: Form) -> Walk {
-        let rows = comptime![form.tile.rows_each];
+    pub(super) fn new(#[comptime] config: KernelConfig) -> Walk {
+        let rows = comptime![config.tile.rows_each];
         Walk {
-            grads: Array::new(comptime![form.tile.rows_each * form.tile.columns_each]),
+            grads: Array::new(comptime![config.tile.rows_each * config.tile.columns_each]),
             log: Array::new(rows),
             share: Array::new(rows),
             left: Array::new(rows),
@@ -47,24 +47,24 @@ impl Walk {
 }
 
 /// Begins a walk along the block's rows. `whole` is what all columns contribute to the products of
-/// output and gradient, where [`Form::own_whole`] says that the walk needs it to the last digit.
+/// output and gradient, where [`KernelConfig::own_whole`] says that the walk needs it to the last digit.
 #[cube]
 pub(super) fn begin(
-    behind: &Behind,
+    upstream: &UpstreamGrad,
     place: &Place,
     block: &Block,
     walk: &mut Walk,
     whole: &Array<f32>,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) {
     #[unroll]
-    for r in 0..comptime![form.tile.rows_each] {
-        let line = block.plane * place.rows + min(own_row(block, r, form), place.rows - 1);
-        walk.log[r] = behind.log[line];
-        if comptime![form.own_whole()] {
+    for r in 0..comptime![config.tile.rows_each] {
+        let line = block.plane * place.rows + min(own_row(block, r, config), place.rows - 1);
+        walk.log[r] = upstream.log[line];
+        if comptime![config.own_whole()] {
             walk.share[r] = whole[r];
         } else {
-            walk.share[r] = behind.share[line];
+            walk.share[r] = upstream.share[line];
         }
         walk.left[r] = f32::new(0.0);
         walk.taken[r] = f32::new(0.0);
@@ -80,27 +80,27 @@ pub(super) fn gradients_of<F: Float>(
     inputs: &Inputs,
     place: &Place,
     block: &Block,
-    board: &mut Board<F>,
+    tiles: &mut SharedTiles<F>,
     own: &mut Own,
-    output_grads: &Sheet<F>,
+    output_grads: &SharedTile<F>,
     walk: &mut Walk,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) -> bool {
-    let stopped = block::logits_of(inputs, place, block, board, own, form);
+    let stopped = block::logits_of(inputs, place, block, tiles, own, config);
     // Products of the output's gradients with the values.
     tile::dot(
         output_grads,
-        &board.values,
+        &tiles.values,
         &mut walk.grads,
-        &mut board.stage,
+        &mut tiles.stage,
         f32::new(1.0),
-        comptime![form.value_dim],
-        form,
+        comptime![config.value_dim],
+        config,
     );
-    if comptime![form.sticks] {
-        of_sticks(place, block, board, own, walk, form);
+    if comptime![config.sticks] {
+        of_sticks(place, block, tiles, own, walk, config);
     } else {
-        of_softmax(place, block, own, walk, form);
+        of_softmax(place, block, own, walk, config);
     }
     stopped
 }
@@ -111,16 +111,16 @@ fn of_softmax(
     block: &Block,
     own: &mut Own,
     walk: &mut Walk,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) {
-    let columns = comptime![form.tile.columns_each];
+    let columns = comptime![config.tile.columns_each];
     #[unroll]
-    for r in 0..comptime![form.tile.rows_each] {
-        let row = own_row(block, r, form);
+    for r in 0..comptime![config.tile.rows_each] {
+        let row = own_row(block, r, config);
         #[unroll]
         for c in 0..columns {
             let mut weight = f32::new(0.0);
-            if attends(place, row, own_column(block, c, form), form) {
+            if attends(place, row, own_column(block, c, config), config) {
                 weight = (own.logits[r * columns + c] - walk.log[r]).exp();
             }
             own.logits[r * columns + c] = weight;
@@ -135,44 +135,44 @@ fn of_softmax(
 fn of_sticks<F: Float>(
     place: &Place,
     block: &Block,
-    board: &mut Board<F>,
+    tiles: &mut SharedTiles<F>,
     own: &mut Own,
     walk: &mut Walk,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) {
-    let columns = comptime![form.tile.columns_each];
-    let all = comptime![form.tile.rows_each * columns];
+    let columns = comptime![config.tile.columns_each];
+    let all = comptime![config.tile.rows_each * columns];
     let mut terms = Array::<f32>::new(all);
     let mut sums = Array::<f32>::new(all);
     #[unroll]
-    for r in 0..comptime![form.tile.rows_each] {
-        let row = own_row(block, r, form);
+    for r in 0..comptime![config.tile.rows_each] {
+        let row = own_row(block, r, config);
         #[unroll]
         for c in 0..columns {
             let mut stay = f32::new(0.0);
-            if attends(place, row, own_column(block, c, form), form) {
+            if attends(place, row, own_column(block, c, config), config) {
                 stay = -softplus(own.logits[r * columns + c]);
             }
             terms[r * columns + c] = stay;
         }
     }
-    sum_from_the_right(&terms, &mut sums, &mut walk.left, &mut board.other_segments, form);
+    sum_from_the_right(&terms, &mut sums, &mut walk.left, &mut tiles.other_segments, config);
     let mut breaks = Array::<f32>::new(all);
     let mut passed_on = Array::<f32>::new(all);
     #[unroll]
-    for r in 0..comptime![form.tile.rows_each] {
-        let row = own_row(block, r, form);
+    for r in 0..comptime![config.tile.rows_each] {
+        let row = own_row(block, r, config);
         #[unroll]
         for c in 0..columns {
             let at = comptime![r * columns + c];
             let mut weight = f32::new(0.0);
             let mut share = f32::new(0.0);
-            if attends(place, row, own_column(block, c, form), form) {
+            if attends(place, row, own_column(block, c, config), config) {
                 weight = (own.logits[at] + sums[at]).exp();
                 share = sigmoid(own.logits[at]);
             }
-            if comptime![form.own_token && form.own_whole()] {
-                if row < place.rows && own_column(block, c, form) == place.first_row + row {
+            if comptime![config.own_token && config.own_whole()] {
+                if row < place.rows && own_column(block, c, config) == place.first_row + row {
                     walk.rest[r] += walk.log[r].exp() * walk.grads[at];
                 }
             }
@@ -185,18 +185,18 @@ fn of_sticks<F: Float>(
             terms[at] = weight * walk.grads[at];
         }
     }
-    sum_from_the_right(&terms, &mut sums, &mut walk.taken, &mut board.segments, form);
+    sum_from_the_right(&terms, &mut sums, &mut walk.taken, &mut tiles.segments, config);
     #[unroll]
-    for r in 0..comptime![form.tile.rows_each] {
-        let row = own_row(block, r, form);
+    for r in 0..comptime![config.tile.rows_each] {
+        let row = own_row(block, r, config);
         #[unroll]
         for c in 0..columns {
             let at = comptime![r * columns + c];
             let older = walk.share[r] - sums[at];
             walk.grads[at] = terms[at] * (f32::new(1.0) - breaks[at]) - passed_on[at] * older;
-            if comptime![form.own_token] {
+            if comptime![config.own_token] {
                 // The rest of the stick goes where the row itself is.
-                if row < place.rows && own_column(block, c, form) == place.first_row + row {
+                if row < place.rows && own_column(block, c, config) == place.first_row + row {
                     own.logits[at] += walk.log[r].exp();
                 }
             }

@@ -3,7 +3,7 @@
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-/// The operands, contiguous, f32; one that the form leaves out is never read.
+/// The operands, contiguous, f32; one that the configuration leaves out is never read.
 #[derive(CubeType, CubeLaunch)]
 pub(super) struct Inputs {
     /// `[plane, T, D]`; a plane is one head of one sequence.
@@ -21,7 +21,7 @@ pub(super) struct Inputs {
     /// `[plane, S]`.
     pub(super) decay: Box<[f32]>,
     /// `[plane, S]`.
-    pub(super) finer_decay: Box<[f32]>,
+    pub(super) decay_residual: Box<[f32]>,
     /// `[plane, S, D]`.
     pub(super) gate_keys: Box<[f32]>,
     /// Products of queries and table, or of queries and second layer, `[plane, T, entries]`.
@@ -51,9 +51,9 @@ pub(super) struct Place {
     pub(super) max_position: f32,
 }
 
-/// What the forward pass left, and what comes from behind.
+/// What the forward pass left, and what comes from upstream.
 #[derive(CubeType, CubeLaunch)]
-pub(super) struct Behind {
+pub(super) struct UpstreamGrad {
     /// `[plane, T, E]`.
     pub(super) grad: Box<[f32]>,
     /// Logarithms of the denominators, or of what was left of the sticks, `[plane, T]`.
@@ -79,6 +79,6 @@ pub(super) struct Outputs {
     pub(super) decay: Box<[f32]>,
     /// `[plane, T, S]`.
     pub(super) dense: Box<[f32]>,
-    /// `[plane, T, Form::row_grads]`.
+    /// `[plane, T, KernelConfig::row_grads]`.
     pub(super) rows: Box<[f32]>,
 }

@@ -1,4 +1,4 @@
-//! Which form of a kernel runs, on how many cubes.
+//! Which configuration of a kernel runs, on how many cubes.
 
 use burn::backend::{Backend, Cube};
 use burn::tensor::bf16;
@@ -10,13 +10,13 @@ use burn_cubecl::tensor::CubeTensor;
 
 use super::arguments::{inputs, last_axis, place, present};
 use super::backward::backward_kernel;
+use super::config::{DeviceLimits, Function, KernelConfig};
 use super::cores::{self, Rounded};
-use super::form::{Form, Function, Room};
 use super::forward::forward_kernel;
-use super::inputs::BehindLaunch;
+use super::inputs::UpstreamGradLaunch;
 use super::results::{Backward, Forward, unwritten, zeroed};
 use crate::kernels::operands::{Operands, Sizes};
-use crate::kernels::precision::Factors;
+use crate::kernels::precision::MatmulPrecision;
 use crate::kernels::spec::{Spec, WeightRule};
 use crate::score::{HiddenActivation, Remainder};
 
@@ -25,18 +25,18 @@ const CUBES_EACH: usize = 2;
 /// Multiprocessors of a device that does not say.
 const MULTIPROCESSORS: usize = 32;
 
-/// Of the backward kernel: inputs, what comes from behind, outputs, sizes and factors.
+/// Of the backward kernel: inputs, what comes from upstream, outputs, sizes and factors.
 const BUFFERS: usize = 14 + 3 + 8 + 1;
 
-/// Why a form is there.
+/// Why a configuration is there.
 const ASKED: &str = "`fits` has been asked before";
 
 /// How factors are rounded for tensor cores, if the device multiplies them as the kernels do it.
-fn rounded(client: &Client, factors: Factors) -> Option<Rounded> {
+fn rounded(client: &Client, factors: MatmulPrecision) -> Option<Rounded> {
     let (rounded, kind) = match factors {
-        Factors::F32 => return None,
-        Factors::Tf32 => (cores::TF32, FloatKind::TF32),
-        Factors::Bf16 => (cores::BF16, FloatKind::BF16),
+        MatmulPrecision::F32 => return None,
+        MatmulPrecision::Tf32 => (cores::TF32, FloatKind::TF32),
+        MatmulPrecision::Bf16 => (cores::BF16, FloatKind::BF16),
     };
     let hardware = &client.properties().hardware;
     let side = cores::FRAGMENT as u32;
@@ -54,7 +54,11 @@ fn rounded(client: &Client, factors: Factors) -> Option<Rounded> {
 }
 
 /// Without a tile, which depends on the kernel.
-pub(super) fn form<B: Backend>(client: &Client, operands: &Operands<B>, spec: &Spec) -> Form {
+pub(super) fn config<B: Backend>(
+    client: &Client,
+    operands: &Operands<B>,
+    spec: &Spec,
+) -> KernelConfig {
     let Sizes { head_dim, value_dim, .. } = operands.sizes();
     let function = match spec.contextual.map(|contextual| contextual.activation) {
         None => Function::Absent,
@@ -67,8 +71,8 @@ pub(super) fn form<B: Backend>(client: &Client, operands: &Operands<B>, spec: &S
         WeightRule::Softmax => None,
         WeightRule::StickBreaking(rule) => Some(rule),
     };
-    Form {
-        tile: super::form::SMALLEST,
+    KernelConfig {
+        tile: super::config::SMALLEST,
         head_dim,
         value_dim,
         content: spec.content_scale.is_some(),
@@ -77,7 +81,7 @@ pub(super) fn form<B: Backend>(client: &Client, operands: &Operands<B>, spec: &S
         query_distance: present(&operands.query_distance),
         contiguous: spec.contiguous,
         decay: present(&operands.decay),
-        finer_decay: present(&operands.finer_decay),
+        decay_residual: present(&operands.decay_residual),
         dense: present(&operands.dense),
         function,
         own_gates: present(&operands.gate_keys),
@@ -89,9 +93,9 @@ pub(super) fn form<B: Backend>(client: &Client, operands: &Operands<B>, spec: &S
     }
 }
 
-fn room(client: &Client) -> Room {
+fn limits(client: &Client) -> DeviceLimits {
     let hardware = &client.properties().hardware;
-    Room {
+    DeviceLimits {
         shared_bytes: hardware.max_shared_memory_size,
         units: hardware.max_units_per_cube as usize,
     }
@@ -101,11 +105,11 @@ fn room(client: &Client) -> Room {
 pub(super) fn fits<B: Backend>(client: &Client, operands: &Operands<B>, spec: &Spec) -> bool {
     let rows = operands.sizes().rows;
     let buffers = client.properties().hardware.max_bindings as usize;
-    buffers >= BUFFERS && form(client, operands, spec).backward(rows, room(client)).is_some()
+    buffers >= BUFFERS && config(client, operands, spec).backward(rows, limits(client)).is_some()
 }
 
-pub(super) fn cubes(form: &Form) -> CubeDim {
-    CubeDim::new_2d(form.tile.units_x as u32, form.tile.units_y as u32)
+pub(super) fn cubes(config: &KernelConfig) -> CubeDim {
+    CubeDim::new_2d(config.tile.units_x as u32, config.tile.units_y as u32)
 }
 
 /// The output, and what its gradient needs. Operands must be
@@ -116,10 +120,10 @@ pub(super) fn cubes(form: &Form) -> CubeDim {
 pub(super) fn forward(operands: &Operands<Cube>, spec: &Spec) -> Forward {
     let Sizes { batch, heads, rows, .. } = operands.sizes();
     let client = operands.q.client.clone();
-    let form = form(&client, operands, spec).forward(rows, room(&client)).expect(ASKED);
+    let config = config(&client, operands, spec).forward(rows, limits(&client)).expect(ASKED);
     let Forward { output, log } = unwritten(operands);
-    let blocks = rows.div_ceil(form.tile.rows());
-    let launch = match form.rounded {
+    let blocks = rows.div_ceil(config.tile.rows());
+    let launch = match config.rounded {
         None => forward_kernel::launch::<f32>,
         Some(cores::TF32) => forward_kernel::launch::<tf32>,
         Some(_) => forward_kernel::launch::<bf16>,
@@ -127,12 +131,12 @@ pub(super) fn forward(operands: &Operands<Cube>, spec: &Spec) -> Forward {
     launch(
         &client,
         CubeCount::Static(blocks as u32, (batch * heads) as u32, 1),
-        cubes(&form),
+        cubes(&config),
         inputs(operands, spec),
         place(operands, spec),
         output.clone().into_buffer_arg(),
         log.clone().into_buffer_arg(),
-        form,
+        config,
     );
     Forward { output, log }
 }
@@ -149,13 +153,13 @@ pub(super) fn backward(
 ) -> Backward {
     let Sizes { batch, heads, rows, .. } = operands.sizes();
     let client = operands.q.client.clone();
-    let form = form(&client, operands, spec).backward(rows, room(&client)).expect(ASKED);
+    let config = config(&client, operands, spec).backward(rows, limits(&client)).expect(ASKED);
     let multiprocessors = (client.properties().hardware.num_streaming_multiprocessors)
         .map_or(MULTIPROCESSORS, |number| number as usize);
-    let blocks = rows.div_ceil(form.tile.rows());
+    let blocks = rows.div_ceil(config.tile.rows());
     let slots = (CUBES_EACH * multiprocessors).div_ceil(batch * heads).clamp(1, blocks);
-    let found = zeroed(operands, form, slots);
-    let launch = match form.rounded {
+    let found = zeroed(operands, config, slots);
+    let launch = match config.rounded {
         None => backward_kernel::launch::<f32>,
         Some(cores::TF32) => backward_kernel::launch::<tf32>,
         Some(_) => backward_kernel::launch::<bf16>,
@@ -163,12 +167,16 @@ pub(super) fn backward(
     launch(
         &client,
         CubeCount::Static(slots as u32, (batch * heads) as u32, 1),
-        cubes(&form),
+        cubes(&config),
         inputs(operands, spec),
         place(operands, spec),
-        BehindLaunch::new(grad.into_buffer_arg(), log.into_buffer_arg(), share.into_buffer_arg()),
+        UpstreamGradLaunch::new(
+            grad.into_buffer_arg(),
+            log.into_buffer_arg(),
+            share.into_buffer_arg(),
+        ),
         found.outputs(),
-        form,
+        config,
     );
     found
 }

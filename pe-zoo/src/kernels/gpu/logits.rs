@@ -3,7 +3,7 @@
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-use super::form::Form;
+use super::config::KernelConfig;
 use super::inputs::{Inputs, Place};
 
 /// Where a block lies.
@@ -20,14 +20,22 @@ pub(super) struct Block {
 
 /// Index of the unit's own row among the rows.
 #[cube]
-pub(super) fn own_row(block: &Block, #[comptime] r: usize, #[comptime] form: Form) -> usize {
-    block.row + UNIT_POS_Y as usize * comptime![form.tile.rows_each] + r
+pub(super) fn own_row(
+    block: &Block,
+    #[comptime] r: usize,
+    #[comptime] config: KernelConfig,
+) -> usize {
+    block.row + UNIT_POS_Y as usize * comptime![config.tile.rows_each] + r
 }
 
 /// Index of the unit's own column among the columns.
 #[cube]
-pub(super) fn own_column(block: &Block, #[comptime] c: usize, #[comptime] form: Form) -> usize {
-    block.column + UNIT_POS_X as usize * comptime![form.tile.columns_each] + c
+pub(super) fn own_column(
+    block: &Block,
+    #[comptime] c: usize,
+    #[comptime] config: KernelConfig,
+) -> usize {
+    block.column + UNIT_POS_X as usize * comptime![config.tile.columns_each] + c
 }
 
 /// Whether there is such a row and it sees the column.
@@ -38,8 +46,13 @@ pub(super) fn sees(place: &Place, row: usize, column: usize) -> bool {
 
 /// As [`sees`], less the row's own token where that takes no part.
 #[cube]
-pub(super) fn attends(place: &Place, row: usize, column: usize, #[comptime] form: Form) -> bool {
-    if comptime![form.strict] {
+pub(super) fn attends(
+    place: &Place,
+    row: usize,
+    column: usize,
+    #[comptime] config: KernelConfig,
+) -> bool {
+    if comptime![config.strict] {
         row < place.rows && column < place.first_row + row
     } else {
         row < place.rows && column <= place.first_row + row
@@ -53,12 +66,12 @@ pub(super) fn distance(
     place: &Place,
     row: usize,
     column: usize,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) -> usize {
     let own = place.first_row + row;
     let mut distance = 0usize;
     if column < own {
-        if comptime![form.contiguous] {
+        if comptime![config.contiguous] {
             distance = own - column;
         } else {
             distance = (inputs.positions[own] - inputs.positions[column]) as usize;
@@ -74,42 +87,42 @@ pub(super) fn add_biases(
     place: &Place,
     block: &Block,
     logits: &mut Array<f32>,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) {
-    let columns = comptime![form.tile.columns_each];
+    let columns = comptime![config.tile.columns_each];
     #[unroll]
-    for r in 0..comptime![form.tile.rows_each] {
+    for r in 0..comptime![config.tile.rows_each] {
         // Rows and columns past the end repeat the last one; nothing is made of them.
-        let row = min(own_row(block, r, form), place.rows - 1);
+        let row = min(own_row(block, r, config), place.rows - 1);
         let own = place.first_row + row;
         let line = block.plane * place.rows + row;
         #[unroll]
         for c in 0..columns {
-            let column = min(own_column(block, c, form), place.columns - 1);
+            let column = min(own_column(block, c, config), place.columns - 1);
             let mut bias = f32::new(0.0);
-            if comptime![form.slopes || form.distance || form.query_distance] {
-                let away = distance(inputs, place, row, column, form);
-                if comptime![form.slopes] {
+            if comptime![config.slopes || config.distance || config.query_distance] {
+                let away = distance(inputs, place, row, column, config);
+                if comptime![config.slopes] {
                     bias -= inputs.slopes[block.head] * away as f32;
                 }
-                if comptime![form.distance] {
+                if comptime![config.distance] {
                     let entry = min(away, place.distance_entries - 1);
                     bias += inputs.distance[block.head * place.distance_entries + entry];
                 }
-                if comptime![form.query_distance] {
+                if comptime![config.query_distance] {
                     let entry = min(away, place.query_entries - 1);
                     bias += inputs.query_distance[line * place.query_entries + entry];
                 }
             }
-            if comptime![form.decay] {
+            if comptime![config.decay] {
                 let sums = block.plane * place.columns;
                 bias += inputs.decay[sums + own] - inputs.decay[sums + column];
             }
-            if comptime![form.finer_decay] {
+            if comptime![config.decay_residual] {
                 let sums = block.plane * place.columns;
-                bias += inputs.finer_decay[sums + own] - inputs.finer_decay[sums + column];
+                bias += inputs.decay_residual[sums + own] - inputs.decay_residual[sums + column];
             }
-            if comptime![form.dense] {
+            if comptime![config.dense] {
                 bias += inputs.dense[line * place.columns + column];
             }
             logits[r * columns + c] += bias;

@@ -16,8 +16,8 @@
 //! | Module | What it holds |
 //! | --- | --- |
 //! | `op`, `product` | the operations that Burn differentiates |
-//! | `form`, `inputs` | what a kernel is compiled for, and what it is launched with |
-//! | `launch` | which form of a kernel runs, on how many cubes |
+//! | `config`, `inputs` | what a kernel is compiled for, and what it is launched with |
+//! | `launch` | which configuration of a kernel runs, on how many cubes |
 //! | `arguments`, `left`, `collect` | buffers in and out, and sums over slots |
 //! | `forward`, `backward` | the two kernels |
 //! | `block`, `gradients` | one block of logits, and of their gradients |
@@ -38,11 +38,11 @@ mod arguments;
 mod backward;
 mod block;
 mod collect;
+mod config;
 mod contextual;
 mod cores;
 #[cfg(all(test, any(feature = "cores-sim", feature = "ptx")))]
 mod fake_device;
-mod form;
 mod forward;
 mod gradients;
 mod inputs;

@@ -97,10 +97,10 @@ impl Backward<Cube, 2> for Product {
         let [left, right] = ops.state;
         let [of_left, of_right] = ops.parents;
         if let Some(node) = of_left {
-            grads.register::<Cube>(node.id, multiply(grad.clone(), turned(right)));
+            grads.register::<Cube>(node.id, multiply(grad.clone(), transposed(right)));
         }
         if let Some(node) = of_right {
-            grads.register::<Cube>(node.id, multiply(turned(left), grad));
+            grads.register::<Cube>(node.id, multiply(transposed(left), grad));
         }
     }
 }
@@ -118,7 +118,7 @@ impl<C: CheckpointStrategy> CubeProduct for Autodiff<Cube, C> {
 }
 
 /// Its last two axes exchanged.
-fn turned(tensor: CubeTensor) -> CubeTensor {
+fn transposed(tensor: CubeTensor) -> CubeTensor {
     let axes = tensor.meta.shape().num_dims();
     Cube::float_swap_dims(tensor, axes - 2, axes - 1)
 }
@@ -201,8 +201,8 @@ mod tests {
         };
         let (left, right) = (stored(0), stored(1));
         let product = product(seen(&left, 0), seen(&right, 1));
-        let behind = leaf(device, dtype, product.dims(), 2).detach();
-        let grads = (product.clone() * behind).sum().backward();
+        let upstream = leaf(device, dtype, product.dims(), 2).detach();
+        let grads = (product.clone() * upstream).sum().backward();
         let grad = |x: &Tensor<D>| numbers(x.grad(&grads).expect("a gradient"));
         [numbers(product), grad(&left), grad(&right)]
     }

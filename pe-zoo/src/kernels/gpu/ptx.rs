@@ -1,4 +1,4 @@
-//! The kernels as Burn's own compiler for CUDA makes them, without a GPU: PTX for sm_90a of every form, and,
+//! The kernels as Burn's own compiler for CUDA makes them, without a GPU: PTX for sm_90a of every configuration, and,
 //! if `PTXAS` names NVIDIA's assembler, that it takes them.
 
 #![expect(unsafe_code, reason = "arguments that nobody reads, and the compiler's text")]
@@ -23,11 +23,11 @@ use cubecl_llvm::nvptx::ptx_version::PtxVersion;
 use cubecl_llvm::{LlvmTarget, PlironArtifact, PlironCompiler, PlironOptions};
 
 use super::backward::backward_kernel;
+use super::config::{Function, KernelConfig, SMALLEST};
 use super::cores::{self, Rounded};
-use super::fake_device::{ROOM, device};
-use super::form::{Form, Function, SMALLEST};
+use super::fake_device::{LIMITS, device};
 use super::forward::forward_kernel;
-use super::inputs::{BehindLaunch, InputsLaunch, OutputsLaunch, PlaceLaunch};
+use super::inputs::{InputsLaunch, OutputsLaunch, PlaceLaunch, UpstreamGradLaunch};
 use super::launch;
 
 /// CUDA 12.8.
@@ -39,7 +39,7 @@ const SPILLED_BYTES: usize = 160;
 /// Rows for which the largest blocks are taken.
 const ROWS: usize = 4096;
 
-const PLAIN: Form = Form {
+const PLAIN: KernelConfig = KernelConfig {
     tile: SMALLEST,
     head_dim: 64,
     value_dim: 64,
@@ -49,7 +49,7 @@ const PLAIN: Form = Form {
     query_distance: false,
     contiguous: true,
     decay: false,
-    finer_decay: false,
+    decay_residual: false,
     dense: false,
     function: Function::Absent,
     own_gates: false,
@@ -60,20 +60,23 @@ const PLAIN: Form = Form {
     rounded: None,
 };
 
-const FORMS: [(&str, Form); 8] = [
+const FORMS: [(&str, KernelConfig); 8] = [
     ("no modifier", PLAIN),
-    ("slopes", Form { slopes: true, ..PLAIN }),
-    ("distances", Form { distance: true, query_distance: true, ..PLAIN }),
-    ("decay", Form { decay: true, finer_decay: true, dense: true, contiguous: false, ..PLAIN }),
-    ("sticks", Form { sticks: true, strict: true, own_token: true, ..PLAIN }),
-    ("table", Form { function: Function::Table, entries: 64, ..PLAIN }),
-    ("own gates", Form { function: Function::Slope, own_gates: true, ..PLAIN }),
-    ("perceptron", Form { function: Function::Gelu, entries: 9, ..PLAIN }),
+    ("slopes", KernelConfig { slopes: true, ..PLAIN }),
+    ("distances", KernelConfig { distance: true, query_distance: true, ..PLAIN }),
+    (
+        "decay",
+        KernelConfig { decay: true, decay_residual: true, dense: true, contiguous: false, ..PLAIN },
+    ),
+    ("sticks", KernelConfig { sticks: true, strict: true, own_token: true, ..PLAIN }),
+    ("table", KernelConfig { function: Function::Table, entries: 64, ..PLAIN }),
+    ("own gates", KernelConfig { function: Function::Slope, own_gates: true, ..PLAIN }),
+    ("perceptron", KernelConfig { function: Function::Gelu, entries: 9, ..PLAIN }),
 ];
 
 /// An argument that is never launched.
 fn argument() -> BufferArg {
-    let service = ServiceId::of::<Form>(DeviceId::new(0, 0));
+    let service = ServiceId::of::<KernelConfig>(DeviceId::new(0, 0));
     let handle = Handle::new(service, StreamId::current(), 64);
     // SAFETY: nothing is read or written: the kernel is compiled and not launched.
     unsafe { BufferArg::from_raw_parts(handle, 16) }
@@ -105,10 +108,11 @@ fn ptx(kernel: &dyn CubeKernel) -> String {
     }
 }
 
-fn kernels<F: Float>(form: &Form) -> [String; 2] {
+fn kernels<F: Float>(config: &KernelConfig) -> [String; 2] {
     let target = Arc::new(TargetProperties::default());
     let count = CubeCount::Static(1, 1, 1);
-    let (ahead, back) = (form.forward(ROWS, ROOM).unwrap(), form.backward(ROWS, ROOM).unwrap());
+    let (ahead, back) =
+        (config.forward(ROWS, LIMITS).unwrap(), config.backward(ROWS, LIMITS).unwrap());
     let forward = forward_kernel::create_dummy_kernel::<F>(
         device(),
         Arc::clone(&target),
@@ -128,7 +132,7 @@ fn kernels<F: Float>(form: &Form) -> [String; 2] {
         launch::cubes(&back),
         inputs(),
         place(),
-        BehindLaunch::new(a(), a(), a()),
+        UpstreamGradLaunch::new(a(), a(), a()),
         OutputsLaunch::new(a(), a(), a(), a(), a(), a(), a(), a()),
         back,
     );
@@ -157,12 +161,12 @@ fn assembled(assembler: &str, name: &str, text: &str) -> (usize, usize) {
 }
 
 fn check(width: usize, rounded: Option<Rounded>, products: &str) {
-    for (name, form) in FORMS {
-        let form = Form { head_dim: width, value_dim: width, rounded, ..form };
+    for (name, config) in FORMS {
+        let config = KernelConfig { head_dim: width, value_dim: width, rounded, ..config };
         let (factors, texts) = match rounded {
-            None => ("f32", kernels::<f32>(&form)),
-            Some(cores::TF32) => ("tf32", kernels::<tf32>(&form)),
-            Some(_) => ("bf16", kernels::<bf16>(&form)),
+            None => ("f32", kernels::<f32>(&config)),
+            Some(cores::TF32) => ("tf32", kernels::<tf32>(&config)),
+            Some(_) => ("bf16", kernels::<bf16>(&config)),
         };
         for (pass, text) in ["forward", "backward"].into_iter().zip(texts) {
             let name = format!("{name}, heads of {width}, {factors}, {pass}");

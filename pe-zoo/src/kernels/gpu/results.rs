@@ -6,7 +6,7 @@ use burn_cubecl::ops::numeric::{empty_device_contiguous_dtype, zeros_client};
 use burn_cubecl::tensor::CubeTensor;
 
 use super::arguments::{last_axis, present};
-use super::form::Form;
+use super::config::KernelConfig;
 use super::inputs::OutputsLaunch;
 use crate::kernels::operands::{Operands, Sizes};
 
@@ -27,7 +27,7 @@ fn zeros(like: &CubeTensor, shape: Shape) -> CubeTensor {
     zeros_client(like.client.clone(), like.device.clone(), shape, DType::F32)
 }
 
-/// Room for what the forward pass leaves.
+/// DeviceLimits for what the forward pass leaves.
 pub(super) fn unwritten(operands: &Operands<Cube>) -> Forward {
     let Sizes { batch, heads, rows, value_dim, .. } = operands.sizes();
     Forward {
@@ -39,7 +39,7 @@ pub(super) fn unwritten(operands: &Operands<Cube>) -> Forward {
 /// Gradients as the kernel leaves them.
 #[derive(Debug)]
 pub(super) struct Backward {
-    pub(super) form: Form,
+    pub(super) config: KernelConfig,
     /// `[B, H, T, D]`.
     pub(super) q: CubeTensor,
     /// `[slots, B, H, S, D]`.
@@ -54,14 +54,14 @@ pub(super) struct Backward {
     pub(super) decay: CubeTensor,
     /// `[B, H, T, S]`, if there is a dense bias.
     pub(super) dense: CubeTensor,
-    /// `[B, H, T, Form::row_grads]`.
+    /// `[B, H, T, KernelConfig::row_grads]`.
     pub(super) rows: CubeTensor,
 }
 
 impl Backward {
     /// In the order of [`Outputs`](super::inputs::Outputs).
     pub(super) fn tensors(&self) -> [&CubeTensor; 8] {
-        let Self { form: _, q, k, values, gate_keys, distance, decay, dense, rows } = self;
+        let Self { config: _, q, k, values, gate_keys, distance, decay, dense, rows } = self;
         [q, k, values, gate_keys, distance, decay, dense, rows]
     }
 
@@ -72,8 +72,8 @@ impl Backward {
     }
 }
 
-/// Room for the gradients, with nothing added to them yet.
-pub(super) fn zeroed(operands: &Operands<Cube>, form: Form, slots: usize) -> Backward {
+/// DeviceLimits for the gradients, with nothing added to them yet.
+pub(super) fn zeroed(operands: &Operands<Cube>, config: KernelConfig, slots: usize) -> Backward {
     let Sizes { batch, heads, rows, columns, head_dim, value_dim } = operands.sizes();
     let like = &operands.q;
     let unless = |operand: &CubeTensor, shape: &[usize]| {
@@ -81,9 +81,9 @@ pub(super) fn zeroed(operands: &Operands<Cube>, form: Form, slots: usize) -> Bac
         zeros(like, Shape::from(shape))
     };
     let entries = last_axis(&operands.distance);
-    let row_grads = form.row_grads(last_axis(&operands.query_distance));
+    let row_grads = config.row_grads(last_axis(&operands.query_distance));
     Backward {
-        form,
+        config,
         q: empty(like, Shape::from([batch, heads, rows, head_dim])),
         k: zeros(like, Shape::from([slots, batch, heads, columns, head_dim])),
         values: zeros(like, Shape::from([slots, batch, heads, columns, value_dim])),

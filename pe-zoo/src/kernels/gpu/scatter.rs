@@ -3,15 +3,15 @@
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
+use super::config::{FIXED, KernelConfig};
 use super::contextual::activate;
-use super::form::{FIXED, Form};
 use super::inputs::{Inputs, Outputs, Place};
 use super::logits::{Block, distance, own_row};
 
 /// Numbers per row in `Outputs::rows`.
 #[cube]
-pub(super) fn row_stride(place: &Place, #[comptime] form: Form) -> usize {
-    comptime![form.row_grads(0)] + place.query_entries
+pub(super) fn row_stride(place: &Place, #[comptime] config: KernelConfig) -> usize {
+    comptime![config.row_grads(0)] + place.query_entries
 }
 
 /// Gradients of the products with a table: one unit per row, which walks along the columns and
@@ -23,19 +23,19 @@ pub(super) fn to_entries(
     grads: &Shared<[f32]>,
     counts: &Shared<[f32]>,
     out: &mut Outputs,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) {
-    let stride = comptime![form.tile.columns() + 1];
-    let last = comptime![form.entries.max(1) - 1];
+    let stride = comptime![config.tile.columns() + 1];
+    let last = comptime![config.entries.max(1) - 1];
     let mut r = UNIT_POS as usize;
-    while r < comptime![form.tile.rows()] {
+    while r < comptime![config.tile.rows()] {
         if block.row + r < place.rows {
             let line = block.plane * place.rows + block.row + r;
-            let start = line * row_stride(place, form) + comptime![FIXED + 2 * form.hidden()];
+            let start = line * row_stride(place, config) + comptime![FIXED + 2 * config.hidden()];
             let mut entry = 0usize;
             let mut low = f32::new(0.0);
             let mut high = f32::new(0.0);
-            for c in 0..comptime![form.tile.columns()] {
+            for c in 0..comptime![config.tile.columns()] {
                 let position = counts[r * stride + c];
                 let grad = grads[r * stride + c];
                 let whole = position.floor();
@@ -54,7 +54,7 @@ pub(super) fn to_entries(
             out.rows[start + entry] += low;
             out.rows[start + min(entry + 1, last)] += high;
         }
-        r += comptime![form.tile.units()];
+        r += comptime![config.tile.units()];
     }
 }
 
@@ -69,30 +69,30 @@ pub(super) fn to_hidden(
     grads: &Shared<[f32]>,
     counts: &Shared<[f32]>,
     out: &mut Outputs,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) {
-    let stride = comptime![form.tile.columns() + 1];
-    let hidden = comptime![form.hidden()];
+    let stride = comptime![config.tile.columns() + 1];
+    let hidden = comptime![config.hidden()];
     #[unroll]
-    for i in 0..comptime![form.tile.rows_each] {
-        let r = UNIT_POS_Y as usize * comptime![form.tile.rows_each] + i;
-        let row = own_row(block, i, form);
+    for i in 0..comptime![config.tile.rows_each] {
+        let r = UNIT_POS_Y as usize * comptime![config.tile.rows_each] + i;
+        let row = own_row(block, i, config);
         if row < place.rows {
             let line = block.plane * place.rows + row;
-            let start = line * row_stride(place, form) + comptime![FIXED];
+            let start = line * row_stride(place, config) + comptime![FIXED];
             let mut unit = UNIT_POS_X as usize;
             while unit <= hidden {
                 let mut of_product = f32::new(0.0);
                 if unit < hidden {
                     let weight = inputs.hidden[unit];
                     let bias = inputs.hidden[hidden + unit];
-                    let product = products[r * comptime![form.entries] + unit];
+                    let product = products[r * comptime![config.entries] + unit];
                     let mut of_weight = f32::new(0.0);
                     let mut of_bias = f32::new(0.0);
-                    for c in 0..comptime![form.tile.columns()] {
+                    for c in 0..comptime![config.tile.columns()] {
                         let position = counts[r * stride + c];
                         let grad = grads[r * stride + c];
-                        let (value, slope) = activate(weight * position + bias, form);
+                        let (value, slope) = activate(weight * position + bias, config);
                         of_product += grad * value;
                         let through = grad * product * slope;
                         of_weight += through * position;
@@ -101,12 +101,12 @@ pub(super) fn to_hidden(
                     out.rows[start + unit] += of_weight;
                     out.rows[start + hidden + unit] += of_bias;
                 } else {
-                    for c in 0..comptime![form.tile.columns()] {
+                    for c in 0..comptime![config.tile.columns()] {
                         of_product += grads[r * stride + c];
                     }
                 }
-                out.rows[start + comptime![2 * form.hidden()] + unit] += of_product;
-                unit += comptime![form.tile.units_x];
+                out.rows[start + comptime![2 * config.hidden()] + unit] += of_product;
+                unit += comptime![config.tile.units_x];
             }
         }
     }
@@ -120,20 +120,20 @@ pub(super) fn to_query_distances(
     block: &Block,
     grads: &Shared<[f32]>,
     out: &mut Outputs,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) {
-    let stride = comptime![form.tile.columns() + 1];
+    let stride = comptime![config.tile.columns() + 1];
     let mut r = UNIT_POS as usize;
-    while r < comptime![form.tile.rows()] {
+    while r < comptime![config.tile.rows()] {
         let row = block.row + r;
         if row < place.rows {
             let line = block.plane * place.rows + row;
-            let start = line * row_stride(place, form) + comptime![form.row_grads(0)];
+            let start = line * row_stride(place, config) + comptime![config.row_grads(0)];
             let mut entry = 0usize;
             let mut sum = f32::new(0.0);
-            for c in 0..comptime![form.tile.columns()] {
+            for c in 0..comptime![config.tile.columns()] {
                 let column = min(block.column + c, place.columns - 1);
-                let away = distance(inputs, place, row, column, form);
+                let away = distance(inputs, place, row, column, config);
                 let at = min(away, place.query_entries - 1);
                 if at != entry {
                     out.rows[start + entry] += sum;
@@ -144,7 +144,7 @@ pub(super) fn to_query_distances(
             }
             out.rows[start + entry] += sum;
         }
-        r += comptime![form.tile.units()];
+        r += comptime![config.tile.units()];
     }
 }
 
@@ -157,18 +157,18 @@ pub(super) fn to_distances(
     grads: &Shared<[f32]>,
     out: &mut Outputs,
     slot: usize,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) {
-    let rows = comptime![form.tile.rows()];
-    let columns = comptime![form.tile.columns()];
-    let stride = comptime![form.tile.columns() + 1];
+    let rows = comptime![config.tile.rows()];
+    let columns = comptime![config.tile.columns()];
+    let stride = comptime![config.tile.columns() + 1];
     // Of the first row from the column behind the last: the distance of diagonal 0 plus one.
     let first = place.first_row + block.row + 1;
     let mut diagonal = UNIT_POS as usize;
     while diagonal < comptime![rows + columns - 1] {
         // Row r and column c with r + columns - 1 - c = diagonal.
         let reach = first + diagonal;
-        let behind = block.column + columns;
+        let upstream = block.column + columns;
         if reach >= behind && reach - behind < place.distance_entries - 1 {
             let mut sum = f32::new(0.0);
             for r in 0..rows {
@@ -179,7 +179,7 @@ pub(super) fn to_distances(
             }
             out.distance[slot * place.distance_entries + reach - behind] += sum;
         }
-        diagonal += comptime![form.tile.units()];
+        diagonal += comptime![config.tile.units()];
     }
 }
 
@@ -191,18 +191,18 @@ pub(super) fn to_columns(
     grads: &Shared<[f32]>,
     out: &mut Outputs,
     slot: usize,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) {
-    let stride = comptime![form.tile.columns() + 1];
+    let stride = comptime![config.tile.columns() + 1];
     let mut c = UNIT_POS as usize;
-    while c < comptime![form.tile.columns()] {
+    while c < comptime![config.tile.columns()] {
         let mut sum = f32::new(0.0);
-        for r in 0..comptime![form.tile.rows()] {
+        for r in 0..comptime![config.tile.rows()] {
             sum += grads[r * stride + c];
         }
         if block.column + c < place.columns {
             out.decay[slot * place.columns + block.column + c] -= sum;
         }
-        c += comptime![form.tile.units()];
+        c += comptime![config.tile.units()];
     }
 }

@@ -3,13 +3,13 @@
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-use super::block::{self, Board, Own};
-use super::form::{CONTEXTUAL_SLOPE, DECAY, FAR, Form, Function, SLOPE};
+use super::block::{self, Own, SharedTiles};
+use super::config::{CONTEXTUAL_SLOPE, DECAY, FAR, Function, KernelConfig, SLOPE};
 use super::gradients::Walk;
 use super::inputs::{Inputs, Outputs, Place};
 use super::logits::{Block, distance, own_column, own_row};
 use super::scatter;
-use super::tile::{self, Sheet};
+use super::tile::{self, SharedTile};
 
 /// Sums over the row that one unit has so far, one per row each.
 #[derive(CubeType)]
@@ -24,20 +24,20 @@ pub(super) struct RowSums {
 
 /// Blocks of numbers that all units see, `[rows, columns]` each.
 #[derive(CubeType)]
-pub(super) struct Sheets<F: Float> {
-    pub(super) weights: Sheet<F>,
-    pub(super) grads: Sheet<F>,
+pub(super) struct SharedGrads<F: Float> {
+    pub(super) weights: SharedTile<F>,
+    pub(super) grads: SharedTile<F>,
     /// `[rows, columns + 1]`.
     pub(super) counts: Shared<[f32]>,
     /// `[rows, E]`.
-    pub(super) output_grads: Sheet<F>,
+    pub(super) output_grads: SharedTile<F>,
 }
 
 #[cube]
 impl RowSums {
-    pub(super) fn new(#[comptime] form: Form) -> RowSums {
-        let rows = comptime![form.tile.rows_each];
-        let channels = comptime![rows * form.tile.channels_each(form.head_dim)];
+    pub(super) fn new(#[comptime] config: KernelConfig) -> RowSums {
+        let rows = comptime![config.tile.rows_each];
+        let channels = comptime![rows * config.tile.channels_each(config.head_dim)];
         RowSums {
             slope: Array::new(rows),
             contextual_slope: Array::new(rows),
@@ -47,8 +47,8 @@ impl RowSums {
         }
     }
 
-    pub(super) fn clear(&mut self, #[comptime] form: Form) {
-        let rows = comptime![form.tile.rows_each];
+    pub(super) fn clear(&mut self, #[comptime] config: KernelConfig) {
+        let rows = comptime![config.tile.rows_each];
         #[unroll]
         for r in 0..rows {
             self.slope[r] = f32::new(0.0);
@@ -57,28 +57,28 @@ impl RowSums {
             self.far[r] = f32::new(0.0);
         }
         #[unroll]
-        for i in 0..comptime![rows * form.tile.channels_each(form.head_dim)] {
+        for i in 0..comptime![rows * config.tile.channels_each(config.head_dim)] {
             self.q[i] = f32::new(0.0);
         }
     }
 }
 
 #[cube]
-impl<F: Float> Sheets<F> {
-    pub(super) fn new(#[comptime] form: Form) -> Sheets<F> {
-        let rows = comptime![form.tile.rows()];
-        let columns = comptime![form.tile.columns()];
-        let counts = comptime![if form.has_products() { rows * (columns + 1) } else { 1 }];
-        Sheets::<F> {
-            weights: Sheet::of_factors(rows, columns, form),
-            grads: Sheet::new(
+impl<F: Float> SharedGrads<F> {
+    pub(super) fn new(#[comptime] config: KernelConfig) -> SharedGrads<F> {
+        let rows = comptime![config.tile.rows()];
+        let columns = comptime![config.tile.columns()];
+        let counts = comptime![if config.has_products() { rows * (columns + 1) } else { 1 }];
+        SharedGrads::<F> {
+            weights: SharedTile::of_factors(rows, columns, config),
+            grads: SharedTile::new(
                 rows,
                 columns,
-                comptime![form.exact_grads()],
-                comptime![form.cores()],
+                comptime![config.exact_grads()],
+                comptime![config.cores()],
             ),
             counts: Shared::new_slice(counts),
-            output_grads: Sheet::of_factors(rows, form.value_dim, form),
+            output_grads: SharedTile::of_factors(rows, config.value_dim, config),
         }
     }
 }
@@ -94,41 +94,41 @@ pub(super) fn own_sums(
     walk: &Walk,
     sums: &mut RowSums,
     out: &mut Outputs,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) {
-    let columns = comptime![form.tile.columns_each];
+    let columns = comptime![config.tile.columns_each];
     #[unroll]
-    for r in 0..comptime![form.tile.rows_each] {
-        let row = own_row(block, r, form);
+    for r in 0..comptime![config.tile.rows_each] {
+        let row = own_row(block, r, config);
         #[unroll]
         for c in 0..columns {
             let at = comptime![r * columns + c];
             let grad = walk.grads[at];
-            let column = own_column(block, c, form);
-            if comptime![form.slopes || form.distance] {
+            let column = own_column(block, c, config);
+            if comptime![config.slopes || config.distance] {
                 let away = distance(
                     inputs,
                     place,
                     min(row, place.rows - 1),
                     min(column, place.columns - 1),
-                    form,
+                    config,
                 );
-                if comptime![form.slopes] {
+                if comptime![config.slopes] {
                     sums.slope[r] -= grad * away as f32;
                 }
-                if comptime![form.distance] {
+                if comptime![config.distance] {
                     if away >= place.distance_entries - 1 {
                         sums.far[r] += grad;
                     }
                 }
             }
-            if comptime![form.decay] {
+            if comptime![config.decay] {
                 sums.decay[r] += grad;
             }
-            if comptime![form.function == Function::Slope] {
+            if comptime![config.function == Function::Slope] {
                 sums.contextual_slope[r] += grad * own.counts[at];
             }
-            if comptime![form.dense] {
+            if comptime![config.dense] {
                 if row < place.rows && column < place.columns {
                     let line = block.plane * place.rows + row;
                     out.dense[line * place.columns + column] = grad;
@@ -145,44 +145,44 @@ pub(super) fn shared_sums<F: Float>(
     inputs: &Inputs,
     place: &Place,
     block: &Block,
-    board: &mut Board<F>,
-    sheets: &Sheets<F>,
+    tiles: &mut SharedTiles<F>,
+    shared: &SharedGrads<F>,
     sums: &mut RowSums,
     out: &mut Outputs,
     slot: usize,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) {
     tile::add_transposed(
-        &sheets.weights,
-        &sheets.output_grads,
+        &shared.weights,
+        &shared.output_grads,
         &mut out.values,
-        &mut board.stage,
+        &mut tiles.stage,
         slot,
         place.columns,
         block.column,
         f32::new(1.0),
-        comptime![form.value_dim],
-        form,
+        comptime![config.value_dim],
+        config,
     );
     // Gates from the content add to its gradients first.
-    if comptime![form.content && (form.own_gates || !form.function.present())] {
-        content_sums(place, block, board, &sheets.grads, sums, out, slot, form);
+    if comptime![config.content && (config.own_gates || !config.function.present())] {
+        content_sums(place, block, tiles, &shared.grads, sums, out, slot, config);
     }
-    if comptime![form.distance] {
-        scatter::to_distances(place, block, &sheets.grads.exact, out, slot, form);
+    if comptime![config.distance] {
+        scatter::to_distances(place, block, &shared.grads.exact, out, slot, config);
     }
-    if comptime![form.query_distance] {
-        scatter::to_query_distances(inputs, place, block, &sheets.grads.exact, out, form);
+    if comptime![config.query_distance] {
+        scatter::to_query_distances(inputs, place, block, &shared.grads.exact, out, config);
     }
-    if comptime![form.decay] {
-        scatter::to_columns(place, block, &sheets.grads.exact, out, slot, form);
+    if comptime![config.decay] {
+        scatter::to_columns(place, block, &shared.grads.exact, out, slot, config);
     }
-    if comptime![form.function == Function::Table] {
-        scatter::to_entries(place, block, &sheets.grads.exact, &sheets.counts, out, form);
+    if comptime![config.function == Function::Table] {
+        scatter::to_entries(place, block, &shared.grads.exact, &shared.counts, out, config);
     }
-    if comptime![form.function.perceptron()] {
-        let (grads, counts) = (&sheets.grads.exact, &sheets.counts);
-        scatter::to_hidden(inputs, place, block, &board.products, grads, counts, out, form);
+    if comptime![config.function.perceptron()] {
+        let (grads, counts) = (&shared.grads.exact, &shared.counts);
+        scatter::to_hidden(inputs, place, block, &tiles.products, grads, counts, out, config);
     }
 }
 
@@ -192,27 +192,27 @@ pub(super) fn shared_sums<F: Float>(
 pub(super) fn content_sums<F: Float>(
     place: &Place,
     block: &Block,
-    board: &mut Board<F>,
-    grads: &Sheet<F>,
+    tiles: &mut SharedTiles<F>,
+    grads: &SharedTile<F>,
     sums: &mut RowSums,
     out: &mut Outputs,
     slot: usize,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) {
     let scale = place.content_scale;
-    let width = comptime![form.head_dim];
-    tile::mix(grads, &board.keys, &mut sums.q, &mut board.stage, scale, width, form);
+    let width = comptime![config.head_dim];
+    tile::mix(grads, &tiles.keys, &mut sums.q, &mut tiles.stage, scale, width, config);
     tile::add_transposed(
         grads,
-        &board.query,
+        &tiles.query,
         &mut out.k,
-        &mut board.stage,
+        &mut tiles.stage,
         slot,
         place.columns,
         block.column,
         scale,
         width,
-        form,
+        config,
     );
 }
 
@@ -221,49 +221,49 @@ pub(super) fn content_sums<F: Float>(
 pub(super) fn write<F: Float>(
     place: &Place,
     block: &Block,
-    board: &mut Board<F>,
+    tiles: &mut SharedTiles<F>,
     sums: &mut RowSums,
     out: &mut Outputs,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) {
-    let width = comptime![form.head_dim];
-    let each = comptime![form.tile.channels_each(form.head_dim)];
-    if comptime![form.slopes] {
-        block::add_up(&mut sums.slope, board, form);
+    let width = comptime![config.head_dim];
+    let each = comptime![config.tile.channels_each(config.head_dim)];
+    if comptime![config.slopes] {
+        block::add_up(&mut sums.slope, tiles, config);
     }
-    if comptime![form.function == Function::Slope] {
-        block::add_up(&mut sums.contextual_slope, board, form);
+    if comptime![config.function == Function::Slope] {
+        block::add_up(&mut sums.contextual_slope, tiles, config);
     }
-    if comptime![form.decay] {
-        block::add_up(&mut sums.decay, board, form);
+    if comptime![config.decay] {
+        block::add_up(&mut sums.decay, tiles, config);
     }
-    if comptime![form.distance] {
-        block::add_up(&mut sums.far, board, form);
+    if comptime![config.distance] {
+        block::add_up(&mut sums.far, tiles, config);
     }
     #[unroll]
-    for r in 0..comptime![form.tile.rows_each] {
-        let row = own_row(block, r, form);
+    for r in 0..comptime![config.tile.rows_each] {
+        let row = own_row(block, r, config);
         if row < place.rows {
             let line = block.plane * place.rows + row;
             #[unroll]
             for i in 0..each {
-                let channel = UNIT_POS_X as usize + comptime![i * form.tile.units_x];
+                let channel = UNIT_POS_X as usize + comptime![i * config.tile.units_x];
                 if channel < width {
                     out.q[line * width + channel] = sums.q[r * each + i];
                 }
             }
             if UNIT_POS_X == 0 {
-                let start = line * scatter::row_stride(place, form);
-                if comptime![form.slopes] {
+                let start = line * scatter::row_stride(place, config);
+                if comptime![config.slopes] {
                     out.rows[start + SLOPE] = sums.slope[r];
                 }
-                if comptime![form.function == Function::Slope] {
+                if comptime![config.function == Function::Slope] {
                     out.rows[start + CONTEXTUAL_SLOPE] = sums.contextual_slope[r];
                 }
-                if comptime![form.decay] {
+                if comptime![config.decay] {
                     out.rows[start + DECAY] = sums.decay[r];
                 }
-                if comptime![form.distance] {
+                if comptime![config.distance] {
                     out.rows[start + FAR] = sums.far[r];
                 }
             }

@@ -6,12 +6,12 @@
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
+use super::config::KernelConfig;
 use super::cores::{self, Product, multiply};
-use super::form::Form;
 
 /// A block of rows that all units of a cube see.
 #[derive(CubeType)]
-pub(super) struct Sheet<F: Float> {
+pub(super) struct SharedTile<F: Float> {
     /// `[rows, width + 1]`; one number where only rounded ones are read.
     pub(super) exact: Shared<[f32]>,
     /// `[rows, cores::stride(width)]`, zeros from `width` on; one number without tensor cores.
@@ -19,16 +19,16 @@ pub(super) struct Sheet<F: Float> {
 }
 
 #[cube]
-impl<F: Float> Sheet<F> {
+impl<F: Float> SharedTile<F> {
     pub(super) fn new(
         #[comptime] rows: usize,
         #[comptime] width: usize,
         #[comptime] exact: bool,
         #[comptime] rounded: bool,
-    ) -> Sheet<F> {
+    ) -> SharedTile<F> {
         let exact = comptime![if exact { rows * (width + 1) } else { 1 }];
         let rounded = comptime![if rounded { rows * cores::stride(width) } else { 1 }];
-        Sheet::<F> {
+        SharedTile::<F> {
             exact: Shared::new_slice(exact),
             rounded: Shared::new_aligned_slice(rounded, comptime![cores::ALIGNMENT]),
         }
@@ -38,9 +38,9 @@ impl<F: Float> Sheet<F> {
     pub(super) fn of_factors(
         #[comptime] rows: usize,
         #[comptime] width: usize,
-        #[comptime] form: Form,
-    ) -> Sheet<F> {
-        Sheet::new(rows, width, comptime![!form.cores()], comptime![form.cores()])
+        #[comptime] config: KernelConfig,
+    ) -> SharedTile<F> {
+        SharedTile::new(rows, width, comptime![!config.cores()], comptime![config.cores()])
     }
 }
 
@@ -49,15 +49,15 @@ impl<F: Float> Sheet<F> {
 #[expect(clippy::too_many_arguments, reason = "source, target, and what part of it")]
 pub(super) fn load<F: Float>(
     from: &Box<[f32]>,
-    to: &mut Sheet<F>,
+    to: &mut SharedTile<F>,
     plane: usize,
     len: usize,
     start: usize,
     #[comptime] count: usize,
     #[comptime] width: usize,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) {
-    let written = comptime![if form.cores() { cores::padded(width) } else { width }];
+    let written = comptime![if config.cores() { cores::padded(width) } else { width }];
     let mut at = UNIT_POS as usize;
     while at < comptime![count * written] {
         let row = at / written;
@@ -66,12 +66,12 @@ pub(super) fn load<F: Float>(
         if start + row < len && channel < width {
             value = from[(plane * len + start + row) * width + channel];
         }
-        if comptime![form.cores()] {
+        if comptime![config.cores()] {
             to.rounded[row * comptime![cores::stride(width)] + channel] = F::cast_from(value);
         } else {
             to.exact[row * comptime![width + 1] + channel] = value;
         }
-        at += comptime![form.tile.units()];
+        at += comptime![config.tile.units()];
     }
 }
 
@@ -79,33 +79,33 @@ pub(super) fn load<F: Float>(
 /// of the cube has to come along.
 #[cube]
 pub(super) fn dot<F: Float>(
-    left: &Sheet<F>,
-    right: &Sheet<F>,
+    left: &SharedTile<F>,
+    right: &SharedTile<F>,
     out: &mut Array<f32>,
     stage: &mut Shared<[f32]>,
     scale: f32,
     #[comptime] width: usize,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) {
     let stride = comptime![width + 1];
-    let rows = comptime![form.tile.rows_each];
-    let columns = comptime![form.tile.columns_each];
+    let rows = comptime![config.tile.rows_each];
+    let columns = comptime![config.tile.columns_each];
     let first_row = UNIT_POS_Y as usize * rows;
     let first_column = UNIT_POS_X as usize * columns;
-    if comptime![form.cores()] {
+    if comptime![config.cores()] {
         let product = comptime![Product {
-            rows: form.tile.rows(),
-            columns: form.tile.columns(),
+            rows: config.tile.rows(),
+            columns: config.tile.columns(),
             inner: cores::padded(width),
-            left_turned: false,
-            right_turned: true,
+            left_transposed: false,
+            right_transposed: true,
             left_stride: cores::stride(width),
             right_stride: cores::stride(width),
-            step: form.step(),
-            units: form.tile.units(),
+            step: config.step(),
+            units: config.tile.units(),
         }];
         multiply::<F>(&left.rounded, &right.rounded, stage, product);
-        let stage_stride = comptime![cores::stride(form.tile.columns())];
+        let stage_stride = comptime![cores::stride(config.tile.columns())];
         #[unroll]
         for r in 0..rows {
             #[unroll]
@@ -144,32 +144,32 @@ pub(super) fn dot<F: Float>(
 /// of the cube has to come along.
 #[cube]
 pub(super) fn mix<F: Float>(
-    weights: &Sheet<F>,
-    from: &Sheet<F>,
+    weights: &SharedTile<F>,
+    from: &SharedTile<F>,
     sums: &mut Array<f32>,
     stage: &mut Shared<[f32]>,
     scale: f32,
     #[comptime] width: usize,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) {
-    let rows = comptime![form.tile.rows_each];
-    let each = comptime![form.tile.channels_each(width)];
-    let step = comptime![form.tile.units_x];
+    let rows = comptime![config.tile.rows_each];
+    let each = comptime![config.tile.channels_each(width)];
+    let step = comptime![config.tile.units_x];
     // Units without a channel of their own repeat the last one, and write it nowhere.
     let last = comptime![width - 1];
     let first_row = UNIT_POS_Y as usize * rows;
     let first_channel = UNIT_POS_X as usize;
-    if comptime![form.cores()] {
+    if comptime![config.cores()] {
         let product = comptime![Product {
-            rows: form.tile.rows(),
+            rows: config.tile.rows(),
             columns: cores::padded(width),
-            inner: form.tile.columns(),
-            left_turned: false,
-            right_turned: false,
-            left_stride: cores::stride(form.tile.columns()),
+            inner: config.tile.columns(),
+            left_transposed: false,
+            right_transposed: false,
+            left_stride: cores::stride(config.tile.columns()),
             right_stride: cores::stride(width),
-            step: form.step(),
-            units: form.tile.units(),
+            step: config.step(),
+            units: config.tile.units(),
         }];
         multiply::<F>(&weights.rounded, &from.rounded, stage, product);
         let stage_stride = comptime![cores::stride(width)];
@@ -183,9 +183,9 @@ pub(super) fn mix<F: Float>(
         }
     } else {
         let stride = comptime![width + 1];
-        let weight_stride = comptime![form.tile.columns() + 1];
+        let weight_stride = comptime![config.tile.columns() + 1];
         let mut of_column = Array::<f32>::new(each);
-        for column in 0..comptime![form.tile.columns()] {
+        for column in 0..comptime![config.tile.columns()] {
             #[unroll]
             for i in 0..each {
                 let channel = min(first_channel + i * step, last);
@@ -209,8 +209,8 @@ pub(super) fn mix<F: Float>(
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "two factors, target, and what part of it")]
 pub(super) fn add_transposed<F: Float>(
-    weights: &Sheet<F>,
-    from: &Sheet<F>,
+    weights: &SharedTile<F>,
+    from: &SharedTile<F>,
     to: &mut Box<[f32]>,
     stage: &mut Shared<[f32]>,
     slot: usize,
@@ -218,20 +218,20 @@ pub(super) fn add_transposed<F: Float>(
     start: usize,
     scale: f32,
     #[comptime] width: usize,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) {
-    let columns = comptime![form.tile.columns()];
-    if comptime![form.cores()] {
+    let columns = comptime![config.tile.columns()];
+    if comptime![config.cores()] {
         let product = comptime![Product {
             rows: columns,
             columns: cores::padded(width),
-            inner: form.tile.rows(),
-            left_turned: true,
-            right_turned: false,
+            inner: config.tile.rows(),
+            left_transposed: true,
+            right_transposed: false,
             left_stride: cores::stride(columns),
             right_stride: cores::stride(width),
-            step: form.step(),
-            units: form.tile.units(),
+            step: config.step(),
+            units: config.tile.units(),
         }];
         multiply::<F>(&weights.rounded, &from.rounded, stage, product);
         let stage_stride = comptime![cores::stride(width)];
@@ -243,13 +243,13 @@ pub(super) fn add_transposed<F: Float>(
                 let sum = stage[column * stage_stride + channel];
                 to[(slot * len + start + column) * width + channel] += scale * sum;
             }
-            at += comptime![form.tile.units()];
+            at += comptime![config.tile.units()];
         }
     } else {
         let stride = comptime![width + 1];
         let weight_stride = comptime![columns + 1];
-        let each = comptime![form.tile.channels_each(width)];
-        let step = comptime![form.tile.units_x];
+        let each = comptime![config.tile.channels_each(width)];
+        let step = comptime![config.tile.units_x];
         let last = comptime![width - 1];
         let first_channel = UNIT_POS_X as usize;
         let mut sums = Array::<f32>::new(each);
@@ -259,7 +259,7 @@ pub(super) fn add_transposed<F: Float>(
             for i in 0..each {
                 sums[i] = f32::new(0.0);
             }
-            for row in 0..comptime![form.tile.rows()] {
+            for row in 0..comptime![config.tile.rows()] {
                 let weight = weights.exact[row * weight_stride + column];
                 #[unroll]
                 for i in 0..each {
@@ -276,7 +276,7 @@ pub(super) fn add_transposed<F: Float>(
                     }
                 }
             }
-            column += comptime![form.tile.units_y];
+            column += comptime![config.tile.units_y];
         }
     }
 }
@@ -287,10 +287,10 @@ fn publish<N: Float>(
     from: &Array<f32>,
     to: &mut Shared<[N]>,
     #[comptime] stride: usize,
-    #[comptime] form: Form,
+    #[comptime] config: KernelConfig,
 ) {
-    let rows = comptime![form.tile.rows_each];
-    let columns = comptime![form.tile.columns_each];
+    let rows = comptime![config.tile.rows_each];
+    let columns = comptime![config.tile.columns_each];
     let first_row = UNIT_POS_Y as usize * rows;
     let first_column = UNIT_POS_X as usize * columns;
     #[unroll]
@@ -305,29 +305,42 @@ fn publish<N: Float>(
 
 /// As [`publish`], as they are.
 #[cube]
-pub(super) fn publish_exact(from: &Array<f32>, to: &mut Shared<[f32]>, #[comptime] form: Form) {
-    publish::<f32>(from, to, comptime![form.tile.columns() + 1], form);
+pub(super) fn publish_exact(
+    from: &Array<f32>,
+    to: &mut Shared<[f32]>,
+    #[comptime] config: KernelConfig,
+) {
+    publish::<f32>(from, to, comptime![config.tile.columns() + 1], config);
 }
 
 /// As [`publish`], for products.
 #[cube]
 pub(super) fn publish_factors<F: Float>(
     from: &Array<f32>,
-    to: &mut Sheet<F>,
-    #[comptime] form: Form,
+    to: &mut SharedTile<F>,
+    #[comptime] config: KernelConfig,
 ) {
-    if comptime![form.cores()] {
-        publish::<F>(from, &mut to.rounded, comptime![cores::stride(form.tile.columns())], form);
+    if comptime![config.cores()] {
+        publish::<F>(
+            from,
+            &mut to.rounded,
+            comptime![cores::stride(config.tile.columns())],
+            config,
+        );
     } else {
-        publish_exact(from, &mut to.exact, form);
+        publish_exact(from, &mut to.exact, config);
     }
 }
 
 /// As [`publish`], for products and for sums of single numbers.
 #[cube]
-pub(super) fn publish_both<F: Float>(from: &Array<f32>, to: &mut Sheet<F>, #[comptime] form: Form) {
-    publish_factors::<F>(from, to, form);
-    if comptime![form.cores() && form.exact_grads()] {
-        publish_exact(from, &mut to.exact, form);
+pub(super) fn publish_both<F: Float>(
+    from: &Array<f32>,
+    to: &mut SharedTile<F>,
+    #[comptime] config: KernelConfig,
+) {
+    publish_factors::<F>(from, to, config);
+    if comptime![config.cores() && config.exact_grads()] {
+        publish_exact(from, &mut to.exact, config);
     }
 }

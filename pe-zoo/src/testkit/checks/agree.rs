@@ -4,9 +4,9 @@ use burn::module::{ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor};
 
 use super::Outcome;
-use crate::attention::{Engine, LayerInput, Sharpness, Weights, layer};
+use crate::attention::{AttentionKind, Engine, LayerInput, Weights, layer};
 use crate::encoding::Update;
-use crate::ops::Factors;
+use crate::ops::MatmulPrecision;
 use crate::testkit::close::{self, Tolerance, numbers};
 use crate::testkit::passes::{DIMS, TOKENS};
 use crate::testkit::problem::{Problem, tensor3, tensor4};
@@ -69,8 +69,8 @@ fn through<P: PositionEncoding>(
             v: v.clone(),
             carried: &carried,
             engine,
-            sharpness: Sharpness::Soft,
-            factors: Factors::F32,
+            sharpness: AttentionKind::Soft,
+            factors: MatmulPrecision::F32,
         };
         let output = layer(encoding, input, None, Weights::Drop);
         found.push((format!("output of layer {index}"), numbers(output.output.clone())));

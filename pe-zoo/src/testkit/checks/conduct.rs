@@ -7,7 +7,7 @@ use super::claims::held;
 use crate::encoding::{LayerContext, ScoreContext, StateContext};
 use crate::meta::{Conduct, Site};
 use crate::reference::{Heads, ScalarReference, dot};
-use crate::score::{Contextual, Convention};
+use crate::score::{Contextual, LogitScaling};
 use crate::testkit::close::{self, F32, Tolerance, numbers};
 use crate::testkit::passes::{DIMS, TOKENS, embedded, full_pass};
 use crate::testkit::problem::{Problem, tensor3, tensor4};
@@ -87,7 +87,7 @@ where
     let products = has(ScoreMod::replaces_products);
     held("to replace the products", states(Conduct::ReplacesProducts), products)?;
     let undivided = has(|score| {
-        let equation = |own: &Contextual| own.convention == Convention::Equation;
+        let equation = |own: &Contextual| own.convention == LogitScaling::Equation;
         matches!(score, ScoreMod::Contextual(own) if equation(own))
     });
     held("to leave the division out", states(Conduct::Undivided), undivided)?;

@@ -4,9 +4,9 @@ use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
 
 use super::Outcome;
-use crate::attention::{Engine, LayerInput, Sharpness, Weights, layer};
+use crate::attention::{AttentionKind, Engine, LayerInput, Weights, layer};
 use crate::encoding::EmbedContext;
-use crate::ops::Factors;
+use crate::ops::MatmulPrecision;
 use crate::reference::{ScalarInput, ScalarReference, Tokens, attention};
 use crate::testkit::close::{self, Tolerance, numbers};
 use crate::testkit::passes::{DIMS, embedded, random};
@@ -125,8 +125,8 @@ impl Weighted {
                 v: v.clone(),
                 carried: &TokenState::default(),
                 engine: Engine::best(device),
-                sharpness: Sharpness::Soft,
-                factors: Factors::F32,
+                sharpness: AttentionKind::Soft,
+                factors: MatmulPrecision::F32,
             };
             let output = layer(encoding, input, None, Weights::Drop).output;
             let shape = output.dims();

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::reference::cope::{self, GateSide};
 use crate::reference::{Heads, ScalarInput, ScalarReference, alibi, attention, dot};
-use crate::score::Convention;
+use crate::score::LogitScaling;
 use crate::testkit::close::{self, Tolerance};
 use crate::testkit::problem::Problem;
 use crate::testkit::randomise;
@@ -136,7 +136,7 @@ fn separate_keys_that_are_the_keys_change_nothing() {
     let table = (0..6)
         .map(|d| (0..12).map(|n| (f64::from(n) * 0.3 + f64::from(d)).sin()).collect())
         .collect::<Vec<Vec<f64>>>();
-    for convention in [Convention::Listing, Convention::Code, Convention::Equation] {
+    for convention in [LogitScaling::Listing, LogitScaling::Code, LogitScaling::Equation] {
         let own = cope::logits(&input, &table, convention, GateSide::Own(&input.k));
         let plain = cope::logits(&input, &table, convention, GateSide::Keys);
         close::compare(&flat(own), &flat(plain), EXACT).unwrap();

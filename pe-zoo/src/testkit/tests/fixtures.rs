@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::reference::cope::GateSide;
 use crate::reference::{Heads, ScalarInput, alibi, cope, fox, path, relative, score};
-use crate::score::{Convention, Current, Remainder};
+use crate::score::{Current, LogitScaling, Remainder};
 use crate::testkit::close::{self, PRINTED};
 use crate::zoo::alibi::Slopes;
 
@@ -96,13 +96,13 @@ fn shaw_relative_as_the_baseline_of_cope() {
 fn cope_positions_and_three_forms_of_its_logits() {
     let input = input();
     let logits = |convention, side| cope::logits(&input, &table(), convention, side);
-    let positions = cope::positions(&input, 4.0, Convention::Code, GateSide::Keys);
+    let positions = cope::positions(&input, 4.0, LogitScaling::Code, GateSide::Keys);
     assert_row("cope_positions", &positions);
-    assert_row("cope_code_default", &logits(Convention::Code, GateSide::Keys));
-    assert_row("cope_nodiv_paper", &logits(Convention::Listing, GateSide::Keys));
-    assert_row("cope_val_gates_code", &logits(Convention::Code, GateSide::Values));
+    assert_row("cope_code_default", &logits(LogitScaling::Code, GateSide::Keys));
+    assert_row("cope_nodiv_paper", &logits(LogitScaling::Listing, GateSide::Keys));
+    assert_row("cope_val_gates_code", &logits(LogitScaling::Code, GateSide::Values));
     // Keys of their own that are the values give the same gates.
-    assert_row("cope_val_gates_code", &logits(Convention::Code, GateSide::Own(&input.v)));
+    assert_row("cope_val_gates_code", &logits(LogitScaling::Code, GateSide::Own(&input.v)));
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use burn::tensor::{Device, Tensor};
 
-use crate::attention::{Engine, LayerInput, Sharpness, Weights, layer};
+use crate::attention::{AttentionKind, Engine, LayerInput, Weights, layer};
 use crate::encoding::EncodingConfig;
-use crate::ops::Factors;
+use crate::ops::MatmulPrecision;
 use crate::reference::{ScalarReference, attention};
 use crate::testkit::close::{self, F32, numbers};
 use crate::testkit::problem::{Problem, tensor3, tensor4};
@@ -24,7 +24,7 @@ fn pe(id: &str, device: &Device) -> Pe {
 fn attended(
     pe: &Pe,
     problem: &Problem,
-    sharpness: Sharpness,
+    sharpness: AttentionKind,
     device: &Device,
 ) -> (Tensor<4>, Tensor<4>, Tensor<4>) {
     let q = tensor4(&problem.q, device);
@@ -39,7 +39,7 @@ fn attended(
         carried: &TokenState::default(),
         engine: Engine::best(device),
         sharpness,
-        factors: Factors::F32,
+        factors: MatmulPrecision::F32,
     };
     let output = layer(pe, input, None, Weights::Return);
     (output.output, output.weights.unwrap(), q)
@@ -55,7 +55,7 @@ fn each_row_takes_the_value_of_its_largest_logit() {
         let weights = attention::hardened(&pe.scalar_weights(&input));
         let expected = attention::mix(&weights, &input.v);
         let expected = expected.into_iter().flatten().flatten().collect::<Vec<_>>();
-        let (output, weights, _q) = attended(&pe, &problem, Sharpness::Hard, &device);
+        let (output, weights, _q) = attended(&pe, &problem, AttentionKind::Hard, &device);
         close::compare(&numbers(output), &expected, F32).unwrap();
         // Exactly one 1 per row.
         let weights = numbers(weights);
@@ -77,7 +77,7 @@ fn the_gradient_is_that_of_the_softmax() {
         let grads = (output * tensor4(&problem.v, &device)).sum().backward();
         numbers(q.grad(&grads).unwrap())
     };
-    let (soft, hard) = (gradient(Sharpness::Soft), gradient(Sharpness::Hard));
+    let (soft, hard) = (gradient(AttentionKind::Soft), gradient(AttentionKind::Hard));
     close::compare(&hard, &soft, F32).unwrap();
     assert!(soft.iter().any(|g| g.abs() > 1e-3));
 }

@@ -56,7 +56,8 @@ fn cope_with_open_gates_is_relative_at_distance_plus_one() {
         .collect::<Vec<Vec<f64>>>();
     let later = table.iter().map(|row| row[1..].to_vec()).collect::<Vec<_>>();
     let side = crate::reference::cope::GateSide::Keys;
-    let cope = crate::reference::cope::logits(&input, &table, crate::score::Convention::Code, side);
+    let cope =
+        crate::reference::cope::logits(&input, &table, crate::score::LogitScaling::Code, side);
     let relative = crate::reference::relative::logits(
         &input,
         &later,

@@ -6,7 +6,7 @@ use crate::attention::{Weights, attend};
 use crate::reference::cope::{self, GateSide};
 use crate::reference::{Heads, ScalarInput, attention, score};
 use crate::score::{
-    Beyond, Contextual, ContextualFunction, Convention, Current, GateSource, Remainder,
+    Beyond, Contextual, ContextualFunction, Current, GateSource, LogitScaling, Remainder,
     StickBreaking,
 };
 use crate::testkit::close::{self, F32, numbers};
@@ -200,13 +200,13 @@ fn products_stand_in_for_the_dot_products_in_logits_and_not_in_gates() {
     let sticks = ScoreMod::Sum(vec![products.clone(), ScoreMod::StickBreaking(STICKS[0])]);
     case.assert(&sticks, &score::stick_breaking(&input, Current::Excluded, Remainder::Dropped));
 
-    let positions = cope::positions(&case.input, 3.0, Convention::Equation, GateSide::Keys);
+    let positions = cope::positions(&case.input, 3.0, LogitScaling::Equation, GateSide::Keys);
     let undivided = input.map(|h, row, _i, j| input.content(h, row, j) + positions[h][row][j]);
     let gated = ScoreMod::Contextual(Contextual {
         gates: GateSource::QueryKey,
         max_position: 3.0,
         function: ContextualFunction::Slope(Tensor::ones([DIMS.heads], &case.device)),
-        convention: Convention::Equation,
+        convention: LogitScaling::Equation,
     });
     case.assert(&ScoreMod::Sum(vec![gated, products]), &attention::softmax(&undivided));
 }
@@ -217,7 +217,7 @@ fn contextual_slopes_and_gates_from_keys_of_their_own() {
     let other = Problem::random(1, TOKENS, &DIMS, 18);
     let slopes = [0.3f32, -0.2, 0.05];
     let side = GateSide::Own(&other.k[0]);
-    let positions = cope::positions(&case.input, 3.0, Convention::Listing, side);
+    let positions = cope::positions(&case.input, 3.0, LogitScaling::Listing, side);
     let logits = case
         .input
         .map(|h, row, _i, j| case.plain(h, row, j) + f64::from(slopes[h]) * positions[h][row][j]);
@@ -225,7 +225,7 @@ fn contextual_slopes_and_gates_from_keys_of_their_own() {
         gates: GateSource::Keys(tensor4(&other.k, &case.device)),
         max_position: 3.0,
         function: ContextualFunction::Slope(Tensor::from_data(slopes, &case.device)),
-        convention: Convention::Listing,
+        convention: LogitScaling::Listing,
     });
     case.assert(&modifier, &attention::softmax(&logits));
 }

@@ -3,9 +3,9 @@
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 
-use crate::attention::{Engine, LayerCache, LayerInput, Sharpness, Weights, layer};
+use crate::attention::{AttentionKind, Engine, LayerCache, LayerInput, Weights, layer};
 use crate::encoding::{LayerContext, ScoreContext, StateContext, Update};
-use crate::ops::Factors;
+use crate::ops::MatmulPrecision;
 use crate::testkit::close::{self, F32, F32_REORDERED, numbers};
 use crate::testkit::problem::{Problem, tensor3, tensor4};
 use crate::{Dims, PositionEncoding, Positions, ScoreMod, TokenState};
@@ -67,8 +67,8 @@ fn two_layers(problem: &Problem, step: usize, device: &Device) -> Vec<f64> {
                 v: part(&problem.v),
                 carried: &carried,
                 engine: Engine::best(device),
-                sharpness: Sharpness::Soft,
-                factors: Factors::F32,
+                sharpness: AttentionKind::Soft,
+                factors: MatmulPrecision::F32,
             };
             let output = layer(&Forgetful {}, input, Some(cache), Weights::Drop);
             carried = output.carried;

@@ -10,7 +10,7 @@ use crate::encoding::{EmbedContext, LayerContext, PositionRequest, ScoreContext,
 use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference};
 use crate::score::{
-    Contextual, ContextualFunction, Convention, Current, GateSource, Remainder, StickBreaking,
+    Contextual, ContextualFunction, Current, GateSource, LogitScaling, Remainder, StickBreaking,
 };
 use crate::testkit::close::numbers;
 use crate::testkit::{Check, conforms, examine_settings, failures};
@@ -203,7 +203,7 @@ impl PositionEncoding for Liar {
                 gates: GateSource::QueryKey,
                 max_position: 4.0,
                 function: ContextualFunction::Slope(self.slopes.val()),
-                convention: Convention::Equation,
+                convention: LogitScaling::Equation,
             });
         }
         let distances = at.distances(&ctx.q.device()).float().unsqueeze::<4>();

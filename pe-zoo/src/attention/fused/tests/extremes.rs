@@ -5,7 +5,7 @@ use burn::tensor::{Device, Tensor};
 use super::{Leaves, Make, Sizes, compare_leaves, contextual};
 use crate::attention::{Engine, Weights};
 use crate::score::{
-    Contextual, ContextualFunction, Convention, GateSource, HiddenActivation, Perceptron,
+    Contextual, ContextualFunction, GateSource, HiddenActivation, LogitScaling, Perceptron,
 };
 use crate::testkit::close::numbers;
 use crate::{Positions, ScoreMod};
@@ -38,10 +38,10 @@ fn gates_that_are_all_open_all_shut_or_half_open() {
     for content in [-400.0, -0.0, 0.5, 400.0] {
         // Below and beyond the largest position, which open gates reach exactly.
         equal_logits(content, |sizes, leaves| {
-            ScoreMod::Contextual(contextual(sizes, leaves, 11, Convention::Listing))
+            ScoreMod::Contextual(contextual(sizes, leaves, 11, LogitScaling::Listing))
         });
         equal_logits(content, |sizes, leaves| {
-            ScoreMod::Contextual(contextual(sizes, leaves, 300, Convention::Code))
+            ScoreMod::Contextual(contextual(sizes, leaves, 300, LogitScaling::Code))
         });
     }
 }
@@ -50,7 +50,7 @@ fn gates_that_are_all_open_all_shut_or_half_open() {
 fn logits_far_beyond_what_exponentials_can_hold() {
     equal_logits(40_000.0, |_, _| ScoreMod::None);
     equal_logits(-40_000.0, |sizes, leaves| {
-        ScoreMod::Contextual(contextual(sizes, leaves, 11, Convention::Equation))
+        ScoreMod::Contextual(contextual(sizes, leaves, 11, LogitScaling::Equation))
     });
 }
 
@@ -90,7 +90,7 @@ fn contextual_functions(gates: &GateSource) -> [ScoreMod; 4] {
             gates: gates.clone(),
             max_position: 63.0,
             function,
-            convention: Convention::Code,
+            convention: LogitScaling::Code,
         })
     })
 }

@@ -10,7 +10,7 @@ use rand_chacha::rand_core::SeedableRng;
 use crate::attention::{Engine, Weights};
 use crate::init::standard_normal;
 use crate::score::{
-    Beyond, Contextual, ContextualFunction, Convention, Current, GateSource, HiddenActivation,
+    Beyond, Contextual, ContextualFunction, Current, GateSource, HiddenActivation, LogitScaling,
     Perceptron, Remainder, StickBreaking,
 };
 use crate::testkit::close::{self, Tolerance, numbers};
@@ -73,7 +73,7 @@ fn compare_leaves(
         let (q, k) = queries_and_keys();
         let v = tensor([batch, heads, columns, head_dim], spread, 3);
         let values = tensor([batch, heads, columns, value_dim], 1.0, 4);
-        let behind = tensor([batch, heads, rows, value_dim], 1.0, 5).detach();
+        let upstream = tensor([batch, heads, rows, value_dim], 1.0, 5).detach();
         let mut leaves = Leaves {
             four: vec![q.clone(), k.clone(), values.clone()],
             three: vec![],
@@ -88,7 +88,7 @@ fn compare_leaves(
         }
         let scale = 1.0 / (head_dim as f64).sqrt();
         let output = engine.attend(&q, &k, &v, values, &modifier, at, scale, Weights::Drop).output;
-        let grads = (output.clone() * behind).sum().backward();
+        let grads = (output.clone() * upstream).sum().backward();
         let mut all = vec![("output", numbers(output))];
         let grad = "missing gradient";
         all.extend(leaves.four.iter().map(|l| ("[.;4]", numbers(l.grad(&grads).expect(grad)))));
@@ -168,7 +168,7 @@ fn contextual(
     sizes: &Sizes,
     leaves: &mut Leaves,
     max_positions: usize,
-    convention: Convention,
+    convention: LogitScaling,
 ) -> Contextual {
     let table = tensor([sizes.head_dim, max_positions], 1.0, 16);
     leaves.two.push(table.clone());
@@ -271,28 +271,28 @@ fn products_in_the_place_of_the_content() {
         ScoreMod::Sum(vec![products(sizes, leaves), slope(sizes, leaves), dense(sizes, leaves)])
     });
     compare(|sizes, leaves| {
-        let gated = contextual(sizes, leaves, 6, Convention::Equation);
+        let gated = contextual(sizes, leaves, 6, LogitScaling::Equation);
         ScoreMod::Sum(vec![ScoreMod::Contextual(gated), products(sizes, leaves)])
     });
 }
 
 #[test]
 fn contextual_tables_in_all_conventions_below_and_beyond_the_largest_position() {
-    fn table(sizes: &Sizes, leaves: &mut Leaves, entries: usize, by: Convention) -> ScoreMod {
+    fn table(sizes: &Sizes, leaves: &mut Leaves, entries: usize, by: LogitScaling) -> ScoreMod {
         ScoreMod::Contextual(contextual(sizes, leaves, entries, by))
     }
-    compare(|sizes, leaves| table(sizes, leaves, 5, Convention::Listing));
-    compare(|sizes, leaves| table(sizes, leaves, 5, Convention::Code));
-    compare(|sizes, leaves| table(sizes, leaves, 2, Convention::Equation));
-    compare(|sizes, leaves| table(sizes, leaves, 400, Convention::Listing));
+    compare(|sizes, leaves| table(sizes, leaves, 5, LogitScaling::Listing));
+    compare(|sizes, leaves| table(sizes, leaves, 5, LogitScaling::Code));
+    compare(|sizes, leaves| table(sizes, leaves, 2, LogitScaling::Equation));
+    compare(|sizes, leaves| table(sizes, leaves, 400, LogitScaling::Listing));
 }
 
 #[test]
 fn two_contextual_parts_in_every_pair_of_conventions() {
-    fn two(sizes: &Sizes, leaves: &mut Leaves, by: [Convention; 2]) -> ScoreMod {
+    fn two(sizes: &Sizes, leaves: &mut Leaves, by: [LogitScaling; 2]) -> ScoreMod {
         ScoreMod::Sum(by.map(|by| ScoreMod::Contextual(contextual(sizes, leaves, 6, by))).into())
     }
-    use Convention::{Code, Equation, Listing};
+    use LogitScaling::{Code, Equation, Listing};
     compare(|sizes, leaves| two(sizes, leaves, [Listing, Listing]));
     compare(|sizes, leaves| two(sizes, leaves, [Listing, Code]));
     compare(|sizes, leaves| two(sizes, leaves, [Listing, Equation]));
@@ -307,7 +307,7 @@ fn two_contextual_parts_in_every_pair_of_conventions() {
 #[test]
 fn contextual_positions_that_end_between_entries() {
     compare(|sizes, leaves| {
-        let mut contextual = contextual(sizes, leaves, 9, Convention::Listing);
+        let mut contextual = contextual(sizes, leaves, 9, LogitScaling::Listing);
         contextual.max_position = 7.3;
         ScoreMod::Contextual(contextual)
     });
@@ -316,13 +316,13 @@ fn contextual_positions_that_end_between_entries() {
 #[test]
 fn gates_from_values_and_from_keys_of_their_own() {
     compare(|sizes, leaves| {
-        let contextual = contextual(sizes, leaves, 12, Convention::Code);
+        let contextual = contextual(sizes, leaves, 12, LogitScaling::Code);
         ScoreMod::Contextual(Contextual { gates: GateSource::QueryValue, ..contextual })
     });
     compare(|sizes, leaves| {
         let keys = tensor([sizes.batch, sizes.heads, sizes.columns, sizes.head_dim], 1.0, 17);
         leaves.four.push(keys.clone());
-        let contextual = contextual(sizes, leaves, 12, Convention::Listing);
+        let contextual = contextual(sizes, leaves, 12, LogitScaling::Listing);
         ScoreMod::Contextual(Contextual { gates: GateSource::Keys(keys), ..contextual })
     });
 }
@@ -336,14 +336,14 @@ fn contextual_slopes() {
             gates: GateSource::QueryKey,
             max_position,
             function: ContextualFunction::Slope(slopes),
-            convention: Convention::Code,
+            convention: LogitScaling::Code,
         }
     }
     compare(|sizes, leaves| ScoreMod::Contextual(slopes(sizes, leaves, 11.0)));
     // Counts that never end: no column is constant, and nothing is multiplied with the infinity.
     compare(|sizes, leaves| ScoreMod::Contextual(slopes(sizes, leaves, f64::INFINITY)));
     compare(|sizes, leaves| {
-        let convention = Convention::Listing;
+        let convention = LogitScaling::Listing;
         let endless = slopes(sizes, leaves, f64::INFINITY);
         ScoreMod::Contextual(Contextual { gates: GateSource::QueryValue, convention, ..endless })
     });
@@ -360,12 +360,12 @@ fn perceptrons_of_contextual_positions() {
             gates: GateSource::QueryKey,
             max_position: 9.0,
             function: ContextualFunction::Mlp(Perceptron { w1, b1, w2, b2, activation }),
-            convention: Convention::Listing,
+            convention: LogitScaling::Listing,
         })
     }
     compare(|sizes, leaves| perceptron(sizes, leaves, HiddenActivation::Gelu));
     compare(|sizes, leaves| {
-        let table = ScoreMod::Contextual(contextual(sizes, leaves, 6, Convention::Listing));
+        let table = ScoreMod::Contextual(contextual(sizes, leaves, 6, LogitScaling::Listing));
         ScoreMod::Sum(vec![perceptron(sizes, leaves, HiddenActivation::Relu), table])
     });
 }
@@ -378,8 +378,8 @@ fn hard_attention_falls_back_to_the_reference() {
 #[test]
 fn sums_of_everything() {
     compare(|sizes, leaves| {
-        let table = contextual(sizes, leaves, 8, Convention::Code);
-        let second = contextual(sizes, leaves, 4, Convention::Listing);
+        let table = contextual(sizes, leaves, 8, LogitScaling::Code);
+        let second = contextual(sizes, leaves, 4, LogitScaling::Listing);
         ScoreMod::Sum(vec![
             slope(sizes, leaves),
             distance(sizes, leaves, Beyond::Zero),

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 use super::{Leaves, Sizes, compare_at, contextual, decay, dense, distance, query_distance, slope};
-use crate::score::{Beyond, Contextual, Convention, GateSource};
+use crate::score::{Beyond, Contextual, GateSource, LogitScaling};
 use crate::{Positions, ScoreMod};
 
 fn modifier<const KINDS: usize>(sizes: &Sizes, leaves: &mut Leaves) -> ScoreMod {
@@ -23,7 +23,7 @@ fn modifier<const KINDS: usize>(sizes: &Sizes, leaves: &mut Leaves) -> ScoreMod 
         parts.push(decay(sizes, leaves));
     }
     if bit(4) {
-        let own = contextual(sizes, leaves, 6, Convention::Code);
+        let own = contextual(sizes, leaves, 6, LogitScaling::Code);
         let gates = if bit(0) { GateSource::QueryValue } else { GateSource::QueryKey };
         parts.push(ScoreMod::Contextual(Contextual { gates, ..own }));
     }

@@ -7,7 +7,7 @@
 use crate::kernels::cpu::form_scratch::MapScratch;
 use crate::kernels::cpu::form_views::Maps;
 use crate::kernels::cpu::problem::Block;
-use crate::kernels::cpu::scratch::{lanes as read, lanes_mut as write, room};
+use crate::kernels::cpu::scratch::{grow, lanes as read, lanes_mut as write};
 use crate::kernels::cpu::view::{Add, Matrix, MatrixMut, Shape, multiply};
 use crate::math::lanes::Lanes;
 
@@ -63,7 +63,7 @@ pub(in crate::kernels::cpu) fn products<const R: usize>(
     let dim = q.shape().columns;
     let size = rows * dim;
     let kept = if keep { n.div_ceil(maps.chunk()) } else { 1 };
-    room(&mut s.along, n);
+    grow(&mut s.along, n);
     s.queries.resize(kept * size, 0.0);
     let query = q.rows(block.first, rows);
     for r in 0..rows {
@@ -114,7 +114,7 @@ pub(in crate::kernels::cpu) fn backward<'a, const R: usize>(
     let size = rows * dim;
     let shape = Shape::dense(rows, dim);
     let width = maps.chunk();
-    room(&mut s.along_grads, width);
+    grow(&mut s.along_grads, width);
     // Of the queries as the chunk before sees them.
     s.query_grads.clear();
     s.query_grads.resize(size, 0.0);

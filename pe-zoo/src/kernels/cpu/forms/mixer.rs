@@ -12,7 +12,7 @@ use super::distances::{DistanceSums, Distances};
 use crate::kernels::cpu::form_scratch::MixerScratch;
 use crate::kernels::cpu::form_views::{Base, Mixer};
 use crate::kernels::cpu::problem::{Block, Head};
-use crate::kernels::cpu::scratch::{lanes as read, lanes_mut as write, room};
+use crate::kernels::cpu::scratch::{grow, lanes as read, lanes_mut as write};
 use crate::kernels::cpu::view::{Add, Matrix, MatrixMut, Shape, multiply};
 use crate::math::lanes::Lanes;
 
@@ -143,7 +143,7 @@ fn see<const R: usize>(
     let n = block.columns;
     let stride = stride(n);
     let count = heads.len() * if mixer.base.is_some() { 2 } else { 1 };
-    room(&mut s.planes, count * stride);
+    grow(&mut s.planes, count * stride);
     for (index, plane) in s.planes[..count * stride].chunks_exact_mut(stride).enumerate() {
         let (zeros, rest) = plane.split_at_mut(PAD);
         let (values, more_zeros) = rest.split_at_mut(n);
@@ -186,7 +186,7 @@ pub(in crate::kernels::cpu) fn forward<const R: usize>(
     let n = block.columns;
     let stride = stride(n);
     let count = mixer.inner.shape().columns / mixer.spec.taps;
-    room(&mut s.added, heads.len() * stride);
+    grow(&mut s.added, heads.len() * stride);
     for plane in s.added[..heads.len() * stride].chunks_exact_mut(stride) {
         plane[..PAD].fill([0.0; R]);
         plane[PAD + n..].fill([0.0; R]);
@@ -239,7 +239,7 @@ pub(in crate::kernels::cpu) fn backward<const R: usize>(
     let stride = stride(n);
     let taps = mixer.spec.taps;
     let (units, count) = (mixer.units(), mixer.inner.shape().columns / taps);
-    room(&mut s.plane_grads, count * stride);
+    grow(&mut s.plane_grads, count * stride);
     s.plane_grads[..count * stride].fill([0.0; R]);
     let Some(own) = grads.first_mut() else { return };
     // Hidden units past the newest column are seen from it.

@@ -4,7 +4,7 @@
 
 use crate::kernels::cpu::form_views::Steps;
 use crate::kernels::cpu::problem::Block;
-use crate::kernels::cpu::scratch::{lanes as read, lanes_mut as write, room};
+use crate::kernels::cpu::scratch::{grow, lanes as read, lanes_mut as write};
 use crate::kernels::cpu::view::{Add, MatrixMut, multiply};
 use crate::math::lanes::{self, Lanes};
 
@@ -33,7 +33,7 @@ pub(in crate::kernels::cpu) fn add<const R: usize>(
     logits: &mut [Lanes<R>],
 ) {
     let n = block.columns;
-    room(products, n);
+    grow(products, n);
     let query = steps.queries.rows(block.first, block.rows);
     let out = write(products, n, block.rows);
     multiply(out, steps.keys.rows(0, n), query.t(), steps.scale(), Add::Overwrite);

@@ -24,16 +24,16 @@ use rand_chacha::rand_core::SeedableRng;
 use super::arguments;
 use super::backward::backward_kernel;
 use super::collect;
+use super::config::KernelConfig;
 use super::cores::{self, Rounded};
-use super::fake_device::{ROOM, device};
-use super::form::Form;
+use super::fake_device::{LIMITS, device};
 use super::forward::forward_kernel;
-use super::inputs::BehindLaunch;
+use super::inputs::UpstreamGradLaunch;
 use super::launch;
 use super::results::{Backward, Forward, unwritten, zeroed};
 use crate::init::standard_normal;
 use crate::kernels::operands::{Operands, Sizes};
-use crate::kernels::precision::Factors;
+use crate::kernels::precision::MatmulPrecision;
 use crate::kernels::spec::{ContextualSpec, Spec, WeightRule};
 use crate::score::{Current, HiddenActivation, Remainder, StickBreaking};
 use kernel::Kernel;
@@ -99,7 +99,7 @@ impl Maker {
             content_scale: Some(scale),
             distance_scale: scale,
             weights: WeightRule::Softmax,
-            factors: Factors::F32,
+            factors: MatmulPrecision::F32,
             contextual: None,
         };
         (Operands::from_array(tensors), spec)
@@ -120,39 +120,39 @@ fn uploaded(like: &CubeTensor, values: &[f32]) -> CubeTensor {
 /// Tensor cores for exact factors, which no device has.
 const EXACT: Rounded = Rounded { inner: cores::FRAGMENT, bytes: 4 };
 
-fn with_cores(operands: &Operands<Cube>, spec: &Spec, rounded: Rounded) -> Form {
-    Form { rounded: Some(rounded), ..launch::form(&operands.q.client, operands, spec) }
+fn with_cores(operands: &Operands<Cube>, spec: &Spec, rounded: Rounded) -> KernelConfig {
+    KernelConfig { rounded: Some(rounded), ..launch::config(&operands.q.client, operands, spec) }
 }
 
-fn units(form: &Form) -> [usize; 2] {
-    [form.tile.units_x, form.tile.units_y]
+fn units(config: &KernelConfig) -> [usize; 2] {
+    [config.tile.units_x, config.tile.units_y]
 }
 
 fn forward<F: Float>(operands: &Operands<Cube>, spec: &Spec, rounded: Rounded) -> Forward {
     let Sizes { batch, heads, rows, .. } = operands.sizes();
-    let form = with_cores(operands, spec, rounded).forward(rows, ROOM).unwrap();
+    let config = with_cores(operands, spec, rounded).forward(rows, LIMITS).unwrap();
     let left = unwritten(operands);
     let kernel = forward_kernel::create_dummy_kernel::<F>(
         device(),
         Arc::new(TargetProperties::default()),
         CubeCount::Static(1, 1, 1),
-        launch::cubes(&form),
+        launch::cubes(&config),
         arguments::inputs(operands, spec),
         arguments::place(operands, spec),
         left.output.clone().into_buffer_arg(),
         left.log.clone().into_buffer_arg(),
-        form,
+        config,
     );
     let mut buffers = arguments::buffers(operands, spec).iter().map(read).collect::<Vec<_>>();
     let outputs = buffers.len();
     // What the kernel does not write is not a number.
     buffers.extend([&left.output, &left.log].map(|to| vec![f32::NAN; read(to).len()]));
-    let grid = [rows.div_ceil(form.tile.rows()), batch * heads];
+    let grid = [rows.div_ceil(config.tile.rows()), batch * heads];
     Kernel::build(&kernel).run(
         &mut buffers,
         arguments::numbers(operands, spec),
         grid,
-        units(&form),
+        units(&config),
     );
     Forward {
         output: uploaded(&left.output, &buffers[outputs]),
@@ -165,26 +165,26 @@ fn backward<F: Float>(
     operands: &Operands<Cube>,
     spec: &Spec,
     rounded: Rounded,
-    behind: [CubeTensor; 3],
+    upstream: [CubeTensor; 3],
 ) -> Backward {
     let Sizes { batch, heads, rows, .. } = operands.sizes();
-    let form = with_cores(operands, spec, rounded).backward(rows, ROOM).unwrap();
-    let slots = SLOTS.min(rows.div_ceil(form.tile.rows()));
-    let found = zeroed(operands, form, slots);
-    let [grad, log, share] = behind.each_ref().map(|tensor| tensor.clone().into_buffer_arg());
+    let config = with_cores(operands, spec, rounded).backward(rows, LIMITS).unwrap();
+    let slots = SLOTS.min(rows.div_ceil(config.tile.rows()));
+    let found = zeroed(operands, config, slots);
+    let [grad, log, share] = upstream.each_ref().map(|tensor| tensor.clone().into_buffer_arg());
     let kernel = backward_kernel::create_dummy_kernel::<F>(
         device(),
         Arc::new(TargetProperties::default()),
         CubeCount::Static(1, 1, 1),
-        launch::cubes(&form),
+        launch::cubes(&config),
         arguments::inputs(operands, spec),
         arguments::place(operands, spec),
-        BehindLaunch::new(grad, log, share),
+        UpstreamGradLaunch::new(grad, log, share),
         found.outputs(),
-        form,
+        config,
     );
     let mut buffers = arguments::buffers(operands, spec).iter().map(read).collect::<Vec<_>>();
-    buffers.extend(behind.iter().map(read));
+    buffers.extend(upstream.iter().map(read));
     let outputs = buffers.len();
     buffers.extend(found.tensors().map(read));
     let grid = [slots, batch * heads];
@@ -192,12 +192,12 @@ fn backward<F: Float>(
         &mut buffers,
         arguments::numbers(operands, spec),
         grid,
-        units(&form),
+        units(&config),
     );
     let mut written = found.tensors().into_iter().zip(&buffers[outputs..]);
     let mut next = || written.next().map(|(like, values)| uploaded(like, values)).unwrap();
     Backward {
-        form,
+        config,
         q: next(),
         k: next(),
         values: next(),
@@ -251,7 +251,7 @@ fn compare_by<F: Float>(
     let grad = output.iter().map(|_| standard_normal(&mut rng) as f32).collect::<Vec<_>>();
     let grad = uploaded(&kept.output, &grad);
     let expected = collect::gradients(operands, spec, kept, grad.clone(), launch::backward);
-    let run = |operands: &_, spec: &_, behind| backward::<F>(operands, spec, rounded, behind);
+    let run = |operands: &_, spec: &_, upstream| backward::<F>(operands, spec, rounded, upstream);
     let found = collect::gradients(operands, spec, simulated, grad, run);
     for ((found, expected), operand) in found.iter().zip(&expected).zip(NAMES) {
         // Roundings times distances of hundreds say nothing.
@@ -313,7 +313,7 @@ fn biases(maker: &mut Maker, sizes: &Sizes, operands: &mut Operands<Cube>, _spec
     operands.distance = maker.random(1.0, &[heads, 20]);
     operands.query_distance = maker.random(1.0, &[batch, heads, rows, 23]);
     operands.decay = maker.random(1.0, &[batch, heads, columns]);
-    operands.finer_decay = maker.random(1.0, &[batch, heads, columns]);
+    operands.decay_residual = maker.random(1.0, &[batch, heads, columns]);
     operands.dense = maker.random(1.0, &[batch, heads, rows, columns]);
 }
 

@@ -11,7 +11,7 @@ use crate::encoding::{ScoreContext, StateContext};
 use crate::meta::{Claims, Conduct, PeMeta};
 use crate::reference::cope::{self, GateSide};
 use crate::reference::{Heads, ScalarInput, ScalarReference};
-use crate::score::{Contextual, ContextualFunction, Convention, GateSource};
+use crate::score::{Contextual, ContextualFunction, GateSource, LogitScaling};
 use crate::testkit::Check;
 use crate::{Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, TokenState};
 
@@ -106,7 +106,7 @@ impl PositionEncoding for Counting {
                 gates: GateSource::QueryKey,
                 max_position: LARGEST,
                 function: ContextualFunction::Slope(slopes),
-                convention: Convention::Listing,
+                convention: LogitScaling::Listing,
             })
         };
         ScoreMod::Sum(vec![decay, gated])
@@ -117,7 +117,7 @@ impl ScalarReference for Counting {
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
         let head_dim = input.head_dim();
         let scale = 1.0 / (head_dim as f64).sqrt();
-        let positions = cope::positions(input, LARGEST, Convention::Listing, GateSide::Keys);
+        let positions = cope::positions(input, LARGEST, LogitScaling::Listing, GateSide::Keys);
         input.map(|h, row, i, j| {
             let amount = |t: usize| {
                 let own = &input.x[t][h * head_dim..(h + 1) * head_dim];

@@ -71,7 +71,7 @@ impl Function {
 /// Everything that is known when a kernel is compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "each of them leaves code out of the kernel")]
-pub(super) struct Form {
+pub(super) struct KernelConfig {
     pub(super) tile: Tile,
     pub(super) head_dim: usize,
     pub(super) value_dim: usize,
@@ -83,7 +83,7 @@ pub(super) struct Form {
     /// Positions count up by one.
     pub(super) contiguous: bool,
     pub(super) decay: bool,
-    pub(super) finer_decay: bool,
+    pub(super) decay_residual: bool,
     pub(super) dense: bool,
     pub(super) function: Function,
     /// Gates do not come from the content.
@@ -100,7 +100,7 @@ pub(super) struct Form {
     pub(super) rounded: Option<Rounded>,
 }
 
-impl Form {
+impl KernelConfig {
     /// Products are made by tensor cores.
     pub(super) const fn cores(&self) -> bool {
         self.rounded.is_some()
@@ -136,7 +136,7 @@ impl Form {
     }
 
     /// Bytes of a block of rows that is a factor.
-    const fn sheet_bytes(&self, rows: usize, width: usize) -> usize {
+    const fn tile_bytes(&self, rows: usize, width: usize) -> usize {
         match self.rounded {
             Some(Rounded { bytes, .. }) => rows * cores::stride(width) * bytes + cores::ALIGNMENT,
             None => rows * (width + 1) * size_of::<f32>(),
@@ -155,8 +155,8 @@ impl Form {
     /// Bytes of shared memory that the forward kernel needs.
     fn forward_bytes(&self) -> usize {
         let rows = self.tile.rows();
-        self.sheet_bytes(rows, self.head_dim)
-            + self.sheet_bytes(rows, self.tile.columns())
+        self.tile_bytes(rows, self.head_dim)
+            + self.tile_bytes(rows, self.tile.columns())
             + self.common_bytes()
     }
 
@@ -164,9 +164,9 @@ impl Form {
     fn backward_bytes(&self) -> usize {
         let (rows, columns) = (self.tile.rows(), self.tile.columns());
         let exact = rows * (columns + 1) * size_of::<f32>();
-        self.sheet_bytes(rows, self.head_dim)
-            + self.sheet_bytes(rows, self.value_dim)
-            + 2 * self.sheet_bytes(rows, columns)
+        self.tile_bytes(rows, self.head_dim)
+            + self.tile_bytes(rows, self.value_dim)
+            + 2 * self.tile_bytes(rows, columns)
             + if self.cores() && self.exact_grads() { exact } else { 0 }
             + if self.has_products() { exact } else { 0 }
             + self.common_bytes()
@@ -178,30 +178,30 @@ impl Form {
         let key_kinds = if self.own_gates { 2 } else { 1 };
         let products = if self.has_products() { self.entries } else { 1 };
         let numbers = self.stage() + self.tile.rows() * (2 * self.tile.units_x + 1 + products) + 16;
-        key_kinds * self.sheet_bytes(columns, self.head_dim)
-            + self.sheet_bytes(columns, self.value_dim)
+        key_kinds * self.tile_bytes(columns, self.head_dim)
+            + self.tile_bytes(columns, self.value_dim)
             + numbers * size_of::<f32>()
     }
 
-    fn fitting(self, rows: usize, room: Room, bytes: fn(&Self) -> usize) -> Option<Self> {
+    fn fitting(self, rows: usize, limits: DeviceLimits, bytes: fn(&Self) -> usize) -> Option<Self> {
         let smallest = TILES.len() - 1;
         TILES.into_iter().enumerate().find_map(|(at, tile)| {
-            let form = Self { tile, ..self };
-            let fits = bytes(&form) <= room.shared_bytes && tile.units() <= room.units;
+            let config = Self { tile, ..self };
+            let fits = bytes(&config) <= limits.shared_bytes && tile.units() <= limits.units;
             let useful = at == smallest || rows > tile.rows() / 2;
-            (fits && useful).then_some(form)
+            (fits && useful).then_some(config)
         })
     }
 
     /// With the largest tile of the forward kernel that a device has room for; `None` if there is
     /// none.
-    pub(super) fn forward(self, rows: usize, room: Room) -> Option<Self> {
-        self.fitting(rows, room, Self::forward_bytes)
+    pub(super) fn forward(self, rows: usize, limits: DeviceLimits) -> Option<Self> {
+        self.fitting(rows, limits, Self::forward_bytes)
     }
 
     /// As [`forward`](Self::forward), for the backward kernel.
-    pub(super) fn backward(self, rows: usize, room: Room) -> Option<Self> {
-        self.fitting(rows, room, Self::backward_bytes)
+    pub(super) fn backward(self, rows: usize, limits: DeviceLimits) -> Option<Self> {
+        self.fitting(rows, limits, Self::backward_bytes)
     }
 
     /// Numbers per row in the buffer of gradients that belong to a row.
@@ -220,7 +220,7 @@ pub(super) const FAR: usize = 3;
 
 /// What a device has for one cube.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Room {
+pub(super) struct DeviceLimits {
     pub(super) shared_bytes: usize,
     pub(super) units: usize,
 }
