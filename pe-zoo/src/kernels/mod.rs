@@ -2,15 +2,13 @@
 //!
 //! | Module | Contents |
 //! | --- | --- |
-//! | `operands`, `forms`, `spec` | tensors and settings of one attention |
+//! | `operands`, `spec` | tensors and settings of one attention |
 //! | `cpu` | kernels in SIMD for Flex, and the parts that the operations of models share |
 //! | `gpu` | kernels in CubeCL for CUDA, Vulkan, Metal and WebGPU |
 //! | `precision` | the width of the factors of matrix products |
 
 #[cfg(feature = "flex")]
 pub(crate) mod cpu;
-#[cfg(any(feature = "flex", feature = "cube"))]
-pub(crate) mod forms;
 #[cfg(feature = "cube")]
 pub(crate) mod gpu;
 #[cfg(any(feature = "flex", feature = "cube"))]

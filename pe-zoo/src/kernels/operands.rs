@@ -1,109 +1,143 @@
 //! The tensors of one attention.
 
+use std::ops::{Index, IndexMut};
+
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{Backend, ExtensionType, TensorMetadata};
+use burn::backend::{
+    Backend, BackendTensor, Dispatch, DispatchAutodiffContext, DispatchTensor, DispatchTensorKind,
+    ExtensionType, TensorMetadata,
+};
 
-use super::forms::{FORMS, Forms};
-
-/// Number of operands.
-pub(crate) const OPERANDS: usize = PLAIN + FORMS;
-
-/// Number of operands but those of the forms.
-const PLAIN: usize = 13;
-
-/// The operands; one that is absent has no element.
-#[derive(Debug, Clone, ExtensionType)]
-pub(crate) struct Operands<B: Backend> {
-    /// Queries, `[B, H, T, D]`.
-    pub q: FloatTensor<B>,
-    /// Keys, `[B, H, S, D]`.
-    pub k: FloatTensor<B>,
-    /// What is mixed, `[B, H, S, E]`.
-    pub values: FloatTensor<B>,
-    /// `[H]`.
-    pub slopes: FloatTensor<B>,
-    /// `[H, N]`, whose last entry goes on for ever.
-    pub distance: FloatTensor<B>,
-    /// `[D, N]`, whose last entry goes on for ever; for the GPU its products with the queries,
-    /// `[B, H, T, N]`.
-    pub query_distance: FloatTensor<B>,
-    /// Running sums, `[B, H, S]`.
-    pub decay: FloatTensor<B>,
-    /// More running sums, `[B, H, S]`, kept apart so that small ones keep their digits.
-    pub decay_residual: FloatTensor<B>,
-    /// Keys of the gates, `[B, H, S, D]`.
-    pub gate_keys: FloatTensor<B>,
-    /// Table of the contextual positions, `[D, N]`, or a perceptron's second layer, `[D, N + 1]`;
-    /// for the GPU their products with the queries.
-    pub table: FloatTensor<B>,
-    /// Weights and biases of a perceptron's hidden layer, `[2, N]`.
-    pub hidden: FloatTensor<B>,
-    /// Slopes of the contextual positions, `[H]`.
-    pub contextual_slopes: FloatTensor<B>,
-    /// `[B, H, T, S]`.
-    pub dense: FloatTensor<B>,
-    /// Those of the forms.
-    #[extension_type]
-    pub forms: Forms<B>,
+/// Which part of an operand belongs to one head of one sequence, as a matrix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// `[B, H, X, Y]` at a sequence and a head: `[X, Y]`.
+    Plane,
+    /// `[B, H, S]` at a sequence and a head: `[S, 1]`.
+    Column,
+    /// `[H, N]` at a head: `[1, N]`.
+    HeadRow,
+    /// `[H]` at a head: `[1, 1]`.
+    HeadScalar,
+    /// `[X, Y]`, shared by all sequences and heads.
+    Whole,
 }
 
-impl<B: Backend> Operands<B> {
-    /// In the order of the fields.
-    pub(crate) fn into_array(self) -> [FloatTensor<B>; OPERANDS] {
-        let plain: [_; PLAIN] = [
-            self.q,
-            self.k,
-            self.values,
-            self.slopes,
-            self.distance,
-            self.query_distance,
-            self.decay,
-            self.decay_residual,
-            self.gate_keys,
-            self.table,
-            self.hidden,
-            self.contextual_slopes,
-            self.dense,
-        ];
-        let mut all = plain.into_iter().chain(self.forms.into_array());
-        std::array::from_fn(|_| all.next().expect("as many as there are"))
-    }
-
-    /// From the order of the fields.
-    pub(crate) fn from_array(array: [FloatTensor<B>; OPERANDS]) -> Self {
-        let [
-            q,
-            k,
-            values,
-            slopes,
-            distance,
-            query_distance,
-            decay,
-            decay_residual,
-            gate_keys,
-            table,
-            hidden,
-            contextual_slopes,
-            dense,
-            forms @ ..,
-        ] = array;
-        Self {
-            q,
-            k,
-            values,
-            slopes,
-            distance,
-            query_distance,
-            decay,
-            decay_residual,
-            gate_keys,
-            table,
-            hidden,
-            contextual_slopes,
-            dense,
-            forms: Forms::from_array(forms),
+/// Declares [`Slot`]: one line with shape and part for each operand.
+macro_rules! slots {
+    ($($(#[$doc:meta])* $slot:ident: $part:ident,)*) => {
+        /// An operand of attention.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Slot {
+            $($(#[$doc])* $slot,)*
         }
+
+        impl Slot {
+            /// All operands, in the order of [`Operands`].
+            pub(crate) const ALL: [Self; SLOTS] = [$(Self::$slot,)*];
+
+            /// The part of the operand that belongs to one head.
+            pub(crate) const fn part(self) -> Part {
+                match self {
+                    $(Self::$slot => Part::$part,)*
+                }
+            }
+        }
+
+        /// Number of operands.
+        pub(crate) const SLOTS: usize = [$(stringify!($slot),)*].len();
+    };
+}
+
+slots! {
+    /// Queries, `[B, H, T, D]`.
+    Query: Plane,
+    /// Keys, `[B, H, S, D]`.
+    Key: Plane,
+    /// Values that the weights mix, `[B, H, S, E]`.
+    Values: Plane,
+    /// Slopes of the distance, `[H]`.
+    Slopes: HeadScalar,
+    /// Biases by distance, `[H, N]`; the last entry serves all longer distances.
+    Distance: HeadRow,
+    /// Vectors by distance that queries are multiplied with, `[D, N]`; the last entry serves all
+    /// longer distances. For the GPU, the products with the queries, `[B, H, T, N]`.
+    QueryDistance: Whole,
+    /// Running sums, `[B, H, S]`.
+    Decay: Column,
+    /// More running sums, `[B, H, S]`, kept apart so that small ones keep their digits.
+    DecayResidual: Column,
+    /// Keys of the gates, `[B, H, S, D]`.
+    GateKeys: Plane,
+    /// Table of the contextual positions, `[D, N]`, or a perceptron's second layer, `[D, N + 1]`.
+    /// For the GPU, the products with the queries.
+    Table: Whole,
+    /// Weights and biases of a perceptron's hidden layer, `[2, N]`.
+    Hidden: Whole,
+    /// Slopes of the contextual positions, `[H]`.
+    ContextualSlopes: HeadScalar,
+    /// Biases of single pairs, `[B, H, T, S]`.
+    Dense: Plane,
+    /// Slopes of the pieces of a curve, then their values at 0, `[H, 2 N]`.
+    CurveLines: HeadRow,
+    /// Scaled distances at which the curve is read, ascending, `[1, N]`.
+    CurveDistances: Whole,
+    /// Factors of the scaled distances in each row, `[1, T]`.
+    CurveRows: Whole,
+    /// Bias per unit of distance that each key sets, `[B, H, S]`.
+    KeyPrices: Column,
+    /// Bias per unit of distance that each query sets, `[B, H, T]`.
+    QueryPrices: Column,
+    /// Queries of the prices of steps, `[B, H, T, E]`.
+    StepQueries: Plane,
+    /// Keys of the prices of steps, `[B, H, S, E]`.
+    StepKeys: Plane,
+    /// Factors of the sums of prices, `[H]`.
+    StepSlopes: HeadScalar,
+    /// Directions of Householder-like maps, `[B, H, S, D]`.
+    Directions: Plane,
+    /// Matrices by which each chunk of `K` maps changes keys, then queries, `[B, H, S, K + D]`.
+    ChunkMaps: Plane,
+    /// Hidden weights of a perceptron across heads, `[N, taps planes]`.
+    MixerInner: Whole,
+    /// Hidden biases of the perceptron across heads, `[1, N]`.
+    MixerInnerBias: Whole,
+    /// Output weights of the perceptron across heads, `[H, taps N]`.
+    MixerOuter: Whole,
+    /// Output biases of the perceptron across heads, `[1, H]`.
+    MixerOuterBias: Whole,
+    /// Biases by distance that the perceptron sees, `[H, N]`; the last entry serves all longer
+    /// distances.
+    BaseTable: HeadRow,
+    /// [`CurveLines`](Self::CurveLines) of a curve that the perceptron sees.
+    BaseLines: HeadRow,
+    /// [`CurveDistances`](Self::CurveDistances) of a curve that the perceptron sees.
+    BaseDistances: Whole,
+    /// [`CurveRows`](Self::CurveRows) of a curve that the perceptron sees.
+    BaseRows: Whole,
+}
+
+/// One tensor for each [`Slot`]; a tensor without elements stands for an absent operand.
+#[derive(Debug, Clone)]
+pub(crate) struct Operands<B: Backend>(pub(crate) [FloatTensor<B>; SLOTS]);
+
+impl<B: Backend> Index<Slot> for Operands<B> {
+    type Output = FloatTensor<B>;
+
+    fn index(&self, slot: Slot) -> &Self::Output {
+        &self.0[slot as usize]
     }
+}
+
+impl<B: Backend> IndexMut<Slot> for Operands<B> {
+    fn index_mut(&mut self, slot: Slot) -> &mut Self::Output {
+        &mut self.0[slot as usize]
+    }
+}
+
+/// Whether a tensor has elements.
+pub(crate) fn present<T: TensorMetadata>(tensor: &T) -> bool {
+    tensor.shape().num_elements() > 0
 }
 
 /// Sizes of one attention.
@@ -119,7 +153,7 @@ pub(crate) struct Sizes {
 
 impl<B: Backend> Operands<B> {
     pub(crate) fn sizes(&self) -> Sizes {
-        let (q, values) = (self.q.shape(), self.values.shape());
+        let (q, values) = (self[Slot::Query].shape(), self[Slot::Values].shape());
         Sizes {
             batch: q[0],
             heads: q[1],
@@ -128,5 +162,41 @@ impl<B: Backend> Operands<B> {
             head_dim: q[3],
             value_dim: values[3],
         }
+    }
+}
+
+/// Written out because the derive macro takes fields, not arrays.
+impl<B: Backend> ExtensionType<B> for Operands<B> {
+    type Target = Operands<Dispatch>;
+
+    fn map_to_dispatch<F>(self, map_kind: F, autodiff: DispatchAutodiffContext) -> Self::Target
+    where
+        F: Fn(BackendTensor<B>) -> DispatchTensorKind,
+    {
+        Operands(self.0.map(|tensor| DispatchTensor {
+            kind: map_kind(BackendTensor::Float(tensor)),
+            autodiff,
+        }))
+    }
+
+    fn map_from_dispatch<F>(target: Self::Target, unwrap_kind: F) -> Self
+    where
+        F: Fn(DispatchTensor) -> BackendTensor<B>,
+    {
+        Self(target.0.map(|tensor| unwrap_kind(tensor).float()))
+    }
+
+    fn routing_tensor(target: &Self::Target) -> Option<&DispatchTensor> {
+        target.0.first()
+    }
+
+    fn routing_float_tensor(target: &Self::Target) -> Option<&DispatchTensor> {
+        target.0.first()
+    }
+
+    fn autodiff_context(target: &Self::Target) -> DispatchAutodiffContext {
+        target.0.iter().fold(DispatchAutodiffContext::Disabled, |context, tensor| {
+            context.merge(tensor.autodiff)
+        })
     }
 }

@@ -23,12 +23,15 @@ pub(crate) struct Spec {
     /// What queries, keys, values and weights are rounded to where they are multiplied; the CPU does
     /// not round.
     #[cfg_attr(not(feature = "cube"), expect(dead_code, reason = "only GPUs have tensor cores"))]
-    pub factors: MatmulPrecision,
+    pub precision: MatmulPrecision,
     /// Contextual positions, if there are any.
     pub contextual: Option<ContextualSpec>,
-    /// Forms with tensors of their own.
+    /// Where the pieces of the curve end, ascending.
     #[cfg_attr(not(feature = "flex"), expect(dead_code, reason = "GPUs have none"))]
-    pub forms: FormSpec,
+    pub bends: Arc<[f32]>,
+    /// A perceptron across heads, if there is one.
+    #[cfg_attr(not(feature = "flex"), expect(dead_code, reason = "GPUs have none"))]
+    pub mixer: Option<MixerSpec>,
 }
 
 /// How logits become weights.
@@ -81,7 +84,7 @@ impl Spec {
     /// Number of heads that are worked on together: those of a sequence that see each other, or one.
     #[cfg(feature = "flex")]
     pub(crate) fn heads_together(&self, heads: usize) -> usize {
-        if self.forms.mixer.is_some() { heads.max(1) } else { 1 }
+        if self.mixer.is_some() { heads.max(1) } else { 1 }
     }
 
     /// Whether a token does not attend to itself.
@@ -99,15 +102,6 @@ pub(crate) fn contiguous(columns: &[usize]) -> bool {
         (Some(first), Some(last)) => last - first + 1 == columns.len(),
         _ => true,
     }
-}
-
-/// Everything about the forms that is no tensor.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct FormSpec {
-    /// Where the pieces of the curve end, ascending.
-    pub(crate) bends: Arc<[f32]>,
-    /// A perceptron across heads, if there is one.
-    pub(crate) mixer: Option<MixerSpec>,
 }
 
 /// A perceptron across heads.

@@ -1,136 +1,109 @@
-//! The forms of a modifier as operands.
+//! Modifiers that the CPU's kernels have operands of their own for.
 
-use std::mem::{Discriminant, discriminant};
 use std::sync::Arc;
 
-use burn::backend::{Dispatch, DispatchTensor};
-use burn::tensor::{Tensor, TensorData};
+use burn::backend::DispatchTensor;
+use burn::tensor::{Device, Tensor, TensorData};
 
-use super::super::reference::LogitInputs;
-use super::endless;
+use super::tables::endless;
+use crate::attention::reference::LogitInputs;
 use crate::count::CountedMatmul;
 use crate::kernels::cpu::forms::chunk_maps;
-use crate::kernels::forms::Forms;
-use crate::kernels::spec::{FormSpec, MixerSpec};
-use crate::score::{HeadMlp, PositionMlp, TokenPrice};
+use crate::kernels::operands::Slot;
+use crate::kernels::spec::MixerSpec;
+use crate::score::{HeadMlp, PositionMlp, Reflections, StepPrices, TokenPrice};
 use crate::{Positions, ScoreMod};
 
-/// At most one form of each kind.
+/// A modifier as operands.
 #[derive(Default)]
-pub(super) struct FormParts {
-    operands: Option<Forms<Dispatch>>,
-    spec: FormSpec,
-    kinds: Vec<Discriminant<ScoreMod>>,
+pub(super) struct Form {
+    pub(super) tensors: Vec<(Slot, DispatchTensor)>,
+    /// Where the pieces of the curve end, ascending; empty without a curve.
+    pub(super) bends: Arc<[f32]>,
+    pub(super) mixer: Option<MixerSpec>,
 }
 
-impl FormParts {
-    /// Takes a modifier in, unless the kernels have no form for it beside what is there already.
-    pub(super) fn add(&mut self, modifier: &ScoreMod, row: &LogitInputs<'_>) -> bool {
-        let kind = discriminant(modifier);
-        if self.kinds.contains(&kind) {
-            return false;
+/// The operands of a modifier; `None` if the kernels have none for it.
+pub(super) fn of(modifier: &ScoreMod, inputs: &LogitInputs<'_>) -> Option<Form> {
+    let mut form = Form::default();
+    match modifier {
+        ScoreMod::PositionMlp(mlp) => {
+            let curve = Curve::of(mlp, inputs.at);
+            form.put(Slot::CurveLines, curve.lines);
+            form.put(Slot::CurveDistances, curve.distances);
+            form.put(Slot::CurveRows, curve.rows);
+            form.bends = curve.bends;
         }
-        let empty = || Forms::all(&Tensor::<1>::zeros([0], &row.device).into_dispatch());
-        let operands = self.operands.get_or_insert_with(empty);
-        match modifier {
-            ScoreMod::PositionMlp(mlp) => {
-                let Curve { bends, lines, distances, rows } = Curve::of(mlp, row.at);
-                self.spec.bends = bends;
-                operands.curve_lines = lines;
-                operands.curve_distances = distances;
-                operands.curve_rows = rows;
-            }
-            ScoreMod::TokenPrice(TokenPrice { rate, keys, queries }) => {
-                let [heads] = rate.dims();
-                let rate = rate.clone().neg().reshape([1, heads, 1]);
-                let per_token = |gates: &Tensor<4>| {
-                    (gates.clone().squeeze_dim::<3>(3) * rate.clone()).into_dispatch()
-                };
-                if let Some(keys) = keys {
-                    operands.price_keys = per_token(keys);
-                }
-                if let Some(queries) = queries {
-                    operands.price_queries = per_token(queries);
+        ScoreMod::TokenPrice(TokenPrice { rate, keys, queries }) => {
+            let [heads] = rate.dims();
+            let rate = rate.clone().neg().reshape([1, heads, 1]);
+            for (slot, gates) in [(Slot::KeyPrices, keys), (Slot::QueryPrices, queries)] {
+                if let Some(gates) = gates {
+                    form.put(slot, gates.clone().squeeze_dim::<3>(3) * rate.clone());
                 }
             }
-            ScoreMod::StepPrices(prices) => {
-                operands.step_queries = prices.queries.clone().into_dispatch();
-                operands.step_keys = prices.keys.clone().into_dispatch();
-                operands.step_slopes = prices.slopes.clone().into_dispatch();
-            }
-            ScoreMod::Reflected(reflections) => {
-                let directions = reflections.directions.clone();
-                let maps =
-                    chunk_maps(row.k.clone(), directions.clone(), reflections.strengths.clone());
-                operands.directions = directions.into_dispatch();
-                operands.chunk_maps = maps.into_dispatch();
-            }
-            ScoreMod::HeadMlp(mlp) => match add_mixer(operands, mlp, row) {
-                Some(mixer) => self.spec.mixer = Some(mixer),
-                None => return false,
-            },
-            _ => return false,
         }
-        self.kinds.push(kind);
-        true
+        ScoreMod::StepPrices(StepPrices { queries, keys, slopes }) => {
+            form.put(Slot::StepQueries, queries.clone());
+            form.put(Slot::StepKeys, keys.clone());
+            form.put(Slot::StepSlopes, slopes.clone());
+        }
+        ScoreMod::Reflected(Reflections { directions, strengths }) => {
+            let maps = chunk_maps(inputs.k.clone(), directions.clone(), strengths.clone());
+            form.put(Slot::Directions, directions.clone());
+            form.put(Slot::ChunkMaps, maps);
+        }
+        ScoreMod::HeadMlp(mlp) => form.put_mixer(mlp, inputs)?,
+        _ => return None,
+    }
+    Some(form)
+}
+
+impl Form {
+    fn put<const D: usize>(&mut self, slot: Slot, tensor: Tensor<D>) {
+        self.tensors.push((slot, tensor.into_dispatch()));
     }
 
-    /// Whether maps stand in for the products of queries and keys.
-    pub(super) fn replaces_products(&self) -> bool {
-        let empty = |tensor: &DispatchTensor| {
-            burn::backend::TensorMetadata::shape(tensor).num_elements() == 0
-        };
-        self.operands.as_ref().is_some_and(|operands| !empty(&operands.chunk_maps))
-    }
-
-    /// The operands, absent ones taken from `empty`, and everything else.
-    pub(super) fn prepared(self, empty: &DispatchTensor) -> (Forms<Dispatch>, FormSpec) {
-        (self.operands.unwrap_or_else(|| Forms::all(empty)), self.spec)
+    fn put_mixer(&mut self, mlp: &HeadMlp, inputs: &LogitInputs<'_>) -> Option<()> {
+        let mut bends = Arc::from([]);
+        match mlp.base.as_deref() {
+            None => {}
+            Some(ScoreMod::Slope(slopes)) => {
+                let distances = every_distance(inputs.at, &inputs.device);
+                self.put(Slot::BaseTable, slopes.clone().neg().unsqueeze_dim::<2>(1) * distances);
+            }
+            Some(ScoreMod::Distance { table, beyond }) => {
+                self.put(Slot::BaseTable, endless(table, *beyond));
+            }
+            Some(ScoreMod::PositionMlp(base)) => {
+                let curve = Curve::of(base, inputs.at);
+                self.put(Slot::BaseLines, curve.lines);
+                self.put(Slot::BaseDistances, curve.distances);
+                self.put(Slot::BaseRows, curve.rows);
+                bends = curve.bends;
+            }
+            Some(_) => return None,
+        }
+        self.put(Slot::MixerInner, mlp.w1.clone());
+        self.put(Slot::MixerInnerBias, mlp.c1.clone().unsqueeze::<2>());
+        self.put(Slot::MixerOuter, mlp.w2.clone());
+        self.put(Slot::MixerOuterBias, mlp.c2.clone().unsqueeze::<2>());
+        self.mixer = Some(MixerSpec {
+            taps: mlp.taps,
+            scale: mlp.scale as f32,
+            negative_slope: mlp.negative_slope as f32,
+            bends,
+        });
+        Some(())
     }
 }
 
-fn add_mixer(
-    operands: &mut Forms<Dispatch>,
-    mlp: &HeadMlp,
-    row: &LogitInputs<'_>,
-) -> Option<MixerSpec> {
-    let mut bends = Arc::from([]);
-    match mlp.base.as_deref() {
-        None => {}
-        Some(ScoreMod::Slope(slopes)) => {
-            let table = slopes.clone().neg().unsqueeze_dim::<2>(1)
-                * every_distance(row.at, &row.device).unsqueeze::<2>();
-            operands.base_table = table.into_dispatch();
-        }
-        Some(ScoreMod::Distance { table, beyond }) => {
-            operands.base_table = endless(table, *beyond).into_dispatch();
-        }
-        Some(ScoreMod::PositionMlp(base)) => {
-            let curve = Curve::of(base, row.at);
-            bends = curve.bends;
-            operands.base_lines = curve.lines;
-            operands.base_distances = curve.distances;
-            operands.base_rows = curve.rows;
-        }
-        Some(_) => return None,
-    }
-    operands.mixer_inner = mlp.w1.clone().into_dispatch();
-    operands.mixer_inner_bias = mlp.c1.clone().into_dispatch();
-    operands.mixer_outer = mlp.w2.clone().into_dispatch();
-    operands.mixer_outer_bias = mlp.c2.clone().into_dispatch();
-    Some(MixerSpec {
-        taps: mlp.taps,
-        scale: mlp.scale as f32,
-        negative_slope: mlp.negative_slope as f32,
-        bends,
-    })
-}
-
-/// Every distance from 0 to the longest.
-fn every_distance(at: &Positions, device: &burn::tensor::Device) -> Tensor<1> {
+/// Every distance from 0 to the longest, `[1, N]`.
+fn every_distance(at: &Positions, device: &Device) -> Tensor<2> {
     at.memo("every-distance", device, || {
         let values = (0..=at.longest_distance()).map(|n| n as f32).collect::<Vec<_>>();
-        Tensor::from_data(values.as_slice(), device)
+        let len = values.len();
+        Tensor::from_data(TensorData::new(values, [1, len]), device)
     })
 }
 
@@ -139,11 +112,11 @@ fn every_distance(at: &Positions, device: &burn::tensor::Device) -> Tensor<1> {
 struct Curve {
     bends: Arc<[f32]>,
     /// `[H, 2 N]`.
-    lines: DispatchTensor,
-    /// `[N]`.
-    distances: DispatchTensor,
-    /// `[T]`.
-    rows: DispatchTensor,
+    lines: Tensor<2>,
+    /// `[1, N]`.
+    distances: Tensor<2>,
+    /// `[1, T]`.
+    rows: Tensor<2>,
 }
 
 impl Curve {
@@ -151,7 +124,8 @@ impl Curve {
         let device = mlp.w1.device();
         let positions = at.memo("row-positions-flat", &device, || {
             let values = at.rows().iter().map(|n| *n as f32).collect::<Vec<_>>();
-            Tensor::<1>::from_data(values.as_slice(), &device)
+            let rows = values.len();
+            Tensor::<2>::from_data(TensorData::new(values, [1, rows]), &device)
         });
         let (bends, slopes) = pieces(&host(&mlp.w1), &host(&mlp.b1), mlp.negative_slope as f32);
         let pieces = bends.len() + 1;
@@ -164,9 +138,9 @@ impl Curve {
             + mlp.b2.clone().unsqueeze_dim::<2>(1);
         Self {
             bends,
-            lines: Tensor::cat(vec![rises, starts], 1).into_dispatch(),
-            distances: mlp.psi(every_distance(at, &device)).into_dispatch(),
-            rows: mlp.normalisers(positions).recip().into_dispatch(),
+            lines: Tensor::cat(vec![rises, starts], 1),
+            distances: mlp.psi(every_distance(at, &device)),
+            rows: mlp.normalisers(positions).recip(),
         }
     }
 }

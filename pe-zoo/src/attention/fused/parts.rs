@@ -1,47 +1,38 @@
-//! A modifier taken apart.
+//! A modifier taken apart into the operands of the kernels.
 
-#[cfg(feature = "cube")]
-use burn::tensor::DType;
-use burn::tensor::Tensor;
+use std::sync::Arc;
 
-use super::super::reference::LogitInputs;
-use super::endless;
+use burn::backend::{Dispatch, DispatchTensor};
+use burn::tensor::{DType, Tensor};
+
 #[cfg(feature = "flex")]
-use super::forms::FormParts;
-#[cfg(feature = "cube")]
-use crate::Positions;
-use crate::ScoreMod;
-use crate::kernels::spec::WeightRule;
+use super::forms;
+use super::tables::{endless, stretched};
+use crate::attention::reference::LogitInputs;
+use crate::kernels::operands::{Operands, SLOTS, Slot};
+use crate::kernels::spec::{self, ContextualSpec, MixerSpec, Spec, WeightRule};
 use crate::kernels::{self, Kernels};
+use crate::ops::MatmulPrecision;
 #[cfg(feature = "cube")]
 use crate::score::Beyond;
-use crate::score::{Contextual, ContextualFunction, LogitScaling, Perceptron};
+use crate::score::{Contextual, ContextualFunction, GateSource, LogitScaling, Perceptron};
+use crate::{Positions, ScoreMod};
 
-/// A modifier in the form that the kernel takes: one of each kind.
+/// A modifier as the kernels take it: at most one of each kind.
 #[derive(Default)]
 pub(super) struct Parts {
-    pub(super) slopes: Option<Tensor<1>>,
-    pub(super) distance: Option<Tensor<2>>,
-    pub(super) query_distance: Option<Tensor<2>>,
-    /// What stands in for `query_distance` where kernels take products, `[B, H, T, N]`.
-    pub(super) query_distance_products: Option<Tensor<4>>,
-    pub(super) decay: Option<Tensor<3>>,
-    /// All but the first, which may hold what the first has lost by rounding.
-    pub(super) decay_residual: Option<Tensor<3>>,
-    /// One whose function is in `table`, `table` and `hidden`, or `contextual_slopes`.
-    pub(super) contextual: Option<Contextual>,
-    pub(super) table: Option<Tensor<2>>,
-    /// What stands in for `table` where kernels take products, `[B, H, T, N]`.
-    pub(super) table_products: Option<Tensor<4>>,
-    pub(super) hidden: Option<Tensor<2>>,
-    pub(super) contextual_slopes: Option<Tensor<1>>,
-    pub(super) dense: Option<Tensor<4>>,
-    pub(super) products: Option<Tensor<4>>,
-    /// Those with tensors of their own.
-    #[cfg(feature = "flex")]
-    pub(super) forms: FormParts,
-    pub(super) weights: Option<WeightRule>,
-    pub(super) undivided: bool,
+    /// By slot, all f32; queries, keys, values and gate keys are not part of a modifier.
+    tensors: [Option<DispatchTensor>; SLOTS],
+    /// The contextual positions that the kernels compute; their function is in the slots.
+    contextual: Option<Contextual>,
+    /// Products that take the place of `q k^T`, `[B, H, T, S]`.
+    products: Option<Tensor<4>>,
+    weights: Option<WeightRule>,
+    /// Where the pieces of the curve end.
+    bends: Arc<[f32]>,
+    mixer: Option<MixerSpec>,
+    /// The content logits are not divided by `sqrt(D)`.
+    undivided: bool,
 }
 
 impl Parts {
@@ -56,141 +47,212 @@ impl Parts {
             // Hard attention is the reference engine's, see `attend`.
             ScoreMod::None | ScoreMod::Hard => {}
             ScoreMod::Sum(parts) => parts.iter().for_each(|part| self.add(part, inputs)),
-            ScoreMod::Slope(slopes) => plus(&mut self.slopes, slopes.clone()),
+            ScoreMod::Slope(slopes) => self.plus(Slot::Slopes, slopes.clone()),
             ScoreMod::Distance { table, beyond } => {
-                add_table(&mut self.distance, endless(table, *beyond));
+                self.plus_table(Slot::Distance, endless(table, *beyond));
             }
             ScoreMod::QueryDistance { table, beyond } => {
-                add_table(&mut self.query_distance, endless(table, *beyond));
+                self.plus_table(Slot::QueryDistance, endless(table, *beyond));
             }
-            ScoreMod::Decay { cumulative } if self.decay.is_none() => {
-                self.decay = Some(cumulative.clone());
+            ScoreMod::Decay { cumulative } => {
+                // All but the first, which may hold what the first has lost by rounding.
+                let further = self.tensors[Slot::Decay as usize].is_some();
+                let slot = if further { Slot::DecayResidual } else { Slot::Decay };
+                self.plus(slot, cumulative.clone());
             }
-            ScoreMod::Decay { cumulative } => plus(&mut self.decay_residual, cumulative.clone()),
-            ScoreMod::Contextual(contextual) => {
-                self.undivided |= contextual.convention == LogitScaling::Equation;
-                if self.contextual.is_some() {
-                    plus(&mut self.dense, inputs.contextual(contextual));
-                    return;
-                }
-                self.contextual = Some(contextual.clone());
-                match &contextual.function {
-                    ContextualFunction::Table(table) => self.table = Some(table.clone()),
-                    ContextualFunction::Slope(slopes) => {
-                        self.contextual_slopes = Some(slopes.clone());
-                    }
-                    ContextualFunction::Mlp(Perceptron { w1, b1, w2, b2, activation: _ }) => {
-                        let last = b2.clone().unsqueeze_dim(1);
-                        self.table = Some(Tensor::cat(vec![w2.clone(), last], 1));
-                        self.hidden = Some(Tensor::stack(vec![w1.clone(), b1.clone()], 0));
-                    }
-                }
-            }
+            ScoreMod::Contextual(contextual) => self.add_contextual(contextual, inputs),
             ScoreMod::StickBreaking(rule) => {
                 self.weights = Some(WeightRule::StickBreaking(*rule));
             }
-            ScoreMod::Products(products) => self.products = Some(products.clone()),
-            ScoreMod::Dense(bias) => plus(&mut self.dense, bias.clone()),
+            ScoreMod::Products(products) => self.products = Some(in_f32(products.clone())),
+            ScoreMod::Dense(bias) => self.plus(Slot::Dense, bias.clone()),
             ScoreMod::Reflected(_)
             | ScoreMod::PositionMlp(_)
             | ScoreMod::HeadMlp(_)
             | ScoreMod::TokenPrice(_)
-            | ScoreMod::StepPrices(_) => {
-                #[cfg(feature = "flex")]
-                if kernels::of(&inputs.device) == Some(Kernels::Cpu)
-                    && self.forms.add(modifier, inputs)
-                {
-                    return;
-                }
-                self.products = inputs.products(modifier).or(self.products.take());
-                if let Some(bias) = inputs.bias(modifier) {
-                    plus(&mut self.dense, bias);
-                }
+            | ScoreMod::StepPrices(_) => self.add_form(modifier, inputs),
+        }
+    }
+
+    /// Adds a modifier that only the CPU's kernels have operands for; elsewhere, and beside another one
+    /// of its kind, it is made dense.
+    fn add_form(&mut self, modifier: &ScoreMod, inputs: &LogitInputs<'_>) {
+        #[cfg(feature = "flex")]
+        if kernels::of(&inputs.device) == Some(Kernels::Cpu)
+            && let Some(form) = forms::of(modifier, inputs)
+            && form.tensors.iter().all(|(slot, _)| self.tensors[*slot as usize].is_none())
+        {
+            for (slot, tensor) in form.tensors {
+                self.tensors[slot as usize] = Some(tensor);
+            }
+            if !form.bends.is_empty() {
+                self.bends = form.bends;
+            }
+            self.mixer = form.mixer.or(self.mixer.take());
+            return;
+        }
+        if let Some(products) = inputs.products(modifier) {
+            self.products = Some(in_f32(products));
+        }
+        if let Some(bias) = inputs.bias(modifier) {
+            self.plus(Slot::Dense, bias);
+        }
+    }
+
+    fn add_contextual(&mut self, contextual: &Contextual, inputs: &LogitInputs<'_>) {
+        self.undivided |= contextual.convention == LogitScaling::Equation;
+        if self.contextual.is_some() {
+            self.plus(Slot::Dense, inputs.contextual(contextual));
+            return;
+        }
+        self.contextual = Some(contextual.clone());
+        match &contextual.function {
+            ContextualFunction::Table(table) => self.put(Slot::Table, table.clone()),
+            ContextualFunction::Slope(slopes) => self.put(Slot::ContextualSlopes, slopes.clone()),
+            ContextualFunction::Mlp(Perceptron { w1, b1, w2, b2, activation: _ }) => {
+                let last = b2.clone().unsqueeze_dim(1);
+                self.put(Slot::Table, Tensor::cat(vec![w2.clone(), last], 1));
+                self.put(Slot::Hidden, Tensor::stack::<2>(vec![w1.clone(), b1.clone()], 0));
             }
         }
     }
-}
 
-pub(super) fn plus<const D: usize>(sum: &mut Option<Tensor<D>>, term: Tensor<D>) {
-    *sum = Some(match sum.take() {
-        Some(sum) => sum + term,
-        None => term,
-    });
-}
+    fn put<const D: usize>(&mut self, slot: Slot, tensor: Tensor<D>) {
+        self.tensors[slot as usize] = Some(in_f32(tensor).into_dispatch());
+    }
 
-/// Adds tables of different lengths, the last entry of the shorter one going on.
-fn add_table(sum: &mut Option<Tensor<2>>, table: Tensor<2>) {
-    let longest = sum.as_ref().map_or(0, |sum| sum.dims()[1]).max(table.dims()[1]);
-    let stretch = |table: Tensor<2>| {
-        let [rows, entries] = table.dims();
-        let last = table.clone().slice_dim(1, entries - 1..entries);
-        match longest - entries {
-            0 => table,
-            missing => Tensor::cat(vec![table, last.expand([rows, missing])], 1),
+    fn take<const D: usize>(&mut self, slot: Slot) -> Option<Tensor<D>> {
+        self.tensors[slot as usize].take().map(Tensor::from_dispatch)
+    }
+
+    fn plus<const D: usize>(&mut self, slot: Slot, term: Tensor<D>) {
+        let sum = match self.take(slot) {
+            Some(sum) => sum + in_f32(term),
+            None => term,
+        };
+        self.put(slot, sum);
+    }
+
+    /// Adds tables of different lengths, the last entry of the shorter one going on.
+    fn plus_table(&mut self, slot: Slot, table: Tensor<2>) {
+        let table = in_f32(table);
+        let sum = match self.take::<2>(slot) {
+            Some(sum) => {
+                let entries = sum.dims()[1].max(table.dims()[1]);
+                stretched(sum, entries) + stretched(table, entries)
+            }
+            None => table,
+        };
+        self.put(slot, sum);
+    }
+
+    /// The tensors of one attention, and everything else that a kernel takes.
+    pub(super) fn operands(
+        mut self,
+        [q, k, v, values]: [&Tensor<4>; 4],
+        at: &Positions,
+        scale: f64,
+        precision: MatmulPrecision,
+    ) -> (Operands<Dispatch>, Spec) {
+        let [batch, heads, rows, _head_dim] = q.dims();
+        let [_batch, _heads, columns, _value_dim] = values.dims();
+        let content_scale = if self.undivided { 1.0 } else { scale };
+        let content = match self.products.take() {
+            None => Some(content_scale as f32),
+            Some(products) => {
+                self.plus(Slot::Dense, products * content_scale);
+                None
+            }
+        };
+        let mapped = self.tensors[Slot::ChunkMaps as usize].is_some();
+        let contextual = self.contextual.take().map(|contextual| {
+            let Contextual { gates, max_position, convention, function } = contextual;
+            let activation = match function {
+                ContextualFunction::Mlp(perceptron) => Some(perceptron.activation),
+                ContextualFunction::Table(_) | ContextualFunction::Slope(_) => None,
+            };
+            let gate_keys = match gates {
+                // The kernel has the products at hand unless others stand in for them.
+                GateSource::QueryKey => (content.is_none() || mapped).then(|| k.clone()),
+                GateSource::QueryValue => Some(v.clone()),
+                GateSource::Keys(keys) => Some(keys),
+            };
+            if let Some(keys) = gate_keys {
+                self.put(Slot::GateKeys, keys);
+            }
+            ContextualSpec::new(max_position, convention, scale, activation)
+        });
+        if let Some(dense) = self.take::<4>(Slot::Dense) {
+            self.put(Slot::Dense, dense.expand([batch, heads, rows, columns]));
         }
-    };
-    *sum = Some(match sum.take() {
-        Some(sum) => stretch(sum) + stretch(table),
-        None => table,
-    });
+        self.put(Slot::Query, q.clone());
+        self.put(Slot::Key, k.clone());
+        self.put(Slot::Values, values.clone());
+        let absent = Tensor::<1>::zeros([0], &q.device());
+        let absent = || absent.clone().into_dispatch();
+        let operands = Operands(self.tensors.map(|tensor| tensor.unwrap_or_else(absent)));
+        let spec = Spec {
+            columns: Arc::from(at.cols()),
+            contiguous: spec::contiguous(at.cols()),
+            first_row: at.first_row(),
+            content_scale: content,
+            distance_scale: scale as f32,
+            weights: self.weights.unwrap_or(WeightRule::Softmax),
+            precision,
+            contextual,
+            bends: self.bends,
+            mixer: self.mixer,
+        };
+        (operands, spec)
+    }
 }
 
-/// For the GPU's kernels: everything f32, and in the place of tables that are multiplied with queries
-/// the products, factors included. Those are of the size of the queries, and their gradients need no
-/// sum over rows.
+/// The kernels' type; tensors of it are handed on as they are.
+fn in_f32<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
+    if tensor.dtype() == DType::F32 { tensor } else { tensor.cast(DType::F32) }
+}
+
+/// For the GPU's kernels: in the place of tables that are multiplied with queries the products,
+/// factors included. Those are of the size of the queries, and their gradients need no sum over rows.
 #[cfg(feature = "cube")]
 impl Parts {
     pub(super) fn with_products(
-        self,
+        mut self,
         q: &Tensor<4>,
         inputs: &LogitInputs<'_>,
         at: &Positions,
         scale: f64,
     ) -> Self {
-        let mut parts = self.in_f32();
-        if !crate::kernels::spec::contiguous(at.cols())
-            && let Some(table) = parts.distance.take()
+        if !spec::contiguous(at.cols())
+            && let Some(table) = self.take(Slot::Distance)
             && let Some(bias) = inputs.bias(&ScoreMod::Distance { table, beyond: Beyond::Last })
         {
-            plus(&mut parts.dense, bias);
+            self.plus(Slot::Dense, bias);
         }
-        if let Some(table) = parts.query_distance.take() {
+        if let Some(table) = self.take(Slot::QueryDistance) {
             let table = first_entries(table, at.longest_distance() + 1) * scale;
-            parts.query_distance_products = Some(kernels::product(q.clone(), table.unsqueeze()));
+            let products = kernels::product(q.clone(), table.unsqueeze());
+            self.put(Slot::QueryDistance, products);
         }
-        let code = (parts.contextual.as_ref())
+        let code = (self.contextual.as_ref())
             .is_some_and(|contextual| contextual.convention == LogitScaling::Code);
         let factor = if code { scale } else { 1.0 };
-        if let Some(table) = parts.table.take() {
-            let table = match parts.hidden {
+        if let Some(table) = self.take(Slot::Table) {
+            let table = match self.tensors[Slot::Hidden as usize] {
                 Some(_) => table,
                 None => first_entries(table, at.cols().len() + 1),
             };
-            parts.table_products = Some(kernels::product(q.clone(), (table * factor).unsqueeze()));
+            let products = kernels::product(q.clone(), (table * factor).unsqueeze());
+            self.put(Slot::Table, products);
         }
-        parts.contextual_slopes = parts.contextual_slopes.map(|slopes| slopes * factor);
-        parts
-    }
-
-    fn in_f32(mut self) -> Self {
-        fn cast<const D: usize>(tensor: &mut Option<Tensor<D>>) {
-            *tensor = tensor.take().map(|tensor| tensor.cast(DType::F32));
+        if let Some(slopes) = self.take::<1>(Slot::ContextualSlopes) {
+            self.put(Slot::ContextualSlopes, slopes * factor);
         }
-        cast(&mut self.slopes);
-        cast(&mut self.distance);
-        cast(&mut self.query_distance);
-        cast(&mut self.decay);
-        cast(&mut self.decay_residual);
-        cast(&mut self.table);
-        cast(&mut self.hidden);
-        cast(&mut self.contextual_slopes);
-        cast(&mut self.dense);
-        cast(&mut self.products);
         self
     }
 }
 
-/// At most so many.
+/// The first entries of a table, or all if it is shorter.
 #[cfg(feature = "cube")]
 fn first_entries(table: Tensor<2>, entries: usize) -> Tensor<2> {
     let [_rows, all] = table.dims();

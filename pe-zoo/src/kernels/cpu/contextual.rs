@@ -5,8 +5,10 @@
 
 use super::perceptron;
 use super::problem::{Block, ContextualHead, ContextualOperand, Head};
+use super::reduce::Grads;
 use super::scratch::{Scratch, grow, lanes as read, lanes_mut as write};
 use super::view::{Add, MatrixMut, multiply};
+use crate::kernels::operands::Slot;
 use crate::math::lanes::{self, Lanes};
 
 /// How often it is asked whether every lane has passed the largest position.
@@ -67,7 +69,7 @@ pub(super) fn add<const R: usize>(
     let n = block.columns;
     let spec = contextual.spec;
     let max = spec.max_position;
-    let query = head.q.rows(block.first, block.rows);
+    let query = head.q().rows(block.first, block.rows);
     let own_gates = contextual.gate_keys.is_some();
     if own_gates || keep {
         grow(&mut s.gates, n);
@@ -171,18 +173,6 @@ fn at_max<const R: usize>(
     }
 }
 
-/// Gradients of the contextual operands of one head.
-#[derive(Debug)]
-pub(super) struct Grads<'a> {
-    /// `[S, D]`, if gates have keys of their own.
-    pub(super) gate_keys: Option<MatrixMut<'a>>,
-    /// `[D, N]`, if the function is a table or a perceptron.
-    pub(super) table: Option<MatrixMut<'a>>,
-    /// `[2, N]`, if the function is a perceptron.
-    pub(super) hidden: Option<MatrixMut<'a>>,
-    pub(super) slope: &'a mut f32,
-}
-
 /// From the gradients of the logits in `s.grads`: adds those that flow through the gates to
 /// `s.grads` itself (gates from the content) or to the gate keys, and to the queries, and those of
 /// the function.
@@ -198,7 +188,7 @@ pub(super) fn backward<const R: usize>(
 ) {
     let n = block.columns;
     let spec = contextual.spec;
-    let query = head.q.rows(block.first, block.rows);
+    let query = head.q().rows(block.first, block.rows);
     let reach = entries(&contextual.function, n);
     let last = last_entry(reach);
     let own_gates = contextual.gate_keys.is_some();
@@ -229,7 +219,7 @@ pub(super) fn backward<const R: usize>(
         }
         ContextualOperand::Table(_) | ContextualOperand::Slope(_) => {}
         ContextualOperand::Perceptron(perceptron) => {
-            if let Some(hidden) = &mut grads.hidden {
+            if let Some(hidden) = grads.get(Slot::Hidden) {
                 let max = spec.max_position;
                 perceptron::backward(&perceptron, max, constant_below, &constant, block, s, hidden);
             }
@@ -267,16 +257,19 @@ pub(super) fn backward<const R: usize>(
         }
     }
 
-    for value in &slope[..block.rows] {
-        *grads.slope += value * spec.function_scale;
+    if let Some(total) = grads.get(Slot::ContextualSlopes) {
+        for value in &slope[..block.rows] {
+            *total.get(0, 0) += value * spec.function_scale;
+        }
     }
-    if let (Some(table), Some(table_grads)) = (contextual.function.table(), grads.table.as_mut()) {
+    if let (Some(table), Some(table_grads)) = (contextual.function.table(), grads.get(Slot::Table))
+    {
         let products = read(&s.product_grads, reach, block.rows);
         let scale = spec.function_scale;
         multiply(dq.reborrow(), products.t(), table.columns(reach).t(), scale, Add::Accumulate);
         multiply(table_grads.columns(reach), query.t(), products.t(), scale, Add::Accumulate);
     }
-    if let (Some(keys), Some(key_grads)) = (contextual.gate_keys, grads.gate_keys.as_mut()) {
+    if let (Some(keys), Some(key_grads)) = (contextual.gate_keys, grads.get(Slot::GateKeys)) {
         let gate_grads = read(&s.gate_grads, n, block.rows);
         let scale = spec.gate_scale;
         multiply(dq.reborrow(), gate_grads.t(), keys.rows(0, n), scale, Add::Accumulate);

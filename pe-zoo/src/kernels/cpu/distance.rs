@@ -1,19 +1,11 @@
 //! Biases that depend on the distance between query and key: slopes and tables.
 
 use super::problem::{Block, Head};
+use super::reduce::Grads;
 use super::scratch::{Scratch, grow, lanes as read, lanes_mut as write};
 use super::view::{Add, Matrix, MatrixMut, multiply};
+use crate::kernels::operands::Slot;
 use crate::math::lanes::Lanes;
-
-/// Gradients of the distance operands of one head.
-#[derive(Debug)]
-pub(super) struct Grads<'a> {
-    pub(super) slope: &'a mut f32,
-    /// `[1, N]`.
-    pub(super) distance: Option<MatrixMut<'a>>,
-    /// `[D, N]`.
-    pub(super) query_distance: Option<MatrixMut<'a>>,
-}
 
 /// Entry of a table of `entries` for each lane's distance to column `j`; any entry where the lane
 /// does not see the column.
@@ -76,7 +68,8 @@ pub(super) fn row_positions<const R: usize>(head: &Head<'_>, block: &Block<R>) -
 #[inline(always)]
 pub(super) fn add<const R: usize>(head: &Head<'_>, block: &Block<R>, s: &mut Scratch<R>) {
     let n = block.columns;
-    if let Some(slope) = head.slope {
+    if let Some(slope) = head.given(Slot::Slopes) {
+        let slope = slope.at(0, 0);
         let rows = row_positions(head, block);
         for (logits, column) in s.logits[..n].iter_mut().zip(&*head.spec.columns) {
             let column = *column as f32;
@@ -85,7 +78,7 @@ pub(super) fn add<const R: usize>(head: &Head<'_>, block: &Block<R>, s: &mut Scr
             }
         }
     }
-    if let Some(table) = head.distance {
+    if let Some(table) = head.given(Slot::Distance) {
         if head.spec.contiguous {
             unroll(block, &table, &mut s.unrolled);
             for (j, logits) in s.logits[..n].iter_mut().enumerate() {
@@ -105,10 +98,10 @@ pub(super) fn add<const R: usize>(head: &Head<'_>, block: &Block<R>, s: &mut Scr
             }
         }
     }
-    if let Some(table) = head.query_distance {
+    if let Some(table) = head.given(Slot::QueryDistance) {
         let entries = reach(head, block, &table);
         grow(&mut s.distance_products, entries);
-        let query = head.q.rows(block.first, block.rows);
+        let query = head.q().rows(block.first, block.rows);
         multiply(
             write(&mut s.distance_products, entries, block.rows),
             table.columns(entries).t(),
@@ -136,7 +129,7 @@ pub(super) fn backward<const R: usize>(
     grads: &mut Grads<'_>,
 ) {
     let n = block.columns;
-    if head.slope.is_some() {
+    if let Some(slope) = grads.get(Slot::Slopes) {
         let rows = row_positions(head, block);
         let mut sums = [0.0; R];
         for (logit_grads, column) in s.grads[..n].iter().zip(&*head.spec.columns) {
@@ -145,9 +138,11 @@ pub(super) fn backward<const R: usize>(
                 sums[r] += logit_grads[r] * (column - rows[r]);
             }
         }
-        *grads.slope += sums[..block.rows].iter().sum::<f32>();
+        *slope.get(0, 0) += sums[..block.rows].iter().sum::<f32>();
     }
-    if let (Some(table), Some(table_grads)) = (head.distance, grads.distance.as_mut()) {
+    if let (Some(table), Some(table_grads)) =
+        (head.given(Slot::Distance), grads.get(Slot::Distance))
+    {
         if head.spec.contiguous {
             s.unrolled.clear();
             s.unrolled.resize(n + 2 * R, 0.0);
@@ -171,7 +166,9 @@ pub(super) fn backward<const R: usize>(
             }
         }
     }
-    if let (Some(table), Some(table_grads)) = (head.query_distance, grads.query_distance.as_mut()) {
+    if let (Some(table), Some(table_grads)) =
+        (head.given(Slot::QueryDistance), grads.get(Slot::QueryDistance))
+    {
         let entries = reach(head, block, &table);
         grow(&mut s.distance_product_grads, entries);
         s.distance_product_grads[..entries].fill([0.0; R]);
@@ -181,7 +178,7 @@ pub(super) fn backward<const R: usize>(
                 s.distance_product_grads[index[r] as usize][r] += s.grads[j][r];
             }
         }
-        let query = head.q.rows(block.first, block.rows);
+        let query = head.q().rows(block.first, block.rows);
         let products = read(&s.distance_product_grads, entries, block.rows);
         let scale = head.spec.distance_scale;
         multiply(dq.reborrow(), products.t(), table.columns(entries).t(), scale, Add::Accumulate);

@@ -6,16 +6,15 @@ use burn::tensor::Shape as TensorShape;
 use rayon::prelude::*;
 
 use super::engine::{Kept, NARROW, Task, Tasks, WIDE, cuts, tensor};
-use super::heads::{plane, present};
+use super::heads::plane;
 use super::kernel::UpstreamGrad;
 use super::problem::Head;
-use super::reduce::{self, OwnGrads, Sums};
+use super::reduce::{self, Collection, Grads, Sums, collection, summed_as};
 use super::rows::{self, HeadGrads};
 use super::scratch::Scratch;
 use super::tensors::contiguous;
 use super::view::{MatrixMut, Shape, planes};
-use crate::kernels::forms::{By, SHARED_BY};
-use crate::kernels::operands::{OPERANDS, Operands, Sizes};
+use crate::kernels::operands::{Operands, Part, SLOTS, Sizes, Slot, present};
 use crate::kernels::spec::Spec;
 use crate::math::simd;
 
@@ -31,8 +30,8 @@ pub(super) struct Pass<'a> {
     pub(super) grad: &'a FlexTensor,
 }
 
-/// Gradients of all operands, in the order of their fields; `None` for absent ones.
-pub(super) fn backward(pass: Pass<'_>) -> [Option<FlexTensor>; OPERANDS] {
+/// Gradients of all operands by slot; `None` for absent ones.
+pub(super) fn backward(pass: Pass<'_>) -> [Option<FlexTensor>; SLOTS] {
     if pass.operands.sizes().rows <= NARROW {
         backward_lanes::<NARROW>(pass)
     } else {
@@ -40,19 +39,19 @@ pub(super) fn backward(pass: Pass<'_>) -> [Option<FlexTensor>; OPERANDS] {
     }
 }
 
-fn backward_lanes<const R: usize>(pass: Pass<'_>) -> [Option<FlexTensor>; OPERANDS] {
+fn backward_lanes<const R: usize>(pass: Pass<'_>) -> [Option<FlexTensor>; SLOTS] {
     let sizes = pass.operands.sizes();
     let cuts = cuts(&sizes, pass.spec, R);
     let pieces = cuts.len() - 1;
-    let mut buffers = Buffers::new(pass.operands, &sizes);
     let together = pass.spec.heads_together(sizes.heads);
+    let mut buffers = Buffers::new(pass.operands, &sizes);
     let found = buffers
         .tasks(pass, &sizes, &cuts)
         .all
         .into_par_iter()
         .map_init(Scratch::<R>::default, |scratch, task| {
             let seen = pass.spec.first_row + task.rows[1];
-            let new = |head: &TaskHead<'_>| Sums::new(&head.head, seen, head.own.is_some());
+            let new = |head: &TaskHead<'_>| Sums::new(&head.head, seen, pieces == 1);
             let mut sums = task.heads.iter().map(new).collect::<Vec<_>>();
             simd::dispatch(
                 #[inline(always)]
@@ -61,14 +60,14 @@ fn backward_lanes<const R: usize>(pass: Pass<'_>) -> [Option<FlexTensor>; OPERAN
             sums
         })
         .collect::<Vec<Vec<Sums>>>();
-    // By head, then by piece.
-    let mut sums =
-        std::iter::repeat_with(Sums::default).take(found.len() * together).collect::<Vec<Sums>>();
-    for (task, heads) in found.into_iter().enumerate() {
-        for (h, own) in heads.into_iter().enumerate() {
-            sums[(task / pieces * together + h) * pieces + task % pieces] = own;
-        }
-    }
+    // From the order of the tasks to heads, and within each to its pieces.
+    let mut sums = found.into_iter().enumerate().flat_map(|(task, heads)| {
+        let place = move |h| (task / pieces * together + h) * pieces + task % pieces;
+        heads.into_iter().enumerate().map(move |(h, sums)| (place(h), sums))
+    });
+    let mut sums = sums.by_ref().collect::<Vec<_>>();
+    sums.sort_by_key(|(place, _)| *place);
+    let sums = sums.into_iter().map(|(_, sums)| sums).collect::<Vec<_>>();
     buffers.finish(pass.operands, &sizes, &sums, pieces)
 }
 
@@ -78,8 +77,8 @@ struct TaskHead<'a> {
     upstream: UpstreamGrad<'a>,
     dq: MatrixMut<'a>,
     dense: Option<MatrixMut<'a>>,
-    /// Keys, values and gate keys, if the head is this task's alone.
-    own: Option<OwnGrads<'a>>,
+    /// Gradients of tokens, if the head is this task's alone.
+    own: Grads<'a>,
 }
 
 #[inline(always)]
@@ -91,27 +90,27 @@ fn run<const R: usize>(task: Task<TaskHead<'_>>, scratch: &mut Scratch<R>, sums:
     rows::backward(&mut heads.collect::<Vec<_>>(), task.rows, scratch);
 }
 
-/// Memory of the gradients that are as large as the operands' tokens; empty for absent operands.
-struct Buffers {
-    q: Vec<f32>,
-    k: Vec<f32>,
-    values: Vec<f32>,
-    gate_keys: Vec<f32>,
-    dense: Vec<f32>,
+/// Memory of the gradients that tasks write to directly; empty for other operands.
+struct Buffers([Vec<f32>; SLOTS]);
+
+/// `[batch, token, head, width]`, the layout of a gradient in memory; of the dense bias,
+/// `[batch, head, row, column]`.
+fn layout(slot: Slot, sizes: &Sizes) -> [usize; 4] {
+    let Sizes { batch, heads, rows, columns, head_dim, value_dim } = *sizes;
+    match slot {
+        Slot::Query => [batch, rows, heads, head_dim],
+        Slot::Values => [batch, columns, heads, value_dim],
+        Slot::Dense => [batch, heads, rows, columns],
+        _ => [batch, columns, heads, head_dim],
+    }
 }
 
 impl Buffers {
     fn new(operands: &Operands<Flex>, sizes: &Sizes) -> Self {
-        let Sizes { batch, heads, rows, columns, head_dim, value_dim } = *sizes;
-        let all = batch * heads;
-        let if_present = |operand, len| vec![0.0; if present(operand) { all * len } else { 0 }];
-        Self {
-            q: vec![0.0; all * rows * head_dim],
-            k: vec![0.0; all * columns * head_dim],
-            values: vec![0.0; all * columns * value_dim],
-            gate_keys: if_present(&operands.gate_keys, columns * head_dim),
-            dense: if_present(&operands.dense, rows * columns),
-        }
+        Self(Slot::ALL.map(|slot| {
+            let direct = present(&operands[slot]) && collection(slot) != Collection::Summed;
+            vec![0.0; if direct { layout(slot, sizes).iter().product() } else { 0 }]
+        }))
     }
 
     /// Cuts the pass, and the memory with it.
@@ -121,34 +120,35 @@ impl Buffers {
         sizes: &Sizes,
         cuts: &[usize],
     ) -> Tasks<TaskHead<'a>> {
-        let Sizes { batch, heads, rows, columns, head_dim, value_dim } = *sizes;
+        let Sizes { heads, rows, columns, .. } = *sizes;
         let alone = cuts.len() == 2;
-        let mut keys = planes(&mut self.k, [batch, columns, heads, head_dim]).into_iter();
-        let mut values = planes(&mut self.values, [batch, columns, heads, value_dim]).into_iter();
-        let gate_keys = &mut self.gate_keys;
-        let mut gate_keys = (!gate_keys.is_empty())
-            .then(|| planes(gate_keys, [batch, columns, heads, head_dim]).into_iter());
-        let mut denses = self.dense.chunks_mut((rows * columns).max(1));
+        let mut slots = Slot::ALL.into_iter();
+        // One iterator over planes for each operand; those without memory have none.
+        let mut memory = self.0.each_mut().map(|data| match slots.next() {
+            Some(_) if data.is_empty() => Vec::new(),
+            Some(Slot::Dense) => {
+                let shape = Shape::dense(rows, columns);
+                data.chunks_mut(rows * columns).map(|plane| MatrixMut::new(plane, shape)).collect()
+            }
+            Some(slot) => planes(data, layout(slot, sizes)),
+            None => Vec::new(),
+        });
+        let queries = std::mem::take(&mut memory[Slot::Query as usize]).into_iter();
+        let mut memory = memory.each_mut().map(|planes| planes.drain(..));
         let mut tasks = Tasks::new(sizes, pass.spec, cuts);
-        for (index, mut dq) in
-            planes(&mut self.q, [batch, rows, heads, head_dim]).into_iter().enumerate()
-        {
-            let (b, h) = (index / heads, index % heads);
+        for (plane_index, mut dq) in queries.enumerate() {
+            let (b, h) = (plane_index / heads, plane_index % heads);
             let head = pass.operands.head(pass.spec, b, h);
             let upstream = UpstreamGrad {
                 output: plane(pass.output, b, h),
                 grad: plane(pass.grad, b, h),
-                log: &pass.kept.log[index * rows..][..rows],
+                log: &pass.kept.log[plane_index * rows..][..rows],
             };
-            let mut own = match (keys.next(), values.next()) {
-                (Some(k), Some(values)) => {
-                    let gate_keys = gate_keys.as_mut().and_then(Iterator::next);
-                    Some(OwnGrads { k, values, gate_keys })
-                }
-                _ => None,
-            };
-            let mut dense =
-                denses.next().map(|dense| MatrixMut::new(dense, Shape::dense(rows, columns)));
+            let mut dense = memory[Slot::Dense as usize].next();
+            let mut own = Grads::none();
+            for slot in Slot::ALL.into_iter().filter(|s| collection(*s) == Collection::Tokens) {
+                own.0[slot as usize] = memory[slot as usize].next().filter(|_| alone);
+            }
             for (piece, cut) in cuts.windows(2).enumerate() {
                 let own_rows;
                 (own_rows, dq) = dq.split_at_row(cut[1] - cut[0]);
@@ -157,9 +157,9 @@ impl Buffers {
                     dense = Some(rest);
                     own
                 });
-                let own = if alone { own.take() } else { None };
+                let own = std::mem::replace(&mut own, Grads::none());
                 let task = TaskHead { head, upstream, dq: own_rows, dense: own_dense, own };
-                tasks.add(index, piece, task);
+                tasks.add(plane_index, piece, task);
             }
         }
         tasks
@@ -172,55 +172,41 @@ impl Buffers {
         sizes: &Sizes,
         sums: &[Sums],
         pieces: usize,
-    ) -> [Option<FlexTensor>; OPERANDS] {
-        let Sizes { batch, heads, rows, columns, head_dim, value_dim } = *sizes;
-        let (keys, values) =
-            ([batch, columns, heads, head_dim], [batch, columns, heads, value_dim]);
-        if pieces > 1 {
-            reduce::pieces(&mut self.k, sums, pieces, keys, |sum| &sum.k);
-            reduce::pieces(&mut self.values, sums, pieces, values, |sum| &sum.values);
-            reduce::pieces(&mut self.gate_keys, sums, pieces, keys, |sum| &sum.gate_keys);
-        }
-        let reduced = |operand: &FlexTensor, by: By, pick: &dyn Fn(&Sums) -> &[f32]| {
-            present(operand).then(|| {
-                let group = |task: usize| match by {
-                    By::All => 0,
-                    By::Head => (task / pieces) % heads,
-                    By::Plane => task / pieces,
-                };
-                let groups = match by {
-                    By::All => 1,
-                    By::Head => heads,
-                    By::Plane => batch * heads,
-                };
-                let sum = reduce::grouped(sums, groups, &group, pick);
-                contiguous(sum, operand.layout().shape().clone())
+    ) -> [Option<FlexTensor>; SLOTS] {
+        let Sizes { batch, heads, .. } = *sizes;
+        Slot::ALL.map(|slot| {
+            let operand = &operands[slot];
+            if !present(operand) {
+                return None;
+            }
+            let mut data = std::mem::take(&mut self.0[slot as usize]);
+            let layout = layout(slot, sizes);
+            if collection(slot) == Collection::Tokens && pieces > 1 {
+                reduce::pieces(&mut data, sums, pieces, layout, slot);
+            }
+            Some(match (collection(slot), slot.part()) {
+                (Collection::Rows, _) if slot == Slot::Dense => {
+                    contiguous(data, TensorShape::from(layout))
+                }
+                (Collection::Rows | Collection::Tokens, _) => {
+                    let [batch, tokens, heads, width] = layout;
+                    tensor(data, [batch, heads, tokens, width])
+                }
+                (Collection::Summed, part) => {
+                    let group = |task: usize| match part {
+                        Part::Whole => 0,
+                        Part::HeadRow | Part::HeadScalar => (task / pieces) % heads,
+                        Part::Plane | Part::Column => task / pieces,
+                    };
+                    let groups = match part {
+                        Part::Whole => 1,
+                        Part::HeadRow | Part::HeadScalar => heads,
+                        Part::Plane | Part::Column => batch * heads,
+                    };
+                    let sum = reduce::grouped(sums, groups, group, summed_as(slot));
+                    contiguous(sum, operand.layout().shape().clone())
+                }
             })
-        };
-        let plain = [
-            Some(tensor(self.q, [batch, heads, rows, head_dim])),
-            Some(tensor(self.k, [batch, heads, columns, head_dim])),
-            Some(tensor(self.values, [batch, heads, columns, value_dim])),
-            reduced(&operands.slopes, By::Head, &|sum| &sum.slope),
-            reduced(&operands.distance, By::Head, &|sum| &sum.distance),
-            reduced(&operands.query_distance, By::All, &|sum| &sum.query_distance),
-            reduced(&operands.decay, By::Plane, &|sum| &sum.decay),
-            // Both decays are added to the same logits.
-            reduced(&operands.decay_residual, By::Plane, &|sum| &sum.decay),
-            present(&operands.gate_keys)
-                .then(|| tensor(self.gate_keys, [batch, heads, columns, head_dim])),
-            reduced(&operands.table, By::All, &|sum| &sum.table),
-            reduced(&operands.hidden, By::All, &|sum| &sum.hidden),
-            reduced(&operands.contextual_slopes, By::Head, &|sum| &sum.contextual_slope),
-            present(&operands.dense)
-                .then(|| contiguous(self.dense, TensorShape::from([batch, heads, rows, columns]))),
-        ];
-        let forms = operands.forms.clone().into_array();
-        let forms =
-            forms.iter().zip(SHARED_BY).enumerate().map(|(index, (operand, by))| {
-                reduced(operand, by, &|sum| sum.forms.as_array()[index])
-            });
-        let mut all = plain.into_iter().chain(forms);
-        std::array::from_fn(|_| all.next().flatten())
+        })
     }
 }

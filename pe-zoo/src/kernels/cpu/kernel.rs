@@ -2,11 +2,13 @@
 
 use super::contextual;
 use super::distance;
-use super::forms::head::FormGrads;
-use super::forms::maps;
+use super::forms::bias;
+use super::forms::maps::{self, Maps};
 use super::problem::{Block, Head};
+use super::reduce::Grads;
 use super::scratch::{Scratch, grow, lanes as read, lanes_mut as write};
 use super::view::{Add, Matrix, MatrixMut, multiply};
+use crate::kernels::operands::Slot;
 use crate::kernels::spec::WeightRule;
 use crate::math::lanes::{self, Lanes};
 use crate::score::Remainder;
@@ -21,15 +23,14 @@ fn logits<const R: usize>(
 ) -> usize {
     let n = block.columns;
     grow(&mut s.logits, n);
-    let query = head.q.rows(block.first, block.rows);
-    match (head.spec.content_scale, &head.forms.maps) {
+    let query = head.q().rows(block.first, block.rows);
+    match (head.spec.content_scale, Maps::of(head)) {
         (Some(scale), Some(maps)) => {
-            let operands = [head.q, head.k];
-            maps::products(maps, operands, block, scale, &mut s.forms.maps, &mut s.logits, keep);
+            maps::products(&maps, head, block, scale, &mut s.forms.maps, &mut s.logits, keep);
         }
         (Some(scale), None) => {
             let out = write(&mut s.logits, n, block.rows);
-            multiply(out, head.k.rows(0, n), query.t(), scale, Add::Overwrite);
+            multiply(out, head.k().rows(0, n), query.t(), scale, Add::Overwrite);
         }
         (None, _) => s.logits[..n].fill([0.0; R]),
     }
@@ -38,7 +39,9 @@ fn logits<const R: usize>(
         None => 0,
     };
     distance::add(head, block, s);
-    for cumulative in [head.decay, head.decay_residual].into_iter().flatten() {
+    for cumulative in
+        [head.given(Slot::Decay), head.given(Slot::DecayResidual)].into_iter().flatten()
+    {
         let rows = decay_rows(head, block, cumulative);
         for (j, logits) in s.logits[..n].iter_mut().enumerate() {
             let column = cumulative.at(j, 0);
@@ -47,8 +50,8 @@ fn logits<const R: usize>(
             }
         }
     }
-    head.forms.add(head, block, &mut s.forms, &mut s.logits);
-    if let Some(dense) = head.dense {
+    bias::add(head, block, &mut s.forms, &mut s.logits);
+    if let Some(dense) = head.given(Slot::Dense) {
         let dense = dense.rows(block.first, block.rows);
         for (j, logits) in s.logits[..n].iter_mut().enumerate() {
             for (r, logit) in logits.iter_mut().enumerate().take(block.rows) {
@@ -155,7 +158,7 @@ pub(super) fn forward<const R: usize>(
     logits(head, block, s, false);
     let (sum, log_sum) = weights(head, block, s);
     let n = block.columns;
-    let values = head.values.rows(0, n);
+    let values = head.values().rows(0, n);
     multiply(out.reborrow(), read(&s.logits, n, block.rows).t(), values, 1.0, Add::Overwrite);
     for r in 0..block.rows {
         out.scale_row(r, 1.0 / sum[r]);
@@ -174,20 +177,6 @@ pub(super) struct UpstreamGrad<'a> {
     pub(super) log: &'a [f32],
 }
 
-/// Gradients of the operands of one head, added to by every block.
-#[derive(Debug)]
-pub(super) struct Grads<'a> {
-    /// `[S, D]`.
-    pub(super) k: MatrixMut<'a>,
-    /// `[S, E]`.
-    pub(super) values: MatrixMut<'a>,
-    pub(super) distance: distance::Grads<'a>,
-    pub(super) contextual: Option<contextual::Grads<'a>>,
-    /// `[S, 1]`.
-    pub(super) decay: Option<MatrixMut<'a>>,
-    pub(super) forms: FormGrads<'a>,
-}
-
 /// `dq` and `dense` are the block's own rows, `[rows, D]` and `[rows, S]`.
 #[inline(always)]
 pub(super) fn backward<const R: usize>(
@@ -204,7 +193,7 @@ pub(super) fn backward<const R: usize>(
     let grad = upstream.grad.rows(block.first, block.rows);
     grow(&mut s.grads, n);
     let out = write(&mut s.grads, n, block.rows);
-    multiply(out, head.values.rows(0, n), grad.t(), 1.0, Add::Overwrite);
+    multiply(out, head.values().rows(0, n), grad.t(), 1.0, Add::Overwrite);
     match head.spec.weights {
         WeightRule::Softmax => softmax_backward(head, block, upstream, s),
         WeightRule::StickBreaking(rule) => {
@@ -212,11 +201,13 @@ pub(super) fn backward<const R: usize>(
         }
     }
     let weights = read(&s.logits, n, block.rows);
-    multiply(grads.values.rows(0, n), weights, grad, 1.0, Add::Accumulate);
+    if let Some(values) = grads.get(Slot::Values) {
+        multiply(values.rows(0, n), weights, grad, 1.0, Add::Accumulate);
+    }
 
     dq.fill(0.0);
-    distance::backward(head, block, s, &mut dq, &mut grads.distance);
-    if let Some(decay) = &mut grads.decay {
+    distance::backward(head, block, s, &mut dq, grads);
+    if let Some(decay) = grads.get(Slot::Decay) {
         let first = head.spec.first_row + block.first;
         let mut rows = [0.0; R];
         for (j, logit_grads) in s.grads[..n].iter().enumerate() {
@@ -229,7 +220,7 @@ pub(super) fn backward<const R: usize>(
             *decay.get(first + r, 0) += sum;
         }
     }
-    head.forms.backward(head, block, &mut s.forms, &s.grads, &mut grads.forms);
+    bias::backward(head, block, &mut s.forms, &s.grads, grads);
     if let Some(mut dense) = dense {
         for (j, logit_grads) in s.grads[..n].iter().enumerate() {
             for (r, value) in logit_grads.iter().enumerate().take(block.rows) {
@@ -237,20 +228,18 @@ pub(super) fn backward<const R: usize>(
             }
         }
     }
-    if let (Some(contextual), Some(grads)) = (&head.contextual, &mut grads.contextual) {
+    if let Some(contextual) = &head.contextual {
         contextual::backward(head, contextual, block, constant_below, s, &mut dq, grads);
     }
-    if let (Some(scale), Some(maps)) = (head.spec.content_scale, &head.forms.maps) {
-        if let Some(map_grads) = &mut grads.forms.maps {
-            let (s, of_products) = (&mut s.forms.maps, &s.grads);
-            let content = [dq, grads.k.reborrow()];
-            maps::backward(maps, head.k, block, scale, s, of_products, content, map_grads);
-        }
+    if let (Some(scale), Some(maps)) = (head.spec.content_scale, Maps::of(head)) {
+        maps::backward(&maps, head, block, scale, &mut s.forms.maps, &s.grads, &mut dq, grads);
     } else if let Some(scale) = head.spec.content_scale {
         let logit_grads = read(&s.grads, n, block.rows);
-        let query = head.q.rows(block.first, block.rows);
-        multiply(dq.reborrow(), logit_grads.t(), head.k.rows(0, n), scale, Add::Accumulate);
-        multiply(grads.k.rows(0, n), logit_grads, query, scale, Add::Accumulate);
+        let query = head.q().rows(block.first, block.rows);
+        multiply(dq.reborrow(), logit_grads.t(), head.k().rows(0, n), scale, Add::Accumulate);
+        if let Some(keys) = grads.get(Slot::Key) {
+            multiply(keys.rows(0, n), logit_grads, query, scale, Add::Accumulate);
+        }
     }
 }
 

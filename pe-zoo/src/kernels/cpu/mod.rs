@@ -14,7 +14,7 @@
 //! | `rows` | rows of the heads that are worked on together |
 //! | `kernel` | one block of rows of one head, forward and backward |
 //! | `contextual`, `perceptron`, `distance` | the biases that take more than a line |
-//! | `forms`, `form_views`, `form_scratch` | biases and products with operands of their own |
+//! | `forms`, `form_scratch` | biases and products with operands of their own |
 //! | `problem`, `scratch` | heads and blocks, buffers |
 //! | `view`, `parallel`, `tensors` | matrices, threads and tensors, for the operations of models too |
 
@@ -22,7 +22,6 @@ mod contextual;
 mod distance;
 mod engine;
 mod form_scratch;
-mod form_views;
 pub(crate) mod forms;
 mod gradients;
 mod heads;

@@ -11,7 +11,7 @@ use burn::tensor::Tensor;
 
 use super::engine::{self, Kept};
 use super::gradients::{self, Pass};
-use crate::kernels::operands::{OPERANDS, Operands};
+use crate::kernels::operands::{Operands, SLOTS};
 use crate::kernels::spec::Spec;
 
 /// Attends; the result is `[B, H, T, E]`.
@@ -44,12 +44,12 @@ struct State {
     output: FlexTensor,
 }
 
-impl Backward<Flex, OPERANDS> for FusedAttention {
+impl Backward<Flex, SLOTS> for FusedAttention {
     type State = State;
 
     fn backward(
         self,
-        ops: Ops<Self::State, OPERANDS>,
+        ops: Ops<Self::State, SLOTS>,
         grads: &mut Gradients,
         _checkpointer: &mut Checkpointer,
     ) {
@@ -72,11 +72,10 @@ impl Backward<Flex, OPERANDS> for FusedAttention {
 
 impl<C: CheckpointStrategy> FusedBackend for Autodiff<Flex, C> {
     fn fused_attention(operands: Operands<Self>, spec: Spec) -> FloatTensor<Self> {
-        let tensors = operands.into_array();
+        let tensors = operands.0;
         let nodes = tensors.each_ref().map(FloatTensor::<Self>::node);
         let operands =
-            Operands::<Flex>::from_array(tensors.map(FloatTensor::<Self>::into_primitive))
-                .forward_strides();
+            Operands::<Flex>(tensors.map(FloatTensor::<Self>::into_primitive)).forward_strides();
         match FusedAttention.prepare::<C>(nodes).compute_bound().stateful() {
             OpsKind::Tracked(prep) => {
                 let (output, kept) = engine::forward(&operands, &spec);

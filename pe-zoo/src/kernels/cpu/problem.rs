@@ -1,7 +1,7 @@
 //! What the kernels work on: borrowed operands, cut per head, and the blocks of query rows.
 
-use super::form_views::FormHead;
 use super::view::Matrix;
+use crate::kernels::operands::{SLOTS, Slot};
 use crate::kernels::spec::{ContextualSpec, Spec};
 use crate::score::HiddenActivation;
 
@@ -9,26 +9,37 @@ use crate::score::HiddenActivation;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Head<'a> {
     pub(super) spec: &'a Spec,
-    /// `[T, D]`.
-    pub(super) q: Matrix<'a>,
-    /// `[S, D]`.
-    pub(super) k: Matrix<'a>,
-    /// `[S, E]`.
-    pub(super) values: Matrix<'a>,
-    /// `-slope` times the distance is added.
-    pub(super) slope: Option<f32>,
-    /// `[1, N]`, read at the distance; the last entry goes on for ever.
-    pub(super) distance: Option<Matrix<'a>>,
-    /// `[D, N]`, multiplied with the query and read at the distance.
-    pub(super) query_distance: Option<Matrix<'a>>,
-    /// `[S, 1]`.
-    pub(super) decay: Option<Matrix<'a>>,
-    /// `[S, 1]`, likewise; its differences are taken apart from those of `decay`.
-    pub(super) decay_residual: Option<Matrix<'a>>,
+    /// By slot, as [`Slot::part`] says; empty for absent operands.
+    pub(super) parts: [Matrix<'a>; SLOTS],
     pub(super) contextual: Option<ContextualHead<'a>>,
-    /// `[T, S]`.
-    pub(super) dense: Option<Matrix<'a>>,
-    pub(super) forms: FormHead<'a>,
+}
+
+impl<'a> Head<'a> {
+    /// An operand, empty if absent.
+    pub(super) fn part(&self, slot: Slot) -> Matrix<'a> {
+        self.parts[slot as usize]
+    }
+
+    /// An operand, if present.
+    pub(super) fn given(&self, slot: Slot) -> Option<Matrix<'a>> {
+        let part = self.part(slot);
+        (part.shape().rows * part.shape().columns > 0).then_some(part)
+    }
+
+    /// `[T, D]`.
+    pub(super) fn q(&self) -> Matrix<'a> {
+        self.part(Slot::Query)
+    }
+
+    /// `[S, D]`.
+    pub(super) fn k(&self) -> Matrix<'a> {
+        self.part(Slot::Key)
+    }
+
+    /// `[S, E]`.
+    pub(super) fn values(&self) -> Matrix<'a> {
+        self.part(Slot::Values)
+    }
 }
 
 /// The operands of contextual positions for one (batch, head).
@@ -65,14 +76,6 @@ impl<'a> ContextualOperand<'a> {
             Self::Table(table) => Some(*table),
             Self::Perceptron(perceptron) => Some(perceptron.out),
             Self::Slope(_) => None,
-        }
-    }
-
-    /// The hidden layer, if there is one.
-    pub(super) fn hidden(&self) -> Option<Matrix<'a>> {
-        match self {
-            Self::Perceptron(perceptron) => Some(perceptron.hidden),
-            Self::Table(_) | Self::Slope(_) => None,
         }
     }
 }

@@ -5,14 +5,15 @@
 //! alone, with a plane to add, which the backward pass turns into its logits' gradients.
 
 use super::forms::mixer;
-use super::kernel::{self, Grads, UpstreamGrad};
+use super::kernel::{self, UpstreamGrad};
 use super::problem::{Block, Head};
+use super::reduce::Grads;
 use super::scratch::Scratch;
 use super::view::MatrixMut;
 
 /// Where the plane of a head starts that the perceptron adds to it, if there is one.
 fn head_plane<const R: usize>(heads: &[Head<'_>], h: usize, block: &Block<R>) -> Option<usize> {
-    heads[h].forms.mixer.map(|_| mixer::plane_start(h, block.columns))
+    heads[h].spec.mixer.as_ref().map(|_| mixer::plane_start(h, block.columns))
 }
 
 /// Output and logarithms of one head's rows, those of the task alone.
@@ -74,12 +75,11 @@ pub(super) fn backward<const R: usize>(
         if s.forms.added_at.is_none() {
             continue;
         }
-        let mut grads =
-            all.iter_mut().filter_map(|own| own.grads.forms.mixer.as_mut()).collect::<Vec<_>>();
+        let mut grads = all.iter_mut().map(|own| &mut own.grads).collect::<Vec<_>>();
         mixer::backward(&heads, &block, &mut s.forms.mixer, &mut grads);
         for (h, own) in all.iter_mut().enumerate() {
             let dq = own.dq.rows(first - start, block.rows);
-            mixer::content_grads(&heads, h, &block, &mut s.forms.mixer, dq, &mut own.grads.k);
+            mixer::content_grads(&heads, h, &block, &mut s.forms.mixer, dq, &mut own.grads);
         }
     }
     s.forms.added_at = None;

@@ -47,6 +47,10 @@ pub(crate) struct Matrix<'a> {
 }
 
 impl<'a> Matrix<'a> {
+    /// The matrix without elements.
+    pub(crate) const EMPTY: Self =
+        Self { data: &[], shape: Shape { rows: 0, columns: 0, row_stride: 0, column_stride: 0 } };
+
     /// The matrix that starts at the first element of `data`.
     pub(crate) fn new(data: &'a [f32], shape: Shape) -> Self {
         assert!(shape.extent() <= data.len(), "{shape:?} in {} elements", data.len());

@@ -7,10 +7,10 @@ use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::ops::numeric::zeros_client;
 use burn_cubecl::tensor::CubeTensor;
 
-use super::arguments::present;
 use super::config::{CONTEXTUAL_SLOPE, DECAY, FAR, FIXED, SLOPE};
 use super::results::{Backward, Forward};
-use crate::kernels::operands::{OPERANDS, Operands, Sizes};
+use crate::kernels::operands::present;
+use crate::kernels::operands::{Operands, SLOTS, Sizes, Slot};
 use crate::kernels::spec::Spec;
 
 /// Sums over axes, which are left out of the shape.
@@ -27,7 +27,7 @@ pub(super) fn gradients(
     kept: Forward,
     grad: CubeTensor,
     run: impl FnOnce(&Operands<Cube>, &Spec, [CubeTensor; 3]) -> Backward,
-) -> [Option<CubeTensor>; OPERANDS] {
+) -> [Option<CubeTensor>; SLOTS] {
     let Sizes { batch, heads, rows, columns, head_dim, value_dim } = operands.sizes();
     let grad = into_contiguous(grad);
     let share = sum(Cube::float_mul(kept.output, grad.clone()), &[3], &[batch, heads, rows]);
@@ -43,11 +43,11 @@ pub(super) fn gradients(
     let hidden = config.hidden();
     let at_products = FIXED + 2 * hidden;
     let query_entries =
-        operands.query_distance.meta.shape().num_elements() / (batch * heads * rows).max(1);
+        operands[Slot::QueryDistance].meta.shape().num_elements() / (batch * heads * rows).max(1);
 
-    let distance = present(&operands.distance).then(|| {
-        let entries = operands.distance.meta.shape()[1];
-        let near = sum(found.distance, &[0, 1], &[heads, entries]);
+    let distance = present(&operands[Slot::Distance]).then(|| {
+        let entries = operands[Slot::Distance].meta.shape()[1];
+        let near = sum(found.distance.clone(), &[0, 1], &[heads, entries]);
         let far = sum(of_rows(FAR, 1), &[0, 2], &[heads, 1]);
         // The kernel leaves the last entry to the rows.
         if entries == 1 {
@@ -56,14 +56,14 @@ pub(super) fn gradients(
         let near = Cube::float_slice(near, &[Slice::from(..), Slice::from(..entries - 1)]);
         Cube::float_cat(vec![near, far], 1)
     });
-    let decay = present(&operands.decay).then(|| {
-        let of_columns = sum(found.decay, &[0], &[batch, heads, columns]);
+    let decay = present(&operands[Slot::Decay]).then(|| {
+        let of_columns = sum(found.decay.clone(), &[0], &[batch, heads, columns]);
         let own = sum(of_rows(DECAY, 1), &[], &[batch, heads, rows]);
         let own = if rows == columns {
             own
         } else {
             let before = Shape::from([batch, heads, columns - rows]);
-            let q = &operands.q;
+            let q = &operands[Slot::Query];
             let none = zeros_client(q.client.clone(), q.device.clone(), before, DType::F32);
             Cube::float_cat(vec![none, own], 2)
         };
@@ -71,22 +71,26 @@ pub(super) fn gradients(
     });
     let planes = [batch, heads, columns];
     let wide = |width: usize| [planes.as_slice(), &[width]].concat();
-    [
-        Some(found.q),
-        Some(sum(found.k, &[0], &wide(head_dim))),
-        Some(sum(found.values, &[0], &wide(value_dim))),
-        present(&operands.slopes).then(|| per_head(SLOPE)),
-        distance,
-        present(&operands.query_distance)
-            .then(|| of_rows(at_products + config.entries, query_entries)),
-        decay.clone(),
-        // Both are added to the same logits.
-        decay.filter(|_| present(&operands.decay_residual)),
-        present(&operands.gate_keys).then(|| sum(found.gate_keys, &[0], &wide(head_dim))),
-        present(&operands.table).then(|| of_rows(at_products, config.entries)),
-        present(&operands.hidden)
-            .then(|| sum(of_rows(FIXED, 2 * hidden), &[0, 1, 2], &[2, hidden])),
-        present(&operands.contextual_slopes).then(|| per_head(CONTEXTUAL_SLOPE)),
-        present(&operands.dense).then_some(found.dense),
-    ]
+    Slot::ALL.map(|slot| {
+        if !present(&operands[slot]) {
+            return None;
+        }
+        match slot {
+            Slot::Query => Some(found.q.clone()),
+            Slot::Key => Some(sum(found.k.clone(), &[0], &wide(head_dim))),
+            Slot::Values => Some(sum(found.values.clone(), &[0], &wide(value_dim))),
+            Slot::Slopes => Some(per_head(SLOPE)),
+            Slot::Distance => distance.clone(),
+            Slot::QueryDistance => Some(of_rows(at_products + config.entries, query_entries)),
+            // Both are added to the same logits.
+            Slot::Decay | Slot::DecayResidual => decay.clone(),
+            Slot::GateKeys => Some(sum(found.gate_keys.clone(), &[0], &wide(head_dim))),
+            Slot::Table => Some(of_rows(at_products, config.entries)),
+            Slot::Hidden => Some(sum(of_rows(FIXED, 2 * hidden), &[0, 1, 2], &[2, hidden])),
+            Slot::ContextualSlopes => Some(per_head(CONTEXTUAL_SLOPE)),
+            Slot::Dense => Some(found.dense.clone()),
+            // Forms of their own are made dense for GPUs.
+            _ => None,
+        }
+    })
 }

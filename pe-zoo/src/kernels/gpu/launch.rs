@@ -8,14 +8,14 @@ use burn_cubecl::cubecl::ir::{ElemType, FloatKind};
 use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 
-use super::arguments::{inputs, last_axis, place, present};
+use super::arguments::{inputs, last_axis, place};
 use super::backward::backward_kernel;
 use super::config::{DeviceLimits, Function, KernelConfig};
 use super::cores::{self, Rounded};
 use super::forward::forward_kernel;
 use super::inputs::UpstreamGradLaunch;
 use super::results::{Backward, Forward, unwritten, zeroed};
-use crate::kernels::operands::{Operands, Sizes};
+use crate::kernels::operands::{Operands, Sizes, Slot, present};
 use crate::kernels::precision::MatmulPrecision;
 use crate::kernels::spec::{Spec, WeightRule};
 use crate::score::{HiddenActivation, Remainder};
@@ -64,7 +64,7 @@ pub(super) fn config<B: Backend>(
         None => Function::Absent,
         Some(Some(HiddenActivation::Relu)) => Function::Relu,
         Some(Some(HiddenActivation::Gelu)) => Function::Gelu,
-        Some(None) if present(&operands.table) => Function::Table,
+        Some(None) if present(&operands[Slot::Table]) => Function::Table,
         Some(None) => Function::Slope,
     };
     let rule = match spec.weights {
@@ -76,20 +76,20 @@ pub(super) fn config<B: Backend>(
         head_dim,
         value_dim,
         content: spec.content_scale.is_some(),
-        slopes: present(&operands.slopes),
-        distance: present(&operands.distance),
-        query_distance: present(&operands.query_distance),
+        slopes: present(&operands[Slot::Slopes]),
+        distance: present(&operands[Slot::Distance]),
+        query_distance: present(&operands[Slot::QueryDistance]),
         contiguous: spec.contiguous,
-        decay: present(&operands.decay),
-        decay_residual: present(&operands.decay_residual),
-        dense: present(&operands.dense),
+        decay: present(&operands[Slot::Decay]),
+        decay_residual: present(&operands[Slot::DecayResidual]),
+        dense: present(&operands[Slot::Dense]),
         function,
-        own_gates: present(&operands.gate_keys),
-        entries: last_axis(&operands.table),
+        own_gates: present(&operands[Slot::GateKeys]),
+        entries: last_axis(&operands[Slot::Table]),
         sticks: rule.is_some(),
         strict: spec.strict(),
         own_token: rule.is_some_and(|rule| rule.remainder == Remainder::OwnToken),
-        rounded: rounded(client, spec.factors),
+        rounded: rounded(client, spec.precision),
     }
 }
 
@@ -119,7 +119,7 @@ pub(super) fn cubes(config: &KernelConfig) -> CubeDim {
 /// If the device has no room for it, which [`fits`] says beforehand.
 pub(super) fn forward(operands: &Operands<Cube>, spec: &Spec) -> Forward {
     let Sizes { batch, heads, rows, .. } = operands.sizes();
-    let client = operands.q.client.clone();
+    let client = operands[Slot::Query].client.clone();
     let config = config(&client, operands, spec).forward(rows, limits(&client)).expect(ASKED);
     let Forward { output, log } = unwritten(operands);
     let blocks = rows.div_ceil(config.tile.rows());
@@ -152,7 +152,7 @@ pub(super) fn backward(
     [grad, log, share]: [CubeTensor; 3],
 ) -> Backward {
     let Sizes { batch, heads, rows, .. } = operands.sizes();
-    let client = operands.q.client.clone();
+    let client = operands[Slot::Query].client.clone();
     let config = config(&client, operands, spec).backward(rows, limits(&client)).expect(ASKED);
     let multiprocessors = (client.properties().hardware.num_streaming_multiprocessors)
         .map_or(MULTIPROCESSORS, |number| number as usize);

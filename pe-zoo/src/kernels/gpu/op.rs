@@ -10,7 +10,7 @@ use burn::backend::{Autodiff, Backend, Cube, backend_extension};
 use super::arguments::contiguous;
 use super::results::Forward;
 use super::{collect, launch};
-use crate::kernels::operands::{OPERANDS, Operands};
+use crate::kernels::operands::{Operands, SLOTS};
 use crate::kernels::spec::Spec;
 
 /// Backends that have the kernels.
@@ -36,12 +36,12 @@ struct State {
     kept: Forward,
 }
 
-impl Backward<Cube, OPERANDS> for Attention {
+impl Backward<Cube, SLOTS> for Attention {
     type State = State;
 
     fn backward(
         self,
-        ops: Ops<Self::State, OPERANDS>,
+        ops: Ops<Self::State, SLOTS>,
         grads: &mut Gradients,
         _checkpointer: &mut Checkpointer,
     ) {
@@ -58,11 +58,10 @@ impl Backward<Cube, OPERANDS> for Attention {
 
 impl<C: CheckpointStrategy> CubeAttention for Autodiff<Cube, C> {
     fn cube_attention(operands: Operands<Self>, spec: Spec) -> FloatTensor<Self> {
-        let tensors = operands.into_array();
+        let tensors = operands.0;
         let nodes = tensors.each_ref().map(FloatTensor::<Self>::node);
-        let operands = contiguous(Operands::<Cube>::from_array(
-            tensors.map(FloatTensor::<Self>::into_primitive),
-        ));
+        let operands =
+            contiguous(Operands::<Cube>(tensors.map(FloatTensor::<Self>::into_primitive)));
         match Attention.prepare::<C>(nodes).compute_bound().stateful() {
             OpsKind::Tracked(prep) => {
                 let kept = launch::forward(&operands, &spec);

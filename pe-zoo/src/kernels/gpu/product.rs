@@ -22,7 +22,7 @@ use cubek::matmul::multi_level::Strategy;
 use cubek::matmul::routine::BlueprintStrategy;
 use cubek::std::InputBinding;
 
-use super::arguments::present;
+use crate::kernels::operands::present;
 
 const F32: ElemType = ElemType::Float(FloatKind::F32);
 

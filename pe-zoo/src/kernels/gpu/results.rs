@@ -5,10 +5,10 @@ use burn::tensor::{DType, Shape};
 use burn_cubecl::ops::numeric::{empty_device_contiguous_dtype, zeros_client};
 use burn_cubecl::tensor::CubeTensor;
 
-use super::arguments::{last_axis, present};
+use super::arguments::last_axis;
 use super::config::KernelConfig;
 use super::inputs::OutputsLaunch;
-use crate::kernels::operands::{Operands, Sizes};
+use crate::kernels::operands::{Operands, Sizes, Slot, present};
 
 /// What the forward pass leaves.
 #[derive(Debug, Clone)]
@@ -31,8 +31,8 @@ fn zeros(like: &CubeTensor, shape: Shape) -> CubeTensor {
 pub(super) fn unwritten(operands: &Operands<Cube>) -> Forward {
     let Sizes { batch, heads, rows, value_dim, .. } = operands.sizes();
     Forward {
-        output: empty(&operands.q, Shape::from([batch, heads, rows, value_dim])),
-        log: empty(&operands.q, Shape::from([batch, heads, rows])),
+        output: empty(&operands[Slot::Query], Shape::from([batch, heads, rows, value_dim])),
+        log: empty(&operands[Slot::Query], Shape::from([batch, heads, rows])),
     }
 }
 
@@ -75,22 +75,22 @@ impl Backward {
 /// DeviceLimits for the gradients, with nothing added to them yet.
 pub(super) fn zeroed(operands: &Operands<Cube>, config: KernelConfig, slots: usize) -> Backward {
     let Sizes { batch, heads, rows, columns, head_dim, value_dim } = operands.sizes();
-    let like = &operands.q;
+    let like = &operands[Slot::Query];
     let unless = |operand: &CubeTensor, shape: &[usize]| {
         let shape = if present(operand) { shape.to_vec() } else { vec![1] };
         zeros(like, Shape::from(shape))
     };
-    let entries = last_axis(&operands.distance);
-    let row_grads = config.row_grads(last_axis(&operands.query_distance));
+    let entries = last_axis(&operands[Slot::Distance]);
+    let row_grads = config.row_grads(last_axis(&operands[Slot::QueryDistance]));
     Backward {
         config,
         q: empty(like, Shape::from([batch, heads, rows, head_dim])),
         k: zeros(like, Shape::from([slots, batch, heads, columns, head_dim])),
         values: zeros(like, Shape::from([slots, batch, heads, columns, value_dim])),
-        gate_keys: unless(&operands.gate_keys, &[slots, batch, heads, columns, head_dim]),
-        distance: unless(&operands.distance, &[slots, batch, heads, entries]),
-        decay: unless(&operands.decay, &[slots, batch, heads, columns]),
-        dense: unless(&operands.dense, &[batch, heads, rows, columns]),
+        gate_keys: unless(&operands[Slot::GateKeys], &[slots, batch, heads, columns, head_dim]),
+        distance: unless(&operands[Slot::Distance], &[slots, batch, heads, entries]),
+        decay: unless(&operands[Slot::Decay], &[slots, batch, heads, columns]),
+        dense: unless(&operands[Slot::Dense], &[batch, heads, rows, columns]),
         rows: zeros(like, Shape::from([batch, heads, rows, row_grads])),
     }
 }

@@ -4,19 +4,51 @@
 //! piece that it is in and moves on at a bend. A pair costs a product and a sum, whatever the number of
 //! pieces, and gradients of a piece are added up until the lane leaves it.
 
-use crate::kernels::cpu::view::MatrixMut;
+use crate::kernels::cpu::reduce::Grads;
+use crate::kernels::cpu::view::Matrix;
+use crate::kernels::operands::Slot;
 use crate::math::lanes::Lanes;
 
 use super::distances::{DistanceSums, Distances};
-use crate::kernels::cpu::form_views::Curve;
 use crate::kernels::cpu::problem::{Block, Head};
 
-/// Gradients of the operands.
-#[derive(Debug)]
-pub(in crate::kernels::cpu) struct Grads<'a> {
-    pub(in crate::kernels::cpu) lines: MatrixMut<'a>,
-    pub(in crate::kernels::cpu) distances: MatrixMut<'a>,
-    pub(in crate::kernels::cpu) rows: MatrixMut<'a>,
+/// The operands of a curve.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CurveSlots {
+    lines: Slot,
+    distances: Slot,
+    rows: Slot,
+}
+
+/// Those of a curve that is added to the logits.
+pub(super) const OWN: CurveSlots =
+    CurveSlots { lines: Slot::CurveLines, distances: Slot::CurveDistances, rows: Slot::CurveRows };
+
+/// Those of a curve that a perceptron across heads sees.
+pub(super) const BASE: CurveSlots =
+    CurveSlots { lines: Slot::BaseLines, distances: Slot::BaseDistances, rows: Slot::BaseRows };
+
+/// A curve of one head.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Curve<'a> {
+    slots: CurveSlots,
+    /// Where pieces end, ascending.
+    bends: &'a [f32],
+    /// Slopes of the pieces, then their values at 0, `[1, 2 N]`.
+    lines: Matrix<'a>,
+    /// `[1, N]`.
+    distances: Matrix<'a>,
+    /// `[1, T]`.
+    rows: Matrix<'a>,
+}
+
+impl<'a> Curve<'a> {
+    /// The curve in some slots, if there is one.
+    pub(super) fn of(head: &Head<'a>, slots: CurveSlots, bends: &'a [f32]) -> Option<Self> {
+        let CurveSlots { distances, rows, .. } = slots;
+        let lines = head.given(slots.lines)?;
+        Some(Self { slots, bends, lines, distances: head.part(distances), rows: head.part(rows) })
+    }
 }
 
 /// The piece that each lane is in.
@@ -76,7 +108,7 @@ fn normalisers<const R: usize>(curve: &Curve<'_>, block: &Block<R>) -> Lanes<R> 
 
 /// Adds the function to `out`.
 #[inline(always)]
-pub(in crate::kernels::cpu) fn add<const R: usize>(
+pub(super) fn add<const R: usize>(
     head: &Head<'_>,
     curve: &Curve<'_>,
     block: &Block<R>,
@@ -101,7 +133,7 @@ pub(in crate::kernels::cpu) fn add<const R: usize>(
 
 /// Adds the gradients of the operands, from those of the function.
 #[inline(always)]
-pub(in crate::kernels::cpu) fn backward<const R: usize>(
+pub(super) fn backward<const R: usize>(
     head: &Head<'_>,
     curve: &Curve<'_>,
     block: &Block<R>,
@@ -110,12 +142,15 @@ pub(in crate::kernels::cpu) fn backward<const R: usize>(
     function_grads: &[Lanes<R>],
     grads: &mut Grads<'_>,
 ) {
+    let CurveSlots { lines, distances, rows } = curve.slots;
+    let Some([of_lines, of_distances, of_row_factors]) = grads.all([lines, distances, rows]) else {
+        return;
+    };
     let n = block.columns;
     let pieces = curve.bends.len() + 1;
     let rows = normalisers(curve, block);
     let distances = Distances::new(head, block, curve.distances, unrolled);
-    let mut of_distances =
-        DistanceSums::new(head, block, &curve.distances, sums, &mut grads.distances);
+    let mut of_distances = DistanceSums::new(head, block, &curve.distances, sums, of_distances);
     let mut walk = Walk::new(curve);
     // Since the lane entered its piece: gradients, and gradients times places.
     let (mut of_start, mut of_slope) = ([0.0; R], [0.0; R]);
@@ -127,8 +162,8 @@ pub(in crate::kernels::cpu) fn backward<const R: usize>(
             at[r] = scaled[r] * rows[r];
         }
         walk.reach(curve, &at, |lane, piece| {
-            *grads.lines.get(0, piece) += of_slope[lane];
-            *grads.lines.get(0, pieces + piece) += of_start[lane];
+            *of_lines.get(0, piece) += of_slope[lane];
+            *of_lines.get(0, pieces + piece) += of_start[lane];
             (of_slope[lane], of_start[lane]) = (0.0, 0.0);
         });
         let mut of_scaled = [0.0; R];
@@ -143,8 +178,8 @@ pub(in crate::kernels::cpu) fn backward<const R: usize>(
     }
     of_distances.finish();
     for lane in 0..block.rows {
-        *grads.lines.get(0, walk.piece[lane]) += of_slope[lane];
-        *grads.lines.get(0, pieces + walk.piece[lane]) += of_start[lane];
-        *grads.rows.get(0, block.first + lane) += of_rows[lane];
+        *of_lines.get(0, walk.piece[lane]) += of_slope[lane];
+        *of_lines.get(0, pieces + walk.piece[lane]) += of_start[lane];
+        *of_row_factors.get(0, block.first + lane) += of_rows[lane];
     }
 }

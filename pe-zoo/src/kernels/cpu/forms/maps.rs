@@ -5,20 +5,29 @@
 //! from there: what a chunk does to keys and queries is in two matrices that `householder` makes.
 
 use crate::kernels::cpu::form_scratch::MapScratch;
-use crate::kernels::cpu::form_views::Maps;
-use crate::kernels::cpu::problem::Block;
+use crate::kernels::cpu::problem::{Block, Head};
+use crate::kernels::cpu::reduce::Grads;
 use crate::kernels::cpu::scratch::{grow, lanes as read, lanes_mut as write};
 use crate::kernels::cpu::view::{Add, Matrix, MatrixMut, Shape, multiply};
+use crate::kernels::operands::Slot;
 use crate::math::lanes::Lanes;
 
-/// Gradients of the operands.
-#[derive(Debug)]
-pub(in crate::kernels::cpu) struct Grads<'a> {
-    pub(in crate::kernels::cpu) directions: MatrixMut<'a>,
-    pub(in crate::kernels::cpu) chunks: MatrixMut<'a>,
+/// The operands of one head.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::kernels::cpu) struct Maps<'a> {
+    /// Directions, `[S, D]`.
+    directions: Matrix<'a>,
+    /// What each chunk of `K` columns does to keys, then to queries, `[S, K + D]`.
+    chunks: Matrix<'a>,
 }
 
 impl<'a> Maps<'a> {
+    /// Those of a head, if it has any.
+    pub(in crate::kernels::cpu) fn of(head: &Head<'a>) -> Option<Self> {
+        let chunks = head.given(Slot::ChunkMaps)?;
+        Some(Self { directions: head.part(Slot::Directions), chunks })
+    }
+
     fn chunk(&self) -> usize {
         self.chunks.shape().columns - self.directions.shape().columns
     }
@@ -52,14 +61,14 @@ fn mask<const R: usize>(block: &Block<R>, first: usize, values: &mut [Lanes<R>])
 #[inline(always)]
 pub(in crate::kernels::cpu) fn products<const R: usize>(
     maps: &Maps<'_>,
-    [q, k]: [Matrix<'_>; 2],
+    head: &Head<'_>,
     block: &Block<R>,
     scale: f32,
     s: &mut MapScratch<R>,
     out: &mut [Lanes<R>],
     keep: bool,
 ) {
-    let (n, rows) = (block.columns, block.rows);
+    let (n, rows, q, k) = (block.columns, block.rows, head.q(), head.k());
     let dim = q.shape().columns;
     let size = rows * dim;
     let kept = if keep { n.div_ceil(maps.chunk()) } else { 1 };
@@ -99,17 +108,19 @@ pub(in crate::kernels::cpu) fn products<const R: usize>(
 /// Adds the gradients of queries (`dq`, the block's own rows), keys and operands, from those of the
 /// products that [`products`] has just made and kept.
 #[inline(always)]
-pub(in crate::kernels::cpu) fn backward<'a, const R: usize>(
+pub(in crate::kernels::cpu) fn backward<const R: usize>(
     maps: &Maps<'_>,
-    k: Matrix<'_>,
+    head: &Head<'_>,
     block: &Block<R>,
     scale: f32,
     s: &mut MapScratch<R>,
     product_grads: &[Lanes<R>],
-    [mut dq, mut dk]: [MatrixMut<'a>; 2],
+    dq: &mut MatrixMut<'_>,
     grads: &mut Grads<'_>,
 ) {
-    let (n, rows) = (block.columns, block.rows);
+    let slots = [Slot::Key, Slot::Directions, Slot::ChunkMaps];
+    let Some([dk, of_directions, of_chunks]) = grads.all(slots) else { return };
+    let (n, rows, k) = (block.columns, block.rows, head.k());
     let dim = k.shape().columns;
     let size = rows * dim;
     let shape = Shape::dense(rows, dim);
@@ -135,7 +146,7 @@ pub(in crate::kernels::cpu) fn backward<'a, const R: usize>(
         mask(block, first, of_along);
         let of_along = read(of_along, len, rows);
 
-        let mut of_chunk = grads.chunks.rows(first, len);
+        let mut of_chunk = of_chunks.rows(first, len);
         multiply(of_chunk.columns(len), along, of_products.t(), -scale, Add::Accumulate);
         if first > 0 {
             multiply(of_chunk.columns_from(width), along, of_older, -1.0, Add::Accumulate);
@@ -146,7 +157,7 @@ pub(in crate::kernels::cpu) fn backward<'a, const R: usize>(
         multiply(of_query.reborrow(), of_products.t(), k, scale, Add::Accumulate);
         multiply(of_query, of_along.t(), w, 1.0, Add::Accumulate);
         multiply(dk.rows(first, len), of_products, query, scale, Add::Accumulate);
-        multiply(grads.directions.rows(first, len), of_along, query, 1.0, Add::Accumulate);
+        multiply(of_directions.rows(first, len), of_along, query, 1.0, Add::Accumulate);
         std::mem::swap(&mut s.query_grads, &mut s.next_grads);
     }
     for r in 0..rows {

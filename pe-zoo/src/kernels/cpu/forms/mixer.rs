@@ -7,13 +7,15 @@
 
 use std::ops::Range;
 
-use super::curve;
+use super::curve::{self, Curve};
 use super::distances::{DistanceSums, Distances};
 use crate::kernels::cpu::form_scratch::MixerScratch;
-use crate::kernels::cpu::form_views::{Base, Mixer};
 use crate::kernels::cpu::problem::{Block, Head};
+use crate::kernels::cpu::reduce::Grads;
 use crate::kernels::cpu::scratch::{grow, lanes as read, lanes_mut as write};
 use crate::kernels::cpu::view::{Add, Matrix, MatrixMut, Shape, multiply};
+use crate::kernels::operands::Slot;
+use crate::kernels::spec::MixerSpec;
 use crate::math::lanes::Lanes;
 
 /// Columns of zeros at each end of a plane.
@@ -21,21 +23,27 @@ const PAD: usize = 2;
 /// Columns whose hidden units are worked on at once.
 const TILE: usize = 8;
 
-/// Gradients of the operands.
-#[derive(Debug)]
-pub(in crate::kernels::cpu) struct Grads<'a> {
-    pub(in crate::kernels::cpu) inner: MatrixMut<'a>,
-    pub(in crate::kernels::cpu) inner_bias: MatrixMut<'a>,
-    pub(in crate::kernels::cpu) outer: MatrixMut<'a>,
-    pub(in crate::kernels::cpu) outer_bias: MatrixMut<'a>,
-    pub(in crate::kernels::cpu) base: Option<BaseGrads<'a>>,
+/// The operands, the base's for one head.
+#[derive(Debug, Clone, Copy)]
+struct Mixer<'a> {
+    spec: &'a MixerSpec,
+    /// `[N, taps planes]`.
+    inner: Matrix<'a>,
+    /// `[1, N]`.
+    inner_bias: Matrix<'a>,
+    /// `[H, taps N]`.
+    outer: Matrix<'a>,
+    /// `[1, H]`.
+    outer_bias: Matrix<'a>,
+    base: Option<Base<'a>>,
 }
 
-/// Gradients of the base.
-#[derive(Debug)]
-pub(in crate::kernels::cpu) enum BaseGrads<'a> {
-    Table(MatrixMut<'a>),
-    Curve(curve::Grads<'a>),
+/// The bias that is seen, and added too.
+#[derive(Debug, Clone, Copy)]
+enum Base<'a> {
+    /// `[1, N]`, read at the distance; the last entry serves all longer distances.
+    Table(Matrix<'a>),
+    Curve(Curve<'a>),
 }
 
 /// Columns of a plane in memory, where a block sees `columns`.
@@ -83,7 +91,24 @@ fn tap(matrix: Matrix<'_>, tap: usize, taps: usize) -> Matrix<'_> {
     matrix.columns_from(tap * width).columns(width)
 }
 
-impl Mixer<'_> {
+impl<'a> Mixer<'a> {
+    /// That of a head, if it has one.
+    fn of(head: &Head<'a>) -> Option<Self> {
+        let spec = head.spec.mixer.as_ref()?;
+        let base = match head.given(Slot::BaseTable) {
+            Some(table) => Some(Base::Table(table)),
+            None => Curve::of(head, curve::BASE, &spec.bends).map(Base::Curve),
+        };
+        Some(Self {
+            spec,
+            inner: head.part(Slot::MixerInner),
+            inner_bias: head.part(Slot::MixerInnerBias),
+            outer: head.part(Slot::MixerOuter),
+            outer_bias: head.part(Slot::MixerOuterBias),
+            base,
+        })
+    }
+
     fn units(&self) -> usize {
         self.inner.shape().rows
     }
@@ -152,9 +177,9 @@ fn see<const R: usize>(
         let head = &heads[index % heads.len()];
         if index < heads.len() {
             let out = write(values, n, block.rows);
-            let query = head.q.rows(block.first, block.rows);
-            multiply(out, head.k.rows(0, n), query.t(), mixer.spec.scale, Add::Overwrite);
-        } else if let Some(base) = head.forms.mixer.and_then(|mixer| mixer.base) {
+            let query = head.q().rows(block.first, block.rows);
+            multiply(out, head.k().rows(0, n), query.t(), mixer.spec.scale, Add::Overwrite);
+        } else if let Some(base) = Mixer::of(head).and_then(|mixer| mixer.base) {
             values.fill([0.0; R]);
             match base {
                 Base::Table(table) => {
@@ -181,7 +206,7 @@ pub(in crate::kernels::cpu) fn forward<const R: usize>(
     block: &Block<R>,
     s: &mut MixerScratch<R>,
 ) {
-    let Some(mixer) = heads.first().and_then(|head| head.forms.mixer) else { return };
+    let Some(mixer) = heads.first().and_then(Mixer::of) else { return };
     see(heads, &mixer, block, s);
     let n = block.columns;
     let stride = stride(n);
@@ -234,14 +259,16 @@ pub(in crate::kernels::cpu) fn backward<const R: usize>(
     s: &mut MixerScratch<R>,
     grads: &mut [&mut Grads<'_>],
 ) {
-    let Some(mixer) = heads.first().and_then(|head| head.forms.mixer) else { return };
+    let Some(mixer) = heads.first().and_then(Mixer::of) else { return };
     let n = block.columns;
     let stride = stride(n);
     let taps = mixer.spec.taps;
     let (units, count) = (mixer.units(), mixer.inner.shape().columns / taps);
     grow(&mut s.plane_grads, count * stride);
     s.plane_grads[..count * stride].fill([0.0; R]);
-    let Some(own) = grads.first_mut() else { return };
+    let slots = [Slot::MixerInner, Slot::MixerInnerBias, Slot::MixerOuter, Slot::MixerOuterBias];
+    let first = grads.first_mut().and_then(|grads| grads.all(slots));
+    let Some([of_inner_all, of_inner_bias, of_outer_all, of_outer_bias]) = first else { return };
     // Hidden units past the newest column are seen from it.
     let end = n as isize + mixer.side();
     for first in (0..end).step_by(TILE) {
@@ -256,7 +283,7 @@ pub(in crate::kernels::cpu) fn backward<const R: usize>(
             let out = MatrixMut::new(&mut s.hidden_grads, Shape::dense(units, width));
             let add = if index == 0 { Add::Overwrite } else { Add::Accumulate };
             multiply(out, outer, of_added, 1.0, add);
-            let mut of_outer = own.outer.columns_from(index * units);
+            let mut of_outer = of_outer_all.columns_from(index * units);
             multiply(of_outer.columns(units), of_added, hidden.t(), 1.0, Add::Accumulate);
         }
         let slope = mixer.spec.negative_slope;
@@ -269,23 +296,24 @@ pub(in crate::kernels::cpu) fn backward<const R: usize>(
                     sums[r] += of_hidden[r];
                 }
             }
-            *own.inner_bias.get(0, unit) += sums.iter().sum::<f32>();
+            *of_inner_bias.get(0, unit) += sums.iter().sum::<f32>();
         }
         let of_hidden = Matrix::new(&s.hidden_grads, Shape::dense(units, width));
         for (index, by) in mixer.taps() {
             let seen = planes(&s.planes, count, stride, shifted(&columns, by));
-            let mut of_inner = own.inner.columns_from(index * count);
+            let mut of_inner = of_inner_all.columns_from(index * count);
             multiply(of_inner.columns(count), of_hidden, seen.t(), 1.0, Add::Accumulate);
             let out = planes_mut(&mut s.plane_grads, count, stride, shifted(&columns, by));
             multiply(out, tap(mixer.inner, index, taps).t(), of_hidden, 1.0, Add::Accumulate);
         }
     }
-    for (h, (head, own)) in heads.iter().zip(grads).enumerate() {
+    for h in 0..heads.len() {
         let of_added = &s.added[plane_start(h, n)..][..n];
-        let of_bias = of_added.iter().flatten().sum::<f32>();
-        // The output bias is one operand for all heads: each head has its own entry of it.
-        *own.outer_bias.get(0, h) += of_bias;
-        let Some(base) = head.forms.mixer.and_then(|mixer| mixer.base) else { continue };
+        *of_outer_bias.get(0, h) += of_added.iter().flatten().sum::<f32>();
+    }
+    for (h, (head, grads)) in heads.iter().zip(grads).enumerate() {
+        let Some(base) = Mixer::of(head).and_then(|mixer| mixer.base) else { continue };
+        let of_added = &s.added[plane_start(h, n)..][..n];
         let of_base = &mut s.plane_grads[plane_start(heads.len() + h, n)..][..n];
         for (j, (of_base, of_added)) in of_base.iter_mut().zip(of_added).enumerate() {
             for r in 0..R {
@@ -293,19 +321,19 @@ pub(in crate::kernels::cpu) fn backward<const R: usize>(
                 of_base[r] = if seen { of_base[r] + of_added[r] } else { 0.0 };
             }
         }
-        match (base, &mut own.base) {
-            (Base::Table(table), Some(BaseGrads::Table(table_grads))) => {
-                let mut sums = DistanceSums::new(head, block, &table, &mut s.sums, table_grads);
+        match base {
+            Base::Table(table) => {
+                let Some(of_table) = grads.get(Slot::BaseTable) else { continue };
+                let mut sums = DistanceSums::new(head, block, &table, &mut s.sums, of_table);
                 for (j, of_base) in of_base.iter().enumerate() {
                     sums.add(j, of_base);
                 }
                 sums.finish();
             }
-            (Base::Curve(curve), Some(BaseGrads::Curve(grads))) => {
+            Base::Curve(curve) => {
                 let (unrolled, sums) = (&mut s.unrolled, &mut s.sums);
                 curve::backward(head, &curve, block, unrolled, sums, of_base, grads);
             }
-            _ => {}
         }
     }
 }
@@ -319,10 +347,10 @@ pub(in crate::kernels::cpu) fn content_grads<const R: usize>(
     block: &Block<R>,
     s: &mut MixerScratch<R>,
     dq: MatrixMut<'_>,
-    dk: &mut MatrixMut<'_>,
+    grads: &mut Grads<'_>,
 ) {
     let head = &heads[h];
-    let Some(mixer) = head.forms.mixer else { return };
+    let Some(mixer) = Mixer::of(head) else { return };
     let n = block.columns;
     let of_content = &mut s.plane_grads[plane_start(h, n)..][..n];
     for (j, of_content) in of_content.iter_mut().enumerate().skip(block.open) {
@@ -331,8 +359,10 @@ pub(in crate::kernels::cpu) fn content_grads<const R: usize>(
         }
     }
     let of_content = read(of_content, n, block.rows);
-    let query = head.q.rows(block.first, block.rows);
+    let query = head.q().rows(block.first, block.rows);
     let scale = mixer.spec.scale;
-    multiply(dq, of_content.t(), head.k.rows(0, n), scale, Add::Accumulate);
-    multiply(dk.rows(0, n), of_content, query, scale, Add::Accumulate);
+    multiply(dq, of_content.t(), head.k().rows(0, n), scale, Add::Accumulate);
+    if let Some(dk) = grads.get(Slot::Key) {
+        multiply(dk.rows(0, n), of_content, query, scale, Add::Accumulate);
+    }
 }

@@ -8,11 +8,11 @@
 //! | `maps`, `householder` | products through Householder-like maps |
 //! | `mixer` | a perceptron across heads |
 //! | `distances` | tables over distances, read and added up |
-//! | `head` | all of them for one head |
+//! | `bias` | what they add to the logits of one head |
 
+pub(super) mod bias;
 mod curve;
 mod distances;
-pub(super) mod head;
 mod householder;
 pub(super) mod maps;
 pub(super) mod mixer;

@@ -2,21 +2,31 @@
 //!
 //! Columns are walked from the newest to the oldest with the sum carried, as contextual positions are.
 
-use crate::kernels::cpu::form_views::Steps;
-use crate::kernels::cpu::problem::Block;
+use crate::kernels::cpu::problem::{Block, Head};
+use crate::kernels::cpu::reduce::Grads;
 use crate::kernels::cpu::scratch::{grow, lanes as read, lanes_mut as write};
-use crate::kernels::cpu::view::{Add, MatrixMut, multiply};
+use crate::kernels::cpu::view::{Add, Matrix, multiply};
+use crate::kernels::operands::Slot;
 use crate::math::lanes::{self, Lanes};
 
-/// Gradients of the operands.
-#[derive(Debug)]
-pub(in crate::kernels::cpu) struct Grads<'a> {
-    pub(in crate::kernels::cpu) queries: MatrixMut<'a>,
-    pub(in crate::kernels::cpu) keys: MatrixMut<'a>,
-    pub(in crate::kernels::cpu) slope: &'a mut f32,
+/// The operands of one head.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Steps<'a> {
+    /// `[T, E]`.
+    queries: Matrix<'a>,
+    /// `[S, E]`.
+    keys: Matrix<'a>,
+    /// What the sum of prices is multiplied with.
+    slope: f32,
 }
 
-impl Steps<'_> {
+impl<'a> Steps<'a> {
+    /// Those of a head, if it has any.
+    pub(super) fn of(head: &Head<'a>) -> Option<Self> {
+        let slope = head.given(Slot::StepSlopes)?.at(0, 0);
+        Some(Self { queries: head.part(Slot::StepQueries), keys: head.part(Slot::StepKeys), slope })
+    }
+
     /// What products are divided by.
     fn scale(&self) -> f32 {
         1.0 / self.keys.shape().columns as f32
@@ -26,7 +36,7 @@ impl Steps<'_> {
 /// Adds to `logits` the prices of the steps after each column, and leaves what their logarithms of a
 /// sigmoid are taken of in `products`.
 #[inline(always)]
-pub(in crate::kernels::cpu) fn add<const R: usize>(
+pub(super) fn add<const R: usize>(
     steps: &Steps<'_>,
     block: &Block<R>,
     products: &mut Vec<Lanes<R>>,
@@ -50,13 +60,15 @@ pub(in crate::kernels::cpu) fn add<const R: usize>(
 /// Adds the gradients of the operands, from those of the logits; `products` are those that [`add`]
 /// left, and are overwritten.
 #[inline(always)]
-pub(in crate::kernels::cpu) fn backward<const R: usize>(
+pub(super) fn backward<const R: usize>(
     steps: &Steps<'_>,
     block: &Block<R>,
     products: &mut [Lanes<R>],
     logit_grads: &[Lanes<R>],
     grads: &mut Grads<'_>,
 ) {
+    let slots = [Slot::StepQueries, Slot::StepKeys, Slot::StepSlopes];
+    let Some([of_queries, of_keys, of_factor]) = grads.all(slots) else { return };
     let n = block.columns;
     // A price is part of the sum of every older column.
     let mut older = [0.0; R];
@@ -73,11 +85,11 @@ pub(in crate::kernels::cpu) fn backward<const R: usize>(
             older[r] += logit_grads[r];
         }
     }
-    *grads.slope += of_slope[..block.rows].iter().sum::<f32>();
+    *of_factor.get(0, 0) += of_slope[..block.rows].iter().sum::<f32>();
     let of_products = read(products, n, block.rows);
     let query = steps.queries.rows(block.first, block.rows);
     let scale = steps.scale();
-    let of_query = grads.queries.rows(block.first, block.rows);
+    let of_query = of_queries.rows(block.first, block.rows);
     multiply(of_query, of_products.t(), steps.keys.rows(0, n), scale, Add::Accumulate);
-    multiply(grads.keys.rows(0, n), of_products, query, scale, Add::Accumulate);
+    multiply(of_keys.rows(0, n), of_products, query, scale, Add::Accumulate);
 }

@@ -32,7 +32,7 @@ use super::inputs::UpstreamGradLaunch;
 use super::launch;
 use super::results::{Backward, Forward, unwritten, zeroed};
 use crate::init::standard_normal;
-use crate::kernels::operands::{Operands, Sizes};
+use crate::kernels::operands::{Operands, Sizes, Slot};
 use crate::kernels::precision::MatmulPrecision;
 use crate::kernels::spec::{ContextualSpec, Spec, WeightRule};
 use crate::score::{Current, HiddenActivation, Remainder, StickBreaking};
@@ -99,10 +99,10 @@ impl Maker {
             content_scale: Some(scale),
             distance_scale: scale,
             weights: WeightRule::Softmax,
-            factors: MatmulPrecision::F32,
+            precision: MatmulPrecision::F32,
             contextual: None,
         };
-        (Operands::from_array(tensors), spec)
+        (Operands(tensors), spec)
     }
 }
 
@@ -121,7 +121,10 @@ fn uploaded(like: &CubeTensor, values: &[f32]) -> CubeTensor {
 const EXACT: Rounded = Rounded { inner: cores::FRAGMENT, bytes: 4 };
 
 fn with_cores(operands: &Operands<Cube>, spec: &Spec, rounded: Rounded) -> KernelConfig {
-    KernelConfig { rounded: Some(rounded), ..launch::config(&operands.q.client, operands, spec) }
+    KernelConfig {
+        rounded: Some(rounded),
+        ..launch::config(&operands[Slot::Query].client, operands, spec)
+    }
 }
 
 fn units(config: &KernelConfig) -> [usize; 2] {
@@ -303,18 +306,18 @@ fn contextual(
 }
 
 fn table(maker: &mut Maker, sizes: &Sizes, operands: &mut Operands<Cube>, spec: &mut Spec) {
-    operands.table = maker.random(1.0, &[sizes.batch, sizes.heads, sizes.rows, 9]);
+    operands[Slot::Table] = maker.random(1.0, &[sizes.batch, sizes.heads, sizes.rows, 9]);
     spec.contextual = Some(contextual(spec, 7.3, None));
 }
 
 fn biases(maker: &mut Maker, sizes: &Sizes, operands: &mut Operands<Cube>, _spec: &mut Spec) {
     let Sizes { batch, heads, rows, columns, .. } = *sizes;
-    operands.slopes = maker.random(0.1, &[heads]);
-    operands.distance = maker.random(1.0, &[heads, 20]);
-    operands.query_distance = maker.random(1.0, &[batch, heads, rows, 23]);
-    operands.decay = maker.random(1.0, &[batch, heads, columns]);
-    operands.decay_residual = maker.random(1.0, &[batch, heads, columns]);
-    operands.dense = maker.random(1.0, &[batch, heads, rows, columns]);
+    operands[Slot::Slopes] = maker.random(0.1, &[heads]);
+    operands[Slot::Distance] = maker.random(1.0, &[heads, 20]);
+    operands[Slot::QueryDistance] = maker.random(1.0, &[batch, heads, rows, 23]);
+    operands[Slot::Decay] = maker.random(1.0, &[batch, heads, columns]);
+    operands[Slot::DecayResidual] = maker.random(1.0, &[batch, heads, columns]);
+    operands[Slot::Dense] = maker.random(1.0, &[batch, heads, rows, columns]);
 }
 
 fn sticks(current: Current, remainder: Remainder) -> WeightRule {
@@ -335,7 +338,7 @@ fn biases_at_contiguous_positions() {
 fn biases_at_scattered_positions() {
     check(|maker, sizes, operands, spec| {
         biases(maker, sizes, operands, spec);
-        operands.distance = maker.absent();
+        operands[Slot::Distance] = maker.absent();
         spec.columns = (0..sizes.columns).map(|n| 3 + 2 * n + n * n % 2).collect::<Vec<_>>().into();
         spec.contiguous = false;
     });
@@ -358,14 +361,14 @@ fn contextual_tables_with_gate_keys_of_their_own() {
     check(|maker, sizes, operands, spec| {
         table(maker, sizes, operands, spec);
         let Sizes { batch, heads, columns, head_dim, .. } = *sizes;
-        operands.gate_keys = maker.random(1.0, &[batch, heads, columns, head_dim]);
+        operands[Slot::GateKeys] = maker.random(1.0, &[batch, heads, columns, head_dim]);
     });
 }
 
 #[test]
 fn contextual_slopes() {
     check(|maker, sizes, operands, spec| {
-        operands.contextual_slopes = maker.random(0.3, &[sizes.heads]);
+        operands[Slot::ContextualSlopes] = maker.random(0.3, &[sizes.heads]);
         spec.contextual = Some(contextual(spec, 11.0, None));
     });
 }
@@ -373,8 +376,8 @@ fn contextual_slopes() {
 #[test]
 fn perceptrons_of_contextual_positions() {
     check(|maker, sizes, operands, spec| {
-        operands.table = maker.random(0.3, &[sizes.batch, sizes.heads, sizes.rows, 6]);
-        operands.hidden = maker.random(0.5, &[2, 5]);
+        operands[Slot::Table] = maker.random(0.3, &[sizes.batch, sizes.heads, sizes.rows, 6]);
+        operands[Slot::Hidden] = maker.random(0.5, &[2, 5]);
         spec.contextual = Some(contextual(spec, 9.0, Some(HiddenActivation::Gelu)));
     });
 }
