@@ -9,8 +9,7 @@ use burn::tensor::Device;
 use pe_zoo::attention::{AttentionKind, Engine, LayerInput, Weights, layer};
 use pe_zoo::ops::MatmulPrecision;
 use pe_zoo::testkit::problem::{Problem, tensor3, tensor4};
-use pe_zoo::zoo::PeConfig;
-use pe_zoo::{Dims, EncodingConfig, Positions, TokenState};
+use pe_zoo::{Combination, Dims, EncodingConfig, Positions, TokenState};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -40,11 +39,31 @@ static ALLOCATOR: Counting = Counting;
 
 const HEADS: usize = 2;
 
+/// Encodings of every kind of modifier, with options in JSON, and every encoding whose modifier sees
+/// pairs of tokens.
+const ENCODINGS: [(&str, &str); 15] = [
+    ("nope", "{}"),
+    ("rope", "{}"),
+    ("alibi", "{}"),
+    ("cope", "{}"),
+    ("relative", "{}"),
+    ("relative-capped", "{}"),
+    ("fire", "{}"),
+    ("dape", "{}"),
+    ("dape", r#"{ "mixer": "convolution" }"#),
+    ("dape(fire)", "{}"),
+    ("dape(none)+pope", "{}"),
+    ("path", r#"{ "forget": { "type": "gate" } }"#),
+    ("cope+path", "{}"),
+    ("grape", "{}"),
+    ("grape", r#"{ "variant": { "type": "additive", "gate": "both" } }"#),
+];
+
 /// Bytes that one layer's forward and backward pass needs beyond its inputs.
-fn peak_bytes(id: &str, tokens: usize, engine: Engine) -> usize {
+fn peak_bytes((id, options): (&str, &str), tokens: usize, engine: Engine) -> usize {
     let dims = Dims { layers: 1, heads: HEADS, head_dim: 16, train_len: tokens, max_len: tokens };
     let device = Device::flex().autodiff();
-    let encoding = PeConfig::from_id(id)
+    let encoding = Combination::with_options(id, serde_json::from_str(options).unwrap())
         .unwrap()
         .init(&dims, &mut ChaCha8Rng::seed_from_u64(1), &device)
         .unwrap();
@@ -75,10 +94,11 @@ fn peak_bytes(id: &str, tokens: usize, engine: Engine) -> usize {
 #[test]
 fn no_tensor_of_length_squared_exists_in_the_fused_engine() {
     // One after the other: the counter is the process's.
-    for id in ["nope", "rope", "alibi", "cope", "relative", "relative-capped"] {
+    for encoding in ENCODINGS {
+        let id = encoding.0;
         let (short, long) = (1024, 4096);
         let square = HEADS * long * long * size_of::<f32>();
-        let [at_short, at_long] = [short, long].map(|len| peak_bytes(id, len, Engine::Fused));
+        let [at_short, at_long] = [short, long].map(|len| peak_bytes(encoding, len, Engine::Fused));
         assert!(at_long < square, "{id}: {at_long} bytes, one attention matrix is {square}");
         assert!(
             // Four times would be in proportion, sixteen times the square; threads that happen to
@@ -89,5 +109,5 @@ fn no_tensor_of_length_squared_exists_in_the_fused_engine() {
     }
     // The measure itself can fail: the reference engine does hold such tensors.
     let square = HEADS * 2048 * 2048 * size_of::<f32>();
-    assert!(peak_bytes("nope", 2048, Engine::Reference) > square);
+    assert!(peak_bytes(("nope", "{}"), 2048, Engine::Reference) > square);
 }
