@@ -63,8 +63,8 @@ pub enum ScoreMod {
     /// finite where the row may not see the column. What gates read of queries and keys stays as it
     /// is. At most one of a sum.
     Products(Tensor<4>),
-    /// As [`Products`](Self::Products), made of queries and keys that every token in between has
-    /// reflected.
+    /// As [`Products`](Self::Products), but of queries with keys that every token in between has
+    /// reflected; no `T x S` tensor on the CPU.
     Reflected(Reflections),
     /// Adds a perceptron of each pair's distance as a fraction of the row's position.
     PositionMlp(PositionMlp),

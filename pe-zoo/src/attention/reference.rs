@@ -102,12 +102,12 @@ impl<'a> Plan<'a> {
 /// What a bias may be made of.
 pub(crate) struct LogitInputs<'a> {
     q: &'a Tensor<4>,
-    pub(crate) k: &'a Tensor<4>,
+    pub(super) k: &'a Tensor<4>,
     v: &'a Tensor<4>,
     content: OnceCell<Tensor<4>>,
-    pub(crate) at: &'a Positions,
+    pub(super) at: &'a Positions,
     scale: f64,
-    pub(crate) device: Device,
+    pub(super) device: Device,
 }
 
 impl<'a> LogitInputs<'a> {

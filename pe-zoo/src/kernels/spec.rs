@@ -106,6 +106,7 @@ pub(crate) fn contiguous(columns: &[usize]) -> bool {
 
 /// A perceptron across heads.
 #[derive(Debug, Clone)]
+#[cfg_attr(not(feature = "flex"), expect(dead_code, reason = "GPUs have none"))]
 pub(crate) struct MixerSpec {
     /// Columns that it sees in each of its layers: 1, or 3.
     pub(crate) taps: usize,

@@ -9,9 +9,9 @@ use burn::tensor::{DType, Tensor};
 use super::forms;
 use super::tables::{endless, stretched};
 use crate::attention::reference::LogitInputs;
+use crate::kernels;
 use crate::kernels::operands::{Operands, SLOTS, Slot};
 use crate::kernels::spec::{self, ContextualSpec, MixerSpec, Spec, WeightRule};
-use crate::kernels::{self, Kernels};
 use crate::ops::MatmulPrecision;
 #[cfg(feature = "cube")]
 use crate::score::Beyond;
@@ -78,7 +78,7 @@ impl Parts {
     /// of its kind, it is made dense.
     fn add_form(&mut self, modifier: &ScoreMod, inputs: &LogitInputs<'_>) {
         #[cfg(feature = "flex")]
-        if kernels::of(&inputs.device) == Some(Kernels::Cpu)
+        if kernels::of(&inputs.device) == Some(kernels::Kernels::Cpu)
             && let Some(form) = forms::of(modifier, inputs)
             && form.tensors.iter().all(|(slot, _)| self.tensors[*slot as usize].is_none())
         {
