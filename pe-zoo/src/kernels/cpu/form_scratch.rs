@@ -9,10 +9,18 @@ pub(super) struct FormScratch<const R: usize> {
     pub(super) mixer: MixerScratch<R>,
     /// Where the plane starts that the mixer adds to the head at hand.
     pub(super) added_at: Option<usize>,
-    /// Products of the steps' queries and keys.
-    pub(super) steps: Vec<Lanes<R>>,
+    pub(super) steps: StepScratch<R>,
     pub(super) unrolled: Vec<f32>,
     pub(super) sums: Vec<f32>,
+}
+
+/// Buffers for prices of steps, `[columns][lanes]`.
+#[derive(Debug, Default)]
+pub(super) struct StepScratch<const R: usize> {
+    /// Products of the steps' queries and keys, then prices.
+    pub(super) prices: Vec<Lanes<R>>,
+    /// Slopes of the prices as functions of the products, then the products' gradients.
+    pub(super) rises: Vec<Lanes<R>>,
 }
 
 /// Buffers for Householder-like maps.

@@ -50,7 +50,7 @@ fn logits<const R: usize>(
             }
         }
     }
-    bias::add(head, block, &mut s.forms, &mut s.logits);
+    bias::add(head, block, &mut s.forms, &mut s.logits, keep);
     if let Some(dense) = head.given(Slot::Dense) {
         let dense = dense.rows(block.first, block.rows);
         for (j, logits) in s.logits[..n].iter_mut().enumerate() {

@@ -8,20 +8,21 @@ use crate::kernels::cpu::problem::{Block, Head};
 use crate::kernels::cpu::reduce::Grads;
 use crate::math::lanes::Lanes;
 
-/// Adds to the logits, `[column][row]`; leaves in `s` what the gradient needs.
+/// Adds to the logits, `[column][row]`; with `keep`, leaves in `s` what the gradient needs.
 #[inline(always)]
 pub(in crate::kernels::cpu) fn add<const R: usize>(
     head: &Head<'_>,
     block: &Block<R>,
     s: &mut FormScratch<R>,
     logits: &mut [Lanes<R>],
+    keep: bool,
 ) {
     if let Some(curve) = Curve::of(head, curve::OWN, &head.spec.bends) {
         curve::add(head, &curve, block, &mut s.unrolled, logits);
     }
     price::add(head, block, logits);
     if let Some(steps) = Steps::of(head) {
-        steps::add(&steps, block, &mut s.steps, logits);
+        steps::add(&steps, block, &mut s.steps, logits, keep);
     }
     if let Some(start) = s.added_at {
         for (logits, added) in logits[..block.columns].iter_mut().zip(&s.mixer.added[start..]) {

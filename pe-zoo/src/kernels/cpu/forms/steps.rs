@@ -2,6 +2,7 @@
 //!
 //! Columns are walked from the newest to the oldest with the sum carried, as contextual positions are.
 
+use crate::kernels::cpu::form_scratch::StepScratch;
 use crate::kernels::cpu::problem::{Block, Head};
 use crate::kernels::cpu::reduce::Grads;
 use crate::kernels::cpu::scratch::{grow, lanes as read, lanes_mut as write};
@@ -33,37 +34,47 @@ impl<'a> Steps<'a> {
     }
 }
 
-/// Adds to `logits` the prices of the steps after each column, and leaves what their logarithms of a
-/// sigmoid are taken of in `products`.
+/// Adds to `logits` the prices of the steps after each column; with `keep`, leaves in `s` what the
+/// gradient needs.
 #[inline(always)]
 pub(super) fn add<const R: usize>(
     steps: &Steps<'_>,
     block: &Block<R>,
-    products: &mut Vec<Lanes<R>>,
+    s: &mut StepScratch<R>,
     logits: &mut [Lanes<R>],
+    keep: bool,
 ) {
     let n = block.columns;
-    grow(products, n);
+    grow(&mut s.prices, n);
     let query = steps.queries.rows(block.first, block.rows);
-    let out = write(products, n, block.rows);
+    let out = write(&mut s.prices, n, block.rows);
     multiply(out, steps.keys.rows(0, n), query.t(), steps.scale(), Add::Overwrite);
+    if keep {
+        grow(&mut s.rises, n);
+    }
     let mut sums = [0.0; R];
-    for (j, (logits, products)) in logits[..n].iter_mut().zip(&products[..n]).enumerate().rev() {
+    for (j, (logits, prices)) in logits[..n].iter_mut().zip(&mut s.prices[..n]).enumerate().rev() {
+        let mut rises = [0.0; R];
         for r in 0..R {
             let seen = j as f32 <= block.last_seen[r];
+            let (price, rise) = lanes::log_sigmoid_and_slope(prices[r]);
             logits[r] += steps.slope * sums[r];
-            sums[r] += if seen { lanes::log_sigmoid(products[r]) } else { 0.0 };
+            prices[r] = if seen { price } else { 0.0 };
+            rises[r] = if seen { rise } else { 0.0 };
+            sums[r] += prices[r];
+        }
+        if keep {
+            s.rises[j] = rises;
         }
     }
 }
 
-/// Adds the gradients of the operands, from those of the logits; `products` are those that [`add`]
-/// left, and are overwritten.
+/// Adds the gradients of the operands, from those of the logits and what [`add`] kept.
 #[inline(always)]
 pub(super) fn backward<const R: usize>(
     steps: &Steps<'_>,
     block: &Block<R>,
-    products: &mut [Lanes<R>],
+    s: &mut StepScratch<R>,
     logit_grads: &[Lanes<R>],
     grads: &mut Grads<'_>,
 ) {
@@ -73,20 +84,16 @@ pub(super) fn backward<const R: usize>(
     // A price is part of the sum of every older column.
     let mut older = [0.0; R];
     let mut of_slope = [0.0; R];
-    for (j, (products, logit_grads)) in products[..n].iter_mut().zip(&logit_grads[..n]).enumerate()
-    {
+    let kept = s.prices[..n].iter().zip(&mut s.rises[..n]);
+    for ((prices, rises), logit_grads) in kept.zip(&logit_grads[..n]) {
         for r in 0..R {
-            let seen = j as f32 <= block.last_seen[r];
-            let product = products[r];
-            let price = if seen { lanes::log_sigmoid(product) } else { 0.0 };
-            of_slope[r] += price * older[r];
-            let through = steps.slope * older[r] * lanes::sigmoid(-product);
-            products[r] = if seen { through } else { 0.0 };
+            of_slope[r] += prices[r] * older[r];
+            rises[r] *= steps.slope * older[r];
             older[r] += logit_grads[r];
         }
     }
     *of_factor.get(0, 0) += of_slope[..block.rows].iter().sum::<f32>();
-    let of_products = read(products, n, block.rows);
+    let of_products = read(&s.rises, n, block.rows);
     let query = steps.queries.rows(block.first, block.rows);
     let scale = steps.scale();
     let of_query = of_queries.rows(block.first, block.rows);
