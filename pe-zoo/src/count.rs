@@ -1,4 +1,4 @@
-//! Counting what is really multiplied, so that cost formulas can be held against it.
+//! Counters of the multiply-accumulates done, to test cost formulas against.
 
 use std::cell::Cell;
 
@@ -18,12 +18,12 @@ pub fn macs_of<T>(work: impl FnOnce() -> T) -> (T, u64) {
     (value, MACS.get() - before)
 }
 
-/// Counts multiply-accumulates that are done in another way than by [`CountedMatmul`].
+/// Counts multiply-accumulates of other operations than [`CountedMatmul`].
 pub(crate) fn count(macs: usize) {
     MACS.set(MACS.get() + macs as u64);
 }
 
-/// A matrix product that is counted: what encodings and the reference engine multiply with.
+/// A counted matrix product, for encodings and the reference engine.
 pub trait CountedMatmul {
     /// `[.., M, K] x [.., K, N] -> [.., M, N]`, leading axes of length 1 repeated.
     #[must_use]

@@ -1,4 +1,4 @@
-//! What a device says of itself.
+//! Facts about a device, and whether it works.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,18 +9,18 @@ use burn::tensor::{DType, Device, Tensor};
 
 use crate::ops::MatmulPrecision;
 
-/// A device as it names itself, and what it has.
+/// Name, memory and number types of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceFacts {
-    /// Its name; `None` where the backend knows of no device but the processor.
+    /// The name; `None` where the backend knows of no device but the processor.
     pub name: Option<String>,
-    /// Its memory; `None` where it does not say.
+    /// Memory in bytes; `None` if unknown.
     pub memory_bytes: Option<u64>,
-    /// Types of floating-point numbers that it computes with.
+    /// Floating-point types that the device computes with.
     pub floats: Vec<&'static str>,
 }
 
-/// Opens a device and asks it.
+/// Opens a device and reads its facts.
 ///
 /// # Errors
 /// As [`open`].
@@ -29,13 +29,13 @@ pub fn facts(device: &Device) -> Result<DeviceFacts, String> {
     Ok(asked(device))
 }
 
-/// Opens a device, and adds two numbers on it.
+/// Opens a device and adds two numbers on it.
 ///
 /// # Errors
 /// The reason why it cannot be opened, in the words of its driver.
 pub fn open(device: &Device) -> Result<(), String> {
-    // A driver that is not there panics on a thread of its own: what that one says is the reason, not
-    // what follows from it on this one.
+    // A missing driver panics on a thread of its own: that message is the reason, not the panic that
+    // follows from it on this thread.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let said = Arc::new(Mutex::new(None));
@@ -49,7 +49,7 @@ pub fn open(device: &Device) -> Result<(), String> {
     set_hook(hook);
     match opened {
         Ok(Some(2.0)) => Ok(()),
-        Ok(sum) => Err(format!("1 + 1 is {sum:?} on it")),
+        Ok(sum) => Err(format!("1 + 1 is {sum:?} on this device, expected 2")),
         Err(_) => {
             let said = said.lock().unwrap_or_else(PoisonError::into_inner).take();
             Err(first_words(said.as_deref().unwrap_or_default()))
@@ -57,12 +57,12 @@ pub fn open(device: &Device) -> Result<(), String> {
     }
 }
 
-/// The beginning of what may be long: up to a dash or the end of a line.
+/// The beginning of a message: up to a dash or the end of the first line.
 fn first_words(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     let words = line.split(" - ").next().unwrap_or_default().trim();
     if words.is_empty() {
-        "it does not open, and says nothing".to_owned()
+        "the device does not open and gives no reason".to_owned()
     } else {
         words.to_owned()
     }
@@ -82,7 +82,7 @@ fn asked(device: &Device) -> DeviceFacts {
     DeviceFacts { name, memory_bytes, floats }
 }
 
-/// Its name and memory, where the backend knows of them.
+/// Name and memory, where the backend knows them.
 fn named(device: &Device) -> (Option<String>, Option<u64>) {
     #[cfg(feature = "cube")]
     if let DispatchDevice::Cube(device) = device.as_dispatch() {
@@ -94,7 +94,7 @@ fn named(device: &Device) -> (Option<String>, Option<u64>) {
     (None, None)
 }
 
-/// Whether 1 + 1 is 2.
+/// Whether 1 + 1 is 2 in this type.
 fn adds(device: &Device, dtype: DType) -> bool {
     let sum = || sum_of_ones(device, dtype);
     catch_unwind(AssertUnwindSafe(sum)).ok().flatten() == Some(2.0)
@@ -118,9 +118,9 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_lament_the_beginning_is_kept() {
-        let lament = "no library \"cuda\" - searched for: [\"libcuda.so\"]\nEnsure";
-        assert_eq!(first_words(lament), "no library \"cuda\"");
-        assert_eq!(first_words(""), "it does not open, and says nothing");
+    fn long_messages_are_cut_at_a_dash() {
+        let message = "no library \"cuda\" - searched for: [\"libcuda.so\"]\nEnsure";
+        assert_eq!(first_words(message), "no library \"cuda\"");
+        assert_eq!(first_words(""), "the device does not open and gives no reason");
     }
 }

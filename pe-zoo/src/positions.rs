@@ -1,4 +1,4 @@
-//! Which position each row (query) and column (key) of the attention stands for.
+//! Positions of the rows (queries) and columns (keys) of an attention.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -102,7 +102,7 @@ impl Positions {
         self.first_row
     }
 
-    /// The longest distance between a row and a column, 0 if there is but one token.
+    /// The longest distance between a row and a column; 0 for a single token.
     pub fn longest_distance(&self) -> usize {
         self.cols.last().zip(self.cols.first()).map_or(0, |(last, first)| last - first)
     }

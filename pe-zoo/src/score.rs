@@ -1,38 +1,52 @@
-//! What an encoding may do to the attention logits: a description, not a tensor.
+//! Modifiers of attention logits: descriptions that an engine carries out.
 //!
-//! The encoding says *what* is added, the engine decides *how*, and nothing of size `T x S` need
-//! exist. `i` is the row's position, `j` the column's, `H` heads, `D` head dimension; the plain
-//! logit is `q_i . k_j / sqrt(D)`.
+//! A description needs no tensor of size `T x S`. `i` is the row's position, `j` the column's, `B`
+//! batch, `H` heads, `T` rows, `S` columns, `D` head dimension; the content logit is
+//! `q_i . k_j / sqrt(D)`.
+//!
+//! [`ScoreMod`] lists the forms with kernels of their own. A form that it lacks is a
+//! [`PairTerm`]: the value of one pair of tokens as a function, which runs inside the same kernels.
 
+#[cfg(feature = "flex")]
+mod block;
+mod dual;
+mod graph;
 mod head_mlp;
+mod number;
 mod position_mlp;
 mod reflections;
 mod step_prices;
+mod term;
 mod token_price;
 
-use burn::tensor::Tensor;
-
+pub use dual::{Derivative, Dual};
 pub use head_mlp::HeadMlp;
+pub use number::{Number, Real};
 pub use position_mlp::PositionMlp;
 pub use reflections::Reflections;
 pub use step_prices::StepPrices;
+pub use term::{Pair, PairTerm, Term};
+#[cfg(feature = "flex")]
+pub(crate) use term::{TermBlock, TermGrads, TermKernel};
 pub use token_price::TokenPrice;
+
+use burn::tensor::Tensor;
 
 use crate::meta::Conduct;
 
-/// Tables are read at integer distances; this says what happens past their end.
+/// The bias at distances past the end of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Beyond {
-    /// Nothing is added.
+    /// 0.
     Zero,
-    /// The last entry is used again.
+    /// The last entry.
     Last,
 }
 
-/// What an encoding does to the logits.
+/// A modification of the attention logits.
 #[derive(Debug, Clone)]
 pub enum ScoreMod {
-    /// Nothing.
+    /// No modification.
     None,
     /// Adds `-slope[h] * (i - j)`; `[H]`.
     Slope(Tensor<1>),
@@ -40,14 +54,14 @@ pub enum ScoreMod {
     Distance {
         /// `[H, N]`.
         table: Tensor<2>,
-        /// What distances of `N` and more get.
+        /// The bias at distances of `N` and more.
         beyond: Beyond,
     },
     /// Adds `q_i . table[:, i - j] / sqrt(D)`, the query being the one after `transform_qk`.
     QueryDistance {
         /// `[D, N]`, shared by the heads.
         table: Tensor<2>,
-        /// What distances of `N` and more get.
+        /// The bias at distances of `N` and more.
         beyond: Beyond,
     },
     /// Adds `cumulative[i] - cumulative[j]`.
@@ -59,9 +73,9 @@ pub enum ScoreMod {
     Contextual(Contextual),
     /// Replaces the softmax: each column, nearest first, takes a share of what is left.
     StickBreaking(StickBreaking),
-    /// Stands in for the products `q_i . k_j` in the logits, before any division; `[B, H, T, S]`,
-    /// finite where the row may not see the column. What gates read of queries and keys stays as it
-    /// is. At most one of a sum.
+    /// Takes the place of the products `q_i . k_j` in the logits, before any division; `[B, H, T, S]`,
+    /// finite where the row may not see the column. Gates read queries and keys as before. At most one
+    /// of a sum.
     Products(Tensor<4>),
     /// As [`Products`](Self::Products), but of queries with keys that every token in between has
     /// reflected; no `T x S` tensor on the CPU.
@@ -74,17 +88,21 @@ pub enum ScoreMod {
     TokenPrice(TokenPrice),
     /// Adds a price for every step between key and query.
     StepPrices(StepPrices),
-    /// Puts the whole weight on the largest one, the first of equals. Gradients are those of the
-    /// weights as they would have been (straight through).
+    /// Puts the whole weight on the largest logit, the first of equals. Gradients are those of the
+    /// weights that it replaces (straight through).
     Hard,
-    /// Adds this tensor, `[1 or B, 1 or H, T, S]`: the door that is always open.
+    /// Replaces the content logit by a function of the pair. In a sum, terms apply one after the other,
+    /// each to the result of the one before; everything else is added to the result of the last. Gates
+    /// read the content logit before any term.
+    Term(Term),
+    /// Adds this tensor, `[1 or B, 1 or H, T, S]`.
     Dense(Tensor<4>),
-    /// Adds all of them.
+    /// Applies all of them.
     Sum(Vec<ScoreMod>),
 }
 
 impl ScoreMod {
-    /// Whether the whole weight goes to the largest one.
+    /// Whether the whole weight goes to the largest logit.
     pub fn is_hard(&self) -> bool {
         match self {
             Self::Hard => true,
@@ -103,13 +121,13 @@ impl ScoreMod {
     }
 }
 
-/// How sticks are broken: with `z_ij` the logit, column `j` of row `i` takes the share
+/// Settings of stick-breaking: with `z_ij` the logit, column `j` of row `i` takes the share
 /// `sigma(z_ij)` of what the columns between it and the row have left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StickBreaking {
     /// Whether the row's own token takes part.
     pub current: Current,
-    /// What becomes of the part that no column takes.
+    /// The use of the part that no column takes.
     pub remainder: Remainder,
 }
 
@@ -124,42 +142,42 @@ pub enum Current {
     Included,
 }
 
-/// What becomes of the part of the stick that no column takes.
+/// The use of the part of the stick that no column takes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Remainder {
-    /// It is lost: weights sum to less than 1.
+    /// It is dropped: weights sum to less than 1.
     #[default]
     Dropped,
     /// The own token gets it: weights sum to 1.
     OwnToken,
 }
 
-/// Positions that are counted in the row by gates, as CoPE does.
+/// Positions that gates count along the row, as in CoPE.
 #[derive(Debug, Clone)]
 pub struct Contextual {
-    /// What opens a gate.
+    /// The source of the gate logits.
     pub gates: GateSource,
     /// Contextual positions are clamped to `0..=max_position`.
     pub max_position: f64,
-    /// What a contextual position adds to the logit.
+    /// The bias at a contextual position.
     pub function: ContextualFunction,
-    /// Where the division by `sqrt(D)` stands.
+    /// The place of the division by `sqrt(D)`.
     pub convention: LogitScaling,
 }
 
-/// Where gate logits come from.
+/// The source of gate logits.
 #[derive(Debug, Clone)]
 pub enum GateSource {
-    /// The content logits themselves.
+    /// The content logits.
     QueryKey,
-    /// Queries with values.
+    /// Products of queries with values.
     QueryValue,
-    /// Queries with keys of their own, `[B, H, S, D]`.
+    /// Products of queries with separate keys, `[B, H, S, D]`.
     Keys(Tensor<4>),
 }
 
-/// What a contextual position `p` adds to the logit.
+/// The bias at a contextual position `p`.
 #[derive(Debug, Clone)]
 pub enum ContextualFunction {
     /// `q_i . e[p]`, linear between integer positions; `e` is `[D, N]` with `N > max_position`.
@@ -183,7 +201,7 @@ pub struct Perceptron {
     pub w2: Tensor<2>,
     /// `[D]`.
     pub b2: Tensor<1>,
-    /// What `act` is.
+    /// The activation `act`.
     pub activation: HiddenActivation,
 }
 
@@ -200,7 +218,7 @@ pub enum HiddenActivation {
     Gelu,
 }
 
-/// The published forms of CoPE's logits; `z` is what the contextual position adds.
+/// The published placements of the division in CoPE's logits; `z` is the bias of the contextual position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LogitScaling {
@@ -213,7 +231,7 @@ pub enum LogitScaling {
 }
 
 impl LogitScaling {
-    /// What it states of the encoding that has it.
+    /// The property of an encoding with this scaling.
     pub(crate) fn conduct(self) -> Option<Conduct> {
         (self == Self::Equation).then_some(Conduct::Undivided)
     }

@@ -1,11 +1,11 @@
-//! What an encoding carries for each token besides query, key and value.
+//! State of the tokens besides query, key and value.
 
 use burn::tensor::Tensor;
 
 /// Per-token tensors of one layer, each `[B, 1 or H, T, any]`.
 ///
 /// The token axis is always axis 2, so that a cache can append tokens and rows can be told from
-/// columns without knowing what the numbers mean.
+/// columns without knowing the meaning of the numbers.
 #[derive(Debug, Clone, Default)]
 pub struct TokenState {
     /// The tensors, in the encoding's own order.

@@ -5,14 +5,21 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use burn::tensor::Device;
+use burn::tensor::{Device, Tensor};
 use pe_zoo::attention::{AttentionKind, Engine, LayerInput, Weights, layer};
 use pe_zoo::ops::MatmulPrecision;
+use pe_zoo::score::Term;
 use pe_zoo::testkit::problem::{Problem, tensor3, tensor4};
-use pe_zoo::{Combination, Dims, EncodingConfig, Positions, TokenState};
+use pe_zoo::zoo::ALL;
+use pe_zoo::{Combination, Dims, EncodingConfig, Positions, ScoreMod, TokenState};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
+mod common;
+
+use common::{Cable, KerplePower};
+
+/// An allocator that counts the bytes in use.
 struct Counting;
 
 static NOW: AtomicUsize = AtomicUsize::new(0);
@@ -38,32 +45,44 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 const HEADS: usize = 2;
+const HEAD_DIM: usize = 16;
 
-/// Encodings of every kind of modifier, with options in JSON, and every encoding whose modifier sees
-/// pairs of tokens.
-const ENCODINGS: [(&str, &str); 15] = [
-    ("nope", "{}"),
-    ("rope", "{}"),
-    ("alibi", "{}"),
-    ("cope", "{}"),
-    ("relative", "{}"),
-    ("relative-capped", "{}"),
-    ("fire", "{}"),
-    ("dape", "{}"),
-    ("dape", r#"{ "mixer": "convolution" }"#),
-    ("dape(fire)", "{}"),
-    ("dape(none)+pope", "{}"),
-    ("path", r#"{ "forget": { "type": "gate" } }"#),
-    ("cope+path", "{}"),
-    ("grape", "{}"),
-    ("grape", r#"{ "variant": { "type": "additive", "gate": "both" } }"#),
+/// Beside every encoding as it is by default: variants with a modifier of another form.
+const VARIANTS: [&str; 9] = [
+    "grape{variant={type=additive}}",
+    "grape{variant={type=contextual}}",
+    "grape{variant={type=multiplicative}}",
+    "grape{variant={type=additive,gate=both}}",
+    "dape(fire)",
+    "dape{mixer=convolution}",
+    "dape(none)+pope",
+    "path{forget={type=gate}}",
+    "cope+path",
 ];
 
+/// Every encoding, by default as far as that serves these lengths, and the variants.
+fn all() -> Vec<&'static str> {
+    let ids = ALL.iter().map(|meta| match meta.id {
+        "randomized" => "randomized{longest=8192}",
+        id => id,
+    });
+    ids.chain(VARIANTS).collect()
+}
+
+/// Bytes in use at the peak of `work`, beyond those in use before.
+fn peak_of<T>(work: impl FnOnce() -> T) -> usize {
+    let start = NOW.load(Ordering::SeqCst);
+    PEAK.store(start, Ordering::SeqCst);
+    let _kept = work();
+    PEAK.load(Ordering::SeqCst) - start
+}
+
 /// Bytes that one layer's forward and backward pass needs beyond its inputs.
-fn peak_bytes((id, options): (&str, &str), tokens: usize, engine: Engine) -> usize {
-    let dims = Dims { layers: 1, heads: HEADS, head_dim: 16, train_len: tokens, max_len: tokens };
+fn of_encoding(expression: &str, tokens: usize, engine: Engine) -> usize {
+    let dims =
+        Dims { layers: 1, heads: HEADS, head_dim: HEAD_DIM, train_len: tokens, max_len: tokens };
     let device = Device::flex().autodiff();
-    let encoding = Combination::with_options(id, serde_json::from_str(options).unwrap())
+    let encoding = Combination::parse(expression)
         .unwrap()
         .init(&dims, &mut ChaCha8Rng::seed_from_u64(1), &device)
         .unwrap();
@@ -72,8 +91,6 @@ fn peak_bytes((id, options): (&str, &str), tokens: usize, engine: Engine) -> usi
         [&problem.q, &problem.k, &problem.v].map(|x| tensor4(x, &device).require_grad());
     let (x, at) = (tensor3(&problem.x, &device), Positions::contiguous(0, tokens));
     let carried = TokenState::default();
-    let start = NOW.load(Ordering::SeqCst);
-    PEAK.store(start, Ordering::SeqCst);
     let (sharpness, factors) = (AttentionKind::Soft, MatmulPrecision::F32);
     let input = LayerInput {
         layer: 0,
@@ -87,27 +104,59 @@ fn peak_bytes((id, options): (&str, &str), tokens: usize, engine: Engine) -> usi
         sharpness,
         factors,
     };
-    let _grads = layer(&encoding, input, None, Weights::Drop).output.sum().backward();
-    PEAK.load(Ordering::SeqCst) - start
+    peak_of(|| layer(&encoding, input, None, Weights::Drop).output.sum().backward())
+}
+
+/// As [`of_encoding`], for a modifier alone.
+fn of_modifier(modifier: &ScoreMod, tokens: usize) -> usize {
+    let device = Device::flex().autodiff();
+    let plane = || Tensor::<4>::ones([1, HEADS, tokens, HEAD_DIM], &device).require_grad();
+    let (q, k, v) = (plane(), plane(), plane());
+    let at = Positions::contiguous(0, tokens);
+    let attend =
+        || Engine::Fused.attend(&q, &k, &v, v.clone(), modifier, &at, 0.25, Weights::Drop).output;
+    peak_of(|| attend().sum().backward())
+}
+
+/// The two terms of `common`.
+fn terms(tokens: usize) -> [(&'static str, ScoreMod); 2] {
+    let device = Device::flex().autodiff();
+    let params = Tensor::<2>::ones([HEADS, 3], &device).require_grad();
+    let state = Tensor::<4>::ones([1, HEADS, tokens, 1], &device).require_grad();
+    [
+        ("kerple-power", ScoreMod::Term(Term::new(KerplePower).head_params(params))),
+        ("cable", ScoreMod::Term(Term::new(Cable).token_state(state.cumsum(2)))),
+    ]
+}
+
+const SHORT: usize = 1024;
+const LONG: usize = 4096;
+
+/// Why the memory at two lengths is not in proportion to the length, if so.
+fn complaint(at_short: usize, at_long: usize) -> Option<String> {
+    let square = HEADS * LONG * LONG * size_of::<f32>();
+    if at_long >= square {
+        return Some(format!("{at_long} bytes, one attention matrix is {square}"));
+    }
+    // Four times would be in proportion, sixteen times the square; threads that happen to hold their
+    // buffers at the same time make the difference from four.
+    (at_long >= 8 * at_short)
+        .then(|| format!("{at_short} bytes at {SHORT} tokens, {at_long} at {LONG}"))
 }
 
 #[test]
 fn no_tensor_of_length_squared_exists_in_the_fused_engine() {
     // One after the other: the counter is the process's.
-    for encoding in ENCODINGS {
-        let id = encoding.0;
-        let (short, long) = (1024, 4096);
-        let square = HEADS * long * long * size_of::<f32>();
-        let [at_short, at_long] = [short, long].map(|len| peak_bytes(encoding, len, Engine::Fused));
-        assert!(at_long < square, "{id}: {at_long} bytes, one attention matrix is {square}");
-        assert!(
-            // Four times would be in proportion, sixteen times the square; threads that happen to
-            // hold their buffers at the same time make the difference from four.
-            at_long < 8 * at_short,
-            "{id}: {at_short} bytes at {short} tokens, {at_long} at {long}"
-        );
+    let fused = |expression: &str, tokens| of_encoding(expression, tokens, Engine::Fused);
+    for expression in all() {
+        let found = complaint(fused(expression, SHORT), fused(expression, LONG));
+        assert_eq!(found, None, "{expression}");
     }
+    for ((id, short), (_, long)) in terms(SHORT).iter().zip(&terms(LONG)) {
+        let found = complaint(of_modifier(short, SHORT), of_modifier(long, LONG));
+        assert_eq!(found, None, "{id}");
+    }
+    let square = HEADS * SHORT * SHORT * size_of::<f32>();
     // The measure itself can fail: the reference engine does hold such tensors.
-    let square = HEADS * 2048 * 2048 * size_of::<f32>();
-    assert!(peak_bytes(("nope", "{}"), 2048, Engine::Reference) > square);
+    assert!(of_encoding("nope", SHORT, Engine::Reference) > square);
 }

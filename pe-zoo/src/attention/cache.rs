@@ -1,4 +1,4 @@
-//! What decoding keeps of the tokens that came before.
+//! The cache of earlier tokens in decoding.
 
 use burn::tensor::Tensor;
 

@@ -1,4 +1,4 @@
-//! Which engine attends.
+//! The choice of an engine.
 
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use crate::kernels;
 use crate::ops::MatmulPrecision;
 use crate::{Positions, ScoreMod};
 
-/// How attention is computed; both engines give the same numbers up to rounding.
+/// An implementation of attention; both give the same numbers up to rounding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Engine {
@@ -33,7 +33,7 @@ impl Engine {
         }
     }
 
-    /// Whether tensors on this device can be handed to it.
+    /// Whether the engine takes tensors of this device.
     pub fn available(self, device: &Device) -> bool {
         match self {
             Self::Reference => true,
@@ -41,7 +41,7 @@ impl Engine {
         }
     }
 
-    /// The fastest engine for this device.
+    /// The fastest engine of a device.
     pub fn best(device: &Device) -> Self {
         if Self::Fused.available(device) { Self::Fused } else { Self::Reference }
     }
@@ -62,7 +62,7 @@ impl Engine {
         self.attend_of(MatmulPrecision::F32, q, k, v, values, modifier, at, scale, weights)
     }
 
-    /// [`attend`](Self::attend) with factors as wide as asked for: queries, keys, gate keys, values and
+    /// [`attend`](Self::attend) with a choice of precision: queries, keys, gate keys, values and
     /// weights are rounded where they are multiplied, by tensor cores that add in f32. Only the fused
     /// engine does so, and only on a device with such cores; elsewhere nothing is rounded.
     #[expect(clippy::too_many_arguments, reason = "the six tensors of one formula")]

@@ -2,6 +2,7 @@
 
 mod cache;
 mod engine;
+mod form;
 #[cfg(any(feature = "flex", feature = "cube"))]
 mod fused;
 mod reference;
@@ -9,6 +10,7 @@ mod trace;
 
 pub use cache::LayerCache;
 pub use engine::Engine;
+pub use form::ScoreForm;
 pub use reference::{Attended, attend};
 pub use trace::{Trace, TraceKind};
 
@@ -21,15 +23,15 @@ use crate::{PositionEncoding, Positions, ScoreMod, TokenState};
 /// Whether attention weights are wanted besides the output; only the reference engine has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weights {
-    /// They are made and dropped.
+    /// Not returned.
     Drop,
-    /// They are returned, `[B, H, T, S]`.
+    /// Returned, `[B, H, T, S]`.
     Return,
-    /// They are returned, and with them what the encoding made of this pass ([`Trace`]).
+    /// Returned together with quantities inside the attention ([`Trace`]).
     Explain,
 }
 
-/// How a row's weights are chosen.
+/// The kind of attention weights.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
 )]
@@ -57,26 +59,26 @@ pub struct LayerInput<'a> {
     pub k: Tensor<4>,
     /// Values, `[B, K, T, D]`.
     pub v: Tensor<4>,
-    /// What the layer before left for these tokens.
+    /// State of these tokens from the layer before.
     pub carried: &'a TokenState,
-    /// Which engine attends.
+    /// The engine to use.
     pub engine: Engine,
-    /// How a row's weights are chosen.
+    /// The kind of attention weights.
     pub sharpness: AttentionKind,
-    /// How wide the factors of the engine's products are, where it has a choice.
+    /// Precision of the factors in the engine's products, where it has a choice.
     pub factors: MatmulPrecision,
 }
 
-/// What one layer's attention gives.
+/// The result of one layer's attention.
 #[derive(Debug)]
 pub struct LayerOutput {
     /// Mixed values, `[B, H, T, D]`.
     pub output: Tensor<4>,
-    /// What the rows carry on.
+    /// State of the rows for the next layer.
     pub carried: TokenState,
     /// Attention weights, if asked for.
     pub weights: Option<Tensor<4>>,
-    /// What goes on inside; empty unless [`Weights::Explain`] asks for it.
+    /// Quantities inside; empty unless [`Weights::Explain`] asks for them.
     pub traces: Vec<Trace>,
 }
 

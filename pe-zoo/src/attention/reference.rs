@@ -14,7 +14,7 @@ use crate::count::CountedMatmul;
 use crate::parts::householder::{self, CHUNK, Path};
 use crate::score::{
     Beyond, Contextual, ContextualFunction, Current, GateSource, HiddenActivation, LogitScaling,
-    Perceptron, Reflections, Remainder, StickBreaking,
+    Perceptron, Reflections, Remainder, StickBreaking, Term,
 };
 use crate::{Positions, ScoreMod};
 
@@ -58,10 +58,11 @@ pub fn attend(
     Attended { output, weights }
 }
 
-/// A modifier with its sums opened.
+/// A modifier with its sums flattened.
 pub(super) struct Plan<'a> {
     pub(super) parts: Vec<&'a ScoreMod>,
     products: Option<&'a ScoreMod>,
+    pub(super) terms: Vec<&'a Term>,
     pub(super) stick_breaking: Option<StickBreaking>,
     hard: bool,
     undivided: bool,
@@ -72,6 +73,7 @@ impl<'a> Plan<'a> {
         let mut plan = Self {
             parts: Vec::new(),
             products: None,
+            terms: Vec::new(),
             stick_breaking: None,
             hard: false,
             undivided: false,
@@ -86,6 +88,7 @@ impl<'a> Plan<'a> {
             ScoreMod::StickBreaking(settings) => self.stick_breaking = Some(*settings),
             ScoreMod::Products(_) | ScoreMod::Reflected(_) => self.products = Some(modifier),
             ScoreMod::Hard => self.hard = true,
+            ScoreMod::Term(term) => self.terms.push(term),
             ScoreMod::Contextual(contextual) => {
                 self.undivided |= contextual.convention == LogitScaling::Equation;
                 self.parts.push(modifier);
@@ -99,7 +102,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// What a bias may be made of.
+/// The tensors that biases of the logits are computed from.
 pub(crate) struct LogitInputs<'a> {
     q: &'a Tensor<4>,
     pub(super) k: &'a Tensor<4>,
@@ -123,20 +126,18 @@ impl<'a> LogitInputs<'a> {
     }
 
     /// `q k^T`, undivided, made once.
-    fn content(&self) -> Tensor<4> {
+    pub(super) fn content(&self) -> Tensor<4> {
         self.content.get_or_init(|| against(self.q, self.k)).clone()
     }
 
     /// The logits before the mask, `[B, H, T, S]`.
     pub(super) fn logits(&self, plan: &Plan<'_>) -> Tensor<4> {
-        let products = plan.products.and_then(|products| self.products(products));
-        let products = products.unwrap_or_else(|| self.content());
-        let content = products * plan.content_scale(self.scale);
+        let content = self.after_terms(plan, self.before_terms(plan));
         let biases = plan.parts.iter().filter_map(|part| self.bias(part));
         biases.fold(content, |logits, bias| logits + bias)
     }
 
-    /// What stands in for the content, undivided, if the modifier says so.
+    /// What takes the place of the content, undivided, if the modifier says so.
     pub(crate) fn products(&self, modifier: &ScoreMod) -> Option<Tensor<4>> {
         match modifier {
             ScoreMod::Products(products) => Some(products.clone()),
@@ -149,19 +150,30 @@ impl<'a> LogitInputs<'a> {
         }
     }
 
+    /// The content logits, `[B, H, T, S]`.
+    pub(super) fn before_terms(&self, plan: &Plan<'_>) -> Tensor<4> {
+        let products = plan.products.and_then(|products| self.products(products));
+        products.unwrap_or_else(|| self.content()) * plan.content_scale(self.scale)
+    }
+
+    /// Content logits as the pair terms leave them.
+    pub(super) fn after_terms(&self, plan: &Plan<'_>, content: Tensor<4>) -> Tensor<4> {
+        plan.terms.iter().fold(content, |content, term| term.values(content, self.at))
+    }
+
     /// `x` where the row sees the column and 0 elsewhere.
     pub(super) fn seen(&self, x: Tensor<4>) -> Tensor<4> {
         x * self.at.visible(&self.device).unsqueeze::<4>()
     }
 
-    /// What a modifier adds to the logits, `[1 or B, 1 or H, T, S]`; nothing for one that adds
-    /// nothing by itself.
+    /// The bias of a modifier, `[1 or B, 1 or H, T, S]`; `None` for one that is not a bias.
     pub(crate) fn bias(&self, part: &ScoreMod) -> Option<Tensor<4>> {
         Some(match part {
             ScoreMod::None
             | ScoreMod::StickBreaking(_)
             | ScoreMod::Products(_)
             | ScoreMod::Reflected(_)
+            | ScoreMod::Term(_)
             | ScoreMod::Hard
             | ScoreMod::Sum(_) => return None,
             ScoreMod::Slope(slopes) => self.slope(slopes),
@@ -248,7 +260,7 @@ impl<'a> LogitInputs<'a> {
         (gates, positions)
     }
 
-    /// What contextual positions add to the logits.
+    /// The bias of contextual positions.
     pub(crate) fn contextual(&self, contextual: &Contextual) -> Tensor<4> {
         let (_gates, positions) = self.counted(contextual);
         let bias = match &contextual.function {

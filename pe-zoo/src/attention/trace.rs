@@ -1,8 +1,7 @@
-//! What goes on inside an attention, as numbers to look at.
+//! Quantities inside an attention, for inspection.
 //!
-//! An encoding says what it does to the logits by a description ([`ScoreMod`]); this reads the description.
-//! So every encoding and every combination can be looked into, those outside the zoo too, and none has to do
-//! anything for it.
+//! They are read from the encoding's description of the logits ([`ScoreMod`]): every encoding and every
+//! combination has them, those outside the zoo too, without code of its own.
 
 use burn::tensor::Tensor;
 use burn::tensor::activation::sigmoid;
@@ -18,14 +17,14 @@ const ROUNDING: f64 = 1e-6;
 /// One quantity of one layer.
 #[derive(Debug, Clone)]
 pub struct Trace {
-    /// What it is.
+    /// The quantity.
     pub kind: TraceKind,
     /// `[1 or B, 1 or H, T, S]`; `[B, H, 1, S]` where it belongs to columns alone. Entries of columns that a
     /// row does not see mean nothing.
     pub values: Tensor<4>,
 }
 
-/// What can be looked at besides the attention weights.
+/// A quantity that can be inspected besides the attention weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TraceKind {
     /// Gates of contextual positions, 0 to 1: by how much a column moves the positions of those before it.
@@ -34,11 +33,11 @@ pub enum TraceKind {
     ContextualPositions,
     /// `1 - f_j`: the share of all that came before which a column makes its row forget, 0 to 1.
     Forgetting,
-    /// What is left of a column under forgetting, the product of `f` over `j+1..=i`, 0 to 1.
+    /// The retained share of a column under forgetting, the product of `f` over `j+1..=i`, 0 to 1.
     Retention,
     /// Stick-breaking: the share that a column takes of what the columns after it have left, 0 to 1.
     Shares,
-    /// What the encoding adds to the logits, all parts together.
+    /// The sum of everything that the encoding adds to the logits.
     AddedLogits,
     /// `q_i . k_j / sqrt(D)` of queries and keys that are `(1, 1, ...)` before the encoding transforms them:
     /// what positions alone do to a dot product. Without a transform it would be `sqrt(D)` everywhere.
@@ -46,7 +45,7 @@ pub enum TraceKind {
 }
 
 impl TraceKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 7] = [
         Self::Gates,
         Self::ContextualPositions,
@@ -57,7 +56,7 @@ impl TraceKind {
         Self::PositionProducts,
     ];
 
-    /// Its name in files.
+    /// The name in files.
     pub fn id(self) -> &'static str {
         match self {
             Self::Gates => "gates",
@@ -70,7 +69,7 @@ impl TraceKind {
         }
     }
 
-    /// Its name for people.
+    /// The name in figures and tables.
     pub fn label(self) -> &'static str {
         match self {
             Self::Gates => "gates",
@@ -89,7 +88,7 @@ impl TraceKind {
     }
 }
 
-/// Looks at what a modifier does with queries `[B, H, T, D]`, keys and values `[B, H, S, D]`.
+/// Quantities of a modifier for queries `[B, H, T, D]`, keys and values `[B, H, S, D]`.
 pub(super) fn of_modifier(modifier: &ScoreMod, inputs: &LogitInputs<'_>) -> Vec<Trace> {
     let plan = Plan::of(modifier);
     let mut traces = Vec::new();
@@ -118,7 +117,11 @@ pub(super) fn of_modifier(modifier: &ScoreMod, inputs: &LogitInputs<'_>) -> Vec<
         traces.push(Trace { kind: TraceKind::Shares, values: sigmoid(inputs.logits(&plan)) });
     }
     let added = plan.parts.iter().filter_map(|part| inputs.bias(part));
-    if let Some(values) = added.reduce(|sum, bias| sum + bias) {
+    let by_terms = (!plan.terms.is_empty()).then(|| {
+        let content = inputs.before_terms(&plan);
+        inputs.after_terms(&plan, content.clone()) - content
+    });
+    if let Some(values) = added.chain(by_terms).reduce(|sum, bias| sum + bias) {
         traces.push(Trace { kind: TraceKind::AddedLogits, values });
     }
     traces
@@ -133,7 +136,7 @@ fn forgetting(cumulative: &Tensor<3>) -> Tensor<4> {
     (forget.neg() + 1.0).unsqueeze_dim::<4>(2)
 }
 
-/// What the transform of queries and keys alone makes of positions; nothing where there is none.
+/// Products of constant vectors under the transform of queries and keys; `None` where it is the identity.
 pub(super) fn of_transform<P: PositionEncoding>(
     encoding: &P,
     [batch, heads, rows, head_dim]: [usize; 4],

@@ -76,6 +76,10 @@ slots! {
     Hidden: Whole,
     /// Slopes of the contextual positions, `[H]`.
     ContextualSlopes: HeadScalar,
+    /// Parameters of the pair terms, `[H, P]`; of several terms, one after the other.
+    TermParams: HeadRow,
+    /// Token state of the pair terms, `[B, H, S, K]`; of several terms, one after the other.
+    TermState: Plane,
     /// Biases of single pairs, `[B, H, T, S]`.
     Dense: Plane,
     /// Slopes of the pieces of a curve, then their values at 0, `[H, 2 N]`.

@@ -1,6 +1,6 @@
 //! The width of the factors of matrix products.
 
-/// What the factors of linear maps are rounded to before they are multiplied. Weights, their updates,
+/// The precision of the factors of linear maps, rounded before they are multiplied. Weights, their updates,
 /// tables, rotations, logits, softmax, suffix sums and everything that is added stay f32; so do all other
 /// products but those of the fused engine on tensor cores.
 #[derive(
@@ -8,18 +8,18 @@
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum MatmulPrecision {
-    /// They are not rounded.
+    /// Single precision: nothing is rounded.
     #[default]
     F32,
-    /// To eleven significant bits, by the tensor cores of NVIDIA GPUs, where Burn finds them faster: it
+    /// Eleven significant bits, by the tensor cores of NVIDIA GPUs, where Burn finds them faster: it
     /// multiplies large f32 tensors so, and has no switch.
     Tf32,
-    /// To eight significant bits, by the tensor cores of GPUs; the output once more after it is added up.
+    /// Eight significant bits, by the tensor cores of GPUs; the sum is rounded once more.
     Bf16,
 }
 
 impl MatmulPrecision {
-    /// All, the default first.
+    /// All precisions, the default first.
     pub const ALL: [Self; 3] = [Self::F32, Self::Tf32, Self::Bf16];
 
     /// The name in suites and records.

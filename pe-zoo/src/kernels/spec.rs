@@ -1,11 +1,13 @@
-//! What is to be computed, apart from the numbers.
+//! Settings of one attention that are not tensors.
 
 use std::sync::Arc;
 
 use crate::kernels::precision::MatmulPrecision;
+#[cfg(feature = "flex")]
+use crate::score::TermKernel;
 use crate::score::{Current, HiddenActivation, LogitScaling, StickBreaking};
 
-/// Everything about one attention that is no tensor.
+/// Everything about one attention that is not a tensor.
 #[derive(Debug, Clone)]
 pub(crate) struct Spec {
     /// Positions of the columns.
@@ -14,14 +16,13 @@ pub(crate) struct Spec {
     pub contiguous: bool,
     /// Index among the columns of the first row.
     pub first_row: usize,
-    /// What query-key products are multiplied with; `None`: others stand in for them.
+    /// Factor of the query-key products; `None` if there are none in the logits.
     pub content_scale: Option<f32>,
-    /// What products with a distance table are multiplied with.
+    /// Factor of the products with a distance table.
     pub distance_scale: f32,
-    /// How weights are made.
+    /// The rule that makes weights of logits.
     pub weights: WeightRule,
-    /// What queries, keys, values and weights are rounded to where they are multiplied; the CPU does
-    /// not round.
+    /// Precision of queries, keys, values and weights as factors of products; the CPU does not round.
     #[cfg_attr(not(feature = "cube"), expect(dead_code, reason = "only GPUs have tensor cores"))]
     pub precision: MatmulPrecision,
     /// Contextual positions, if there are any.
@@ -32,25 +33,28 @@ pub(crate) struct Spec {
     /// A perceptron across heads, if there is one.
     #[cfg_attr(not(feature = "flex"), expect(dead_code, reason = "GPUs have none"))]
     pub mixer: Option<MixerSpec>,
+    /// Pair terms that the content logits pass through, in this order; they do not run on GPUs.
+    #[cfg(feature = "flex")]
+    pub terms: Vec<Arc<dyn TermKernel>>,
 }
 
-/// How logits become weights.
+/// A rule that makes weights of logits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WeightRule {
     /// Softmax over what the row sees.
     Softmax,
-    /// Sticks are broken from the newest token on.
+    /// Stick-breaking, from the newest token on.
     StickBreaking(StickBreaking),
 }
 
-/// Contextual positions, apart from the numbers.
+/// Settings of contextual positions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ContextualSpec {
-    /// Positions are clamped to it.
+    /// The largest position; larger ones are clamped to it.
     pub max_position: f32,
-    /// What products of queries with the table are multiplied with; a slope is, too.
+    /// Factor of the products of queries with the table, and of a slope.
     pub function_scale: f32,
-    /// What products of queries with gate keys are multiplied with, whatever the content is.
+    /// Factor of the products of queries with gate keys, whatever that of the content is.
     pub gate_scale: f32,
     /// Activation of the hidden layer, if the function is a perceptron.
     pub activation: Option<HiddenActivation>,
@@ -75,7 +79,7 @@ impl ContextualSpec {
 }
 
 impl Spec {
-    /// What content logits are multiplied with to become those of gates that have no keys of their own. It is not 1
+    /// Factor from content logits to the logits of gates that have no keys of their own. It is not 1
     /// where two contextual parts stand together of which one leaves all content undivided.
     pub(crate) fn gates_from_content(&self, contextual: ContextualSpec) -> f32 {
         self.content_scale.map_or(1.0, |scale| contextual.gate_scale / scale)

@@ -22,7 +22,7 @@ pub(crate) fn ntk_base(base: f64, factor: f64, dim: usize) -> f64 {
     base * factor.powf(dim as f64 / (dim as f64 - 2.0))
 }
 
-/// What dynamic NTK scaling puts in place of the factor, once `len` exceeds the original length.
+/// The factor of dynamic NTK scaling, once `len` exceeds the original length.
 pub(crate) fn dynamic_factor(factor: f64, len: usize, original: usize) -> f64 {
     factor * len.max(original) as f64 / original as f64 - (factor - 1.0)
 }

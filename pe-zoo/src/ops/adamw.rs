@@ -28,7 +28,7 @@ pub(super) fn adamw<const D: usize>(
     Tensor::from_dispatch(stepped.param)
 }
 
-/// What a step leaves.
+/// The result of a step.
 #[derive(Debug, Clone, ExtensionType)]
 pub(super) struct Stepped<B: Backend> {
     param: FloatTensor<B>,

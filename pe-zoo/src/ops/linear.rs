@@ -33,10 +33,10 @@ pub(super) fn linear<const D: usize>(
     ))
 }
 
-/// What is done to the input first.
+/// The function applied to the input first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Before {
-    /// Nothing.
+    /// The identity.
     Nothing,
     /// GELU.
     Gelu,

@@ -77,7 +77,7 @@ pub fn linear<const D: usize>(
     burn::tensor::module::linear(x, weight, bias)
 }
 
-/// [`linear`] with factors as wide as asked for.
+/// [`linear`] with a choice of precision.
 pub fn linear_of<const D: usize>(
     factors: MatmulPrecision,
     x: Tensor<D>,
@@ -97,7 +97,7 @@ pub fn linear_of<const D: usize>(
     }
 }
 
-/// [`gelu_linear`] with factors as wide as asked for.
+/// [`gelu_linear`] with a choice of precision.
 pub fn gelu_linear_of<const D: usize>(
     factors: MatmulPrecision,
     x: Tensor<D>,
@@ -147,7 +147,7 @@ pub fn rms_norm<const D: usize>(x: Tensor<D>, gamma: Tensor<1>, epsilon: f64) ->
     plain::rms_norm(x, gamma, epsilon)
 }
 
-/// Turns each pair of channels by the angle of its token: `(a, b) -> (a cos - b sin, a sin + b cos)`.
+/// Rotates each pair of channels by the angle of its token: `(a, b) -> (a cos - b sin, a sin + b cos)`.
 ///
 /// `x` is `[B, H, T, D]`, `cos` and `sin` `[T, D / 2]`, one angle per pair; they are constants and
 /// get no gradient.

@@ -39,7 +39,7 @@ pub(super) fn rms_norm<const D: usize>(x: Tensor<D>, gamma: Tensor<1>, epsilon: 
     ))
 }
 
-/// Which of the two.
+/// The kind of normalisation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Kind {
     /// Whether the mean is taken away and `beta` added.
@@ -79,7 +79,7 @@ struct State {
     centred: bool,
 }
 
-/// What is kept of a row.
+/// Statistics of a row that the backward pass needs.
 #[derive(Debug, Clone, Copy, Default)]
 struct Row {
     mean: f32,

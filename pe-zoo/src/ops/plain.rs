@@ -1,9 +1,9 @@
-//! The same operations as plain tensor operations: any backend, and the truth for the kernels.
+//! The same operations as plain tensor operations: for any backend, and to test the kernels against.
 
 use burn::tensor::Tensor;
 use burn::tensor::activation::silu;
 
-/// Which channels make a pair.
+/// The pairing of channels.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
 )]
@@ -16,7 +16,7 @@ pub enum Pairs {
     Interleaved,
 }
 
-/// The numbers of one AdamW step.
+/// Settings of one AdamW step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AdamW {
     /// Learning rate of this step.
@@ -27,14 +27,14 @@ pub struct AdamW {
     pub epsilon: f64,
     /// Decoupled weight decay.
     pub weight_decay: f64,
-    /// What gradients are multiplied with first, for clipping.
+    /// Factor of the gradients, for clipping.
     pub grad_scale: f64,
     /// Number of this step, from 1.
     pub step: u32,
 }
 
 impl AdamW {
-    /// What the two moments are divided by, since they started at zero.
+    /// Bias corrections: divisors of the two moments, which start at zero.
     pub(super) fn corrections(&self) -> [f64; 2] {
         self.betas.map(|beta| 1.0 - beta.powf(f64::from(self.step)))
     }

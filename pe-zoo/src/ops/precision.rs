@@ -7,7 +7,7 @@ use burn::tensor::{DType, Device, Tensor};
 use super::MatmulPrecision;
 
 impl MatmulPrecision {
-    /// Whether a device multiplies them.
+    /// Whether a device has products of this precision.
     pub fn available(self, device: &Device) -> bool {
         match self {
             Self::F32 => true,
@@ -19,7 +19,7 @@ impl MatmulPrecision {
 
 #[cfg(feature = "cube")]
 use crate::kernels::gpu::has_tf32;
-/// Only GPUs have it.
+/// Always false: only GPUs have it.
 #[cfg(not(feature = "cube"))]
 fn has_tf32(_device: &Device) -> bool {
     false

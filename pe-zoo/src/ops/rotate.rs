@@ -71,7 +71,7 @@ impl<C: CheckpointStrategy> RotateBackend for Autodiff<Flex, C> {
     }
 }
 
-/// By what is turned; `[T, D / 2]` each.
+/// Cosines and sines of the angles, `[T, D / 2]` each.
 #[derive(Debug, Clone)]
 struct Turn {
     cos: FlexTensor,

@@ -40,7 +40,10 @@ pub(crate) fn attend(
         #[cfg(feature = "flex")]
         Kernels::Cpu if q.dtype() == DType::F32 => {
             let inputs = LogitInputs::new(q, k, v, at, scale);
-            let parts = Parts::of(modifier, &inputs);
+            let mut parts = Parts::of(modifier, &inputs);
+            if parts.terms_on_products() {
+                parts = parts.with_dense_terms(&inputs, at, scale);
+            }
             let (operands, spec) = parts.operands([q, k, v, values], at, scale, precision);
             Some(kernels::cpu::attend(operands, spec))
         }
@@ -50,7 +53,9 @@ pub(crate) fn attend(
             let dtype = q.dtype();
             let [q, k, v, values] = [q, k, v, values].map(|u| u.clone().cast(DType::F32));
             let inputs = LogitInputs::new(&q, &k, &v, at, scale);
-            let parts = Parts::of(modifier, &inputs).with_products(&q, &inputs, at, scale);
+            let parts = Parts::of(modifier, &inputs)
+                .with_dense_terms(&inputs, at, scale)
+                .with_products(&q, &inputs, at, scale);
             let (operands, spec) = parts.operands([&q, &k, &v, &values], at, scale, precision);
             kernels::gpu::attend(&q.device(), operands, spec).map(|output| output.cast(dtype))
         }

@@ -15,11 +15,10 @@ use crate::kernels::spec::{self, ContextualSpec, MixerSpec, Spec, WeightRule};
 use crate::ops::MatmulPrecision;
 #[cfg(feature = "cube")]
 use crate::score::Beyond;
-use crate::score::{Contextual, ContextualFunction, GateSource, LogitScaling, Perceptron};
+use crate::score::{Contextual, ContextualFunction, GateSource, LogitScaling, Perceptron, Term};
 use crate::{Positions, ScoreMod};
 
 /// A modifier as the kernels take it: at most one of each kind.
-#[derive(Default)]
 pub(super) struct Parts {
     /// By slot, all f32; queries, keys, values and gate keys are not part of a modifier.
     tensors: [Option<DispatchTensor>; SLOTS],
@@ -27,6 +26,10 @@ pub(super) struct Parts {
     contextual: Option<Contextual>,
     /// Products that take the place of `q k^T`, `[B, H, T, S]`.
     products: Option<Tensor<4>>,
+    /// Pair terms that the content logits pass through, in this order.
+    terms: Vec<Term>,
+    /// Content logits that have passed through them, `[B, H, T, S]`.
+    content: Option<Tensor<4>>,
     weights: Option<WeightRule>,
     /// Where the pieces of the curve end.
     bends: Arc<[f32]>,
@@ -37,7 +40,17 @@ pub(super) struct Parts {
 
 impl Parts {
     pub(super) fn of(modifier: &ScoreMod, inputs: &LogitInputs<'_>) -> Self {
-        let mut parts = Self::default();
+        let mut parts = Self {
+            tensors: [const { None }; SLOTS],
+            contextual: None,
+            products: None,
+            terms: Vec::new(),
+            content: None,
+            weights: None,
+            bends: Arc::default(),
+            mixer: None,
+            undivided: false,
+        };
         parts.add(modifier, inputs);
         parts
     }
@@ -65,6 +78,7 @@ impl Parts {
                 self.weights = Some(WeightRule::StickBreaking(*rule));
             }
             ScoreMod::Products(products) => self.products = Some(in_f32(products.clone())),
+            ScoreMod::Term(term) => self.terms.push(term.clone()),
             ScoreMod::Dense(bias) => self.plus(Slot::Dense, bias.clone()),
             ScoreMod::Reflected(_)
             | ScoreMod::PositionMlp(_)
@@ -146,6 +160,46 @@ impl Parts {
         self.put(slot, sum);
     }
 
+    fn content_scale(&self, scale: f64) -> f64 {
+        if self.undivided { 1.0 } else { scale }
+    }
+
+    /// Whether the kernels for the CPU cannot run the terms: those take the place of products that are
+    /// a tensor already.
+    pub(super) fn terms_on_products(&self) -> bool {
+        self.products.is_some() && !self.terms.is_empty()
+    }
+
+    /// The same modifier with its pair terms carried out by the reference engine.
+    pub(super) fn with_dense_terms(
+        mut self,
+        inputs: &LogitInputs<'_>,
+        at: &Positions,
+        scale: f64,
+    ) -> Self {
+        if !self.terms.is_empty() {
+            let products = self.products.take().unwrap_or_else(|| inputs.content());
+            let content = products * self.content_scale(scale);
+            let terms = std::mem::take(&mut self.terms);
+            self.content =
+                Some(terms.iter().fold(content, |content, term| term.values(content, at)));
+        }
+        self
+    }
+
+    /// Puts parameters and state of all terms into their slots, one term after the other.
+    fn put_terms(&mut self, terms: &[Term]) {
+        let tensors = terms.iter().map(Term::tensors).collect::<Vec<_>>();
+        let params = tensors.iter().filter_map(|(params, _)| params.cloned()).collect::<Vec<_>>();
+        if !params.is_empty() {
+            self.put(Slot::TermParams, Tensor::cat(params, 1));
+        }
+        let state = tensors.iter().filter_map(|(_, state)| state.cloned()).collect::<Vec<_>>();
+        if !state.is_empty() {
+            self.put(Slot::TermState, Tensor::cat(state, 3));
+        }
+    }
+
     /// The tensors of one attention, and everything else that a kernel takes.
     pub(super) fn operands(
         mut self,
@@ -156,15 +210,18 @@ impl Parts {
     ) -> (Operands<Dispatch>, Spec) {
         let [batch, heads, rows, _head_dim] = q.dims();
         let [_batch, _heads, columns, _value_dim] = values.dims();
-        let content_scale = if self.undivided { 1.0 } else { scale };
-        let content = match self.products.take() {
+        let content_scale = self.content_scale(scale);
+        let products = self.products.take().map(|products| products * content_scale);
+        let content = match products.or(self.content.take()) {
             None => Some(content_scale as f32),
-            Some(products) => {
-                self.plus(Slot::Dense, products * content_scale);
+            Some(content) => {
+                self.plus(Slot::Dense, content);
                 None
             }
         };
         let mapped = self.tensors[Slot::ChunkMaps as usize].is_some();
+        let terms = std::mem::take(&mut self.terms);
+        self.put_terms(&terms);
         let contextual = self.contextual.take().map(|contextual| {
             let Contextual { gates, max_position, convention, function } = contextual;
             let activation = match function {
@@ -172,8 +229,10 @@ impl Parts {
                 ContextualFunction::Table(_) | ContextualFunction::Slope(_) => None,
             };
             let gate_keys = match gates {
-                // The kernel has the products at hand unless others stand in for them.
-                GateSource::QueryKey => (content.is_none() || mapped).then(|| k.clone()),
+                // The kernel has the products at hand unless others take their place.
+                GateSource::QueryKey => {
+                    (content.is_none() || mapped || !terms.is_empty()).then(|| k.clone())
+                }
                 GateSource::QueryValue => Some(v.clone()),
                 GateSource::Keys(keys) => Some(keys),
             };
@@ -202,6 +261,8 @@ impl Parts {
             contextual,
             bends: self.bends,
             mixer: self.mixer,
+            #[cfg(feature = "flex")]
+            terms: terms.iter().map(|term| term.kernel().clone()).collect(),
         };
         (operands, spec)
     }

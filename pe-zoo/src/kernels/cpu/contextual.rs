@@ -11,7 +11,7 @@ use super::view::{Add, MatrixMut, multiply};
 use crate::kernels::operands::Slot;
 use crate::math::lanes::{self, Lanes};
 
-/// How often it is asked whether every lane has passed the largest position.
+/// Columns from one test to the next of whether every lane has passed the largest position.
 const ASK_EVERY: usize = 8;
 
 /// Table entry below each position, `last` at most, and the fraction of the way to the next entry.

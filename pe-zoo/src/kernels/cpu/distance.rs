@@ -30,7 +30,7 @@ pub(super) fn index<const R: usize>(
     }
 }
 
-/// Where each lane's distance to column `j` starts in a table that was laid out by [`unroll`].
+/// Start of the lanes' distances to column `j` in a table that was laid out by [`unroll`].
 #[inline(always)]
 pub(super) fn window<const R: usize>(head: &Head<'_>, block: &Block<R>, j: usize) -> usize {
     head.spec.first_row + block.first + R - j

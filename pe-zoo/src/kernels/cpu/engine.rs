@@ -14,16 +14,13 @@ use super::scratch::Scratch;
 use super::view::planes;
 use crate::kernels::operands::{Operands, Sizes};
 use crate::kernels::spec::Spec;
+use crate::math::lanes::{NARROW, WIDE};
 use crate::math::simd;
 
-/// Lanes of a block, when there are enough rows.
-pub(super) const WIDE: usize = 64;
-/// Lanes of a block in decoding, where there are few.
-pub(super) const NARROW: usize = 16;
 /// Pieces of work that a pass is cut into at least, if it has rows enough.
 const TASKS: usize = 16;
 
-/// What the forward pass leaves for the backward pass.
+/// Results of the forward pass that the backward pass needs.
 #[derive(Debug, Clone)]
 pub(super) struct Kept {
     /// Logarithms of the softmax's denominators, `[batch, head, row]`.

@@ -5,7 +5,7 @@ use burn::backend::flex::FlexTensor;
 use burn::tensor::Shape as TensorShape;
 use rayon::prelude::*;
 
-use super::engine::{Kept, NARROW, Task, Tasks, WIDE, cuts, tensor};
+use super::engine::{Kept, Task, Tasks, cuts, tensor};
 use super::heads::plane;
 use super::kernel::UpstreamGrad;
 use super::problem::Head;
@@ -16,9 +16,10 @@ use super::tensors::contiguous;
 use super::view::{MatrixMut, Shape, planes};
 use crate::kernels::operands::{Operands, Part, SLOTS, Sizes, Slot, present};
 use crate::kernels::spec::Spec;
+use crate::math::lanes::{NARROW, WIDE};
 use crate::math::simd;
 
-/// What the gradients are made from.
+/// Inputs and results of the forward pass, and the gradient of its output.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pass<'a> {
     pub(super) operands: &'a Operands<Flex>,
@@ -61,11 +62,11 @@ fn backward_lanes<const R: usize>(pass: Pass<'_>) -> [Option<FlexTensor>; SLOTS]
         })
         .collect::<Vec<Vec<Sums>>>();
     // From the order of the tasks to heads, and within each to its pieces.
-    let mut sums = found.into_iter().enumerate().flat_map(|(task, heads)| {
+    let placed = found.into_iter().enumerate().flat_map(|(task, heads)| {
         let place = move |h| (task / pieces * together + h) * pieces + task % pieces;
         heads.into_iter().enumerate().map(move |(h, sums)| (place(h), sums))
     });
-    let mut sums = sums.by_ref().collect::<Vec<_>>();
+    let mut sums = placed.collect::<Vec<_>>();
     sums.sort_by_key(|(place, _)| *place);
     let sums = sums.into_iter().map(|(_, sums)| sums).collect::<Vec<_>>();
     buffers.finish(pass.operands, &sizes, &sums, pieces)

@@ -7,6 +7,7 @@ use super::forms::maps::{self, Maps};
 use super::problem::{Block, Head};
 use super::reduce::Grads;
 use super::scratch::{Scratch, grow, lanes as read, lanes_mut as write};
+use super::term;
 use super::view::{Add, Matrix, MatrixMut, multiply};
 use crate::kernels::operands::Slot;
 use crate::kernels::spec::WeightRule;
@@ -33,6 +34,9 @@ fn logits<const R: usize>(
             multiply(out, head.k().rows(0, n), query.t(), scale, Add::Overwrite);
         }
         (None, _) => s.logits[..n].fill([0.0; R]),
+    }
+    if !head.spec.terms.is_empty() {
+        term::apply(head, block, s, keep);
     }
     let constant_below = match &head.contextual {
         Some(contextual) => contextual::add(head, contextual, block, s, keep),
@@ -166,7 +170,7 @@ pub(super) fn forward<const R: usize>(
     }
 }
 
-/// What the forward pass left and what comes from upstream, for one head.
+/// The output of the forward pass and its gradient, for one head.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UpstreamGrad<'a> {
     /// `[T, E]`.
@@ -230,6 +234,9 @@ pub(super) fn backward<const R: usize>(
     }
     if let Some(contextual) = &head.contextual {
         contextual::backward(head, contextual, block, constant_below, s, &mut dq, grads);
+    }
+    if !head.spec.terms.is_empty() {
+        term::backward(head, block, s, grads);
     }
     if let (Some(scale), Some(maps)) = (head.spec.content_scale, Maps::of(head)) {
         maps::backward(&maps, head, block, scale, &mut s.forms.maps, &s.grads, &mut dq, grads);

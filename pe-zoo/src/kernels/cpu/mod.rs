@@ -13,7 +13,7 @@
 //! | `engine`, `gradients`, `reduce` | tasks in parallel, and sums over them in a fixed order |
 //! | `rows` | rows of the heads that are worked on together |
 //! | `kernel` | one block of rows of one head, forward and backward |
-//! | `contextual`, `perceptron`, `distance` | the biases that take more than a line |
+//! | `contextual`, `perceptron`, `distance`, `term` | the biases that take more than a line |
 //! | `forms`, `form_scratch` | biases and products with operands of their own |
 //! | `problem`, `scratch` | heads and blocks, buffers |
 //! | `view`, `parallel`, `tensors` | matrices, threads and tensors, for the operations of models too |
@@ -34,6 +34,7 @@ mod reduce;
 mod rows;
 mod scratch;
 pub(crate) mod tensors;
+mod term;
 pub(crate) mod view;
 
 #[cfg(test)]

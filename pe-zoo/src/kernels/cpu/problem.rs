@@ -1,4 +1,4 @@
-//! What the kernels work on: borrowed operands, cut per head, and the blocks of query rows.
+//! The operands of one head, borrowed, and the blocks of query rows.
 
 use super::view::Matrix;
 use crate::kernels::operands::{SLOTS, Slot};
@@ -70,7 +70,7 @@ pub(super) struct Perceptron<'a> {
 }
 
 impl<'a> ContextualOperand<'a> {
-    /// What queries are multiplied with, if anything.
+    /// The matrix that queries are multiplied with, if any.
     pub(super) fn table(&self) -> Option<Matrix<'a>> {
         match self {
             Self::Table(table) => Some(*table),

@@ -4,7 +4,7 @@ use super::problem::Head;
 use super::view::{MatrixMut, Shape};
 use crate::kernels::operands::{SLOTS, Slot};
 
-/// How the tasks of a pass make the gradient of an operand.
+/// The way in which the tasks of a pass make the gradient of an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Collection {
     /// Each task writes the rows that it works on.
@@ -16,7 +16,7 @@ pub(super) enum Collection {
     Summed,
 }
 
-/// How the gradient of an operand is collected.
+/// The way in which the gradient of an operand is made.
 pub(super) fn collection(slot: Slot) -> Collection {
     match slot {
         Slot::Query | Slot::Dense => Collection::Rows,
@@ -77,7 +77,7 @@ impl Sums {
         &self.0[slot as usize]
     }
 
-    /// Where the kernel adds its gradients: `own` where given, else the sums.
+    /// The matrices that the kernel adds its gradients to: `own` where given, else the sums.
     pub(super) fn grads<'a>(&'a mut self, head: &Head<'_>, mut own: Grads<'a>) -> Grads<'a> {
         for (slot, sums) in Slot::ALL.into_iter().zip(&mut self.0) {
             if !sums.is_empty() {

@@ -1,6 +1,7 @@
 //! Buffers of one thread: a few rows of lanes per column, reused from block to block.
 
 use super::form_scratch::FormScratch;
+use super::term;
 use super::view::{Matrix, MatrixMut, Shape};
 use crate::math::lanes::Lanes;
 
@@ -19,7 +20,7 @@ pub(super) struct Scratch<const R: usize> {
     pub(super) gate_grads: Vec<Lanes<R>>,
     /// Sums of gates, not yet clamped.
     pub(super) counts: Vec<Lanes<R>>,
-    /// What the contextual bias gains per unit of contextual position.
+    /// Derivatives of the contextual bias by the contextual position.
     pub(super) rises: Vec<Lanes<R>>,
     /// Products of the queries with the contextual table, and one more row.
     pub(super) products: Vec<Lanes<R>>,
@@ -29,6 +30,10 @@ pub(super) struct Scratch<const R: usize> {
     /// Products of the queries with the distance table.
     pub(super) distance_products: Vec<Lanes<R>>,
     pub(super) distance_product_grads: Vec<Lanes<R>>,
+    /// Inputs of the pair terms.
+    pub(super) term_inputs: term::Inputs,
+    /// Content logits that each pair term received.
+    pub(super) contents: Vec<Vec<Lanes<R>>>,
     /// A distance table, or its gradient, written out per distance.
     pub(super) unrolled: Vec<f32>,
     pub(super) forms: FormScratch<R>,

@@ -13,7 +13,19 @@ use crate::init::standard_normal;
 use crate::kernels::operands::{Operands, SLOTS, Slot};
 use crate::kernels::precision::MatmulPrecision;
 use crate::kernels::spec::{ContextualSpec, MixerSpec, Spec, WeightRule};
-use crate::score::HiddenActivation;
+use crate::score::{HiddenActivation, Number, Pair, PairTerm, Term};
+
+/// A term with a parameter and token state.
+#[derive(Debug, Clone)]
+struct Tempered;
+
+impl PairTerm<1, 1> for Tempered {
+    #[inline(always)]
+    fn value<N: Number>(&self, pair: Pair<N, 1, 1>) -> N {
+        let decay = (pair.row[0] - pair.column[0]).abs() * pair.distance.sqrt();
+        pair.params[0] * pair.content - decay
+    }
+}
 
 fn tensor(shape: &[usize], seed: u64) -> FlexTensor {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -44,6 +56,8 @@ fn run(
             Slot::Decay | Slot::DecayResidual => &[batch, heads, rows],
             Slot::Hidden => hidden,
             Slot::ContextualSlopes => &[0],
+            Slot::TermParams => &[heads, 1],
+            Slot::TermState => &[batch, heads, rows, 1],
             Slot::Dense => &[batch, heads, rows, rows],
             _ if !forms => &[0],
             Slot::CurveLines => &[heads, 6],
@@ -93,6 +107,7 @@ fn run(
             negative_slope: 0.01,
             bends: [].into(),
         }),
+        terms: vec![Term::new(Tempered).kernel().clone()],
     };
     let (output, kept) = engine::forward(&operands, &spec);
     let grad = tensor(&plane, 99);

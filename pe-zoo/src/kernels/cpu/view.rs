@@ -16,7 +16,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// One row after the other.
+    /// Row-major order without gaps.
     pub(crate) fn dense(rows: usize, columns: usize) -> Self {
         Self { rows, columns, row_stride: columns, column_stride: 1 }
     }
@@ -39,7 +39,7 @@ impl Shape {
     }
 }
 
-/// A matrix to read.
+/// A strided matrix over borrowed memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Matrix<'a> {
     data: &'a [f32],
@@ -98,7 +98,7 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// A matrix to write.
+/// A strided matrix over mutably borrowed memory.
 #[derive(Debug)]
 pub(crate) struct MatrixMut<'a> {
     start: *mut f32,
@@ -204,12 +204,12 @@ pub(crate) fn multiply(out: MatrixMut<'_>, a: Matrix<'_>, b: Matrix<'_>, alpha: 
     multiply_on(Threads::One, out, a, b, alpha, add);
 }
 
-/// Which threads a product may use.
+/// The threads that a product may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Threads {
-    /// The one that asks.
+    /// The calling thread.
     One,
-    /// All of them; the result does not depend on how many there are.
+    /// All threads; the result does not depend on their number.
     All,
 }
 
@@ -260,12 +260,12 @@ pub(crate) fn multiply_on(
     }
 }
 
-/// What a product does to what was there.
+/// The effect of a product on its output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Add {
-    /// Overwrites it.
+    /// Overwrites the output.
     Overwrite,
-    /// Adds to it.
+    /// Adds to the output.
     Accumulate,
 }
 

@@ -1,4 +1,4 @@
-//! What the kernels are launched with, out of the operands.
+//! Arguments of the kernels from the operands.
 
 use burn::backend::{Cube, TensorMetadata};
 use burn::tensor::{DType, Shape};
@@ -7,7 +7,7 @@ use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::inputs::{InputsLaunch, PlaceLaunch};
-use crate::kernels::operands::{Operands, SLOTS, Sizes, Slot};
+use crate::kernels::operands::{Operands, Sizes, Slot, present};
 use crate::kernels::spec::Spec;
 
 /// In the place of infinity, which not every shading language can write down.
@@ -68,7 +68,7 @@ fn positions(operands: &Operands<Cube>, spec: &Spec) -> CubeTensor {
 }
 
 /// Everything that the kernels read, in the order of [`Inputs`](super::inputs::Inputs).
-#[cfg(test)]
+#[cfg(all(test, feature = "cores-sim"))]
 pub(super) fn buffers(operands: &Operands<Cube>, spec: &Spec) -> Vec<CubeTensor> {
     let read = READ.into_iter().map(|slot| buffer(operands, slot));
     read.chain([positions(operands, spec)]).collect()

@@ -215,7 +215,7 @@ fn whole_through<F: Float>(
     block::add_up(through, tiles, config);
 }
 
-/// What flows back through the gates: a gate moves the counts of its own column and all older ones.
+/// Gradients through the gates: a gate moves the counts of its own column and of all older ones.
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block")]
 fn gate_sums<F: Float>(

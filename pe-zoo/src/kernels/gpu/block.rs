@@ -10,7 +10,7 @@ use super::inputs::{Inputs, Place};
 use super::logits::{self, Block};
 use super::tile::{self, SharedTile};
 
-/// What all units of a cube see.
+/// Shared memory of a cube.
 #[derive(CubeType)]
 pub(super) struct SharedTiles<F: Float> {
     /// `[rows, D]`.
@@ -21,7 +21,7 @@ pub(super) struct SharedTiles<F: Float> {
     pub(super) values: SharedTile<F>,
     /// `[columns, D]`.
     pub(super) gate_keys: SharedTile<F>,
-    /// Where tensor cores leave their products.
+    /// Products of the tensor cores.
     pub(super) stage: Shared<[f32]>,
     /// `[rows, entries]`.
     pub(super) products: Shared<[f32]>,
@@ -58,7 +58,7 @@ impl<F: Float> SharedTiles<F> {
     }
 }
 
-/// What one unit knows of its part of a block: `rows_each x columns_each` numbers each, and one per
+/// One unit's part of a block: `rows_each x columns_each` numbers each, and one per
 /// row of what is carried from the blocks to the right.
 #[derive(CubeType)]
 pub(super) struct Own {

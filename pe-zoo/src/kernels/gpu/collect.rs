@@ -9,8 +9,7 @@ use burn_cubecl::tensor::CubeTensor;
 
 use super::config::{CONTEXTUAL_SLOPE, DECAY, FAR, FIXED, SLOPE};
 use super::results::{Backward, Forward};
-use crate::kernels::operands::present;
-use crate::kernels::operands::{Operands, SLOTS, Sizes, Slot};
+use crate::kernels::operands::{Operands, SLOTS, Sizes, Slot, present};
 use crate::kernels::spec::Spec;
 
 /// Sums over axes, which are left out of the shape.
@@ -89,7 +88,7 @@ pub(super) fn gradients(
             Slot::Hidden => Some(sum(of_rows(FIXED, 2 * hidden), &[0, 1, 2], &[2, hidden])),
             Slot::ContextualSlopes => Some(per_head(CONTEXTUAL_SLOPE)),
             Slot::Dense => Some(found.dense.clone()),
-            // Forms of their own are made dense for GPUs.
+            // Pair terms, and forms of the CPU's own, are made dense before the kernels.
             _ => None,
         }
     })

@@ -1,8 +1,8 @@
-//! What a kernel is compiled for.
+//! Settings that a kernel is compiled for.
 
 use super::cores::{self, Rounded};
 
-/// How a block of logits is dealt out to the units of a cube.
+/// The division of a block of logits among the units of a cube.
 ///
 /// A unit owns `rows_each` rows and `columns_each` neighbouring columns of each; `units_x` units share
 /// a row, so that sums along a row cross few units.
@@ -40,10 +40,10 @@ const TILES: [Tile; 3] = [
     Tile { units_x: 4, units_y: 8, rows_each: 2, columns_each: 4 },
 ];
 
-/// What fits everywhere.
+/// The tile that fits everywhere.
 pub(super) const SMALLEST: Tile = TILES[TILES.len() - 1];
 
-/// What a contextual position is handed to.
+/// The function of contextual positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Function {
     /// There are no contextual positions.
@@ -96,7 +96,7 @@ pub(super) struct KernelConfig {
     pub(super) strict: bool,
     /// The own token gets what is left of the stick.
     pub(super) own_token: bool,
-    /// How factors of products are rounded before tensor cores multiply them; `None` without them.
+    /// Rounding of factors before tensor cores multiply them; `None` without tensor cores.
     pub(super) rounded: Option<Rounded>,
 }
 
@@ -129,7 +129,7 @@ impl KernelConfig {
         !self.cores() || self.distance || self.query_distance || self.decay || self.has_products()
     }
 
-    /// What older columns contribute is the whole less what newer ones do; where factors are rounded,
+    /// The contribution of older columns is the whole less that of newer ones; where factors are rounded,
     /// the output is not that whole to enough digits.
     pub(super) const fn own_whole(&self) -> bool {
         self.sticks && self.cores()
@@ -218,7 +218,7 @@ pub(super) const CONTEXTUAL_SLOPE: usize = 1;
 pub(super) const DECAY: usize = 2;
 pub(super) const FAR: usize = 3;
 
-/// What a device has for one cube.
+/// Limits of a device for one cube.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DeviceLimits {
     pub(super) shared_bytes: usize,

@@ -11,7 +11,7 @@ use burn_cubecl::cubecl::prelude::*;
 /// Rows and columns of one step of a tensor core.
 pub(super) const FRAGMENT: usize = 16;
 
-/// What tensor cores multiply.
+/// Shapes of a product on tensor cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Rounded {
     /// Inner numbers of one step.
@@ -63,7 +63,7 @@ pub(super) struct Product {
     pub(super) units: usize,
 }
 
-/// How a factor lies in memory.
+/// The memory layout of a factor.
 const fn layout(transposed: bool) -> MatrixLayout {
     if transposed { MatrixLayout::ColMajor } else { MatrixLayout::RowMajor }
 }

@@ -14,7 +14,7 @@ use super::tile::{self, SharedTile};
 /// of what newer ones do.
 const NOTHING_LEFT: f32 = -14.0;
 
-/// What one unit carries along its rows in the backward pass.
+/// Sums that one unit carries along its rows in the backward pass.
 #[derive(CubeType)]
 pub(super) struct Walk {
     /// Gradients of the logits, `rows_each x columns_each`.
@@ -25,9 +25,9 @@ pub(super) struct Walk {
     pub(super) share: Array<f32>,
     /// Logarithms of what is left of the sticks.
     pub(super) left: Array<f32>,
-    /// What the columns so far contribute to the products of output and gradient.
+    /// Contribution of the columns so far to the products of output and gradient.
     pub(super) taken: Array<f32>,
-    /// What the unit's own columns contribute to them where a row gets the rest of its stick.
+    /// Contribution of the unit's own columns where a row gets the rest of its stick.
     pub(super) rest: Array<f32>,
 }
 

@@ -1,4 +1,4 @@
-//! What the kernels are launched with.
+//! Arguments of the kernels.
 
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
@@ -51,7 +51,7 @@ pub(super) struct Place {
     pub(super) max_position: f32,
 }
 
-/// What the forward pass left, and what comes from upstream.
+/// Results of the forward pass, and the gradient of the output.
 #[derive(CubeType, CubeLaunch)]
 pub(super) struct UpstreamGrad {
     /// `[plane, T, E]`.
@@ -75,7 +75,7 @@ pub(super) struct Outputs {
     pub(super) gate_keys: Box<[f32]>,
     /// `[slot, plane, N]`.
     pub(super) distance: Box<[f32]>,
-    /// What columns take from the running sums, `[slot, plane, S]`.
+    /// The columns' part of the gradients of the running sums, `[slot, plane, S]`.
     pub(super) decay: Box<[f32]>,
     /// `[plane, T, S]`.
     pub(super) dense: Box<[f32]>,

@@ -1,4 +1,4 @@
-//! Which configuration of a kernel runs, on how many cubes.
+//! The configuration of a kernel, and the number of cubes that run it.
 
 use burn::backend::{Backend, Cube};
 use burn::tensor::bf16;
@@ -28,10 +28,10 @@ const MULTIPROCESSORS: usize = 32;
 /// Of the backward kernel: inputs, what comes from upstream, outputs, sizes and factors.
 const BUFFERS: usize = 14 + 3 + 8 + 1;
 
-/// Why a configuration is there.
+/// The reason why a configuration exists.
 const ASKED: &str = "`fits` has been asked before";
 
-/// How factors are rounded for tensor cores, if the device multiplies them as the kernels do it.
+/// The rounding of factors for tensor cores, if the device multiplies them as the kernels do.
 fn rounded(client: &Client, factors: MatmulPrecision) -> Option<Rounded> {
     let (rounded, kind) = match factors {
         MatmulPrecision::F32 => return None,

@@ -6,7 +6,7 @@ use burn_cubecl::cubecl::prelude::*;
 use super::config::KernelConfig;
 use super::inputs::{Inputs, Place};
 
-/// Where a block lies.
+/// The place of a block.
 #[derive(CubeType, Clone, Copy)]
 pub(super) struct Block {
     /// Head of a sequence.

@@ -13,12 +13,12 @@
 //! each cube adds to a slot of its own, and slots are added up in a fixed order. The same numbers come
 //! out of every run.
 //!
-//! | Module | What it holds |
+//! | Module | Contents |
 //! | --- | --- |
 //! | `op`, `product` | the operations that Burn differentiates |
-//! | `config`, `inputs` | what a kernel is compiled for, and what it is launched with |
-//! | `launch` | which configuration of a kernel runs, on how many cubes |
-//! | `arguments`, `left`, `collect` | buffers in and out, and sums over slots |
+//! | `config`, `inputs` | compile-time settings and arguments of the kernels |
+//! | `launch` | choice of a configuration and of the number of cubes |
+//! | `arguments`, `results`, `collect` | buffers in and out, and sums over slots |
 //! | `forward`, `backward` | the two kernels |
 //! | `block`, `gradients` | one block of logits, and of their gradients |
 //! | `logits`, `contextual` | biases |

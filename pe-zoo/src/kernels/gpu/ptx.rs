@@ -33,7 +33,7 @@ use super::launch;
 /// CUDA 12.8.
 const DRIVER: i32 = 12_080;
 
-/// What the assembler may keep in memory for want of registers, per unit and kernel.
+/// Bytes that the assembler may keep in memory for want of registers, per unit and kernel.
 const SPILLED_BYTES: usize = 160;
 
 /// Rows for which the largest blocks are taken.

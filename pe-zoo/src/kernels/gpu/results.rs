@@ -1,4 +1,4 @@
-//! What the kernels leave.
+//! Results of the kernels.
 
 use burn::backend::Cube;
 use burn::tensor::{DType, Shape};
@@ -10,7 +10,7 @@ use super::config::KernelConfig;
 use super::inputs::OutputsLaunch;
 use crate::kernels::operands::{Operands, Sizes, Slot, present};
 
-/// What the forward pass leaves.
+/// Results of the forward pass.
 #[derive(Debug, Clone)]
 pub(super) struct Forward {
     /// `[B, H, T, E]`.

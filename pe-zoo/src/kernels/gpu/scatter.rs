@@ -168,8 +168,8 @@ pub(super) fn to_distances(
     while diagonal < comptime![rows + columns - 1] {
         // Row r and column c with r + columns - 1 - c = diagonal.
         let reach = first + diagonal;
-        let upstream = block.column + columns;
-        if reach >= behind && reach - behind < place.distance_entries - 1 {
+        let end = block.column + columns;
+        if reach >= end && reach - end < place.distance_entries - 1 {
             let mut sum = f32::new(0.0);
             for r in 0..rows {
                 let column = r + comptime![columns - 1];
@@ -177,13 +177,13 @@ pub(super) fn to_distances(
                     sum += grads[r * stride + column - diagonal];
                 }
             }
-            out.distance[slot * place.distance_entries + reach - behind] += sum;
+            out.distance[slot * place.distance_entries + reach - end] += sum;
         }
         diagonal += comptime![config.tile.units()];
     }
 }
 
-/// What the columns take from the running sums.
+/// The columns' part of the gradients of the running sums.
 #[cube]
 pub(super) fn to_columns(
     place: &Place,

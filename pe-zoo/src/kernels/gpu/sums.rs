@@ -1,4 +1,4 @@
-//! What a block of logits adds to the gradients.
+//! Contributions of a block of logits to the gradients.
 
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
@@ -83,7 +83,7 @@ impl<F: Float> SharedGrads<F> {
     }
 }
 
-/// What a unit adds up of its own logits.
+/// Sums over one unit's own logits.
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block")]
 pub(super) fn own_sums(
@@ -138,7 +138,7 @@ pub(super) fn own_sums(
     }
 }
 
-/// What is added up of a block's weights and gradients by any unit.
+/// Sums over a block's weights and gradients, shared by all units.
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block")]
 pub(super) fn shared_sums<F: Float>(

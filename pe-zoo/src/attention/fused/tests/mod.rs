@@ -3,6 +3,7 @@
 mod extremes;
 mod forms;
 mod random;
+mod terms;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use rand_chacha::ChaCha8Rng;

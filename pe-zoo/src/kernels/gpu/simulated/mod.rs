@@ -47,7 +47,7 @@ const REORDERED: f64 = 1e-4;
 const LESS_ROUNDED: f64 = 2.5e-3;
 const ROUNDED: f64 = 2e-2;
 
-/// How much more a slope's gradient is off: every error is multiplied with its distance, and they add up.
+/// Factor of the tolerance for a slope's gradient: every error is multiplied with its distance, and they add up.
 const BY_DISTANCE: f64 = 5.0;
 
 /// Makes operands on one device.
@@ -101,6 +101,8 @@ impl Maker {
             weights: WeightRule::Softmax,
             precision: MatmulPrecision::F32,
             contextual: None,
+            #[cfg(feature = "flex")]
+            terms: Vec::new(),
         };
         (Operands(tensors), spec)
     }

@@ -1,0 +1,166 @@
+//! Pair terms in the kernels: every function of [`Number`], own derivatives, sums with everything.
+
+use burn::tensor::{Device, Tensor};
+
+use super::*;
+use crate::attention::ScoreForm;
+use crate::score::{Derivative, Number, Pair, PairTerm, Term};
+
+/// Uses every function of a number, with parameters and state.
+#[derive(Debug, Clone)]
+struct Everything;
+
+impl PairTerm<3, 2> for Everything {
+    #[inline(always)]
+    fn value<N: Number>(&self, pair: Pair<N, 3, 2>) -> N {
+        let [temperature, slope, power] = pair.params;
+        let one = N::constant(1.0);
+        let near = (-(pair.distance * N::constant(0.05))).exp();
+        let far = (pair.distance + one).ln() / (pair.distance + N::constant(2.0)).sqrt();
+        let decayed = (pair.row[0] - pair.column[0]).abs() * slope.softplus();
+        let gate = (pair.content * pair.row[1]).sigmoid();
+        let capped = pair.content.max(pair.column[1]).min(N::constant(3.0));
+        let exponent = power.abs() + N::constant(0.1);
+        temperature * pair.content + gate * near + far * slope
+            - decayed
+            - capped / (one + pair.distance.pow(exponent))
+    }
+}
+
+/// Halves the content and adds the distance's root: a second term in a chain.
+#[derive(Debug, Clone)]
+struct Halved;
+
+impl PairTerm<1> for Halved {
+    #[inline(always)]
+    fn value<N: Number>(&self, pair: Pair<N, 1>) -> N {
+        pair.content * N::constant(0.5) - pair.params[0] * pair.distance.sqrt()
+    }
+
+    #[inline(always)]
+    fn derivative<N: Number>(&self, pair: Pair<N, 1>) -> Option<Derivative<N, 1, 0>> {
+        let mut found = Derivative::all(N::constant(0.5));
+        found.params = [-pair.distance.sqrt()];
+        Some(found)
+    }
+}
+
+/// No parameters, no state.
+#[derive(Debug, Clone)]
+struct Squashed;
+
+impl PairTerm<0> for Squashed {
+    #[inline(always)]
+    fn value<N: Number>(&self, pair: Pair<N, 0>) -> N {
+        pair.content.sigmoid() * N::constant(4.0)
+    }
+}
+
+fn everything(sizes: &Sizes, leaves: &mut Leaves) -> ScoreMod {
+    let params = tensor([sizes.heads, 3], 0.7, 31);
+    let state = tensor([sizes.batch, sizes.heads, sizes.columns, 2], 0.3, 32);
+    leaves.two.push(params.clone());
+    leaves.four.push(state.clone());
+    ScoreMod::Term(Term::new(Everything).head_params(params).token_state(state))
+}
+
+fn halved(sizes: &Sizes, leaves: &mut Leaves) -> ScoreMod {
+    let params = tensor([sizes.heads, 1], 0.3, 33);
+    leaves.two.push(params.clone());
+    ScoreMod::Term(Term::new(Halved).head_params(params))
+}
+
+#[test]
+fn terms_with_parameters_and_state() {
+    compare(everything);
+    compare(|_, _| ScoreMod::Term(Term::new(Squashed)));
+}
+
+#[test]
+fn a_term_with_its_own_derivative() {
+    compare(halved);
+}
+
+#[test]
+fn terms_apply_one_after_the_other() {
+    compare(|sizes, leaves| {
+        let squashed = ScoreMod::Term(Term::new(Squashed));
+        ScoreMod::Sum(vec![halved(sizes, leaves), everything(sizes, leaves), squashed])
+    });
+}
+
+#[test]
+fn terms_beside_every_other_modifier() {
+    fn sum(first: ScoreMod, sizes: &Sizes, leaves: &mut Leaves) -> ScoreMod {
+        ScoreMod::Sum(vec![first, everything(sizes, leaves)])
+    }
+    compare(|sizes, leaves| sum(slope(sizes, leaves), sizes, leaves));
+    compare(|sizes, leaves| sum(distance(sizes, leaves, Beyond::Zero), sizes, leaves));
+    compare(|sizes, leaves| sum(query_distance(sizes, leaves, Beyond::Last), sizes, leaves));
+    compare(|sizes, leaves| sum(decay(sizes, leaves), sizes, leaves));
+    compare(|sizes, leaves| sum(dense(sizes, leaves), sizes, leaves));
+    compare(|sizes, leaves| {
+        let rule = StickBreaking { current: Current::Included, remainder: Remainder::OwnToken };
+        sum(ScoreMod::StickBreaking(rule), sizes, leaves)
+    });
+    compare(|sizes, leaves| sum(ScoreMod::Hard, sizes, leaves));
+}
+
+#[test]
+fn terms_leave_what_gates_read_as_it_is() {
+    fn gated(sizes: &Sizes, leaves: &mut Leaves, by: LogitScaling, own: bool) -> ScoreMod {
+        let mut gated = contextual(sizes, leaves, 6, by);
+        if own {
+            let keys = tensor([sizes.batch, sizes.heads, sizes.columns, sizes.head_dim], 1.0, 34);
+            leaves.four.push(keys.clone());
+            gated.gates = GateSource::Keys(keys);
+        }
+        ScoreMod::Sum(vec![everything(sizes, leaves), ScoreMod::Contextual(gated)])
+    }
+    compare(|sizes, leaves| gated(sizes, leaves, LogitScaling::Listing, false));
+    compare(|sizes, leaves| gated(sizes, leaves, LogitScaling::Code, true));
+    compare(|sizes, leaves| gated(sizes, leaves, LogitScaling::Equation, false));
+}
+
+#[test]
+fn terms_of_products_in_the_place_of_the_content() {
+    compare(|sizes, leaves| {
+        let query = tensor([sizes.batch, sizes.heads, sizes.rows, sizes.head_dim], 1.0, 35);
+        let key = tensor([sizes.batch, sizes.heads, sizes.columns, sizes.head_dim], 1.0, 36);
+        leaves.four.drain(0..2);
+        leaves.four.extend([query.clone(), key.clone()]);
+        let products = ScoreMod::Products(query.matmul(key.swap_dims(2, 3)));
+        ScoreMod::Sum(vec![everything(sizes, leaves), products, slope(sizes, leaves)])
+    });
+}
+
+#[test]
+fn forms_say_what_is_dense() {
+    let device = Device::flex();
+    let term = || ScoreMod::Term(Term::new(Squashed));
+    let bias = ScoreMod::Dense(Tensor::zeros([1, 1, 2, 2], &device));
+    let hard = ScoreMod::Sum(vec![term(), ScoreMod::Hard]);
+    let gated = || {
+        let table = Tensor::zeros([4, 3], &device);
+        ScoreMod::Contextual(Contextual {
+            gates: GateSource::QueryKey,
+            max_position: 2.0,
+            function: ContextualFunction::Table(table),
+            convention: LogitScaling::Code,
+        })
+    };
+    assert_eq!(term().form(&device), ScoreForm::Fused);
+    assert_eq!(ScoreMod::Sum(vec![term(), gated()]).form(&device), ScoreForm::Fused);
+    assert_eq!(ScoreMod::Sum(vec![gated(), gated()]).form(&device), ScoreForm::Dense);
+    assert_eq!(ScoreMod::Sum(vec![term(), bias]).form(&device), ScoreForm::Dense);
+    assert_eq!(hard.form(&device), ScoreForm::Reference);
+}
+
+#[test]
+#[should_panic(expected = "`head_params` of a term is not set")]
+fn a_term_without_its_parameters_is_refused() {
+    let x = Tensor::<4>::ones([1, 1, 2, 4], &Device::flex());
+    let at = Positions::contiguous(0, 2);
+    let term = ScoreMod::Term(Term::new(Halved));
+    let _ = Engine::Fused.attend(&x, &x, &x, x.clone(), &term, &at, 0.5, Weights::Drop);
+}

@@ -1,0 +1,151 @@
+//! A term on one block of pairs, in single precision: the loops that become SIMD.
+
+use super::dual::{Derivative, Dual};
+use super::number::Real;
+use super::term::{Pair, PairTerm, TermBlock, TermGrads};
+
+/// The inputs of a block that do not change from column to column.
+struct Rows<const R: usize, const P: usize, const K: usize> {
+    positions: [f32; R],
+    params: [f32; P],
+    state: [[f32; R]; K],
+}
+
+impl<const R: usize, const P: usize, const K: usize> Rows<R, P, K> {
+    #[inline(always)]
+    fn of(block: &TermBlock<'_>) -> Self {
+        let mut params = [0.0; P];
+        params.copy_from_slice(block.params);
+        let mut state = [[0.0; R]; K];
+        state.as_flattened_mut().copy_from_slice(block.row_state);
+        let mut positions = [0.0; R];
+        positions.copy_from_slice(block.rows);
+        Self { positions, params, state }
+    }
+
+    /// Position and state of a column.
+    #[inline(always)]
+    fn column(block: &TermBlock<'_>, j: usize) -> (f32, [f32; K]) {
+        let mut state = [0.0; K];
+        state.copy_from_slice(&block.column_state[j * K..][..K]);
+        (block.columns[j], state)
+    }
+
+    #[inline(always)]
+    fn pair(&self, r: usize, content: f32, position: f32, column: [f32; K]) -> Pair<f32, P, K> {
+        let mut row = [0.0; K];
+        for k in 0..K {
+            row[k] = self.state[k][r];
+        }
+        // Columns that the row does not see are masked later; here they must only be harmless.
+        let distance = self.positions[r] - position;
+        let distance = if distance > 0.0 { distance } else { 0.0 };
+        Pair { content, distance, params: self.params, row, column }
+    }
+}
+
+/// Turns content logits into values.
+#[inline(always)]
+pub(super) fn apply<T: PairTerm<P, K>, const R: usize, const P: usize, const K: usize>(
+    term: &T,
+    block: &TermBlock<'_>,
+    logits: &mut [f32],
+) {
+    let rows = Rows::<R, P, K>::of(block);
+    for (j, logits) in logits.as_chunks_mut::<R>().0.iter_mut().enumerate() {
+        let (position, column) = Rows::<R, P, K>::column(block, j);
+        for r in 0..R {
+            logits[r] = term.value(rows.pair(r, logits[r], position, column));
+        }
+    }
+}
+
+/// The same pair in dual numbers, each input moved by itself.
+#[inline(always)]
+fn dual<const P: usize, const K: usize>(pair: &Pair<f32, P, K>) -> Pair<Dual<f32, P, K>, P, K> {
+    let mut content = Dual::fixed(pair.content);
+    content.tangent.content = 1.0;
+    let mut params = [content; P];
+    for p in 0..P {
+        params[p] = Dual::fixed(pair.params[p]);
+        params[p].tangent.params[p] = 1.0;
+    }
+    let (mut row, mut column) = ([content; K], [content; K]);
+    for k in 0..K {
+        row[k] = Dual::fixed(pair.row[k]);
+        row[k].tangent.row[k] = 1.0;
+        column[k] = Dual::fixed(pair.column[k]);
+        column[k].tangent.column[k] = 1.0;
+    }
+    Pair { content, distance: Dual::fixed(pair.distance), params, row, column }
+}
+
+#[inline(always)]
+fn derivative<T: PairTerm<P, K>, const P: usize, const K: usize>(
+    term: &T,
+    pair: Pair<f32, P, K>,
+) -> Derivative<f32, P, K> {
+    match term.derivative(pair) {
+        Some(own) => own,
+        None => term.value(dual(&pair)).tangent,
+    }
+}
+
+/// Turns gradients of values into those of the content logits, and adds those of the other inputs.
+#[inline(always)]
+pub(super) fn backward<T: PairTerm<P, K>, const R: usize, const P: usize, const K: usize>(
+    term: &T,
+    block: &TermBlock<'_>,
+    content: &[f32],
+    logit_grads: &mut [f32],
+    grads: TermGrads<'_>,
+) {
+    let rows = Rows::<R, P, K>::of(block);
+    let mut params = [[0.0; R]; P];
+    let mut row = [[0.0; R]; K];
+    let content = content.as_chunks::<R>().0;
+    let logit_grads = logit_grads.as_chunks_mut::<R>().0;
+    for (j, (content, logit_grads)) in content.iter().zip(logit_grads).enumerate() {
+        let (position, column) = Rows::<R, P, K>::column(block, j);
+        let mut of_column = [[0.0; R]; K];
+        for r in 0..R {
+            let found = derivative(term, rows.pair(r, content[r], position, column));
+            // Pairs that are not seen, and lanes without a row, have a gradient of exactly 0 and may
+            // have any derivative.
+            let grad = logit_grads[r];
+            logit_grads[r] = found.content.chain(grad);
+            for p in 0..P {
+                params[p][r] += found.params[p].chain(grad);
+            }
+            for k in 0..K {
+                row[k][r] += found.row[k].chain(grad);
+                of_column[k][r] = found.column[k].chain(grad);
+            }
+        }
+        for k in 0..K {
+            grads.column_state[j * K + k] += sum(of_column[k]);
+        }
+    }
+    add(grads.params, params.as_flattened());
+    add(grads.row_state, row.as_flattened());
+}
+
+#[inline(always)]
+fn add(to: &mut [f32], terms: &[f32]) {
+    for (to, term) in to.iter_mut().zip(terms) {
+        *to += term;
+    }
+}
+
+/// The sum of all lanes, halves first: an order that needs no lane after the other.
+#[inline(always)]
+fn sum<const R: usize>(mut lanes: [f32; R]) -> f32 {
+    let mut half = R / 2;
+    while half >= 1 {
+        for r in 0..half {
+            lanes[r] += lanes[r + half];
+        }
+        half /= 2;
+    }
+    lanes[0]
+}
