@@ -63,7 +63,7 @@ pub(crate) fn ln(of: f32) -> f32 {
     let poly = poly * f - 1.666_805_8e-1;
     let poly = poly * f + 2.000_071_5e-1;
     let poly = poly * f - 2.499_999_4e-1;
-    let poly = poly * f + 3.333_333_1e-1;
+    let poly = poly * f + 3.333_333e-1;
     let rest = poly * f * square - 2.121_944_4e-4 * exponent - 0.5 * square;
     let value = f + rest + LN_2_HIGH * exponent;
     let value = if of > f32::MAX || of.is_nan() { of } else { value };

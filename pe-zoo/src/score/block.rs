@@ -1,8 +1,9 @@
 //! A term on one block of pairs, in single precision: the loops that become SIMD.
 
-use super::dual::{Derivative, Dual};
+use super::dual::{Derivative, Dual, each};
 use super::number::Real;
 use super::term::{Pair, PairTerm, TermBlock, TermGrads};
+use crate::math::lanes::NARROW;
 
 /// The inputs of a block that do not change from column to column.
 struct Rows<const R: usize, const P: usize, const K: usize> {
@@ -34,9 +35,7 @@ impl<const R: usize, const P: usize, const K: usize> Rows<R, P, K> {
     #[inline(always)]
     fn pair(&self, r: usize, content: f32, position: f32, column: [f32; K]) -> Pair<f32, P, K> {
         let mut row = [0.0; K];
-        for k in 0..K {
-            row[k] = self.state[k][r];
-        }
+        each!(K, |k| row[k] = self.state[k][r]);
         // Columns that the row does not see are masked later; here they must only be harmless.
         let distance = self.positions[r] - position;
         let distance = if distance > 0.0 { distance } else { 0.0 };
@@ -66,17 +65,17 @@ fn dual<const P: usize, const K: usize>(pair: &Pair<f32, P, K>) -> Pair<Dual<f32
     let mut content = Dual::fixed(pair.content);
     content.tangent.content = 1.0;
     let mut params = [content; P];
-    for p in 0..P {
+    each!(P, |p| {
         params[p] = Dual::fixed(pair.params[p]);
         params[p].tangent.params[p] = 1.0;
-    }
+    });
     let (mut row, mut column) = ([content; K], [content; K]);
-    for k in 0..K {
+    each!(K, |k| {
         row[k] = Dual::fixed(pair.row[k]);
         row[k].tangent.row[k] = 1.0;
         column[k] = Dual::fixed(pair.column[k]);
         column[k].tangent.column[k] = 1.0;
-    }
+    });
     Pair { content, distance: Dual::fixed(pair.distance), params, row, column }
 }
 
@@ -98,7 +97,7 @@ pub(super) fn backward<T: PairTerm<P, K>, const R: usize, const P: usize, const 
     block: &TermBlock<'_>,
     content: &[f32],
     logit_grads: &mut [f32],
-    grads: TermGrads<'_>,
+    grads: &mut TermGrads<'_>,
 ) {
     let rows = Rows::<R, P, K>::of(block);
     let mut params = [[0.0; R]; P];
@@ -114,16 +113,14 @@ pub(super) fn backward<T: PairTerm<P, K>, const R: usize, const P: usize, const 
             // have any derivative.
             let grad = logit_grads[r];
             logit_grads[r] = found.content.chain(grad);
-            for p in 0..P {
-                params[p][r] += found.params[p].chain(grad);
-            }
-            for k in 0..K {
+            each!(P, |p| params[p][r] += found.params[p].chain(grad));
+            each!(K, |k| {
                 row[k][r] += found.row[k].chain(grad);
                 of_column[k][r] = found.column[k].chain(grad);
-            }
+            });
         }
         for k in 0..K {
-            grads.column_state[j * K + k] += sum(of_column[k]);
+            grads.column_state[j * K + k] += sum(&of_column[k]);
         }
     }
     add(grads.params, params.as_flattened());
@@ -137,15 +134,19 @@ fn add(to: &mut [f32], terms: &[f32]) {
     }
 }
 
-/// The sum of all lanes, halves first: an order that needs no lane after the other.
+/// The sum of all lanes, in an order that is itself SIMD: sixteen sums first.
 #[inline(always)]
-fn sum<const R: usize>(mut lanes: [f32; R]) -> f32 {
-    let mut half = R / 2;
-    while half >= 1 {
-        for r in 0..half {
-            lanes[r] += lanes[r + half];
+fn sum<const R: usize>(lanes: &[f32; R]) -> f32 {
+    let mut sums = [0.0; NARROW];
+    for lanes in lanes.as_chunks::<NARROW>().0 {
+        for r in 0..NARROW {
+            sums[r] += lanes[r];
         }
-        half /= 2;
     }
-    lanes[0]
+    for half in [8, 4, 2, 1] {
+        for r in 0..half {
+            sums[r] += sums[r + half];
+        }
+    }
+    sums[0]
 }

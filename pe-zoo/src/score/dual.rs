@@ -4,6 +4,24 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use super::number::{Number, Real};
 
+/// Runs a statement for every index below `$n`, the first eight written out: with indices that are
+/// constants from the start, the compiler keeps arrays in registers and turns loops around them into SIMD.
+macro_rules! each {
+    ($n:expr, |$i:ident| $body:expr) => {{
+        each!(@one $n, $i, $body, 0, 1, 2, 3, 4, 5, 6, 7);
+        for $i in 8..$n {
+            $body;
+        }
+    }};
+    (@one $n:expr, $i:ident, $body:expr, $($at:literal),*) => {
+        $(if $n > $at {
+            let $i: usize = $at;
+            $body;
+        })*
+    };
+}
+pub(super) use each;
+
 /// The derivative of a pair's value by each of its inputs; `P` parameters, `K` numbers of token state.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Derivative<N, const P: usize, const K: usize> {
@@ -28,13 +46,9 @@ impl<N: Copy, const P: usize, const K: usize> Derivative<N, P, K> {
     fn zip(&self, other: &Self, with: impl Fn(N, N) -> N) -> Self {
         let mut out = *self;
         out.content = with(self.content, other.content);
-        for p in 0..P {
-            out.params[p] = with(self.params[p], other.params[p]);
-        }
-        for k in 0..K {
-            out.row[k] = with(self.row[k], other.row[k]);
-            out.column[k] = with(self.column[k], other.column[k]);
-        }
+        each!(P, |p| out.params[p] = with(self.params[p], other.params[p]));
+        each!(K, |k| out.row[k] = with(self.row[k], other.row[k]));
+        each!(K, |k| out.column[k] = with(self.column[k], other.column[k]));
         out
     }
 }

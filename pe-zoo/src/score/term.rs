@@ -276,16 +276,16 @@ impl<T: PairTerm<P, K>, const P: usize, const K: usize> TermKernel for Erased<T,
         block: &TermBlock<'_>,
         content: &[f32],
         logit_grads: &mut [f32],
-        grads: TermGrads<'_>,
+        mut grads: TermGrads<'_>,
     ) {
         match block.rows.len() {
             NARROW => simd::dispatch(
                 #[inline(always)]
-                || backward::<T, NARROW, P, K>(&self.0, block, content, logit_grads, grads),
+                || backward::<T, NARROW, P, K>(&self.0, block, content, logit_grads, &mut grads),
             ),
             _ => simd::dispatch(
                 #[inline(always)]
-                || backward::<T, WIDE, P, K>(&self.0, block, content, logit_grads, grads),
+                || backward::<T, WIDE, P, K>(&self.0, block, content, logit_grads, &mut grads),
             ),
         }
     }

@@ -17,7 +17,7 @@ pub(crate) fn in_pieces<T: Send>(
         simd::dispatch(
             #[inline(always)]
             || work(piece),
-        )
+        );
     });
 }
 
