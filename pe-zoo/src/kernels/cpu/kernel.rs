@@ -238,8 +238,8 @@ pub(super) fn backward<const R: usize>(
     if !head.spec.terms.is_empty() {
         term::backward(head, block, s, grads);
     }
-    if let (Some(scale), Some(maps)) = (head.spec.content_scale, Maps::of(head)) {
-        maps::backward(&maps, head, block, scale, &mut s.forms.maps, &s.grads, &mut dq, grads);
+    if let Some(maps) = Maps::of(head) {
+        maps::backward(&maps, head, block, &mut s.forms.maps, &s.grads, &mut dq, grads);
     } else if let Some(scale) = head.spec.content_scale {
         let logit_grads = read(&s.grads, n, block.rows);
         let query = head.q().rows(block.first, block.rows);

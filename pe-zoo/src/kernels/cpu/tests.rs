@@ -80,7 +80,9 @@ fn run(
             Slot::CurveDistances => values.sort_by(f32::total_cmp),
             // Maps of large numbers would grow from chunk to chunk.
             Slot::Directions | Slot::ChunkMaps | Slot::KeyPrices | Slot::QueryPrices => {
-                values.iter_mut().for_each(|value| *value *= 0.02);
+                for value in &mut values {
+                    *value *= 0.02;
+                }
             }
             _ => {}
         }

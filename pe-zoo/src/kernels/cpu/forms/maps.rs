@@ -112,12 +112,12 @@ pub(in crate::kernels::cpu) fn backward<const R: usize>(
     maps: &Maps<'_>,
     head: &Head<'_>,
     block: &Block<R>,
-    scale: f32,
     s: &mut MapScratch<R>,
     product_grads: &[Lanes<R>],
     dq: &mut MatrixMut<'_>,
     grads: &mut Grads<'_>,
 ) {
+    let Some(scale) = head.spec.content_scale else { return };
     let slots = [Slot::Key, Slot::Directions, Slot::ChunkMaps];
     let Some([dk, of_directions, of_chunks]) = grads.all(slots) else { return };
     let (n, rows, k) = (block.columns, block.rows, head.k());
