@@ -13,21 +13,25 @@ mod dual;
 mod graph;
 mod head_mlp;
 mod number;
+mod pair;
 mod position_mlp;
 mod reflections;
 mod step_prices;
 mod term;
 mod token_price;
 
+#[cfg(feature = "flex")]
+pub(crate) use block::{TermBlock, TermGrads};
 pub use dual::{Derivative, Dual};
 pub use head_mlp::HeadMlp;
 pub use number::{Number, Real};
+pub use pair::{Pair, PairTerm};
 pub use position_mlp::PositionMlp;
 pub use reflections::Reflections;
 pub use step_prices::StepPrices;
-pub use term::{Pair, PairTerm, Term};
+pub use term::Term;
 #[cfg(feature = "flex")]
-pub(crate) use term::{TermBlock, TermGrads, TermKernel};
+pub(crate) use term::TermKernel;
 pub use token_price::TokenPrice;
 
 use burn::tensor::Tensor;

@@ -11,7 +11,7 @@ use pe_zoo::attention::{Engine, Weights};
 use pe_zoo::init::standard_normal;
 use pe_zoo::score::{
     Beyond, Contextual, ContextualFunction, Current, GateSource, HiddenActivation, LogitScaling,
-    Perceptron, Remainder, StickBreaking,
+    Number, Pair, PairTerm, Perceptron, Remainder, StickBreaking, Term,
 };
 use pe_zoo::testkit::close::{self, Tolerance, numbers};
 use pe_zoo::{Positions, ScoreMod};
@@ -97,6 +97,19 @@ impl Side {
             .map(|_| f64::from((spread * standard_normal(&mut rng)) as f32))
             .collect::<Vec<_>>();
         Tensor::from_data(TensorData::new(values, shape), (&self.device, self.dtype))
+    }
+}
+
+/// A temperature and a slope for each head, and a decay that token state carries.
+#[derive(Debug, Clone)]
+struct Tempered;
+
+impl PairTerm<2, 1> for Tempered {
+    #[inline(always)]
+    fn value<N: Number>(&self, pair: Pair<N, 2, 1>) -> N {
+        let [temperature, slope] = pair.params;
+        let decay = pair.row[0] - pair.column[0];
+        temperature * pair.content - slope * (pair.distance + N::constant(1.0)).ln() + decay
     }
 }
 
@@ -221,6 +234,16 @@ fn contextual(
         )),
         convention,
     }
+}
+
+#[test]
+fn pair_terms_become_dense_biases() {
+    compare(|sizes, leaves| {
+        let params = leaves.two("head parameters", [sizes.heads, 2], 0.5, 41);
+        let state = leaves.four("state", [sizes.batch, sizes.heads, sizes.columns, 1], 0.3, 42);
+        let term = Term::new(Tempered).head_params(params).token_state(state);
+        ScoreMod::Sum(vec![ScoreMod::Term(term), slope(sizes, leaves)])
+    });
 }
 
 #[test]

@@ -2,8 +2,32 @@
 
 use super::dual::{Derivative, Dual, each};
 use super::number::Real;
-use super::term::{Pair, PairTerm, TermBlock, TermGrads};
+use super::pair::{Pair, PairTerm};
 use crate::math::lanes::NARROW;
+
+/// One block of pairs: query rows ("lanes") by all columns that any of them sees.
+#[derive(Debug)]
+pub(crate) struct TermBlock<'a> {
+    /// Positions of the rows, `[lane]`; `WIDE` or `NARROW` of them.
+    pub(crate) rows: &'a [f32],
+    /// Positions of the columns.
+    pub(crate) columns: &'a [f32],
+    /// Parameters of the head, `[P]`.
+    pub(crate) params: &'a [f32],
+    /// State of the rows, `[K][lane]`.
+    pub(crate) row_state: &'a [f32],
+    /// State of the columns, `[column][K]`.
+    pub(crate) column_state: &'a [f32],
+}
+
+/// Gradients that a block adds to, in the layout of [`TermBlock`].
+#[derive(Debug)]
+pub(crate) struct TermGrads<'a> {
+    /// `[P][lane]`.
+    pub(crate) params: &'a mut [f32],
+    pub(crate) row_state: &'a mut [f32],
+    pub(crate) column_state: &'a mut [f32],
+}
 
 /// The inputs of a block that do not change from column to column.
 struct Rows<const R: usize, const P: usize, const K: usize> {

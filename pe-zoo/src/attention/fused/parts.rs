@@ -166,6 +166,7 @@ impl Parts {
 
     /// Whether the kernels for the CPU cannot run the terms: those take the place of products that are
     /// a tensor already.
+    #[cfg(feature = "flex")]
     pub(super) fn terms_on_products(&self) -> bool {
         self.products.is_some() && !self.terms.is_empty()
     }

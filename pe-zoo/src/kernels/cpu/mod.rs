@@ -13,7 +13,7 @@
 //! | `engine`, `gradients`, `reduce` | tasks in parallel, and sums over them in a fixed order |
 //! | `rows` | rows of the heads that are worked on together |
 //! | `kernel` | one block of rows of one head, forward and backward |
-//! | `contextual`, `perceptron`, `distance`, `term` | the biases that take more than a line |
+//! | `contextual`, `perceptron`, `distance`, `term`, `term_inputs` | the biases that take more than a line |
 //! | `forms`, `form_scratch` | biases and products with operands of their own |
 //! | `problem`, `scratch` | heads and blocks, buffers |
 //! | `view`, `parallel`, `tensors` | matrices, threads and tensors, for the operations of models too |
@@ -35,6 +35,7 @@ mod rows;
 mod scratch;
 pub(crate) mod tensors;
 mod term;
+mod term_inputs;
 pub(crate) mod view;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Buffers of one thread: a few rows of lanes per column, reused from block to block.
 
 use super::form_scratch::FormScratch;
-use super::term;
+use super::term_inputs;
 use super::view::{Matrix, MatrixMut, Shape};
 use crate::math::lanes::Lanes;
 
@@ -31,7 +31,7 @@ pub(super) struct Scratch<const R: usize> {
     pub(super) distance_products: Vec<Lanes<R>>,
     pub(super) distance_product_grads: Vec<Lanes<R>>,
     /// Inputs of the pair terms.
-    pub(super) term_inputs: term::Inputs,
+    pub(super) term_inputs: term_inputs::Inputs,
     /// Content logits that each pair term received.
     pub(super) contents: Vec<Vec<Lanes<R>>>,
     /// A distance table, or its gradient, written out per distance.

@@ -3,74 +3,9 @@
 use super::problem::{Block, Head};
 use super::reduce::Grads;
 use super::scratch::{Scratch, grow};
-use super::view::Matrix;
+use super::term_inputs::{Offset, row};
 use crate::kernels::operands::Slot;
-use crate::score::{TermBlock, TermGrads};
-
-/// The inputs of the terms of one block, in the layout of [`TermBlock`].
-#[derive(Debug, Default)]
-pub(super) struct Inputs {
-    rows: Vec<f32>,
-    columns: Vec<f32>,
-    params: Vec<f32>,
-    row_state: Vec<f32>,
-    column_state: Vec<f32>,
-}
-
-/// Start of the parameters and of the state of one term among those of all terms.
-#[derive(Debug, Clone, Copy, Default)]
-struct Offset {
-    params: usize,
-    state: usize,
-}
-
-/// Rows among the columns of the block's lanes; unused lanes repeat the last one.
-fn row<const R: usize>(head: &Head<'_>, block: &Block<R>, lane: usize) -> usize {
-    (head.spec.first_row + block.first + lane).min(block.columns - 1)
-}
-
-impl Inputs {
-    fn positions<const R: usize>(&mut self, head: &Head<'_>, block: &Block<R>) {
-        let at = &head.spec.columns;
-        self.rows.clear();
-        self.rows.extend((0..R).map(|lane| at[row(head, block, lane)] as f32));
-        self.columns.clear();
-        self.columns.extend(at[..block.columns].iter().map(|at| *at as f32));
-    }
-
-    /// Reads the parameters and the state of one term.
-    fn read<const R: usize>(
-        &mut self,
-        head: &Head<'_>,
-        block: &Block<R>,
-        offset: Offset,
-        (params, state): (usize, usize),
-    ) {
-        let given: Matrix<'_> = head.part(Slot::TermParams);
-        self.params.clear();
-        self.params.extend((0..params).map(|p| given.at(0, offset.params + p)));
-        let given = head.part(Slot::TermState);
-        self.row_state.clear();
-        self.column_state.clear();
-        for k in 0..state {
-            let of_lane = |lane| given.at(row(head, block, lane), offset.state + k);
-            self.row_state.extend((0..R).map(of_lane));
-        }
-        for j in 0..block.columns {
-            self.column_state.extend((0..state).map(|k| given.at(j, offset.state + k)));
-        }
-    }
-
-    fn block(&self) -> TermBlock<'_> {
-        TermBlock {
-            rows: &self.rows,
-            columns: &self.columns,
-            params: &self.params,
-            row_state: &self.row_state,
-            column_state: &self.column_state,
-        }
-    }
-}
+use crate::score::TermGrads;
 
 /// Passes `s.logits`, the content logits, through all terms; with `keep`, leaves the input of each term
 /// in `s.contents`.

@@ -1,0 +1,62 @@
+//! Modifiers given as a function of one pair of tokens.
+
+use super::dual::Derivative;
+use super::number::Number;
+
+/// The inputs of a [`PairTerm`]: `P` parameters of the head, `K` values of state of each token.
+#[derive(Debug, Clone, Copy)]
+pub struct Pair<N, const P: usize, const K: usize = 0> {
+    /// The content logit `q_i . k_j / sqrt(D)`, or what the term before this one made of it.
+    pub content: N,
+    /// Distance `i - j` from the column's position to the row's; never negative.
+    pub distance: N,
+    /// Parameters of the head.
+    pub params: [N; P],
+    /// Token state at the row.
+    pub row: [N; K],
+    /// Token state at the column.
+    pub column: [N; K],
+}
+
+/// A modifier of attention logits given as the value of one pair.
+///
+/// The fused engine runs [`value`](Self::value) inside its kernel, forward and backward, without a
+/// tensor of size `T x S`; see [`ScoreMod::form`](crate::ScoreMod::form) for where it does not.
+/// `P` is the number of parameters of a head, `K` the number of values of state of a token.
+///
+/// Mark `value` `#[inline(always)]`: the kernel calls it in loops over query rows, which become SIMD
+/// only if it is inlined.
+///
+/// ```
+/// use pe_zoo::score::{Number, Pair, PairTerm, Term};
+/// use pe_zoo::ScoreMod;
+///
+/// /// A learned temperature and a learned slope for each head.
+/// #[derive(Debug, Clone)]
+/// struct Tempered;
+///
+/// impl PairTerm<2> for Tempered {
+///     #[inline(always)]
+///     fn value<N: Number>(&self, pair: Pair<N, 2>) -> N {
+///         let [temperature, slope] = pair.params;
+///         temperature * pair.content - slope * pair.distance
+///     }
+/// }
+///
+/// let device = burn::tensor::Device::flex();
+/// let params = burn::tensor::Tensor::from_floats([[1.0, 0.5], [1.0, 0.25]], &device);
+/// let modifier = ScoreMod::Term(Term::new(Tempered).head_params(params));
+/// # let _ = modifier;
+/// ```
+pub trait PairTerm<const P: usize, const K: usize = 0>: Clone + Send + Sync + 'static {
+    /// The logit that takes the content logit's place.
+    fn value<N: Number>(&self, pair: Pair<N, P, K>) -> N;
+
+    /// The derivative of [`value`](Self::value) by its inputs, if its author knows a cheaper way than
+    /// dual numbers. It must not be NaN or infinite at distance 0.
+    #[inline(always)]
+    fn derivative<N: Number>(&self, pair: Pair<N, P, K>) -> Option<Derivative<N, P, K>> {
+        let _ = pair;
+        None
+    }
+}
