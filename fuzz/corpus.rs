@@ -4,7 +4,7 @@ use std::path::Path;
 
 use pe_bench::suite::BUILT_IN;
 use pe_zoo::EncodingConfig;
-use pe_zoo::zoo::{ALL, PeConfig};
+use pe_zoo::Registry;
 use tasks::TaskConfig;
 
 /// Suites up to this size: larger ones take time and hold nothing that smaller ones do not.
@@ -87,9 +87,10 @@ pub(crate) fn suites() -> Vec<Vec<u8>> {
 
 /// Expressions: some combinations, and every encoding with all of its settings.
 pub(crate) fn expressions() -> Vec<Vec<u8>> {
-    let alone = ALL.iter().filter_map(|meta| {
-        let part = PeConfig::from_id(meta.id).ok()?;
-        Some(format!("{}{}", part.meta().id, pe_zoo::combination::settings_text(&part)))
+    let registry = Registry::builtin();
+    let alone = registry.cards().filter_map(|card| {
+        let part = registry.encoding(card.id).ok()?;
+        Some(format!("{}{}", card.id, pe_zoo::compose::settings_text(&part)))
     });
     EXPRESSIONS.iter().map(|text| (*text).to_owned()).chain(alone).map(String::into_bytes).collect()
 }

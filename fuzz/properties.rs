@@ -6,10 +6,10 @@
 
 use std::path::Path;
 
-use pe_bench::cell::Cell;
+use pe_bench::experiment::Experiment;
+use pe_bench::experiment::budget;
 use pe_bench::flops::config::CostConfig;
 use pe_bench::suite::{self, Overrides};
-use pe_bench::sweep::budget;
 use pe_zoo::{Combination, EncodingConfig};
 use reports::{RunRecord, Settings};
 use serde::Serialize;
@@ -60,7 +60,7 @@ pub(crate) fn suite(bytes: &[u8]) -> bool {
 }
 
 /// What a sweep does with a cell before anything is trained.
-fn planned(cell: &Cell<Combination>) {
+fn planned(cell: &Experiment) {
     let lens = cell.eval.lens.iter().chain([&cell.train.len]);
     // A text would have to be fetched.
     if cell.task.meta().takes_path || lens.into_iter().any(|len| *len > LONGEST) {
@@ -71,7 +71,8 @@ fn planned(cell: &Cell<Combination>) {
         return;
     }
     let dims = cell.dims(&*task);
-    let parameters = cell.model.param_count(task.vocab_size()) + cell.encoding.param_count(&dims);
+    let parameters =
+        cell.model.param_count(task.vocab_size()) + cell.encoding.param_count(&dims).unwrap_or(0);
     assert!(parameters > 0);
     let [train_tokens, _] = cell.token_lens(&*task);
     let flops = pe_bench::flops::count(

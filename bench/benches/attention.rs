@@ -8,8 +8,7 @@ use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use pe_zoo::attention::{AttentionKind, Engine, LayerInput, Weights, layer};
 use pe_zoo::ops::MatmulPrecision;
 use pe_zoo::testkit::problem::{Problem, tensor3, tensor4};
-use pe_zoo::zoo::{ALL, Pe, PeConfig};
-use pe_zoo::{Dims, EncodingConfig, Positions, TokenState};
+use pe_zoo::{AnyEncoding, Dims, Positions, Registry, TokenState};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -20,10 +19,10 @@ fn dims(len: usize) -> Dims {
     Dims { layers: 1, heads: 4, head_dim: 64, train_len: len, max_len: len }
 }
 
-fn encoding(id: &str, len: usize, device: &Device) -> Pe {
+fn encoding(id: &str, len: usize, device: &Device) -> AnyEncoding {
     let mut rng = ChaCha8Rng::seed_from_u64(0);
-    let config = PeConfig::from_id(id).expect("an id of the list");
-    config.init(&dims(len), &mut rng, device).expect("sizes that every encoding accepts")
+    let config = Registry::builtin().encoding(id).expect("an id of the list");
+    config.build(&dims(len), &mut rng, device).expect("sizes that every encoding accepts")
 }
 
 struct Inputs {
@@ -47,7 +46,7 @@ impl Inputs {
         }
     }
 
-    fn attend(&self, encoding: &Pe) -> Tensor<4> {
+    fn attend(&self, encoding: &AnyEncoding) -> Tensor<4> {
         let input = LayerInput {
             layer: 0,
             at: &self.at,
@@ -60,7 +59,7 @@ impl Inputs {
             sharpness: AttentionKind::Soft,
             factors: MatmulPrecision::F32,
         };
-        layer(encoding, input, None, Weights::Drop).output
+        layer(encoding.hooks(), input, None, Weights::Drop).output
     }
 }
 
@@ -70,7 +69,7 @@ fn forward(criterion: &mut Criterion) {
     let device = Device::flex();
     for len in LENS {
         let inputs = Inputs::new(len, &device);
-        for meta in ALL {
+        for meta in Registry::builtin().cards() {
             let encoding = encoding(meta.id, len, &device);
             group.bench_function(BenchmarkId::new(meta.id, len), |bencher| {
                 bencher.iter(|| black_box(inputs.attend(&encoding)));
@@ -85,7 +84,7 @@ fn forward_backward(criterion: &mut Criterion) {
     let device = Device::flex().autodiff();
     for len in LENS {
         let inputs = Inputs::new(len, &device);
-        for meta in ALL {
+        for meta in Registry::builtin().cards() {
             let encoding = encoding(meta.id, len, &device);
             group.bench_function(BenchmarkId::new(meta.id, len), |bencher| {
                 bencher.iter(|| black_box(inputs.attend(&encoding).sum().backward()));

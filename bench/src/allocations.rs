@@ -1,4 +1,4 @@
-//! What a thread asks of the allocator.
+//! Allocations of a thread, counted.
 //!
 //! Counted for each thread by itself: what other threads do at the same time is not in it, and counting takes no
 //! thread's time from another.
@@ -58,7 +58,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
     }
 }
 
-/// What this thread has asked for so far; nothing where the program's allocator does not count.
+/// Allocations of this thread so far; zero where the program's allocator does not count.
 pub fn asked() -> Allocations {
     ASKED.with(Cell::get)
 }

@@ -13,7 +13,7 @@ use pe_zoo::ops::MatmulPrecision;
 pub struct BackendMeta {
     /// Name, and the cargo feature that compiles it in.
     pub id: &'static str,
-    /// What it runs on.
+    /// Hardware that it runs on.
     pub about: &'static str,
     /// Makes its device; `None` where it is not compiled in.
     device: Option<fn() -> Device>,
@@ -67,11 +67,11 @@ pub enum BackendError {
     /// No backend has this name.
     #[error("unknown backend `{id}`{}; known: {known}", nearest.as_ref().map(|n| format!(", did you mean `{n}`?")).unwrap_or_default())]
     Unknown {
-        /// What was asked for.
+        /// The value that was requested.
         id: String,
         /// The nearest name, if one is near.
         nearest: Option<String>,
-        /// All names.
+        /// All names that exist.
         known: String,
     },
     /// It exists, but this program was built without it.
@@ -80,9 +80,9 @@ pub enum BackendError {
          Build with `cargo build --release --features {id}` to get it"
     )]
     NotCompiled {
-        /// What was asked for.
+        /// The value that was requested.
         id: String,
-        /// What there is.
+        /// Devices that exist.
         compiled: String,
     },
     /// It is compiled in, and its device does not open.
@@ -91,9 +91,9 @@ pub enum BackendError {
          `pe-bench list backends` shows what each has"
     )]
     NoDevice {
-        /// What was asked for.
+        /// The value that was requested.
         id: String,
-        /// What its driver says.
+        /// Message of the driver.
         reason: String,
     },
     /// Its device does not compute with these numbers.
@@ -102,17 +102,17 @@ pub enum BackendError {
          Change `precision` under [train], or --precision"
     )]
     NoPrecision {
-        /// The backend.
+        /// Name of the backend.
         backend: String,
-        /// What was asked for.
+        /// The value that was requested.
         precision: &'static str,
-        /// What would work.
+        /// Combination that would work.
         possible: String,
     },
     /// The backend has no such engine.
     #[error("backend `{backend}` has no fused engine; use --engine auto or --engine reference")]
     NoFusedEngine {
-        /// The backend.
+        /// Name of the backend.
         backend: String,
     },
 }
@@ -166,7 +166,7 @@ pub fn precision(
 /// Reads a precision's name on the command line.
 ///
 /// # Errors
-/// What is possible, in words.
+/// Supported precisions in words.
 pub fn named_precision(text: &str) -> Result<MatmulPrecision, String> {
     let known = || MatmulPrecision::ALL.map(MatmulPrecision::id).join(", ");
     MatmulPrecision::ALL
@@ -181,13 +181,13 @@ impl BackendMeta {
         self.device.is_some()
     }
 
-    /// What its device says of itself, or why it does not open; `None` if it is not compiled in.
+    /// Facts of its device, or why it does not open; `None` if it is not compiled in.
     pub fn facts(&self) -> Option<Result<DeviceFacts, String>> {
         self.device.map(|make| facts(&make()))
     }
 }
 
-/// What came of opening each device: once, for threads that ask later may be in the middle of something
+/// Result of opening each device, once: threads that ask later may be in the middle of something
 /// that panics.
 static OPENED: Mutex<BTreeMap<&str, Result<(), String>>> = Mutex::new(BTreeMap::new());
 

@@ -24,12 +24,15 @@ mod reproduce;
 mod run;
 mod speed;
 mod stability;
+mod stop;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::backend::EngineChoice;
+use crate::{process, signals};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use pe_zoo::{PeError, Registry};
 
 use out::say;
 
@@ -44,7 +47,10 @@ use out::say;
                   1    an error, or cells or checks that failed; it is said which\n  \
                   2    a command line that cannot be read\n  \
                   3    a gate does not let pass (`nightly`)\n  \
-                  130  interrupted; what is finished is kept"
+                  129  stopped by SIGHUP; what is finished is kept, run the same command to go on\n  \
+                  130  stopped by Ctrl-C, likewise\n  \
+                  138  stopped by SIGUSR1 (Linux), likewise\n  \
+                  143  stopped by SIGTERM, likewise"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -78,7 +84,7 @@ enum Command {
         after_help = "Examples:\n  pe-bench compare cope rope\n  pe-bench compare cope rope results/quick --task counting --slices\n  pe-bench compare cope rope --page results/cope-rope.html"
     )]
     Compare(compare::CompareArgs),
-    /// Looks inside a cell: attention maps, gates, positions, on a sample of its task.
+    /// Shows the inside of a trained model: attention maps, gates and positions on a sample of its task.
     ///
     /// Records hold no weights, so the cell is trained again first.
     #[command(
@@ -108,13 +114,13 @@ enum Command {
         /// The shell.
         shell: clap_complete::Shell,
     },
-    /// Lists what there is.
+    /// Lists encodings, tasks, suites or backends.
     #[command(after_help = "Example: pe-bench list encodings")]
     List {
-        /// What to list.
+        /// Kind of item to list.
         what: What,
     },
-    /// Real text for language models.
+    /// Fetches and verifies texts for language modelling.
     Data {
         #[command(subcommand)]
         command: data::DataCommand,
@@ -172,7 +178,7 @@ enum Command {
         #[arg(long, default_value = ".")]
         root: PathBuf,
     },
-    /// One cell, ordered on standard input; `run` starts these.
+    /// Runs one cell that is described on standard input; started by `run`.
     #[command(hide = true)]
     Worker,
     /// Some training steps of a record's cell on one thread; `count` starts these.
@@ -180,7 +186,7 @@ enum Command {
     Steps {
         /// The record's file.
         record: PathBuf,
-        /// How many.
+        /// Number of training steps.
         count: usize,
     },
 }
@@ -205,10 +211,10 @@ pub(crate) struct RunArgs {
     /// Backend: flex, tch, cuda or wgpu.
     #[arg(long, default_value = "flex")]
     backend: String,
-    /// Attention engine.
+    /// Attention engine to use.
     #[arg(long, value_enum, default_value_t)]
     engine: EngineChoice,
-    /// Factors of linear maps: f32, tf32 or bf16; default: as the suite says, f32 unless it does.
+    /// MatmulPrecision of linear maps: f32, tf32 or bf16; default: as the suite says, f32 unless it does.
     #[arg(long, value_parser = crate::backend::named_precision)]
     precision: Option<pe_zoo::ops::MatmulPrecision>,
     /// Threads of each cell.
@@ -239,12 +245,42 @@ pub(crate) struct RunArgs {
     dry_run: bool,
 }
 
-/// Runs the command line of this process.
-pub fn main() -> ExitCode {
+/// Runs the command line of this process with the encodings of a registry.
+///
+/// The main function of a program with encodings of its own:
+///
+/// ```no_run
+/// # use pe_zoo::Registry;
+/// fn main() -> std::process::ExitCode {
+///     // Registry::builtin().with::<MyEncoding>() adds one.
+///     pe_bench::cli::main_with(Ok(Registry::builtin()))
+/// }
+/// ```
+pub fn main_with(registry: Result<Registry, PeError>) -> ExitCode {
+    let registered = registry.map_err(anyhow::Error::from).and_then(|registry| {
+        let taken = |_| anyhow::anyhow!("the registry of this process is in use already");
+        crate::encodings::register(registry).map_err(taken)
+    });
+    if let Err(error) = registered {
+        out::complain(&format!("error: {error:#}"));
+        return ExitCode::FAILURE;
+    }
+    main()
+}
+
+fn main() -> ExitCode {
+    if let Err(error) = signals::survive_file_size_limit() {
+        out::complain(&format!("the handler for SIGXFSZ cannot be installed: {error}"));
+    }
+    if let Err(error) = process::end_with_parent() {
+        out::complain(&format!("error: standard input cannot be watched: {error}"));
+        return ExitCode::FAILURE;
+    }
     match dispatch(Cli::parse().command) {
+        Ok(code) if code == ExitCode::SUCCESS && out::has_failed() => ExitCode::FAILURE,
         Ok(code) => code,
         Err(error) => {
-            out::complain(&format!("error: {error:#}"));
+            out::complain(&format!("error: {}", out::chain(&error)));
             ExitCode::FAILURE
         }
     }
@@ -264,7 +300,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Completions { shell } => completions::completions(shell),
         Command::List { what } => list::list(what),
         Command::Data { command } => data::data(command)?,
-        Command::NewSuite { name } => say(&new_suite(&name)),
+        Command::NewSuite { name } => say(&new_suite(&name)?),
         Command::Speed(arguments) => speed::speed(&arguments)?,
         Command::Conform(arguments) => return conform::conform(&arguments),
         Command::Explain { name } => explain::explain(&name)?,
@@ -276,13 +312,14 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Docs { check, root } => docs::docs(&root, check)?,
         Command::Steps { record, count } => count::steps(&record, count)?,
         Command::Worker => {
-            crate::sweep::serve(std::io::BufReader::new(std::io::stdin()), std::io::stdout())
+            crate::sweep::worker_main(std::io::BufReader::new(std::io::stdin()), std::io::stdout())
                 .map_err(anyhow::Error::msg)?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn new_suite(name: &str) -> String {
-    include_str!("../suites/example.toml.in").replace("{name}", name).trim_end().to_owned()
+fn new_suite(name: &str) -> anyhow::Result<String> {
+    crate::suite::check_name(name).map_err(|reason| anyhow::anyhow!("suite name {reason}"))?;
+    Ok(include_str!("../suites/example.toml.in").replace("{name}", name).trim_end().to_owned())
 }

@@ -3,29 +3,62 @@
 
 pub mod config;
 
+use burn::module::Module;
 use pe_zoo::cost::Sums;
-use pe_zoo::{Cost, Dims, EncodingConfig, PeError};
+use pe_zoo::{Combination, Cost, Dims, PeError};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
 use reports::FlopCount;
 
 use crate::model::ModelConfig;
 
-/// Operations of one training step over `batch_size` sequences of `len` tokens.
-pub fn count<C: EncodingConfig>(
-    encoding: &C,
+/// Number of learned parameters of an encoding: by formula, or counted by building it.
+fn params(encoding: &Combination, dims: &Dims) -> Result<usize, PeError> {
+    if let Some(count) = encoding.param_count(dims) {
+        return Ok(count);
+    }
+    let mut rng = ChaCha8Rng::seed_from_u64(0);
+    Ok(encoding.init(dims, &mut rng, &pe_zoo::probe::device())?.num_params())
+}
+
+/// Operations of one training step over `batch_size` sequences of `len` tokens; without those of an
+/// encoding that does not state its cost.
+pub fn count(
+    encoding: &Combination,
     model: &ModelConfig,
     dims: &Dims,
     vocabulary: usize,
     batch_size: usize,
     len: usize,
 ) -> FlopCount {
-    let macs = model.forward_macs(vocabulary, len) + encoding.cost(dims, len).macs();
+    let own = encoding.cost(dims, len).map_or(0, |cost| cost.macs());
+    of_macs(model.forward_macs(vocabulary, len) + own, batch_size, len)
+}
+
+/// As [`count`]; products of an encoding that does not state its cost are counted by running it.
+///
+/// # Errors
+/// [`PeError::Probe`] if they cannot be counted.
+pub fn measured(
+    encoding: &Combination,
+    model: &ModelConfig,
+    dims: &Dims,
+    vocabulary: usize,
+    batch_size: usize,
+    len: usize,
+) -> Result<FlopCount, PeError> {
+    let own = encoding.counted_cost(dims, len)?.macs();
+    Ok(of_macs(model.forward_macs(vocabulary, len) + own, batch_size, len))
+}
+
+fn of_macs(macs: u64, batch_size: usize, len: usize) -> FlopCount {
     FlopCount {
         train_step: 3 * 2 * macs * batch_size as u64,
         forward_per_token: 2 * macs / (len as u64).max(1),
     }
 }
 
-/// What one pass over one sequence costs, and what the model weighs.
+/// Cost of one pass over one sequence, and the number of parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bill {
     /// All items, the model's own first.
@@ -41,15 +74,12 @@ impl Bill {
     ///
     /// # Errors
     /// [`PeError`] if the encoding refuses the sizes.
-    pub fn of<C: EncodingConfig>(
-        config: &config::CostConfig,
-        encoding: &C,
-    ) -> Result<Self, PeError> {
+    pub fn of(config: &config::CostConfig, encoding: &Combination) -> Result<Self, PeError> {
         let (dims, len) = (config.dims(), config.len);
         encoding.check(&dims)?;
-        let params = config.model.param_count(config.vocabulary) + encoding.param_count(&dims);
+        let params = config.model.param_count(config.vocabulary) + params(encoding, &dims)?;
         let own = config.model.cost(config.vocabulary, len);
-        Ok(Self { cost: own.and(encoding.cost(&dims, len)), params: params as u64, len })
+        Ok(Self { cost: own.and(encoding.counted_cost(&dims, len)?), params: params as u64, len })
     }
 
     /// As TAPE's table 3 prints it: `[FLOPs in 1e9, MACs in 1e9, parameters in 2^20]`.
@@ -59,7 +89,7 @@ impl Bill {
         [billions(flops), billions(macs), format!("{:.2}", self.params as f64 / f64::from(1 << 20))]
     }
 
-    /// What a causal model needs: each pair of tokens once, every operation counted.
+    /// Operations that a causal model needs: each pair of tokens once, every operation counted.
     pub fn honest(&self) -> Sums {
         self.cost.causal(self.len)
     }

@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use pe_zoo::PeError;
 use pe_zoo::attention::Weights;
 use pe_zoo::encoding::{PositionRequest, positions};
-use pe_zoo::{PeError, PositionEncoding};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
@@ -34,11 +34,11 @@ pub enum GenerateError {
     /// A number that cannot be used.
     #[error("{field} is {value}, expected {expected}; change it")]
     Number {
-        /// Which.
+        /// Name of the setting.
         field: &'static str,
-        /// Its value.
+        /// Value of the field.
         value: String,
-        /// What would be accepted.
+        /// Values that would be accepted.
         expected: &'static str,
     },
     /// Results could not be read back from the device.
@@ -111,16 +111,16 @@ fn sample(logits: &[f32], temperature: f64, top_p: f64, rng: &mut ChaCha8Rng) ->
 
 /// A model in the middle of a text.
 #[derive(Debug)]
-pub struct Generation<'a, P: PositionEncoding> {
-    model: &'a Decoder<P>,
+pub struct Generation<'a> {
+    model: &'a Decoder,
     id: &'a str,
     device: Device,
     cache: Cache,
 }
 
-impl<'a, P: PositionEncoding> Generation<'a, P> {
-    /// Nothing read yet.
-    pub fn new(model: &'a Decoder<P>, id: &'a str, device: &Device) -> Self {
+impl<'a> Generation<'a> {
+    /// Generation with an empty cache.
+    pub fn new(model: &'a Decoder, id: &'a str, device: &Device) -> Self {
         Self { model, id, device: device.clone(), cache: Cache::new(model.layers()) }
     }
 
@@ -155,7 +155,7 @@ impl<'a, P: PositionEncoding> Generation<'a, P> {
     }
 }
 
-/// What is generated, and when it ends.
+/// Request for a generation: prompt, limits and end.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     /// The text so far.
@@ -168,7 +168,7 @@ pub struct Request<'a> {
     pub end: &'a [u32],
 }
 
-/// What was generated, and how long it took.
+/// Generated tokens and the time they took.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Generated {
     /// The tokens after the prompt.
@@ -185,8 +185,8 @@ pub struct Generated {
 ///
 /// # Errors
 /// [`GenerateError`].
-pub fn generate<P: PositionEncoding>(
-    mut generation: Generation<'_, P>,
+pub fn generate(
+    mut generation: Generation<'_>,
     request: Request<'_>,
     rng: &mut ChaCha8Rng,
     on_token: &mut dyn FnMut(u32),

@@ -1,9 +1,13 @@
-//! What a run ran on, and how much memory it took.
+//! Machine of a run and the memory of its process.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 use reports::Host;
+use sysinfo::{
+    CpuRefreshKind, MemoryRefreshKind, Pid, Process, ProcessRefreshKind, ProcessesToUpdate,
+    RefreshKind, System,
+};
 
 /// The machine, with the threads that one run uses and how many run side by side.
 pub fn host(threads: usize, jobs: usize) -> Host {
@@ -21,21 +25,30 @@ pub fn logical_cpus() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// The processor's name; `None` where the system does not tell.
+/// Name of the processor; `None` where the system does not tell.
 pub fn cpu_model() -> Option<String> {
-    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
-    let line = text.lines().find(|line| line.starts_with("model name"))?;
-    line.split_once(':').map(|(_, name)| name.trim().to_owned())
+    let cpus = RefreshKind::nothing().with_cpu(CpuRefreshKind::nothing());
+    let system = System::new_with_specifics(cpus);
+    let name = system.cpus().first().map(|cpu| cpu.brand().trim().to_owned());
+    name.filter(|name| !name.is_empty())
 }
 
-/// The machine's memory; `None` where the system does not tell.
+/// Memory of the machine in bytes; `None` where the system does not tell.
 pub fn memory_bytes() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
-    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib * 1024)
+    let memory = RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram());
+    Some(System::new_with_specifics(memory).total_memory()).filter(|bytes| *bytes > 0)
 }
 
-/// Largest resident size of this process so far, in bytes; `None` where the system does not tell.
+/// Resident memory of a process in bytes; `None` if it is gone or the system does not tell.
+pub fn resident_bytes(pid: u32) -> Option<u64> {
+    let pid = Pid::from_u32(pid);
+    let mut system = System::new();
+    let memory = ProcessRefreshKind::nothing().with_memory();
+    system.refresh_processes_specifics(ProcessesToUpdate::Some(&[pid]), true, memory);
+    system.process(pid).map(Process::memory)
+}
+
+/// Largest resident size of this process so far in bytes; `None` where the system does not tell (Linux does).
 pub fn peak_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find(|line| line.starts_with("VmHWM:"))?;
@@ -60,26 +73,13 @@ pub fn commit() -> (Option<String>, Option<bool>) {
     (commit.map(str::to_owned), commit.map(|_| env!("PE_BENCH_DIRTY") == "true"))
 }
 
-/// The present time in UTC, RFC 3339.
+/// Present time in UTC as RFC 3339, in whole seconds: `2026-11-21T00:00:00Z`.
 pub fn now_utc() -> String {
-    rfc3339(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs())
-}
-
-/// Civil date from days since 1970 (Hinnant's algorithm), and the time of day.
-fn rfc3339(seconds: u64) -> String {
-    let (days, day_seconds) = (seconds / 86_400, seconds % 86_400);
-    let z = days + 719_468;
-    let era = z / 146_097;
-    let day_of_era = z % 146_097;
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (day_seconds / 3600, day_seconds / 60 % 60, day_seconds % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    let second = Unit::Second;
+    let now = Timestamp::now();
+    now.round(TimestampRound::new().smallest(second).mode(RoundMode::Trunc))
+        .unwrap_or(now)
+        .to_string()
 }
 
 #[cfg(test)]
@@ -87,11 +87,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_are_those_of_the_calendar() {
-        assert_eq!(rfc3339(0), "1970-01-01T00:00:00Z");
-        assert_eq!(rfc3339(951_782_399), "2000-02-28T23:59:59Z");
-        assert_eq!(rfc3339(951_782_400), "2000-02-29T00:00:00Z");
-        assert_eq!(rfc3339(1_795_219_200), "2026-11-21T00:00:00Z");
+    fn the_time_is_in_whole_seconds_and_utc() {
+        let now = now_utc();
+        assert!(now.len() == 20 && now.ends_with('Z') && now.as_bytes()[10] == b'T', "{now}");
+        assert!(now.as_str() > "2026-11-21T00:00:00Z", "{now}");
+    }
+
+    #[test]
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
+    fn the_machine_and_its_processes_are_seen() {
+        assert!(cpu_model().is_some() && memory_bytes().unwrap() > 64 << 20);
+        assert!(resident_bytes(std::process::id()).unwrap() > 1 << 20);
+        assert_eq!(resident_bytes(u32::MAX), None);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_processor_has_the_name_that_records_have_always_had() {
+        let text = std::fs::read_to_string("/proc/cpuinfo").unwrap();
+        if let Some(line) = text.lines().find(|line| line.starts_with("model name")) {
+            assert_eq!(cpu_model().as_deref(), line.split_once(':').map(|(_, name)| name.trim()));
+        }
     }
 
     #[test]

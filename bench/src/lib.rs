@@ -1,43 +1,43 @@
-//! The instrument: a decoder, its trainer and evaluator, suites of runs, and the `pe-bench` command.
+//! Decoder, trainer and evaluator, suites of experiments, and the `pe-bench` command.
 //!
-//! | Module | What it holds |
+//! | Module | Contents |
 //! | --- | --- |
-//! | [`model`] | a causal decoder, generic over the position encoding |
-//! | [`cell`](mod@cell) | one run's complete configuration, and its key |
-//! | [`pretrained`], [`lora`] | models that were trained elsewhere, and low-rank adapters |
-//! | [`extend`], [`generate`](mod@generate), [`benchmarks`] | what is done with them |
-//! | [`train`], [`evaluate`] | what happens to a model |
-//! | [`runner`] | a cell from configuration to record |
-//! | [`counts`], [`allocations`] | what a step costs, as counts |
-//! | [`inspect`] | a look inside a trained model |
+//! | [`model`] | causal decoder under any combination of position encodings |
+//! | [`encodings`] | the registry of encodings that this program knows |
+//! | [`experiment`] | a run as data: its complete configuration and its key |
+//! | [`mod@run`] | the runner: training, checkpoints, evaluation, record |
 //! | [`suite`] | TOML files of encodings x workloads x seeds |
-//! | [`checkpoint`] | what a training needs to go on after its process died |
-//! | [`sweep`] | many cells, in worker processes |
+//! | [`sweep`] | many runs in worker processes: queue, claims, watchdog |
+//! | [`pretrained`], [`lora`] | models trained elsewhere, low-rank adapters |
+//! | [`extend`], [`generate`](mod@generate), [`benchmarks`] | evaluation and use of pretrained models |
+//! | [`allocations`], [`instructions`] | costs of a training step as counts |
+//! | [`inspect`] | attention maps, gates and stability of a trained model |
 //! | [`cli`] | the command line |
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests panic on failure"))]
 
 pub mod allocations;
 pub mod backend;
 pub mod benchmarks;
-pub mod cell;
-pub mod checkpoint;
 pub mod cli;
-pub mod counts;
-pub mod evaluate;
+pub mod encodings;
+pub mod experiment;
 pub mod extend;
+mod file_error;
 pub mod flops;
 pub mod generate;
 pub mod host;
 pub mod inspect;
+pub mod instructions;
 pub mod lora;
+mod median;
 pub mod model;
-pub mod optimizer;
 pub mod pretrained;
 mod process;
-pub mod runner;
-mod scored;
+pub mod run;
+mod signals;
 pub mod speed;
 pub mod streams;
 pub mod suite;
 pub mod sweep;
-pub mod train;
+
+pub use file_error::FileError;

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub struct LoraConfig {
     /// Rank of each adapter.
     pub rank: usize,
-    /// What is added is multiplied by `alpha / rank`.
+    /// Numerator of the scale: the product is multiplied by `alpha / rank`.
     pub alpha: f64,
 }
 
@@ -31,9 +31,9 @@ impl Default for LoraConfig {
 pub struct LoraError {
     /// The field at fault.
     pub field: &'static str,
-    /// Its value.
+    /// Value of the field.
     pub value: String,
-    /// What would be accepted.
+    /// Values that would be accepted.
     pub expected: String,
 }
 

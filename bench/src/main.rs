@@ -7,5 +7,5 @@ use pe_bench::allocations::Counting;
 static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
 
 fn main() -> std::process::ExitCode {
-    pe_bench::cli::main()
+    pe_bench::cli::main_with(Ok(pe_zoo::Registry::builtin()))
 }

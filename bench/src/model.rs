@@ -1,4 +1,4 @@
-//! A causal decoder, generic over the position encoding.
+//! Causal decoder under any combination of position encodings.
 
 mod block;
 mod config;

@@ -20,10 +20,11 @@ mod tokens;
 use std::path::{Path, PathBuf};
 
 use burn::tensor::Device;
-use pe_zoo::zoo::{PeConfig, rope};
+use pe_zoo::zoo::rope::{self, Rope};
 use pe_zoo::{Combination, EncodingConfig, PeError};
 use rand_chacha::ChaCha8Rng;
 
+use crate::file_error::FileError;
 use crate::model::{Decoder, DecoderWeights, ModelConfig};
 use folder::Folder;
 use gguf::Gguf;
@@ -38,11 +39,11 @@ pub use tokens::{Around, Tokens};
 pub struct Pretrained {
     /// Where it came from, for people.
     pub name: String,
-    /// The decoder.
+    /// Architecture of the decoder.
     pub model: ModelConfig,
     /// The rotation that it was trained under.
     pub rope: rope::Config,
-    /// Number of tokens.
+    /// Size of the vocabulary.
     pub vocabulary: usize,
     /// Longest sequence that it was trained on, in tokens.
     pub context: usize,
@@ -83,7 +84,7 @@ impl Pretrained {
     fn from_folder(path: &Path, device: &Device) -> Result<Self, PretrainedError> {
         let read = |file: &str| {
             let path = path.join(file);
-            let text = std::fs::read(&path).map_err(|e| PretrainedError::io("read", &path, e))?;
+            let text = std::fs::read(&path).map_err(FileError::of("read", &path))?;
             Ok::<_, PretrainedError>((path, text))
         };
         let (config, text) = read("config.json")?;
@@ -124,19 +125,19 @@ impl Pretrained {
     /// # Errors
     /// [`PeError`] never, since the settings were checked when they were read.
     pub fn own_encoding(&self) -> Result<Combination, PeError> {
-        Combination::try_from(PeConfig::Rope(self.rope.clone()))
+        Combination::try_from(EncodingConfig::of::<Rope>(self.rope.clone())?)
     }
 
     /// The decoder under an encoding, for sequences of up to `max_len` tokens. It shares the weights.
     ///
     /// # Errors
     /// [`PeError`] if the encoding refuses the sizes.
-    pub fn decoder<C: EncodingConfig>(
+    pub fn decoder(
         &self,
-        encoding: &C,
+        encoding: &Combination,
         max_len: usize,
         encoding_rng: &mut ChaCha8Rng,
-    ) -> Result<Decoder<C::Encoding>, PeError> {
+    ) -> Result<Decoder, PeError> {
         let lens = [self.context, max_len.max(self.context)];
         Decoder::from_weights(&self.model, self.weights.clone(), encoding, lens, encoding_rng)
     }
@@ -145,12 +146,12 @@ impl Pretrained {
     ///
     /// # Errors
     /// As [`decoder`](Self::decoder).
-    pub fn trainable<C: EncodingConfig>(
+    pub fn trainable(
         &self,
-        encoding: &C,
+        encoding: &Combination,
         max_len: usize,
         encoding_rng: &mut ChaCha8Rng,
-    ) -> Result<Decoder<C::Encoding>, PeError> {
+    ) -> Result<Decoder, PeError> {
         let lens = [self.context, max_len.max(self.context)];
         let weights = self.weights.clone().autodiff();
         Decoder::from_weights(&self.model, weights, encoding, lens, encoding_rng)

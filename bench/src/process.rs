@@ -1,7 +1,13 @@
 //! This program in a process of its own, for work whose threads, time and memory are to be its own.
 
-use std::io;
-use std::process::Command;
+use std::io::{self, Read};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+
+/// Set for a process that ends when its standard input closes, and so with its parent.
+const ENDS_WITH_STDIN: &str = "PE_BENCH_ENDS_WITH_STDIN";
+
+/// Exit status of a process that ends because its parent did.
+const ORPHANED: i32 = 3;
 
 /// Settings that a process reads once, when it starts.
 ///
@@ -11,14 +17,66 @@ fn settings(threads: usize) -> [(&'static str, String); 2] {
     [("RAYON_NUM_THREADS", threads.to_string()), ("MIMALLOC_PURGE_DELAY", "-1".to_owned())]
 }
 
-/// This program once more, with so many threads.
+/// Command that starts this program again with so many threads.
 ///
 /// # Errors
 /// If the program's own path is not known.
 pub(crate) fn again(threads: usize) -> io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.envs(settings(threads));
+    command.envs(settings(threads)).env_remove(ENDS_WITH_STDIN);
     Ok(command)
+}
+
+/// As [`again`], for a process that ends with this one however this one ends: its standard input is a pipe that closes
+/// then. Start it with [`status`] or [`output`].
+///
+/// # Errors
+/// If the program's own path is not known.
+pub(crate) fn dependent(threads: usize) -> io::Result<Command> {
+    let mut command = again(threads)?;
+    command.env(ENDS_WITH_STDIN, "1").stdin(Stdio::piped());
+    Ok(command)
+}
+
+/// Runs a [`dependent`] process to its end.
+///
+/// # Errors
+/// If it cannot be started or waited for.
+pub(crate) fn status(mut command: Command) -> io::Result<ExitStatus> {
+    held_open(command.spawn()?, |mut child| child.wait())
+}
+
+/// Runs a [`dependent`] process to its end and collects its output.
+///
+/// # Errors
+/// If it cannot be started or waited for.
+pub(crate) fn output(mut command: Command) -> io::Result<Output> {
+    held_open(command.stdout(Stdio::piped()).spawn()?, Child::wait_with_output)
+}
+
+/// Keeps a child's standard input open for as long as it is waited for; waiting closes it otherwise.
+fn held_open<T>(mut child: Child, wait: impl FnOnce(Child) -> T) -> T {
+    let input = child.stdin.take();
+    let ended = wait(child);
+    drop(input);
+    ended
+}
+
+/// Ends this process when its standard input closes, if it was started as [`dependent`].
+///
+/// # Errors
+/// If the thread that watches cannot be started.
+pub(crate) fn end_with_parent() -> io::Result<()> {
+    if std::env::var_os(ENDS_WITH_STDIN).is_none() {
+        return Ok(());
+    }
+    let watch = || {
+        let mut bytes = [0; 64];
+        while matches!(io::stdin().read(&mut bytes), Ok(1..)) {}
+        std::process::exit(ORPHANED);
+    };
+    std::thread::Builder::new().name("parent".to_owned()).spawn(watch)?;
+    Ok(())
 }
 
 /// The same under another program, which is given its own arguments first.

@@ -6,42 +6,45 @@ mod attention;
 
 use std::time::Instant;
 
+use pe_zoo::Combination;
 use pe_zoo::attention::Engine;
 use pe_zoo::ops::MatmulPrecision;
-use pe_zoo::{Combination, EncodingConfig};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use tasks::{Headline, Sample, Split, Task, TaskError, TaskMeta};
 
-use crate::cell::TrainConfig;
-use crate::model::{Activation, Decoder, ModelConfig};
-use crate::optimizer::{Decay, OptimizerConfig};
-use crate::runner::median;
+use crate::experiment::TrainConfig;
+use crate::experiment::{Decay, OptimizerConfig};
+use crate::median::median;
+use crate::model::{Activation, Decoder, MOST_STEP_OPERATIONS, ModelConfig};
+use crate::run::train::Trainer;
 use crate::streams::{Stream, stream};
-use crate::train::Trainer;
 use crate::{backend, host};
 
-/// What is measured.
+/// Largest number of sequences, tokens, words and steps.
+const MOST: usize = 1 << 24;
+
+/// Request for a measurement.
 #[derive(Debug, Clone)]
 pub struct SpeedRequest {
     /// The encoding, as an expression.
     pub encoding: String,
     /// Name of the backend.
     pub backend: String,
-    /// The attention engine.
+    /// Attention engine that is used.
     pub engine: Engine,
     /// How wide the factors of products are.
     pub precision: MatmulPrecision,
-    /// Sequences per step.
+    /// Number of sequences per step.
     pub batch: usize,
-    /// Tokens per sequence.
+    /// Number of tokens per sequence.
     pub len: usize,
     /// Width of the model.
     pub dim: usize,
-    /// Attention heads.
+    /// Number of attention heads.
     pub heads: usize,
-    /// Layers.
+    /// Number of transformer layers.
     pub layers: usize,
     /// Size of the vocabulary.
     pub vocab: usize,
@@ -53,7 +56,7 @@ pub struct SpeedRequest {
     pub attention: bool,
 }
 
-/// What was measured.
+/// Result of a measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SpeedRow {
     /// The encoding's canonical text.
@@ -75,17 +78,17 @@ pub struct SpeedRow {
     /// written where there is none but the process's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_bytes: Option<u64>,
-    /// Sequences per step.
+    /// Number of sequences per step.
     pub batch: usize,
-    /// Tokens per sequence.
+    /// Number of tokens per sequence.
     pub len: usize,
     /// Width of the model.
     pub dim: usize,
-    /// Attention heads.
+    /// Number of attention heads.
     pub heads: usize,
-    /// Layers.
+    /// Number of transformer layers.
     pub layers: usize,
-    /// Threads.
+    /// Number of CPU threads.
     pub threads: usize,
 }
 
@@ -100,11 +103,11 @@ pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
         ("--vocab", request.vocab),
         ("--steps", request.steps),
     ] {
-        if value == 0 {
-            return Err(format!("{name} is 0, expected at least 1"));
+        if !(1..=MOST).contains(&value) {
+            return Err(format!("{name} is {value}, expected 1 to {MOST}"));
         }
     }
-    let encoding = Combination::parse(&request.encoding).map_err(|error| error.to_string())?;
+    let encoding = crate::encodings::parse(&request.encoding).map_err(|error| error.to_string())?;
     if request.attention {
         return attention::measure(request, &encoding);
     }
@@ -116,6 +119,14 @@ pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
         ..ModelConfig::default()
     };
     model.check().map_err(|error| error.to_string())?;
+    let operations = model.step_operations(request.vocab, request.len, request.batch);
+    if operations > MOST_STEP_OPERATIONS {
+        return Err(format!(
+            "a step of --batch {} and --len {} has about {operations:.0e} operations, expected at most \
+             {MOST_STEP_OPERATIONS:.0e}; take a smaller batch, length or model",
+            request.batch, request.len
+        ));
+    }
     let config = TrainConfig {
         steps: request.steps + WARM_UP,
         batch_size: request.batch,
@@ -143,7 +154,7 @@ pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
         .map_err(|error| error.to_string())?;
     decoder.factors = request.precision;
     let task = RandomTokens { vocabulary: request.vocab };
-    let id = encoding.meta().id;
+    let id = encoding.id();
     let mut trainer = Trainer::new(decoder, id, &config, 0.0, &task, 0, &device);
     let mut step_seconds = Vec::new();
     for step in 0..config.steps {

@@ -10,10 +10,10 @@ mod encodings;
 mod error;
 mod file;
 mod grid;
+mod values;
 
 use std::path::PathBuf;
 
-use pe_zoo::Combination;
 use pe_zoo::attention::Engine;
 use pe_zoo::ops::MatmulPrecision;
 use pe_zoo::settings::explain;
@@ -23,12 +23,13 @@ use tasks::TaskConfig;
 pub use built_in::{BUILT_IN, text};
 pub use encodings::{Named, encoding};
 pub use error::SuiteError;
+pub use file::check_name;
 pub use grid::AXIS;
 
 use crate::backend::{self, EngineChoice};
-use crate::cell::{Cell, EvalConfig, TrainConfig};
+use crate::experiment::Budget;
+use crate::experiment::{EvalConfig, Experiment, TrainConfig};
 use crate::model::ModelConfig;
-use crate::sweep::Budget;
 use axes::Variant;
 use file::{File, Workload, merged};
 
@@ -40,26 +41,26 @@ pub const MOST_CELLS: usize = 100_000;
 pub struct Suite {
     /// Kebab-case name; results go to a folder of this name.
     pub name: String,
-    /// For people.
+    /// Title shown to readers.
     pub title: String,
-    /// What it is for, in a sentence or two.
+    /// Purpose of the suite in a sentence or two.
     pub about: String,
     /// Criteria of its report, and the base of its ablation.
     pub report: reports::Settings,
     /// Every run, in the order of the file.
-    pub cells: Vec<Cell<Combination>>,
+    pub cells: Vec<Experiment>,
 }
 
-/// What the command line changes about a suite.
+/// Settings of a suite that the command line overrides.
 #[derive(Debug, Clone, Default)]
 pub struct Overrides {
     /// These seeds instead of the suite's.
     pub seeds: Vec<u64>,
-    /// This backend.
+    /// Name of the backend.
     pub backend: Option<String>,
     /// This attention engine; the backend's fastest otherwise.
     pub engine: Option<Engine>,
-    /// Factors of linear maps as wide as this, whatever the suite says.
+    /// MatmulPrecision of linear maps as wide as this, whatever the suite says.
     pub precision: Option<MatmulPrecision>,
     /// This text file for every workload on text.
     pub data: Option<PathBuf>,
@@ -103,7 +104,7 @@ pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, Sui
             for seed in seeds(workload) {
                 for (encoding_name, encoding) in encodings {
                     for (train, grid) in &runs.trainings {
-                        cells.push(Cell {
+                        cells.push(Experiment {
                             workload: variant.name.clone(),
                             name: encoding_name.clone(),
                             encoding: encoding.clone(),
@@ -182,7 +183,7 @@ fn race(name: &str, file: &File) -> Result<(Vec<Vec<Named>>, reports::Settings),
     Ok((raced, report))
 }
 
-/// What all encodings and seeds of one variant of a workload have in common.
+/// Settings shared by all encodings and seeds of one variant of a workload.
 struct Runs {
     task: TaskConfig,
     model: ModelConfig,
@@ -243,7 +244,7 @@ fn task_config(value: Value, overrides: &Overrides) -> Result<TaskConfig, String
 }
 
 /// Each cell of a suite must be told from every other by what is shown of it.
-fn refuse_doubles(name: &str, cells: &[Cell<Combination>]) -> Result<(), SuiteError> {
+fn refuse_doubles(name: &str, cells: &[Experiment]) -> Result<(), SuiteError> {
     let mut seen = std::collections::BTreeSet::new();
     for cell in cells {
         let rate = cell.grid.as_ref().map(|point| point.value.to_bits());

@@ -1,44 +1,47 @@
-//! Many cells in worker processes: what is finished is kept, what is interrupted goes on.
+//! Sweeps: many cells in worker processes. Finished records are kept, interrupted cells resume.
 //!
 //! Each cell runs in a process of its own, so that its peak memory is its own and its end, however
 //! bad, is one record and not the end of the sweep. Several sweeps may work on one folder of results
-//! ([`claim`]); a cell whose process died goes on from its last checkpoint ([`crate::checkpoint`]).
+//! ([`claim`]); a cell whose process died goes on from its last checkpoint ([`crate::run::checkpoint`]).
 
-mod agenda;
-pub mod budget;
+mod cells;
 pub mod claim;
 mod estimate;
+mod job;
 mod memory;
-mod order;
-mod oversight;
 mod plan;
-mod redo;
-mod run;
-mod serve;
+mod protocol;
+mod queue;
+mod retry;
 mod shard;
-mod survey;
+mod status;
+mod sweeper;
+mod watchdog;
 mod worker;
+mod worker_main;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use reports::{RecordError, RunRecord};
 
-use agenda::Agenda;
-pub use budget::Budget;
+pub use cells::{Cells, look_up_all};
 use claim::{ClaimError, Claims};
 pub use estimate::{FLOPS_PER_SECOND, training_seconds};
-pub use plan::{Plan, PlanError, Planned, Unrunnable};
-pub use redo::{Redo, Retry};
-use run::Sweeper;
-pub use serve::serve;
+pub use plan::{PlanError, PlannedCell, SkippedWorkload, SweepPlan};
+pub use protocol::WorkerRequest;
+use queue::WorkQueue;
+pub use retry::{Retry, RetryPolicy};
 pub use shard::{Shard, ShardError};
-pub use survey::{Standing, Surveyed};
+pub use status::{CellFile, CellStatus};
+use sweeper::Sweeper;
+pub use worker_main::{serve, worker_main};
 
-use crate::runner::{Progress, RunContext};
+use crate::experiment::Budget;
+use crate::run::{Progress, RunContext};
 
 /// How a sweep is run.
 #[derive(Debug, Clone)]
@@ -50,10 +53,10 @@ pub struct SweepOptions {
     /// Threads of each cell.
     pub threads: usize,
     /// Which cells that have a record are run again.
-    pub redo: Redo,
+    pub retry: RetryPolicy,
     /// Which cells are this sweep's.
     pub shard: Shard,
-    /// What each cell may take; where it says nothing, the suite does.
+    /// Limits of each cell; where it is `None`, the suite's apply.
     pub budget: Budget,
     /// A checkpoint is kept this often.
     pub checkpoint_seconds: f64,
@@ -65,21 +68,21 @@ pub struct SweepOptions {
 
 /// Something that happened to a cell of a sweep.
 #[derive(Debug)]
-pub struct Event {
+pub struct SweepEvent {
     /// The cell's index in the plan.
     pub index: usize,
-    /// What happened.
-    pub what: What,
+    /// Event of that cell.
+    pub what: CellEvent,
 }
 
-/// What happened to a cell.
+/// Event of one cell.
 #[derive(Debug)]
-pub enum What {
+pub enum CellEvent {
     /// Its worker was started.
     Began,
     /// It goes on from a checkpoint.
     Resumed {
-        /// Steps done before.
+        /// Steps done in earlier attempts.
         step: usize,
     },
     /// It is under way.
@@ -88,7 +91,7 @@ pub enum What {
     Trouble(String),
     /// Another sweep has it.
     Held {
-        /// Which.
+        /// Name of the process that holds the claim.
         by: String,
     },
     /// It ended, and its record is safe on disk.
@@ -103,7 +106,7 @@ pub enum What {
 
 /// How a sweep ended.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct SweepOutcome {
     /// Records of the plan's cells, in its order, as far as there are any.
     pub records: Vec<RunRecord>,
     /// This sweep's cells without a record, by index.
@@ -128,88 +131,100 @@ pub enum SweepError {
     /// A worker process cannot be started.
     #[error("a worker process cannot be started: {0}; check that the program file is still there")]
     Spawn(std::io::Error),
+    /// A thread cannot be started.
+    #[error(
+        "a thread of the sweep cannot be started: {0}; use fewer --jobs or raise the limits of memory and processes"
+    )]
+    Thread(std::io::Error),
     /// A budget of memory on a system that does not tell what other processes take.
     #[error(
-        "a budget of memory needs Linux's /proc, which is not here; leave out --cell-memory and the suite's memory_bytes"
+        "the memory of other processes cannot be seen on this system; leave out --cell-memory and the suite's memory_bytes"
     )]
     MemoryUntold,
 }
 
-/// Runs the cells of a plan that are open; `on_event` hears of everything.
+/// Runs the open cells of a sweep; `on_event` is called with everything that happens.
 ///
-/// `seconds` is how long each cell is expected to take: the longest start first, so that no long
-/// one is left alone at the end.
+/// `seconds` is the expected time of each cell: the longest start first, so that no long one is left alone at the end.
 ///
 /// # Errors
 /// [`SweepError`]; cells that ended before keep their records.
 pub fn sweep(
-    plan: &Plan,
+    cells: &dyn Cells,
     options: &SweepOptions,
     seconds: &[f64],
-    stop: &Arc<AtomicBool>,
-    on_event: &mut dyn FnMut(Event),
-) -> Result<Outcome, SweepError> {
-    let limits = plan.cells.iter().map(|planned| options.budget.or(planned.cell.budget));
-    if limits.into_iter().any(|limit| limit.memory_bytes.is_some()) && !memory::is_told() {
+    stop: &AtomicBool,
+    on_event: &mut dyn FnMut(SweepEvent),
+) -> Result<SweepOutcome, SweepError> {
+    let keys = cells.keys();
+    let mut budgets = (0..keys.len()).map(|index| options.budget.or(cells.budget(index)));
+    if budgets.any(|budget| budget.memory_bytes.is_some()) && !memory::is_told() {
         return Err(SweepError::MemoryUntold);
     }
-    let surveyed = plan.survey(&options.out, &options.redo);
+    let found = look_up_all(cells, &options.out, &options.retry);
     let patience = Duration::try_from_secs_f64(options.claim_seconds).unwrap_or(Duration::MAX);
     let claims = Claims::new(&options.out, patience)?;
-    let context =
-        RunContext { suite: plan.suite.clone(), threads: options.threads, jobs: options.jobs };
-    let mine = |index: &usize| options.shard.has(&plan.keys[*index]);
-    let mut waiting = (0..plan.cells.len())
-        .filter(mine)
-        .filter(|index| !surveyed[*index].is_settled())
+    let context = RunContext {
+        suite: cells.suite().to_owned(),
+        threads: options.threads,
+        jobs: options.jobs,
+    };
+    let mut waiting = (0..keys.len())
+        .filter(|index| options.shard.has(&keys[*index]) && !found[*index].is_settled())
         .collect::<Vec<_>>();
     waiting.sort_by(|a, b| seconds[*b].total_cmp(&seconds[*a]));
-    let agenda = Agenda::new(waiting);
+    let queue = WorkQueue::new(waiting);
     let (sender, receiver) = channel();
     let sweeper = Sweeper {
-        plan,
+        cells,
         options,
         context,
-        surveyed: &surveyed,
+        found: &found,
         claims: &claims,
-        agenda: &agenda,
+        queue: &queue,
         stop,
+        retried: &Mutex::default(),
     };
     sweeper.clear_settled()?;
     std::thread::scope(|scope| {
         let threads = (0..options.jobs)
             .map(|_| {
                 let (sweeper, sender) = (&sweeper, sender.clone());
-                scope.spawn(move || {
+                std::thread::Builder::new().spawn_scoped(scope, move || {
                     let worked = sweeper.work(&sender);
                     // The others finish their steps; a sweep that cannot keep results must not go on.
                     stop.fetch_or(worked.is_err(), Ordering::SeqCst);
                     worked
                 })
             })
-            .collect::<Vec<_>>();
+            .collect::<std::io::Result<Vec<_>>>()
+            .map_err(|error| {
+                stop.store(true, Ordering::SeqCst);
+                SweepError::Thread(error)
+            });
         drop(sender);
         for event in receiver {
             on_event(event);
         }
-        threads.into_iter().try_for_each(|thread| match thread.join() {
+        threads?.into_iter().try_for_each(|thread| match thread.join() {
             Ok(worked) => worked,
             Err(panic) => std::panic::resume_unwind(panic),
         })
     })?;
-    Ok(conclude(plan, options, stop.load(Ordering::SeqCst)))
+    Ok(conclude(cells, options, stop.load(Ordering::SeqCst)))
 }
 
-/// Looks at what there is now, by whomever it was made.
-fn conclude(plan: &Plan, options: &SweepOptions, interrupted: bool) -> Outcome {
+/// Looks up all records as they are now, whoever wrote them.
+fn conclude(cells: &dyn Cells, options: &SweepOptions, interrupted: bool) -> SweepOutcome {
     let (mut records, mut open, mut unreadable) = (Vec::new(), Vec::new(), Vec::new());
-    for (index, surveyed) in plan.survey(&options.out, &Redo::default()).into_iter().enumerate() {
-        match surveyed.standing {
-            Standing::Kept(record) => records.push(*record),
-            Standing::Open if options.shard.has(&plan.keys[index]) => open.push(index),
-            Standing::Open => {}
-            Standing::Unreadable(error) => unreadable.push(error),
+    let found = look_up_all(cells, &options.out, &RetryPolicy::default());
+    for (index, (found, key)) in found.into_iter().zip(cells.keys()).enumerate() {
+        match found.status {
+            CellStatus::Kept(record) => records.push(*record),
+            CellStatus::Open if options.shard.has(key) => open.push(index),
+            CellStatus::Open => {}
+            CellStatus::Unreadable(error) => unreadable.push(error),
         }
     }
-    Outcome { records, open, unreadable, interrupted }
+    SweepOutcome { records, open, unreadable, interrupted }
 }

@@ -3,18 +3,18 @@
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
 
 use pe_bench::backend::{self, EngineChoice};
-use pe_bench::cell::{Cell, EvalConfig, TrainConfig};
+use pe_bench::experiment::{EvalConfig, Experiment, TrainConfig};
 use pe_bench::model::ModelConfig;
-use pe_bench::runner::{RunContext, run};
-use pe_zoo::zoo::{ALL, PeConfig};
+use pe_bench::run::{RunContext, run};
+use pe_zoo::Combination;
 use tasks::TaskConfig;
 
 /// Mean losses of five steps each, over 50 steps.
 fn losses(encoding: &str, backend: &str) -> Vec<f64> {
-    let cell = Cell {
+    let cell = Experiment {
         workload: "flip-flop".to_owned(),
         name: encoding.to_owned(),
-        encoding: PeConfig::from_id(encoding).unwrap(),
+        encoding: Combination::parse(encoding).unwrap(),
         task: TaskConfig::from_id("flip-flop").unwrap(),
         model: ModelConfig { width: 32, ..ModelConfig::default() },
         train: TrainConfig {
@@ -29,7 +29,7 @@ fn losses(encoding: &str, backend: &str) -> Vec<f64> {
         },
         eval: EvalConfig { samples: 8, ..EvalConfig::default() },
         grid: None,
-        budget: pe_bench::sweep::Budget::default(),
+        budget: pe_bench::experiment::Budget::default(),
         seed: 1,
         backend: backend.to_owned(),
         engine: backend::engine(EngineChoice::Auto, backend).unwrap(),
@@ -43,7 +43,7 @@ fn losses(encoding: &str, backend: &str) -> Vec<f64> {
 #[test]
 #[ignore = "needs LibTorch: LIBTORCH_USE_PYTORCH=1 with PyTorch 2.9.0 in the active Python"]
 fn flex_and_tch_give_the_same_loss_curve() {
-    for meta in ALL {
+    for meta in pe_zoo::Registry::builtin().cards() {
         let (flex, tch) = (losses(meta.id, "flex"), losses(meta.id, "tch"));
         eprintln!("{}: flex {flex:.5?} tch {tch:.5?}", meta.id);
         assert_eq!(flex.len(), 10);

@@ -1,8 +1,9 @@
 //! The command line as a user meets it.
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 const TINY: &str = r#"
 name = "tiny"
@@ -393,4 +394,63 @@ fn published_numbers_stand_beside_a_run_and_filters_choose_among_them() {
         "{}",
         text(&wrong)
     );
+}
+
+#[test]
+fn a_reader_that_leaves_ends_no_work_and_a_full_output_is_an_error() {
+    let (_folder, suite, out) = tiny(TINY);
+    let mut run = Command::new(env!("CARGO_BIN_EXE_pe-bench"))
+        .args(["run", &suite, "--out", &out, "--json"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(run.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains("start"), "{line}");
+    assert!(run.wait().unwrap().success());
+    assert_eq!(cells(&out).len(), 4);
+
+    let sh = |line: &str| {
+        Command::new("sh")
+            .args(["-c", line, "sh", env!("CARGO_BIN_EXE_pe-bench")])
+            .output()
+            .unwrap()
+    };
+    let full = sh("\"$1\" list encodings > /dev/full");
+    assert_eq!(full.status.code(), Some(1));
+    assert!(text(&full).contains("standard output cannot be written"), "{}", text(&full));
+    let mute = sh("\"$1\" run no-such-suite 2> /dev/full");
+    assert_eq!(mute.status.code(), Some(1));
+}
+
+#[test]
+fn no_control_character_of_a_file_reaches_the_terminal() {
+    let hostile = TINY.replace("name = \"flip-flop\"", "name = \"flip-flop\\u001b[31m\\u009bm\"");
+    assert_ne!(hostile, TINY);
+    let (_folder, suite, out) = tiny(&hostile);
+    for more in [&["--dry-run"][..], &[], &["--json", "--force"]] {
+        let output = bench(&[&["run", &suite, "--out", &out][..], more].concat());
+        let said = text(&output);
+        assert!(output.status.success() && said.contains("flip"), "{said}");
+        assert!(!said.contains(['\u{1b}', '\u{9b}']), "{said:?}");
+        assert!(said.contains("\\u001b[31m"), "{said}");
+    }
+}
+
+#[test]
+fn errors_say_a_cause_once_and_refuse_what_would_break_later() {
+    let said = |arguments: &[&str]| text(&bench(arguments));
+    let missing = said(&["run", "missing.toml"]);
+    assert_eq!(missing.matches("No such file").count(), 1, "{missing}");
+    for name in ["a\"b", "My Suite", ""] {
+        let output = bench(&["new-suite", name]);
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+        assert!(text(&output).contains("expected lower-case letters"), "{}", text(&output));
+    }
+    for option in ["--batch", "--len", "--steps"] {
+        let huge = said(&["speed", "--encodings", "nope", option, "9223372036854775807"]);
+        assert!(huge.contains(option) && !huge.contains("panicked"), "{huge}");
+    }
+    let slow = said(&["speed", "--encodings", "nope", "--batch", "16777216", "--len", "16777216"]);
+    assert!(slow.contains("operations") && !slow.contains("panicked"), "{slow}");
 }

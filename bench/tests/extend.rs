@@ -9,19 +9,20 @@ use std::process::Command;
 
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use pe_bench::experiment::OptimizerConfig;
 use pe_bench::extend::Tuning;
 use pe_bench::lora::LoraConfig;
 use pe_bench::model::{Decoder, Dropout};
-use pe_bench::optimizer::{Optimizer, OptimizerConfig};
 use pe_bench::pretrained::Pretrained;
+use pe_bench::run::optimizer::Optimizer;
 use pe_bench::streams::{Stream, stream};
 use pe_zoo::attention::Weights;
 use pe_zoo::testkit::close::{self, F32_REORDERED, numbers};
-use pe_zoo::{Combination, EncodingConfig, Positions};
+use pe_zoo::{Combination, Positions};
 use reports::{RunRecord, SliceUnit, Status};
 use serde_json::json;
 
-type Model = Decoder<<Combination as EncodingConfig>::Encoding>;
+type Model = Decoder;
 
 /// The fixture, each letter a word: those of English that fit, and digits.
 fn copy_to(folder: &Path) {
@@ -76,7 +77,7 @@ fn adapters_tapes_updates_and_copes_table_change_nothing_at_step_0() {
     for text in [tape, &cope] {
         let encoding = Combination::parse(text).unwrap();
         let params = encoding.param_count(&pretrained.model.dims(64, 64));
-        assert!(params > 0, "{text} has nothing to learn");
+        assert!(params > Some(0), "{text} has nothing to learn");
         for tuning in tunings {
             same(text, &tuning.prepare(trainable(&pretrained, &encoding), &mut rng));
         }
@@ -299,4 +300,77 @@ fn pass_keys_are_asked_by_depth() {
         (slices.values.as_slice(), slices.counts.as_slice()),
         (&[0, 50, 100][..], &[2; 3][..])
     );
+}
+
+#[test]
+#[cfg(unix)]
+fn an_interrupted_tuning_goes_on_from_its_checkpoint_to_the_same_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = folder.path().join("model");
+    fs::create_dir(&model).unwrap();
+    copy_to(&model);
+    let text = folder.path().join("text.txt");
+    fs::write(&text, "the tale is told in the rain. ".repeat(200)).unwrap();
+    for tuned in ["lora", "all"] {
+        let [out, undisturbed] =
+            ["out", "undisturbed"].map(|name| folder.path().join(format!("{name}-{tuned}")));
+        interrupt_and_resume(&model, text.to_str().unwrap(), tuned, [&out, &undisturbed]);
+    }
+}
+
+#[cfg(unix)]
+fn interrupt_and_resume(model: &Path, text: &str, tuned: &str, [out, undisturbed]: [&Path; 2]) {
+    let arguments = [
+        "--data",
+        text,
+        "--tasks",
+        "text",
+        "--methods",
+        "as-trained",
+        "--tune",
+        tuned,
+        "--steps",
+        "1000",
+        "--train-len",
+        "32",
+        "--checkpoint-seconds",
+        "0.05",
+    ];
+    let mut sweep = Command::new(env!("CARGO_BIN_EXE_pe-bench"))
+        .arg("extend")
+        .arg(model)
+        .args(["--lens", "64,128", "--threads", "1", "--out"])
+        .arg(out)
+        .args(arguments)
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let kept = || {
+        let cells = fs::read_dir(out.join("checkpoints")).into_iter().flatten().flatten();
+        let mut files = cells.flat_map(|cell| fs::read_dir(cell.path()).into_iter().flatten());
+        files.any(|file| file.unwrap().path().extension().is_some_and(|e| e == "ckpt"))
+    };
+    for _ in 0..2400 {
+        if kept() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(25));
+    }
+    assert!(kept(), "no checkpoint in a minute");
+    let terminate = format!("kill -TERM {}", sweep.id());
+    assert!(Command::new("sh").args(["-c", &terminate]).status().unwrap().success());
+    assert_eq!(sweep.wait().unwrap().code(), Some(143));
+    assert!(records(out).is_empty());
+
+    let (done, said) = extend(model, out, &arguments);
+    assert!(done && said.contains("goes on after step"), "{said}");
+    assert!(!out.join("checkpoints").exists());
+    let (done, said) = extend(model, undisturbed, &arguments);
+    assert!(done && !said.contains("goes on after step"), "{said}");
+    let compared = Command::new(env!("CARGO_BIN_EXE_pe-bench"))
+        .arg("diff-records")
+        .args([out, undisturbed])
+        .output()
+        .unwrap();
+    assert!(compared.status.success(), "{}", String::from_utf8_lossy(&compared.stdout));
 }

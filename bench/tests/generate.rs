@@ -11,9 +11,9 @@ use burn::tensor::Device;
 use pe_bench::generate::{Choice, Generation, Request, generate};
 use pe_bench::pretrained::{Around, MODELS, place};
 use pe_bench::streams::{Stream, stream};
+use pe_zoo::Combination;
 use pe_zoo::rotary::Scaling;
-use pe_zoo::zoo::{PeConfig, rope};
-use pe_zoo::{Combination, EncodingConfig};
+use pe_zoo::zoo::rope::{self, Rope};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tiny::{logits, open};
@@ -23,7 +23,7 @@ fn generation_with_the_cache_equals_the_full_pass() {
     let pretrained = open(tiny::folder().path()).unwrap();
     let encoding = pretrained.own_encoding().unwrap();
     let model = pretrained.decoder(&encoding, 64, &mut stream(0, Stream::Encoding)).unwrap();
-    let id = encoding.meta().id;
+    let id = encoding.id();
     let device = Device::flex();
     let prompt = [1, 5, 9, 22];
     let mut rng = stream(3, Stream::Data);
@@ -190,7 +190,8 @@ fn smollm2_gives_the_tokens_logits_and_text_of_transformers() {
         let scaling: Scaling = serde_json::from_value(scaling).unwrap();
         let name = scaling.id();
         let rope = rope::Config { scaling, ..pretrained.rope.clone() };
-        let encoding = Combination::try_from(PeConfig::Rope(rope)).unwrap();
+        let encoding =
+            Combination::try_from(pe_zoo::EncodingConfig::of::<Rope>(rope).unwrap()).unwrap();
         assert_rows(name, &logits(&pretrained, &encoding, &long.ids), rows);
     }
 }

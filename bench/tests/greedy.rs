@@ -6,16 +6,16 @@
 use std::ops::ControlFlow;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use pe_bench::cell::{Cell, EvalConfig, TrainConfig};
-use pe_bench::evaluate::{EvalRequest, evaluate};
+use pe_bench::experiment::Budget;
+use pe_bench::experiment::OptimizerConfig;
+use pe_bench::experiment::{EvalConfig, Experiment, TrainConfig};
 use pe_bench::model::{Cache, Decoder, Dropout, ModelConfig};
-use pe_bench::optimizer::OptimizerConfig;
-use pe_bench::runner;
-use pe_bench::sweep::Budget;
-use pe_bench::train::{Stop, Trainer, Watch, train};
+use pe_bench::run;
+use pe_bench::run::evaluate::{EvalRequest, evaluate};
+use pe_bench::run::train::{Stop, TrainObserver, Trainer, train};
+use pe_zoo::Combination;
 use pe_zoo::attention::{Engine, Weights};
 use pe_zoo::encoding::{PositionRequest, positions};
-use pe_zoo::{Combination, EncodingConfig, PositionEncoding};
 use serde_json::{Value, json};
 use tasks::{Sample, Task, TaskConfig};
 
@@ -29,20 +29,14 @@ const SAMPLES: usize = 24;
 
 struct Unwatched;
 
-impl<P: PositionEncoding> Watch<P> for Unwatched {
-    fn stepped(&mut self, _: &Trainer<'_, P>, _: f64) -> ControlFlow<Stop> {
+impl TrainObserver for Unwatched {
+    fn stepped(&mut self, _: &Trainer<'_>, _: f64) -> ControlFlow<Stop> {
         ControlFlow::Continue(())
     }
 }
 
-fn cell(
-    encoding: &str,
-    task: &Value,
-    len: usize,
-    steps: usize,
-    lens: &[usize],
-) -> Cell<Combination> {
-    Cell {
+fn cell(encoding: &str, task: &Value, len: usize, steps: usize, lens: &[usize]) -> Experiment {
+    Experiment {
         workload: "greedy".into(),
         name: encoding.into(),
         encoding: Combination::parse(encoding).unwrap(),
@@ -69,7 +63,7 @@ fn cell(
 }
 
 /// The most likely next token at each row of hidden states `[B, T, C]`, row-major.
-fn choices<P: PositionEncoding>(model: &Decoder<P>, hidden: Tensor<3>) -> Vec<u32> {
+fn choices(model: &Decoder, hidden: Tensor<3>) -> Vec<u32> {
     let [batch, tokens, width] = hidden.dims();
     let logits = model.logits(hidden.reshape([batch * tokens, width]));
     let chosen = logits.argmax(1).into_data().convert::<i64>();
@@ -86,11 +80,7 @@ fn request(cached_tokens: usize, new_tokens: usize) -> PositionRequest<'static> 
 }
 
 /// The scored tokens as the model gives them when it reads the right answer.
-fn teacher_forced<P: PositionEncoding>(
-    model: &Decoder<P>,
-    sample: &Sample,
-    device: &Device,
-) -> Vec<u32> {
+fn teacher_forced(model: &Decoder, sample: &Sample, device: &Device) -> Vec<u32> {
     let inputs = &sample.tokens[..sample.tokens.len() - 1];
     let at = positions(&model.encoding, "test", request(0, inputs.len())).unwrap();
     let pass = model.forward(ints(inputs, device), &at, None, Dropout::off(), Weights::Drop);
@@ -100,12 +90,7 @@ fn teacher_forced<P: PositionEncoding>(
 }
 
 /// The scored tokens as the model gives them when it reads its own answer; all others are given.
-fn decoded<P: PositionEncoding>(
-    model: &Decoder<P>,
-    layers: usize,
-    sample: &Sample,
-    device: &Device,
-) -> Vec<u32> {
+fn decoded(model: &Decoder, layers: usize, sample: &Sample, device: &Device) -> Vec<u32> {
     let mut cache = Cache::new(layers);
     let (mut fed, mut answer) = (sample.tokens[0], Vec::new());
     for (place, scored) in sample.scored.iter().enumerate().skip(1) {
@@ -137,9 +122,9 @@ struct Seen {
     parted: usize,
 }
 
-fn compare(cell: &Cell<Combination>, task: &dyn Task) -> Seen {
-    let (model, device) = runner::build(cell, task).unwrap();
-    let id = cell.encoding.meta().id;
+fn compare(cell: &Experiment, task: &dyn Task) -> Seen {
+    let (model, device) = run::build(cell, task).unwrap();
+    let id = cell.encoding.id();
     let trainer = Trainer::new(model, id, &cell.train, 0.0, task, cell.seed, &device);
     let model = train(trainer, &mut Unwatched).unwrap().model;
     let device = device.inner();

@@ -4,11 +4,11 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use pe_bench::inspect::{Look, Map, Observed, gate_scores, observe};
 use pe_bench::model::{Decoder, ModelConfig};
+use pe_bench::run::{Look, Map, Observed, gate_scores, observe};
 use pe_bench::streams::{Stream, stream};
+use pe_zoo::Combination;
 use pe_zoo::attention::TraceKind;
-use pe_zoo::{Combination, EncodingConfig};
 use tasks::{Task, TaskConfig};
 
 fn device() -> burn::tensor::Device {
@@ -16,7 +16,7 @@ fn device() -> burn::tensor::Device {
 }
 
 /// A model that has learned nothing, and its task.
-fn model(encoding: &str, task: &str) -> (Decoder<pe_zoo::combination::Combined>, Box<dyn Task>) {
+fn model(encoding: &str, task: &str) -> (Decoder, Box<dyn Task>) {
     let task = TaskConfig::from_id(task).unwrap().build().unwrap();
     let config = Combination::parse(encoding).unwrap();
     let model = Decoder::new(
@@ -102,7 +102,7 @@ fn what_tasks_count_fits_their_samples() {
 
 const SUITE: &str = r#"
 name = "looks"
-title = "Looks"
+title = "ClaimStamp"
 about = "For tests."
 seeds = [0]
 encodings = ["cope", "rope"]
@@ -159,7 +159,7 @@ fn a_cell_is_trained_again_to_the_same_bits_and_looked_into() {
     assert!(text(&named).contains(&format!("{:.3}", cope.gates[0].auc)), "{}", text(&named));
 
     let encoding = Combination::parse("cope").unwrap();
-    assert_eq!(encoding.meta().id, "cope");
+    assert_eq!(encoding.id(), "cope");
     for (arguments, expected) in [
         (vec!["inspect", "zzzz", "--results", &out], "no record has a key that begins with `zzzz`"),
         (vec!["inspect", "", "--results", &out], "give more of it"),

@@ -3,24 +3,23 @@
 
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use pe_bench::cell::{Cell, EvalConfig, TrainConfig};
+use pe_bench::experiment::{Decay, OptimizerConfig};
+use pe_bench::experiment::{EvalConfig, Experiment, TrainConfig};
 use pe_bench::model::{Activation, Cache, Decoder, Dropout, Init, ModelConfig, Norm, NormPlace};
-use pe_bench::optimizer::{Decay, OptimizerConfig};
-use pe_bench::runner::{RunContext, run};
+use pe_bench::run::{RunContext, run};
 use pe_bench::streams::{Stream, stream};
 use pe_zoo::attention::{AttentionKind, Engine, Weights};
 use pe_zoo::ops::MatmulPrecision;
 use pe_zoo::testkit::close::{self, F32_REORDERED, numbers};
 use pe_zoo::testkit::{randomise, randomise_by};
-use pe_zoo::zoo::{ALL, Pe, PeConfig};
-use pe_zoo::{EncodingConfig, Positions};
+use pe_zoo::{Combination, Positions};
 use reports::{RunRecord, Status};
 use tasks::TaskConfig;
 
 const VOCABULARY: usize = 11;
 const TOKENS: usize = 10;
 
-fn decoder(model: &ModelConfig, encoding: &PeConfig, device: &Device) -> Decoder<Pe> {
+fn decoder(model: &ModelConfig, encoding: &Combination, device: &Device) -> Decoder {
     Decoder::new(
         model,
         VOCABULARY,
@@ -79,10 +78,10 @@ fn tokens(device: &Device) -> Tensor<2, Int> {
 fn parameters_are_known_before_a_model_is_built() {
     let device = Device::flex();
     for (name, model) in recipes() {
-        for meta in ALL {
-            let encoding = PeConfig::from_id(meta.id).unwrap();
-            let expected =
-                model.param_count(VOCABULARY) + encoding.param_count(&model.dims(TOKENS, TOKENS));
+        for meta in pe_zoo::Registry::builtin().cards() {
+            let encoding = Combination::parse(meta.id).unwrap();
+            let expected = model.param_count(VOCABULARY)
+                + encoding.param_count(&model.dims(TOKENS, TOKENS)).unwrap();
             let built = decoder(&model, &encoding, &device).num_params();
             assert_eq!(built, expected, "{name} with {}", meta.id);
         }
@@ -93,8 +92,8 @@ fn parameters_are_known_before_a_model_is_built() {
 fn decoding_with_a_cache_equals_the_full_pass() {
     let device = Device::flex();
     for (name, model) in recipes() {
-        for meta in ALL {
-            let encoding = PeConfig::from_id(meta.id).unwrap();
+        for meta in pe_zoo::Registry::builtin().cards() {
+            let encoding = Combination::parse(meta.id).unwrap();
             let model = randomise(decoder(&model, &encoding, &device), 5);
             let full = model.forward(
                 tokens(&device),
@@ -123,7 +122,7 @@ fn decoding_with_a_cache_equals_the_full_pass() {
 #[test]
 fn attention_weights_are_returned_per_layer_and_sum_to_one() {
     let device = Device::flex();
-    let encoding = PeConfig::from_id("cope").unwrap();
+    let encoding = Combination::parse("cope").unwrap();
     let model = decoder(&ModelConfig { width: 24, ..ModelConfig::default() }, &encoding, &device);
     let at = Positions::contiguous(0, TOKENS);
     let pass = model.forward(tokens(&device), &at, None, Dropout::off(), Weights::Return);
@@ -137,19 +136,20 @@ fn attention_weights_are_returned_per_layer_and_sum_to_one() {
 #[test]
 fn tape_starts_as_rope_and_its_feed_forward_update_reaches_the_next_layer() {
     let device = Device::flex();
-    let hidden = |model: &Decoder<Pe>| {
+    let hidden = |model: &Decoder| {
         let at = Positions::contiguous(0, TOKENS);
         let pass = model.forward(tokens(&device), &at, None, Dropout::off(), Weights::Drop);
         numbers(pass.hidden)
     };
     for (name, model) in recipes() {
-        let rope = decoder(&model, &PeConfig::from_id("rope").unwrap(), &device);
+        let rope = decoder(&model, &Combination::parse("rope").unwrap(), &device);
         let serde_json::Value::Object(feed_forward_only) =
             serde_json::json!({ "attention_update": "none" })
         else {
             unreachable!()
         };
-        let tape = PeConfig::from_fields("tape", feed_forward_only).unwrap();
+        let tape =
+            pe_zoo::Registry::builtin().parse_with_settings("tape", feed_forward_only).unwrap();
         let mut tape = decoder(&model, &tape, &device);
         close::compare(&hidden(&tape), &hidden(&rope), F32_REORDERED)
             .unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -163,7 +163,7 @@ fn tape_starts_as_rope_and_its_feed_forward_update_reaches_the_next_layer() {
 fn hard_attention_looks_at_one_token_decodes_and_learns() {
     let device = Device::flex();
     let model = ModelConfig { width: 24, attention: AttentionKind::Hard, ..ModelConfig::default() };
-    let decoder = decoder(&model, &PeConfig::from_id("learned-absolute").unwrap(), &device);
+    let decoder = decoder(&model, &Combination::parse("learned-absolute").unwrap(), &device);
     let at = Positions::contiguous(0, TOKENS);
     let full = decoder.forward(tokens(&device), &at, None, Dropout::off(), Weights::Return);
     for map in full.weights {
@@ -188,11 +188,11 @@ fn hard_attention_looks_at_one_token_decodes_and_learns() {
     assert!(curve[curve.len() - 1].loss < curve[0].loss, "{curve:?}");
 }
 
-fn cell(encoding: &str, task: &str, seed: u64) -> Cell<PeConfig> {
-    Cell {
+fn cell(encoding: &str, task: &str, seed: u64) -> Experiment {
+    Experiment {
         workload: task.to_owned(),
         name: encoding.to_owned(),
-        encoding: PeConfig::from_id(encoding).unwrap(),
+        encoding: Combination::parse(encoding).unwrap(),
         task: TaskConfig::from_id(task).unwrap(),
         model: ModelConfig { width: 32, dropout: 0.1, ..ModelConfig::default() },
         train: TrainConfig {
@@ -213,14 +213,14 @@ fn cell(encoding: &str, task: &str, seed: u64) -> Cell<PeConfig> {
         },
         eval: EvalConfig { lens: vec![16, 32], samples: 20, ..EvalConfig::default() },
         grid: None,
-        budget: pe_bench::sweep::Budget::default(),
+        budget: pe_bench::experiment::Budget::default(),
         seed,
         backend: "flex".to_owned(),
         engine: Engine::Fused,
     }
 }
 
-fn record(cell: &Cell<PeConfig>) -> RunRecord {
+fn record(cell: &Experiment) -> RunRecord {
     let context = RunContext { suite: "test".to_owned(), threads: 1, jobs: 1 };
     let task = cell.task.build().unwrap();
     run(cell, &*task, &context, &mut |_| {})
@@ -243,7 +243,7 @@ fn the_same_seed_gives_the_same_bits_and_another_seed_does_not() {
 
 #[test]
 fn every_encoding_learns_every_task_that_needs_no_network() {
-    for meta in ALL {
+    for meta in pe_zoo::Registry::builtin().cards() {
         for task in tasks::ALL.iter().filter(|task| !task.takes_path) {
             let record = record(&cell(meta.id, task.id, 0));
             assert_eq!(record.status, Status::Done, "{} on {}", meta.id, task.id);
@@ -277,6 +277,30 @@ fn a_loss_that_leaves_the_numbers_is_recorded_as_diverged() {
 }
 
 #[test]
+fn a_model_that_the_last_update_ruins_is_recorded_as_diverged() {
+    // With 1e30 the weights are finite and the logits are not; with 1e39 the weights are infinite.
+    for rate in [1e30, 1e39] {
+        for encoding in ["nope", "rope", "alibi", "learned-absolute"] {
+            let mut cell = cell(encoding, "flip-flop", 0);
+            cell.train.steps = 1;
+            cell.train.optimizer = OptimizerConfig {
+                learning_rate: rate,
+                warmup_steps: 0,
+                decay: Decay::Constant,
+                ..OptimizerConfig::default()
+            };
+            let record = record(&cell);
+            assert!(
+                matches!(&record.status, Status::Diverged { step: 0, reason } if reason.contains("last update")),
+                "{encoding}: {:?}",
+                record.status
+            );
+            assert!(record.evals.is_empty() && record.train.curve[0].loss.is_finite());
+        }
+    }
+}
+
+#[test]
 fn all_encodings_of_a_seed_meet_the_same_model_and_data() {
     // CoPE's table starts at zero: its first step is NoPE's, number for number.
     let one_step = |id: &str| {
@@ -290,7 +314,7 @@ fn all_encodings_of_a_seed_meet_the_same_model_and_data() {
 
 #[test]
 fn what_cannot_work_is_refused_by_name_before_training() {
-    let refused = |change: &dyn Fn(&mut Cell<PeConfig>), expected: &str| {
+    let refused = |change: &dyn Fn(&mut Experiment), expected: &str| {
         let mut cell = cell("rope", "flip-flop", 0);
         change(&mut cell);
         let task = cell.task.build().unwrap();
@@ -307,7 +331,9 @@ fn what_cannot_work_is_refused_by_name_before_training() {
             let serde_json::Value::Object(fields) = serde_json::json!({ "max_len": 8 }) else {
                 unreachable!()
             };
-            c.encoding = PeConfig::from_fields("learned-absolute", fields).unwrap();
+            c.encoding = pe_zoo::Registry::builtin()
+                .parse_with_settings("learned-absolute", fields)
+                .unwrap();
         },
         "max_len is 8",
     );
@@ -317,7 +343,7 @@ fn what_cannot_work_is_refused_by_name_before_training() {
 fn hard_attention_is_recorded_under_the_engine_that_ran_it() {
     let soft = cell("rope", "flip-flop", 1);
     let model = ModelConfig { attention: AttentionKind::Hard, ..soft.model.clone() };
-    let hard = Cell { model, ..soft.clone() };
+    let hard = Experiment { model, ..soft.clone() };
     let task = soft.task.build().unwrap();
     assert_eq!((soft.attending(), hard.attending()), (Engine::Fused, Engine::Reference));
     assert_eq!(soft.config(&*task)["engine"], "fused");

@@ -83,7 +83,7 @@ fn planted_regressions_are_caught_and_nothing_else_is() {
     let untold = format!("not compared: instructions of a training step: {why}");
     assert!(said.contains(&untold) && said.contains("not counted on this machine"), "{said}");
     let page = std::fs::read_to_string(Path::new(&history).join("trend.html")).unwrap();
-    assert!(page.contains("text-3") && page.contains("<polyline"), "{page}");
+    assert!(page.contains("text-3") && page.contains("<path class=\"line\""), "{page}");
 
     // One encoding made wrong: it does nothing under its old name.
     let wrong = run("wrong", "{ kind = \"nope\", name = \"rope\" }", "\"alibi\"");

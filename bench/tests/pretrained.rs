@@ -11,7 +11,7 @@ use burn::tensor::Device;
 use pe_bench::pretrained::{Pretrained, PretrainedError};
 use pe_zoo::Combination;
 use pe_zoo::rotary::Scaling;
-use pe_zoo::zoo::{PeConfig, rope};
+use pe_zoo::zoo::rope::{self, Rope};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tiny::{logits, open};
@@ -36,7 +36,8 @@ fn a_small_model_gives_the_logits_of_transformers() {
     assert_close(&found, &expected, TINY_TOLERANCE);
     // The test would see another rotation.
     let unscaled = rope::Config { scaling: Scaling::None, ..pretrained.rope.clone() };
-    let unscaled = Combination::try_from(PeConfig::Rope(unscaled)).unwrap();
+    let unscaled =
+        Combination::try_from(pe_zoo::EncodingConfig::of::<Rope>(unscaled).unwrap()).unwrap();
     let other = logits(&pretrained, &unscaled, &ids);
     assert!(other.concat().iter().zip(expected.concat()).any(|(a, b)| (a - b).abs() > 0.05));
 }

@@ -6,9 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use pe_bench::suite::{self, BUILT_IN, Overrides};
-use pe_zoo::zoo::PeConfig;
-use pe_zoo::{Combination, EncodingConfig};
-use reports::reproduction::published::{Plan, PublishedTable, papers};
+use pe_zoo::Combination;
+use reports::reproduction::published::{Coverage, PublishedTable, papers};
 use reports::reproduction::recipe::{Identity, differences, flat, is_identical};
 use serde_json::Value;
 use tasks::TaskConfig;
@@ -20,7 +19,8 @@ fn tables() -> Vec<PublishedTable> {
 fn identity(expression: &str) -> Identity {
     let encoding = Combination::parse(expression).unwrap_or_else(|e| panic!("{expression}: {e}"));
     let whole: Identity = serde_json::from_value(encoding.identity()).unwrap();
-    let default_of = |id: &str| PeConfig::from_id(id).unwrap().identity()["settings"].take();
+    let default_of =
+        |id: &str| pe_zoo::Registry::builtin().encoding(id).unwrap().identity()["settings"].take();
     let defaults: Value = match &whole.settings {
         Value::Array(_) => {
             let ids = whole.id.split('+');
@@ -69,7 +69,9 @@ fn every_path_of_a_recipe_exists() {
             let value = match section {
                 "task" => task.clone(),
                 "model" => serde_json::to_value(pe_bench::model::ModelConfig::default()).unwrap(),
-                "train" => serde_json::to_value(pe_bench::cell::TrainConfig::default()).unwrap(),
+                "train" => {
+                    serde_json::to_value(pe_bench::experiment::TrainConfig::default()).unwrap()
+                }
                 other => panic!("{}: {path}: no section {other}", table.id),
             };
             let found = key.split('.').try_fold(&value, |value, key| value.get(key));
@@ -93,7 +95,7 @@ fn every_path_of_a_recipe_exists() {
 fn the_suites_of_papers_have_the_published_recipes() {
     let (mut missing, mut unknown) = (Vec::new(), BTreeSet::new());
     for table in tables() {
-        let Plan::Records { suite: Some(name), task } = &table.plan else { continue };
+        let Coverage::Records { suite: Some(name), task } = &table.plan else { continue };
         let Some((_, text)) = BUILT_IN.iter().find(|(known, _)| known == name) else {
             unknown.insert(name.clone());
             continue;

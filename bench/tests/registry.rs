@@ -1,18 +1,18 @@
 //! Every encoding of the registry through the ordinary runner.
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
 
-use pe_bench::cell::{Cell, EvalConfig, TrainConfig};
+use pe_bench::experiment::OptimizerConfig;
+use pe_bench::experiment::{EvalConfig, Experiment, TrainConfig};
 use pe_bench::model::ModelConfig;
-use pe_bench::optimizer::OptimizerConfig;
-use pe_bench::runner::{RunContext, run};
+use pe_bench::run::{RunContext, run};
 use pe_zoo::Combination;
 use pe_zoo::attention::Engine;
 use pe_zoo::ops::MatmulPrecision;
 use reports::Status;
 use tasks::TaskConfig;
 
-fn cell(encoding: &str) -> Cell<Combination> {
-    Cell {
+fn cell(encoding: &str) -> Experiment {
+    Experiment {
         workload: "flip-flop".to_owned(),
         name: encoding.to_owned(),
         encoding: Combination::parse(encoding).unwrap(),
@@ -31,7 +31,7 @@ fn cell(encoding: &str) -> Cell<Combination> {
         },
         eval: EvalConfig { lens: vec![16, 24], samples: 8, ..EvalConfig::default() },
         grid: None,
-        budget: pe_bench::sweep::Budget::default(),
+        budget: pe_bench::experiment::Budget::default(),
         seed: 0,
         backend: "flex".to_owned(),
         engine: Engine::Fused,
@@ -48,7 +48,12 @@ fn every_encoding_trains_for_fifty_steps_with_a_finite_loss_that_falls() {
         "tape(yarn)",
         "dape(fire)",
     ];
-    let ids = pe_zoo::zoo::ALL.iter().map(|meta| meta.id).chain(combined);
+    let ids = pe_zoo::Registry::builtin()
+        .cards()
+        .map(|card| card.id)
+        .collect::<Vec<_>>()
+        .into_iter()
+        .chain(combined);
     let mut found = Vec::new();
     for id in ids {
         let cell = cell(id);

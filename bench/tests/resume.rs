@@ -7,24 +7,24 @@ use std::time::Duration;
 
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::Tensor;
-use pe_bench::cell::{Cell, EvalConfig, TrainConfig, ValidationConfig};
-use pe_bench::checkpoint::{Folder, Keeper, StateError, pack, unpack};
+use pe_bench::experiment::{EvalConfig, Experiment, TrainConfig, ValidationConfig};
 use pe_bench::model::ModelConfig;
-use pe_bench::runner::{self, Care, News, Progress, RunContext};
-use pe_bench::train::{TrainState, Trainer};
+use pe_bench::run::checkpoint::{Checkpointer, Folder, StateError, pack, unpack};
+use pe_bench::run::train::{TrainState, Trainer};
+use pe_bench::run::{self, Progress, RunContext, RunEvent, RunHooks};
+use pe_zoo::Combination;
 use pe_zoo::attention::Engine;
-use pe_zoo::{Combination, EncodingConfig, PositionEncoding};
 use reports::{RunRecord, Status};
 use tasks::{Task, TaskConfig};
 
 const STEPS: usize = 24;
 
-fn cell(encoding: &str, dropout: f64) -> (Cell<Combination>, Box<dyn Task>) {
+fn cell(encoding: &str, dropout: f64) -> (Experiment, Box<dyn Task>) {
     let task = TaskConfig::from_id("flip-flop").unwrap();
     let built = task.build().unwrap();
     let validation =
         ValidationConfig { every_steps: Some(5), samples: 8, ..ValidationConfig::default() };
-    let cell = Cell {
+    let cell = Experiment {
         workload: "test".into(),
         name: encoding.into(),
         encoding: Combination::parse(encoding).unwrap(),
@@ -42,7 +42,7 @@ fn cell(encoding: &str, dropout: f64) -> (Cell<Combination>, Box<dyn Task>) {
         },
         eval: EvalConfig { lens: vec![16, 32], samples: 8, ..EvalConfig::default() },
         grid: None,
-        budget: pe_bench::sweep::Budget::default(),
+        budget: pe_bench::experiment::Budget::default(),
         seed: 3,
         backend: "flex".into(),
         engine: Engine::Fused,
@@ -54,12 +54,9 @@ fn context() -> RunContext {
     RunContext { suite: "test".into(), threads: 1, jobs: 1 }
 }
 
-fn trainer<'a>(
-    cell: &'a Cell<Combination>,
-    task: &'a dyn Task,
-) -> Trainer<'a, <Combination as EncodingConfig>::Encoding> {
-    let (model, device) = runner::build(cell, task).unwrap();
-    let id = cell.encoding.meta().id;
+fn trainer<'a>(cell: &'a Experiment, task: &'a dyn Task) -> Trainer<'a> {
+    let (model, device) = run::build(cell, task).unwrap();
+    let id = cell.encoding.id();
     Trainer::new(model, id, &cell.train, cell.model.dropout, task, cell.seed, &device)
 }
 
@@ -72,14 +69,14 @@ impl ModuleVisitor for Bits {
     }
 }
 
-fn weights<P: PositionEncoding>(state: &TrainState<P>) -> Vec<u32> {
+fn weights(state: &TrainState) -> Vec<u32> {
     let mut bits = Bits(Vec::new());
     state.model.visit(&mut bits);
     assert!(bits.0.len() > 1000);
     bits.0
 }
 
-fn losses(trainer: &mut Trainer<'_, impl PositionEncoding>, steps: usize) -> Vec<u64> {
+fn losses(trainer: &mut Trainer<'_>, steps: usize) -> Vec<u64> {
     (0..steps).map(|_| trainer.step().unwrap().0.to_bits()).collect()
 }
 
@@ -99,8 +96,8 @@ fn losses_and_weights_are_the_same_bits_after_any_step() {
             let mut resumed = trainer(&cell, &*task);
             let kept = unpack(&bytes, resumed.state_mut()).unwrap();
             assert_eq!((kept.step, kept.cell_seconds), (step, 1.5));
-            let course = |trainer: &Trainer<'_, _>| serde_json::to_value(&trainer.state().course);
-            assert_eq!(course(&resumed).unwrap(), course(&undisturbed).unwrap());
+            let progress = |trainer: &Trainer<'_>| serde_json::to_value(&trainer.state().progress);
+            assert_eq!(progress(&resumed).unwrap(), progress(&undisturbed).unwrap());
             assert_eq!(weights(resumed.state()), weights(undisturbed.state()), "{encoding} {step}");
             if step % 3 == 0 {
                 let mut copy = trainer(&cell, &*task);
@@ -113,7 +110,7 @@ fn losses_and_weights_are_the_same_bits_after_any_step() {
             assert_eq!(losses(&mut resumed, 1), expected, "{encoding} after {step}");
             assert_eq!(weights(resumed.state()), weights(undisturbed.state()), "{encoding} {step}");
         }
-        let state = |trainer: &Trainer<'_, _>| {
+        let state = |trainer: &Trainer<'_>| {
             let mut bytes = pack(trainer.state(), 0.0).unwrap();
             // The head holds times; the numbers behind it are weights and moments.
             let head = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
@@ -145,24 +142,24 @@ fn a_checkpoint_of_another_model_or_a_cut_one_changes_nothing() {
 
 /// Runs a cell that is stopped after so many steps, if it is; returns the record and the troubles.
 fn run(
-    cell: &Cell<Combination>,
+    cell: &Experiment,
     task: &dyn Task,
     results: &Path,
     stop_after: Option<usize>,
 ) -> (RunRecord, Option<usize>, Vec<String>) {
     let stop = AtomicBool::new(false);
     let (mut from, mut troubles) = (None, Vec::new());
-    let mut news = |news: News| match news {
-        News::Progress(Progress::Train { done, .. }) if Some(done) == stop_after => {
+    let mut news = |news: RunEvent| match news {
+        RunEvent::Progress(Progress::Train { done, .. }) if Some(done) == stop_after => {
             stop.store(true, Ordering::SeqCst);
         }
-        News::Progress(_) => {}
-        News::Resumed { step, .. } => from = Some(step),
-        News::Trouble(text) => troubles.push(text),
+        RunEvent::Progress(_) => {}
+        RunEvent::Resumed { step, .. } => from = Some(step),
+        RunEvent::Trouble(text) => troubles.push(text),
     };
-    let keeper = Keeper::new(Folder::new(results, &cell.key(task)), Duration::ZERO);
-    let care = Care::new(&mut news).keeping(keeper).until(&stop);
-    (runner::run_with(cell, task, &context(), care), from, troubles)
+    let checkpointer = Checkpointer::new(Folder::new(results, &cell.key(task)), Duration::ZERO);
+    let hooks = RunHooks::new(&mut news).with_checkpoints(checkpointer).until(&stop);
+    (run::execute(run::plan(cell, task, &context()), hooks), from, troubles)
 }
 
 /// What must be equal; times need not be. To 15 digits, which is what a record keeps.
@@ -189,7 +186,7 @@ fn essence(record: &RunRecord) -> String {
 fn a_cell_that_is_stopped_again_and_again_leaves_the_same_record() {
     let (cell, task) = cell("cope", 0.1);
     let results = tempfile::tempdir().unwrap();
-    let undisturbed = runner::run(&cell, &*task, &context(), &mut |_| {});
+    let undisturbed = run::run(&cell, &*task, &context(), &mut |_| {});
     assert_eq!(undisturbed.status, Status::Done);
     let mut last = None;
     for stop_after in [3, 4, 11, STEPS] {
@@ -229,7 +226,7 @@ fn a_damaged_checkpoint_is_passed_over_and_said() {
     let (record, from, troubles) = run(&cell, &*task, results.path(), None);
     assert_eq!((from, troubles.len()), (None, 2));
     assert!(troubles[1].contains("cut off") && troubles[1].contains("from its beginning"));
-    let undisturbed = runner::run(&cell, &*task, &context(), &mut |_| {});
+    let undisturbed = run::run(&cell, &*task, &context(), &mut |_| {});
     assert_eq!(essence(&record), essence(&undisturbed));
 }
 
@@ -239,14 +236,15 @@ fn a_cell_out_of_time_says_how_far_it_came_and_goes_on_with_more() {
     let results = tempfile::tempdir().unwrap();
     let within = |seconds: f64| {
         let mut news = |_| {};
-        let keeper = Keeper::new(Folder::new(results.path(), &cell.key(&*task)), Duration::MAX);
-        let care = Care::new(&mut news).keeping(keeper).within(Some(seconds));
-        runner::run_with(&cell, &*task, &context(), care)
+        let checkpointer =
+            Checkpointer::new(Folder::new(results.path(), &cell.key(&*task)), Duration::MAX);
+        let hooks = RunHooks::new(&mut news).with_checkpoints(checkpointer).within(Some(seconds));
+        run::execute(run::plan(&cell, &*task, &context()), hooks)
     };
     let record = within(1e-6);
     assert!(matches!(record.status, Status::TimedOut { .. }), "{:?}", record.status);
     assert!(record.status.reason().contains("1 of 24 steps"), "{}", record.status.reason());
     assert_eq!((record.train.steps, record.evals.len()), (1, 0));
-    let undisturbed = runner::run(&cell, &*task, &context(), &mut |_| {});
+    let undisturbed = run::run(&cell, &*task, &context(), &mut |_| {});
     assert_eq!(essence(&within(1e6)), essence(&undisturbed));
 }

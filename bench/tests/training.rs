@@ -3,30 +3,29 @@
 
 use std::ops::ControlFlow;
 
-use pe_bench::cell::{Cell, EarlyStop, EvalConfig, TrainConfig, ValidationConfig};
+use pe_bench::experiment::OptimizerConfig;
+use pe_bench::experiment::{EarlyStop, EvalConfig, Experiment, TrainConfig, ValidationConfig};
 use pe_bench::model::ModelConfig;
-use pe_bench::optimizer::OptimizerConfig;
-use pe_bench::runner::{self, RunContext};
-use pe_bench::train::{Stop, Trainer, Watch, train};
-use pe_zoo::EncodingConfig;
+use pe_bench::run::train::{Stop, TrainObserver, Trainer, train};
+use pe_bench::run::{self, RunContext};
+use pe_zoo::Combination;
 use pe_zoo::attention::Engine;
-use pe_zoo::zoo::{Pe, PeConfig};
 use reports::{SliceUnit, Status};
 use tasks::{Task, TaskConfig};
 
-fn cell(task: &str, train: TrainConfig) -> (Cell<PeConfig>, Box<dyn Task>) {
+fn cell(task: &str, train: TrainConfig) -> (Experiment, Box<dyn Task>) {
     let task = TaskConfig::from_id(task).unwrap();
     let built = task.build().unwrap();
-    let cell = Cell {
+    let cell = Experiment {
         workload: "test".into(),
         name: "cope".into(),
-        encoding: PeConfig::from_id("cope").unwrap(),
+        encoding: Combination::parse("cope").unwrap(),
         task,
         model: ModelConfig { width: 32, dropout: 0.1, ..ModelConfig::default() },
         train,
         eval: EvalConfig { samples: 40, ..EvalConfig::default() },
         grid: None,
-        budget: pe_bench::sweep::Budget::default(),
+        budget: pe_bench::experiment::Budget::default(),
         seed: 3,
         backend: "flex".into(),
         engine: Engine::Fused,
@@ -41,8 +40,8 @@ fn context() -> RunContext {
 /// Keeps the losses, and stops after so many steps.
 struct Losses(Vec<f64>, usize);
 
-impl Watch<Pe> for Losses {
-    fn stepped(&mut self, _: &Trainer<'_, Pe>, loss: f64) -> ControlFlow<Stop> {
+impl TrainObserver for Losses {
+    fn stepped(&mut self, _: &Trainer<'_>, loss: f64) -> ControlFlow<Stop> {
         self.0.push(loss);
         if self.0.len() < self.1 {
             return ControlFlow::Continue(());
@@ -56,7 +55,7 @@ fn drawing_ahead_changes_no_bit() {
     let config = TrainConfig { steps: 12, batch_size: 4, len: 16, ..TrainConfig::default() };
     let (cell, task) = cell("flip-flop", config);
     let trainer = || {
-        let (model, device) = runner::build(&cell, &*task).unwrap();
+        let (model, device) = run::build(&cell, &*task).unwrap();
         Trainer::new(model, "cope", &cell.train, 0.1, &*task, cell.seed, &device)
     };
     let mut by_hand = trainer();
@@ -86,7 +85,7 @@ fn validations_change_no_bit_and_a_solved_training_ends_early() {
     };
     let run = |validation| {
         let (cell, task) = cell("flip-flop", TrainConfig { validation, ..config.clone() });
-        runner::run(&cell, &*task, &context(), &mut |_| {})
+        run::run(&cell, &*task, &context(), &mut |_| {})
     };
     let plain = run(None);
     let looked = run(Some(validation.clone()));
@@ -120,7 +119,7 @@ fn validations_change_no_bit_and_a_solved_training_ends_early() {
 fn slices_add_up_to_the_whole() {
     let config = TrainConfig { steps: 5, batch_size: 4, len: 32, ..TrainConfig::default() };
     let (cell, task) = cell("flip-flop", config);
-    let record = runner::run(&cell, &*task, &context(), &mut |_| {});
+    let record = run::run(&cell, &*task, &context(), &mut |_| {});
     let sum = |values: &[f64], counts: &[u64]| {
         values.iter().zip(counts).map(|(value, count)| value * *count as f64).sum::<f64>()
     };
@@ -158,11 +157,11 @@ fn losses(encoding: &str, engine: Engine, change: impl Fn(&mut TrainConfig)) -> 
     let mut config = TrainConfig { steps: 6, batch_size: 6, len: 16, ..TrainConfig::default() };
     change(&mut config);
     let (mut cell, task) = cell("flip-flop", config);
-    cell.encoding = PeConfig::from_id(encoding).unwrap();
+    cell.encoding = Combination::parse(encoding).unwrap();
     cell.model.dropout = 0.0;
     cell.engine = engine;
-    let (model, device) = runner::build(&cell, &*task).unwrap();
-    let id = cell.encoding.meta().id;
+    let (model, device) = run::build(&cell, &*task).unwrap();
+    let id = cell.encoding.id();
     let trainer = Trainer::new(model, id, &cell.train, 0.0, &*task, cell.seed, &device);
     let mut seen = Losses(Vec::new(), usize::MAX);
     train(trainer, &mut seen).unwrap();

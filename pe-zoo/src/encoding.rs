@@ -1,4 +1,4 @@
-//! The contract: what a position encoding is, and how one is configured.
+//! The contract between an encoding and everything that uses it: [`PositionEncoding`].
 //!
 //! Shapes: `B` batch, `T` new tokens (rows), `S` all tokens (columns, cached ones included), `H`
 //! heads, `D` head dimension, `C = H * D` width.
@@ -8,11 +8,15 @@ use std::fmt::Debug;
 use burn::module::{Module, ModuleDisplay};
 use burn::tensor::{Device, Int, Tensor};
 use rand_chacha::ChaCha8Rng;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-use crate::meta::{Brackets, Conduct, PeMeta};
+use crate::card::{Card, Composition};
+use crate::erased::Hooks;
+use crate::reference::ScalarReference;
 use crate::{Cost, PeError, Positions, ScoreMod, TokenState};
 
-/// The sizes that an encoding is built for.
+/// Sizes of the model that an encoding is built for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dims {
     /// Number of attention layers.
@@ -34,45 +38,45 @@ impl Dims {
     }
 }
 
-/// Asks for the positions of a pass.
+/// Request for the positions of a pass.
 #[derive(Debug)]
 pub struct PositionRequest<'a> {
-    /// Tokens that came before and are cached.
+    /// Number of tokens that came before and are cached.
     pub cached_tokens: usize,
-    /// Tokens of this pass.
+    /// Number of tokens in this pass.
     pub new_tokens: usize,
-    /// The generator for random positions: present in training, absent in evaluation.
+    /// Generator for random positions; `Some` in training, `None` in evaluation.
     pub training_rng: Option<&'a mut ChaCha8Rng>,
 }
 
-/// What `embed` may look at.
+/// Input of [`PositionEncoding::embed`].
 #[derive(Debug)]
 pub struct EmbedContext<'a> {
-    /// Positions; `embed` sees the rows.
+    /// Positions of the tokens; the embeddings are those of the rows.
     pub at: &'a Positions,
     /// Ids of all tokens so far, `[B, S]`; the last `T` are those being embedded.
     pub tokens: &'a Tensor<2, Int>,
 }
 
-/// What `state` may look at.
+/// Input of [`PositionEncoding::state`].
 #[derive(Debug)]
 pub struct StateContext<'a> {
     /// Index of the layer, from 0.
     pub layer: usize,
-    /// Positions.
+    /// Positions of rows and columns.
     pub at: &'a Positions,
     /// The layer's normalised input, `[B, T, C]`.
     pub x: &'a Tensor<3>,
-    /// What the layer before left; empty in layer 0.
+    /// State after the previous layer; empty in layer 0.
     pub carried: &'a TokenState,
 }
 
-/// What the hooks inside a layer may look at.
+/// Input of the hooks inside a layer.
 #[derive(Debug)]
 pub struct LayerContext<'a> {
     /// Index of the layer, from 0.
     pub layer: usize,
-    /// Positions.
+    /// Positions of rows and columns.
     pub at: &'a Positions,
     /// State of the rows.
     pub rows: &'a TokenState,
@@ -80,10 +84,10 @@ pub struct LayerContext<'a> {
     pub cols: &'a TokenState,
 }
 
-/// What `score` may look at, besides the layer.
+/// Input of [`PositionEncoding::score`].
 #[derive(Debug)]
 pub struct ScoreContext<'a> {
-    /// The layer.
+    /// Layer, positions and state.
     pub layer: &'a LayerContext<'a>,
     /// Queries after `transform_qk`, `[B, H, T, D]`.
     pub q: &'a Tensor<4>,
@@ -91,25 +95,100 @@ pub struct ScoreContext<'a> {
     pub k: &'a Tensor<4>,
 }
 
-/// When `update` is called, and with what.
+/// Event after which [`PositionEncoding::update`] is called.
 #[derive(Debug)]
 pub enum Update<'a> {
-    /// After the attention, with what the attention weights made of `mixed_values`,
-    /// `[B, H, T, E]`; `None` if the encoding gave none.
+    /// The attention has run; holds `mixed_values` multiplied by the attention weights,
+    /// `[B, H, T, E]`, or `None` if the encoding gave no `mixed_values`.
     Attention(Option<&'a Tensor<4>>),
-    /// After the feed-forward part, with its output before the residual sum, `[B, T, C]`.
+    /// The feed-forward block has run; holds its output before the residual sum, `[B, T, C]`.
     FeedForward(&'a Tensor<3>),
 }
 
-/// A position encoding. Every hook defaults to "does nothing": implement what yours is.
+/// Settings of an encoding: implemented for every plain serde struct with defaults.
 ///
-/// One instance serves all layers of a model; hooks inside a layer are told its index.
-pub trait PositionEncoding: Module + ModuleDisplay + Sync {
-    /// Which position each token has.
+/// Use `#[serde(default, deny_unknown_fields)]`, so that settings that are left out keep their
+/// defaults and misspelled ones are refused.
+pub trait Settings:
+    Clone + Debug + Default + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static
+{
+}
+
+impl<T> Settings for T where
+    T: Clone + Debug + Default + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static
+{
+}
+
+/// A position encoding.
+///
+/// [`Settings`](Self::Settings), [`CARD`](Self::CARD) and [`build`](Self::build) are required; every
+/// hook defaults to no effect. One instance serves all layers of a model; hooks inside a layer get
+/// the layer's index. Add the type to a [`Registry`](crate::Registry) and it has everything that the
+/// encodings of this crate have.
+pub trait PositionEncoding: Module + ModuleDisplay + Sync + 'static {
+    /// Settings, as suites and the command line write them; [`NoSettings`] if there are none.
+    type Settings: Settings;
+
+    /// Description at the default settings.
+    const CARD: Card;
+
+    /// Builds the encoding for settings and sizes that [`check`](Self::check) accepts. Every random
+    /// number comes from `rng`.
     ///
     /// # Errors
-    /// [`PeError`] if the encoding has no such positions. The length limit of
-    /// [`max_len`](Self::max_len) is checked by the caller for every encoding alike.
+    /// [`PeError`] if the encoding cannot be built.
+    fn build(
+        settings: &Self::Settings,
+        dims: &Dims,
+        rng: &mut ChaCha8Rng,
+        device: &Device,
+    ) -> Result<Self, PeError>;
+
+    /// Refuses settings and sizes that cannot work, before anything is built.
+    ///
+    /// # Errors
+    /// [`PeError::InvalidSetting`] with the field.
+    fn check(_settings: &Self::Settings, _dims: &Dims) -> Result<(), PeError> {
+        Ok(())
+    }
+
+    /// Meaning of an expression in brackets after the encoding's id.
+    fn composition(_settings: &Self::Settings) -> Composition {
+        Composition::Plain
+    }
+
+    /// Sizes for which the encodings that act together with this one are built. An encoding that
+    /// chooses positions raises the lengths to the range it chooses from.
+    fn dims_beside(_settings: &Self::Settings, dims: &Dims) -> Dims {
+        *dims
+    }
+
+    /// Description for these settings, where it differs from [`CARD`](Self::CARD); the id is the same.
+    fn card(_settings: &Self::Settings) -> Card {
+        Self::CARD
+    }
+
+    /// Number of learned parameters in the whole model. `None`: counted by building the encoding.
+    fn param_count(_settings: &Self::Settings, _dims: &Dims) -> Option<usize> {
+        None
+    }
+
+    /// Operations that the encoding adds to one forward pass over one sequence of `len` tokens
+    /// through all layers, every pair of tokens counted. `None`: unknown.
+    fn cost(_settings: &Self::Settings, _dims: &Dims, _len: usize) -> Option<Cost> {
+        None
+    }
+
+    /// Scalar f64 implementation that the tensor code is tested against, if there is one.
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        None
+    }
+
+    /// Positions of the tokens of a pass. The default is `0, 1, 2, ...`.
+    ///
+    /// # Errors
+    /// [`PeError`] if there are no such positions. The limit of [`max_len`](Self::max_len) is checked
+    /// by the caller.
     fn positions(&self, request: PositionRequest<'_>) -> Result<Positions, PeError> {
         Ok(Positions::contiguous(request.cached_tokens, request.new_tokens))
     }
@@ -119,14 +198,14 @@ pub trait PositionEncoding: Module + ModuleDisplay + Sync {
         x
     }
 
-    /// What each new token carries in this layer besides query, key and value. Columns get it
-    /// from the cache.
+    /// State of each new token in this layer besides query, key and value. The state of the columns
+    /// comes from the cache.
     fn state(&self, ctx: &StateContext<'_>) -> TokenState {
         ctx.carried.clone()
     }
 
-    /// Changes queries `[B, H, T, D]` and keys `[B, H, S, D]` before the dot product. Keys come
-    /// from the cache as they were projected, so every column is handed over in every pass.
+    /// Transforms queries `[B, H, T, D]` and keys `[B, H, S, D]` before the dot product. Cached keys
+    /// are kept as they were projected, so every pass gets all columns.
     fn transform_qk(
         &self,
         q: Tensor<4>,
@@ -136,97 +215,33 @@ pub trait PositionEncoding: Module + ModuleDisplay + Sync {
         (q, k)
     }
 
-    /// What is done to the logits.
+    /// Change of the logits.
     fn score(&self, _ctx: &ScoreContext<'_>) -> ScoreMod {
         ScoreMod::None
     }
 
-    /// Further columns that the attention weights are to mix along with the values,
-    /// `[B, H, S, E]`.
+    /// Further columns that the attention weights mix along with the values, `[B, H, S, E]`.
     fn mixed_values(&self, _ctx: &LayerContext<'_>) -> Option<Tensor<4>> {
         None
     }
 
-    /// What the rows carry on, after the attention and after the feed-forward part of a layer.
+    /// State of the rows after the attention and after the feed-forward block of a layer.
     fn update(&self, rows: TokenState, _layer: usize, _update: Update<'_>) -> TokenState {
         rows
     }
 
-    /// Number of positions the encoding has, if there is a limit: positions `0..max_len`.
+    /// Number of positions if it is limited: positions are `0..max_len`.
     fn max_len(&self) -> Option<usize> {
         None
     }
 }
 
-/// The settings of an encoding, from which it is built.
-///
-/// Implement this and [`PositionEncoding`] in your own crate, hand the settings to the runner,
-/// and your encoding gets the same checks, tasks, speed rows and report as those of the zoo.
-pub trait EncodingConfig: Clone + Debug + Send + Sync + serde::Serialize {
-    /// What is built.
-    type Encoding: PositionEncoding;
-
-    /// The facts about this kind; of a combination, about all its parts at once.
-    fn meta(&self) -> &'static PeMeta;
-
-    /// How it behaves beside other encodings, where [`PeMeta::sites`] does not tell.
-    fn conduct(&self) -> Vec<Conduct> {
-        Vec::new()
-    }
-
-    /// What an expression in brackets after its id means.
-    fn brackets(&self) -> Brackets {
-        Brackets::Refused
-    }
-
-    /// What tells this configuration from every other: a cell's key is made of it.
-    fn identity(&self) -> serde_json::Value {
-        serde_json::json!({ "id": self.meta().id, "settings": self })
-    }
-
-    /// The sizes for which encodings beside this one are built: one that chooses positions
-    /// raises the lengths to what it may choose.
-    fn dims_beside(&self, dims: &Dims) -> Dims {
-        *dims
-    }
-
-    /// Refuses sizes and settings that cannot work, before anything is built.
-    ///
-    /// # Errors
-    /// [`PeError::InvalidSetting`], the field named.
-    fn check(&self, _dims: &Dims) -> Result<(), PeError> {
-        Ok(())
-    }
-
-    /// Builds the encoding; every random number comes from `rng`.
-    ///
-    /// # Errors
-    /// As [`check`](Self::check).
-    fn init(
-        &self,
-        dims: &Dims,
-        rng: &mut ChaCha8Rng,
-        device: &Device,
-    ) -> Result<Self::Encoding, PeError>;
-
-    /// Learned numbers in the whole model.
-    fn param_count(&self, _dims: &Dims) -> usize {
-        0
-    }
-
-    /// What the encoding adds to one forward pass over one sequence of `len` tokens, all layers,
-    /// every pair of tokens counted; beyond what a model without any encoding does.
-    fn cost(&self, _dims: &Dims, _len: usize) -> Cost {
-        Cost::none()
-    }
-}
-
-/// The positions of a pass, held against the encoding's length limit.
+/// Positions of a pass, checked against the encoding's length limit.
 ///
 /// # Errors
-/// [`PeError::TooLong`] past the limit; whatever [`PositionEncoding::positions`] refuses.
-pub fn positions<P: PositionEncoding>(
-    encoding: &P,
+/// [`PeError::TooLong`] past the limit, and the errors of [`PositionEncoding::positions`].
+pub fn positions(
+    encoding: &dyn Hooks,
     id: &str,
     request: PositionRequest<'_>,
 ) -> Result<Positions, PeError> {
@@ -239,11 +254,7 @@ pub fn positions<P: PositionEncoding>(
 ///
 /// # Errors
 /// [`PeError::TooLong`].
-pub fn check_limit<P: PositionEncoding>(
-    encoding: &P,
-    id: &str,
-    at: &Positions,
-) -> Result<(), PeError> {
+pub fn check_limit(encoding: &dyn Hooks, id: &str, at: &Positions) -> Result<(), PeError> {
     let last = at.cols().last().copied().unwrap_or(0);
     match encoding.max_len() {
         Some(limit) if last >= limit => Err(PeError::TooLong {

@@ -60,6 +60,22 @@ pub enum PeError {
         /// Which place they both claim, and what to do.
         reason: String,
     },
+    /// An encoding that cannot be added to a registry.
+    #[error("encoding `{id}` cannot be registered: {reason}")]
+    Registration {
+        /// The id of its card.
+        id: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// An encoding whose properties cannot be found out.
+    #[error("{pe}: probing it at a small size failed: {reason}")]
+    Probe {
+        /// Id of the encoding.
+        pe: String,
+        /// What went wrong.
+        reason: String,
+    },
     /// An encoding that does not exist.
     #[error("unknown encoding `{id}`{}; known: {known}", nearest.as_ref().map(|n| format!(", did you mean `{n}`?")).unwrap_or_default())]
     UnknownId {

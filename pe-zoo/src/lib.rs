@@ -2,21 +2,23 @@
 //!
 //! | Module | What it holds |
 //! | --- | --- |
-//! | [`encoding`] | [`PositionEncoding`] and [`EncodingConfig`], the whole contract |
+//! | [`encoding`] | [`PositionEncoding`], the one trait to implement |
+//! | [`registry`] | [`Registry`], the encodings that a program knows by id |
+//! | [`card`], [`probe`] | descriptions for people, and properties found by running an encoding |
 //! | [`score`] | [`ScoreMod`], what an encoding may do to attention logits |
 //! | [`positions`] | [`Positions`], which position each row and column stands for |
 //! | [`attention`] | the engine that applies an encoding, and its cache for decoding |
 //! | [`ops`] | operations of models, fused where the device has them |
 //! | [`device`] | what a device says of itself |
-//! | [`zoo`] | every encoding, one file each, and the one registry list |
+//! | [`zoo`] | the encodings of this crate, one file each |
 //! | [`rotary`] | pairs, tables of angles and scaled frequencies of the rotary encodings |
-//! | [`combination`] | several encodings as one, and the expressions that name them |
+//! | [`compose`] | combinations of encodings, and the expressions that name them |
 //! | [`cost`], [`count`] | what an encoding costs by its formula, and what is really multiplied |
 //! | [`mod@reference`] | scalar f64 loops straight from each paper's equation |
 //! | [`testkit`] | the checks that every encoding passes, yours included |
 //!
 //! ```
-//! use pe_zoo::{Combination, Dims, EncodingConfig};
+//! use pe_zoo::{Combination, Dims};
 //! use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 //!
 //! let dims = Dims { layers: 2, heads: 4, head_dim: 16, train_len: 64, max_len: 128 };
@@ -24,27 +26,30 @@
 //! let mut rng = ChaCha8Rng::seed_from_u64(0);
 //! let both = Combination::parse("cope{max_positions=16}+rope")?;
 //! let encoding = both.init(&dims, &mut rng, &device)?;
-//! assert_eq!(both.param_count(&dims), 2 * 16 * 16);
+//! assert_eq!(both.param_count(&dims), Some(2 * 16 * 16));
 //! # let _ = encoding;
 //! # Ok::<(), pe_zoo::PeError>(())
 //! ```
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests panic on failure"))]
 
 pub mod attention;
-pub mod combination;
+pub mod card;
+pub mod compose;
 pub mod cost;
 pub mod count;
 pub mod device;
 pub mod encoding;
+pub mod erased;
 mod error;
 pub mod init;
 mod kernels;
 mod math;
-pub mod meta;
 pub mod ops;
 mod parts;
 pub mod positions;
+pub mod probe;
 pub mod reference;
+pub mod registry;
 pub mod rotary;
 pub mod score;
 pub mod settings;
@@ -52,10 +57,12 @@ mod state;
 pub mod testkit;
 pub mod zoo;
 
-pub use combination::Combination;
+pub use compose::{Combination, Combined};
 pub use cost::Cost;
-pub use encoding::{Dims, EncodingConfig, PositionEncoding};
+pub use encoding::{Dims, PositionEncoding};
+pub use erased::{AnyEncoding, Hooks};
 pub use error::PeError;
 pub use positions::Positions;
+pub use registry::{EncodingConfig, Registry};
 pub use score::ScoreMod;
 pub use state::TokenState;

@@ -36,8 +36,6 @@ pub use token_price::TokenPrice;
 
 use burn::tensor::Tensor;
 
-use crate::meta::Conduct;
-
 /// The bias at distances past the end of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Beyond {
@@ -232,11 +230,4 @@ pub enum LogitScaling {
     Code,
     /// `q.k + z`, gates from `q.k`: the paper's equations 3 to 5, without any division.
     Equation,
-}
-
-impl LogitScaling {
-    /// The property of an encoding with this scaling.
-    pub(crate) fn conduct(self) -> Option<Conduct> {
-        (self == Self::Equation).then_some(Conduct::Undivided)
-    }
 }

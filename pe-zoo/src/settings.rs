@@ -52,6 +52,18 @@ pub fn read<T: DeserializeOwned>(pe: &str, fields: Map<String, Value>) -> Result
     })
 }
 
+/// Settings of an encoding that has none.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NoSettings {}
+
+/// The message about a field that does not exist, with the nearest of those that do.
+pub(crate) fn unknown_field<'a>(field: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let known = known.map(|name| format!("`{name}`")).collect::<Vec<_>>();
+    let expected = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    explain(&format!("unknown field `{field}`, expected {expected}"))
+}
+
 /// A parser's complaint about an unknown field or variant, with the nearest of the names that it
 /// expected put after it. Other complaints come back as they are.
 pub fn explain(complaint: &str) -> String {

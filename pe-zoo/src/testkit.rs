@@ -11,42 +11,41 @@
 //! `pe-bench conform ID` prints them; [`Check`] says what is checked.
 
 mod checks;
-pub mod close;
 mod decode;
-mod passes;
-pub mod problem;
-mod randomise;
 mod stack;
 
-pub use checks::{Check, Failure, Finding, examine_on, examine_settings, failures};
+pub use crate::probe::{close, problem, randomise, randomise_by};
+pub use checks::{Check, Failure, Finding, Verdict, examine_on, failures};
 #[cfg(feature = "flex")]
 pub use checks::{conforms, examine};
-pub use randomise::{randomise, randomise_by};
 
-use crate::EncodingConfig;
-use crate::reference::ScalarReference;
+use burn::tensor::Device;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use crate::probe::passes::DIMS;
+use crate::{Combination, Combined};
+
+/// The encoding as it is at the start of training.
+fn build(config: &Combination, seed: u64, device: &Device) -> Result<Combined, String> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    config.init(&DIMS, &mut rng, device).map_err(|error| error.to_string())
+}
+
+/// The encoding with random numbers in every parameter.
+fn random(config: &Combination, device: &Device) -> Result<Combined, String> {
+    Ok(randomise(build(config, 7, device)?, 11))
+}
 
 /// Runs all checks on the CPU and panics with the list of those that failed.
 ///
 /// # Panics
 /// If any check fails.
 #[cfg(feature = "flex")]
-pub fn assert_conforms<C>(config: &C)
-where
-    C: EncodingConfig,
-    C::Encoding: ScalarReference,
-{
-    assert_all_hold(config.meta().id, examine(config));
-}
-
-/// Panics with the list of the findings that are failures.
-///
-/// # Panics
-/// If there is one.
-pub fn assert_all_hold(id: &str, findings: Vec<Finding>) {
-    let failures = failures(findings);
+pub fn assert_conforms(config: &Combination) {
+    let failures = conforms(config);
     let list = failures.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n  ");
-    assert!(failures.is_empty(), "{id} fails:\n  {list}");
+    assert!(failures.is_empty(), "{config} fails:\n  {list}");
 }
 
 #[cfg(test)]

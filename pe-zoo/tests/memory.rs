@@ -10,8 +10,7 @@ use pe_zoo::attention::{AttentionKind, Engine, LayerInput, Weights, layer};
 use pe_zoo::ops::MatmulPrecision;
 use pe_zoo::score::Term;
 use pe_zoo::testkit::problem::{Problem, tensor3, tensor4};
-use pe_zoo::zoo::ALL;
-use pe_zoo::{Combination, Dims, EncodingConfig, Positions, ScoreMod, TokenState};
+use pe_zoo::{Combination, Dims, Positions, Registry, ScoreMod, TokenState};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -62,10 +61,13 @@ const VARIANTS: [&str; 9] = [
 
 /// Every encoding, by default as far as that serves these lengths, and the variants.
 fn all() -> Vec<&'static str> {
-    let ids = ALL.iter().map(|meta| match meta.id {
-        "randomized" => "randomized{longest=8192}",
-        id => id,
-    });
+    let ids =
+        Registry::builtin().cards().map(|card| card.id).collect::<Vec<_>>().into_iter().map(|id| {
+            match id {
+                "randomized" => "randomized{longest=8192}",
+                id => id,
+            }
+        });
     ids.chain(VARIANTS).collect()
 }
 

@@ -1,11 +1,11 @@
-//! Polars tables of records: evaluations and runs.
+//! Polars frames of records: evaluations and runs.
 
 use polars::prelude::*;
 
 use crate::record::{EvalPoint, RunRecord};
 
-/// One row per evaluation of every record, in the records' order, with all identifying columns; a record
-/// without evaluations has one row in which theirs are empty. `status` tells the state of the record;
+/// Frame with one row for each evaluation of every record, in the order of the records, and all identifying
+/// columns; a record without evaluations has one row in which theirs are null. `status` is the state of the record;
 /// only `done` rows belong in aggregates.
 ///
 /// # Errors
@@ -63,7 +63,7 @@ pub fn data_frame(records: &[RunRecord]) -> PolarsResult<DataFrame> {
     )
 }
 
-/// One row per record, whatever its status: what it cost, where it ran, how it ended.
+/// Frame with one row for each record of any status: costs, host, end.
 ///
 /// # Errors
 /// When polars cannot build the frame.

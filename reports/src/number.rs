@@ -1,13 +1,13 @@
-//! Numbers as people read them. What is not finite is shown as `n/a`, never as a number.
+//! Formatting of numbers. Values that are not finite are shown as `n/a`.
 
 const MISSING: &str = "n/a";
 
-/// A share of 1 in percent with one decimal: `97.1 %`.
+/// Formats a share in percent with one decimal: `97.1 %`.
 pub(crate) fn percent(share: f64) -> String {
     if share.is_finite() { format!("{:.1} %", 100.0 * share) } else { MISSING.to_owned() }
 }
 
-/// A share of 1 in percentage points, without a unit: `-4.0`.
+/// Formats a share in percentage points, without a unit: `-4.0`.
 pub(crate) fn points(share: f64) -> String {
     let text = format!("{:.1}", 100.0 * share);
     if !share.is_finite() {
@@ -19,7 +19,8 @@ pub(crate) fn points(share: f64) -> String {
     }
 }
 
-/// Three significant digits: `0.0123`, `4.53`, `453`, `45300`; scientific from a million on.
+/// Formats a number with three significant digits: `0.0123`, `4.53`, `453`, `45300`; in scientific notation from a
+/// million on.
 pub(crate) fn three_digits(value: f64) -> String {
     if !value.is_finite() {
         return MISSING.to_owned();
@@ -38,12 +39,12 @@ pub(crate) fn three_digits(value: f64) -> String {
     format!("{rounded:.decimals$}")
 }
 
-/// A p-value with two digits, behind the letter p: `= 0.012` or `< 0.0001`.
+/// Formats a p-value with two significant digits and a relation: `= 0.012` or `< 0.0001`.
 pub(crate) fn p_value(p: f64) -> String {
     if p < 1e-4 { "< 0.0001".to_owned() } else { format!("= {}", two_digits(p)) }
 }
 
-/// Two significant digits of a number between 0.0001 and 1.
+/// Formats a number between 0.0001 and 1 with two significant digits.
 pub(crate) fn two_digits(value: f64) -> String {
     let scientific = format!("{value:.1e}");
     let exponent: i32 = scientific.split('e').nth(1).and_then(|e| e.parse().ok()).unwrap_or(0);
@@ -51,12 +52,12 @@ pub(crate) fn two_digits(value: f64) -> String {
     if value.is_finite() { format!("{value:.decimals$}") } else { MISSING.to_owned() }
 }
 
-/// With a decimal prefix: `1.50 G`.
+/// Formats a number with a decimal prefix: `1.50 G`.
 pub(crate) fn si(value: f64) -> String {
     scaled(value, 1000.0, &["", " k", " M", " G", " T", " P", " E"])
 }
 
-/// Bytes with a binary prefix: `64.0 MiB`.
+/// Formats bytes with a binary prefix: `64.0 MiB`.
 pub(crate) fn bytes(value: f64) -> String {
     scaled(value, 1024.0, &[" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"])
 }
@@ -76,7 +77,7 @@ fn scaled(value: f64, base: f64, units: &[&str]) -> String {
     format!("{number}{}", units[index])
 }
 
-/// A whole number with thin spaces between thousands: `104 000`.
+/// Formats an integer with thin spaces between thousands: `104 000`.
 pub(crate) fn thousands(value: u64) -> String {
     let digits = value.to_string();
     let mut out = String::new();
@@ -89,7 +90,13 @@ pub(crate) fn thousands(value: u64) -> String {
     out
 }
 
-/// `a`, `a and b`, `a, b and c`.
+/// Formats a count with its noun: `1 seed`, `3 seeds`.
+pub(crate) fn count(number: impl Into<u64>, noun: &str) -> String {
+    let number = number.into();
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+/// Joins items as a list in a sentence: `a`, `a and b`, `a, b and c`.
 pub(crate) fn listed(items: &[String], last: &str) -> String {
     match items {
         [] => String::new(),
@@ -130,6 +137,7 @@ mod tests {
         assert_eq!(bytes(f64::from(64 << 20)), "64.0 MiB");
         assert_eq!(thousands(104_000), "104\u{2009}000");
         assert_eq!(thousands(12), "12");
+        assert_eq!((&*count(1_u64, "seed"), &*count(0_u64, "seed")), ("1 seed", "0 seeds"));
         assert_eq!(listed(&["a".into(), "b".into(), "c".into()], "and"), "a, b and c");
     }
 }

@@ -1,108 +1,47 @@
-//! Writes a whole report: computes it once, renders every format, puts the files in place.
+//! Writing of reports: analyses records once, renders every format, writes the files.
 
 use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use polars::prelude::PolarsError;
 use rayon::prelude::*;
 
-use crate::model::Report;
+use crate::analysis::{AnalysisError, Report, ReportMeta, Settings};
+use crate::formats::{Contents, FORMATS, FormatError, OutFile};
 use crate::record::RunRecord;
-use crate::render::{Contents, FORMATS, OutFile};
-use crate::reproduction::PublishedError;
-use crate::settings::Settings;
 use crate::store::write_atomically;
 
-/// What the caller knows and the records do not.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ReportMeta {
-    /// Heading.
-    pub title: String,
-    /// The command that made the results.
-    pub command: String,
-    /// Cells or workloads that have no record, with the reason.
-    pub skipped: Vec<String>,
-}
-
-/// Where the report is, and what it says first.
+/// Paths of a written report and its most important sentences.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportSummary {
-    /// The page.
+    /// Path of `index.html`.
     pub html: PathBuf,
-    /// The same for a terminal or a repository.
+    /// Path of `report.md`.
     pub markdown: PathBuf,
-    /// The folder of tables.
+    /// Path of the folder of tables.
     pub tables: PathBuf,
-    /// All evaluations of all cells.
+    /// Path of `data.parquet`, which has every evaluation of every cell.
     pub data: PathBuf,
     /// The most important sentences, at most three.
     pub sentences: Vec<String>,
 }
 
-/// Why there is no report.
+/// Why a report cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// A file could not be written.
+    /// The records cannot be analysed.
+    #[error(transparent)]
+    Analysis(#[from] AnalysisError),
+    /// A format cannot be rendered.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    /// A file cannot be written.
     #[error("cannot write {}: {source}; choose another folder or make room", path.display())]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the file system.
         source: io::Error,
-    },
-    /// Polars could not build or write a table.
-    #[error("the tables of the report cannot be made: {0}")]
-    Frame(#[from] PolarsError),
-    /// A record with a metric that this program does not know.
-    #[error(
-        "cell {key} has the headline metric `{headline}`, expected `exact-match` or `perplexity`; \
-         correct the task's `headline` and run the cell again"
-    )]
-    UnknownHeadline {
-        /// The cell.
-        key: String,
-        /// Its metric.
-        headline: String,
-    },
-    /// A setting that cannot work.
-    #[error("the report's setting `{field}` is {value}, expected {expected}; correct it")]
-    Setting {
-        /// Its name.
-        field: &'static str,
-        /// What was given.
-        value: f64,
-        /// What would do.
-        expected: &'static str,
-    },
-    /// A format that there is not.
-    #[error("there is no report format `{name}`; choose among {known}")]
-    UnknownFormat {
-        /// What was asked for.
-        name: String,
-        /// What there is.
-        known: String,
-    },
-    /// Published numbers that cannot be read.
-    #[error(transparent)]
-    Published(#[from] PublishedError),
-    /// A figure that has no JSON form.
-    #[error(
-        "the figure `{figure}` cannot be put on the page: {source}; this is a fault of the program"
-    )]
-    Figure {
-        /// Its title.
-        figure: String,
-        /// What serde said.
-        source: serde_json::Error,
-    },
-    /// A figure that has no pixels.
-    #[error("the figure `{figure}` cannot be made a PNG file: {reason}")]
-    Picture {
-        /// Its title.
-        figure: String,
-        /// What stands in the way.
-        reason: String,
     },
 }
 
@@ -145,19 +84,20 @@ pub fn write_report_with<'a>(
     })
 }
 
-/// A report that is not written yet.
+/// A rendered report that is not written to disk yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
     /// The most important sentences, at most three.
     pub sentences: Vec<String>,
-    /// Its files.
+    /// Files of all requested formats.
     pub files: Vec<OutFile>,
 }
 
-/// The files of the formats with these names ([`crate::render::Format::name`]); without names, of all formats.
+/// Renders a report in the formats with these names ([`crate::formats::Format::name`]); without names, in all
+/// formats.
 ///
 /// # Errors
-/// [`ReportError`]; a name that no format has is [`ReportError::UnknownFormat`].
+/// [`ReportError`]; a name that no format has is [`FormatError::Unknown`].
 pub fn render_report<'a>(
     records: impl Into<Cow<'a, [RunRecord]>>,
     meta: &ReportMeta,
@@ -167,7 +107,7 @@ pub fn render_report<'a>(
     let known = || FORMATS.iter().map(|format| format.name());
     if let Some(name) = formats.iter().find(|name| !known().any(|one| one == name.as_str())) {
         let (name, known) = (name.clone(), known().collect::<Vec<_>>().join(", "));
-        return Err(ReportError::UnknownFormat { name, known });
+        return Err(FormatError::Unknown { name, known }.into());
     }
     let report = Report::with(records, meta, settings)?;
     let contents = Contents::of(&report)?;
@@ -179,13 +119,14 @@ pub fn render_report<'a>(
     for found in rendered {
         files.extend(found?);
     }
-    let Report { sentences, cells, .. } = report;
+    let sentences = contents.overview;
+    let Report { cells, .. } = report;
     // One thread takes more than a second to free a hundred thousand records.
     cells.into_par_iter().for_each(drop);
     Ok(Rendered { sentences, files })
 }
 
-/// Writes files into a folder, which is made if it does not exist, each as a whole.
+/// Writes files into a folder, which is created if it does not exist; each file appears as a whole.
 ///
 /// # Errors
 /// [`ReportError::Io`] of the first file that cannot be written.

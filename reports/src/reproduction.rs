@@ -7,91 +7,23 @@
 //! A paper tells only part of its recipe. What it does not tell cannot differ, and is listed as not
 //! published beside the table.
 
-mod page;
+mod document;
 pub mod published;
 pub mod recipe;
+mod result;
 mod runs;
 mod verdict;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use page::Section;
-pub use published::PublishedError;
-pub use runs::Run;
-pub use verdict::{VERDICTS, Verdict, published_interval};
-
-use self::published::{Column, Paper, Plan, PublishedTable, Row, Source};
+pub use self::published::PublishedError;
+use self::published::{Coverage, Paper, PublishedColumn, PublishedRow, PublishedTable, Source};
 use self::recipe::Identity;
+pub use self::result::{NumberResult, PaperResult, Reproduction, RowResult, TableResult};
+pub use self::runs::RecipeRun;
 use self::runs::{Candidates, Wanted, runs};
+pub use self::verdict::{VERDICTS, Verdict, published_interval};
 use crate::record::RunRecord;
-
-/// Every published number with what records say of it.
-#[derive(Debug, Clone)]
-pub struct Reproduction {
-    /// Sorted by id.
-    pub papers: Vec<PaperResult>,
-}
-
-/// A source with its tables.
-#[derive(Debug, Clone)]
-pub struct PaperResult {
-    /// The source.
-    pub source: Source,
-    /// In the order of the file.
-    pub tables: Vec<TableResult>,
-}
-
-/// A table of a paper.
-#[derive(Debug, Clone)]
-pub struct TableResult {
-    /// The published side.
-    pub table: PublishedTable,
-    /// In the order of the file.
-    pub rows: Vec<RowResult>,
-}
-
-/// A row of a table.
-#[derive(Debug, Clone)]
-pub struct RowResult {
-    /// As the paper calls it, or its encoding's expression.
-    pub title: String,
-    /// One for each column.
-    pub numbers: Vec<NumberResult>,
-}
-
-/// One published number.
-#[derive(Debug, Clone)]
-pub struct NumberResult {
-    /// As published.
-    pub published: f64,
-    /// The values that it stands for; see [`published_interval`].
-    pub published_interval: (f64, f64),
-    /// What is said of it, after the first of `runs`.
-    pub verdict: Verdict,
-    /// Ours, by recipe: the nearest to the published one first.
-    pub runs: Vec<Run>,
-    /// What is different here whatever the settings.
-    pub unlike: Vec<String>,
-}
-
-impl NumberResult {
-    /// Everything in which the nearest run is another experiment, as one text; empty if nothing.
-    pub fn listed_differences(&self) -> String {
-        let Some(run) = self.runs.first() else { return String::new() };
-        let settings = run.differences.iter().map(ToString::to_string);
-        settings.chain(self.unlike.iter().cloned()).collect::<Vec<_>>().join("; ")
-    }
-}
-
-impl TableResult {
-    /// All numbers with their row and column, row by row.
-    pub fn numbers(&self) -> impl Iterator<Item = ((&str, &Column), &NumberResult)> {
-        self.rows.iter().flat_map(|row| {
-            let places = self.table.columns.iter().map(|column| (row.title.as_str(), column));
-            places.zip(&row.numbers)
-        })
-    }
-}
 
 /// Sets every published number beside what `records` say, in whatever order they come.
 ///
@@ -138,7 +70,7 @@ fn beside(
 fn known<'a>(
     source: &Source,
     table: &PublishedTable,
-    row: &Row,
+    row: &PublishedRow,
     encodings: &'a BTreeMap<String, Identity>,
 ) -> Result<Option<&'a Identity>, PublishedError> {
     let Some(expression) = &row.encoding else { return Ok(None) };
@@ -155,15 +87,15 @@ fn known<'a>(
 
 fn number(
     table: &PublishedTable,
-    row: &Row,
-    column: &Column,
+    row: &PublishedRow,
+    column: &PublishedColumn,
     value: f64,
     encoding: Option<&Identity>,
     candidates: &Candidates<'_>,
 ) -> NumberResult {
     let interval = published_interval(table, row, column, value);
     let runs = match (&table.plan, &column.split, encoding) {
-        (Plan::Records { task, .. }, Some(split), Some(encoding)) => runs(
+        (Coverage::Records { task, .. }, Some(split), Some(encoding)) => runs(
             candidates,
             &Wanted {
                 table,
@@ -179,8 +111,8 @@ fn number(
     };
     let verdict = match (runs.first(), &table.plan) {
         (Some(run), _) => verdict::judge(table, run, interval),
-        (None, Plan::Instead(_)) => Verdict::Elsewhere,
-        (None, Plan::Records { .. } | Plan::Missing(_)) => Verdict::NotRun,
+        (None, Coverage::Instead(_)) => Verdict::Elsewhere,
+        (None, Coverage::Records { .. } | Coverage::Missing(_)) => Verdict::NotRun,
     };
     NumberResult {
         published: value,

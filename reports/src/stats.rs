@@ -14,7 +14,7 @@
 //! | [`auc()`] | how well one number tells two kinds of things apart |
 //!
 //! The values are checked against scipy's and statsmodels' (`fixtures/statistics.json`, written by
-//! `fixtures/make_statistics.py`), the claims by simulation (`stats/simulation.rs`).
+//! `fixtures/make_statistics.py`), the claims by simulation (`analysis/simulation.rs`).
 
 pub mod auc;
 pub mod bootstrap;
@@ -28,8 +28,9 @@ mod student;
 
 pub use auc::auc;
 pub use bootstrap::Bootstrap;
+pub(crate) use bootstrap::sorted_median;
 pub use estimate::Estimate;
-pub use family::{Comparison, LEAST_SEEDS, LEVEL, Scatter, Test, decide, holm};
+pub use family::{Comparison, LEAST_SEEDS, LEVEL, SeedSpread, Test, decide, holm};
 pub use groups::rank_groups;
 pub use mean::Mean;
 pub use paired::{Paired, RESOLUTION, hedges_g, paired};
@@ -38,5 +39,3 @@ pub use student::{t_cdf, t_quantile, t_test};
 
 #[cfg(test)]
 mod fixture;
-#[cfg(test)]
-mod simulation;

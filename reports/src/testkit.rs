@@ -11,15 +11,15 @@ use crate::record::{
 use crate::store::cell_key;
 
 /// Builds one record: an evaluation `in-distribution` at 64 and one `sparse` at 128, both perfect.
-pub(crate) struct Cell(RunRecord);
+pub(crate) struct TestCell(RunRecord);
 
-impl From<RunRecord> for Cell {
+impl From<RunRecord> for TestCell {
     fn from(record: RunRecord) -> Self {
         Self(record)
     }
 }
 
-impl Cell {
+impl TestCell {
     pub(crate) fn new(workload: &str, encoding: &str, seed: u64) -> Self {
         let id = encoding.split('(').next().unwrap();
         let label = match id {
@@ -209,30 +209,30 @@ pub(crate) fn suite() -> Vec<RunRecord> {
             [("cope", 0.96), ("rope", 0.60), ("rope(linear)", 0.61 + 3.0 * noise)]
         {
             records.push(
-                Cell::new("flip-flop", encoding, seed)
+                TestCell::new("flip-flop", encoding, seed)
                     .eval("sparse", false, 256, 0.0)
                     .beyond(beyond + noise)
                     .record(),
             );
         }
         records.push(
-            Cell::new("flip-flop", "learned-absolute", seed)
+            TestCell::new("flip-flop", "learned-absolute", seed)
                 .eval("sparse", false, 256, 0.0)
                 .limited_to(64)
                 .record(),
         );
     }
     records.push(
-        Cell::new("flip-flop", "nope", 0)
+        TestCell::new("flip-flop", "nope", 0)
             .without_evals()
             .status(Status::Diverged { step: 17, reason: "loss is NaN".into() })
             .record(),
     );
     for (encoding, beyond) in [("cope", 1.50), ("rope", 1.55), ("alibi", 1.6)] {
-        records.push(Cell::new("text", encoding, 0).text(1.4, beyond).record());
+        records.push(TestCell::new("text", encoding, 0).text(1.4, beyond).record());
     }
     records.push(
-        Cell::new("text", "nope", 0)
+        TestCell::new("text", "nope", 0)
             .without_evals()
             .status(Status::Failed { reason: "no corpus | <gone>".into() })
             .record(),

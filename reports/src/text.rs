@@ -1,12 +1,12 @@
-//! Text of records, made fit to be read: nothing hidden, nothing that turns the line around.
+//! Sanitizing of text that comes from records.
 //!
 //! Names, reasons and hosts come from files that anybody may have written. Each format escapes what
 //! is special to it; what no format should hold is replaced here, visibly.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
-/// `text` on one line, with white space as spaces and every character that is invisible or changes
-/// the direction of what follows as its code, `[U+202E]`.
+/// Replaces white space by spaces and every character that is invisible or changes the direction of the text by its
+/// code, `[U+202E]`, so that the result is one line.
 pub(crate) fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -21,7 +21,7 @@ pub(crate) fn visible(text: &str) -> String {
     out
 }
 
-/// Control characters, marks and overrides of direction, and spaces without width.
+/// Reports whether a character is a control character, a mark or override of direction, or a space without width.
 fn is_hidden(letter: char) -> bool {
     letter.is_control()
         || matches!(letter,
@@ -29,7 +29,17 @@ fn is_hidden(letter: char) -> bool {
             | '\u{FEFF}')
 }
 
-/// `text` within HTML or SVG, in an element or between quotation marks.
+/// Escaper of the HTML templates; see [`html`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HtmlEscaper;
+
+impl askama::filters::Escaper for HtmlEscaper {
+    fn write_escaped_str<W: fmt::Write>(&self, mut dest: W, text: &str) -> fmt::Result {
+        dest.write_str(&html(text))
+    }
+}
+
+/// Escapes text for HTML and SVG, in elements and in quoted attributes.
 pub(crate) fn html(text: &str) -> String {
     visible(text)
         .replace('&', "&amp;")
@@ -39,7 +49,7 @@ pub(crate) fn html(text: &str) -> String {
         .replace('\'', "&#39;")
 }
 
-/// Lower-case words joined by `-`: a name that every file system and every link takes.
+/// Builds a name that every file system and every link accepts: lower-case words joined by `-`.
 pub(crate) fn slug(text: &str) -> String {
     let words = text
         .split(|c: char| !c.is_ascii_alphanumeric())

@@ -1,32 +1,33 @@
-//! What can be wrong with a task's settings, and what to do about it.
+//! The error of tasks: unknown names, invalid settings and lengths, unavailable texts.
 
 use thiserror::Error;
 
 use crate::corpus::CorpusError;
+use crate::nearest::did_you_mean;
 use crate::tokenizer::TokenizerError;
 use crate::tokens::CacheError;
 
-/// Why a task, a length or an evaluation set was refused.
+/// Reason why a task, a length or an evaluation set was refused.
 #[derive(Debug, Error)]
 pub enum TaskError {
     /// No task has this id.
     #[error("unknown task `{id}`{}; known tasks: {}", did_you_mean(*.nearest), .known.join(", "))]
     UnknownTask {
-        /// What was asked for.
+        /// Id that was requested.
         id: String,
-        /// The id most like it, if any is.
+        /// The most similar id.
         nearest: Option<&'static str>,
-        /// All ids.
+        /// Ids of all known tasks.
         known: Vec<&'static str>,
     },
-    /// The task has no such split.
+    /// The task has no split of this name.
     #[error("{task}: unknown split `{split}`{}; known splits: {}", did_you_mean(*.nearest), .known.join(", "))]
     UnknownSplit {
         /// Id of the task.
         task: &'static str,
-        /// What was asked for.
+        /// Name that was requested.
         split: String,
-        /// The name most like it, if any is.
+        /// The most similar name.
         nearest: Option<&'static str>,
         /// All splits of the task.
         known: Vec<&'static str>,
@@ -38,9 +39,9 @@ pub enum TaskError {
         task: &'static str,
         /// Key in the configuration.
         field: &'static str,
-        /// What it was.
+        /// Value that was refused.
         value: String,
-        /// What it may be.
+        /// Description of the accepted values.
         expected: String,
     },
     /// The task has no samples of this length.
@@ -48,12 +49,12 @@ pub enum TaskError {
     InvalidLen {
         /// Id of the task.
         task: &'static str,
-        /// What was asked for, in the task's unit.
+        /// The requested length, in the task's unit.
         len: usize,
-        /// What it may be.
+        /// Description of the accepted lengths.
         expected: String,
     },
-    /// The text has fewer windows than asked for.
+    /// The text has fewer windows than requested.
     #[error(
         "{task}: {count} windows of {window} tokens do not fit into the {part} part of the text, \
          which has {tokens} tokens in {documents} documents (room for {fits}); \
@@ -64,54 +65,24 @@ pub enum TaskError {
         task: &'static str,
         /// `training`, `validation` or `test`.
         part: &'static str,
-        /// Size of that part.
+        /// Size of the part in tokens.
         tokens: usize,
-        /// In so many documents, none of which a window leaves.
+        /// Number of documents in the part; a window lies within one document.
         documents: usize,
-        /// Size of a window, in tokens.
+        /// Size of a window in tokens.
         window: usize,
-        /// Windows asked for.
+        /// Number of requested windows.
         count: usize,
-        /// Windows there are.
+        /// Number of windows that fit.
         fits: usize,
     },
-    /// The text could not be had.
+    /// The text is not available.
     #[error(transparent)]
     Corpus(#[from] CorpusError),
-    /// The tokenizer could not be had.
+    /// The tokenizer is not available.
     #[error(transparent)]
     Tokenizer(#[from] TokenizerError),
-    /// The tokens could not be made or kept.
+    /// The tokens could not be computed or stored.
     #[error(transparent)]
     Tokens(#[from] CacheError),
-}
-
-/// Ends an "unknown name" message: ` (did you mean ...?)`, or nothing.
-pub(crate) fn did_you_mean(nearest: Option<&str>) -> String {
-    nearest.map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
-}
-
-/// Finds the known name most like `name`; none if nothing is alike.
-pub(crate) fn nearest(name: &str, known: &[&'static str]) -> Option<&'static str> {
-    /// Below this a suggestion is more noise than help; a two-letter slip in a short id scores about 0.6.
-    const ALIKE: f64 = 0.45;
-    known
-        .iter()
-        .map(|k| (strsim::normalized_damerau_levenshtein(name, k), *k))
-        .filter(|(likeness, _)| *likeness >= ALIKE)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, k)| k)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nearest_finds_a_slip_and_refuses_nonsense() {
-        let known = ["copy", "counting", "flip-flop", "text"];
-        assert_eq!(nearest("flipflop", &known), Some("flip-flop"));
-        assert_eq!(nearest("count", &known), Some("counting"));
-        assert_eq!(nearest("zzz", &known), None);
-    }
 }

@@ -1,45 +1,68 @@
-//! The shape shared by tasks that are drawn: a [`Generator`] says what one sample is, [`Generated`] makes a [`Task`] of it.
+//! Tasks whose samples are drawn: a [`Generator`] defines one sample, [`Generated`] makes a [`Task`] of it.
 //!
-//! Streams, splits, training to a length and finite training sets are settled here, once for all of them.
+//! Random streams, splits, training lengths and finite training sets are handled here for all of them.
 
 use std::fmt::Debug;
 
 use rand_chacha::ChaCha8Rng;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
+use crate::error::TaskError;
 use crate::random::{below, eval_rng, train_rng};
-use crate::task::find_split;
-use crate::{Sample, Split, Task, TaskError, TaskMeta, TokenSlice};
+use crate::sample::Sample;
+use crate::task::{Split, Task, TaskMeta, TokenSlice, find_split};
+use crate::vocabulary::{self, TokenGroup};
 
-/// What a task that is drawn has to say.
-pub trait Generator: Send + Sync + Debug {
-    /// What is true of it whatever its settings.
+/// Settings of a task that draw its samples.
+///
+/// Lengths that reach [`Generator::sample`] and the methods after it have passed [`Generator::check_len`].
+pub trait Generator:
+    Debug + Clone + Default + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static
+{
+    /// Facts about the task that hold for all settings.
     const META: &'static TaskMeta;
 
-    /// What it can be evaluated on; training follows the rules of the first.
-    fn splits(&self) -> &'static [Split];
+    /// Text of the file that defines the task. Its `//!` comment is the task's card.
+    const SOURCE: &'static str;
 
-    /// Number of token ids; all tokens are below it.
-    fn vocab_size(&self) -> usize;
+    /// Distributions to evaluate on. The first is that of the training samples.
+    const SPLITS: &'static [Split];
 
-    /// The text of a token, for people. An id outside the vocabulary gives `?`.
-    fn token_text(&self, token: u32) -> String;
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// [`TaskError::InvalidSetting`] for the first setting out of range.
+    fn check(&self) -> Result<(), TaskError> {
+        Ok(())
+    }
 
-    /// Longest sequence, in tokens, that samples of this length have in any split.
-    fn max_tokens(&self, len: usize) -> usize;
+    /// Splits under these settings.
+    fn splits(&self) -> &'static [Split] {
+        Self::SPLITS
+    }
 
-    /// Longest sequence, in tokens, that training samples of this length have.
+    /// Groups of token ids, from id 0 on.
+    fn vocabulary(&self) -> Vec<TokenGroup>;
+
+    /// Upper bound of the tokens in a sample of this length in any split.
+    fn max_tokens(&self, len: usize) -> usize {
+        len
+    }
+
+    /// Upper bound of the tokens in a training sample of this length.
     fn max_train_tokens(&self, len: usize) -> usize {
         self.max_tokens(len)
     }
 
-    /// Says whether there are samples of this length.
+    /// Checks that there are samples of this length.
     ///
     /// # Errors
     /// [`TaskError::InvalidLen`].
     fn check_len(&self, len: usize) -> Result<(), TaskError>;
 
-    /// Shortest length in training, of which the lengths are then uniform from here to the one asked for. `None`:
-    /// training has exactly the length asked for, as evaluation always has.
+    /// Shortest training length. Training lengths are then uniform from here to the requested one. `None`: every
+    /// training sample has the requested length, as every evaluation sample does.
     fn min_train_len(&self) -> Option<usize> {
         None
     }
@@ -49,43 +72,47 @@ pub trait Generator: Send + Sync + Debug {
         None
     }
 
-    /// Draws one sample of exactly this length, of the split with this number in [`Generator::splits`].
+    /// Draws one sample of exactly this length from the split with this number in [`Generator::splits`].
     fn sample(&self, split: usize, len: usize, rng: &mut ChaCha8Rng) -> Sample;
 
-    /// Draws number `index` of an evaluation set, for tasks whose sets go through their cases in turn.
+    /// Draws number `index` of an evaluation set, for tasks whose sets enumerate their cases.
     fn eval_sample(&self, split: usize, len: usize, _index: usize, rng: &mut ChaCha8Rng) -> Sample {
         self.sample(split, len, rng)
     }
 
-    /// As [`Task::token_slices`].
+    /// Properties of scored tokens; see [`Task::token_slices`].
     fn token_slices(&self, _sample: &Sample) -> Vec<TokenSlice> {
         Vec::new()
     }
 
-    /// As [`Task::counted`].
+    /// Tokens that are counted; see [`Task::counted`].
     fn counted(&self, _sample: &Sample) -> Option<Vec<bool>> {
         None
     }
 
-    /// Chance level if it is the same for all lengths; as [`Task::chance`].
+    /// Chance level if it is the same for all lengths; see [`Task::chance`].
     fn chance(&self) -> Option<f64> {
         None
     }
 
-    /// Chance level at a length that [`Generator::check_len`] accepts; as [`Task::chance_at`].
+    /// Chance level at a length; see [`Task::chance_at`].
     fn chance_at(&self, _len: usize) -> Option<f64> {
         self.chance()
     }
 }
 
-/// The task made of a generator.
+/// Task of a generator whose settings are valid.
 #[derive(Debug, Clone)]
 pub struct Generated<G>(pub(crate) G);
 
-impl<G> Generated<G> {
-    /// What draws the samples.
-    pub fn generator(&self) -> &G {
-        &self.0
+impl<G: Generator> Generated<G> {
+    /// Checks the settings and makes the task.
+    ///
+    /// # Errors
+    /// See [`Generator::check`].
+    pub fn new(generator: G) -> Result<Self, TaskError> {
+        generator.check()?;
+        Ok(Self(generator))
     }
 }
 
@@ -95,11 +122,11 @@ impl<G: Generator> Task for Generated<G> {
     }
 
     fn vocab_size(&self) -> usize {
-        self.0.vocab_size()
+        vocabulary::vocab_size(&self.0.vocabulary())
     }
 
     fn token_text(&self, token: u32) -> String {
-        self.0.token_text(token)
+        vocabulary::token_text(&self.0.vocabulary(), token)
     }
 
     fn splits(&self) -> &'static [Split] {
@@ -139,9 +166,8 @@ impl<G: Generator> Task for Generated<G> {
         count: usize,
         seed: u64,
     ) -> Result<Vec<Sample>, TaskError> {
-        let split = find_split(self, split)?;
+        let (number, split) = find_split(self, split)?;
         self.check_len(len)?;
-        let number = self.splits().iter().position(|s| s.name == split.name).unwrap_or(0);
         let mut rng = eval_rng(G::META.id, split.name, len, seed);
         Ok((0..count).map(|index| self.0.eval_sample(number, len, index, &mut rng)).collect())
     }
@@ -163,22 +189,17 @@ impl<G: Generator> Task for Generated<G> {
     }
 }
 
-/// The share of the commonest answer among samples drawn from a stream of its own: the chance level of a task that
-/// has no formula for it. The same each time.
+/// Estimates the chance level of a task without a formula for it: the share of the most frequent answer among samples
+/// of a fixed stream.
 pub(crate) fn simulated_chance<G: Generator>(generator: &G, len: usize) -> f64 {
     // Enough for two digits at usual lengths, and never more than about four million tokens.
     let count = ((1 << 22) / len.max(1)).clamp(64, 16_384);
     let mut rng = eval_rng(G::META.id, "chance", len, 0);
-    let mut answers: Vec<Vec<u32>> = (0..count)
-        .map(|_| {
-            let sample = generator.sample(0, len, &mut rng);
-            let tokens = sample.tokens.into_iter().zip(sample.scored);
-            tokens.filter(|(_, scored)| *scored).map(|(token, _)| token).collect()
-        })
-        .collect();
+    let mut answers: Vec<Vec<u32>> =
+        (0..count).map(|_| generator.sample(0, len, &mut rng).into_answer()).collect();
     answers.sort_unstable();
-    let commonest = answers.chunk_by(|a, b| a == b).map(<[_]>::len).max().unwrap_or(0);
-    commonest as f64 / count as f64
+    let most = answers.chunk_by(|a, b| a == b).map(<[_]>::len).max().unwrap_or(0);
+    most as f64 / count as f64
 }
 
 /// One over the number of ordered choices of `count` different things among `n`.
@@ -186,47 +207,9 @@ pub(crate) fn one_of_orders(count: usize, n: u32) -> f64 {
     (0..count).map(|k| 1.0 / (f64::from(n) - k as f64)).product()
 }
 
-/// The text of one of `of` interchangeable symbols: a letter if there are letters enough, `s` and a number if not.
-pub(crate) fn symbol_text(symbol: u32, of: u32) -> String {
-    if of <= 26 {
-        char::from_u32(u32::from('a') + symbol).unwrap_or('?').to_string()
-    } else {
-        format!("s{symbol}")
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
-    use rand::SeedableRng;
-
-    use super::*;
-    use crate::suite::counting::CountingConfig;
-
-    #[test]
-    fn finite_training_set_has_that_many_samples_and_a_smaller_one_is_part_of_it() {
-        let drawn = |train_samples, len| -> BTreeSet<Vec<u32>> {
-            let config = CountingConfig { train_samples, ..CountingConfig::default() };
-            let task = config.build().unwrap();
-            let mut rng = ChaCha8Rng::seed_from_u64(1);
-            (0..2000).map(|_| task.train_sample(len, &mut rng).tokens).collect()
-        };
-        let (five, twenty) = (drawn(Some(5), 64), drawn(Some(20), 64));
-        assert_eq!((five.len(), twenty.len()), (5, 20));
-        assert!(five.is_subset(&twenty));
-        assert!(drawn(None, 64).len() > 1900);
-        assert!(twenty.is_disjoint(&drawn(Some(20), 65)));
-    }
-
-    #[test]
-    fn finite_training_set_does_not_touch_evaluation() {
-        let set = |train_samples| {
-            let config = CountingConfig { train_samples, ..CountingConfig::default() };
-            config.build().unwrap().eval_set("in-distribution", 64, 50, 1).unwrap()
-        };
-        assert_eq!(set(None), set(Some(3)));
-    }
+    use super::one_of_orders;
 
     #[test]
     fn ordered_choices_are_counted() {

@@ -1,4 +1,4 @@
-//! Filler text without meaning, and statements hidden in it: what retrieval tasks share.
+//! Meaningless filler text with statements hidden in it, shared by retrieval tasks.
 
 use std::ops::Range;
 
@@ -6,32 +6,36 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::random::below;
+use crate::vocabulary::TokenGroup;
 
-/// The words of all filler; a task's own tokens follow after them. The full stop is last.
-const WORDS: [&str; 16] = [
+/// Words of the filler, the full stop last.
+const WORDS: &[&str] = &[
     "the", "tide", "is", "low", "gulls", "are", "loud", "rope", "wet", "a", "bell", "rings", "we",
     "row", "on", ".",
 ];
 
-/// Number of filler tokens: the first id that a task can use for its own.
+/// Token ids of the filler, the first of a retrieval task.
+pub(crate) const FILLER: TokenGroup = TokenGroup::Signs(WORDS);
+
+/// Number of filler tokens, which is the first id of a task's own tokens.
 pub(crate) const FILLER_TOKENS: u32 = WORDS.len() as u32;
 
 /// "The tide is low. The gulls are loud. The rope is wet. A bell rings. We row on."
 const SENTENCES: [u32; 23] =
     [0, 1, 2, 3, 15, 0, 4, 5, 6, 15, 0, 7, 2, 8, 15, 9, 10, 11, 15, 12, 13, 14, 15];
 
-/// What stands between the statements that matter.
+/// Text between the statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Filler {
-    /// Five short sentences over and over: filler that is easily known as such.
+    /// Five short sentences repeated: filler that is easy to recognise.
     Sentences,
-    /// Fifteen words, independent and uniform: filler in which nothing can be predicted.
+    /// Fifteen words, independent and uniform: filler that cannot be predicted.
     Words,
 }
 
 impl Filler {
-    /// Appends a part of the endless filler.
+    /// Appends a range of the infinite filler.
     fn fill(self, part: Range<usize>, tokens: &mut Vec<u32>, rng: &mut ChaCha8Rng) {
         match self {
             Filler::Sentences => {
@@ -43,14 +47,8 @@ impl Filler {
     }
 }
 
-/// The text of a filler token; `None` if it is a task's own.
-pub(crate) fn filler_text(token: u32) -> Option<String> {
-    WORDS.get(token as usize).map(|word| (*word).to_owned())
-}
-
-/// Appends `filler_tokens` tokens of filler with the statements, in their order, at places drawn uniformly.
-///
-/// Gives for each statement where it starts in `tokens`, and at which tenth of the filler (0 to 9).
+/// Appends `filler_tokens` tokens of filler with the statements, in their order, at uniformly drawn positions, and
+/// returns where each statement is.
 pub(crate) fn hide<S: AsRef<[u32]>>(
     statements: &[S],
     filler: Filler,
@@ -74,16 +72,16 @@ pub(crate) fn hide<S: AsRef<[u32]>>(
     hidden
 }
 
-/// Where a statement was hidden.
+/// Position of a hidden statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Hidden {
-    /// Its first token.
+    /// Index of its first token.
     pub(crate) start: usize,
-    /// The tenth of the filler in which it stands, 0 (early) to 9 (late).
+    /// Tenth of the filler in which it stands, 0 (early) to 9 (late).
     pub(crate) tenth: u32,
 }
 
-/// Draws `digits` independent decimal digits, the token of 0 being `zero`.
+/// Draws `digits` independent decimal digits, where `zero` is the token of 0.
 pub(crate) fn draw_digits(zero: u32, digits: u32, rng: &mut ChaCha8Rng) -> Vec<u32> {
     (0..digits).map(|_| zero + below(rng, 10)).collect()
 }
@@ -132,7 +130,6 @@ mod tests {
         Filler::Words.fill(0..3000, &mut tokens, &mut rng);
         let seen: std::collections::BTreeSet<u32> = tokens.into_iter().collect();
         assert_eq!(seen.into_iter().collect::<Vec<_>>(), (0..15).collect::<Vec<_>>());
-        assert_eq!(filler_text(15).as_deref(), Some("."));
-        assert_eq!(filler_text(16), None);
+        assert_eq!((WORDS[15], FILLER_TOKENS), (".", 16));
     }
 }

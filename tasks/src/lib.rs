@@ -1,20 +1,16 @@
-//! Makes what is learned: seeded task generators and text corpora, as integer tokens with a mask of what is scored.
+//! Tasks to learn: seeded task generators and text corpora, as integer tokens with a mask of the tokens to predict.
 //!
-//! | module | job |
+//! | item | purpose |
 //! | --- | --- |
-//! | [`task`] | the contract: [`Task`], its facts ([`TaskMeta`]) and its [`Split`]s |
-//! | [`suite`] | the list of tasks, one file each, and [`TaskConfig`] |
-//! | [`generator`] | [`Generator`]: what a task that is drawn has to say, and the [`Task`] made of it |
-//! | [`strings`] | tasks on strings, trained to a length and tested beyond it |
-//! | [`haystack`] | filler text, and statements hidden in it |
-//! | [`registry`] | the macro behind the list: ids, parsing, building |
-//! | [`sample`] | [`Sample`] and the padded [`Batch`] |
-//! | [`corpus`] | published texts: fetched, verified, kept |
-//! | [`data`] | documents in parts, and how files are read into them |
-//! | [`tokenizer`] | text to tokens and back |
-//! | [`tokens`] | tokens kept in the cache folder, mapped into memory |
-//! | [`mod@draw`] | a sample as two lines of text |
-//! | [`error`] | [`TaskError`] |
+//! | [`Task`] | a task: training samples, evaluation sets, facts ([`TaskMeta`]) and [`Split`]s |
+//! | [`Generator`] | a task whose samples are drawn, defined by the settings that draw them |
+//! | [`StringRule`] | a task on strings, trained up to a length and evaluated beyond it |
+//! | [`suite`] | the built-in tasks, one file each |
+//! | [`TaskConfig`], [`TaskRegistry`] | settings of any task, read by the task's id; the list of ids is open |
+//! | [`Sample`], [`Batch`] | token sequences with their masks |
+//! | [`corpus`] | published texts: fetched, verified, stored |
+//! | [`data`] | documents in training, validation and test parts, read from files |
+//! | [`tokenizer`], [`tokens`] | text to tokens and back; tokens cached on disk |
 //!
 //! ```
 //! use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -36,28 +32,38 @@
 mod caught;
 pub mod corpus;
 pub mod data;
-pub mod draw;
-pub mod error;
-pub mod generator;
-pub mod haystack;
+mod draw;
+mod error;
+mod files;
+mod generator;
+mod hash;
+mod haystack;
+mod nearest;
 mod random;
 pub mod registry;
-pub mod sample;
-pub mod strings;
+mod sample;
+mod settings;
+mod strings;
 pub mod suite;
-pub mod task;
+mod task;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod tokenizer;
 pub mod tokens;
+pub mod vocabulary;
 
 pub use corpus::{CorpusError, CorpusMeta};
 pub use data::DataError;
 pub use draw::draw;
 pub use error::TaskError;
+pub use files::FileError;
 pub use generator::{Generated, Generator};
+pub use haystack::Filler;
+pub use registry::TaskRegistry;
 pub use sample::{Batch, Sample};
-pub use suite::{ALL, TaskConfig, card};
-pub use task::{Headline, Split, Task, TaskMeta, TokenSlice};
+pub use settings::{TaskConfig, TaskSettings};
+pub use strings::{StringConfig, StringRule};
+pub use suite::{ALL, card};
+pub use task::{Headline, MAX_LEN, Split, Task, TaskMeta, TokenSlice};
 pub use tokenizer::TokenizerError;
 pub use tokens::CacheError;

@@ -1,4 +1,4 @@
-//! Integer draws made from `ChaCha8` words alone, so that an update of `rand` cannot change a sample.
+//! Integer draws that use `ChaCha8` words only, so that an update of `rand` cannot change a sample.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -6,20 +6,20 @@ use sha2::{Digest, Sha256};
 
 /// Draws uniformly from `0..n`.
 ///
-/// Multiply-shift without rejection: a value's chance is off by less than 2^-32, and each draw costs one word.
+/// Multiply-shift without rejection: a value's probability is off by less than 2^-32, and each draw uses one word.
 pub(crate) fn below(rng: &mut ChaCha8Rng, n: u32) -> u32 {
     ((u64::from(rng.next_u32()) * u64::from(n)) >> 32) as u32
 }
 
-/// A choice among `N` things with given weights, exact to 2^-31.
+/// Weighted choice among `N` things, exact to 2^-31.
 #[derive(Debug, Clone)]
 pub(crate) struct Weighted<const N: usize> {
-    /// Choice `k` is taken below `upper[k]`, of 2^31.
+    /// Cumulative weights, scaled to 2^31.
     upper: [u32; N],
 }
 
 impl<const N: usize> Weighted<N> {
-    /// Takes finite weights that are not negative and not all zero; callers have checked them.
+    /// Returns a choice with these weights, which must be finite, not negative and not all zero.
     pub(crate) fn new(weights: [f64; N]) -> Self {
         const SCALE: f64 = (1_u32 << 31) as f64;
         let total: f64 = weights.iter().sum();
@@ -31,23 +31,23 @@ impl<const N: usize> Weighted<N> {
         Self { upper }
     }
 
-    /// Draws a choice and, from the bit that it leaves over, a fair coin (0 or 1).
+    /// Draws a choice and, from the unused bit of the word, a fair coin (0 or 1).
     pub(crate) fn draw(&self, rng: &mut ChaCha8Rng) -> (usize, u32) {
         let word = rng.next_u32();
         let point = word >> 1;
-        // The last bound is 2^31 and needs no look; counting the others has no branch to mispredict.
+        // The last bound is always 2^31; counting the others has no branch to mispredict.
         let choice = self.upper[..N - 1].iter().filter(|u| point >= **u);
         (choice.count(), word & 1)
     }
 }
 
-/// The stream of an evaluation set: keyed by a hash, so that no training seed can lead to it.
+/// Random stream of an evaluation set, keyed by a hash so that no training seed leads to it.
 pub(crate) fn eval_rng(task: &str, split: &str, len: usize, seed: u64) -> ChaCha8Rng {
     let key = Sha256::digest(format!("pe-zoo/tasks/eval/{task}/{split}/{len}/{seed}"));
     ChaCha8Rng::from_seed(key.into())
 }
 
-/// The stream of one sample of a finite training set, apart from every evaluation stream.
+/// Random stream of one sample of a finite training set, different from every evaluation stream.
 pub(crate) fn train_rng(task: &str, len: usize, index: u32) -> ChaCha8Rng {
     let key = Sha256::digest(format!("pe-zoo/tasks/train/{task}/{len}/{index}"));
     ChaCha8Rng::from_seed(key.into())
@@ -65,7 +65,7 @@ pub(crate) fn distinct(rng: &mut ChaCha8Rng, count: usize, n: u32) -> Vec<u32> {
         drawn.truncate(count);
         return drawn;
     }
-    // Few among many: cheaper to draw again what was drawn before than to list all.
+    // Few among many: redrawing duplicates is cheaper than listing all values.
     let mut seen = vec![0_u64; (n as usize).div_ceil(64)];
     while drawn.len() < count {
         let value = below(rng, n);
@@ -78,7 +78,7 @@ pub(crate) fn distinct(rng: &mut ChaCha8Rng, count: usize, n: u32) -> Vec<u32> {
     drawn
 }
 
-/// Puts the items into random order.
+/// Shuffles items into a uniformly random order.
 pub(crate) fn shuffle(rng: &mut ChaCha8Rng, items: &mut [u32]) {
     for k in (1..items.len()).rev() {
         items.swap(k, below(rng, k as u32 + 1) as usize);

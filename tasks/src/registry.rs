@@ -1,183 +1,150 @@
-//! The machinery behind the list of tasks: one line per task gives ids, parsing, building and the shared tests.
+//! A list of tasks by id, to which tasks of other crates can be added.
 //!
-//! To add a task, write `suite/<id_in_snake_case>.rs` in the shape of its neighbours and add one line to the list in
-//! `suite.rs`. The tests then fail until the file has its `META`, its documented sample and its golden hash.
+//! ```
+//! use rand_chacha::ChaCha8Rng;
+//! use serde::{Deserialize, Serialize};
+//! use tasks::vocabulary::TokenGroup;
+//! use tasks::{Generator, Sample, Split, TaskError, TaskMeta, TaskRegistry};
+//!
+//! /// Predicts that a letter repeats.
+//! #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+//! #[serde(default, deny_unknown_fields)]
+//! struct Repeat {
+//!     letters: u32,
+//! }
+//!
+//! impl Default for Repeat {
+//!     fn default() -> Self {
+//!         Self { letters: 3 }
+//!     }
+//! }
+//!
+//! impl Generator for Repeat {
+//!     const META: &'static TaskMeta =
+//!         &TaskMeta { id: "repeat", label: "Repeat", ..TaskMeta::GENERATED };
+//!     const SOURCE: &'static str = "//! # Repeat: say it again";
+//!     const SPLITS: &'static [Split] = &[Split::as_trained("uniform", "A random letter.")];
+//!
+//!     fn vocabulary(&self) -> Vec<TokenGroup> {
+//!         vec![TokenGroup::symbols(self.letters)]
+//!     }
+//!
+//!     fn check_len(&self, _len: usize) -> Result<(), TaskError> {
+//!         Ok(())
+//!     }
+//!
+//!     fn sample(&self, _split: usize, len: usize, _rng: &mut ChaCha8Rng) -> Sample {
+//!         Sample::scored_from(1, vec![len as u32 % self.letters; len], Vec::new())
+//!     }
+//! }
+//!
+//! let registry = TaskRegistry::builtin().with::<Repeat>();
+//! let task = registry.parse(serde_json::json!({ "kind": "repeat", "letters": 2 }))?.build()?;
+//! assert_eq!(task.eval_set("uniform", 5, 1, 0)?[0].tokens, [1; 5]);
+//! assert_eq!(registry.card("repeat")?, "# Repeat: say it again");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
-use serde::de::{Deserializer, Error as _};
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::de::{Deserialize as _, Deserializer, Error as _};
 use serde_json::{Map, Value};
 
-use crate::TaskError;
-use crate::error::nearest;
-pub use crate::suite::{ALL, TaskConfig, card};
+use crate::error::TaskError;
+use crate::nearest::nearest;
+use crate::settings::{TaskConfig, TaskSettings};
+use crate::task::TaskMeta;
 
-/// Expands the list in `suite.rs`.
-///
-/// The modules are declared in here so that a task is one line. `cargo fmt` does not look into macros: formatting of
-/// these files is checked by naming them (`rustfmt --check --edition 2024 tasks/src/suite/*.rs`).
-macro_rules! task_registry {
-    ($($module:ident: $variant:ident($config:ident)),+ $(,)?) => {
-        $(pub mod $module;)+
-
-        /// Settings of one task, flat, with the task's id as `kind`: `{ kind = "flip-flop", ignore = 0.8 }`.
-        ///
-        /// Settings that are left out have their defaults; an unknown key or id is refused by name.
-        #[derive(Debug, Clone, PartialEq, serde::Serialize)]
-        #[serde(tag = "kind", rename_all = "kebab-case")]
-        pub enum TaskConfig {
-            $(
-                #[doc = concat!("Settings of [`", stringify!($module), "`].")]
-                $variant($module::$config),
-            )+
-        }
-
-        /// The facts of every task, sorted by id.
-        pub const ALL: &[&$crate::TaskMeta] = &[$(&$module::META),+];
-
-        /// The card of a task, in Markdown: what it asks of an encoding, the order that is predicted, its definition,
-        /// a sample, its source. It is the documentation of the task's module.
-        ///
-        /// # Errors
-        /// [`TaskError::UnknownTask`](crate::TaskError::UnknownTask), with the nearest valid id.
-        pub fn card(id: &str) -> Result<String, $crate::TaskError> {
-            $(if id == $module::META.id {
-                let source = include_str!(concat!("suite/", stringify!($module), ".rs"));
-                return Ok($crate::registry::card_of(source));
-            })+
-            Err($crate::registry::unknown_task(id))
-        }
-
-        impl TaskConfig {
-            /// The task with this id and default settings.
-            ///
-            /// # Errors
-            /// [`TaskError::UnknownTask`](crate::TaskError::UnknownTask), with the nearest valid id.
-            pub fn from_id(id: &str) -> Result<Self, $crate::TaskError> {
-                $(if id == $module::META.id {
-                    return Ok(Self::$variant($module::$config::default()));
-                })+
-                Err($crate::registry::unknown_task(id))
-            }
-
-            /// The facts of the task that is configured.
-            pub fn meta(&self) -> &'static $crate::TaskMeta {
-                match self {
-                    $(Self::$variant(_) => &$module::META,)+
-                }
-            }
-
-            /// Checks the settings and makes the task; a corpus is fetched if it is needed.
-            ///
-            /// # Errors
-            /// The first setting that is out of range, or a text that cannot be had.
-            pub fn build(&self) -> Result<Box<dyn $crate::Task>, $crate::TaskError> {
-                match self {
-                    $(Self::$variant(config) => Ok(Box::new(config.build()?)),)+
-                }
-            }
-        }
-
-        // Not derived: serde's tagged enums would neither suggest an id nor name the task in an error.
-        impl<'de> serde::Deserialize<'de> for TaskConfig {
-            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-                let (kind, settings) = $crate::registry::split_kind(from)?;
-                $(if kind == $module::META.id {
-                    return $crate::registry::settings(&kind, settings).map(Self::$variant);
-                })+
-                Err(serde::de::Error::custom($crate::registry::unknown_task(&kind)))
-            }
-        }
-
-        /// The shared tests, once per task, so that a failure names it.
-        #[cfg(test)]
-        mod conformance {
-            /// Every task with its module, its source text and what its tests need.
-            pub(super) fn files() -> Vec<(&'static str, &'static str)> {
-                vec![$((
-                    stringify!($module),
-                    include_str!(concat!("suite/", stringify!($module), ".rs")),
-                )),+]
-            }
-
-            $(mod $module {
-                use crate::testing::{checks, documented};
-                use crate::suite::$module::tests::example;
-
-                const SOURCE: &str =
-                    include_str!(concat!("suite/", stringify!($module), ".rs"));
-
-                #[test]
-                fn file_stem_is_the_id() {
-                    let id = stringify!($module).replace('_', "-");
-                    assert_eq!(example().config.meta().id, id);
-                    assert_eq!(super::super::$module::META.id, id);
-                }
-                #[test]
-                fn same_seed_gives_same_samples() { checks::same_seed(&example()); }
-                #[test]
-                fn evaluation_is_not_the_training_stream() { checks::eval_differs(&example()); }
-                #[test]
-                fn samples_are_well_formed_at_every_length() { checks::well_formed(&example()); }
-                #[test]
-                fn oracle_answers_every_scored_token() { checks::oracle(&example()); }
-                #[test]
-                fn config_survives_json_and_toml() { checks::round_trip(&example()); }
-                #[test]
-                fn unknown_key_is_refused_by_name() { checks::unknown_key(&example()); }
-                #[test]
-                fn extreme_settings_are_refused_or_kept_to() { checks::extreme_settings(&example()); }
-                #[test]
-                fn unknown_split_is_refused_by_name() { checks::unknown_split(&example()); }
-                #[test]
-                fn slices_of_tokens_are_one_for_each_scored() { checks::token_slices(&example()); }
-                #[test]
-                fn chance_is_what_a_guesser_gets() { checks::chance(&example()); }
-                #[test]
-                fn output_is_what_it_was() { checks::golden(&example()); }
-                #[test]
-                fn documentation_has_its_headings_and_a_true_sample() {
-                    documented::check(SOURCE, &example());
-                }
-            })+
-        }
-    };
-}
-pub(crate) use task_registry;
-
-/// The documentation at the head of a task's file.
-pub(crate) fn card_of(source: &str) -> String {
-    let lines = source.lines().map_while(|line| line.strip_prefix("//!"));
-    lines.map(|line| line.strip_prefix(' ').unwrap_or(line)).collect::<Vec<_>>().join("\n")
+/// One kind of task.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    meta: &'static TaskMeta,
+    source: &'static str,
+    default: fn() -> TaskConfig,
+    parse: fn(Value) -> Result<TaskConfig, serde_json::Error>,
 }
 
-/// An id that no task has.
-pub(crate) fn unknown_task(id: &str) -> TaskError {
-    let known: Vec<_> = ALL.iter().map(|meta| meta.id).collect();
-    TaskError::UnknownTask { id: id.to_owned(), nearest: nearest(id, &known), known }
-}
-
-/// Takes `kind` out of a table.
-pub(crate) fn split_kind<'de, D: Deserializer<'de>>(
-    from: D,
-) -> Result<(String, Map<String, Value>), D::Error> {
-    let mut table = Map::deserialize(from)?;
-    match table.remove("kind") {
-        Some(Value::String(kind)) => Ok((kind, table)),
-        Some(other) => Err(D::Error::custom(format!(
-            "`kind` is {other}, must be the id of a task in quotes, such as \"{}\"",
-            ALL[0].id
-        ))),
-        None => Err(D::Error::custom(format!(
-            "`kind` is missing: it names the task, such as kind = \"{}\"",
-            ALL[0].id
-        ))),
+impl Entry {
+    fn of<S: TaskSettings>() -> Self {
+        Self {
+            meta: S::META,
+            source: S::SOURCE,
+            default: || S::default().into(),
+            parse: |settings| serde_json::from_value::<S>(settings).map(TaskConfig::from),
+        }
     }
 }
 
-/// Reads a task's own settings; an error names the task.
-pub(crate) fn settings<T: DeserializeOwned, E: serde::de::Error>(
-    kind: &str,
-    table: Map<String, Value>,
-) -> Result<T, E> {
-    T::deserialize(Value::Object(table)).map_err(|error| E::custom(format!("{kind}: {error}")))
+/// List of tasks by id.
+#[derive(Debug, Clone, Default)]
+pub struct TaskRegistry {
+    entries: Vec<Entry>,
+}
+
+impl TaskRegistry {
+    /// Adds a task; it replaces one of the same id.
+    #[must_use]
+    pub fn with<S: TaskSettings>(mut self) -> Self {
+        self.entries.retain(|entry| entry.meta.id != S::META.id);
+        self.entries.push(Entry::of::<S>());
+        self
+    }
+
+    /// Facts about every task, in the order in which they were added; the built-in tasks are sorted by id.
+    pub fn metas(&self) -> impl Iterator<Item = &'static TaskMeta> {
+        self.entries.iter().map(|entry| entry.meta)
+    }
+
+    fn find(&self, id: &str) -> Result<&Entry, TaskError> {
+        self.entries.iter().find(|entry| entry.meta.id == id).ok_or_else(|| {
+            let known: Vec<_> = self.metas().map(|meta| meta.id).collect();
+            TaskError::UnknownTask { id: id.to_owned(), nearest: nearest(id, &known), known }
+        })
+    }
+
+    /// Default settings of a task.
+    ///
+    /// # Errors
+    /// [`TaskError::UnknownTask`], with the most similar id.
+    pub fn from_id(&self, id: &str) -> Result<TaskConfig, TaskError> {
+        self.find(id).map(|entry| (entry.default)())
+    }
+
+    /// The card of a task in Markdown: what it asks of an encoding, the predicted order of encodings, its definition, a
+    /// sample, its source.
+    ///
+    /// # Errors
+    /// [`TaskError::UnknownTask`], with the most similar id.
+    pub fn card(&self, id: &str) -> Result<String, TaskError> {
+        self.find(id).map(|entry| module_doc(entry.source))
+    }
+
+    /// Reads settings from a table whose `kind` is the id of a task. Settings that are left out have their defaults.
+    ///
+    /// # Errors
+    /// A missing or unknown `kind`, an unknown key, or a value of the wrong type, with the task's id.
+    pub fn parse<'de, D: Deserializer<'de>>(&self, from: D) -> Result<TaskConfig, D::Error> {
+        let example = self.entries.first().map_or("copy", |entry| entry.meta.id);
+        let mut table = Map::deserialize(from)?;
+        let kind = match table.remove("kind") {
+            Some(Value::String(kind)) => kind,
+            Some(other) => {
+                return Err(D::Error::custom(format!(
+                    "`kind` is {other}, must be the id of a task in quotes, such as \"{example}\""
+                )));
+            }
+            None => {
+                return Err(D::Error::custom(format!(
+                    "`kind` is missing: it names the task, such as kind = \"{example}\""
+                )));
+            }
+        };
+        let entry = self.find(&kind).map_err(D::Error::custom)?;
+        (entry.parse)(Value::Object(table))
+            .map_err(|error| D::Error::custom(format!("{kind}: {error}")))
+    }
+}
+
+/// The `//!` comment at the head of a file.
+pub(crate) fn module_doc(source: &str) -> String {
+    let lines = source.lines().map_while(|line| line.strip_prefix("//!"));
+    lines.map(|line| line.strip_prefix(' ').unwrap_or(line)).collect::<Vec<_>>().join("\n")
 }

@@ -1,28 +1,38 @@
-//! One sequence, and many of them side by side.
+//! A [`Sample`] is one sequence, a [`Batch`] several of them padded to one length.
 
-/// One sequence and the mask of what must be predicted in it.
+/// Token sequence with a mask of the tokens to be predicted.
 ///
 /// `tokens[t]` with `scored[t]` must be predicted from `tokens[..t]`; `scored[0]` is always false.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sample {
     /// Token ids, each below the task's vocabulary size.
     pub tokens: Vec<u32>,
-    /// As long as `tokens`.
+    /// Whether each token is to be predicted; as long as `tokens`.
     pub scored: Vec<bool>,
-    /// What results can be grouped by: a name, the same in all samples of a task, and its value.
+    /// Properties to group results by: names, the same in all samples of a task, and values.
     pub slices: Vec<(&'static str, u32)>,
 }
 
 impl Sample {
-    /// A sequence whose end is the answer: everything from this place on is scored.
-    pub(crate) fn scored_from(
-        place: usize,
-        tokens: Vec<u32>,
-        slices: Vec<(&'static str, u32)>,
-    ) -> Self {
+    /// Returns a sequence whose end is the answer: every token from this index on is scored.
+    ///
+    /// # Panics
+    /// If the index is beyond the end.
+    pub fn scored_from(index: usize, tokens: Vec<u32>, slices: Vec<(&'static str, u32)>) -> Self {
         let mut scored = vec![false; tokens.len()];
-        scored[place..].fill(true);
+        scored[index..].fill(true);
         Self { tokens, scored, slices }
+    }
+
+    /// Number of scored tokens.
+    pub(crate) fn answer_len(&self) -> usize {
+        self.scored.iter().filter(|scored| **scored).count()
+    }
+
+    /// The scored tokens.
+    pub(crate) fn into_answer(self) -> Vec<u32> {
+        let tokens = self.tokens.into_iter().zip(self.scored);
+        tokens.filter(|(_, scored)| *scored).map(|(token, _)| token).collect()
     }
 }
 
@@ -31,27 +41,27 @@ impl Sample {
 /// All three lists are row-major `[batch_size, len]`. Padding is token 0 and never scored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Batch {
-    /// Rows.
+    /// Number of samples (rows).
     pub batch_size: usize,
-    /// Columns, in tokens: one less than the longest sequence, or more if asked for.
+    /// Tokens per row: one less than the longest sequence, or the requested number if it is greater.
     pub len: usize,
-    /// What the model reads.
+    /// Tokens that the model reads.
     pub inputs: Vec<u32>,
     /// The token that follows each input.
     pub targets: Vec<u32>,
-    /// Whether that target counts.
+    /// Whether each target is scored.
     pub scored: Vec<bool>,
 }
 
 impl Batch {
-    /// Puts samples side by side, as wide as the longest needs.
+    /// Collates samples, padded to the longest.
     pub fn collate(samples: &[Sample]) -> Batch {
         Self::collate_to(samples, 0)
     }
 
     /// Like [`Batch::collate`], padded to at least `len` columns.
     ///
-    /// A fixed width keeps the shapes of all batches equal, which backends that compile per shape like.
+    /// A fixed width keeps the shapes of all batches equal, which helps backends that compile per shape.
     pub fn collate_to(samples: &[Sample], len: usize) -> Batch {
         let longest = samples.iter().map(|s| s.tokens.len()).max().unwrap_or(0);
         let len = len.max(longest.saturating_sub(1));

@@ -1,62 +1,182 @@
-//! The list of tasks: a task is one file in `suite/` and one line here.
+//! The built-in tasks: one file in `suite/` each, with its `mod` line and its line of the list.
 
-crate::registry::task_registry! {
-    addition: Addition(AdditionConfig),
-    common_words: CommonWords(CommonWordsConfig),
-    copy: Copy(CopyConfig),
-    counting: Counting(CountingConfig),
-    duplicate_string: DuplicateString(DuplicateStringConfig),
-    flip_flop: FlipFlop(FlipFlopConfig),
-    induction: Induction(InductionConfig),
-    majority: Majority(MajorityConfig),
-    modular_arithmetic: ModularArithmetic(ModularArithmeticConfig),
-    mqar: Mqar(MqarConfig),
-    n_gram_copy: NGramCopy(NGramCopyConfig),
-    needle: Needle(NeedleConfig),
-    parity: Parity(ParityConfig),
-    passkey: Passkey(PasskeyConfig),
-    reverse: Reverse(ReverseConfig),
-    selective_copy: SelectiveCopy(SelectiveCopyConfig),
-    selective_counting: SelectiveCounting(SelectiveCountingConfig),
-    sort: Sort(SortConfig),
-    state_tracking: StateTracking(StateTrackingConfig),
-    text: Text(TextConfig),
-    variable_tracking: VariableTracking(VariableTrackingConfig),
+pub mod addition;
+pub mod common_words;
+pub mod copy;
+pub mod counting;
+pub mod duplicate_string;
+pub mod flip_flop;
+pub mod induction;
+pub mod majority;
+pub mod modular_arithmetic;
+pub mod mqar;
+pub mod n_gram_copy;
+pub mod needle;
+pub mod parity;
+pub mod passkey;
+pub mod reverse;
+pub mod selective_copy;
+pub mod selective_counting;
+pub mod sort;
+pub mod state_tracking;
+pub mod text;
+pub mod variable_tracking;
+
+use serde::{Deserialize, Deserializer};
+
+use crate::error::TaskError;
+use crate::registry::TaskRegistry;
+use crate::settings::{TaskConfig, TaskSettings};
+use crate::task::TaskMeta;
+
+/// Makes the list of built-in tasks, and the shared tests of each.
+macro_rules! builtin {
+    ($($module:ident: $settings:ident),+ $(,)?) => {
+        /// Facts about every built-in task, sorted by id.
+        pub const ALL: &[&TaskMeta] = &[$(<$module::$settings as TaskSettings>::META),+];
+
+        impl TaskRegistry {
+            /// Returns the tasks of this crate.
+            pub fn builtin() -> Self {
+                Self::default()$(.with::<$module::$settings>())+
+            }
+        }
+
+        /// The shared tests, once per task, so that a failure names it.
+        #[cfg(test)]
+        mod conformance {
+            pub(super) const MODULES: &[&str] = &[$(stringify!($module)),+];
+
+            $(mod $module {
+                use crate::settings::TaskSettings as _;
+                use crate::suite::$module::{$settings, tests::example};
+                use crate::testing::{checks, documented};
+
+                #[test]
+                fn file_stem_is_the_id() {
+                    let id = stringify!($module).replace('_', "-");
+                    assert_eq!(example().config.meta().id, id);
+                    assert_eq!($settings::META.id, id);
+                }
+                #[test]
+                fn same_seed_gives_same_samples() { checks::same_seed(&example()); }
+                #[test]
+                fn evaluation_is_not_the_training_stream() { checks::eval_differs(&example()); }
+                #[test]
+                fn samples_are_well_formed_at_every_length() { checks::well_formed(&example()); }
+                #[test]
+                fn oracle_answers_every_scored_token() { checks::oracle(&example()); }
+                #[test]
+                fn config_survives_json_and_toml() { checks::round_trip(&example()); }
+                #[test]
+                fn unknown_key_is_refused_by_name() { checks::unknown_key(&example()); }
+                #[test]
+                fn extreme_settings_are_refused_or_kept_to() { checks::extreme_settings(&example()); }
+                #[test]
+                fn unknown_split_is_refused_by_name() { checks::unknown_split(&example()); }
+                #[test]
+                fn slices_of_tokens_are_one_for_each_scored() { checks::token_slices(&example()); }
+                #[test]
+                fn chance_is_what_a_guesser_gets() { checks::chance(&example()); }
+                #[test]
+                fn output_is_what_it_was() { checks::golden(&example()); }
+                #[test]
+                fn documentation_has_its_headings_and_a_true_sample() {
+                    let card = crate::card($settings::META.id).unwrap();
+                    documented::check(&card, $settings::SOURCE, &example());
+                }
+            })+
+        }
+    };
+}
+
+builtin! {
+    addition: AdditionConfig,
+    common_words: CommonWordsConfig,
+    copy: CopyConfig,
+    counting: CountingConfig,
+    duplicate_string: DuplicateStringConfig,
+    flip_flop: FlipFlopConfig,
+    induction: InductionConfig,
+    majority: MajorityConfig,
+    modular_arithmetic: ModularArithmeticConfig,
+    mqar: MqarConfig,
+    n_gram_copy: NGramCopyConfig,
+    needle: NeedleConfig,
+    parity: ParityConfig,
+    passkey: PasskeyConfig,
+    reverse: ReverseConfig,
+    selective_copy: SelectiveCopyConfig,
+    selective_counting: SelectiveCountingConfig,
+    sort: SortConfig,
+    state_tracking: StateTrackingConfig,
+    text: TextConfig,
+    variable_tracking: VariableTrackingConfig,
+}
+
+impl TaskConfig {
+    /// Default settings of a built-in task.
+    ///
+    /// # Errors
+    /// [`TaskError::UnknownTask`], with the most similar id.
+    pub fn from_id(id: &str) -> Result<Self, TaskError> {
+        TaskRegistry::builtin().from_id(id)
+    }
+}
+
+impl<'de> Deserialize<'de> for TaskConfig {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        TaskRegistry::builtin().parse(from)
+    }
+}
+
+/// The card of a built-in task; see [`TaskRegistry::card`].
+///
+/// # Errors
+/// [`TaskError::UnknownTask`], with the most similar id.
+pub fn card(id: &str) -> Result<String, TaskError> {
+    TaskRegistry::builtin().card(id)
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::{ALL, TaskConfig, card, conformance};
+    use super::text::TextConfig;
+    use super::{ALL, TaskConfig, TaskRegistry, card, conformance};
+    use crate::{Sample, draw};
 
     #[test]
     fn list_has_exactly_the_files_of_the_folder() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/suite");
-        // A folder beside a file holds that task's longer tests.
+        // A folder beside a file holds that task's other files.
         let on_disk: BTreeSet<String> = std::fs::read_dir(folder)
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .filter(|name| name.contains('.'))
             .collect();
-        let listed = conformance::files().iter().map(|(m, _)| format!("{m}.rs")).collect();
+        let listed = conformance::MODULES.iter().map(|module| format!("{module}.rs")).collect();
         assert_eq!(on_disk, listed);
     }
 
     #[test]
     fn ids_are_sorted_unique_and_kebab_case() {
         assert!(ALL.windows(2).all(|pair| pair[0].id < pair[1].id));
+        assert!(TaskRegistry::builtin().metas().eq(ALL.iter().copied()));
         for meta in ALL {
             let kebab = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
             assert!(meta.id.chars().all(kebab), "{}", meta.id);
             assert!(meta.version >= 1);
             assert!(["tokens", "symbols"].contains(&meta.len_unit));
+            for text in [meta.label, meta.summary, meta.source] {
+                assert!(!text.is_empty(), "{}", meta.id);
+            }
         }
     }
 
     /// Suites, tests and benchmarks that go through all tasks have to choose one length for them.
     #[test]
-    fn every_drawn_task_has_short_and_long_samples_by_default() {
+    fn every_generated_task_has_short_and_long_samples_by_default() {
         for meta in ALL.iter().filter(|meta| !meta.takes_path) {
             let task = TaskConfig::from_id(meta.id).unwrap().build().unwrap();
             for len in [16, 32, 512] {
@@ -71,7 +191,40 @@ mod tests {
             let config = TaskConfig::from_id(meta.id).unwrap();
             assert_eq!(config.meta().id, meta.id);
             assert_eq!(serde_json::to_value(&config).unwrap()["kind"], meta.id);
+            assert_eq!(config.get::<TextConfig>().is_some(), meta.takes_path);
         }
+    }
+
+    /// Keys of records are hashes of these settings.
+    #[test]
+    fn settings_of_committed_records_are_read_and_written_unchanged() {
+        let mut folders = vec![concat!(env!("CARGO_MANIFEST_DIR"), "/../results").into()];
+        let mut tasks = BTreeSet::new();
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir::<std::path::PathBuf>(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.parent().unwrap().ends_with("cells") {
+                    let text = std::fs::read_to_string(path).unwrap();
+                    let record: serde_json::Value = serde_json::from_str(&text).unwrap();
+                    let written = &record["task"]["config"];
+                    if let Ok(config) = serde_json::from_value::<TaskConfig>(written.clone()) {
+                        assert_eq!(&serde_json::to_value(&config).unwrap(), written);
+                        tasks.insert(config.meta().id);
+                    }
+                }
+            }
+        }
+        assert!(tasks.len() >= 6, "{tasks:?}");
+    }
+
+    #[test]
+    fn configurations_are_equal_if_task_and_settings_are() {
+        let parse = |json| serde_json::from_str::<TaskConfig>(json).unwrap();
+        assert_eq!(parse(r#"{"kind": "copy"}"#), TaskConfig::from_id("copy").unwrap());
+        assert_ne!(parse(r#"{"kind": "copy", "letters": 3}"#), parse(r#"{"kind": "copy"}"#));
+        assert_ne!(parse(r#"{"kind": "copy"}"#), parse(r#"{"kind": "reverse", "letters": 26}"#));
     }
 
     #[test]
@@ -92,5 +245,19 @@ mod tests {
         let said = |json| serde_json::from_str::<TaskConfig>(json).unwrap_err().to_string();
         assert!(said("{}").contains("`kind` is missing"));
         assert!(said(r#"{"kind": 3}"#).contains("`kind` is 3"));
+    }
+
+    #[test]
+    fn marks_of_a_drawing_stand_under_scored_tokens_also_after_a_line_break() {
+        let task = TaskConfig::from_id("counting").unwrap().build().unwrap();
+        // Token 0 is `pass;`: 13 of them fill a line of 78 columns.
+        let sample = Sample {
+            tokens: vec![0; 15],
+            scored: (0..15).map(|t| t == 1 || t == 14).collect(),
+            slices: Vec::new(),
+        };
+        let first = ["pass;"; 13].join(" ");
+        let expected = format!("{first}\n      ^^^^^\npass; pass;\n      ^^^^^");
+        assert_eq!(draw(task.as_ref(), &sample), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! The contract of a task, and the facts it states about itself.
+//! The [`Task`] trait and the facts that a task states about itself.
 
 use std::fmt::Debug;
 use std::ops::RangeInclusive;
@@ -6,21 +6,22 @@ use std::ops::RangeInclusive;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::error::nearest;
-use crate::{Sample, TaskError};
+use crate::error::TaskError;
+use crate::nearest::nearest;
+use crate::sample::Sample;
 
-/// The number by which encodings are ranked on a task.
+/// Metric by which encodings are ranked on a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Headline {
-    /// Share of samples with every scored token right; more is better.
+    /// Share of samples in which every scored token is right; higher is better.
     ExactMatch,
-    /// Exponential of the mean loss per scored token; less is better.
+    /// Exponential of the mean loss per scored token; lower is better.
     Perplexity,
 }
 
 impl Headline {
-    /// Its name in configurations and records.
+    /// Name of the metric in configurations and records.
     pub fn id(self) -> &'static str {
         match self {
             Headline::ExactMatch => "exact-match",
@@ -29,65 +30,92 @@ impl Headline {
     }
 }
 
-/// What is true of a task whatever its settings.
+/// Facts about a task that hold for all of its settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TaskMeta {
-    /// Kebab-case name, equal to the stem of its file.
+    /// Kebab-case name, equal to the stem of the task's file.
     pub id: &'static str,
-    /// Name for people.
+    /// Name shown to people.
     pub label: &'static str,
-    /// Goes up when the same settings and seed give other samples, so that old results are not mixed with new ones.
+    /// Version of the samples. It is raised when the same settings and seed give other samples, so that old results
+    /// are not mixed with new ones.
     pub version: u32,
-    /// The number by which encodings are ranked.
+    /// Metric by which encodings are ranked.
     pub headline: Headline,
-    /// What a length counts: `tokens` or `symbols`.
+    /// Unit of lengths: `tokens` or `symbols`.
     pub len_unit: &'static str,
     /// One sentence for lists.
     pub summary: &'static str,
-    /// Where the task comes from.
+    /// Publication or code that defines the task.
     pub source: &'static str,
-    /// Whether it learns a text, so that its setting `path` may name any text; see [`crate::data`].
+    /// Whether the task reads a text, so that its setting `path` may name any text; see [`crate::data`].
     pub takes_path: bool,
 }
 
-/// A distribution of evaluation samples.
+impl TaskMeta {
+    /// Defaults of a generated task: first version, ranked by exact match, lengths in tokens. Names are empty.
+    pub const GENERATED: Self = Self {
+        id: "",
+        label: "",
+        version: 1,
+        headline: Headline::ExactMatch,
+        len_unit: "tokens",
+        summary: "",
+        source: "",
+        takes_path: false,
+    };
+}
+
+/// Distribution of evaluation samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Split {
-    /// Kebab-case name.
+    /// Name in kebab case.
     pub name: &'static str,
-    /// Whether training samples of the same length follow the same rules.
+    /// Whether training samples of the same length have the same distribution.
     pub in_distribution: bool,
     /// One sentence for reports.
     pub about: &'static str,
 }
 
-/// What scored tokens can be grouped by: a name, the same for all samples of a task, and one value for each scored
-/// token, in their order.
+impl Split {
+    /// Returns a split with the distribution of the training samples.
+    pub const fn as_trained(name: &'static str, about: &'static str) -> Self {
+        Self { name, in_distribution: true, about }
+    }
+
+    /// Returns a split with another distribution than that of the training samples.
+    pub const fn shifted(name: &'static str, about: &'static str) -> Self {
+        Self { name, in_distribution: false, about }
+    }
+}
+
+/// Property of scored tokens to group results by: a name, the same for all samples of a task, and one value for each
+/// scored token in order.
 pub type TokenSlice = (&'static str, Vec<u32>);
 
-/// Something to learn: training samples without end, and fixed evaluation sets.
+/// Source of training samples without end and of fixed evaluation sets.
 pub trait Task: Send + Sync + Debug {
-    /// What is true of it whatever its settings.
+    /// Facts that hold for all settings.
     fn meta(&self) -> &'static TaskMeta;
 
-    /// Number of token ids; all tokens are below it.
+    /// Number of token ids; every token is below it.
     fn vocab_size(&self) -> usize;
 
-    /// The text of a token, for people. An id outside the vocabulary gives `?`.
+    /// Display text of a token, or `?` for an id outside the vocabulary.
     fn token_text(&self, token: u32) -> String;
 
-    /// What it can be evaluated on; the first is the one it is trained on.
+    /// Distributions to evaluate on. The first is that of the training samples.
     fn splits(&self) -> &'static [Split];
 
-    /// Longest sequence, in tokens, that samples of this length have (the model's input is one shorter).
+    /// Upper bound of the tokens in a sample of this length; the model's input is one token shorter.
     fn max_tokens(&self, len: usize) -> usize;
 
-    /// Like [`Task::max_tokens`], of training samples alone.
+    /// Upper bound of the tokens in a training sample of this length.
     fn max_train_tokens(&self, len: usize) -> usize {
         self.max_tokens(len)
     }
 
-    /// Says whether there are samples of this length, counted in the task's `len_unit`.
+    /// Checks that there are samples of this length, counted in the task's `len_unit`.
     ///
     /// # Errors
     /// [`TaskError::InvalidLen`], or [`TaskError::TextTooShort`] for text.
@@ -99,8 +127,8 @@ pub trait Task: Send + Sync + Debug {
     /// May panic for a length that [`Task::check_len`] refuses.
     fn train_sample(&self, len: usize, rng: &mut ChaCha8Rng) -> Sample;
 
-    /// `count` evaluation samples, the same for the same arguments, never from the training stream. A text that is
-    /// evaluated as a whole gives fewer if this split has no more.
+    /// Returns `count` evaluation samples: the same for the same arguments, and never from the training stream. A text
+    /// that is evaluated as a whole gives fewer if the split has no more.
     ///
     /// # Errors
     /// An unknown split, a length that [`Task::check_len`] refuses, or more than [`Task::max_eval_samples`].
@@ -112,60 +140,60 @@ pub trait Task: Send + Sync + Debug {
         seed: u64,
     ) -> Result<Vec<Sample>, TaskError>;
 
-    /// Largest `count` that [`Task::eval_set`] can give; `None`: no limit (generated data).
+    /// Largest `count` that [`Task::eval_set`] accepts; `None` for no limit (generated data).
     fn max_eval_samples(&self, _len: usize) -> Option<usize> {
         None
     }
 
-    /// Hash of the data that the settings only name (a text's content); `None`: the settings say everything.
+    /// Hash of data that the settings only name, such as a text; `None` if the settings determine everything.
     fn data_sha256(&self) -> Option<&str> {
         None
     }
 
-    /// Bytes of text per scored token, for bits per byte; `None` for tasks that are not text.
+    /// Mean bytes of text per scored token, for bits per byte; `None` for tasks other than text.
     fn bytes_per_token(&self) -> Option<f64> {
         None
     }
 
-    /// Bytes of text that the scored tokens of a sample stand for, exactly; `None` where only the mean of
+    /// Exact bytes of text that the scored tokens of a sample stand for; `None` where only the mean of
     /// [`Task::bytes_per_token`] is known.
     fn scored_bytes(&self, _sample: &Sample) -> Option<u64> {
         None
     }
 
-    /// What the user should be told about how the data were had, such as that a damaged cache was made again.
+    /// Messages to the user about how the data were obtained, such as the repair of a damaged cache.
     fn notes(&self) -> &[String] {
         &[]
     }
 
-    /// What the scored tokens of a sample of this task can be grouped by, beside the sample's own slices.
+    /// Properties of the scored tokens of a sample to group results by, beside the sample's own slices.
     ///
-    /// Worked out from the sample, so that training does not pay for it.
+    /// Computed from the sample on demand, so that training does not pay for it.
     fn token_slices(&self, _sample: &Sample) -> Vec<TokenSlice> {
         Vec::new()
     }
 
-    /// Which tokens of a sample its answers are counted from, one entry per token: what the gates of contextual
-    /// positions should open for. `None` for tasks that count nothing.
+    /// Marks the tokens of a sample that its answers count, one entry per token: the tokens at which the gates of
+    /// contextual positions should open. `None` for tasks without counting.
     fn counted(&self, _sample: &Sample) -> Option<Vec<bool>> {
         None
     }
 
-    /// Exact-match rate of the best constant or random guess on the first split; `None` where it depends on the
-    /// length or is not known.
+    /// Exact-match rate of the best constant or random guess on the first split; `None` if it depends on the length or
+    /// is unknown.
     fn chance(&self) -> Option<f64>;
 
-    /// Exact-match rate of the best answer that is given without looking at the question, on the first split at
-    /// this length; `None` for a length that [`Task::check_len`] refuses, and where it means nothing (text).
+    /// Exact-match rate of the best answer that ignores the question, on the first split at this length; `None` for a
+    /// length that [`Task::check_len`] refuses, and for text.
     fn chance_at(&self, len: usize) -> Option<f64> {
         self.check_len(len).ok().and_then(|()| self.chance())
     }
 }
 
-/// Longest length of any task, in its unit: beyond it positions are no longer exact in single precision.
+/// Greatest length of any task, in its unit. Greater positions are not exact in single precision.
 pub const MAX_LEN: usize = 1 << 24;
 
-/// Refuses a length below `min` or above [`MAX_LEN`]; `why` says where the minimum comes from.
+/// Refuses a length below `min` or above [`MAX_LEN`]; `why` explains the minimum.
 pub(crate) fn check_range(
     meta: &TaskMeta,
     len: usize,
@@ -175,28 +203,49 @@ pub(crate) fn check_range(
     if (min..=MAX_LEN).contains(&len) {
         return Ok(());
     }
-    Err(TaskError::InvalidLen {
-        task: meta.id,
-        len,
-        expected: format!("between {min} and {MAX_LEN} {} ({why})", meta.len_unit),
-    })
+    Err(invalid_len(meta, len, format!("between {min} and {MAX_LEN} {} ({why})", meta.len_unit)))
 }
 
-/// Refuses a setting outside `range` (so also NaN).
+/// Refuses an odd length; `why` explains what makes tokens come in pairs.
+pub(crate) fn check_even(meta: &TaskMeta, len: usize, why: &str) -> Result<(), TaskError> {
+    if len.is_multiple_of(2) {
+        return Ok(());
+    }
+    Err(invalid_len(meta, len, format!("even, such as {}: {why}", len + 1)))
+}
+
+/// Returns the error for a refused length.
+pub(crate) fn invalid_len(meta: &TaskMeta, len: usize, expected: String) -> TaskError {
+    TaskError::InvalidLen { task: meta.id, len, expected }
+}
+
+/// Refuses a setting outside `range`, NaN included.
 pub(crate) fn check_setting<T: PartialOrd + Debug + Copy>(
     meta: &TaskMeta,
     field: &'static str,
     value: T,
     range: &RangeInclusive<T>,
 ) -> Result<(), TaskError> {
+    check_between(meta, field, value, range, "")
+}
+
+/// Refuses a setting outside `range`, whose upper bound comes from `why`, such as `the setting names`.
+pub(crate) fn check_between<T: PartialOrd + Debug + Copy>(
+    meta: &TaskMeta,
+    field: &'static str,
+    value: T,
+    range: &RangeInclusive<T>,
+    why: &str,
+) -> Result<(), TaskError> {
     if range.contains(&value) {
         return Ok(());
     }
-    let expected = format!("between {:?} and {:?}", range.start(), range.end());
+    let why = if why.is_empty() { String::new() } else { format!(", {why}") };
+    let expected = format!("between {:?} and {:?}{why}", range.start(), range.end());
     Err(invalid(meta, field, &value, expected))
 }
 
-/// A refused setting.
+/// Returns the error for a refused setting.
 pub(crate) fn invalid(
     meta: &TaskMeta,
     field: &'static str,
@@ -206,10 +255,13 @@ pub(crate) fn invalid(
     TaskError::InvalidSetting { task: meta.id, field, value: format!("{value:?}"), expected }
 }
 
-/// Finds a split by name.
-pub(crate) fn find_split(task: &dyn Task, name: &str) -> Result<&'static Split, TaskError> {
+/// Finds a split and its number by name.
+pub(crate) fn find_split(
+    task: &dyn Task,
+    name: &str,
+) -> Result<(usize, &'static Split), TaskError> {
     let splits = task.splits();
-    splits.iter().find(|s| s.name == name).ok_or_else(|| {
+    splits.iter().enumerate().find(|(_, split)| split.name == name).ok_or_else(|| {
         let known: Vec<_> = splits.iter().map(|s| s.name).collect();
         TaskError::UnknownSplit {
             task: task.meta().id,

@@ -1,44 +1,46 @@
-//! What every task's tests need: an example, a made-up text, the shared checks. Compiled for tests only.
+//! Support for the tests of tasks: an example of each task, an invented text, the shared checks.
 
 pub(crate) mod checks;
 pub(crate) mod documented;
-mod speed;
+pub(crate) mod strings;
 
 use std::path::PathBuf;
 
 use tempfile::TempDir;
 
-use crate::TaskConfig;
+use crate::settings::TaskConfig;
 
-/// Given the texts of all tokens before a scored one, says what must follow; `None` if that is not determined.
+/// Function from the texts of all tokens before a scored one to the text that must follow; `None` if that is not
+/// determined.
 pub(crate) type Oracle = fn(&[String]) -> Option<String>;
 
-/// A task as its shared tests see it.
+/// Settings, lengths and expected results of one task for the shared tests.
 pub(crate) struct Example {
     /// Settings of the golden hash and of the documented sample.
     pub(crate) config: TaskConfig,
-    /// A length that fits on a line or two of documentation.
+    /// Length whose sample fits on a line or two of documentation.
     pub(crate) len: usize,
-    /// Settings and length with which the oracle is asked.
+    /// Settings and length for the oracle.
     pub(crate) oracle_config: (TaskConfig, usize),
     pub(crate) oracle: Oracle,
-    /// Settings and length with which the chance level is measured: one that can be seen in 40,000 samples.
+    /// Settings and length at which the chance level can be measured with 40,000 samples.
     pub(crate) chance_config: (TaskConfig, usize),
-    /// Drawn, not cut out of a text: the oracle always knows, the seed matters, and any number of samples exists.
+    /// Whether samples are drawn: the oracle is complete, the seed matters, and the number of samples is unlimited.
     pub(crate) synthetic: bool,
     /// SHA-256 of the samples that `checks::golden` draws.
     pub(crate) golden: &'static str,
-    /// Keeps the text of the example on disk.
+    /// Removes the text of the example when dropped.
     _folder: Option<TempDir>,
 }
 
 impl Example {
     pub(crate) fn synthetic(
-        config: TaskConfig,
+        config: impl Into<TaskConfig>,
         len: usize,
         oracle: Oracle,
         golden: &'static str,
     ) -> Self {
+        let config = config.into();
         Self {
             oracle_config: (config.clone(), len),
             chance_config: (config.clone(), len),
@@ -74,7 +76,7 @@ impl Example {
     }
 }
 
-/// About 7000 characters of made-up sentences, some of them not ASCII; the same each time.
+/// Returns about 7000 characters of invented sentences, some of them not ASCII; the same each time.
 pub(crate) fn harbour_text() -> String {
     const WHO: [&str; 5] = ["the pilot", "a gull", "Zoé", "the old ferry", "nobody"];
     const DOES: [&str; 7] = ["counts", "follows", "forgets", "paints", "hears", "lifts", "crosses"];
@@ -93,7 +95,7 @@ pub(crate) fn harbour_text() -> String {
     text
 }
 
-/// A file with these bytes, and the folder that removes it when dropped.
+/// Creates a file with these bytes; dropping the folder removes it.
 pub(crate) fn write_temp(bytes: &[u8]) -> (TempDir, PathBuf) {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("text.txt");

@@ -1,66 +1,119 @@
-//! Texts as tokens, in memory or mapped from a file in the cache folder.
+//! Tokens of texts, in memory or mapped from a file in the cache folder.
 //!
-//! A cached file is named by the hash of text, borders and tokenizer and of the format's version. It is written beside its
-//! place, read back, and moved into it in one step; one that is damaged is found by its hashes and made again. Files are
-//! never changed once they are in place, so several processes can map one.
+//! A cached file is named by the hash of text, borders, tokenizer and format version. It is written under a temporary
+//! name, moved into place in one step and read back; hashes detect a damaged file, which is then made again. Files never
+//! change once they are in place, so several processes can map one.
 
-mod cache;
 mod encode;
 mod file;
 mod map;
 
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-pub(crate) use cache::open_or_encode;
-pub use cache::{CacheError, Origin};
-#[cfg(test)]
-pub(crate) use encode::Encoded;
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+
 pub(crate) use encode::{Span, sizes};
-use file::Mapped;
+pub(crate) use file::Tokens;
 
-/// Tokens of all documents, one behind the other.
+use crate::data::{Borders, Parts};
+use crate::files::{FileError, replace_file};
+use crate::hash::hex;
+use crate::tokenizer::{Tokenizer, TokenizerError};
+use encode::encode;
+
+/// Size in bytes up to which quick tokenizers encode a text each time, which is faster than the cache.
+const SMALL: usize = 16 << 20;
+
+/// Reason why tokens are not available.
+#[derive(Debug, Error)]
+pub enum CacheError {
+    /// The tokenizer cannot represent the text.
+    #[error(transparent)]
+    Tokenizer(#[from] TokenizerError),
+    /// The tokens could not be stored.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The stored tokens differ from the computed ones.
+    #[error("{path} is damaged after writing it ({why}): check the disk, or set PE_ZOO_CACHE to another folder", path = .path.display())]
+    ReadBack {
+        /// The file, which has been removed.
+        path: PathBuf,
+        /// Description of the observed fault.
+        why: String,
+    },
+}
+
+/// Origin of the tokens of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// Computed and held in memory.
+    Memory,
+    /// Computed and stored in this file.
+    Made(PathBuf),
+    /// Read from this file.
+    Reused(PathBuf),
+    /// Computed and stored again, because this file was damaged.
+    Repaired {
+        /// Path of the file.
+        path: PathBuf,
+        /// The fault of the file.
+        why: String,
+    },
+}
+
+/// Tokens with their documents and origin.
 #[derive(Debug)]
-pub(crate) enum Tokens {
-    /// In memory.
-    Memory(Vec<u32>),
-    /// In a mapped file.
-    Mapped(Mapped),
+pub(crate) struct LoadedTokens {
+    pub(crate) tokens: Tokens,
+    pub(crate) spans: Vec<Span>,
+    pub(crate) exact: bool,
+    pub(crate) origin: Origin,
 }
 
-impl Tokens {
-    /// A copy of some of them.
-    pub(crate) fn copy(&self, range: Range<usize>) -> Vec<u32> {
-        match self {
-            Self::Memory(tokens) => tokens[range].to_vec(),
-            Self::Mapped(mapped) => mapped.copy(range),
-        }
+/// Returns the tokens of these texts from the folder `cache`, or computes and stores them.
+pub(crate) fn open_or_encode(
+    parts: &Parts,
+    borders: Borders,
+    tokenizer: &dyn Tokenizer,
+    cache: &Path,
+) -> Result<LoadedTokens, CacheError> {
+    if tokenizer.is_quick() && parts.bytes() <= SMALL {
+        let encoded = encode(parts, tokenizer)?;
+        let tokens = Tokens::Memory(encoded.tokens);
+        let (spans, exact) = (encoded.spans, encoded.exact);
+        return Ok(LoadedTokens { tokens, spans, exact, origin: Origin::Memory });
     }
+    let key = key(parts, borders, tokenizer);
+    let path = cache.join("tokens").join(format!("{}.tok", &hex(&key)[..32]));
+    let was_there = path.exists();
+    let found = |origin| {
+        let (mapped, spans, exact) = file::open(&path, tokenizer.vocab_size(), key)?;
+        Ok(LoadedTokens { tokens: Tokens::Mapped(mapped), spans, exact, origin })
+    };
+    let why = match found(Origin::Reused(path.clone())) {
+        Ok(found) => return Ok(found),
+        Err(why) => why,
+    };
+    let bytes = file::to_bytes(&encode(parts, tokenizer)?, tokenizer.vocab_size(), key);
+    replace_file(&path, &bytes)?;
+    drop(bytes);
+    let origin = if was_there {
+        Origin::Repaired { path: path.clone(), why }
+    } else {
+        Origin::Made(path.clone())
+    };
+    found(origin).map_err(|why: String| {
+        // A failure to remove the useless file must not hide the first error.
+        let _ = std::fs::remove_file(&path);
+        CacheError::ReadBack { path: path.clone(), why }
+    })
 }
 
-/// Writes a file in one step: beside its place first, with a name of its own, then moved. Folders are made.
-///
-/// The error is what failed, on which path, and why.
-pub(crate) fn replace_file(
-    path: &Path,
-    bytes: &[u8],
-) -> Result<(), (&'static str, PathBuf, std::io::Error)> {
-    use std::sync::atomic::{AtomicU32, Ordering};
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let folder = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder).map_err(|e| ("create the folder", folder.to_path_buf(), e))?;
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside = folder.join(format!(".{name}.{}.{number}", std::process::id()));
-    let written =
-        std::fs::write(&beside, bytes).map_err(|e| ("write", beside.clone(), e)).and_then(|()| {
-            std::fs::rename(&beside, path).map_err(|e| ("put in place", path.to_path_buf(), e))
-        });
-    if written.is_err() {
-        // What was begun is worth nothing, and a failure to remove it must not hide the first.
-        let _ = std::fs::remove_file(&beside);
-    }
-    written
+/// Hash of everything that the tokens depend on.
+fn key(parts: &Parts, borders: Borders, tokenizer: &dyn Tokenizer) -> [u8; 32] {
+    let of = format!("{}\n{borders:?}\n{}\n{}", file::VERSION, parts.sha256, tokenizer.sha256());
+    Sha256::digest(of).into()
 }
 
 #[cfg(test)]

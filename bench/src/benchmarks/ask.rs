@@ -4,7 +4,6 @@ use burn::tensor::Device;
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Int, Tensor, TensorData};
 use pe_zoo::PeError;
-use pe_zoo::PositionEncoding;
 use pe_zoo::attention::Weights;
 use pe_zoo::encoding::{PositionRequest, positions};
 use rand_chacha::ChaCha8Rng;
@@ -32,7 +31,7 @@ pub struct Settings<'a> {
 pub enum Asked {
     /// The best scores over the references.
     Wrote {
-        /// What was written.
+        /// Text that was generated.
         text: String,
         /// Whether it is one of them.
         exact_match: bool,
@@ -41,7 +40,7 @@ pub enum Asked {
         /// Geometric mean of ROUGE.
         rouge: f64,
     },
-    /// What was chosen.
+    /// Option that was chosen.
     Chose {
         /// The likeliest option.
         right: bool,
@@ -101,8 +100,8 @@ pub enum BenchmarkError {
 ///
 /// # Errors
 /// [`BenchmarkError`].
-pub fn ask<P: PositionEncoding>(
-    model: &Decoder<P>,
+pub fn ask(
+    model: &Decoder,
     id: &str,
     tokens: &dyn Tokens,
     item: &Item,
@@ -174,8 +173,8 @@ fn without_middle(mut tokens: Vec<u32>, longest: usize) -> Vec<u32> {
 }
 
 /// Sum of the log-probabilities of the last `answer` tokens, given those before them.
-fn log_likelihood<P: PositionEncoding>(
-    model: &Decoder<P>,
+fn log_likelihood(
+    model: &Decoder,
     id: &str,
     tokens: &[u32],
     answer: usize,

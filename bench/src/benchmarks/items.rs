@@ -9,16 +9,16 @@ use serde::Deserialize;
 pub enum Item {
     /// Write on from a text; any of the outputs is right.
     Write {
-        /// The text.
+        /// Text that is continued.
         input: String,
-        /// What is expected.
+        /// Answer that is expected.
         outputs: Vec<String>,
     },
     /// Choose among options.
     Choose {
-        /// What stands before the option.
+        /// Text before the option.
         prompt: String,
-        /// The options.
+        /// Options to choose among.
         options: Vec<String>,
         /// Which one is right, from 0.
         right: usize,
@@ -31,25 +31,25 @@ pub enum ItemError {
     /// The file system said no.
     #[error("cannot read {}: {source}", path.display())]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// A line that has none of the known forms.
     #[error("{} line {line}: {reason}; see the fields under `pe-bench benchmark --help`", path.display())]
     Line {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Which, from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// What is wrong.
+        /// Description of what is wrong.
         reason: String,
     },
     /// There is nothing in it.
     #[error("{} has no line with a question", path.display())]
     Empty {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
 }
@@ -76,7 +76,7 @@ enum Line {
     Mmlu {
         question: String,
         choices: Vec<String>,
-        answer: Answer,
+        answer: WorkerReply,
     },
     ScrollsMany {
         input: String,
@@ -115,7 +115,7 @@ struct Columns {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Answer {
+enum WorkerReply {
     Number(usize),
     Letter(String),
 }
@@ -156,8 +156,8 @@ impl Line {
             Self::ScrollsMany { input, outputs } => one(Item::Write { input, outputs }),
             Self::Mmlu { question, choices, answer } => {
                 let right = match answer {
-                    Answer::Number(right) => right,
-                    Answer::Letter(letter) => from_letter(&letter)?,
+                    WorkerReply::Number(right) => right,
+                    WorkerReply::Letter(letter) => from_letter(&letter)?,
                 };
                 one(choose(&question, choices, right)?)
             }
@@ -184,7 +184,7 @@ impl Line {
     }
 }
 
-/// What stands before an option, in the field's usual form.
+/// Text before an option, in the field's usual form.
 fn choose(question: &str, options: Vec<String>, right: usize) -> Result<Item, String> {
     if right >= options.len() {
         return Err(format!("answer {right} (from 0) of {} options", options.len()));

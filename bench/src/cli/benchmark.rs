@@ -42,10 +42,10 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
     let files = files.collect::<anyhow::Result<Vec<_>>>()?;
     let pretrained = Pretrained::open(&arguments.model, &device)?;
     let encoding = match &arguments.encoding {
-        Some(text) => text.parse()?,
+        Some(text) => crate::encodings::parse(text)?,
         None => pretrained.own_encoding()?,
     };
-    let id = pe_zoo::EncodingConfig::meta(&encoding).id;
+    let id = encoding.id();
     let longest = arguments.longest.unwrap_or(pretrained.context);
     anyhow::ensure!(longest > 1, "--longest is {longest}, expected at least 2");
     let mut rng = ChaCha8Rng::seed_from_u64(0);

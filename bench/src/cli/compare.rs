@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
-use reports::compare::{HeadToHead, Request, compare, markdown, page, tables};
+use reports::compare::{HeadToHead, Request, compare, document};
+use reports::{html_document, markdown_document};
 
 use super::fit::{fit, width};
 use super::folders;
@@ -54,7 +55,7 @@ pub(super) fn run(arguments: &CompareArgs) -> anyhow::Result<()> {
     if arguments.json {
         say(&serde_json::to_string_pretty(&found)?);
     } else if arguments.markdown {
-        say(markdown(&found).trim_end());
+        say(markdown_document(&document(&found)).trim_end());
     } else {
         print(&found, arguments.slices);
     }
@@ -62,7 +63,7 @@ pub(super) fn run(arguments: &CompareArgs) -> anyhow::Result<()> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         folder
             .map_or(Ok(()), std::fs::create_dir_all)
-            .and_then(|()| std::fs::write(path, page(&found)))
+            .and_then(|()| std::fs::write(path, html_document(&document(&found))))
             .with_context(|| format!("{}: choose another --page", path.display()))?;
         complain(&format!("Page: {}", path.display()));
     }
@@ -75,13 +76,13 @@ fn print(found: &HeadToHead, slices: bool) {
         "{} minus {}, paired by seed; shares in points, better means by more than noise",
         found.a.name, found.b.name
     ));
-    for section in tables(found) {
+    for section in document(found).sections {
         say(&format!("\n{}", section.heading));
         for note in &section.notes {
             say(&format!("  {note}"));
         }
-        let shown = if slices { section.tables.len() } else { 2 };
-        for (caption, table) in section.tables.iter().take(shown) {
+        let details = if slices { section.details.as_slice() } else { &[] };
+        for (caption, table) in section.tables.iter().chain(details) {
             say(&format!("\n{caption}"));
             for line in fit(table, width, &SPARE) {
                 say(&line);
@@ -90,7 +91,7 @@ fn print(found: &HeadToHead, slices: bool) {
                 say(note);
             }
         }
-        let hidden = section.tables.len().saturating_sub(shown);
+        let hidden = section.details.len() - details.len();
         if hidden > 0 {
             say(&format!("\n{hidden} tables of slices: --slices"));
         }

@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use pe_zoo::testkit::{Finding, examine_on};
+use pe_zoo::probe::Properties;
+use pe_zoo::testkit::{Finding, Verdict, examine_on};
 use pe_zoo::{Combination, PeError};
 
 use super::list::aligned;
@@ -22,23 +23,20 @@ pub(crate) struct ConformArgs {
 
 pub(super) fn conform(arguments: &ConformArgs) -> anyhow::Result<ExitCode> {
     let encodings = if arguments.encodings.is_empty() {
-        pe_zoo::zoo::ALL.iter().map(|meta| meta.id.to_owned()).collect()
+        crate::encodings::ids()
     } else {
         arguments.encodings.clone()
     };
     let encodings = encodings
         .iter()
-        .map(|text| Combination::parse(text))
+        .map(|text| crate::encodings::parse(text))
         .collect::<Result<Vec<_>, PeError>>()?;
     let device = backend::device(&arguments.backend)?;
     // A check that panics is a finding: it needs no second report on standard error.
     std::panic::set_hook(Box::new(|_| {}));
     let mut failed = 0;
     for encoding in &encodings {
-        let mut findings = examine_on(encoding, &device);
-        for part in encoding.parts() {
-            findings.extend(part.examine_settings());
-        }
+        let findings = examine_on(encoding, &device);
         failed += usize::from(print(encoding, &findings) > 0);
     }
     if failed > 0 {
@@ -50,16 +48,21 @@ pub(super) fn conform(arguments: &ConformArgs) -> anyhow::Result<ExitCode> {
 
 /// Prints what was checked and what it found; returns how many checks failed.
 fn print(encoding: &Combination, findings: &[Finding]) -> usize {
-    let failures = findings.iter().filter(|finding| finding.outcome.is_err()).count();
-    let verdict = match failures {
-        0 => format!("all {} checks hold", findings.len()),
+    let count =
+        |has: fn(&Verdict) -> bool| findings.iter().filter(|finding| has(&finding.verdict)).count();
+    let failures = count(|verdict| matches!(verdict, Verdict::Fails(_)));
+    let missing = count(|verdict| matches!(verdict, Verdict::NotChecked(_)));
+    let verdict = match (failures, missing) {
+        (0, 0) => format!("all {} checks hold", findings.len()),
+        (0, _) => format!("{} checks hold, {missing} could not be run", findings.len() - missing),
         _ => format!("{failures} of {} checks fail", findings.len()),
     };
     say(&format!("{encoding}: {verdict}"));
     let rows = findings.iter().map(|finding| {
-        let (state, more) = match &finding.outcome {
-            Ok(()) => ("ok", String::new()),
-            Err(found) => ("FAILS", format!(": {found}")),
+        let (state, more) = match &finding.verdict {
+            Verdict::Holds => ("ok", String::new()),
+            Verdict::Fails(found) => ("FAILS", format!(": {found}")),
+            Verdict::NotChecked(missing) => ("-", format!(": not checked, {missing}")),
         };
         vec![
             format!("  {state}"),
@@ -70,5 +73,26 @@ fn print(encoding: &Combination, findings: &[Finding]) -> usize {
     for line in aligned(&rows.collect::<Vec<_>>()) {
         say(&line);
     }
+    if let Ok(properties) = encoding.properties() {
+        for line in found(&properties) {
+            say(&line);
+        }
+    }
     failures
+}
+
+/// The properties that probing found, for people.
+fn found(properties: &Properties) -> Vec<String> {
+    let acts_on = properties.acts_on.iter().map(|part| part.label()).collect::<Vec<_>>();
+    let acts_on = if acts_on.is_empty() { "nothing".to_owned() } else { acts_on.join(", ") };
+    let flags = match serde_json::to_value(properties) {
+        Ok(serde_json::Value::Object(fields)) => fields
+            .iter()
+            .filter(|(_, value)| **value == true)
+            .map(|(name, _)| name.replace('_', " "))
+            .collect::<Vec<_>>(),
+        _ => Vec::new(),
+    };
+    let flags = if flags.is_empty() { "none".to_owned() } else { flags.join(", ") };
+    vec![format!("  acts on: {acts_on}"), format!("  properties: {flags}")]
 }

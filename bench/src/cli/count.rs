@@ -9,13 +9,14 @@ use reports::{RunRecord, Status};
 
 use super::folders;
 use super::out::{complain, say};
-use crate::counts::{CountError, step_instructions, take_steps};
-use crate::inspect::again::cell_of;
+use crate::inspect::retrain::cell_of;
+use crate::instructions::{CountError, step_instructions};
+use crate::run::counts::take_steps;
 
 /// Arguments of `count`.
 #[derive(Args, Clone)]
 pub(crate) struct CountArgs {
-    /// Folder of results.
+    /// Folder with the results.
     results: PathBuf,
     /// This workload instead of the first that each encoding has.
     #[arg(long, value_name = "NAME")]

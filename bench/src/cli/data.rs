@@ -12,7 +12,7 @@ use tasks::data::Borders;
 use tasks::suite::text::{Source, Text, TextConfig};
 use tasks::tokenizer::TokenizerConfig;
 use tasks::tokens::Origin;
-use tasks::{Task, draw};
+use tasks::{Task, TaskSettings as _, draw};
 
 use super::list::aligned;
 use super::out::{complain, say};
@@ -88,7 +88,7 @@ pub(super) fn data(command: DataCommand) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a name stands for.
+/// Corpus or data set that a name stands for.
 enum Wanted {
     Corpus(&'static CorpusMeta),
     Set(DataSet),

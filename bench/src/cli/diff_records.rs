@@ -31,7 +31,7 @@ const PRINTED: usize = 50;
 /// Arguments of `diff-records`.
 #[derive(Args)]
 pub(super) struct DiffArgs {
-    /// Folder of results.
+    /// Folder with the results.
     one: PathBuf,
     /// The other one.
     other: PathBuf,

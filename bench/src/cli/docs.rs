@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use pe_zoo::{Combination, PeError};
+use pe_zoo::{Combination, PeError, Registry};
 
 use super::out::say;
 use super::{folders, report};
@@ -63,7 +63,7 @@ fn example(root: &Path, check: bool) -> anyhow::Result<()> {
         .filter_map(|entry| entry.ok().map(|entry| entry.path()))
         .filter(|path| path.is_file() && !wanted.contains(path))
         .collect();
-    let same = |file: &reports::render::OutFile| {
+    let same = |file: &reports::formats::OutFile| {
         std::fs::read(folder.join(&file.path)).is_ok_and(|bytes| bytes == file.bytes)
     };
     let changed = files.iter().filter(|file| !same(file)).count();
@@ -105,11 +105,13 @@ fn encodings() -> anyhow::Result<String> {
     let config = CostConfig::named(SIZE)?;
     let flops =
         |encoding: &Combination| Ok::<_, PeError>(Bill::of(&config, encoding)?.honest().flops);
-    let without = flops(&Combination::parse("nope")?)?;
-    for meta in pe_zoo::zoo::ALL {
-        let sites = meta.sites.iter().map(|site| site.label()).collect::<Vec<_>>().join(", ");
-        let yes = |claim: bool, text: &'static str| if claim { text } else { "–" };
-        let with = flops(&Combination::parse(meta.id)?)?;
+    let without = flops(&crate::encodings::parse("nope")?)?;
+    let registry = Registry::builtin();
+    for card in registry.cards() {
+        let properties = pe_zoo::probe::properties(&registry.encoding(card.id)?)?;
+        let acts_on = properties.acts_on.iter().map(|part| part.label()).collect::<Vec<_>>();
+        let yes = |holds: bool, text: &'static str| if holds { text } else { "–" };
+        let with = flops(&registry.parse(card.id)?)?;
         let work = if with == without {
             "–".to_owned()
         } else {
@@ -118,14 +120,14 @@ fn encodings() -> anyhow::Result<String> {
         writeln!(
             table,
             "| `{}` | {} | {} | {} | {} | {} | {work} | [{}]({}) |",
-            meta.id,
-            meta.label,
-            if sites.is_empty() { "–" } else { &sites },
-            meta.parameters,
-            yes(meta.claims.content_dependent, "yes"),
-            yes(meta.claims.limited_length, "table"),
-            meta.paper,
-            meta.url,
+            card.id,
+            card.label,
+            if acts_on.is_empty() { "–".to_owned() } else { acts_on.join(", ") },
+            card.parameters,
+            yes(properties.content_dependent, "yes"),
+            yes(properties.limited_length, "table"),
+            card.paper,
+            card.url,
         )?;
     }
     Ok(table)

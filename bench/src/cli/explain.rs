@@ -1,24 +1,23 @@
 //! `pe-bench explain`: the card of an encoding or a task, which is its file's documentation.
 
-use pe_zoo::combination::settings_text;
+use pe_zoo::compose::settings_text;
 use pe_zoo::settings::nearest;
-use pe_zoo::zoo::PeConfig;
-use pe_zoo::{Combination, EncodingConfig, PeError};
+use pe_zoo::{EncodingConfig, PeError};
 
 use super::out::say;
 
 pub(super) fn explain(name: &str) -> anyhow::Result<()> {
     if let Some(meta) = tasks::ALL.iter().find(|meta| meta.id == name) {
-        say(&tasks::registry::card(name)?);
+        say(&tasks::card(name)?);
         say(&format!("\n## Facts\nranked by {}; lengths in {}", meta.headline.id(), meta.len_unit));
         let defaults = serde_json::to_string(&tasks::TaskConfig::from_id(name)?)?;
         say(&format!("defaults: {defaults}"));
         return Ok(());
     }
-    let combination = Combination::parse(name).map_err(|error| with_tasks(name, error))?;
+    let combination = crate::encodings::parse(name).map_err(|error| with_tasks(name, error))?;
     let parts = combination.parts();
     if parts.len() > 1 {
-        say(&format!("{combination}\n{}\n", combination.meta().summary));
+        say(&format!("{combination}\n{}\n", combination.card().summary));
     }
     for (at, part) in parts.iter().enumerate() {
         if at > 0 {
@@ -40,26 +39,32 @@ fn with_tasks(name: &str, error: PeError) -> anyhow::Error {
     }
 }
 
-fn encoding(part: &PeConfig) -> anyhow::Result<()> {
-    let meta = part.meta();
-    say(&card(pe_zoo::zoo::source(meta.id).unwrap_or_default()));
-    let sites = meta.sites.iter().map(|site| site.label()).collect::<Vec<_>>().join(", ");
+fn encoding(part: &EncodingConfig) -> anyhow::Result<()> {
+    let described = part.card();
+    match part.entry().source {
+        Some(source) => say(&card(source)),
+        None => say(&format!("# {}\n\n{}", described.label, described.summary)),
+    }
     let or =
         |text: &str, none: &str| if text.is_empty() { none.to_owned() } else { text.to_owned() };
-    let claim =
-        |holds: bool, yes: &str, no: &str| if holds { yes.to_owned() } else { no.to_owned() };
-    let claims = [
-        claim(meta.claims.content_dependent, "looks at tokens", "does not look at tokens"),
-        claim(meta.claims.shift_invariant, "shift-invariant", "not shift-invariant"),
-        claim(meta.claims.limited_length, "limited in length", "not limited in length"),
-        claim(meta.claims.depends_on_length, "depends on the length", "the same at every length"),
+    let properties = pe_zoo::probe::properties(part)?;
+    let acts_on = properties.acts_on.iter().map(|part| part.label()).collect::<Vec<_>>().join(", ");
+    let found = [
+        if properties.content_dependent { "content-dependent" } else { "independent of content" },
+        if properties.shift_invariant { "shift-invariant" } else { "not shift-invariant" },
+        if properties.limited_length { "limited in length" } else { "unlimited in length" },
+        if properties.depends_on_length {
+            "dependent on the length of the sequence"
+        } else {
+            "independent of the length of the sequence"
+        },
     ];
     say("\n## Facts");
-    say(&format!("acts on: {}", or(&sites, "nothing")));
-    say(&format!("learned parameters: {}", meta.parameters));
-    say(&format!("claims (checked by `pe-bench conform {}`): {}", meta.id, claims.join("; ")));
-    say(&format!("read: {} {}", meta.paper, meta.url));
-    let defaults = settings_text(&PeConfig::from_id(meta.id)?);
+    say(&format!("acts on: {}", or(&acts_on, "nothing")));
+    say(&format!("learned parameters: {}", described.parameters));
+    say(&format!("found by running it: {}", found.join("; ")));
+    say(&format!("paper: {} {}", described.paper, described.url));
+    let defaults = settings_text(&crate::encodings::registry().encoding(described.id)?);
     say(&format!("defaults: {}", or(&defaults, "no settings")));
     let set = settings_text(part);
     if set != defaults {
@@ -80,12 +85,12 @@ mod tests {
 
     #[test]
     fn every_encoding_and_task_has_a_card() {
-        for meta in pe_zoo::zoo::ALL {
-            let card = card(pe_zoo::zoo::source(meta.id).unwrap());
-            assert!(card.starts_with("# ") && card.contains("## References"), "{}", meta.id);
+        for entry in pe_zoo::Registry::builtin().entries() {
+            let card = card(entry.source.unwrap());
+            assert!(card.starts_with("# ") && card.contains("## References"), "{}", entry.card.id);
         }
         for meta in tasks::ALL {
-            let card = tasks::registry::card(meta.id).unwrap();
+            let card = tasks::card(meta.id).unwrap();
             assert!(card.starts_with("# "), "{}", meta.id);
         }
         assert_eq!(card("//! # A\n//!\n//! b\n\nuse c;"), "# A\n\nb");

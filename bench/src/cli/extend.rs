@@ -1,26 +1,33 @@
 //! `pe-bench extend`.
 
+mod cells;
 mod plan;
 mod table;
 
+use std::collections::BTreeSet;
+use std::io::BufReader;
 use std::path::PathBuf;
-use std::process::{ExitCode, Stdio};
+use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use reports::{ReportMeta, RunRecord, Status};
+use reports::{ReportMeta, RunRecord};
 
 use super::out::{complain, say};
+use super::run::seconds;
+use super::stop::StopFlag;
 use crate::backend::{self, EngineChoice};
-use crate::extend::{Context, ExtendCell, Method};
+use crate::experiment::Budget;
+use crate::extend::{Context, Method};
 use crate::pretrained::Pretrained;
-use crate::process;
-use crate::runner::RunContext;
+use crate::run::RunContext;
+use crate::sweep::{self, Cells, Retry, RetryPolicy, Shard, SweepOptions};
+use cells::ExtendSweep;
 use plan::Prepared;
 
 pub(super) use plan::read_parts;
 
-/// What a model is asked.
+/// Task that a pretrained model is evaluated on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Asked {
     /// Perplexity of real text.
@@ -51,13 +58,13 @@ pub(super) struct ExtendArgs {
     /// Ways of changing the rotation, separated by commas; default: all.
     #[arg(long, value_enum, value_delimiter = ',')]
     methods: Vec<Method>,
-    /// Factors of the methods that have one; default: each length over the trained context.
+    /// MatmulPrecision of the methods that have one; default: each length over the trained context.
     #[arg(long, value_delimiter = ',')]
     factors: Vec<f64>,
     /// Encodings instead of the methods, or beside them if both are given; separated by commas.
     #[arg(long)]
     encodings: Option<String>,
-    /// What is asked, separated by commas.
+    /// Tasks, separated by commas.
     #[arg(long, value_enum, value_delimiter = ',', default_values = ["text", "passkey"])]
     tasks: Vec<Asked>,
     /// The text: a corpus (`pe-bench data fetch`) or any UTF-8 file.
@@ -78,13 +85,13 @@ pub(super) struct ExtendArgs {
     /// Learn from the text before evaluating.
     #[arg(long, value_enum)]
     tune: Option<Learns>,
-    /// Training steps.
+    /// Number of training steps.
     #[arg(long, default_value_t = 100, requires = "tune")]
     steps: usize,
     /// Tokens of a training window; default: the trained context.
     #[arg(long, requires = "tune")]
     train_len: Option<usize>,
-    /// Windows per step.
+    /// Number of windows per step.
     #[arg(long, default_value_t = 1, requires = "tune")]
     batch: usize,
     /// Peak learning rate; warm-up over a tenth of the steps, then constant.
@@ -99,10 +106,10 @@ pub(super) struct ExtendArgs {
     /// Scale of the adapters, divided by their rank.
     #[arg(long, default_value_t = 16.0, requires = "tune")]
     alpha: f64,
-    /// Threads.
+    /// Number of CPU threads.
     #[arg(long, default_value_t = 2)]
     threads: usize,
-    /// Attention engine.
+    /// Attention engine to use.
     #[arg(long, value_enum, default_value_t)]
     engine: EngineChoice,
     /// Folder of the results; default: results/extend-MODEL.
@@ -111,6 +118,12 @@ pub(super) struct ExtendArgs {
     /// Run finished cells again.
     #[arg(long)]
     force: bool,
+    /// Seconds between two checkpoints of a tuning.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = seconds)]
+    checkpoint_seconds: f64,
+    /// A cell that another `pe-bench` has claimed and not touched for so long is taken over.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = seconds)]
+    claim_seconds: f64,
     /// Print the cells and stop.
     #[arg(long)]
     dry_run: bool,
@@ -144,77 +157,70 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
     if let Some(key) = &arguments.only {
         let cell = cells.iter().find(|cell| cell.key(&context) == *key);
         let cell = cell.with_context(|| format!("no cell has the key {key}"))?;
-        cell.run(&context, &mut |what| complain(what)).write(&out)?;
+        let (input, output) = (BufReader::new(std::io::stdin()), std::io::stdout());
+        sweep::serve(input, output, |_, execute| execute(cell.plan(&context)))
+            .map_err(anyhow::Error::msg)?;
         return Ok(ExitCode::SUCCESS);
     }
     for cell in &cells {
         cell.check(&context).with_context(|| cell.variant.name.clone())?;
     }
-    let records = work(arguments, &cells, &context, &out)?;
+    let cells = ExtendSweep::new(&cells, &context);
+    let options = SweepOptions {
+        out,
+        jobs: 1,
+        threads: arguments.threads,
+        retry: RetryPolicy {
+            force: arguments.force,
+            // What failed or ran out of something is tried again by the same command.
+            retry: BTreeSet::from([Retry::Failed, Retry::TimedOut, Retry::OutOfMemory]),
+        },
+        shard: Shard::WHOLE,
+        budget: Budget::default(),
+        checkpoint_seconds: arguments.checkpoint_seconds,
+        claim_seconds: arguments.claim_seconds,
+        wait: true,
+    };
+    cells.show_found(&options, arguments.dry_run);
     if arguments.dry_run {
         return Ok(ExitCode::SUCCESS);
     }
-    for line in table::lines(&records) {
+    let stop = StopFlag::install()?;
+    // In the order of the command line.
+    let seconds = vec![0.0; cells.keys().len()];
+    let outcome = sweep::sweep(&cells, &options, &seconds, stop.flag(), &mut |event| {
+        cells.show(&event);
+    })?;
+    for error in &outcome.unreadable {
+        complain(&error.to_string());
+    }
+    if outcome.interrupted {
+        complain(&format!(
+            "interrupted by {}: {} of {} cells are finished and safe in {}; run the same command to go on",
+            stop.signal().name(),
+            outcome.records.len(),
+            seconds.len(),
+            options.out.display()
+        ));
+        return Ok(ExitCode::from(stop.signal().exit_status()));
+    }
+    for line in table::lines(&outcome.records) {
         say(&line);
     }
     let meta = ReportMeta {
         title: format!("{}: longer than trained", pretrained.name),
         command: format!("pe-bench extend {}", arguments.model),
-        skipped: Vec::new(),
+        skipped: outcome.unreadable.iter().map(ToString::to_string).collect(),
     };
-    let summary = reports::write_report(&records, &out, &meta)?;
+    let summary = reports::write_report(&outcome.records, &options.out, &meta)?;
     say(&format!("Report: {}", summary.html.display()));
-    let failed = records.iter().filter(|record| matches!(record.status, Status::Failed { .. }));
-    let failed = failed.count();
+    let failed = |record: &&RunRecord| !record.is_finished();
+    let failed = outcome.records.iter().filter(failed).count();
     if failed > 0 {
         complain(&format!(
             "{failed} cells failed; the report says why, the same command tries them again"
         ));
-        return Ok(ExitCode::FAILURE);
     }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Runs the cells that have no finished record, each in a process of its own.
-fn work(
-    arguments: &ExtendArgs,
-    cells: &[ExtendCell<'_>],
-    context: &Context<'_>,
-    out: &std::path::Path,
-) -> anyhow::Result<Vec<RunRecord>> {
-    let existing = reports::read_dir(out)?;
-    let mut records = Vec::new();
-    for (number, cell) in cells.iter().enumerate() {
-        let key = cell.key(context);
-        let found = existing.iter().find(|record| record.key == key && record.is_finished());
-        let of = cells.len();
-        let name = format!("{}/{of} {}, {}", number + 1, cell.variant.name, cell.task.meta().id);
-        if let Some(record) = found.filter(|_| !arguments.force) {
-            say(&format!("{name}: kept"));
-            records.push(record.clone());
-            continue;
-        }
-        say(&name);
-        if arguments.dry_run {
-            continue;
-        }
-        if let Err(reason) = elsewhere(&key, arguments.threads) {
-            let failed = Status::Failed { reason: format!("{reason:#}") };
-            RunRecord { status: failed, ..cell.blank(context) }.write(out)?;
-        }
-        records.push(RunRecord::read(out.join("cells").join(format!("{key}.json")))?);
-    }
-    Ok(records)
-}
-
-/// The same command for one cell, in a process whose peak memory is the cell's own.
-fn elsewhere(key: &str, threads: usize) -> anyhow::Result<()> {
-    let status = process::again(threads)?
-        .args(std::env::args_os().skip(1))
-        .args(["--only", key])
-        .stdin(Stdio::null())
-        .status()
-        .context("the process of a cell cannot be started")?;
-    anyhow::ensure!(status.success(), "the process of the cell ended with {status}");
-    Ok(())
+    let whole = failed == 0 && outcome.open.is_empty() && outcome.unreadable.is_empty();
+    Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

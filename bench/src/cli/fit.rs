@@ -1,6 +1,6 @@
 //! Tables in a terminal, no wider than it is.
 
-use reports::table::Table;
+use reports::document::Table;
 
 /// Width of the terminal that is written to; `None`: not a terminal, so that nothing is cut.
 pub(super) fn width() -> Option<usize> {

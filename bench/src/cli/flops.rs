@@ -22,7 +22,7 @@ pub(crate) struct FlopsArgs {
     /// Tokens of the sequence, instead of the configuration's.
     #[arg(long)]
     len: Option<usize>,
-    /// What a causal model needs: each pair of tokens once, every operation counted.
+    /// Count the operations that a causal model needs: each pair of tokens once, every operation.
     #[arg(long)]
     honest: bool,
     /// Print every item too.
@@ -42,7 +42,7 @@ pub(super) fn flops(arguments: &FlopsArgs) -> anyhow::Result<()> {
     let bills = encodings(arguments, &config)
         .iter()
         .map(|text| {
-            let encoding = Combination::parse(text)?;
+            let encoding = crate::encodings::parse(text)?;
             Ok((encoding.to_string(), Bill::of(&config, &encoding)?))
         })
         .collect::<anyhow::Result<Vec<_>>>()?;
@@ -67,9 +67,7 @@ pub(super) fn flops(arguments: &FlopsArgs) -> anyhow::Result<()> {
 fn encodings(arguments: &FlopsArgs, config: &CostConfig) -> Vec<String> {
     match &arguments.encodings {
         Some(list) => Combination::split_list(list).into_iter().map(str::to_owned).collect(),
-        None if config.published.is_empty() || arguments.honest => {
-            pe_zoo::zoo::ALL.iter().map(|meta| meta.id.to_owned()).collect()
-        }
+        None if config.published.is_empty() || arguments.honest => crate::encodings::ids(),
         None => config.published.iter().map(|row| row.encoding.clone()).collect(),
     }
 }
@@ -83,7 +81,7 @@ fn as_published(bills: &[(String, Bill)], published: &[Published]) {
     for (name, bill) in bills {
         let [flops, macs, params] = bill.as_in_table_3();
         let known = published.iter().find(|known| {
-            Combination::parse(&known.encoding).is_ok_and(|k| k.to_string() == *name)
+            crate::encodings::parse(&known.encoding).is_ok_and(|k| k.to_string() == *name)
         });
         let verdict = known.map_or("–".to_owned(), |known| {
             let same = (&known.flops, &known.macs, &known.params) == (&flops, &macs, &params);

@@ -12,7 +12,7 @@ const DEPTH: usize = 3;
 
 /// The folders of results at or below those that were named, each once; none named: below `results`.
 ///
-/// What a shell makes of `results/*` will do: files, and folders without results, are left out, and it is said.
+/// Result folders of the command line, as a shell expands `results/*`: files and folders without results are left out with a note.
 ///
 /// # Errors
 /// For a path that is not there, and if there are no results at all.

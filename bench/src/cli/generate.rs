@@ -1,6 +1,5 @@
 //! `pe-bench generate`.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -39,10 +38,10 @@ pub(super) struct GenerateArgs {
     /// An encoding instead of the rotation that the model was trained under.
     #[arg(long)]
     encoding: Option<String>,
-    /// Threads.
+    /// Number of CPU threads.
     #[arg(long, default_value_t = 2)]
     threads: usize,
-    /// Attention engine.
+    /// Attention engine to use.
     #[arg(long, value_enum, default_value_t)]
     engine: EngineChoice,
     /// Measure tokens per second on random tokens, one JSON line a round; see ci/peers/smollm2.py.
@@ -65,8 +64,9 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<ExitCode> {
         here(arguments)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let status = process::again(arguments.threads)?.args(std::env::args_os().skip(1)).status();
-    let status = status.context("the generating process cannot be started")?;
+    let mut command = process::dependent(arguments.threads)?;
+    command.args(std::env::args_os().skip(1));
+    let status = process::status(command).context("the generating process cannot be started")?;
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -79,10 +79,10 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
     let device = backend::device("flex")?;
     let pretrained = Pretrained::open(&arguments.model, &device)?;
     let encoding = match &arguments.encoding {
-        Some(text) => text.parse()?,
+        Some(text) => crate::encodings::parse(text)?,
         None => pretrained.own_encoding()?,
     };
-    let id = pe_zoo::EncodingConfig::meta(&encoding).id;
+    let id = encoding.id();
     let mut rng = ChaCha8Rng::seed_from_u64(arguments.seed);
     let longest = if arguments.speed { arguments.prefill + arguments.decode } else { 0 };
     let mut model = pretrained.decoder(&encoding, longest, &mut rng)?;
@@ -141,7 +141,7 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What stands on the screen.
+/// Text that has been printed.
 #[derive(Default)]
 struct Shown {
     tokens: Vec<u32>,
@@ -155,9 +155,7 @@ impl Shown {
         if !text.ends_with(char::REPLACEMENT_CHARACTER)
             && let Some(new) = text.strip_prefix(&self.text)
         {
-            let mut out = std::io::stdout();
-            // A closed pipe ends the program at the next line that is said.
-            let _ = out.write_all(new.as_bytes()).and_then(|()| out.flush());
+            super::out::say_part(new);
             self.text = text;
         }
         Ok(())

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use pe_zoo::{Combination, EncodingConfig};
 use reports::{GateScore, RunRecord, Status};
 use tasks::Task;
 
@@ -14,11 +13,11 @@ use super::folders;
 use super::list::aligned;
 use super::out::{complain, say};
 use crate::backend;
-use crate::cell::Cell;
-use crate::inspect::again::{Again, cell_of, trained};
+use crate::experiment::Experiment;
 use crate::inspect::page::{MAX_TOKENS, Subject};
-use crate::inspect::{GATE_SAMPLES, gate_scores, observe};
-use crate::runner::Progress;
+use crate::inspect::retrain::{Retrained, cell_of, trained};
+use crate::run::Progress;
+use crate::run::{GATE_SAMPLES, gate_scores, observe};
 use crate::suite::{self, Overrides};
 
 /// Which cell is trained again.
@@ -77,7 +76,7 @@ pub(super) fn run(arguments: &InspectArgs) -> anyhow::Result<()> {
     );
     let key = cell.key(&*task);
     let again = train_again(&cell, &*task, record.as_ref())?;
-    let id = cell.encoding.meta().id;
+    let id = cell.encoding.id();
     let seen = observe(&again.model, id, std::slice::from_ref(&sample), &again.device)?;
     let seen = seen.first().context("nothing was seen")?;
     let sizes = [cell.train.len, GATE_SAMPLES];
@@ -106,7 +105,7 @@ pub(super) fn run(arguments: &InspectArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(super) type Found = (Cell<Combination>, Box<dyn Task>, Option<RunRecord>);
+pub(super) type Found = (Experiment, Box<dyn Task>, Option<RunRecord>);
 
 pub(super) fn find(arguments: &CellArgs) -> anyhow::Result<Found> {
     match arguments.cell.as_slice() {
@@ -161,7 +160,7 @@ fn by_key(key: &str, results: &[PathBuf]) -> anyhow::Result<RunRecord> {
 fn by_name(
     [suite, workload, encoding]: [&str; 3],
     seed: Option<u64>,
-) -> anyhow::Result<Cell<Combination>> {
+) -> anyhow::Result<Experiment> {
     let (name, text) = suite::text(suite)?;
     let overrides = Overrides {
         seeds: seed.into_iter().collect(),
@@ -183,10 +182,10 @@ fn by_name(
 
 /// Trains a cell, and says whether it became the model of the record.
 pub(super) fn train_again(
-    cell: &Cell<Combination>,
+    cell: &Experiment,
     task: &dyn Task,
     record: Option<&RunRecord>,
-) -> anyhow::Result<Again> {
+) -> anyhow::Result<Retrained> {
     let again = train(cell, task)?;
     if let Some(record) = record {
         complain(&repeated(record, &again));
@@ -194,7 +193,7 @@ pub(super) fn train_again(
     Ok(again)
 }
 
-fn train(cell: &Cell<Combination>, task: &dyn Task) -> anyhow::Result<Again> {
+fn train(cell: &Experiment, task: &dyn Task) -> anyhow::Result<Retrained> {
     let bar = ProgressBar::new(cell.train.steps as u64);
     if let Ok(style) =
         ProgressStyle::with_template("training again {bar:30} {pos}/{len} steps, {eta} left {msg}")
@@ -222,7 +221,7 @@ fn train(cell: &Cell<Combination>, task: &dyn Task) -> anyhow::Result<Again> {
 }
 
 /// Whether it is the model of the record.
-fn repeated(record: &RunRecord, again: &Again) -> String {
+fn repeated(record: &RunRecord, again: &Retrained) -> String {
     let show =
         |loss: Option<f64>| loss.map_or_else(|| "none".to_owned(), |loss| format!("{loss:.6}"));
     let (then, now) = (record.train.final_loss, again.final_loss);

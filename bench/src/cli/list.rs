@@ -50,10 +50,17 @@ fn backends() -> Vec<Vec<String>> {
 fn encodings() -> Vec<Vec<String>> {
     let header = ["id", "acts on", "learned parameters", "what it does"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
-    rows.extend(pe_zoo::zoo::ALL.iter().map(|meta| {
-        let sites = meta.sites.iter().map(|site| site.label()).collect::<Vec<_>>().join(", ");
-        let sites = if sites.is_empty() { "nothing".to_owned() } else { sites };
-        vec![meta.id.to_owned(), sites, meta.parameters.to_owned(), meta.summary.to_owned()]
+    let registry = crate::encodings::registry();
+    rows.extend(registry.cards().map(|card| {
+        let properties = registry.encoding(card.id).and_then(|own| pe_zoo::probe::properties(&own));
+        let acts_on = match properties {
+            Ok(found) if found.acts_on.is_empty() => "nothing".to_owned(),
+            Ok(found) => {
+                found.acts_on.iter().map(|part| part.label()).collect::<Vec<_>>().join(", ")
+            }
+            Err(error) => error.to_string(),
+        };
+        vec![card.id.to_owned(), acts_on, card.parameters.to_owned(), card.summary.to_owned()]
     }));
     rows
 }

@@ -7,7 +7,8 @@ use anyhow::Context;
 use clap::Args;
 use reports::RunRecord;
 use reports::nightly::history::{self, Night};
-use reports::nightly::{Gate, Verdict, judge, trend};
+use reports::nightly::{NightlyVerdict, Thresholds, judge, trend};
+use reports::{html_document, markdown_document};
 
 use super::folders;
 use super::out::{complain, say};
@@ -37,13 +38,13 @@ pub(crate) struct NightlyArgs {
 pub(super) fn run(arguments: &NightlyArgs) -> anyhow::Result<ExitCode> {
     let night = folders::records(std::slice::from_ref(&arguments.results))?;
     let baseline = reports::read_dir(&arguments.baseline)?;
-    let verdict = (!baseline.is_empty()).then(|| judge(&night, &baseline, &Gate::default()));
+    let verdict = (!baseline.is_empty()).then(|| judge(&night, &baseline, &Thresholds::default()));
     anyhow::ensure!(
         verdict.is_some() || arguments.accept,
         "{}: no baseline yet; look at this night's report and take it with --accept",
         arguments.baseline.display()
     );
-    let passed = verdict.as_ref().map(Verdict::passes);
+    let passed = verdict.as_ref().map(NightlyVerdict::passes);
     match (&verdict, arguments.json) {
         (Some(verdict), true) => say(&serde_json::to_string_pretty(verdict)?),
         (Some(verdict), false) => verdict.lines().iter().for_each(|line| say(line)),
@@ -71,8 +72,9 @@ fn keep(records: &[RunRecord], passed: Option<bool>, folder: &Path) -> anyhow::R
         night.write(folder)?;
     }
     let nights = history::read(folder)?;
+    let trend = trend::document(&nights);
     for (name, text) in
-        [("trend.html", trend::page(&nights)), ("trend.md", trend::markdown(&nights))]
+        [("trend.html", html_document(&trend)), ("trend.md", markdown_document(&trend))]
     {
         let path = folder.join(name);
         std::fs::write(&path, text).with_context(|| path.display().to_string())?;

@@ -11,7 +11,7 @@ use super::out::say;
 /// Where the report of several folders goes.
 pub(super) const ALL: &str = "results/report";
 
-/// What "solved" and the like mean in a report, and what an ablation compares with.
+/// Criteria of a report: when a run counts as solved, and the base of an ablation.
 #[derive(Args, Clone, Default)]
 pub(crate) struct Criteria {
     /// A TOML file with criteria of the report, as a suite's `[report]` section has them.
@@ -66,7 +66,7 @@ pub(crate) struct ReportArgs {
 }
 
 fn formats() -> clap::builder::PossibleValuesParser {
-    reports::render::FORMATS.iter().map(|format| format.name()).collect::<Vec<_>>().into()
+    reports::formats::FORMATS.iter().map(|format| format.name()).collect::<Vec<_>>().into()
 }
 
 pub(super) fn report(arguments: &ReportArgs) -> anyhow::Result<()> {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use reports::reproduction::{
-    NumberResult, PaperResult, Reproduction, Section, TableResult, Verdict, reproduction,
+    NumberResult, PaperResult, Reproduction, TableResult, Verdict, reproduction,
 };
 
 use super::folders;
@@ -135,11 +135,12 @@ fn print(paper: &PaperResult, result: &TableResult, arguments: &ReproduceArgs) {
     say(&format!("  Trust: {}\n", table.trust));
 }
 
-fn summary(section: &Section) {
-    let mut rows = vec![section.table.columns.clone()];
-    let texts =
-        |row: &Vec<reports::table::Cell>| row.iter().map(|cell| cell.text.clone()).collect();
-    rows.extend(section.table.rows.iter().map(texts));
+fn summary(table: &reports::document::Table) {
+    let mut rows = vec![table.columns.clone()];
+    let texts = |row: &Vec<reports::document::TableCell>| {
+        row.iter().map(|cell| cell.text.clone()).collect()
+    };
+    rows.extend(table.rows.iter().map(texts));
     for line in aligned(&rows) {
         say(&line);
     }

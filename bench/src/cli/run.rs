@@ -9,19 +9,18 @@ mod table;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 use reports::ReportMeta;
 
 use super::RunArgs;
 use super::out::complain;
+use super::stop::StopFlag;
 use crate::suite::{self, Overrides};
-use crate::sweep::{Outcome, Plan, SweepOptions, sweep, training_seconds};
+use crate::sweep::{SweepOptions, SweepOutcome, SweepPlan, look_up_all, sweep, training_seconds};
 use crate::{backend, host};
 
-pub(crate) use options::SweepArgs;
+pub(crate) use options::{SweepArgs, seconds};
 use show::Show;
 
 pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
@@ -50,7 +49,7 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&suite_name));
     let options = arguments.sweep.options(out, jobs(arguments), arguments.threads);
     options.budget.check().context("budget of a cell")?;
-    let plan = Plan::new(suite)?;
+    let plan = if arguments.dry_run { SweepPlan::offline(suite)? } else { SweepPlan::new(suite)? };
     let notes = plan.cells.iter().flat_map(|planned| planned.task.notes());
     for note in notes.collect::<std::collections::BTreeSet<_>>() {
         complain(&format!("note: {note}"));
@@ -80,50 +79,38 @@ fn jobs(arguments: &RunArgs) -> usize {
 }
 
 fn watch(
-    plan: &Plan,
+    plan: &SweepPlan,
     options: &SweepOptions,
     title: &str,
     settings: &reports::Settings,
     arguments: &RunArgs,
 ) -> anyhow::Result<ExitCode> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let handler = stop.clone();
-    ctrlc::set_handler(move || {
-        // The second one means now: workers end with this process.
-        if handler.swap(true, Ordering::SeqCst) {
-            std::process::exit(INTERRUPTED);
-        }
-    })
-    .context("the handler for Ctrl-C cannot be set")?;
-    let surveyed = plan.survey(&options.out, &options.redo);
-    let settled = (0..plan.cells.len())
-        .map(|index| surveyed[index].is_settled() || !options.shard.has(&plan.keys[index]))
-        .collect::<Vec<_>>();
-    let seconds = training_seconds(plan, &settled);
+    let stop = StopFlag::install()?;
+    let surveyed = look_up_all(plan, &options.out, &options.retry);
+    let seconds = training_seconds(plan, &surveyed, options);
     let mut show = Show::new(&arguments.sweep, plan, &surveyed, &seconds, options);
-    let outcome = sweep(plan, options, &seconds, &stop, &mut |event| show.event(&event));
+    let outcome = sweep(plan, options, &seconds, stop.flag(), &mut |event| show.event(&event));
     show.finish();
     let outcome = outcome?;
     if outcome.interrupted {
         show.end_without_report(&outcome);
+        let signal = stop.signal();
         complain(&format!(
-            "interrupted: {} of {} cells are finished and safe in {}; run the same command to go on",
+            "interrupted by {}: {} of {} cells are finished and safe in {}; run the same command to go on",
+            signal.name(),
             outcome.records.len(),
             plan.cells.len(),
             options.out.display()
         ));
-        return Ok(ExitCode::from(INTERRUPTED as u8));
+        return Ok(ExitCode::from(signal.exit_status()));
     }
     conclude(plan, options, &outcome, &show, title, settings, arguments)
 }
 
-/// What shells expect of a program that Ctrl-C ended.
-const INTERRUPTED: i32 = 130;
-
 fn conclude(
-    plan: &Plan,
+    plan: &SweepPlan,
     options: &SweepOptions,
-    outcome: &Outcome,
+    outcome: &SweepOutcome,
     show: &Show<'_>,
     title: &str,
     settings: &reports::Settings,
@@ -159,8 +146,8 @@ fn conclude(
     Ok(if troubles.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What did not come to a good end, in sentences that say what to do.
-fn troubles(plan: &Plan, outcome: &Outcome, options: &SweepOptions) -> Vec<String> {
+/// Sentences about cells without a result, each with what to do.
+fn troubles(plan: &SweepPlan, outcome: &SweepOutcome, options: &SweepOptions) -> Vec<String> {
     let mut troubles = Vec::new();
     for (kind, advice) in [
         ("failed", "--retry failed tries them again"),

@@ -20,19 +20,19 @@ pub(crate) struct SpeedArgs {
     /// Encodings or combinations, separated by commas; default: all.
     #[arg(long)]
     encodings: Option<String>,
-    /// Sequences per step.
+    /// Number of sequences per step.
     #[arg(long, default_value_t = 16)]
     batch: usize,
-    /// Tokens per sequence.
+    /// Number of tokens per sequence.
     #[arg(long, default_value_t = 512)]
     len: usize,
     /// Width of the model.
     #[arg(long, default_value_t = 256)]
     dim: usize,
-    /// Attention heads.
+    /// Number of attention heads.
     #[arg(long, default_value_t = 4)]
     heads: usize,
-    /// Layers.
+    /// Number of transformer layers.
     #[arg(long, default_value_t = 4)]
     layers: usize,
     /// Size of the vocabulary.
@@ -41,7 +41,7 @@ pub(crate) struct SpeedArgs {
     /// Steps that are timed, after two that are not.
     #[arg(long, default_value_t = 7)]
     steps: usize,
-    /// Threads.
+    /// Number of CPU threads.
     #[arg(long, default_value_t = 2)]
     threads: usize,
     /// Backend: flex, tch, cuda or wgpu.
@@ -50,10 +50,10 @@ pub(crate) struct SpeedArgs {
     /// Time one layer's attention alone, forward and backward, instead of a training step.
     #[arg(long)]
     attention: bool,
-    /// Attention engine.
+    /// Attention engine to use.
     #[arg(long, value_enum, default_value_t)]
     engine: EngineChoice,
-    /// Factors of linear maps: f32, tf32 or bf16.
+    /// MatmulPrecision of linear maps: f32, tf32 or bf16.
     #[arg(long, default_value = "f32", value_parser = backend::named_precision)]
     precision: MatmulPrecision,
     /// One JSON object per line instead of a table.
@@ -64,14 +64,14 @@ pub(crate) struct SpeedArgs {
     in_process: bool,
 }
 
-/// What the others' times are compared with in the table.
+/// Encoding whose time is the unit of the table's ratios.
 const BASELINE: &str = "rope";
 
 pub(super) fn speed(arguments: &SpeedArgs) -> anyhow::Result<()> {
     let engine = backend::engine(arguments.engine, &arguments.backend)?;
     let encodings = match &arguments.encodings {
         Some(list) => Combination::split_list(list).into_iter().map(str::to_owned).collect(),
-        None => pe_zoo::zoo::ALL.iter().map(|meta| meta.id.to_owned()).collect::<Vec<_>>(),
+        None => crate::encodings::ids(),
     };
     let mut rows = Vec::new();
     for encoding in encodings {
@@ -121,14 +121,14 @@ fn elsewhere(arguments: &SpeedArgs, engine: Engine, encoding: &str) -> anyhow::R
         ("--steps", arguments.steps),
         ("--threads", arguments.threads),
     ];
-    let output = process::again(arguments.threads)?
+    let mut command = process::dependent(arguments.threads)?;
+    command
         .args(["speed", "--in-process", "--encodings", encoding, "--backend", &arguments.backend])
         .args(["--engine", engine.id(), "--precision", arguments.precision.id()])
         .args(arguments.attention.then_some("--attention"))
         .args(numbers.iter().flat_map(|(name, n)| [(*name).to_owned(), n.to_string()]))
-        .stderr(Stdio::piped())
-        .output()
-        .context("the measuring process cannot be started")?;
+        .stderr(Stdio::piped());
+    let output = process::output(command).context("the measuring process cannot be started")?;
     let said = String::from_utf8_lossy(&output.stderr);
     anyhow::ensure!(
         output.status.success(),

@@ -1,7 +1,7 @@
 //! `pe-bench stability`.
 
 use clap::Args;
-use pe_zoo::{Combination, EncodingConfig};
+use pe_zoo::Combination;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use serde_json::json;
@@ -42,18 +42,18 @@ pub(super) struct StabilityArgs {
     /// The number that positions start at.
     #[arg(long, default_value_t = 3)]
     offset: usize,
-    /// Samples.
+    /// Number of samples to measure.
     #[arg(long, default_value_t = 8)]
     samples: usize,
     /// Length of the samples, in the task's unit; default: that of training, 256 for pretrained models.
     #[arg(long)]
     len: Option<usize>,
-    /// Print JSON.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }
 
-/// What is measured, and on what.
+/// Measured model and its samples.
 struct Measured {
     name: String,
     sequences: Vec<Vec<u32>>,
@@ -79,7 +79,7 @@ fn of_cell(arguments: &StabilityArgs) -> anyhow::Result<Measured> {
     let len = arguments.len.unwrap_or(cell.train.len);
     let sequences = sequences(arguments, &*task, len, cell.eval.seed)?;
     let again = train_again(&cell, &*task, record.as_ref())?;
-    let id = cell.encoding.meta().id;
+    let id = cell.encoding.id();
     let name = format!("{} on {}, seed {}", cell.name, cell.workload, cell.seed);
     measure(arguments, name, sequences, None, |sequences, shift| {
         Ok(stability(&again.model, id, sequences, shift, &again.device)?)
@@ -90,7 +90,7 @@ fn of_pretrained(arguments: &StabilityArgs, model: &str) -> anyhow::Result<Measu
     let device = backend::device("flex")?;
     let pretrained = Pretrained::open(model, &device)?;
     let encoding: Combination = match &arguments.encoding {
-        Some(text) => text.parse()?,
+        Some(text) => crate::encodings::parse(text)?,
         None => pretrained.own_encoding()?,
     };
     let parts = read_parts(&arguments.data)?;
@@ -101,7 +101,7 @@ fn of_pretrained(arguments: &StabilityArgs, model: &str) -> anyhow::Result<Measu
     let decoder = pretrained.decoder(&encoding, 0, &mut ChaCha8Rng::seed_from_u64(0))?;
     let name = format!("{} under {encoding}", pretrained.name);
     measure(arguments, name, sequences, first, |sequences, shift| {
-        Ok(stability(&decoder, encoding.meta().id, sequences, shift, &device)?)
+        Ok(stability(&decoder, encoding.id(), sequences, shift, &device)?)
     })
 }
 

@@ -1,36 +1,34 @@
 //! One encoding on one task under pretrained weights, from configuration to record.
 
 use burn::tensor::Device;
+use pe_zoo::PeError;
 use pe_zoo::attention::Engine;
-use pe_zoo::meta::Site;
+use pe_zoo::card::ActsOn;
 use pe_zoo::ops::MatmulPrecision;
-use pe_zoo::{Combination, EncodingConfig, PeError};
-use reports::{RunRecord, SkippedEval, Status};
+use reports::RunRecord;
 use serde_json::{Value, json};
 use tasks::{Task, TaskError};
 
 use super::method::Variant;
-use super::tune::{TuneConfig, Tuning, tune};
-use crate::cell::{CellError, EvalConfig};
-use crate::evaluate::{EvalRequest, evaluate};
-use crate::host;
+use super::tune::{TuneConfig, Tuning};
+use crate::experiment::{EvalConfig, ExperimentError};
 use crate::lora::LoraError;
 use crate::model::Decoder;
 use crate::pretrained::Pretrained;
-use crate::runner::{self, Blank, Counted, RunContext};
+use crate::run::evaluate::EvalRequest;
+use crate::run::{CountedStep, RecordBuilder, RunContext, RunPlan, Training};
 use crate::streams::{Stream, stream};
-use crate::train::Diverged;
 
-/// What all cells of a run share.
+/// Settings shared by all cells of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
-    /// The model.
+    /// The pretrained model.
     pub pretrained: &'a Pretrained,
     /// Suite, threads and jobs, for the records.
     pub run: &'a RunContext,
     /// The backend's name and device, without autodiff.
     pub backend: (&'a str, &'a Device),
-    /// The attention engine.
+    /// Attention engine that is used.
     pub engine: Engine,
     /// Seed of what the encoding and the adapters start from, and of the training windows.
     pub seed: u64,
@@ -39,15 +37,15 @@ pub struct Context<'a> {
 /// One encoding on one task.
 #[derive(Debug, Clone, Copy)]
 pub struct ExtendCell<'a> {
-    /// The encoding.
+    /// The position encoding used.
     pub variant: &'a Variant,
     /// The task, in the model's own tokens.
     pub task: &'a dyn Task,
-    /// What the task was made of, for the record.
+    /// Settings of the task, for the record.
     pub task_config: &'a Value,
-    /// What is evaluated.
+    /// Settings of the evaluation.
     pub eval: &'a EvalConfig,
-    /// What is learned before, and on which text; `None`: nothing.
+    /// Tuning before the evaluation and its text; `None`: no tuning.
     pub tune: Option<(&'a TuneConfig, &'a dyn Task)>,
 }
 
@@ -65,13 +63,13 @@ pub enum ExtendError {
     Lora(#[from] LoraError),
     /// The training cannot be.
     #[error(transparent)]
-    Train(#[from] CellError),
+    Train(#[from] ExperimentError),
     /// Groups that the encoding or the windows do not allow.
     #[error("--groups is {groups}, expected {expected}; change it or leave it out")]
     Groups {
-        /// What was asked for.
+        /// The value that was requested.
         groups: usize,
-        /// What would be accepted.
+        /// Values that would be accepted.
         expected: String,
     },
     /// There is nothing to train.
@@ -79,7 +77,7 @@ pub enum ExtendError {
         "`{name}` has no weights of its own, so tuning the encoding alone would change nothing; use all or lora"
     )]
     NothingLearns {
-        /// The encoding.
+        /// The position encoding used.
         name: String,
     },
 }
@@ -139,7 +137,7 @@ impl ExtendCell<'_> {
             }
             match &config.what {
                 Tuning::Lora(lora) => lora.check(context.pretrained.model.width)?,
-                Tuning::Encoding {} if self.variant.encoding.param_count(&dims) == 0 => {
+                Tuning::Encoding {} if self.variant.encoding.param_count(&dims) == Some(0) => {
                     return Err(ExtendError::NothingLearns { name: self.variant.name.clone() });
                 }
                 Tuning::All {} | Tuning::Encoding {} => {}
@@ -153,7 +151,7 @@ impl ExtendCell<'_> {
         if groups == 0 || !len.is_multiple_of(2 * groups) {
             return refuse(format!("half a divisor of the window's {len} tokens"));
         }
-        if self.variant.encoding.meta().sites != [Site::QueryKey] {
+        if self.variant.encoding.properties()?.acts_on != [ActsOn::QueryKey] {
             let name = &self.variant.name;
             return refuse(format!(
                 "none under `{name}`, which acts on more than queries and keys"
@@ -163,13 +161,13 @@ impl ExtendCell<'_> {
     }
 
     /// The record of a cell that has not begun.
-    pub fn blank(&self, context: &Context<'_>) -> RunRecord {
+    pub fn unfinished_record(&self, context: &Context<'_>) -> RunRecord {
         let Pretrained { model, context: trained, name, .. } = context.pretrained;
         let label = match self.tune {
             Some((config, _)) => format!("{}, tuned ({})", self.variant.name, config.id()),
             None => self.variant.name.clone(),
         };
-        let blank = Blank {
+        let record = RecordBuilder {
             run: context.run,
             key: self.key(context),
             config: self.config(context),
@@ -184,92 +182,61 @@ impl ExtendCell<'_> {
             batch_size: self.tune.map_or(0, |(config, _)| config.train.batch_size),
             model,
             dims: self.dims(context),
-            counted: Counted { sequences: 1, tokens: *trained },
+            counted: CountedStep { sequences: 1, tokens: *trained },
             backend: context.backend.0,
             engine: context.engine,
             precision: MatmulPrecision::F32,
         };
-        blank.record()
+        record.build()
     }
 
-    /// Tunes if asked to, and evaluates; whatever happens, there is a record. `progress` hears what is being done.
-    pub fn run(&self, context: &Context<'_>, progress: &mut dyn FnMut(&str)) -> RunRecord {
-        let mut record = self.blank(context);
-        if let Err(reason) = self.fill(&mut record, context, progress) {
-            record.status = Status::Failed { reason };
-        }
-        record.peak_bytes = host::peak_bytes();
-        record
-    }
-
-    fn fill(
-        &self,
-        record: &mut RunRecord,
-        context: &Context<'_>,
-        progress: &mut dyn FnMut(&str),
-    ) -> Result<(), String> {
-        self.check(context).map_err(|e| e.to_string())?;
-        let Some(model) = self.model(record, context, progress)? else { return Ok(()) };
-        let id = self.variant.encoding.meta().id;
-        let (_, device) = context.backend;
+    /// Plan of the run: from the pretrained weights over the tuning, if there is one, to the evaluations.
+    pub fn plan<'b>(&'b self, context: &'b Context<'b>) -> RunPlan<'b> {
         let split = self.task.splits().first().map_or("", |split| split.name);
-        for len in &self.eval.lens {
-            progress(&format!("{} {len}", self.task.meta().id));
-            let request = EvalRequest {
-                split,
-                len: *len,
-                samples: self.eval.samples_at(self.task, *len),
-                batch_size: self.eval.batch_size,
-                seed: self.eval.seed,
-                train_len: context.pretrained.context,
-                slices: true,
-            };
-            match evaluate(&model, id, self.task, request, device) {
-                Ok(mut point) => {
-                    point.chance = self.task.chance_at(*len);
-                    record.evals.push(point);
-                }
-                Err(error) => record.skipped_evals.push(SkippedEval {
-                    split: split.to_owned(),
-                    len: *len as u64,
-                    reason: error.to_string(),
-                }),
-            }
+        let request = |len: &usize| EvalRequest {
+            split,
+            len: *len,
+            samples: self.eval.samples_at(self.task, *len),
+            batch_size: self.eval.batch_size,
+            seed: self.eval.seed,
+            train_len: context.pretrained.context,
+            slices: true,
+        };
+        let training = |(config, task): (&'b TuneConfig, &'b dyn Task)| Training {
+            config: &config.train,
+            dropout: 0.0,
+            task,
+        };
+        RunPlan {
+            record: self.unfinished_record(context),
+            encoding_id: self.variant.encoding.id(),
+            unstated: None,
+            seed: context.seed,
+            training: self.tune.map(training),
+            task: self.task,
+            requests: self.eval.lens.iter().map(request).collect(),
+            gates: None,
+            start: Box::new(move || self.start(context)),
+            count: Box::new(|| None),
         }
-        record.status = Status::Done;
-        Ok(())
     }
 
-    /// The model that is evaluated; `None` if its training left the finite numbers.
-    fn model(
-        &self,
-        record: &mut RunRecord,
-        context: &Context<'_>,
-        progress: &mut dyn FnMut(&str),
-    ) -> Result<Option<Decoder<<Combination as EncodingConfig>::Encoding>>, String> {
+    /// The pretrained model under this encoding and its device; with autodiff and marked weights if it is tuned.
+    fn start(&self, context: &Context<'_>) -> Result<(Decoder, Device), String> {
+        self.check(context).map_err(|error| error.to_string())?;
         let (encoding, longest) = (&self.variant.encoding, self.longest(context));
         let mut rng = stream(context.seed, Stream::Encoding);
         let text = |error: PeError| error.to_string();
-        let Some((config, data)) = self.tune else {
-            let mut model =
-                context.pretrained.decoder(encoding, longest, &mut rng).map_err(text)?;
+        let (_, device) = context.backend;
+        let Some((config, _)) = self.tune else {
+            let model = context.pretrained.decoder(encoding, longest, &mut rng);
+            let mut model = model.map_err(text)?;
             model.engine = context.engine;
-            return Ok(Some(model));
+            return Ok((model, device.clone()));
         };
         let mut model = context.pretrained.trainable(encoding, longest, &mut rng).map_err(text)?;
         (model.engine, model.groups) = (context.engine, config.groups);
         let model = config.what.prepare(model, &mut stream(context.seed, Stream::Model));
-        let device = context.backend.1.clone().autodiff();
-        let id = encoding.meta().id;
-        let steps = config.train.steps;
-        let told = &mut |step, loss| progress(&format!("step {step} of {steps}, loss {loss:.3}"));
-        let trained = tune(model, id, &config.train, data, context.seed, &device, told)
-            .map_err(|e| e.to_string())?;
-        record.train = runner::summary(&trained.course, &config.train);
-        if let Some(Diverged { step, reason }) = trained.course.diverged {
-            record.status = Status::Diverged { step: step as u64, reason };
-            return Ok(None);
-        }
-        Ok(Some(trained.model))
+        Ok((model, device.clone().autodiff()))
     }
 }

@@ -1,4 +1,4 @@
-//! What the tasks in a model's own tokens have in common.
+//! Facts shared by the tasks in a model's own tokens.
 
 use sha2::{Digest, Sha256};
 

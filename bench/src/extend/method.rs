@@ -1,17 +1,17 @@
 //! Ways of changing a trained rotation for longer sequences.
 
 use pe_zoo::rotary::{Scaling, Yarn};
-use pe_zoo::zoo::{PeConfig, rope};
-use pe_zoo::{Combination, PeError};
+use pe_zoo::zoo::rope::{self, Rope};
+use pe_zoo::{Combination, EncodingConfig, PeError};
 
-/// What the base is multiplied by under [`Method::Theta`]: from 10,000 to 1,000,000 in Code Llama (Rozière et al.
+/// Factor of the base under [`Method::Theta`]: from 10,000 to 1,000,000 in Code Llama (Rozière et al.
 /// 2023, arXiv 2308.12950) and in the fine-tuning baselines of TAPE.
 const THETA_RATIO: f64 = 100.0;
 
 /// A way of changing a rotation; `s` is the extended length over the trained one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Method {
-    /// Not at all.
+    /// The value does not change.
     AsTrained,
     /// Positions divided by `s`.
     Linear,
@@ -28,9 +28,9 @@ pub enum Method {
 /// An encoding to be tried.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Variant {
-    /// Name in tables.
+    /// Name shown in tables.
     pub name: String,
-    /// The encoding.
+    /// The position encoding used.
     pub encoding: Combination,
 }
 
@@ -43,9 +43,9 @@ pub enum MethodError {
          with --encodings, or --methods as-trained"
     )]
     ScaledAlready {
-        /// Its scaling.
+        /// Scaling of the model's rotation.
         kind: &'static str,
-        /// What was asked for.
+        /// The value that was requested.
         method: String,
     },
     /// The encoding cannot be.
@@ -79,8 +79,13 @@ pub fn variants(
 /// # Errors
 /// [`PeError`] where the expression is none.
 pub fn expression(text: &str) -> Result<Variant, PeError> {
-    let encoding = Combination::parse(text)?;
+    let encoding = crate::encodings::parse(text)?;
     Ok(Variant { name: encoding.to_string(), encoding })
+}
+
+/// RoPE at these settings.
+fn rope_encoding(settings: rope::Config) -> Result<Combination, PeError> {
+    Combination::try_from(EncodingConfig::of::<Rope>(settings)?)
 }
 
 impl Method {
@@ -90,9 +95,8 @@ impl Method {
         context: usize,
         factors: &[f64],
     ) -> Result<Vec<Variant>, PeError> {
-        let variant = |name: String, rope: rope::Config| {
-            Ok(Variant { name, encoding: Combination::try_from(PeConfig::Rope(rope))? })
-        };
+        let variant =
+            |name: String, rope: rope::Config| Ok(Variant { name, encoding: rope_encoding(rope)? });
         let scaled = |scaling| rope::Config { scaling, ..trained.clone() };
         let each = |name: &str, scaling: &dyn Fn(f64) -> Scaling| {
             let named =

@@ -1,23 +1,17 @@
 //! Short fine-tuning of a pretrained model under another encoding.
 
-use std::ops::ControlFlow;
-
-use burn::tensor::Device;
-use pe_zoo::PositionEncoding;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
-use tasks::Task;
 
-use crate::cell::TrainConfig;
+use crate::experiment::TrainConfig;
 use crate::lora::LoraConfig;
 use crate::model::Decoder;
-use crate::train::{Stop, TrainError, Trained, Trainer, Watch, train};
 
-/// Which weights learn.
+/// Weights that are trained.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Tuning {
-    /// All of them.
+    /// All weights of the model.
     All {},
     /// Low-rank adapters on queries, keys, values and output, and the encoding's own.
     Lora(LoraConfig),
@@ -25,16 +19,16 @@ pub enum Tuning {
     Encoding {},
 }
 
-/// A fine-tuning.
+/// Settings of a fine-tuning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TuneConfig {
-    /// Which weights learn.
+    /// Weights that are trained.
     pub what: Tuning,
     /// Attention within so many shifted groups of each window (LongLoRA: 4); `None`: whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<usize>,
-    /// How.
+    /// Settings of the training.
     pub train: TrainConfig,
 }
 
@@ -49,11 +43,7 @@ impl Tuning {
     }
 
     /// The model with what is to learn marked as such; it computes what it did before.
-    pub fn prepare<P: PositionEncoding>(
-        &self,
-        model: Decoder<P>,
-        rng: &mut ChaCha8Rng,
-    ) -> Decoder<P> {
+    pub fn prepare(&self, model: Decoder, rng: &mut ChaCha8Rng) -> Decoder {
         match self {
             Self::All {} => model,
             Self::Lora(config) => model.adapted(config, rng),
@@ -70,32 +60,4 @@ impl TuneConfig {
             Some(groups) => format!("{}, {groups} shifted groups", self.what.id()),
         }
     }
-}
-
-/// Hands the loss of each step on.
-struct Told<'a>(&'a mut dyn FnMut(usize, f64));
-
-impl<P: PositionEncoding> Watch<P> for Told<'_> {
-    fn stepped(&mut self, trainer: &Trainer<'_, P>, loss: f64) -> ControlFlow<Stop> {
-        (self.0)(trainer.state().course.step, loss);
-        ControlFlow::Continue(())
-    }
-}
-
-/// Trains a prepared model, on an autodiff device; `progress` hears steps and losses.
-///
-/// # Errors
-/// [`TrainError`].
-pub(super) fn tune<P: PositionEncoding>(
-    model: Decoder<P>,
-    id: &'static str,
-    config: &TrainConfig,
-    task: &dyn Task,
-    seed: u64,
-    device: &Device,
-    progress: &mut dyn FnMut(usize, f64),
-) -> Result<Trained<Decoder<P>>, TrainError> {
-    let trainer = Trainer::new(model, id, config, 0.0, task, seed, device);
-    let trained = train(trainer, &mut Told(progress))?;
-    Ok(Trained { model: trained.model.merged(), ..trained })
 }

@@ -16,16 +16,16 @@ pub const BUILT_IN: &[(&str, &str)] =
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CostConfig {
-    /// What it is.
+    /// Description of the model.
     pub about: String,
     /// Size of the vocabulary.
     pub vocabulary: usize,
     /// Tokens of the sequence.
     pub len: usize,
-    /// The model.
+    /// Architecture of the model.
     #[serde(default)]
     pub model: ModelConfig,
-    /// What was published about it.
+    /// Published numbers of the model.
     #[serde(default)]
     pub published: Vec<Published>,
 }
@@ -50,33 +50,33 @@ pub enum CostConfigError {
     /// No configuration has this name, and no file this path.
     #[error("unknown configuration `{name}`{}; built in: {known}; or give the path of a TOML file", nearest.as_ref().map(|n| format!(", did you mean `{n}`?")).unwrap_or_default())]
     Unknown {
-        /// What was asked for.
+        /// The value that was requested.
         name: String,
         /// The nearest name, if one is near.
         nearest: Option<String>,
-        /// All names.
+        /// All names that exist.
         known: String,
     },
     /// The file cannot be read.
     #[error("configuration {path}: {source}; check the path")]
     Unreadable {
-        /// Its path.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Reason for the refusal.
         source: std::io::Error,
     },
     /// The text is no TOML, or a field is unknown, missing or of the wrong type.
     #[error("configuration {name}: {source}")]
     Syntax {
-        /// The configuration.
+        /// Name of the configuration.
         name: String,
-        /// Where and why.
+        /// Place and reason of the error.
         source: Box<toml::de::Error>,
     },
     /// A number that cannot be used.
     #[error("configuration {name}: {reason}")]
     Number {
-        /// The configuration.
+        /// Name of the configuration.
         name: String,
         /// Which, and what would be accepted.
         reason: String,

@@ -11,7 +11,7 @@ fn published_tables_are_met_to_every_printed_digit() {
     for (name, _) in BUILT_IN {
         let config = CostConfig::named(name).unwrap();
         for published in &config.published {
-            let encoding = Combination::parse(&published.encoding).unwrap();
+            let encoding = crate::encodings::parse(&published.encoding).unwrap();
             let bill = Bill::of(&config, &encoding).unwrap();
             let expected = [&published.flops, &published.macs, &published.params];
             assert_eq!(bill.as_in_table_3().each_ref(), expected, "{name}: {}", published.encoding);
@@ -58,7 +58,7 @@ fn the_rules_of_counting_give_tapes_table_3() {
 #[test]
 fn the_honest_count_is_less_in_products_and_more_in_the_rest() {
     let config = CostConfig::named("tape-155m").unwrap();
-    let bill = Bill::of(&config, &Combination::parse("rope").unwrap()).unwrap();
+    let bill = Bill::of(&config, &crate::encodings::parse("rope").unwrap()).unwrap();
     let (paper, honest) = (bill.cost.as_in_table_3(), bill.honest());
     // The attention's 19.3 G for all pairs become half of that and the diagonal.
     let saved = 2 * 1024 * 1024 * 768 * 12 - 1024 * 1025 * 768 * 12;

@@ -1,39 +1,39 @@
-//! What was seen, as files: a figure for each layer and quantity, the numbers, and a page of them all.
+//! Inspection as files: a figure for each layer and quantity, the numbers, and a page with all of them.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use reports::GateScore;
-use reports::table::Table;
+use reports::document::Table;
 use serde_json::{Value, json};
 use tasks::{Sample, Task};
 
-use super::observe::{Map, Observed};
 use super::svg::{Axis, escape, svg};
+use crate::run::{Map, Observed};
 
 /// Longest sample that is drawn, in tokens: beyond it maps are larger than a screen and files than a browser likes.
 pub const MAX_TOKENS: usize = 256;
 
-/// What is written about.
+/// Subject of an inspection page.
 #[derive(Debug)]
 pub struct Subject<'a> {
-    /// The cell's key.
+    /// Key of the cell.
     pub key: &'a str,
-    /// Its workload.
+    /// Workload of the cell.
     pub workload: &'a str,
     /// Name of its encoding.
     pub encoding: &'a str,
-    /// Its seed.
+    /// Seed of the cell.
     pub seed: u64,
     /// Split of the sample.
     pub split: &'a str,
     /// Number of the sample in its evaluation set, from 0.
     pub index: usize,
-    /// The sample.
+    /// Sample that was read.
     pub sample: &'a Sample,
-    /// Its task.
+    /// Task of the sample.
     pub task: &'a dyn Task,
-    /// What was seen on it.
+    /// Observations on the sample.
     pub seen: &'a Observed,
     /// Gate scores of the model.
     pub gates: &'a [GateScore],
@@ -67,7 +67,7 @@ impl Subject<'_> {
     /// path.
     ///
     /// # Errors
-    /// What the file system says, the path named.
+    /// Error of the file system, with the path.
     pub fn write(&self, folder: &Path) -> Result<PathBuf, std::io::Error> {
         let named = |path: &Path, error: std::io::Error| {
             std::io::Error::new(error.kind(), format!("{}: {error}", path.display()))

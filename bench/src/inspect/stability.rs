@@ -9,30 +9,30 @@
 //!   `sum |p'_ij - p_ij| / sum |p_ij|` over what rows see of the original columns.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use pe_zoo::Positions;
 use pe_zoo::attention::TraceKind;
 use pe_zoo::encoding::{PositionRequest, check_limit, positions};
-use pe_zoo::{PositionEncoding, Positions};
 use serde::Serialize;
 
-use super::observe::{Look, Map, Observed, observe_at};
-use crate::evaluate::EvalError;
 use crate::model::Decoder;
+use crate::run::evaluate::EvalError;
+use crate::run::{Look, Map, Observed, observe_at};
 
-/// What is done to a sequence.
+/// Shift of a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shift {
     /// So many copies of a token stand before it.
     Prepend {
         /// The token: that of the beginning of a text, where there is one.
         token: u32,
-        /// How many.
+        /// Number that was found.
         count: usize,
     },
     /// Its positions start at this number instead of 0.
     Offset(usize),
 }
 
-/// What a shift does to one layer.
+/// Change of one layer under a shift.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct LayerStability {
     /// The layer, from 0.
@@ -47,8 +47,8 @@ pub struct LayerStability {
 ///
 /// # Errors
 /// [`EvalError`], if the encoding has no positions for the shifted sequences.
-pub fn stability<P: PositionEncoding>(
-    model: &Decoder<P>,
+pub fn stability(
+    model: &Decoder,
     id: &str,
     sequences: &[Vec<u32>],
     shift: Shift,
@@ -72,12 +72,7 @@ pub fn stability<P: PositionEncoding>(
 }
 
 /// Positions as the encoding gives them, moved.
-fn at<P: PositionEncoding>(
-    model: &Decoder<P>,
-    id: &str,
-    tokens: usize,
-    offset: usize,
-) -> Result<Positions, EvalError> {
+fn at(model: &Decoder, id: &str, tokens: usize, offset: usize) -> Result<Positions, EvalError> {
     let request = PositionRequest { cached_tokens: 0, new_tokens: tokens, training_rng: None };
     let at = positions(&model.encoding, id, request)?.shifted(offset);
     check_limit(&model.encoding, id, &at)?;

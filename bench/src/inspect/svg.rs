@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use pe_zoo::attention::TraceKind;
 
-use super::observe::{Look, Map};
+use crate::run::{Look, Map};
 
-/// What stands on the axes.
+/// Labels of the axes.
 pub(super) struct Axis<'a> {
     /// Texts of the tokens that the model read.
     pub(super) texts: &'a [String],

@@ -4,9 +4,10 @@ use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{Device, Tensor};
 use pe_zoo::attention::{AttentionKind, Engine, LayerCache, LayerInput, Trace, Weights, layer};
+use pe_zoo::compose::Combined;
 use pe_zoo::encoding::Update;
 use pe_zoo::ops::{self, MatmulPrecision};
-use pe_zoo::{PositionEncoding, Positions, TokenState};
+use pe_zoo::{Hooks, Positions, TokenState};
 use rand_chacha::ChaCha8Rng;
 
 use super::config::{ModelConfig, NormPlace};
@@ -34,15 +35,15 @@ pub(super) struct Block {
     sharpness: AttentionKind,
 }
 
-/// What is seen of a layer when it is asked for.
+/// Attention weights and traces of one layer, if requested.
 pub(super) struct Seen {
     pub(super) weights: Option<Tensor<4>>,
     pub(super) traces: Vec<Trace>,
 }
 
-/// What stays the same through all blocks of a pass.
-pub(super) struct Through<'a, P> {
-    pub(super) encoding: &'a P,
+/// Arguments that are the same for all blocks of a pass.
+pub(super) struct Through<'a> {
+    pub(super) encoding: &'a Combined,
     pub(super) at: &'a Positions,
     pub(super) weights: Weights,
     pub(super) engine: Engine,
@@ -105,12 +106,12 @@ impl Block {
     }
 
     /// `[B, T, C] -> [B, T, C]`, with what the tokens carry on and what is seen if asked for.
-    pub(super) fn forward<P: PositionEncoding>(
+    pub(super) fn forward(
         &self,
         index: usize,
         x: Tensor<3>,
         carried: &TokenState,
-        through: &Through<'_, P>,
+        through: &Through<'_>,
         cache: Option<&mut LayerCache>,
         dropout: &mut Dropout<'_>,
     ) -> (Tensor<3>, TokenState, Seen) {

@@ -4,7 +4,7 @@ use pe_zoo::attention::AttentionKind;
 use pe_zoo::{Cost, Dims};
 use serde::{Deserialize, Serialize};
 
-/// Which normalisation.
+/// Kind of normalisation layer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Norm {
@@ -15,7 +15,7 @@ pub enum Norm {
     RmsNorm,
 }
 
-/// Where it stands.
+/// Place of the normalisation layers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NormPlace {
@@ -39,7 +39,7 @@ pub enum Activation {
     SwiGlu,
 }
 
-/// Initial values.
+/// Initialization of the weights.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Init {
@@ -54,7 +54,7 @@ pub enum Init {
     Normal002,
 }
 
-/// The model.
+/// Architecture of the decoder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelConfig {
@@ -71,12 +71,12 @@ pub struct ModelConfig {
     pub kv_heads: Option<usize>,
     /// Hidden width of the feed-forward part; `None`: four times `width`.
     pub feed_forward_width: Option<usize>,
-    /// Which normalisation.
+    /// Kind of normalisation layer.
     pub norm: Norm,
     /// Added to the mean square of RMS norm; `None`: 1e-5. Not written where it is `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub norm_epsilon: Option<f64>,
-    /// Where it stands.
+    /// Place of the normalisation layers.
     pub norm_place: NormPlace,
     /// The feed-forward part's activation.
     pub activation: Activation,
@@ -86,7 +86,7 @@ pub struct ModelConfig {
     pub tied_head: bool,
     /// Share of activations dropped in training, after embedding, attention and feed-forward.
     pub dropout: f64,
-    /// Initial values.
+    /// Initialization of the weights.
     pub init: Init,
     /// Whether attention weights are a softmax, or all on the largest logit with the softmax's
     /// gradient (a baseline of CoPE's). Not written where it is soft, so that records from before
@@ -134,9 +134,9 @@ const MOST_WIDTH: usize = 1 << 18;
 pub struct ModelError {
     /// The field at fault.
     pub field: &'static str,
-    /// Its value.
+    /// Value of the field.
     pub value: String,
-    /// What would be accepted.
+    /// Values that would be accepted.
     pub expected: String,
 }
 

@@ -1,12 +1,13 @@
-//! Embedding, blocks, head.
+//! The decoder: embedding, blocks and output head.
 
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{Device, Int, Tensor};
 use pe_zoo::attention::{Engine, LayerCache, Trace, Weights};
+use pe_zoo::compose::Combined;
 use pe_zoo::encoding::EmbedContext;
 use pe_zoo::ops::{self, MatmulPrecision};
-use pe_zoo::{EncodingConfig, PeError, PositionEncoding, Positions, TokenState};
+use pe_zoo::{Combination, Hooks, PeError, Positions, TokenState};
 use rand_chacha::ChaCha8Rng;
 
 use super::block::{Block, Through};
@@ -18,10 +19,10 @@ use crate::lora::LoraConfig;
 
 /// A causal decoder under one position encoding.
 #[derive(Module, Debug)]
-pub struct Decoder<P: Module> {
+pub struct Decoder {
     embedding: Param<Tensor<2>>,
     /// The position encoding, one for all layers.
-    pub encoding: P,
+    pub encoding: Combined,
     blocks: Vec<Block>,
     last_norm: Option<AnyNorm>,
     head: Option<Linear>,
@@ -38,7 +39,7 @@ pub struct Decoder<P: Module> {
     pub groups: Option<usize>,
 }
 
-/// What decoding keeps: all token ids, and each layer's keys and values.
+/// Decoding cache: all token ids, and each layer's keys and values.
 #[derive(Debug, Clone)]
 pub struct Cache {
     tokens: Option<Tensor<2, Int>>,
@@ -62,27 +63,27 @@ impl Cache {
     }
 }
 
-/// What one pass gives.
+/// Result of a forward pass.
 #[derive(Debug)]
 pub struct Pass {
     /// The last hidden states, `[B, T, C]`; [`Decoder::logits`] turns them into logits.
     pub hidden: Tensor<3>,
     /// Attention weights per layer, each `[B, H, T, S]`; empty unless asked for.
     pub weights: Vec<Tensor<4>>,
-    /// What goes on inside each layer; empty unless [`Weights::Explain`] asks for it.
+    /// Traces of each layer; empty unless [`Weights::Explain`] is given.
     pub traces: Vec<Vec<Trace>>,
 }
 
-impl<P: PositionEncoding> Decoder<P> {
+impl Decoder {
     /// Builds a model; its own weights come from `model_rng` and the encoding's from
     /// `encoding_rng`, so that all encodings meet the same model.
     ///
     /// # Errors
     /// [`PeError`] if the encoding refuses the sizes.
-    pub fn new<C: EncodingConfig<Encoding = P>>(
+    pub fn new(
         config: &ModelConfig,
         vocabulary: usize,
-        encoding: &C,
+        encoding: &Combination,
         [train_len, max_len]: [usize; 2],
         [model_rng, encoding_rng]: [&mut ChaCha8Rng; 2],
         device: &Device,
@@ -108,10 +109,10 @@ impl<P: PositionEncoding> Decoder<P> {
     /// # Panics
     /// If `config` is no Llama-type model (RMS norm before each part, SwiGLU, no bias), or has other sizes than the
     /// weights.
-    pub fn from_weights<C: EncodingConfig<Encoding = P>>(
+    pub fn from_weights(
         config: &ModelConfig,
         weights: DecoderWeights,
-        encoding: &C,
+        encoding: &Combination,
         [train_len, max_len]: [usize; 2],
         encoding_rng: &mut ChaCha8Rng,
     ) -> Result<Self, PeError> {

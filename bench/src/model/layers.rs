@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use super::config::{Activation, Init, ModelConfig, Norm};
 use super::weights::learned;
 
-/// What a linear map's output goes to.
+/// Destination of a linear map's output, which decides its initialization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Into {
     /// Further layers.

@@ -7,19 +7,16 @@
 
 use burn::tensor::Tensor;
 use pe_zoo::attention::{LayerInput, LayerOutput, Weights, repeated};
+use pe_zoo::compose::Combined;
 use pe_zoo::encoding::{LayerContext, StateContext};
-use pe_zoo::{PositionEncoding, Positions, ScoreMod};
+use pe_zoo::{Hooks, Positions, ScoreMod};
 
 /// One layer's attention within `groups` shifted groups, without a cache; only for encodings that act on queries and
 /// keys alone.
 ///
 /// # Panics
 /// If twice the groups do not divide the tokens.
-pub(super) fn layer<P: PositionEncoding>(
-    encoding: &P,
-    input: LayerInput<'_>,
-    groups: usize,
-) -> LayerOutput {
+pub(super) fn layer(encoding: &Combined, input: LayerInput<'_>, groups: usize) -> LayerOutput {
     let LayerInput { layer, at, x, q, k, v, carried, engine, sharpness: _, factors } = input;
     let rows = encoding.state(&StateContext { layer, at, x, carried });
     let ctx = LayerContext { layer, at, rows: &rows, cols: &rows };
@@ -87,8 +84,7 @@ mod tests {
     use pe_zoo::attention::{self, AttentionKind, Engine};
     use pe_zoo::ops::MatmulPrecision;
     use pe_zoo::testkit::close::{self, F32_REORDERED, numbers};
-    use pe_zoo::zoo::rope;
-    use pe_zoo::{Dims, EncodingConfig, TokenState, init};
+    use pe_zoo::{Combination, Dims, TokenState, init};
     use rand_chacha::ChaCha8Rng;
     use rand_chacha::rand_core::SeedableRng;
 
@@ -117,7 +113,7 @@ mod tests {
         let dims =
             Dims { layers: 1, heads: HEADS, head_dim: 4, train_len: TOKENS, max_len: TOKENS };
         let mut rng = ChaCha8Rng::seed_from_u64(1);
-        let encoding = rope::Config::default().init(&dims, &mut rng, &device).unwrap();
+        let encoding = Combination::parse("rope").unwrap().init(&dims, &mut rng, &device).unwrap();
         let mut draw = |heads: usize| {
             init::normal(1.0, [2 * heads * TOKENS, 4], &mut rng, &device)
                 .val()

@@ -52,7 +52,7 @@ fn silu() -> String {
     "silu".to_owned()
 }
 
-/// What transformers takes where the file is silent.
+/// Defaults of transformers for settings that the file lacks.
 const THETA: f64 = 10_000.0;
 
 /// Reads the settings from the text of the file at `path`.

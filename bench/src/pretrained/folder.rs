@@ -11,6 +11,8 @@ use sha2::{Digest, Sha256};
 use super::PretrainedError;
 use super::llama::{Part, Slot, Source};
 
+use crate::file_error::FileError;
+
 /// The weights of a model's folder.
 pub(super) struct Folder {
     path: PathBuf,
@@ -53,7 +55,7 @@ impl Folder {
         if path.join(WHOLE).exists() || !index.exists() {
             folder.add(WHOLE, None)?;
         } else {
-            let text = std::fs::read(&index).map_err(|e| PretrainedError::io("read", &index, e))?;
+            let text = std::fs::read(&index).map_err(FileError::of("read", &index))?;
             let Index { weight_map } = serde_json::from_slice(&text).map_err(|e| {
                 PretrainedError::damaged(&index, format!("no index of shards: {e}"))
             })?;
@@ -87,7 +89,7 @@ impl Folder {
         listed: Option<&BTreeMap<String, String>>,
     ) -> Result<(), PretrainedError> {
         let path = self.path.join(file);
-        let bytes = std::fs::read(&path).map_err(|e| PretrainedError::io("read", &path, e))?;
+        let bytes = std::fs::read(&path).map_err(FileError::of("read", &path))?;
         self.hash.update(&bytes);
         let (header_bytes, header) =
             SafeTensors::read_metadata(&bytes).map_err(|e| PretrainedError::damaged(&path, e))?;

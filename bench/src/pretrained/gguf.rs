@@ -14,6 +14,8 @@ use super::PretrainedError;
 use super::llama::{Part, Slot, Source};
 use super::settings::{Settings, Sizes};
 
+use crate::file_error::FileError;
+
 /// A GGUF file that was read.
 pub(super) struct Gguf {
     path: PathBuf,
@@ -30,7 +32,7 @@ const ALIGNMENT: &[u8] = b"general.alignment";
 
 impl Gguf {
     pub(super) fn open(path: &Path) -> Result<Self, PretrainedError> {
-        let bytes = std::fs::read(path).map_err(|e| PretrainedError::io("read", path, e))?;
+        let bytes = std::fs::read(path).map_err(FileError::of("read", path))?;
         if aligned_to_nothing(&bytes) {
             return Err(PretrainedError::damaged(path, "`general.alignment` is 0"));
         }
@@ -204,7 +206,7 @@ impl Gguf {
     }
 }
 
-/// What a value is, shortly.
+/// Short description of a value's type.
 fn kind(value: Option<&Value>) -> String {
     match value {
         None => "absent".to_owned(),

@@ -1,9 +1,9 @@
-//! What a Llama-type model is, whichever file says it.
+//! Settings of a Llama-type model, from any of the supported files.
 
 use std::path::Path;
 
-use pe_zoo::EncodingConfig;
-use pe_zoo::zoo::rope;
+use pe_zoo::PositionEncoding;
+use pe_zoo::zoo::rope::{self, Rope};
 
 use super::PretrainedError;
 use crate::model::{Activation, ModelConfig, Norm};
@@ -79,7 +79,7 @@ impl Sizes {
 impl Settings {
     /// Refuses a rotation that the model's sizes do not allow.
     pub(super) fn checked(self, path: &Path) -> Result<Self, PretrainedError> {
-        match self.rope.check(&self.model.dims(self.context, self.context)) {
+        match Rope::check(&self.rope, &self.model.dims(self.context, self.context)) {
             Ok(()) => Ok(self),
             Err(source) => Err(PretrainedError::Rotation { path: path.to_owned(), source }),
         }

@@ -50,14 +50,15 @@ impl Tokens for HuggingFace {
     }
 }
 
-/// Reads a `tokenizer.json` for a model of `vocabulary` tokens.
+/// Reads a `tokenizer.json` for a model of `vocabulary` tokens, as the text task does: without truncation, padding and
+/// sampling, so that a prompt always has the same tokens.
 pub(super) fn from_json(
     path: &Path,
     text: &[u8],
     vocabulary: usize,
 ) -> Result<HuggingFace, PretrainedError> {
     let refuse = |reason: String| PretrainedError::Tokenizer { path: path.to_owned(), reason };
-    let tokenizer = Tokenizer::from_bytes(text)
+    let tokenizer = tasks::tokenizer::load(text)
         .map_err(|e| refuse(format!("it is no tokenizer.json that is known: {e}")))?;
     let longest = tokenizer.get_vocab(true).into_values().max();
     match longest.filter(|id| *id as usize >= vocabulary) {
@@ -151,7 +152,7 @@ fn splits(name: &str) -> Result<Value, String> {
     }
 }
 
-/// What is put around a text.
+/// Special tokens around a text.
 fn around(gguf: &Gguf, tokens: &[&str]) -> Result<Value, PretrainedError> {
     if !gguf.is_on("tokenizer.ggml.add_bos_token")? {
         return Ok(Value::Null);
@@ -170,4 +171,58 @@ fn around(gguf: &Gguf, tokens: &[&str]) -> Result<Value, PretrainedError> {
         "pair": [{ "Sequence": { "id": "A", "type_id": 0 } }, { "Sequence": { "id": "B", "type_id": 1 } }],
         "special_tokens": { text: { "id": text, "ids": [id], "tokens": [text] } },
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Byte pair encoding of `abab...`, with the keys that a file may have for training and for batches.
+    fn file(changes: &Value) -> Vec<u8> {
+        let mut file = json!({
+            "version": "1.0", "added_tokens": [], "normalizer": null, "pre_tokenizer": null,
+            "post_processor": null, "decoder": null, "truncation": null, "padding": null,
+            "model": {
+                "type": "BPE", "dropout": null,
+                "vocab": { "a": 0, "b": 1, "ab": 2, "abab": 3 }, "merges": [["a", "b"], ["ab", "ab"]],
+            },
+        });
+        for (key, value) in changes.as_object().unwrap() {
+            *file.pointer_mut(key).unwrap() = value.clone();
+        }
+        file.to_string().into_bytes()
+    }
+
+    #[test]
+    fn prompts_always_have_all_of_their_tokens_and_the_same_ones() {
+        let prompt = "abababab".repeat(20);
+        let truncation = |stride: u32| {
+            json!({
+                "direction": "Right", "max_length": 4, "strategy": "LongestFirst", "stride": stride,
+            })
+        };
+        let padding = json!({
+            "strategy": { "Fixed": 90 }, "direction": "Right", "pad_to_multiple_of": null,
+            "pad_id": 1, "pad_type_id": 0, "pad_token": "b",
+        });
+        for changes in [
+            json!({}),
+            json!({ "/truncation": truncation(0) }),
+            json!({ "/truncation": truncation(4) }),
+            json!({ "/padding": padding }),
+            json!({ "/model/dropout": 0.5 }),
+        ] {
+            let tokens = from_json(Path::new("tokenizer.json"), &file(&changes), 4).unwrap();
+            for around in [Around::Added, Around::LeftOut] {
+                assert_eq!(tokens.encode(&prompt, around).unwrap(), [3; 40], "{changes}");
+            }
+        }
+    }
+
+    #[test]
+    fn sparse_ids_are_refused_with_numbers() {
+        let sparse = file(&json!({ "/model/vocab/b": u32::MAX }));
+        let said = from_json(Path::new("tokenizer.json"), &sparse, 4).unwrap_err().to_string();
+        assert!(said.contains("4 tokens with ids up to 4294967295"), "{said}");
+    }
 }

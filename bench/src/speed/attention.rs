@@ -6,11 +6,11 @@ use burn::tensor::{Device, Tensor, TensorData};
 use pe_zoo::attention::{AttentionKind, LayerInput, Weights, layer};
 use pe_zoo::encoding::{PositionRequest, positions};
 use pe_zoo::init::standard_normal;
-use pe_zoo::{Dims, EncodingConfig, TokenState};
+use pe_zoo::{Combination, Dims, TokenState};
 use rand_chacha::ChaCha8Rng;
 
 use super::{SpeedRequest, SpeedRow, WARM_UP};
-use crate::runner::median;
+use crate::median::median;
 use crate::streams::{Stream, stream};
 use crate::{backend, host};
 
@@ -18,10 +18,7 @@ use crate::{backend, host};
 ///
 /// # Errors
 /// The reason, in words.
-pub(super) fn measure<C: EncodingConfig>(
-    request: &SpeedRequest,
-    encoding: &C,
-) -> Result<SpeedRow, String> {
+pub(super) fn measure(request: &SpeedRequest, encoding: &Combination) -> Result<SpeedRow, String> {
     let SpeedRequest { batch, len, dim, heads, .. } = *request;
     if heads == 0 || dim % heads != 0 {
         return Err(format!("--dim is {dim}, expected a multiple of --heads {heads}"));
@@ -31,7 +28,7 @@ pub(super) fn measure<C: EncodingConfig>(
     let device = backend::device(&request.backend).map_err(|error| error.to_string())?.autodiff();
     backend::precision(request.precision, &request.backend, &device)
         .map_err(|error| error.to_string())?;
-    let id = encoding.meta().id;
+    let id = encoding.id();
     let encoding = encoding
         .init(&dims, &mut stream(0, Stream::Encoding), &device)
         .map_err(|error| error.to_string())?;

@@ -1,12 +1,11 @@
 //! Ablations: a base, its settings varied one at a time, and other changes of it.
 
-use pe_zoo::zoo::PeConfig;
-use pe_zoo::{Combination, EncodingConfig};
+use pe_zoo::Combination;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::axes::{list, set_at};
 use super::encodings::{Named, encoding, read_all};
+use super::values::{list, set_at};
 
 /// `[ablation]` as it is written.
 #[derive(Deserialize)]
@@ -61,11 +60,8 @@ fn changed(base: &Combination, field: &str, value: &Value) -> Result<Combination
              changes out under `changes`"
         ));
     };
-    let fields = serde_json::to_value(part).map_err(|error| error.to_string())?;
-    let Value::Object(mut fields) = fields else {
-        return Err(format!("`{base}` has no settings"));
-    };
+    let mut fields = part.fields().clone();
     set_at(&mut fields, field, value.clone())?;
-    let part = PeConfig::from_fields(part.meta().id, fields).map_err(|error| error.to_string())?;
+    let part = part.reread(fields).map_err(|error| error.to_string())?;
     Combination::try_from(part).map_err(|error| error.to_string())
 }

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::file::{File, Workload, merged};
 use super::task_fields;
+use super::values::{list, set_at};
 
 /// Sections of a workload that an axis may reach into.
 const SECTIONS: [&str; 4] = ["task", "model", "train", "eval"];
@@ -89,56 +90,6 @@ fn section_of(path: &str) -> Result<(usize, &str), String> {
                  \"task.variables\"{near}"
             ))
         }
-    }
-}
-
-/// The values of an axis: at least one, all different.
-pub(super) fn list(values: &Value) -> Result<&[Value], String> {
-    let values = match values {
-        Value::Array(values) if !values.is_empty() => values.as_slice(),
-        Value::Object(_) => {
-            return Err("a map, expected a list; write paths in quotes, as \"task.variables\" = \
-                        [1, 3]"
-                .to_owned());
-        }
-        other => return Err(format!("{other}, expected a list of at least one value")),
-    };
-    match values.iter().enumerate().find(|(index, value)| values[..*index].contains(value)) {
-        Some((_, double)) => Err(format!("{double} stands twice; keep one")),
-        None => Ok(values),
-    }
-}
-
-/// Sets what stands at a dotted path; maps on the way are made if they are not there.
-///
-/// # Errors
-/// The reason, if something on the way is no map, or a part of the path is empty.
-pub(super) fn set_at(
-    fields: &mut Map<String, Value>,
-    path: &str,
-    value: Value,
-) -> Result<(), String> {
-    let (first, rest) = match path.split_once('.') {
-        Some((first, rest)) => (first, Some(rest)),
-        None => (path, None),
-    };
-    if first.is_empty() {
-        return Err(format!("`{path}` has an empty part, expected names with a `.` between"));
-    }
-    let Some(rest) = rest else {
-        fields.insert(first.to_owned(), value);
-        return Ok(());
-    };
-    let inner = fields.entry(first.to_owned()).or_insert_with(|| Value::Object(Map::new()));
-    match inner {
-        Value::Object(inner) => set_at(inner, rest, value),
-        Value::Null => {
-            let mut map = Map::new();
-            set_at(&mut map, rest, value)?;
-            *inner = Value::Object(map);
-            Ok(())
-        }
-        other => Err(format!("`{first}` is {other} and no map, so it has no `{rest}`")),
     }
 }
 

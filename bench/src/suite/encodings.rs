@@ -9,7 +9,7 @@ pub type Named = (String, Combination);
 
 /// Reads a list of encodings; `"*"` stands for every encoding of the registry at its defaults.
 pub(super) fn read_all(entries: &[Value]) -> Result<Vec<Named>, String> {
-    let all = || pe_zoo::zoo::ALL.iter().map(|meta| Value::from(meta.id)).collect::<Vec<_>>();
+    let all = || crate::encodings::ids().into_iter().map(Value::from).collect::<Vec<_>>();
     let mut named = Vec::new();
     for entry in entries {
         let entries = if entry == "*" { all() } else { vec![entry.clone()] };
@@ -43,7 +43,9 @@ pub fn encoding(entry: &Value) -> Result<Named, String> {
         }
         other => return Err(format!("{other}, expected an expression or a map with `kind`")),
     };
-    let config = Combination::with_options(&kind, fields).map_err(|error| error.to_string())?;
+    let config = crate::encodings::registry()
+        .parse_with_settings(&kind, fields)
+        .map_err(|error| error.to_string())?;
     match name {
         Some(name) if name.trim().is_empty() => {
             Err("`name` is empty, expected a name for tables".to_owned())
@@ -85,7 +87,7 @@ pub(super) fn choose(raced: &mut [Vec<Named>], asked: &[String]) -> Result<(), S
 
 /// Reads what is no name of the suite; a mistake suggests the nearest name as well.
 fn expression(text: &str, known: &[Named]) -> Result<Combination, String> {
-    Combination::parse(text).map_err(|error| {
+    crate::encodings::parse(text).map_err(|error| {
         let said = error.to_string();
         match nearest(text, known.iter().map(|(name, _)| name.as_str())) {
             Some(near) if !said.contains("did you mean") => {

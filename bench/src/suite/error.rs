@@ -1,4 +1,4 @@
-//! What can be wrong with a suite.
+//! Errors of suites.
 
 use std::path::PathBuf;
 
@@ -8,37 +8,37 @@ pub enum SuiteError {
     /// No suite has this name and no file this path.
     #[error("unknown suite `{name}`{}; built in: {known}; or give the path of a TOML file", nearest.as_ref().map(|n| format!(", did you mean `{n}`?")).unwrap_or_default())]
     Unknown {
-        /// What was asked for.
+        /// The value that was requested.
         name: String,
         /// The nearest name, if one is near.
         nearest: Option<String>,
-        /// All names.
+        /// All names that exist.
         known: String,
     },
     /// The file cannot be read.
     #[error("suite {path}: {source}; check the path", path = path.display())]
     Unreadable {
-        /// Its path.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Reason for the refusal.
         source: std::io::Error,
     },
     /// The text is no TOML.
     #[error("suite {name}: {source}")]
     Syntax {
-        /// The suite.
+        /// Name of the suite.
         name: String,
-        /// Where and why.
+        /// Place and reason of the error.
         source: Box<toml::de::Error>,
     },
     /// A field is unknown, missing, of the wrong type or out of its range.
     #[error("suite {name}: at `{path}`: {reason}")]
     Field {
-        /// The suite.
+        /// Name of the suite.
         name: String,
-        /// Where in it.
+        /// Path of the field.
         path: String,
-        /// What was wrong and what was expected.
+        /// The value that was found and what was expected.
         reason: String,
     },
 }

@@ -65,12 +65,7 @@ impl File {
         let value = json("", toml::Value::Table(table))
             .map_err(|(path, reason)| SuiteError::field(name, &path, reason))?;
         let file: Self = read(name, "", value)?;
-        if file.name.is_empty()
-            || !file.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
-        {
-            let reason = format!("`{}`, expected lower-case letters, digits and `-`", file.name);
-            return Err(SuiteError::field(name, "name", reason));
-        }
+        check_name(&file.name).map_err(|reason| SuiteError::field(name, "name", reason))?;
         for (index, workload) in file.workload.iter().enumerate() {
             let double = file.workload[..index].iter().any(|other| other.name == workload.name);
             if double || workload.name.trim().is_empty() {
@@ -85,6 +80,18 @@ impl File {
     pub(super) fn rates<'a>(&'a self, workload: &'a Workload) -> &'a [f64] {
         workload.learning_rates.as_ref().unwrap_or(&self.learning_rates)
     }
+}
+
+/// Refuses a name that cannot be a suite's, which is also that of its folder.
+///
+/// # Errors
+/// The name and what is expected.
+pub fn check_name(name: &str) -> Result<(), String> {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if name.is_empty() || !name.chars().all(allowed) {
+        return Err(format!("`{name}`, expected lower-case letters, digits and `-`"));
+    }
+    Ok(())
 }
 
 /// TOML as JSON. What JSON has no form for would otherwise become `null`, which reads as "left out".

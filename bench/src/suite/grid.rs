@@ -2,9 +2,9 @@
 
 use reports::GridPoint;
 
-use crate::cell::TrainConfig;
+use crate::experiment::TrainConfig;
 
-/// What the grid varies, as a path into a cell's configuration.
+/// Setting that the grid varies, as a path into a cell's configuration.
 pub const AXIS: &str = "train.optimizer.learning_rate";
 
 /// The training at each rate, with its point of the grid; the training as it is without a grid.

@@ -1,8 +1,6 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use pe_zoo::EncodingConfig;
-
 use super::*;
 
 fn parsed(text: &str) -> Result<Suite, SuiteError> {
@@ -43,10 +41,9 @@ fn the_built_in_suites_are_the_files_of_the_folder_and_all_parse() {
 #[test]
 fn a_star_stands_for_every_encoding() {
     let suite = parsed(&SMALL.replace("\"nope\", { kind", "\"*\", { kind")).unwrap();
-    let ids = pe_zoo::zoo::ALL.iter().map(|meta| meta.id);
+    let ids = crate::encodings::ids();
     for id in ids {
-        let of =
-            |cell: &&Cell<Combination>| cell.encoding.parts().iter().any(|p| p.meta().id == id);
+        let of = |cell: &&Experiment| cell.encoding.parts().iter().any(|p| p.card().id == id);
         assert!(suite.cells.iter().any(|cell| of(&cell)), "{id}");
     }
 }
@@ -107,7 +104,7 @@ fn combinations_stand_in_suites_as_text_and_as_kind() {
         "\"cope{max_positions=8}+rope\", { kind = \"relative+cope\", name = \"both\" }, {",
     );
     let suite = parsed(&text).unwrap();
-    let cells = suite.cells.iter().map(|c| (c.name.as_str(), c.encoding.meta().id));
+    let cells = suite.cells.iter().map(|c| (c.name.as_str(), c.encoding.id()));
     assert_eq!(
         cells.take(2).collect::<Vec<_>>(),
         [("cope{max_positions=8}+rope", "cope{max_positions=8}+rope"), ("both", "cope+relative")]

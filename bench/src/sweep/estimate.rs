@@ -1,67 +1,43 @@
-//! How long cells will take, from a few timed steps of each kind.
+//! Expected training times, from records and formulas alone: nothing of a cell is built in the sweep's process.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
 
-use pe_zoo::EncodingConfig;
+use super::SweepOptions;
+use super::plan::SweepPlan;
+use super::status::CellFile;
+use crate::median::median;
 
-use super::plan::{Plan, Planned};
-use crate::runner;
-use crate::train::Trainer;
-
-/// The first step warms up; the mean of the others is used.
-const TIMED_STEPS: usize = 3;
-
-/// Steps of more operations than this are not tried but reckoned.
-const MOST_FLOPS_TRIED: f64 = 2e11;
-
-/// What a step that is not tried is reckoned with: a processor core of the slower kind.
+/// Operations per second assumed of a processor core where no record tells: a core of the slower kind.
 pub const FLOPS_PER_SECOND: f64 = 2e10;
 
-/// Expected seconds of training for each cell of a plan; 0 where `settled` says that it is not to be run.
-pub fn training_seconds(plan: &Plan, settled: &[bool]) -> Vec<f64> {
-    let mut step_seconds = BTreeMap::new();
-    let cells = plan.cells.iter().zip(settled);
+/// Expected seconds of training for each cell of a plan; 0 for those that this sweep does not run.
+///
+/// A cell of the same workload and encoding with a record takes the median step time of such records. Others take
+/// their operations at the median rate of all records of the plan, or at [`FLOPS_PER_SECOND`] a thread without any.
+pub fn training_seconds(plan: &SweepPlan, found: &[CellFile], options: &SweepOptions) -> Vec<f64> {
+    let mut step_seconds = BTreeMap::<_, Vec<f64>>::new();
+    let mut rates = Vec::new();
+    for record in found.iter().filter_map(CellFile::kept) {
+        let seconds = record.train.step_seconds_median.filter(|seconds| *seconds > 0.0);
+        if let Some(seconds) = seconds {
+            let kind = (record.workload.as_str(), record.encoding.name.as_str());
+            step_seconds.entry(kind).or_default().push(seconds);
+            rates.push(record.flops.train_step as f64 / seconds);
+        }
+    }
+    let assumed = FLOPS_PER_SECOND * options.threads as f64;
+    let rate = median(&rates).filter(|rate| *rate > 0.0).unwrap_or(assumed);
+    let cells = plan.cells.iter().zip(found).zip(&plan.keys);
     cells
-        .map(|(planned, settled)| {
-            if *settled {
+        .map(|((planned, found), key)| {
+            if found.is_settled() || !options.shard.has(key) {
                 return 0.0;
             }
             let kind = (planned.cell.workload.as_str(), planned.cell.name.as_str());
-            let known = step_seconds.get(&kind).copied();
-            let seconds = known.unwrap_or_else(|| one_step(planned));
-            step_seconds.insert(kind, seconds);
-            seconds * planned.cell.train.steps as f64
+            let known = step_seconds.get(&kind).and_then(|seconds| median(seconds));
+            known.map_or(planned.train_flops() as f64 / rate, |seconds| {
+                seconds * planned.cell.train.steps as f64
+            })
         })
         .collect()
-}
-
-fn one_step(planned: &Planned) -> f64 {
-    let flops = planned.train_flops() as f64 / planned.cell.train.steps as f64;
-    let reckoned = flops / FLOPS_PER_SECOND;
-    if flops > MOST_FLOPS_TRIED {
-        return reckoned;
-    }
-    // A cell that cannot be trained says so when its turn comes, in its record.
-    timed_step(planned).unwrap_or(reckoned)
-}
-
-fn timed_step(planned: &Planned) -> Option<f64> {
-    let cell = &planned.cell;
-    let (model, device) = runner::build(cell, &*planned.task).ok()?;
-    let mut trainer = Trainer::new(
-        model,
-        cell.encoding.meta().id,
-        &cell.train,
-        cell.model.dropout,
-        &*planned.task,
-        cell.seed,
-        &device,
-    );
-    trainer.step().ok()?;
-    let start = Instant::now();
-    for _ in 1..TIMED_STEPS {
-        trainer.step().ok()?;
-    }
-    Some(start.elapsed().as_secs_f64() / (TIMED_STEPS - 1) as f64)
 }

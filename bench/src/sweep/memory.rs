@@ -1,21 +1,16 @@
-//! What the system tells about other processes' memory. Linux only: elsewhere a budget of memory is refused
-//! ([`is_told`]), and a worker that the system kills for want of memory is told from one killed by hand by
-//! nothing.
+//! Memory budgets: whether memory of other processes can be seen, and whether the system kills for want of it.
+//!
+//! Systems without Linux's counters of such kills cannot tell a worker killed for want of memory from one that somebody
+//! killed.
 
 use std::fs;
 
-use super::budget::bytes_text;
-
-/// Resident memory of a process in bytes; `None` if it is gone or the system does not tell.
-pub(super) fn resident_bytes(pid: u32) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = text.lines().find(|line| line.starts_with("VmRSS:"))?;
-    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib * 1024)
-}
+use crate::experiment::budget::bytes_text;
+use crate::host;
 
 /// Whether the memory of other processes can be seen here.
 pub(super) fn is_told() -> bool {
-    resident_bytes(std::process::id()).is_some()
+    host::resident_bytes(std::process::id()).is_some()
 }
 
 /// `; it had taken 1.5 GiB`, or nothing where that is not known.
@@ -50,11 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    #[cfg(target_os = "linux")]
-    fn the_memory_of_a_process_is_seen_as_long_as_it_lives() {
-        assert!(is_told());
-        assert!(resident_bytes(std::process::id()).unwrap() > 1 << 20);
-        assert_eq!(resident_bytes(u32::MAX), None);
+    fn kills_are_counted_from_a_moment_on() {
         assert!(!SystemKills(Some(u64::MAX)).happened_since());
         assert!(!SystemKills(None).happened_since());
     }

@@ -1,25 +1,31 @@
-//! What a sweep will do: checked cells, their tasks, and the records that are there already.
+//! Plan of a sweep over a suite: checked cells and their tasks.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::sync::Arc;
 
-use pe_zoo::Combination;
-use tasks::{Task, TaskError};
+use reports::RunRecord;
+use serde_json::Value;
+use tasks::corpus::State;
+use tasks::{Task, TaskConfig, TaskError};
 
-use crate::cell::{Cell, CellError};
+use super::cells::Cells;
+use super::job::ExperimentJob;
+use crate::experiment::{Budget, Experiment, ExperimentError};
 use crate::flops;
+use crate::run::{self, RunContext};
 use crate::suite::Suite;
 
 /// A cell that can be run.
 #[derive(Debug, Clone)]
-pub struct Planned {
-    /// Its configuration.
-    pub cell: Cell<Combination>,
-    /// Its task, built.
+pub struct PlannedCell {
+    /// Configuration of the cell.
+    pub cell: Experiment,
+    /// Task of the cell, built.
     pub task: Arc<dyn Task>,
 }
 
-impl Planned {
+impl PlannedCell {
     /// Which cell it is, for people: workload, encoding and seed.
     pub fn cell_name(&self) -> String {
         format!("{} {} seed {}", self.cell.workload, self.cell.name, self.cell.seed)
@@ -42,8 +48,8 @@ impl Planned {
 
 /// Cells that cannot be run because their data are not to be had.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unrunnable {
-    /// The workload.
+pub struct SkippedWorkload {
+    /// Name of the workload.
     pub workload: String,
     /// How many cells it has.
     pub cells: usize,
@@ -51,17 +57,17 @@ pub struct Unrunnable {
     pub reason: String,
 }
 
-/// What a sweep will do.
+/// Checked cells of a suite, with their tasks and keys.
 #[derive(Debug)]
-pub struct Plan {
+pub struct SweepPlan {
     /// Name of the suite.
     pub suite: String,
     /// Cells in the suite's order.
-    pub cells: Vec<Planned>,
+    pub cells: Vec<PlannedCell>,
     /// Their keys, in the same order.
     pub keys: Vec<String>,
-    /// What is left out.
-    pub unrunnable: Vec<Unrunnable>,
+    /// Workloads that are left out because their data are missing.
+    pub unrunnable: Vec<SkippedWorkload>,
 }
 
 /// A suite that is refused before anything is trained.
@@ -72,21 +78,37 @@ pub struct PlanError {
     pub workload: String,
     /// The encoding at fault.
     pub encoding: String,
-    /// What was wrong.
-    pub source: Box<CellError>,
+    /// Reason for the refusal, as an error.
+    pub source: Box<ExperimentError>,
 }
 
-impl Plan {
+impl SweepPlan {
     /// Builds the tasks of a suite and checks every cell.
     ///
     /// # Errors
     /// [`PlanError`] for the first cell that cannot work. Data that are not to be had are no error:
-    /// see [`Plan::unrunnable`].
+    /// see [`SweepPlan::unrunnable`].
     pub fn new(suite: Suite) -> Result<Self, PlanError> {
+        Self::with(suite, |_| None)
+    }
+
+    /// As [`new`](Self::new) without fetching anything: cells on a corpus that is not on this machine are left out.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn offline(suite: Suite) -> Result<Self, PlanError> {
+        Self::with(suite, absent_corpus)
+    }
+
+    /// `unavailable` says why a task's data cannot be had, if they cannot.
+    fn with(
+        suite: Suite,
+        unavailable: impl Fn(&TaskConfig) -> Option<String>,
+    ) -> Result<Self, PlanError> {
         let mut tasks: BTreeMap<String, Result<Arc<dyn Task>, String>> = BTreeMap::new();
-        let (mut cells, mut unrunnable) = (Vec::new(), Vec::<Unrunnable>::new());
+        let (mut cells, mut unrunnable) = (Vec::new(), Vec::<SkippedWorkload>::new());
         for cell in suite.cells {
-            let refuse = |cell: &Cell<Combination>, source: CellError| PlanError {
+            let refuse = |cell: &Experiment, source: ExperimentError| PlanError {
                 workload: cell.workload.clone(),
                 encoding: cell.name.clone(),
                 source: Box::new(source),
@@ -95,8 +117,11 @@ impl Plan {
             let known = if let Some(known) = tasks.get(&key) {
                 known.clone()
             } else {
-                let built = match cell.task.build() {
-                    Ok(task) => Ok(Arc::from(task)),
+                let built = match unavailable(&cell.task)
+                    .map_or_else(|| cell.task.build().map(Ok), |reason| Ok(Err(reason)))
+                {
+                    Ok(Ok(task)) => Ok(Arc::from(task)),
+                    Ok(Err(reason)) => Err(reason),
                     Err(TaskError::Corpus(error)) => Err(error.to_string()),
                     Err(error) => return Err(refuse(&cell, error.into())),
                 };
@@ -106,12 +131,16 @@ impl Plan {
             match known {
                 Ok(task) => {
                     cell.check(&*task).map_err(|source| refuse(&cell, source))?;
-                    cells.push(Planned { cell, task });
+                    cells.push(PlannedCell { cell, task });
                 }
                 Err(reason) => match unrunnable.iter_mut().find(|u| u.workload == cell.workload) {
                     Some(unrunnable) => unrunnable.cells += 1,
                     None => {
-                        unrunnable.push(Unrunnable { workload: cell.workload, cells: 1, reason });
+                        unrunnable.push(SkippedWorkload {
+                            workload: cell.workload,
+                            cells: 1,
+                            reason,
+                        });
                     }
                 },
             }
@@ -119,4 +148,54 @@ impl Plan {
         let keys = cells.iter().map(|planned| planned.cell.key(&*planned.task)).collect();
         Ok(Self { suite: suite.name, cells, keys, unrunnable })
     }
+}
+
+impl Cells for SweepPlan {
+    fn suite(&self) -> &str {
+        &self.suite
+    }
+
+    fn keys(&self) -> &[String] {
+        &self.keys
+    }
+
+    fn budget(&self, index: usize) -> Budget {
+        self.cells[index].cell.budget
+    }
+
+    fn unfinished_record(&self, index: usize, context: &RunContext) -> RunRecord {
+        let PlannedCell { cell, task } = &self.cells[index];
+        run::unfinished_record(cell, &**task, context)
+    }
+
+    fn rename(&self, index: usize, record: &mut RunRecord) {
+        let cell = &self.cells[index].cell;
+        record.workload.clone_from(&cell.workload);
+        record.encoding.name.clone_from(&cell.name);
+        record.grid.clone_from(&cell.grid);
+    }
+
+    fn worker_arguments(&self, _index: usize) -> Vec<OsString> {
+        vec!["worker".into()]
+    }
+
+    fn job(&self, index: usize) -> Value {
+        serde_json::to_value(ExperimentJob::of(&self.cells[index].cell)).unwrap_or_default()
+    }
+}
+
+/// Why the corpus of a task cannot be read without fetching it; `None` if it can, or if the task has none.
+fn absent_corpus(task: &TaskConfig) -> Option<String> {
+    let settings = serde_json::to_value(task).ok()?;
+    if settings.get("path").is_some_and(|path| !path.is_null()) {
+        return None;
+    }
+    let corpus = tasks::corpus::find(settings.get("corpus")?.as_str()?).ok()?;
+    let absent = matches!(tasks::corpus::state(corpus), State::Absent);
+    absent.then(|| {
+        format!(
+            "its corpus is not on this machine; fetch it with `pe-bench data fetch {}`",
+            corpus.id
+        )
+    })
 }

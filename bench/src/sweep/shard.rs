@@ -1,4 +1,4 @@
-//! A share of a sweep for one of several machines.
+//! Share of a sweep for one of several machines.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,12 +15,12 @@ pub struct Shard {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is no shard, expected K/N with whole numbers 1 <= K <= N, as 2/3")]
 pub struct ShardError {
-    /// What was given.
+    /// Text that was given.
     pub text: String,
 }
 
 impl Shard {
-    /// All cells.
+    /// The whole sweep, 1/1.
     pub const WHOLE: Self = Self { part: 1, of: 1 };
 
     /// Whether a cell belongs to this part.

@@ -1,6 +1,7 @@
-//! The sweep's side of a worker: starts it, hears it, watches over it, and says how it ended.
+//! Workers as the sweep sees them: starts one, reads its events, watches it, and returns how it ended.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -10,11 +11,12 @@ use reports::{RunRecord, Status};
 
 use super::claim::Claim;
 use super::memory::SystemKills;
-use super::order::{Answer, WorkOrder};
-use super::oversight::{Killed, Oversight};
+use super::protocol::{WorkerReply, WorkerRequest};
+use super::watchdog::{KillReason, Watchdog};
 use super::{SweepError, memory};
 use crate::process;
-use crate::runner::News;
+use crate::run::RunEvent;
+use crate::signals;
 
 /// How often a worker's memory and time are looked at.
 const TICK: Duration = Duration::from_millis(50);
@@ -25,87 +27,104 @@ const SETTLE: Duration = Duration::from_secs(1);
 
 /// How a worker ended.
 #[derive(Debug)]
-pub(super) enum End {
+pub(super) enum WorkerEnd {
     /// With a record.
     Record(Box<RunRecord>),
     /// Without one; this is to be said of the cell.
     Status(Status),
+    /// By a signal from outside, or a fault of its own that is one: no verdict on the cell.
+    Died {
+        /// The signal, and the most memory that the worker took.
+        reason: String,
+    },
+    /// The worker makes another cell of the same settings: the data have changed since the sweep began.
+    Changed {
+        /// The cell's key now.
+        key: String,
+    },
     /// The sweep is being stopped, or the worker was: the cell is to be run again.
     Interrupted,
     /// The cell is another sweep's by now.
     Lost,
 }
 
-/// Runs an order in a process of its own; `heard` is told how it goes.
+/// Runs a cell in a process of its own; `heard` is called with its events.
 pub(super) fn run(
-    order: &WorkOrder,
+    request: &WorkerRequest,
+    arguments: &[OsString],
     stop: &AtomicBool,
     claim: &Claim,
-    heard: &mut dyn FnMut(News),
-) -> Result<End, SweepError> {
+    heard: &mut dyn FnMut(RunEvent),
+) -> Result<WorkerEnd, SweepError> {
     let kills = SystemKills::now();
-    let mut child = process::again(order.context.threads)
+    let mut child = process::again(request.context.threads)
         .map_err(SweepError::Spawn)?
-        .arg("worker")
+        .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .map_err(SweepError::Spawn)?;
-    let complaints = complaints(&mut child);
-    let answers = answers(&mut child);
-    let mut stdin = hand_over(&mut child, order);
-    let mut oversight = Oversight::new(order.budget, stop, claim);
-    let (mut record, mut broke) = (None, None);
+    let complaints = complaints(&mut child).map_err(SweepError::Spawn)?;
+    let answers = answers(&mut child).map_err(SweepError::Spawn)?;
+    let mut stdin = hand_over(&mut child, request);
+    let mut watchdog = Watchdog::new(request.budget, stop, claim);
+    let (mut record, mut broke, mut changed) = (None, None, None);
     loop {
         match answers.recv_timeout(TICK) {
-            Ok(Answer::News(news)) => {
-                oversight.hear(&news);
-                heard(news);
+            Ok(WorkerReply::Event(event)) => {
+                watchdog.hear(&event);
+                heard(event);
             }
-            Ok(Answer::Record(said)) => {
+            Ok(WorkerReply::Record(said)) => {
                 record = Some(said);
                 break;
             }
-            Ok(Answer::Broke(reason)) => {
+            Ok(WorkerReply::Changed { key }) => changed = Some(key),
+            Ok(WorkerReply::Broke(reason)) => {
                 broke = Some(reason);
                 break;
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
-        oversight.look(&mut child, &mut stdin);
+        watchdog.check(&mut child, &mut stdin);
     }
     // What ended well ends its process, too, when its input is closed.
     drop(stdin);
     let status = child.wait().map_err(SweepError::Spawn)?;
     let said = complaints.join().unwrap_or_default();
     let stopping = stop.load(Ordering::SeqCst);
-    Ok(match (record, oversight.killed()) {
-        (_, Some(Killed::Claim)) => End::Lost,
-        (Some(record), _) if record.status == Status::Interrupted => End::Interrupted,
-        (Some(record), _) => End::Record(record),
-        (None, Some(Killed::Stop)) => End::Interrupted,
-        (None, Some(Killed::Memory { reason })) => {
-            End::Status(Status::OutOfMemory { reason: reason.clone() })
+    Ok(match (record, watchdog.killed()) {
+        (_, Some(KillReason::Claim)) => WorkerEnd::Lost,
+        (Some(record), _) if record.status == Status::Interrupted => WorkerEnd::Interrupted,
+        (Some(record), _) => WorkerEnd::Record(record),
+        (None, None) if changed.is_some() => {
+            WorkerEnd::Changed { key: changed.unwrap_or_default() }
         }
-        (None, Some(Killed::Time { reason })) => {
-            End::Status(Status::TimedOut { reason: reason.clone() })
+        (None, Some(KillReason::Stop)) => WorkerEnd::Interrupted,
+        (None, Some(KillReason::Memory { reason })) => {
+            WorkerEnd::Status(Status::OutOfMemory { reason: reason.clone() })
         }
-        (None, None) if stopping || signal(status).is_some_and(asks_to_end) => End::Interrupted,
+        (None, Some(KillReason::Time { reason })) => {
+            WorkerEnd::Status(Status::TimedOut { reason: reason.clone() })
+        }
+        (None, None) if stopping || signal(status).is_some_and(asks_to_end) => {
+            WorkerEnd::Interrupted
+        }
         (None, None) => {
             if signal(status) == Some(SIGKILL) {
                 std::thread::sleep(SETTLE);
             }
-            End::Status(verdict(status, broke, &said, &oversight, &kills))
+            verdict(status, broke, &said, &watchdog, &kills)
         }
     })
 }
 
 /// Collects what the worker says on standard error.
-fn complaints(child: &mut Child) -> std::thread::JoinHandle<String> {
+fn complaints(child: &mut Child) -> io::Result<std::thread::JoinHandle<String>> {
     let stderr = child.stderr.take();
-    std::thread::spawn(move || {
+    std::thread::Builder::new().spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut stderr) = stderr {
             let _ = stderr.read_to_end(&mut bytes);
@@ -114,11 +133,11 @@ fn complaints(child: &mut Child) -> std::thread::JoinHandle<String> {
     })
 }
 
-/// What the worker says on standard output, until it ends.
-fn answers(child: &mut Child) -> Receiver<Answer> {
+/// Replies of the worker on its standard output.
+fn answers(child: &mut Child) -> io::Result<Receiver<WorkerReply>> {
     let (sender, receiver) = channel();
     let stdout = child.stdout.take();
-    std::thread::spawn(move || {
+    std::thread::Builder::new().spawn(move || {
         let lines = stdout.into_iter().flat_map(|stdout| BufReader::new(stdout).lines());
         for line in lines.map_while(Result::ok) {
             let Ok(answer) = serde_json::from_str(&line) else { continue };
@@ -126,48 +145,53 @@ fn answers(child: &mut Child) -> Receiver<Answer> {
                 return;
             }
         }
-    });
-    receiver
+    })?;
+    Ok(receiver)
 }
 
-/// Gives the order; the input stays open, because a worker ends with it.
-fn hand_over(child: &mut Child, order: &WorkOrder) -> Option<ChildStdin> {
+/// Writes the request; the input stays open, because a worker ends with it.
+fn hand_over(child: &mut Child, request: &WorkerRequest) -> Option<ChildStdin> {
     let mut stdin = child.stdin.take()?;
     // A worker that died at once is seen by its missing record.
-    if let Ok(line) = serde_json::to_string(order) {
+    if let Ok(line) = serde_json::to_string(request) {
         let _ = writeln!(stdin, "{line}").and_then(|()| stdin.flush());
     }
     Some(stdin)
 }
 
-/// What is said of a cell whose worker ended by itself without a record.
+/// How a worker ended that ended by itself without a record.
 fn verdict(
     status: ExitStatus,
     broke: Option<String>,
     said: &str,
-    oversight: &Oversight<'_>,
+    watchdog: &Watchdog<'_>,
     kills: &SystemKills,
-) -> Status {
+) -> WorkerEnd {
     let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("").trim();
     let text = broke.unwrap_or_else(|| format!("the worker process ended with {status}; {last}"));
     let text = text.trim_end_matches("; ").to_owned();
-    let peak = memory::text(oversight.most_bytes());
-    if signal(status) == Some(SIGKILL) {
-        return if kills.happened_since() {
-            Status::OutOfMemory {
-                reason: format!(
-                    "the system ran out of memory and killed it{peak}; use fewer --jobs or a smaller batch"
-                ),
-            }
-        } else {
-            Status::Failed { reason: format!("killed from outside by signal 9{peak}") }
-        };
+    let peak = memory::text(watchdog.most_bytes());
+    if signal(status) == Some(SIGKILL) && kills.happened_since() {
+        return WorkerEnd::Status(Status::OutOfMemory {
+            reason: format!(
+                "the system ran out of memory and killed it{peak}; use fewer --jobs or a smaller batch"
+            ),
+        });
     }
     let lower = format!("{text} {said}").to_ascii_lowercase();
     if lower.contains("memory allocation of") || lower.contains("out of memory") {
-        return Status::OutOfMemory { reason: format!("{text}{peak}") };
+        return WorkerEnd::Status(Status::OutOfMemory { reason: format!("{text}{peak}") });
     }
-    Status::Failed { reason: text }
+    match signal(status) {
+        Some(signal) => {
+            let name = signals::name(signal);
+            let said = if last.is_empty() { String::new() } else { format!("; {last}") };
+            WorkerEnd::Died {
+                reason: format!("its worker was killed by {name} (signal {signal}){peak}{said}"),
+            }
+        }
+        None => WorkerEnd::Status(Status::Failed { reason: text }),
+    }
 }
 
 const SIGKILL: i32 = 9;

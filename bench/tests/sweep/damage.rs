@@ -42,3 +42,27 @@ fn damaged_records_are_told_left_alone_and_redone_on_request() {
     assert_eq!(fs::read(aside(&records[0])).unwrap(), truncated);
     assert_eq!(fs::read(aside(&records[1])).unwrap(), flipped.as_bytes());
 }
+
+#[test]
+fn a_record_under_another_cells_name_is_damaged_and_no_result_of_that_cell() {
+    let place = Place::new(5);
+    let out = place.out("swapped");
+    assert!(place.run(&out, &[]).status.success());
+    let records = files(&out.join("cells"));
+    let own = fs::read(&records[1]).unwrap();
+    fs::copy(&records[0], &records[1]).unwrap();
+
+    let (events, output) = place.events(&out, &[]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(named(&events, "began").is_empty());
+    assert_eq!(events[0]["kept"], 1);
+    let said = text(&output);
+    assert!(said.contains("it holds the cell") && said.contains("--retry damaged"), "{said}");
+
+    let (events, output) = place.events(&out, &["--retry", "damaged"]);
+    assert!(output.status.success(), "{}", text(&output));
+    assert_eq!(named(&events, "ended").len(), 1);
+    let again = reports::RunRecord::read(&records[1]).unwrap();
+    let before = reports::RunRecord::parse(&records[1], &own).unwrap();
+    assert_eq!((again.key, again.evals.len()), (before.key, before.evals.len()));
+}

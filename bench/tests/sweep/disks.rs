@@ -108,3 +108,28 @@ fn a_folder_that_cannot_be_written_is_named_before_anything_is_trained() {
     }
     fs::set_permissions(&read_only, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
 }
+
+#[test]
+fn a_limit_on_the_size_of_files_is_a_full_disk_and_no_death() {
+    let place = Place::new(5);
+    let out = place.out("limited");
+    // In blocks of 512 bytes: less than a record has.
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -f 4; exec \"$@\"", "sh", BENCH, "run"]).arg(place.suite());
+    let output = limited.arg("--out").arg(&out).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    let said = text(&output);
+    assert!(said.contains("cannot write") && said.contains("run the same command"), "{said}");
+    assert!(files(&out.join("cells")).is_empty(), "{:?}", files(&out.join("cells")));
+
+    // A report is larger than its records.
+    assert!(place.run(&out, &[]).status.success());
+    let report = out.join("again");
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -f 40; exec \"$@\"", "sh", BENCH, "report"]).arg(&out);
+    let output = limited.arg("--out").arg(&report).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(text(&output).contains("File too large"), "{}", text(&output));
+    let left = files(&report);
+    assert!(left.iter().all(|path| path.extension().is_none_or(|e| e != "tmp")), "{left:?}");
+}

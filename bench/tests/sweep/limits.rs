@@ -1,6 +1,9 @@
 //! Budgets of time and memory.
 
-use crate::place::{Place, assert_equal, children, events, named, signal, text, until};
+use std::fs;
+use std::process::Command;
+
+use crate::place::{BENCH, Place, assert_equal, children, events, named, signal, text, until};
 
 #[test]
 fn a_cell_out_of_time_stays_so_until_it_is_retried_and_then_goes_on() {
@@ -52,4 +55,28 @@ fn a_cell_that_takes_more_memory_than_its_budget_is_ended() {
     }
     let refused = place.run(&place.out("memory"), &["--cell-memory", "lots"]);
     assert!(text(&refused).contains("4GiB"), "{}", text(&refused));
+}
+
+#[test]
+fn a_cell_that_no_memory_holds_is_one_record_and_costs_the_sweep_nothing() {
+    let place = Place::new(5);
+    let suite = fs::read_to_string(place.suite()).unwrap();
+    let huge = suite.replace("\"alibi\"", "\"learned-absolute{max_len=16777216}\"");
+    fs::write(place.suite(), huge.replace("width = 16", "width = 1024")).unwrap();
+    let out = place.out("huge");
+    let limited = |more: &[&str]| {
+        let mut command = Command::new("sh");
+        // In KiB of address space, the sweep's and each worker's.
+        command.args(["-c", "ulimit -v 8000000; exec \"$@\"", "sh", BENCH, "run"]);
+        command.arg(place.suite()).arg("--out").arg(&out).args(more).output().unwrap()
+    };
+    let dry = limited(&["--dry-run"]);
+    assert!(dry.status.success() && text(&dry).contains("2 cells; about"), "{}", text(&dry));
+    let output = limited(&["--json"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    let seen = events(&output);
+    let mut ends =
+        named(&seen, "ended").iter().map(|e| e["status"].to_string()).collect::<Vec<_>>();
+    ends.sort();
+    assert_eq!(ends, ["\"done\"", "\"out-of-memory\""], "{}", text(&output));
 }

@@ -9,3 +9,5 @@ mod limits;
 mod place;
 mod shared;
 mod shown;
+#[path = "../tiny/mod.rs"]
+mod tiny;

@@ -1,6 +1,7 @@
 //! A small suite, a folder for its results, and what is asked of both.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -134,4 +135,19 @@ pub(crate) fn fields(pid: u32) -> Option<[String; 2]> {
 pub(crate) fn assert_equal(one: &Path, other: &Path) {
     let output = Command::new(BENCH).arg("diff-records").args([one, other]).output().unwrap();
     assert!(output.status.success(), "{}", text(&output));
+}
+
+/// Reads the events of a running sweep up to the first with this name; returns the rest of its output.
+pub(crate) fn until_event(sweep: &mut Child, name: &str) -> impl FnOnce() -> Vec<Value> + use<> {
+    let mut lines = BufReader::new(sweep.stdout.take().unwrap()).lines();
+    let mut parsed = move || Some(serde_json::from_str::<Value>(&lines.next()?.unwrap()).unwrap());
+    let mut seen = Vec::new();
+    loop {
+        let event = parsed().unwrap_or_else(|| panic!("it ended without `{name}`: {seen:?}"));
+        let found = event["event"] == name;
+        seen.push(event);
+        if found {
+            return move || seen.into_iter().chain(std::iter::from_fn(parsed)).collect();
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
 
-use crate::place::{Place, checkpoints, events, files, named, signal, text, until};
+use crate::place::{Place, checkpoints, events, files, named, signal, text, until, until_event};
 
 #[test]
 fn two_sweeps_on_one_folder_train_no_cell_twice_and_both_report_all() {
@@ -99,4 +99,19 @@ fn a_sweep_that_slept_gives_way_and_picks_up_what_the_other_made() {
     let lost_and_found = [named(&mine, "lost").len(), named(&mine, "picked-up").len()];
     assert_eq!((lost_and_found, named(&mine, "ended").len()), ([1, 1], 0), "{}", text(&output));
     assert!(fs::read(files(&out.join("cells")).pop().unwrap()).unwrap() == record);
+}
+
+#[test]
+fn a_sweep_whose_claims_are_deleted_finishes_all_the_same() {
+    let place = Place::new(2000);
+    let out = place.out("deleted");
+    let mut sweep = place.start(&out, &["--jobs", "1", "--claim-seconds", "2", "--json"]);
+    let rest = until_event(&mut sweep, "progress");
+    fs::remove_dir_all(out.join("claims")).unwrap();
+    let seen = rest();
+    let output = sweep.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    assert_eq!((named(&seen, "ended").len(), named(&seen, "lost").len()), (2, 0));
+    let troubles = named(&seen, "trouble");
+    assert!(troubles[0]["text"].as_str().unwrap().contains("was deleted"), "{troubles:?}");
 }

@@ -17,8 +17,9 @@ pub use trace::{Trace, TraceKind};
 use burn::tensor::Tensor;
 
 use crate::encoding::{LayerContext, ScoreContext, StateContext, Update};
+use crate::erased::Hooks;
 use crate::ops::MatmulPrecision;
-use crate::{PositionEncoding, Positions, ScoreMod, TokenState};
+use crate::{Positions, ScoreMod, TokenState};
 
 /// Whether attention weights are wanted besides the output; only the reference engine has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,8 +91,8 @@ pub struct LayerOutput {
 ///
 /// # Panics
 /// If shapes or positions do not fit each other.
-pub fn layer<P: PositionEncoding>(
-    encoding: &P,
+pub fn layer(
+    encoding: &dyn Hooks,
     input: LayerInput<'_>,
     cache: Option<&mut LayerCache>,
     weights: Weights,
@@ -137,6 +138,21 @@ pub fn layer<P: PositionEncoding>(
     };
     let carried = encoding.update(rows, layer, Update::Attention(mixed.as_ref()));
     LayerOutput { output, carried, weights, traces }
+}
+
+/// Logits of transformed queries `[B, H, T, D]` and keys `[B, H, S, D]` by the reference engine, before
+/// the mask, `[B, H, T, S]`; `v` are the values.
+pub(crate) fn logits(
+    encoding: &dyn Hooks,
+    ctx: &LayerContext<'_>,
+    q: &Tensor<4>,
+    k: &Tensor<4>,
+    v: &Tensor<4>,
+) -> Tensor<4> {
+    let [_batch, _heads, _columns, head_dim] = v.dims();
+    let modifier = encoding.score(&ScoreContext { layer: ctx, q, k });
+    let scale = 1.0 / (head_dim as f64).sqrt();
+    reference::LogitInputs::new(q, k, v, ctx.at, scale).logits(&reference::Plan::of(&modifier))
 }
 
 /// `[B, K, S, D] -> [B, H, S, D]`: each head of keys or values `H / K` times in a row.

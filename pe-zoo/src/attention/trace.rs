@@ -7,9 +7,10 @@ use burn::tensor::Tensor;
 use burn::tensor::activation::sigmoid;
 
 use super::reference::{LogitInputs, Plan};
+use crate::ScoreMod;
 use crate::count::CountedMatmul;
 use crate::encoding::LayerContext;
-use crate::{PositionEncoding, ScoreMod};
+use crate::erased::Hooks;
 
 /// Products of positions that differ from those without an encoding by less are rounding.
 const ROUNDING: f64 = 1e-6;
@@ -137,8 +138,8 @@ fn forgetting(cumulative: &Tensor<3>) -> Tensor<4> {
 }
 
 /// Products of constant vectors under the transform of queries and keys; `None` where it is the identity.
-pub(super) fn of_transform<P: PositionEncoding>(
-    encoding: &P,
+pub(super) fn of_transform(
+    encoding: &dyn Hooks,
     [batch, heads, rows, head_dim]: [usize; 4],
     columns: usize,
     ctx: &LayerContext<'_>,

@@ -1,59 +1,50 @@
-//! What is checked, and the run of all checks.
+//! The checks of the conformance kit, and the run of all of them.
 
 mod agree;
-mod claims;
-mod conduct;
 mod cost;
 mod derivatives;
 mod engine;
+mod limits;
 mod settings;
+mod transform;
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use burn::tensor::Device;
 
-use super::passes::random;
-use super::{decode, stack};
-use crate::EncodingConfig;
-use crate::reference::ScalarReference;
+use super::{decode, random, stack};
+use crate::probe::panic_text;
+use crate::{Combination, Hooks};
 
-pub use settings::examine_settings;
-
-/// What is checked.
+/// A check of the conformance kit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Check {
-    /// It can be built, and hooks keep the shapes that the contract states, at odd sizes.
+    /// The encoding can be built, and hooks keep the shapes of the contract at odd sizes.
     Shapes,
-    /// Outputs and embeddings are finite wherever it may be used.
+    /// Outputs and embeddings are finite wherever the encoding may be used.
     Finite,
     /// Both engines and the embedding equal the scalar f64 reference, at odd sizes and with offsets,
     /// and through a stack of layers.
     EqualsReference,
+    /// Transformed queries and keys are those of the scalar reference, and of an allowed width.
+    Transform,
     /// The fused engine and the reference engine give the same outputs and the same gradients of
     /// queries, keys, values, layer inputs and parameters, through all layers.
     EnginesAgree,
-    /// Token by token, and in chunks of three: each step equals the full pass of its own length.
+    /// Token by token, and in chunks of three, each step equals the full pass of its own length.
     DecodesAsFullPass,
     /// No output depends on a later token.
     Causal,
     /// Batch entries do not mix.
     BatchIndependent,
-    /// Heads do not mix, unless it is stated, and then they do.
-    HeadClaim,
-    /// The claim about shifts of all positions is true, and so is its negation where it is denied.
-    ShiftClaim,
-    /// The claim about looking at tokens is true, and so is its negation.
-    ContentClaim,
-    /// The claim about the length limit is true: at 8 times the training length, and at the limit.
-    LengthClaim,
-    /// The claim that later tokens change nothing of earlier ones is true, and so is its negation
-    /// where it is denied.
-    LengthDependence,
-    /// Its positions are as many as tokens and repeat; it chooses them only where it says so.
-    PositionsClaim,
-    /// What it states of its conduct beside other encodings is true, and so is the negation.
-    ConductClaim,
+    /// It runs at 8 times the training length, or refuses positions past its limit.
+    Length,
+    /// There are as many positions as tokens, within the range that was asked for, and the same
+    /// request gives the same positions.
+    Positions,
+    /// The properties that combinations and tables need can be found by probing.
+    Probe,
     /// The parameter formula equals the number of parameters built.
     ParameterFormula,
     /// The formula of multiply-accumulates equals those counted in the reference engine.
@@ -71,23 +62,20 @@ pub enum Check {
 }
 
 impl Check {
-    /// What it states, for people.
+    /// One line for people.
     pub fn statement(self) -> &'static str {
         match self {
             Self::Shapes => "builds, and keeps its shapes at odd sizes",
-            Self::Finite => "every number is finite, at offsets and one token too",
+            Self::Finite => "every number is finite, at offsets and for one token too",
             Self::EqualsReference => "equals its scalar f64 reference, at odd sizes and offsets",
+            Self::Transform => "queries and keys are transformed as in the scalar reference",
             Self::EnginesAgree => "both engines give the same outputs and gradients",
             Self::DecodesAsFullPass => "one token at a time, and three, equal a full pass each",
             Self::Causal => "no output depends on a later token",
             Self::BatchIndependent => "batch entries do not mix",
-            Self::HeadClaim => "heads mix exactly if it is stated",
-            Self::ShiftClaim => "invariant under shifts exactly if it is claimed",
-            Self::ContentClaim => "looks at tokens exactly if it is claimed",
-            Self::LengthClaim => "runs at 8 times the training length, or refuses past its limit",
-            Self::LengthDependence => "looks at the length exactly if it is claimed",
-            Self::PositionsClaim => "positions are sound, and chosen exactly if it is stated",
-            Self::ConductClaim => "conduct beside other encodings is as stated",
+            Self::Length => "runs at 8 times the training length, or refuses past its limit",
+            Self::Positions => "positions are sound and repeatable",
+            Self::Probe => "its properties can be found by probing",
             Self::ParameterFormula => "the parameter formula equals the parameters built",
             Self::MacFormula => "the formula of multiply-accumulates equals those counted",
             Self::Gradients => "every parameter gets a finite gradient that is not zero",
@@ -97,18 +85,49 @@ impl Check {
             Self::UnknownSettingRefused => "an unknown setting is refused by name",
         }
     }
+
+    /// Optional part of an encoding without which the check cannot be run.
+    fn needs(self) -> &'static str {
+        match self {
+            Self::ParameterFormula => "no parameter formula: implement `param_count`",
+            Self::MacFormula => "no cost formula: implement `cost`",
+            _ => "no scalar reference: implement `ScalarReference` and `reference`",
+        }
+    }
 }
 
-/// A check that was run, and what it found.
+/// Result of one check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It holds.
+    Holds,
+    /// It does not hold, for this reason.
+    Fails(String),
+    /// The encoding lacks an optional part that the check compares with; says which.
+    NotChecked(&'static str),
+}
+
+/// A check that was run, and its result.
 #[derive(Debug, Clone)]
 pub struct Finding {
     /// The check.
     pub check: Check,
-    /// What is wrong, if anything is.
-    pub outcome: Outcome,
+    /// Its result.
+    pub verdict: Verdict,
 }
 
-/// A check that failed, and what it found.
+impl Finding {
+    fn new(check: Check, outcome: Option<Outcome>) -> Self {
+        let verdict = match outcome {
+            None => Verdict::NotChecked(check.needs()),
+            Some(Ok(())) => Verdict::Holds,
+            Some(Err(found)) => Verdict::Fails(found),
+        };
+        Self { check, verdict }
+    }
+}
+
+/// A check that failed.
 #[derive(Debug, Clone)]
 pub struct Failure {
     /// The check.
@@ -125,35 +144,30 @@ impl fmt::Display for Failure {
 
 pub(super) type Outcome = Result<(), String>;
 
-/// Runs every check of an encoding on the CPU and says what each found. One that panics has failed.
+/// Runs every check of an encoding or a combination on the CPU. A check that panics has failed.
 #[cfg(feature = "flex")]
-pub fn examine<C>(config: &C) -> Vec<Finding>
-where
-    C: EncodingConfig,
-    C::Encoding: ScalarReference,
-{
+pub fn examine(config: &Combination) -> Vec<Finding> {
     examine_on(config, &Device::flex())
 }
 
-/// As [`examine`], with tensors on a device of one's own: the references stay scalar loops in f64.
-pub fn examine_on<C>(config: &C, device: &Device) -> Vec<Finding>
-where
-    C: EncodingConfig,
-    C::Encoding: ScalarReference,
-{
-    let built = caught(|| random(config, device));
-    let encoding = match built {
-        Ok(encoding) => encoding,
-        Err(found) => return vec![Finding { check: Check::Shapes, outcome: Err(found) }],
+/// As [`examine`], with tensors on another device; references stay scalar loops in f64.
+pub fn examine_on(config: &Combination, device: &Device) -> Vec<Finding> {
+    let encoding = match caught(|| Some(random(config, device))) {
+        Some(Ok(encoding)) => encoding,
+        Some(Err(found)) => return vec![Finding::new(Check::Shapes, Some(Err(found)))],
+        None => return Vec::new(),
     };
-    let run = |check, body: &dyn Fn() -> Outcome| Finding { check, outcome: caught(body) };
-    vec![
+    let reference = encoding.reference();
+    let run = |check, body: &dyn Fn() -> Outcome| Finding::new(check, caught(|| Some(body())));
+    let optional = |check, body: &dyn Fn() -> Option<Outcome>| Finding::new(check, caught(body));
+    let mut findings = vec![
         run(Check::Shapes, &|| engine::shapes(&encoding, device)),
         run(Check::Finite, &|| engine::finite(&encoding, device)),
-        run(Check::EqualsReference, &|| {
-            engine::equals_reference(&encoding, device)?;
-            stack::equals_reference(config, device)
+        optional(Check::EqualsReference, &|| {
+            let equal = engine::equals_reference(&encoding, reference?, device);
+            Some(equal.and_then(|()| stack::equals_reference(config, device)))
         }),
+        optional(Check::Transform, &|| transform::check(&encoding, config, device)),
         run(Check::EnginesAgree, &|| agree::engines_agree(config, device)),
         run(Check::DecodesAsFullPass, &|| {
             decode::decodes_as_full_pass(&encoding, device)?;
@@ -164,28 +178,25 @@ where
             stack::causal(config, device)
         }),
         run(Check::BatchIndependent, &|| engine::batch_independent(&encoding, device)),
-        run(Check::HeadClaim, &|| conduct::heads(&encoding, config, device)),
-        run(Check::ShiftClaim, &|| claims::shift(&encoding, config, device)),
-        run(Check::ContentClaim, &|| claims::content(&encoding, config, device)),
-        run(Check::LengthClaim, &|| claims::length(&encoding, config, device)),
-        run(Check::LengthDependence, &|| decode::length_dependence(&encoding, config, device)),
-        run(Check::PositionsClaim, &|| claims::positions(&encoding, config)),
-        run(Check::ConductClaim, &|| conduct::conduct(&encoding, config, device)),
-        run(Check::ParameterFormula, &|| cost::parameters(&encoding, config)),
-        run(Check::MacFormula, &|| cost::macs(config, device)),
+        run(Check::Length, &|| limits::length(&encoding, config, device)),
+        run(Check::Positions, &|| limits::positions(&encoding, config)),
+        run(Check::Probe, &|| config.properties().map(drop).map_err(|error| error.to_string())),
+        optional(Check::ParameterFormula, &|| cost::parameters(&encoding, config)),
+        optional(Check::MacFormula, &|| cost::macs(config, device)),
         run(Check::Gradients, &|| derivatives::present(config, device)),
-        run(Check::GradientValues, &|| derivatives::values(config, device)),
+        optional(Check::GradientValues, &|| derivatives::values(config, device)),
         run(Check::Reproducible, &|| engine::reproducible(config, device)),
-    ]
+    ];
+    for part in config.parts() {
+        findings.push(run(Check::SettingsRoundTrip, &|| settings::round_trip(part)));
+        findings.push(run(Check::UnknownSettingRefused, &|| settings::unknown_refused(part)));
+    }
+    findings
 }
 
-/// Runs every check on the CPU; the result lists those that failed.
+/// Runs every check on the CPU and returns those that failed.
 #[cfg(feature = "flex")]
-pub fn conforms<C>(config: &C) -> Vec<Failure>
-where
-    C: EncodingConfig,
-    C::Encoding: ScalarReference,
-{
+pub fn conforms(config: &Combination) -> Vec<Failure> {
     failures(examine(config))
 }
 
@@ -193,16 +204,13 @@ where
 pub fn failures(findings: Vec<Finding>) -> Vec<Failure> {
     findings
         .into_iter()
-        .filter_map(|Finding { check, outcome }| {
-            outcome.err().map(|found| Failure { check, found })
+        .filter_map(|Finding { check, verdict }| match verdict {
+            Verdict::Fails(found) => Some(Failure { check, found }),
+            Verdict::Holds | Verdict::NotChecked(_) => None,
         })
         .collect()
 }
 
-fn caught<T>(body: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().cloned();
-        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-        Err(format!("panicked: {}", text.unwrap_or_else(|| "no message".to_owned())))
-    })
+fn caught<T>(body: impl FnOnce() -> Option<Result<T, String>>) -> Option<Result<T, String>> {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Some(Err(panic_text(&*panic))))
 }

@@ -6,15 +6,15 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use super::checks::Outcome;
-use super::close::{self, F32, F32_REORDERED, Tolerance, numbers};
-use super::passes::engines;
-use super::problem::{Problem, tensor3, tensor4};
-use super::randomise_by;
 use crate::attention::{AttentionKind, Engine, LayerCache, LayerInput, Weights, layer};
 use crate::encoding::Update;
 use crate::ops::MatmulPrecision;
+use crate::probe::close::{self, F32, F32_REORDERED, Tolerance, numbers};
+use crate::probe::passes::engines;
+use crate::probe::problem::{Problem, tensor3, tensor4};
+use crate::probe::randomise_by;
 use crate::reference::{Heads, ScalarLayer, ScalarReference, Tokens, attention};
-use crate::{Dims, EncodingConfig, PositionEncoding, Positions, TokenState};
+use crate::{Combination, Combined, Dims, Hooks, Positions, TokenState};
 
 /// Three layers, so that what the first one did passes through one that is neither first nor last.
 const DIMS: Dims = Dims { layers: 3, heads: 3, head_dim: 6, train_len: 16, max_len: 64 };
@@ -50,9 +50,9 @@ impl Stack {
     }
 
     /// Runs tokens through all layers, `step` at a time with a cache, by the fastest engine.
-    pub(super) fn run<P: PositionEncoding>(
+    pub(super) fn run(
         &self,
-        encoding: &P,
+        encoding: &dyn Hooks,
         whole: &Positions,
         step: usize,
         device: &Device,
@@ -60,10 +60,10 @@ impl Stack {
         self.run_by(Engine::best(device), encoding, whole, step, device)
     }
 
-    fn run_by<P: PositionEncoding>(
+    fn run_by(
         &self,
         engine: Engine,
-        encoding: &P,
+        encoding: &dyn Hooks,
         whole: &Positions,
         step: usize,
         device: &Device,
@@ -103,9 +103,10 @@ impl Stack {
     }
 
     /// All outputs of one full pass.
-    pub(super) fn full_pass<P: PositionEncoding>(
+    #[cfg(test)]
+    pub(super) fn full_pass(
         &self,
-        encoding: &P,
+        encoding: &dyn Hooks,
         at: &Positions,
         device: &Device,
     ) -> Vec<f64> {
@@ -114,7 +115,7 @@ impl Stack {
     }
 
     /// All outputs by the scalar reference, in the same order.
-    pub(super) fn scalar<P: ScalarReference>(&self, encoding: &P, at: &Positions) -> Vec<f64> {
+    pub(super) fn scalar(&self, encoding: &dyn ScalarReference, at: &Positions) -> Vec<f64> {
         let batch = self.layers[0].0.x.len();
         let mut by_layer = vec![Vec::new(); self.layers.len()];
         for entry in 0..batch {
@@ -137,11 +138,11 @@ impl Stack {
 }
 
 /// The encoding with random numbers that stay small through a stack.
-pub(super) fn built<C: EncodingConfig>(
-    config: &C,
+pub(super) fn built(
+    config: &Combination,
     dims: &Dims,
     device: &Device,
-) -> Result<C::Encoding, String> {
+) -> Result<Combined, String> {
     let mut rng = ChaCha8Rng::seed_from_u64(7);
     let encoding = config.init(dims, &mut rng, device);
     Ok(randomise_by(STD, encoding.map_err(|error| error.to_string())?, 11))
@@ -151,16 +152,14 @@ fn within(outcome: Outcome) -> Outcome {
     outcome.map_err(|found| format!("stack of layers: {found}"))
 }
 
-pub(super) fn equals_reference<C>(config: &C, device: &Device) -> Outcome
-where
-    C: EncodingConfig,
-    C::Encoding: ScalarReference,
-{
+/// Outputs of a stack of layers equal those of the scalar reference, which the encoding must have.
+pub(super) fn equals_reference(config: &Combination, device: &Device) -> Outcome {
     let encoding = &built(config, &DIMS, device)?;
+    let reference = encoding.reference().ok_or("no scalar reference")?;
     for (batch, tokens, shift) in [(1, 1, 0), (2, TOKENS, 0), (1, TOKENS, 5)] {
         let stack = Stack::random(batch, tokens, &DIMS, 200 + tokens as u64);
         let at = Positions::contiguous(0, tokens).shifted(shift);
-        let expected = stack.scalar(encoding, &at);
+        let expected = stack.scalar(reference, &at);
         for engine in engines(device) {
             let outputs = stack.run_by(engine, encoding, &at, tokens, device).outputs;
             let actual = outputs.into_iter().flat_map(numbers).collect::<Vec<_>>();
@@ -174,7 +173,7 @@ where
 }
 
 /// Each step gives every layer what the full pass over the tokens so far gives it.
-pub(super) fn decodes_as_full_pass<C: EncodingConfig>(config: &C, device: &Device) -> Outcome {
+pub(super) fn decodes_as_full_pass(config: &Combination, device: &Device) -> Outcome {
     let encoding = &built(config, &DIMS, device)?;
     let stack = Stack::random(2, TOKENS, &DIMS, 210);
     let at = Positions::contiguous(0, TOKENS);
@@ -197,7 +196,7 @@ pub(super) fn decodes_as_full_pass<C: EncodingConfig>(config: &C, device: &Devic
     Ok(())
 }
 
-pub(super) fn causal<C: EncodingConfig>(config: &C, device: &Device) -> Outcome {
+pub(super) fn causal(config: &Combination, device: &Device) -> Outcome {
     const CHANGED: usize = 7;
     let encoding = &built(config, &DIMS, device)?;
     let at = Positions::contiguous(0, TOKENS);
@@ -226,26 +225,10 @@ pub(super) fn causal<C: EncodingConfig>(config: &C, device: &Device) -> Outcome 
     }
 }
 
-/// What a shift of all positions moved, if it moved anything.
-pub(super) fn moved_by_a_shift<C: EncodingConfig>(config: &C, device: &Device) -> Option<String> {
-    // Rotations lose digits as angles grow, and three layers multiply what was lost.
-    const SHIFTED: Tolerance = Tolerance { absolute: 3e-4, relative: 3e-4 };
-    let encoding = match built(config, &DIMS, device) {
-        Ok(encoding) => encoding,
-        Err(found) => return Some(found),
-    };
-    let stack = Stack::random(1, TOKENS, &DIMS, 240);
-    let at = Positions::contiguous(0, TOKENS);
-    let plain = stack.full_pass(&encoding, &at, device);
-    let shifted = stack.full_pass(&encoding, &at.shifted(9), device);
-    let same = close::compare(&shifted, &plain, SHIFTED);
-    same.err().map(|e| format!("stack of layers, shift by 9: {e}"))
-}
-
 /// A sum to which every parameter contributes that any layer may read: squares of all outputs and
 /// of what the tokens carry on.
-pub(super) fn loss<P: PositionEncoding>(
-    encoding: &P,
+pub(super) fn loss(
+    encoding: &dyn Hooks,
     dims: &Dims,
     at: &Positions,
     device: &Device,

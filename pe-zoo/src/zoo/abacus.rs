@@ -38,31 +38,10 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::card::Card;
 use crate::encoding::{EmbedContext, PositionRequest};
-use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{ScalarReference, Tokens, abacus, table_f64};
-use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, Positions, init};
-
-/// The facts.
-pub const META: PeMeta = PeMeta {
-    id: "abacus",
-    label: "Abacus",
-    summary: "Adds to each digit a vector that is learned for its place within its number.",
-    sites: &[Site::Embedding, Site::Positions],
-    claims: Claims {
-        shift_invariant: false,
-        content_dependent: true,
-        limited_length: false,
-        depends_on_length: false,
-    },
-    parameters: "size C",
-    paper: "McLeish et al. 2024",
-    url: "https://arxiv.org/abs/2405.17399",
-};
-
-/// The facts where long sequences are refused.
-const META_LIMITED: PeMeta =
-    PeMeta { claims: Claims { limited_length: true, ..META.claims }, ..META };
+use crate::{Cost, Dims, PeError, PositionEncoding, Positions, init};
 
 /// What becomes of a run of digits that is longer than the table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,63 +89,6 @@ pub struct Abacus {
     beyond: Beyond,
 }
 
-impl EncodingConfig for Config {
-    type Encoding = Abacus;
-
-    fn meta(&self) -> &'static PeMeta {
-        match self.beyond {
-            Beyond::LastRow => &META,
-            Beyond::Refuse => &META_LIMITED,
-        }
-    }
-
-    fn check(&self, dims: &Dims) -> Result<(), PeError> {
-        let [first, last] = self.digits;
-        if first > last {
-            let expected = "the first id and the last, the first not above the last";
-            return Err(PeError::invalid(META.id, "digits", format!("{first}, {last}"), expected));
-        }
-        let (rows, of) = match self.beyond {
-            Beyond::LastRow => (self.max_offset + 2, "one digit at the largest offset"),
-            Beyond::Refuse => (
-                (dims.train_len + self.max_offset).max(dims.max_len) + 1,
-                "a number as long as the longest sequence, offset included",
-            ),
-        };
-        if self.size < rows {
-            let expected = format!("at least {rows}: row 0 and {of}");
-            return Err(PeError::invalid(META.id, "size", self.size, expected));
-        }
-        if let Some(std) = self.std.filter(|std| !(std.is_finite() && *std >= 0.0)) {
-            return Err(PeError::invalid(META.id, "std", std, "a number of at least 0"));
-        }
-        Ok(())
-    }
-
-    fn init(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Result<Abacus, PeError> {
-        self.check(dims)?;
-        let std = self.std.unwrap_or((dims.width() as f64).powf(-0.5));
-        Ok(Abacus {
-            table: init::normal(std, [self.size, dims.width()], rng, device),
-            digits: self.digits,
-            max_offset: self.max_offset,
-            beyond: self.beyond,
-        })
-    }
-
-    fn param_count(&self, dims: &Dims) -> usize {
-        self.size * dims.width()
-    }
-
-    fn cost(&self, dims: &Dims, len: usize) -> Cost {
-        Cost::none().elementwise("sum with embeddings", len * dims.width())
-    }
-
-    fn dims_beside(&self, dims: &Dims) -> Dims {
-        Dims { max_len: dims.max_len.max(dims.train_len + self.max_offset), ..*dims }
-    }
-}
-
 impl Abacus {
     /// Rows of the table for all tokens, `[B, S]`.
     fn indices(&self, tokens: &Tensor<2, Int>, offset: usize) -> Tensor<2, Int> {
@@ -187,6 +109,76 @@ impl Abacus {
 }
 
 impl PositionEncoding for Abacus {
+    type Settings = Config;
+
+    const CARD: Card = Card {
+        id: "abacus",
+        label: "Abacus",
+        summary: "Adds to each digit a vector that is learned for its place within its number.",
+        parameters: "size C",
+        paper: "McLeish et al. 2024",
+        url: "https://arxiv.org/abs/2405.17399",
+    };
+
+    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+        let [first, last] = settings.digits;
+        if first > last {
+            let expected = "the first id and the last, the first not above the last";
+            return Err(PeError::invalid(
+                Abacus::CARD.id,
+                "digits",
+                format!("{first}, {last}"),
+                expected,
+            ));
+        }
+        let (rows, of) = match settings.beyond {
+            Beyond::LastRow => (settings.max_offset + 2, "one digit at the largest offset"),
+            Beyond::Refuse => (
+                (dims.train_len + settings.max_offset).max(dims.max_len) + 1,
+                "a number as long as the longest sequence, offset included",
+            ),
+        };
+        if settings.size < rows {
+            let expected = format!("at least {rows}: row 0 and {of}");
+            return Err(PeError::invalid(Abacus::CARD.id, "size", settings.size, expected));
+        }
+        if let Some(std) = settings.std.filter(|std| !(std.is_finite() && *std >= 0.0)) {
+            return Err(PeError::invalid(Abacus::CARD.id, "std", std, "a number of at least 0"));
+        }
+        Ok(())
+    }
+
+    fn build(
+        settings: &Config,
+        dims: &Dims,
+        rng: &mut ChaCha8Rng,
+        device: &Device,
+    ) -> Result<Self, PeError> {
+        let std = settings.std.unwrap_or((dims.width() as f64).powf(-0.5));
+        Ok(Abacus {
+            table: init::normal(std, [settings.size, dims.width()], rng, device),
+            digits: settings.digits,
+            max_offset: settings.max_offset,
+            beyond: settings.beyond,
+        })
+    }
+
+    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+        Some(settings.size * dims.width())
+    }
+
+    fn cost(_settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+        Some(Cost::none().elementwise("sum with embeddings", len * dims.width()))
+    }
+
+    fn dims_beside(settings: &Config, dims: &Dims) -> Dims {
+        Dims { max_len: dims.max_len.max(dims.train_len + settings.max_offset), ..*dims }
+    }
+
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     fn positions(&self, request: PositionRequest<'_>) -> Result<Positions, PeError> {
         let at = Positions::contiguous(request.cached_tokens, request.new_tokens);
         Ok(match request.training_rng {
@@ -234,7 +226,7 @@ mod tests {
     const DIMS: Dims = Dims { layers: 1, heads: 1, head_dim: 4, train_len: 12, max_len: 40 };
 
     fn abacus(config: &Config) -> Abacus {
-        config.init(&DIMS, &mut ChaCha8Rng::seed_from_u64(0), &Device::flex()).unwrap()
+        Abacus::build(&config, &DIMS, &mut ChaCha8Rng::seed_from_u64(0), &Device::flex()).unwrap()
     }
 
     fn indices(config: &Config, ids: &[i64], offset: usize) -> Vec<i64> {
@@ -269,15 +261,17 @@ mod tests {
         let pe = abacus(&config);
         let ask = |new_tokens| {
             let request = PositionRequest { cached_tokens: 0, new_tokens, training_rng: None };
-            positions(&pe, META.id, request)
+            positions(&pe, Abacus::CARD.id, request)
         };
         let longest = ask(49).unwrap();
         assert_eq!(*longest.cols().last().unwrap() + 1, 49);
         let error = ask(50).unwrap_err().to_string();
         assert!(error.contains("abacus: position 49"), "{error}");
-        let error = Config { size: 40, ..config.clone() }.check(&DIMS).unwrap_err().to_string();
+        let error =
+            Abacus::check(&Config { size: 40, ..config.clone() }, &DIMS).unwrap_err().to_string();
         assert!(error.contains("size is 40, expected at least 41:"), "{error}");
-        let error = Config { size: 21, ..config }.check(&Dims { max_len: 12, ..DIMS }).unwrap_err();
+        let error = Abacus::check(&Config { size: 21, ..config }, &Dims { max_len: 12, ..DIMS })
+            .unwrap_err();
         assert!(error.to_string().contains("size is 21, expected at least 22:"), "{error}");
     }
 
@@ -306,7 +300,7 @@ mod tests {
             (Config { size: 100, ..Config::default() }, "size is 100, expected at least 101:"),
             (Config { std: Some(-1.0), ..Config::default() }, "std is -1"),
         ] {
-            let error = config.check(&DIMS).unwrap_err().to_string();
+            let error = Abacus::check(&config, &DIMS).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
     }

@@ -30,32 +30,12 @@ use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::card::Card;
 use crate::encoding::ScoreContext;
 use crate::math::slopes;
-use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, alibi, values_f64};
 use crate::settings::{Sharing, of_layer};
-use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
-
-/// The facts.
-pub const META: PeMeta = PeMeta {
-    id: "alibi",
-    label: "ALiBi",
-    summary: "Subtracts from the logits a fixed slope per head times the distance.",
-    sites: &[Site::Logits],
-    claims: Claims {
-        shift_invariant: true,
-        content_dependent: false,
-        limited_length: false,
-        depends_on_length: false,
-    },
-    parameters: "0",
-    paper: "Press et al. 2021",
-    url: "https://arxiv.org/abs/2108.12409",
-};
-
-static LEARNED: PeMeta = PeMeta { parameters: "H", ..META };
-static LEARNED_PER_LAYER: PeMeta = PeMeta { parameters: "L H", ..META };
+use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
 /// Which slopes heads get, or start from.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -124,54 +104,6 @@ pub struct Alibi {
     slopes: Vec<f64>,
 }
 
-impl EncodingConfig for Config {
-    type Encoding = Alibi;
-
-    fn meta(&self) -> &'static PeMeta {
-        match self.learning {
-            Learning::Fixed => &META,
-            Learning::AllLayers => &LEARNED,
-            Learning::PerLayer => &LEARNED_PER_LAYER,
-        }
-    }
-
-    fn check(&self, dims: &Dims) -> Result<(), PeError> {
-        let Slopes::Given(slopes) = &self.slopes else { return Ok(()) };
-        if slopes.len() != dims.heads {
-            let expected = format!("one per head, {} of them", dims.heads);
-            return Err(PeError::invalid(META.id, "slopes.given", format!("{slopes:?}"), expected));
-        }
-        let learned = self.learning != Learning::Fixed;
-        let usable = |slope: &f64| slope.is_finite() && (!learned || *slope > 0.0);
-        match slopes.iter().find(|slope| !usable(slope)) {
-            None => Ok(()),
-            Some(slope) => {
-                let expected = if learned { "numbers above 0, to learn from" } else { "numbers" };
-                Err(PeError::invalid(META.id, "slopes.given", slope, expected))
-            }
-        }
-    }
-
-    fn init(&self, dims: &Dims, _rng: &mut ChaCha8Rng, device: &Device) -> Result<Alibi, PeError> {
-        self.check(dims)?;
-        let slopes = self.slopes.values(dims.heads);
-        let logs = || slopes.iter().map(|slope| slope.ln() as f32).collect();
-        let log_slopes = (0..self.learning.sets(dims.layers))
-            .map(|_| init::given(logs(), [dims.heads], device))
-            .collect();
-        Ok(Alibi { log_slopes, slopes })
-    }
-
-    fn param_count(&self, dims: &Dims) -> usize {
-        self.learning.sets(dims.layers) * dims.heads
-    }
-
-    fn cost(&self, dims: &Dims, len: usize) -> Cost {
-        let pairs = dims.layers * dims.heads * len * len;
-        Cost::none().pair_elementwise("slope times distance, sum of logits", 2 * pairs)
-    }
-}
-
 impl Alibi {
     /// `[H]`.
     fn slopes(&self, layer: usize, device: &Device) -> Tensor<1> {
@@ -196,6 +128,75 @@ impl Alibi {
 }
 
 impl PositionEncoding for Alibi {
+    type Settings = Config;
+
+    const CARD: Card = Card {
+        id: "alibi",
+        label: "ALiBi",
+        summary: "Subtracts from the logits a fixed slope per head times the distance.",
+        parameters: "0",
+        paper: "Press et al. 2021",
+        url: "https://arxiv.org/abs/2108.12409",
+    };
+
+    fn card(settings: &Config) -> Card {
+        let parameters = match settings.learning {
+            Learning::Fixed => "0",
+            Learning::AllLayers => "H",
+            Learning::PerLayer => "L H",
+        };
+        Card { parameters, ..Self::CARD }
+    }
+
+    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+        let Slopes::Given(slopes) = &settings.slopes else { return Ok(()) };
+        if slopes.len() != dims.heads {
+            let expected = format!("one per head, {} of them", dims.heads);
+            return Err(PeError::invalid(
+                Alibi::CARD.id,
+                "slopes.given",
+                format!("{slopes:?}"),
+                expected,
+            ));
+        }
+        let learned = settings.learning != Learning::Fixed;
+        let usable = |slope: &f64| slope.is_finite() && (!learned || *slope > 0.0);
+        match slopes.iter().find(|slope| !usable(slope)) {
+            None => Ok(()),
+            Some(slope) => {
+                let expected = if learned { "numbers above 0, to learn from" } else { "numbers" };
+                Err(PeError::invalid(Alibi::CARD.id, "slopes.given", slope, expected))
+            }
+        }
+    }
+
+    fn build(
+        settings: &Config,
+        dims: &Dims,
+        _rng: &mut ChaCha8Rng,
+        device: &Device,
+    ) -> Result<Self, PeError> {
+        let slopes = settings.slopes.values(dims.heads);
+        let logs = || slopes.iter().map(|slope| slope.ln() as f32).collect();
+        let log_slopes = (0..settings.learning.sets(dims.layers))
+            .map(|_| init::given(logs(), [dims.heads], device))
+            .collect();
+        Ok(Alibi { log_slopes, slopes })
+    }
+
+    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+        Some(settings.learning.sets(dims.layers) * dims.heads)
+    }
+
+    fn cost(_settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+        let pairs = dims.layers * dims.heads * len * len;
+        Some(Cost::none().pair_elementwise("slope times distance, sum of logits", 2 * pairs))
+    }
+
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
         ScoreMod::Slope(self.slopes(ctx.layer.layer, &ctx.q.device()))
     }
@@ -215,7 +216,7 @@ mod tests {
 
     fn refusal(slopes: Vec<f64>, learning: Learning) -> String {
         let config = Config { slopes: Slopes::Given(slopes), learning };
-        config.check(&DIMS).unwrap_err().to_string()
+        Alibi::check(&config, &DIMS).unwrap_err().to_string()
     }
 
     #[test]
@@ -229,7 +230,7 @@ mod tests {
         let error = refusal(vec![0.5, -1.0], Learning::PerLayer);
         assert!(error.contains("slopes.given is -1") && error.contains("above 0"), "{error}");
         let fixed = Slopes::Given(vec![0.5, -1.0]);
-        assert!(Config { slopes: fixed, ..Config::default() }.check(&DIMS).is_ok());
+        assert!(Alibi::check(&Config { slopes: fixed, ..Config::default() }, &DIMS).is_ok());
         assert!(refusal(vec![0.5, f64::NAN], Learning::Fixed).contains("NaN"));
     }
 }

@@ -40,32 +40,15 @@ use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::card::Card;
 use crate::encoding::{ScoreContext, StateContext};
-use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::ops::linear;
 use crate::parts::by_head;
 use crate::reference::cope::{self, GateSide};
 use crate::reference::{Heads, ScalarInput, ScalarReference, table_f64};
-use crate::score::{Contextual, ContextualFunction, LogitScaling, GateSource};
+use crate::score::{Contextual, ContextualFunction, GateSource, LogitScaling};
 use crate::settings::{Sharing, of_layer};
-use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, TokenState, init};
-
-/// The facts.
-pub const META: PeMeta = PeMeta {
-    id: "cope",
-    label: "CoPE",
-    summary: "Counts positions with gates that depend on the tokens, and reads a table there.",
-    sites: &[Site::Logits],
-    claims: Claims {
-        shift_invariant: true,
-        content_dependent: true,
-        limited_length: false,
-        depends_on_length: false,
-    },
-    parameters: "L D max_positions (+ L C^2)",
-    paper: "Golovneva et al. 2024",
-    url: "https://arxiv.org/abs/2405.18719",
-};
+use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, TokenState, init};
 
 /// What opens a gate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -176,66 +159,6 @@ impl Config {
     }
 }
 
-impl EncodingConfig for Config {
-    type Encoding = Cope;
-
-    fn meta(&self) -> &'static PeMeta {
-        &META
-    }
-
-    fn conduct(&self) -> Vec<Conduct> {
-        let undivided = self.convention.conduct();
-        undivided.into_iter().chain([Conduct::IgnoresPositions, Conduct::ReadsQueries]).collect()
-    }
-
-    fn check(&self, dims: &Dims) -> Result<(), PeError> {
-        if self.max_positions < 2 {
-            let expected = "at least 2, so that there is something to count";
-            return Err(PeError::invalid(META.id, "max_positions", self.max_positions, expected));
-        }
-        self.layers.check(META.id, dims)
-    }
-
-    fn init(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Result<Cope, PeError> {
-        self.check(dims)?;
-        let tables = (0..self.tables(dims))
-            .map(|_| init::zeros([dims.head_dim, self.max_positions], device))
-            .collect();
-        let width = dims.width();
-        let bound = (width as f64).powf(-0.5);
-        let key_weights = (0..self.key_weights(dims))
-            .map(|_| init::uniform(bound, [width, width], rng, device))
-            .collect();
-        Ok(Cope { tables, key_weights, config: self.clone(), heads: dims.heads })
-    }
-
-    fn param_count(&self, dims: &Dims) -> usize {
-        self.tables(dims) * dims.head_dim * self.max_positions
-            + self.key_weights(dims) * dims.width() * dims.width()
-    }
-
-    fn cost(&self, dims: &Dims, len: usize) -> Cost {
-        let (heads, width) = (dims.heads, dims.width());
-        let layers = self.layers.count(dims.layers);
-        let pairs = layers * heads * len * len;
-        let cost = Cost::none()
-            .product("queries with the table", layers * len * self.max_positions * width)
-            .pair_activation("gates", pairs, 3)
-            .pair_elementwise(
-                "running sum, clamp, interpolation in four, sum of logits",
-                7 * pairs,
-            );
-        let against = layers * len * len * width;
-        match self.gates {
-            Gates::QueryKey => cost.pair_product_kept("queries with keys", against),
-            Gates::QueryValue => cost.pair_product("queries with values", against),
-            Gates::SeparateKeys => cost
-                .product("separate keys", layers * len * width * width)
-                .pair_product("queries with separate keys", against),
-        }
-    }
-}
-
 impl Cope {
     /// The table of a layer, if the layer has one.
     fn table(&self, layer: usize) -> Option<&Param<Tensor<2>>> {
@@ -249,6 +172,79 @@ impl Cope {
 }
 
 impl PositionEncoding for Cope {
+    type Settings = Config;
+
+    const CARD: Card = Card {
+        id: "cope",
+        label: "CoPE",
+        summary: "Counts positions with gates that depend on the tokens, and reads a table there.",
+        parameters: "L D max_positions (+ L C^2)",
+        paper: "Golovneva et al. 2024",
+        url: "https://arxiv.org/abs/2405.18719",
+    };
+
+    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+        if settings.max_positions < 2 {
+            let expected = "at least 2, so that there is something to count";
+            return Err(PeError::invalid(
+                Cope::CARD.id,
+                "max_positions",
+                settings.max_positions,
+                expected,
+            ));
+        }
+        settings.layers.check(Cope::CARD.id, dims)
+    }
+
+    fn build(
+        settings: &Config,
+        dims: &Dims,
+        rng: &mut ChaCha8Rng,
+        device: &Device,
+    ) -> Result<Self, PeError> {
+        let tables = (0..settings.tables(dims))
+            .map(|_| init::zeros([dims.head_dim, settings.max_positions], device))
+            .collect();
+        let width = dims.width();
+        let bound = (width as f64).powf(-0.5);
+        let key_weights = (0..settings.key_weights(dims))
+            .map(|_| init::uniform(bound, [width, width], rng, device))
+            .collect();
+        Ok(Cope { tables, key_weights, config: settings.clone(), heads: dims.heads })
+    }
+
+    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+        Some(
+            settings.tables(dims) * dims.head_dim * settings.max_positions
+                + settings.key_weights(dims) * dims.width() * dims.width(),
+        )
+    }
+
+    fn cost(settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+        let (heads, width) = (dims.heads, dims.width());
+        let layers = settings.layers.count(dims.layers);
+        let pairs = layers * heads * len * len;
+        let cost = Cost::none()
+            .product("queries with the table", layers * len * settings.max_positions * width)
+            .pair_activation("gates", pairs, 3)
+            .pair_elementwise(
+                "running sum, clamp, interpolation in four, sum of logits",
+                7 * pairs,
+            );
+        let against = layers * len * len * width;
+        Some(match settings.gates {
+            Gates::QueryKey => cost.pair_product_kept("queries with keys", against),
+            Gates::QueryValue => cost.pair_product("queries with values", against),
+            Gates::SeparateKeys => cost
+                .product("separate keys", layers * len * width * width)
+                .pair_product("queries with separate keys", against),
+        })
+    }
+
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     fn state(&self, ctx: &StateContext<'_>) -> TokenState {
         let Some(weight) = self.key_weight(ctx.layer) else { return TokenState::default() };
         let keys = by_head(linear(ctx.x.clone(), weight.val(), None), self.heads);
@@ -303,7 +299,7 @@ mod tests {
         let dims = Dims { layers: 2, heads: 1, head_dim: 4, train_len: 8, max_len: 8 };
         for n in [0, 3] {
             let config = Config { layers: Layers::Every { n }, ..Config::default() };
-            let error = config.check(&dims).unwrap_err().to_string();
+            let error = Cope::check(&config, &dims).unwrap_err().to_string();
             assert!(error.contains(&format!("layers.n is {n}")), "{error}");
         }
     }

@@ -31,28 +31,11 @@ use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::card::Card;
 use crate::encoding::ScoreContext;
-use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, cope, values_f64};
-use crate::score::{Contextual, ContextualFunction, LogitScaling, GateSource};
-use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
-
-/// The facts.
-pub const META: PeMeta = PeMeta {
-    id: "cope-alibi",
-    label: "CoPE-ALiBi",
-    summary: "Subtracts from the logits a slope per head times a position that gates count.",
-    sites: &[Site::Logits],
-    claims: Claims {
-        shift_invariant: true,
-        content_dependent: true,
-        limited_length: false,
-        depends_on_length: false,
-    },
-    parameters: "0 (learned slopes: L H)",
-    paper: "Golovneva et al. 2024",
-    url: "https://arxiv.org/abs/2405.18719",
-};
+use crate::score::{Contextual, ContextualFunction, GateSource, LogitScaling};
+use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
 /// Which slopes heads get.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,44 +117,48 @@ pub struct CopeAlibi {
     config: Config,
 }
 
-impl EncodingConfig for Config {
-    type Encoding = CopeAlibi;
+impl PositionEncoding for CopeAlibi {
+    type Settings = Config;
 
-    fn meta(&self) -> &'static PeMeta {
-        &META
-    }
+    const CARD: Card = Card {
+        id: "cope-alibi",
+        label: "CoPE-ALiBi",
+        summary: "Subtracts from the logits a slope per head times a position that gates count.",
+        parameters: "0 (learned slopes: L H)",
+        paper: "Golovneva et al. 2024",
+        url: "https://arxiv.org/abs/2405.18719",
+    };
 
-    fn conduct(&self) -> Vec<Conduct> {
-        let undivided = self.convention.conduct();
-        undivided.into_iter().chain([Conduct::IgnoresPositions]).collect()
-    }
-
-    fn init(
-        &self,
+    fn build(
+        settings: &Config,
         dims: &Dims,
         _rng: &mut ChaCha8Rng,
         device: &Device,
-    ) -> Result<CopeAlibi, PeError> {
-        let layers = if self.slopes == Slopes::Learned { dims.layers } else { 0 };
+    ) -> Result<Self, PeError> {
+        let layers = if settings.slopes == Slopes::Learned { dims.layers } else { 0 };
         let learned = (0..layers).map(|_| init::zeros([dims.heads], device)).collect();
-        let fixed = self.slopes.values(dims.heads);
-        Ok(CopeAlibi { learned, fixed, config: self.clone() })
+        let fixed = settings.slopes.values(dims.heads);
+        Ok(CopeAlibi { learned, fixed, config: settings.clone() })
     }
 
-    fn param_count(&self, dims: &Dims) -> usize {
-        if self.slopes == Slopes::Learned { dims.layers * dims.heads } else { 0 }
+    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+        Some(if settings.slopes == Slopes::Learned { dims.layers * dims.heads } else { 0 })
     }
 
-    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+    fn cost(_settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
         let pairs = dims.layers * dims.heads * len * len;
-        Cost::none()
-            .pair_product_kept("queries with keys", pairs * dims.head_dim)
-            .pair_activation("gates", pairs, 3)
-            .pair_elementwise("running sum, slope, sum of logits", 3 * pairs)
+        Some(
+            Cost::none()
+                .pair_product_kept("queries with keys", pairs * dims.head_dim)
+                .pair_activation("gates", pairs, 3)
+                .pair_elementwise("running sum, slope, sum of logits", 3 * pairs),
+        )
     }
-}
 
-impl PositionEncoding for CopeAlibi {
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
         let fixed = || {
             let slopes = self.fixed.iter().map(|slope| *slope as f32).collect::<Vec<_>>();

@@ -35,32 +35,15 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use super::cope::Layers;
+use crate::card::Card;
 use crate::encoding::ScoreContext;
-use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::reference::{
     Heads, ScalarInput, ScalarReference, cope, cope_mlp, dot, table_f64, values_f64,
 };
 use crate::score::{
-    Contextual, ContextualFunction, LogitScaling, GateSource, HiddenActivation, Perceptron,
+    Contextual, ContextualFunction, GateSource, HiddenActivation, LogitScaling, Perceptron,
 };
-use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
-
-/// The facts.
-pub const META: PeMeta = PeMeta {
-    id: "cope-mlp",
-    label: "CoPE-MLP",
-    summary: "Counts positions with gates that depend on the tokens, and hands them to a network.",
-    sites: &[Site::Logits],
-    claims: Claims {
-        shift_invariant: true,
-        content_dependent: true,
-        limited_length: false,
-        depends_on_length: false,
-    },
-    parameters: "L (2 width + D width + D)",
-    paper: "Golovneva et al. 2024",
-    url: "https://arxiv.org/abs/2405.18719",
-};
+use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
 /// Settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -135,59 +118,6 @@ impl Config {
     }
 }
 
-impl EncodingConfig for Config {
-    type Encoding = CopeMlp;
-
-    fn meta(&self) -> &'static PeMeta {
-        &META
-    }
-
-    fn conduct(&self) -> Vec<Conduct> {
-        let undivided = self.convention.conduct();
-        undivided.into_iter().chain([Conduct::IgnoresPositions, Conduct::ReadsQueries]).collect()
-    }
-
-    fn check(&self, dims: &Dims) -> Result<(), PeError> {
-        if self.width == 0 {
-            return Err(PeError::invalid(META.id, "width", self.width, "at least 1"));
-        }
-        if self.max_positions < 2 {
-            let expected = "at least 2, so that there is something to count";
-            return Err(PeError::invalid(META.id, "max_positions", self.max_positions, expected));
-        }
-        self.layers.check(META.id, dims)
-    }
-
-    fn init(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Result<CopeMlp, PeError> {
-        self.check(dims)?;
-        let count = self.layers.count(dims.layers);
-        let networks = (0..count).map(|_| self.network(dims, rng, device)).collect();
-        Ok(CopeMlp { networks, config: self.clone() })
-    }
-
-    fn param_count(&self, dims: &Dims) -> usize {
-        let network = 2 * self.width + dims.head_dim * self.width + dims.head_dim;
-        self.layers.count(dims.layers) * network
-    }
-
-    fn cost(&self, dims: &Dims, len: usize) -> Cost {
-        let layers = self.layers.count(dims.layers);
-        let pairs = layers * dims.heads * len * len;
-        let (activation, each) = match self.activation {
-            HiddenActivation::Relu => ("ReLU", 1),
-            HiddenActivation::Gelu => ("GELU", 5),
-        };
-        Cost::none()
-            .product("queries with W2 and b2", layers * len * dims.width() * (self.width + 1))
-            .pair_product_kept("queries with keys", pairs * dims.head_dim)
-            .pair_activation("gates", pairs, 3)
-            .pair_activation(activation, pairs * self.width, each)
-            // A product and a sum on either side of the activation.
-            .pair_elementwise("network", 4 * pairs * self.width)
-            .pair_elementwise("running sum, clamp, sum of logits", 3 * pairs)
-    }
-}
-
 impl CopeMlp {
     fn network(&self, layer: usize) -> Option<&Network> {
         self.networks.get(self.config.layers.slot(layer)?)
@@ -195,6 +125,75 @@ impl CopeMlp {
 }
 
 impl PositionEncoding for CopeMlp {
+    type Settings = Config;
+
+    const CARD: Card = Card {
+        id: "cope-mlp",
+        label: "CoPE-MLP",
+        summary: "Counts positions with gates that depend on the tokens, and hands them to a network.",
+        parameters: "L (2 width + D width + D)",
+        paper: "Golovneva et al. 2024",
+        url: "https://arxiv.org/abs/2405.18719",
+    };
+
+    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+        if settings.width == 0 {
+            return Err(PeError::invalid(CopeMlp::CARD.id, "width", settings.width, "at least 1"));
+        }
+        if settings.max_positions < 2 {
+            let expected = "at least 2, so that there is something to count";
+            return Err(PeError::invalid(
+                CopeMlp::CARD.id,
+                "max_positions",
+                settings.max_positions,
+                expected,
+            ));
+        }
+        settings.layers.check(CopeMlp::CARD.id, dims)
+    }
+
+    fn build(
+        settings: &Config,
+        dims: &Dims,
+        rng: &mut ChaCha8Rng,
+        device: &Device,
+    ) -> Result<Self, PeError> {
+        let count = settings.layers.count(dims.layers);
+        let networks = (0..count).map(|_| settings.network(dims, rng, device)).collect();
+        Ok(CopeMlp { networks, config: settings.clone() })
+    }
+
+    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+        let network = 2 * settings.width + dims.head_dim * settings.width + dims.head_dim;
+        Some(settings.layers.count(dims.layers) * network)
+    }
+
+    fn cost(settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+        let layers = settings.layers.count(dims.layers);
+        let pairs = layers * dims.heads * len * len;
+        let (activation, each) = match settings.activation {
+            HiddenActivation::Relu => ("ReLU", 1),
+            HiddenActivation::Gelu => ("GELU", 5),
+        };
+        Some(
+            Cost::none()
+                .product(
+                    "queries with W2 and b2",
+                    layers * len * dims.width() * (settings.width + 1),
+                )
+                .pair_product_kept("queries with keys", pairs * dims.head_dim)
+                .pair_activation("gates", pairs, 3)
+                .pair_activation(activation, pairs * settings.width, each)
+                // A product and a sum on either side of the activation.
+                .pair_elementwise("network", 4 * pairs * settings.width)
+                .pair_elementwise("running sum, clamp, sum of logits", 3 * pairs),
+        )
+    }
+
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
         let Some(network) = self.network(ctx.layer.layer) else { return ScoreMod::None };
         ScoreMod::Contextual(Contextual {

@@ -39,31 +39,11 @@ use serde::{Deserialize, Serialize};
 pub use base::{Base, BaseBias};
 
 use super::kerple;
+use crate::card::{Card, Composition};
 use crate::encoding::ScoreContext;
-use crate::meta::{Brackets, Claims, Conduct, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, dape, table_f64, values_f64};
 use crate::score::HeadMlp;
-use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
-
-/// The facts.
-pub const META: PeMeta = PeMeta {
-    id: "dape",
-    label: "DAPE",
-    summary: "Adds to the logits what a network makes of all heads' logits and biases.",
-    sites: &[Site::Logits],
-    claims: Claims {
-        shift_invariant: true,
-        content_dependent: true,
-        limited_length: false,
-        depends_on_length: false,
-    },
-    parameters: "L ((2 H + 1) width + (width + 1) H) + base",
-    paper: "Zheng et al. 2024",
-    url: "https://arxiv.org/abs/2405.14722",
-};
-
-static OVER_FIRE: PeMeta =
-    PeMeta { claims: Claims { shift_invariant: false, ..META.claims }, ..META };
+use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
 /// What LeakyReLU multiplies negative numbers with (PyTorch's default).
 const NEGATIVE_SLOPE: f64 = 0.01;
@@ -147,40 +127,38 @@ impl Config {
     }
 }
 
-impl EncodingConfig for Config {
-    type Encoding = Dape;
+impl PositionEncoding for Dape {
+    type Settings = Config;
 
-    fn meta(&self) -> &'static PeMeta {
-        match self.base {
-            Base::Fire(_) => &OVER_FIRE,
-            _ => &META,
+    const CARD: Card = Card {
+        id: "dape",
+        label: "DAPE",
+        summary: "Adds to the logits what a network makes of all heads' logits and biases.",
+        parameters: "L ((2 H + 1) width + (width + 1) H) + base",
+        paper: "Zheng et al. 2024",
+        url: "https://arxiv.org/abs/2405.14722",
+    };
+
+    fn composition(_settings: &Config) -> Composition {
+        Composition::Setting { field: "base", tag: "type" }
+    }
+
+    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+        if settings.width == 0 {
+            return Err(PeError::invalid(Dape::CARD.id, "width", settings.width, "at least 1"));
         }
+        settings.base.check(dims)
     }
 
-    fn conduct(&self) -> Vec<Conduct> {
-        let mut conduct = vec![Conduct::MixesHeads];
-        if self.base == (Base::None {}) {
-            conduct.push(Conduct::IgnoresPositions);
-        }
-        conduct
-    }
-
-    fn brackets(&self) -> Brackets {
-        Brackets::Setting { field: "base", kind: "type" }
-    }
-
-    fn check(&self, dims: &Dims) -> Result<(), PeError> {
-        if self.width == 0 {
-            return Err(PeError::invalid(META.id, "width", self.width, "at least 1"));
-        }
-        self.base.check(dims)
-    }
-
-    fn init(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Result<Dape, PeError> {
-        self.check(dims)?;
-        let base = self.base.init(dims, rng, device)?;
-        let (heads, width) = (dims.heads, self.width);
-        let inputs = [self.planes(dims), width].map(|planes| self.mixer.taps() * planes);
+    fn build(
+        settings: &Config,
+        dims: &Dims,
+        rng: &mut ChaCha8Rng,
+        device: &Device,
+    ) -> Result<Self, PeError> {
+        let base = settings.base.init(dims, rng, device)?;
+        let (heads, width) = (dims.heads, settings.width);
+        let inputs = [settings.planes(dims), width].map(|planes| settings.mixer.taps() * planes);
         // As PyTorch's layers start: even, within one over the root of the inputs.
         let bounds = inputs.map(|inputs| (inputs as f64).powf(-0.5));
         let networks = (0..dims.layers)
@@ -191,33 +169,40 @@ impl EncodingConfig for Config {
                 c2: init::uniform(bounds[1], [heads], rng, device),
             })
             .collect();
-        Ok(Dape { base, networks, mixer: self.mixer, head_dim: dims.head_dim })
+        Ok(Dape { base, networks, mixer: settings.mixer, head_dim: dims.head_dim })
     }
 
-    fn param_count(&self, dims: &Dims) -> usize {
-        self.base.param_count(dims) + dims.layers * (self.weights(dims) + self.width + dims.heads)
+    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+        Some(
+            settings.base.param_count(dims)
+                + dims.layers * (settings.weights(dims) + settings.width + dims.heads),
+        )
     }
 
-    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+    fn cost(settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
         let Dims { layers, heads, .. } = *dims;
         // A convolution's hidden units are made for one key more than there are.
-        let keys = match self.mixer {
+        let keys = match settings.mixer {
             Mixer::PerPair => len,
             Mixer::Convolution => len + 1,
         };
         let pairs = layers * len * keys;
-        Cost::none()
-            .pair_product_kept("queries with keys", layers * len * len * dims.width())
-            .over_queries()
-            .pair_product("network", pairs * self.weights(dims))
-            .pair_activation("LeakyReLU", pairs * self.width, 1)
-            .pair_elementwise("network's biases", pairs * (self.width + heads))
-            .pair_elementwise("sums of logits", 2 * layers * len * len * heads)
-            .and(self.base.cost(dims, len))
+        Some(
+            Cost::none()
+                .pair_product_kept("queries with keys", layers * len * len * dims.width())
+                .over_queries()
+                .pair_product("network", pairs * settings.weights(dims))
+                .pair_activation("LeakyReLU", pairs * settings.width, 1)
+                .pair_elementwise("network's biases", pairs * (settings.width + heads))
+                .pair_elementwise("sums of logits", 2 * layers * len * len * heads)
+                .and(settings.base.cost(dims, len)),
+        )
     }
-}
 
-impl PositionEncoding for Dape {
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
         let layer = ctx.layer.layer;
         let network = &self.networks[layer];
@@ -265,20 +250,20 @@ impl ScalarReference for Dape {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::zoo::{PeConfig, alibi};
+    use crate::zoo::alibi;
     use serde_json::{Value, json};
 
     const DIMS: Dims = Dims { layers: 2, heads: 3, head_dim: 4, train_len: 8, max_len: 8 };
 
-    fn read(settings: Value) -> Result<PeConfig, PeError> {
+    fn read(settings: Value) -> Result<Config, PeError> {
         let Value::Object(fields) = settings else { panic!("settings are a map") };
-        PeConfig::from_fields("dape", fields)
+        crate::settings::read("dape", fields)
     }
 
     #[test]
     fn a_base_s_own_settings_are_read_and_its_unknown_ones_refused() {
         let nested = json!({ "base": { "type": "alibi", "slopes": "paper" } });
-        let PeConfig::Dape(config) = read(nested).unwrap() else { panic!("another encoding") };
+        let config = read(nested).unwrap();
         let Base::Alibi(alibi) = config.base else { panic!("another base") };
         assert_eq!(alibi.slopes, alibi::Slopes::Paper);
         for unknown in [
@@ -293,7 +278,7 @@ mod tests {
     #[test]
     fn a_base_s_complaint_names_the_field_as_it_is_written_here() {
         let config = read(json!({ "base": { "type": "fire", "eps": 0.0 } })).unwrap();
-        let error = config.check(&DIMS).unwrap_err().to_string();
+        let error = Dape::check(&config, &DIMS).unwrap_err().to_string();
         assert!(error.starts_with("dape: base.eps is 0"), "{error}");
     }
 
@@ -301,6 +286,6 @@ mod tests {
     fn the_network_has_the_published_number_of_parameters() {
         // spec/encodings.md, table of section 0: (2H + 1) 32 + 33 H per layer.
         let config = Config { base: Base::Alibi(alibi::Config::default()), ..Config::default() };
-        assert_eq!(config.param_count(&DIMS), 2 * (7 * 32 + 33 * 3));
+        assert_eq!(Dape::param_count(&config, &DIMS), Some(2 * (7 * 32 + 33 * 3)));
     }
 }

@@ -35,31 +35,12 @@ use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::card::Card;
 use crate::encoding::ScoreContext;
-use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, fire, table_f64, values_f64};
 use crate::score::PositionMlp;
 use crate::settings::{Sharing, of_layer};
-use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
-
-/// The facts.
-pub const META: PeMeta = PeMeta {
-    id: "fire",
-    label: "FIRE",
-    summary: "Adds to the logits a learned function of distance divided by position.",
-    sites: &[Site::Logits],
-    claims: Claims {
-        shift_invariant: false,
-        content_dependent: false,
-        limited_length: false,
-        depends_on_length: false,
-    },
-    parameters: "L (width (H + 2) + H + 2)",
-    paper: "Li et al. 2023",
-    url: "https://arxiv.org/abs/2310.04418",
-};
-
-static SHARED: PeMeta = PeMeta { parameters: "width (H + 2) + H + 2", ..META };
+use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
 /// What LeakyReLU multiplies negative numbers with (PyTorch's default).
 const NEGATIVE_SLOPE: f64 = 0.01;
@@ -135,63 +116,8 @@ pub struct Fire {
     activation: Activation,
 }
 
-impl EncodingConfig for Config {
-    type Encoding = Fire;
-
-    fn meta(&self) -> &'static PeMeta {
-        match self.sharing {
-            Sharing::PerLayer => &META,
-            Sharing::AllLayers => &SHARED,
-        }
-    }
-
-    fn check(&self, _dims: &Dims) -> Result<(), PeError> {
-        let positive = [("c", self.c), ("initial_len", self.initial_len), ("eps", self.eps)];
-        for (field, value) in positive {
-            if !(value.is_finite() && value > 0.0) {
-                return Err(PeError::invalid(META.id, field, value, "a number above 0"));
-            }
-        }
-        if self.width == 0 {
-            return Err(PeError::invalid(META.id, "width", 0, "at least 1"));
-        }
-        Ok(())
-    }
-
-    fn init(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Result<Fire, PeError> {
-        self.check(dims)?;
-        let (heads, width) = (dims.heads, self.width);
-        // As PyTorch's linear layers start: even, within one over the root of the inputs.
-        let bound = (width as f64).powf(-0.5);
-        let networks = (0..self.sharing.sets(dims.layers))
-            .map(|_| Network {
-                c: init::constant(self.c as f32, [1], device),
-                multiplier: init::constant(1.0, [1], device),
-                w1: init::uniform(1.0, [width], rng, device),
-                b1: init::uniform(1.0, [width], rng, device),
-                w2: init::uniform(bound, [heads, width], rng, device),
-                b2: init::uniform(bound, [heads], rng, device),
-            })
-            .collect();
-        let activation = self.activation.unwrap_or(Activation::Relu);
-        Ok(Fire { networks, initial_len: self.initial_len, eps: self.eps, activation })
-    }
-
-    fn param_count(&self, dims: &Dims) -> usize {
-        self.sharing.sets(dims.layers) * (self.width * (dims.heads + 2) + dims.heads + 2)
-    }
-
-    fn cost(&self, dims: &Dims, len: usize) -> Cost {
-        let pairs = dims.layers * len * len;
-        Cost::none()
-            .pair_product("network", pairs * self.width * (1 + dims.heads))
-            .pair_activation("ReLU", pairs * self.width, 1)
-            .pair_elementwise("logarithms, sum of logits", pairs * (4 + dims.heads))
-    }
-}
-
 impl Fire {
-    /// What is added to the logits.
+    /// The modifier of one layer.
     fn bias(&self, layer: usize) -> ScoreMod {
         let network = of_layer(&self.networks, layer);
         ScoreMod::PositionMlp(PositionMlp {
@@ -230,6 +156,82 @@ impl Fire {
 }
 
 impl PositionEncoding for Fire {
+    type Settings = Config;
+
+    const CARD: Card = Card {
+        id: "fire",
+        label: "FIRE",
+        summary: "Adds to the logits a learned function of distance divided by position.",
+        parameters: "L (width (H + 2) + H + 2)",
+        paper: "Li et al. 2023",
+        url: "https://arxiv.org/abs/2310.04418",
+    };
+
+    fn card(settings: &Config) -> Card {
+        match settings.sharing {
+            Sharing::PerLayer => Self::CARD,
+            Sharing::AllLayers => Card { parameters: "width (H + 2) + H + 2", ..Self::CARD },
+        }
+    }
+
+    fn check(settings: &Config, _dims: &Dims) -> Result<(), PeError> {
+        let positive =
+            [("c", settings.c), ("initial_len", settings.initial_len), ("eps", settings.eps)];
+        for (field, value) in positive {
+            if !(value.is_finite() && value > 0.0) {
+                return Err(PeError::invalid(Fire::CARD.id, field, value, "a number above 0"));
+            }
+        }
+        if settings.width == 0 {
+            return Err(PeError::invalid(Fire::CARD.id, "width", 0, "at least 1"));
+        }
+        Ok(())
+    }
+
+    fn build(
+        settings: &Config,
+        dims: &Dims,
+        rng: &mut ChaCha8Rng,
+        device: &Device,
+    ) -> Result<Self, PeError> {
+        let (heads, width) = (dims.heads, settings.width);
+        // As PyTorch's linear layers start: even, within one over the root of the inputs.
+        let bound = (width as f64).powf(-0.5);
+        let networks = (0..settings.sharing.sets(dims.layers))
+            .map(|_| Network {
+                c: init::constant(settings.c as f32, [1], device),
+                multiplier: init::constant(1.0, [1], device),
+                w1: init::uniform(1.0, [width], rng, device),
+                b1: init::uniform(1.0, [width], rng, device),
+                w2: init::uniform(bound, [heads, width], rng, device),
+                b2: init::uniform(bound, [heads], rng, device),
+            })
+            .collect();
+        let activation = settings.activation.unwrap_or(Activation::Relu);
+        Ok(Fire { networks, initial_len: settings.initial_len, eps: settings.eps, activation })
+    }
+
+    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+        Some(
+            settings.sharing.sets(dims.layers)
+                * (settings.width * (dims.heads + 2) + dims.heads + 2),
+        )
+    }
+
+    fn cost(settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+        let pairs = dims.layers * len * len;
+        Some(
+            Cost::none()
+                .pair_product("network", pairs * settings.width * (1 + dims.heads))
+                .pair_activation("ReLU", pairs * settings.width, 1)
+                .pair_elementwise("logarithms, sum of logits", pairs * (4 + dims.heads)),
+        )
+    }
+
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
         self.bias(ctx.layer.layer)
     }
@@ -253,18 +255,19 @@ mod tests {
         // TAPE's Table 3 with 12 layers and heads at 1024 tokens: 5 544 parameters (12 frozen
         // lengths left out), 5.234 G products; spec/encodings.md 1.6.
         let dims = Dims { layers: 12, heads: 12, head_dim: 64, train_len: 1024, max_len: 1024 };
-        assert_eq!(Config::default().param_count(&dims), 5544);
-        let cost = Config::default().cost(&dims, 1024);
-        assert_eq!(cost.macs(), 12 * 1024 * 1024 * (32 + 32 * 12));
+        assert_eq!(Fire::param_count(&Config::default(), &dims), Some(5544));
+        let cost = Fire::cost(&Config::default(), &dims, 1024);
+        assert_eq!(cost.unwrap().macs(), 12 * 1024 * 1024 * (32 + 32 * 12));
     }
 
     #[test]
     fn settings_that_divide_by_zero_are_refused_by_name() {
         let dims = Dims { layers: 1, heads: 1, head_dim: 4, train_len: 8, max_len: 8 };
-        let error = Config { eps: 0.0, ..Config::default() }.check(&dims).unwrap_err().to_string();
+        let error =
+            Fire::check(&Config { eps: 0.0, ..Config::default() }, &dims).unwrap_err().to_string();
         assert!(error.contains("eps is 0") && error.contains("above 0"), "{error}");
-        assert!(Config { width: 0, ..Config::default() }.check(&dims).is_err());
-        assert!(Config { c: f64::NAN, ..Config::default() }.check(&dims).is_err());
+        assert!(Fire::check(&Config { width: 0, ..Config::default() }, &dims).is_err());
+        assert!(Fire::check(&Config { c: f64::NAN, ..Config::default() }, &dims).is_err());
     }
 
     #[test]
@@ -272,12 +275,12 @@ mod tests {
         let device = Device::flex().autodiff();
         let dims = Dims { layers: 1, heads: 2, head_dim: 4, train_len: 8, max_len: 8 };
         let mut rng = rand_chacha::rand_core::SeedableRng::seed_from_u64(1);
-        let mut fire = Config::default().init(&dims, &mut rng, &device).unwrap();
+        let mut fire = Fire::build(&Config::default(), &dims, &mut rng, &device).unwrap();
         for c in [-0.3, 0.0] {
             fire.networks[0].c = init::constant(c, [1], &device);
             for engine in [Engine::Reference, Engine::Fused] {
-                let (x, at) = (Tensor::<4>::ones([1, 2, 5, 4], &device), Positions::contiguous(0, 5));
-                let values = x.clone().cumsum(2);
+                let x = Tensor::<4>::ones([1, 2, 5, 4], &device);
+                let (values, at) = (x.clone().cumsum(2), Positions::contiguous(0, 5));
                 let (bias, drop) = (fire.bias(0), Weights::Drop);
                 let output = engine.attend(&x, &x, &x, values, &bias, &at, 0.5, drop).output;
                 assert!(numbers(output.clone()).iter().all(|x| x.is_finite()), "c {c}");

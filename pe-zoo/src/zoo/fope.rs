@@ -39,31 +39,14 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::card::Card;
 use crate::count::CountedMatmul;
 use crate::encoding::LayerContext;
 use crate::init::standard_normal;
 use crate::math::frequencies::{check_base, inverse_frequencies};
-use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, fope};
 use crate::rotary::Rotation;
-use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, Positions};
-
-/// The facts.
-pub const META: PeMeta = PeMeta {
-    id: "fope",
-    label: "FoPE",
-    summary: "Rotates queries and keys by fixed mixtures of the frequencies that training covers.",
-    sites: &[Site::QueryKey],
-    claims: Claims {
-        shift_invariant: false,
-        content_dependent: false,
-        limited_length: false,
-        depends_on_length: false,
-    },
-    parameters: "0",
-    paper: "Hua et al. 2024",
-    url: "https://arxiv.org/abs/2412.17739",
-};
+use crate::{Cost, Dims, PeError, PositionEncoding, Positions};
 
 /// What stands for the sine of pairs that no mixture turns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -150,51 +133,6 @@ impl Config {
     }
 }
 
-impl EncodingConfig for Config {
-    type Encoding = Fope;
-
-    fn meta(&self) -> &'static PeMeta {
-        &META
-    }
-
-    fn check(&self, dims: &Dims) -> Result<(), PeError> {
-        if !dims.head_dim.is_multiple_of(2) || dims.head_dim < 4 {
-            let expected = "an even number of at least 4; a quarter of the channels is mixed";
-            return Err(PeError::invalid(META.id, "model.head_dim", dims.head_dim, expected));
-        }
-        check_base(META.id, "base", self.base)?;
-        if !(self.gain.is_finite() && self.gain >= 0.0) {
-            return Err(PeError::invalid(META.id, "gain", self.gain, "a number of at least 0"));
-        }
-        if self.frequencies(dims).is_empty() {
-            let expected = "at least 7 tokens, so that the fastest wave completes a turn";
-            return Err(PeError::invalid(META.id, "train.len", dims.train_len, expected));
-        }
-        Ok(())
-    }
-
-    fn init(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Result<Fope, PeError> {
-        self.check(dims)?;
-        let mut draw =
-            || (0..dims.layers).map(|_| self.mixture(dims, rng, device)).collect::<Vec<_>>();
-        let (cos_mixtures, sin_mixtures) = (draw(), draw());
-        Ok(Fope {
-            cos_mixtures,
-            sin_mixtures,
-            frequencies: self.frequencies(dims),
-            padding: self.padding,
-            key: format!("fope {:016x} {} {self:?}", rng.random::<u64>(), dims.head_dim),
-        })
-    }
-
-    fn cost(&self, dims: &Dims, len: usize) -> Cost {
-        let [heads, kept, mixed] = self.shape(dims);
-        Cost::none()
-            .product("waves mixed, per layer", dims.layers * 2 * heads * len * kept * mixed)
-            .elementwise("rotation of queries and keys", 6 * dims.layers * len * dims.width())
-    }
-}
-
 impl Fope {
     fn rotation(&self, layer: usize, at: &Positions, head_dim: usize, device: &Device) -> Rotation {
         at.memo(&format!("{} layer {layer}", self.key), device, || {
@@ -222,6 +160,69 @@ impl Fope {
 }
 
 impl PositionEncoding for Fope {
+    type Settings = Config;
+
+    const CARD: Card = Card {
+        id: "fope",
+        label: "FoPE",
+        summary: "Rotates queries and keys by fixed mixtures of the frequencies that training covers.",
+        parameters: "0",
+        paper: "Hua et al. 2024",
+        url: "https://arxiv.org/abs/2412.17739",
+    };
+
+    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+        if !dims.head_dim.is_multiple_of(2) || dims.head_dim < 4 {
+            let expected = "an even number of at least 4; a quarter of the channels is mixed";
+            return Err(PeError::invalid(Fope::CARD.id, "model.head_dim", dims.head_dim, expected));
+        }
+        check_base(Fope::CARD.id, "base", settings.base)?;
+        if !(settings.gain.is_finite() && settings.gain >= 0.0) {
+            return Err(PeError::invalid(
+                Fope::CARD.id,
+                "gain",
+                settings.gain,
+                "a number of at least 0",
+            ));
+        }
+        if settings.frequencies(dims).is_empty() {
+            let expected = "at least 7 tokens, so that the fastest wave completes a turn";
+            return Err(PeError::invalid(Fope::CARD.id, "train.len", dims.train_len, expected));
+        }
+        Ok(())
+    }
+
+    fn build(
+        settings: &Config,
+        dims: &Dims,
+        rng: &mut ChaCha8Rng,
+        device: &Device,
+    ) -> Result<Self, PeError> {
+        let mut draw =
+            || (0..dims.layers).map(|_| settings.mixture(dims, rng, device)).collect::<Vec<_>>();
+        let (cos_mixtures, sin_mixtures) = (draw(), draw());
+        Ok(Fope {
+            cos_mixtures,
+            sin_mixtures,
+            frequencies: settings.frequencies(dims),
+            padding: settings.padding,
+            key: format!("fope {:016x} {} {settings:?}", rng.random::<u64>(), dims.head_dim),
+        })
+    }
+
+    fn cost(settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+        let [heads, kept, mixed] = settings.shape(dims);
+        Some(
+            Cost::none()
+                .product("waves mixed, per layer", dims.layers * 2 * heads * len * kept * mixed)
+                .elementwise("rotation of queries and keys", 6 * dims.layers * len * dims.width()),
+        )
+    }
+
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     fn transform_qk(
         &self,
         q: Tensor<4>,
@@ -265,7 +266,7 @@ mod tests {
     const DIMS: Dims = Dims { layers: 2, heads: 3, head_dim: 64, train_len: 512, max_len: 512 };
 
     fn fope(config: &Config, device: &Device) -> Fope {
-        config.init(&DIMS, &mut ChaCha8Rng::seed_from_u64(4), device).unwrap()
+        Fope::build(&config, &DIMS, &mut ChaCha8Rng::seed_from_u64(4), device).unwrap()
     }
 
     /// `spec/encodings.md` 5.2.
@@ -311,7 +312,7 @@ mod tests {
 
     #[test]
     fn a_training_length_without_a_whole_turn_is_refused() {
-        let error = Config::default().check(&Dims { train_len: 6, ..DIMS }).unwrap_err();
+        let error = Fope::check(&Config::default(), &Dims { train_len: 6, ..DIMS }).unwrap_err();
         assert!(error.to_string().contains("train.len is 6"), "{error}");
     }
 }

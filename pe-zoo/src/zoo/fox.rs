@@ -34,40 +34,12 @@ use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::card::Card;
 use crate::encoding::{ScoreContext, StateContext};
-use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::parts::forget;
 use crate::parts::head_projection::HeadProjection;
 use crate::reference::{Heads, ScalarInput, ScalarReference, Tokens, fox, score, values_f64};
-use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, TokenState, init};
-
-/// The facts.
-pub const META: PeMeta = PeMeta {
-    id: "fox",
-    label: "FoX",
-    summary: "Penalises a logit by what the tokens in between chose to forget.",
-    sites: &[Site::Logits, Site::State],
-    claims: Claims {
-        shift_invariant: true,
-        content_dependent: true,
-        limited_length: false,
-        depends_on_length: false,
-    },
-    parameters: "L (C H + H)",
-    paper: "Lin et al. 2025",
-    url: "https://arxiv.org/abs/2503.02130",
-};
-
-/// The facts where gates are the same for all tokens.
-const BIAS_ONLY_FACTS: PeMeta = PeMeta {
-    claims: Claims { content_dependent: false, ..META.claims },
-    parameters: "L H",
-    ..META
-};
-
-static BIAS_ONLY: PeMeta = BIAS_ONLY_FACTS;
-
-static FIXED: PeMeta = PeMeta { parameters: "0", ..BIAS_ONLY_FACTS };
+use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, TokenState, init};
 
 /// Time constants of the heads, in tokens: log-spaced from the first head to the last.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -96,11 +68,11 @@ impl DecayTimes {
     fn check(self) -> Result<(), PeError> {
         if !(self.tau_min.is_finite() && self.tau_min > 0.0) {
             let expected = "a number of tokens above 0";
-            return Err(PeError::invalid(META.id, "gates.tau_min", self.tau_min, expected));
+            return Err(PeError::invalid(Fox::CARD.id, "gates.tau_min", self.tau_min, expected));
         }
         if !(self.tau_max.is_finite() && self.tau_max >= self.tau_min) {
             let expected = format!("a number of at least tau_min, which is {}", self.tau_min);
-            return Err(PeError::invalid(META.id, "gates.tau_max", self.tau_max, expected));
+            return Err(PeError::invalid(Fox::CARD.id, "gates.tau_max", self.tau_max, expected));
         }
         Ok(())
     }
@@ -160,34 +132,43 @@ struct Fixed {
     log_forget: Vec<f64>,
 }
 
-impl EncodingConfig for Config {
-    type Encoding = Fox;
+impl PositionEncoding for Fox {
+    type Settings = Config;
 
-    fn meta(&self) -> &'static PeMeta {
-        match self.gates {
-            Gates::Full { .. } => &META,
-            Gates::BiasOnly(_) => &BIAS_ONLY,
-            Gates::Fixed(_) => &FIXED,
+    const CARD: Card = Card {
+        id: "fox",
+        label: "FoX",
+        summary: "Penalises a logit by what the tokens in between chose to forget.",
+        parameters: "L (C H + H)",
+        paper: "Lin et al. 2025",
+        url: "https://arxiv.org/abs/2503.02130",
+    };
+
+    fn card(settings: &Config) -> Card {
+        match settings.gates {
+            Gates::Full { .. } => Self::CARD,
+            Gates::BiasOnly(_) => Card { parameters: "L H", ..Self::CARD },
+            Gates::Fixed(_) => Card { parameters: "0", ..Self::CARD },
         }
     }
 
-    fn conduct(&self) -> Vec<Conduct> {
-        vec![Conduct::IgnoresPositions]
-    }
-
-    fn check(&self, _dims: &Dims) -> Result<(), PeError> {
-        match self.gates {
+    fn check(settings: &Config, _dims: &Dims) -> Result<(), PeError> {
+        match settings.gates {
             Gates::Full { bias } if !bias.is_finite() => {
-                Err(PeError::invalid(META.id, "gates.bias", bias, "a finite number"))
+                Err(PeError::invalid(Fox::CARD.id, "gates.bias", bias, "a finite number"))
             }
             Gates::Full { .. } => Ok(()),
             Gates::BiasOnly(times) | Gates::Fixed(times) => times.check(),
         }
     }
 
-    fn init(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Result<Fox, PeError> {
-        self.check(dims)?;
-        let gates = match self.gates {
+    fn build(
+        settings: &Config,
+        dims: &Dims,
+        rng: &mut ChaCha8Rng,
+        device: &Device,
+    ) -> Result<Self, PeError> {
+        let gates = match settings.gates {
             Gates::Full { bias } => {
                 let projection = |_| HeadProjection::init(dims, bias, rng, device);
                 Forget::Full((0..dims.layers).map(projection).collect())
@@ -207,27 +188,29 @@ impl EncodingConfig for Config {
         Ok(Fox { gates })
     }
 
-    fn param_count(&self, dims: &Dims) -> usize {
-        match self.gates {
+    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+        Some(match settings.gates {
             Gates::Full { .. } => dims.layers * HeadProjection::param_count(dims),
             Gates::BiasOnly(_) => dims.layers * dims.heads,
             Gates::Fixed(_) => 0,
-        }
+        })
     }
 
-    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+    fn cost(settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
         let Dims { layers, heads, .. } = *dims;
         let cost = Cost::none()
             .elementwise("logarithms of gates, running sums", 5 * layers * len * heads)
             .pair_elementwise("differences, sum of logits", 4 * layers * len * len * heads);
-        match self.gates {
+        Some(match settings.gates {
             Gates::Full { .. } => cost.product("gates", layers * len * dims.width() * heads),
             Gates::BiasOnly(_) | Gates::Fixed(_) => cost,
-        }
+        })
     }
-}
 
-impl PositionEncoding for Fox {
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     fn state(&self, ctx: &StateContext<'_>) -> TokenState {
         let [batch, tokens, _width] = ctx.x.dims();
         let for_all = |log_forget: Tensor<1>| {
@@ -280,13 +263,13 @@ mod tests {
     use crate::testkit::close::{self, Tolerance, numbers};
     use crate::testkit::problem::{Problem, tensor3};
     use crate::testkit::randomise;
-    use crate::{Positions, zoo::PeConfig};
+    use crate::{Positions, Registry};
 
     const DIMS: Dims = Dims { layers: 1, heads: 3, head_dim: 2, train_len: 8, max_len: 8 };
 
     fn build(gates: Gates) -> Fox {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
-        Config { gates }.init(&DIMS, &mut rng, &Device::flex()).unwrap()
+        Fox::build(&Config { gates }, &DIMS, &mut rng, &Device::flex()).unwrap()
     }
 
     #[test]
@@ -309,7 +292,7 @@ mod tests {
             (1.0, f64::NAN, "gates.tau_max"),
         ] {
             let gates = Gates::Fixed(DecayTimes { tau_min, tau_max });
-            let error = Config { gates }.check(&DIMS).unwrap_err().to_string();
+            let error = Fox::check(&Config { gates }, &DIMS).unwrap_err().to_string();
             assert!(error.contains(field), "{error}");
         }
     }
@@ -318,7 +301,7 @@ mod tests {
     fn a_key_of_another_kind_of_gate_is_refused() {
         let fields = serde_json::json!({ "gates": { "type": "fixed", "bias": 1.0 } });
         let serde_json::Value::Object(fields) = fields else { unreachable!() };
-        let error = PeConfig::from_fields("fox", fields).unwrap_err().to_string();
+        let error = Registry::builtin().configured("fox", fields).unwrap_err().to_string();
         assert!(error.contains("bias"), "{error}");
     }
 

@@ -56,27 +56,10 @@ pub use multiplicative::{Heads as SharedBy, Multiplicative, MultiplicativeConfig
 pub use norm::{QkNorm, QkNorms};
 pub use path::{Path, PathConfig};
 
+use crate::card::Card;
 use crate::encoding::{LayerContext, ScoreContext, StateContext};
-use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference};
-use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, TokenState};
-
-/// The facts, those of the default variant where variants differ.
-pub const META: PeMeta = PeMeta {
-    id: "grape",
-    label: "GRAPE",
-    summary: "Subtracts from the logits a sum of learned prices along the path between two tokens.",
-    sites: &[Site::QueryKey, Site::Logits, Site::State],
-    claims: Claims {
-        shift_invariant: false,
-        content_dependent: true,
-        limited_length: false,
-        depends_on_length: false,
-    },
-    parameters: "L (C H dim + 2 D)",
-    paper: "Zhang et al. 2025",
-    url: "https://arxiv.org/abs/2512.07805",
-};
+use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, TokenState};
 
 /// The four variants, each with its settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -119,57 +102,89 @@ pub enum Grape {
     Path(Path),
 }
 
-/// The same call on whichever variant there is.
-macro_rules! each {
-    ($of:ident, $value:expr, $name:ident => $call:expr) => {
-        match $value {
-            $of::Multiplicative($name) => $call,
-            $of::Contextual($name) => $call,
-            $of::Additive($name) => $call,
-            $of::Path($name) => $call,
+/// Calls an associated function of the variant's type: `$call` sees that type as `$Type`.
+macro_rules! settings_of {
+    ($settings:expr, $config:ident, $Type:ident => $call:expr) => {
+        match &$settings.variant {
+            Variant::Multiplicative($config) => {
+                type $Type = Multiplicative;
+                $call
+            }
+            Variant::Contextual($config) => {
+                type $Type = Contextual;
+                $call
+            }
+            Variant::Additive($config) => {
+                type $Type = Additive;
+                $call
+            }
+            Variant::Path($config) => {
+                type $Type = Path;
+                $call
+            }
         }
     };
 }
 
-impl EncodingConfig for Config {
-    type Encoding = Grape;
-
-    fn meta(&self) -> &'static PeMeta {
-        each!(Variant, &self.variant, config => config.meta())
-    }
-
-    fn conduct(&self) -> Vec<Conduct> {
-        each!(Variant, &self.variant, config => config.conduct())
-    }
-
-    fn check(&self, dims: &Dims) -> Result<(), PeError> {
-        each!(Variant, &self.variant, config => config.check(dims))
-    }
-
-    fn init(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Result<Grape, PeError> {
-        self.check(dims)?;
-        Ok(match &self.variant {
-            Variant::Multiplicative(config) => {
-                Grape::Multiplicative(config.init(dims, rng, device)?)
-            }
-            Variant::Contextual(config) => Grape::Contextual(config.init(dims, rng, device)?),
-            Variant::Additive(config) => Grape::Additive(config.init(dims, rng, device)?),
-            Variant::Path(config) => Grape::Path(config.init(dims, rng, device)?),
-        })
-    }
-
-    fn param_count(&self, dims: &Dims) -> usize {
-        each!(Variant, &self.variant, config => config.param_count(dims))
-    }
-
-    fn cost(&self, dims: &Dims, len: usize) -> Cost {
-        each!(Variant, &self.variant, config => config.cost(dims, len))
-    }
+/// Calls a method of the variant.
+macro_rules! each {
+    ($value:expr, $name:ident => $call:expr) => {
+        match $value {
+            Self::Multiplicative($name) => $call,
+            Self::Contextual($name) => $call,
+            Self::Additive($name) => $call,
+            Self::Path($name) => $call,
+        }
+    };
 }
 
 impl PositionEncoding for Grape {
+    type Settings = Config;
+
+    const CARD: Card = Path::CARD;
+
+    fn card(settings: &Config) -> Card {
+        settings_of!(settings, config, E => E::card(config))
+    }
+
+    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+        settings_of!(settings, config, E => E::check(config, dims))
+    }
+
+    fn build(
+        settings: &Config,
+        dims: &Dims,
+        rng: &mut ChaCha8Rng,
+        device: &Device,
+    ) -> Result<Self, PeError> {
+        Ok(match &settings.variant {
+            Variant::Multiplicative(config) => {
+                Self::Multiplicative(Multiplicative::build(config, dims, rng, device)?)
+            }
+            Variant::Contextual(config) => {
+                Self::Contextual(Contextual::build(config, dims, rng, device)?)
+            }
+            Variant::Additive(config) => {
+                Self::Additive(Additive::build(config, dims, rng, device)?)
+            }
+            Variant::Path(config) => Self::Path(Path::build(config, dims, rng, device)?),
+        })
+    }
+
+    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+        settings_of!(settings, config, E => E::param_count(config, dims))
+    }
+
+    fn cost(settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+        settings_of!(settings, config, E => E::cost(config, dims, len))
+    }
+
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     fn state(&self, ctx: &StateContext<'_>) -> TokenState {
-        each!(Self, self, grape => grape.state(ctx))
+        each!(self, grape => grape.state(ctx))
     }
 
     fn transform_qk(
@@ -178,21 +193,21 @@ impl PositionEncoding for Grape {
         k: Tensor<4>,
         ctx: &LayerContext<'_>,
     ) -> (Tensor<4>, Tensor<4>) {
-        each!(Self, self, grape => grape.transform_qk(q, k, ctx))
+        each!(self, grape => grape.transform_qk(q, k, ctx))
     }
 
     fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
-        each!(Self, self, grape => grape.score(ctx))
+        each!(self, grape => grape.score(ctx))
     }
 }
 
 impl ScalarReference for Grape {
     fn scalar_transformed(&self, input: &ScalarInput) -> ScalarInput {
-        each!(Self, self, grape => grape.scalar_transformed(input))
+        each!(self, grape => grape.scalar_transformed(input))
     }
 
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
-        each!(Self, self, grape => grape.scalar_logits(input))
+        each!(self, grape => grape.scalar_logits(input))
     }
 }
 
@@ -209,19 +224,20 @@ mod tests {
             Variant::Multiplicative(MultiplicativeConfig::default()),
             Variant::Contextual(ContextualConfig::default()),
         ] {
-            let error = Config { variant }.check(&odd).unwrap_err().to_string();
+            let error = Grape::check(&Config { variant }, &odd).unwrap_err().to_string();
             assert!(error.contains("grape: model.head_dim is 5"), "{error}");
         }
         let variant = Variant::Path(PathConfig { dim: 3, ..PathConfig::default() });
-        let error = Config { variant }.check(&DIMS).unwrap_err().to_string();
+        let error = Grape::check(&Config { variant }, &DIMS).unwrap_err().to_string();
         assert!(error.contains("variant.dim is 3") && error.contains("even"), "{error}");
         let config = MultiplicativeConfig { storage: 0.0, ..MultiplicativeConfig::default() };
-        let error = Config { variant: Variant::Multiplicative(config) }.check(&DIMS).unwrap_err();
+        let error =
+            Grape::check(&Config { variant: Variant::Multiplicative(config) }, &DIMS).unwrap_err();
         assert!(error.to_string().contains("variant.storage is 0"), "{error}");
     }
 
     #[test]
     fn the_best_variant_needs_no_even_head_dimension() {
-        assert!(Config::default().check(&Dims { head_dim: 5, ..DIMS }).is_ok());
+        assert!(Grape::check(&Config::default(), &Dims { head_dim: 5, ..DIMS }).is_ok());
     }
 }

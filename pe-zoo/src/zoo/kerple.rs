@@ -33,31 +33,12 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::card::Card;
 use crate::encoding::ScoreContext;
-use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, kerple, values_f64};
 use crate::score::Beyond;
 use crate::settings::{Sharing, of_layer};
-use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
-
-/// The facts.
-pub const META: PeMeta = PeMeta {
-    id: "kerple",
-    label: "KERPLE",
-    summary: "Subtracts from the logits a learned kernel of distance, two numbers per head.",
-    sites: &[Site::Logits],
-    claims: Claims {
-        shift_invariant: true,
-        content_dependent: false,
-        limited_length: false,
-        depends_on_length: false,
-    },
-    parameters: "2 H",
-    paper: "Chi et al. 2022",
-    url: "https://arxiv.org/abs/2205.09921",
-};
-
-static PER_LAYER: PeMeta = PeMeta { parameters: "2 L H", ..META };
+use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
 /// The smallest value that a parameter is used with.
 const SMALLEST: f32 = 0.01;
@@ -103,37 +84,6 @@ pub struct Kerple {
     kernel: Kernel,
 }
 
-impl EncodingConfig for Config {
-    type Encoding = Kerple;
-
-    fn meta(&self) -> &'static PeMeta {
-        match self.sharing {
-            Sharing::AllLayers => &META,
-            Sharing::PerLayer => &PER_LAYER,
-        }
-    }
-
-    fn init(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Result<Kerple, PeError> {
-        let mut draw = |top: f64| {
-            let values = (0..dims.heads).map(|_| (top * rng.random::<f64>()) as f32).collect();
-            init::given(values, [dims.heads], device)
-        };
-        let (p, a) = (0..self.sharing.sets(dims.layers)).map(|_| (draw(2.0), draw(1.0))).unzip();
-        Ok(Kerple { a, p, kernel: self.kernel })
-    }
-
-    fn param_count(&self, dims: &Dims) -> usize {
-        2 * self.sharing.sets(dims.layers) * dims.heads
-    }
-
-    fn cost(&self, dims: &Dims, len: usize) -> Cost {
-        let Dims { layers, heads, .. } = *dims;
-        Cost::none()
-            .elementwise("kernel at each distance", 5 * layers * heads * len)
-            .pair_elementwise("sum of logits", layers * len * len * heads)
-    }
-}
-
 /// `x` as at least `low` and at most `high`, with a gradient of 1 everywhere.
 fn clamp_straight_through(x: Tensor<1>, low: f32, high: f32) -> Tensor<1> {
     let clamped = x.clone().detach().clamp(low, high);
@@ -173,6 +123,56 @@ impl Kerple {
 }
 
 impl PositionEncoding for Kerple {
+    type Settings = Config;
+
+    const CARD: Card = Card {
+        id: "kerple",
+        label: "KERPLE",
+        summary: "Subtracts from the logits a learned kernel of distance, two numbers per head.",
+        parameters: "2 H",
+        paper: "Chi et al. 2022",
+        url: "https://arxiv.org/abs/2205.09921",
+    };
+
+    fn card(settings: &Config) -> Card {
+        match settings.sharing {
+            Sharing::AllLayers => Self::CARD,
+            Sharing::PerLayer => Card { parameters: "2 L H", ..Self::CARD },
+        }
+    }
+
+    fn build(
+        settings: &Config,
+        dims: &Dims,
+        rng: &mut ChaCha8Rng,
+        device: &Device,
+    ) -> Result<Self, PeError> {
+        let mut draw = |top: f64| {
+            let values = (0..dims.heads).map(|_| (top * rng.random::<f64>()) as f32).collect();
+            init::given(values, [dims.heads], device)
+        };
+        let (p, a) =
+            (0..settings.sharing.sets(dims.layers)).map(|_| (draw(2.0), draw(1.0))).unzip();
+        Ok(Kerple { a, p, kernel: settings.kernel })
+    }
+
+    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+        Some(2 * settings.sharing.sets(dims.layers) * dims.heads)
+    }
+
+    fn cost(_settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+        let Dims { layers, heads, .. } = *dims;
+        Some(
+            Cost::none()
+                .elementwise("kernel at each distance", 5 * layers * heads * len)
+                .pair_elementwise("sum of logits", layers * len * len * heads),
+        )
+    }
+
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
         let at = ctx.layer.at;
         let device = ctx.q.device();

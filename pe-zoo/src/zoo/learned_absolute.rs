@@ -27,27 +27,10 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::card::Card;
 use crate::encoding::EmbedContext;
-use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{ScalarReference, Tokens, learned_absolute, table_f64};
-use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, init};
-
-/// The facts.
-pub const META: PeMeta = PeMeta {
-    id: "learned-absolute",
-    label: "Learned absolute",
-    summary: "Adds a learned vector per position to the token embeddings.",
-    sites: &[Site::Embedding],
-    claims: Claims {
-        shift_invariant: false,
-        content_dependent: false,
-        limited_length: true,
-        depends_on_length: false,
-    },
-    parameters: "max_len C",
-    paper: "Gehring et al. 2017",
-    url: "https://arxiv.org/abs/1705.03122",
-};
+use crate::{Cost, Dims, PeError, PositionEncoding, init};
 
 /// Settings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -72,47 +55,58 @@ impl Config {
     }
 }
 
-impl EncodingConfig for Config {
-    type Encoding = LearnedAbsolute;
+impl PositionEncoding for LearnedAbsolute {
+    type Settings = Config;
 
-    fn meta(&self) -> &'static PeMeta {
-        &META
-    }
+    const CARD: Card = Card {
+        id: "learned-absolute",
+        label: "Learned absolute",
+        summary: "Adds a learned vector per position to the token embeddings.",
+        parameters: "max_len C",
+        paper: "Gehring et al. 2017",
+        url: "https://arxiv.org/abs/1705.03122",
+    };
 
-    fn check(&self, dims: &Dims) -> Result<(), PeError> {
-        let rows = self.rows(dims);
+    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+        let rows = settings.rows(dims);
         if rows < dims.max_len {
             let expected = format!("at least {}, the longest sequence of the run", dims.max_len);
-            return Err(PeError::invalid(META.id, "max_len", rows, expected));
+            return Err(PeError::invalid(LearnedAbsolute::CARD.id, "max_len", rows, expected));
         }
-        if let Some(std) = self.std.filter(|std| !(std.is_finite() && *std >= 0.0)) {
-            return Err(PeError::invalid(META.id, "std", std, "a number of at least 0"));
+        if let Some(std) = settings.std.filter(|std| !(std.is_finite() && *std >= 0.0)) {
+            return Err(PeError::invalid(
+                LearnedAbsolute::CARD.id,
+                "std",
+                std,
+                "a number of at least 0",
+            ));
         }
         Ok(())
     }
 
-    fn init(
-        &self,
+    fn build(
+        settings: &Config,
         dims: &Dims,
         rng: &mut ChaCha8Rng,
         device: &Device,
-    ) -> Result<LearnedAbsolute, PeError> {
-        self.check(dims)?;
-        let std = self.std.unwrap_or((dims.width() as f64).powf(-0.5));
-        let table = init::normal(std, [self.rows(dims), dims.width()], rng, device);
+    ) -> Result<Self, PeError> {
+        let std = settings.std.unwrap_or((dims.width() as f64).powf(-0.5));
+        let table = init::normal(std, [settings.rows(dims), dims.width()], rng, device);
         Ok(LearnedAbsolute { table })
     }
 
-    fn param_count(&self, dims: &Dims) -> usize {
-        self.rows(dims) * dims.width()
+    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+        Some(settings.rows(dims) * dims.width())
     }
 
-    fn cost(&self, dims: &Dims, len: usize) -> Cost {
-        Cost::none().elementwise("sum with the embeddings", len * dims.width())
+    fn cost(_settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+        Some(Cost::none().elementwise("sum with the embeddings", len * dims.width()))
     }
-}
 
-impl PositionEncoding for LearnedAbsolute {
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     fn embed(&self, x: Tensor<3>, ctx: &EmbedContext<'_>) -> Tensor<3> {
         let device = x.device();
         let rows = ctx.at.memo("rows-int", &device, || {

@@ -24,26 +24,9 @@ use burn::tensor::Device;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::meta::{Claims, Conduct, PeMeta};
+use crate::card::Card;
 use crate::reference::ScalarReference;
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding};
-
-/// The facts.
-pub const META: PeMeta = PeMeta {
-    id: "nope",
-    label: "NoPE",
-    summary: "Adds nothing: order is felt only through the causal mask.",
-    sites: &[],
-    claims: Claims {
-        shift_invariant: true,
-        content_dependent: false,
-        limited_length: false,
-        depends_on_length: false,
-    },
-    parameters: "0",
-    paper: "Kazemnejad et al. 2023",
-    url: "https://arxiv.org/abs/2305.19466",
-};
+use crate::{Dims, PeError, PositionEncoding};
 
 /// No settings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -54,22 +37,30 @@ pub struct Config {}
 #[derive(Module, Debug)]
 pub struct Nope {}
 
-impl EncodingConfig for Config {
-    type Encoding = Nope;
+impl PositionEncoding for Nope {
+    type Settings = Config;
 
-    fn meta(&self) -> &'static PeMeta {
-        &META
-    }
+    const CARD: Card = Card {
+        id: "nope",
+        label: "NoPE",
+        summary: "Adds nothing: order is felt only through the causal mask.",
+        parameters: "0",
+        paper: "Kazemnejad et al. 2023",
+        url: "https://arxiv.org/abs/2305.19466",
+    };
 
-    fn conduct(&self) -> Vec<Conduct> {
-        vec![Conduct::IgnoresPositions]
-    }
-
-    fn init(&self, _dims: &Dims, _rng: &mut ChaCha8Rng, _device: &Device) -> Result<Nope, PeError> {
+    fn build(
+        _settings: &Config,
+        _dims: &Dims,
+        _rng: &mut ChaCha8Rng,
+        _device: &Device,
+    ) -> Result<Self, PeError> {
         Ok(Nope {})
     }
-}
 
-impl PositionEncoding for Nope {}
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+}
 
 impl ScalarReference for Nope {}

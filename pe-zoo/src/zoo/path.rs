@@ -34,31 +34,14 @@ use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::card::Card;
 use crate::encoding::{ScoreContext, StateContext};
-use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::ops::linear;
 use crate::parts::head_projection::HeadProjection;
 use crate::parts::{by_head, forget, householder};
 use crate::reference::{Heads, ScalarInput, ScalarReference, fox, path, table_f64};
 use crate::score::Reflections;
-use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, TokenState, init};
-
-/// The facts.
-pub const META: PeMeta = PeMeta {
-    id: "path",
-    label: "PaTH",
-    summary: "Reflects keys along directions chosen by the tokens between key and query.",
-    sites: &[Site::Logits, Site::State],
-    claims: Claims {
-        shift_invariant: true,
-        content_dependent: true,
-        limited_length: false,
-        depends_on_length: false,
-    },
-    parameters: "L (2 C rank + C kernel + C H + H)",
-    paper: "Yang et al. 2025",
-    url: "https://arxiv.org/abs/2505.16381",
-};
+use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, TokenState, init};
 
 /// Inside the square root of the norm of `w`, as in the authors' code.
 const NORM_EPSILON: f64 = 1e-6;
@@ -132,80 +115,6 @@ impl Config {
     }
 }
 
-impl EncodingConfig for Config {
-    type Encoding = Path;
-
-    fn meta(&self) -> &'static PeMeta {
-        &META
-    }
-
-    fn conduct(&self) -> Vec<Conduct> {
-        vec![Conduct::IgnoresPositions, Conduct::ReadsQueries, Conduct::ReplacesProducts]
-    }
-
-    fn check(&self, _dims: &Dims) -> Result<(), PeError> {
-        for (field, value) in [("rank", self.rank), ("kernel", self.kernel)] {
-            if value == 0 {
-                return Err(PeError::invalid(META.id, field, value, "at least 1"));
-            }
-        }
-        match self.forget {
-            Forget::Gate { bias } if !bias.is_finite() => {
-                Err(PeError::invalid(META.id, "forget.bias", bias, "a finite number"))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn init(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Result<Path, PeError> {
-        self.check(dims)?;
-        let width = dims.width();
-        let layers = (0..dims.layers)
-            .map(|_| Layer {
-                down: init::normal(0.02, [width, self.rank], rng, device),
-                up: init::normal(0.02, [self.rank, width], rng, device),
-                kernel: {
-                    let bound = 1.0 / (self.kernel as f64).sqrt();
-                    init::uniform(bound, [self.kernel, width], rng, device)
-                },
-                strength: HeadProjection::init(dims, 0.0, rng, device),
-                forget: match self.forget {
-                    Forget::None => None,
-                    Forget::Gate { bias } => Some(HeadProjection::init(dims, bias, rng, device)),
-                },
-            })
-            .collect();
-        Ok(Path { layers, heads: dims.heads })
-    }
-
-    fn param_count(&self, dims: &Dims) -> usize {
-        let per_head = self.head_projections() * HeadProjection::param_count(dims);
-        dims.layers * (self.direction_params(dims) + per_head)
-    }
-
-    fn cost(&self, dims: &Dims, len: usize) -> Cost {
-        let tokens = dims.layers * len;
-        let (width, heads) = (dims.width(), dims.heads);
-        let projections = 2 * self.rank + self.head_projections() * heads;
-        let pairs = dims.layers * heads * len * len;
-        let cost = Cost::none()
-            .product("directions, strengths, gates", tokens * width * projections)
-            .elementwise(
-                "convolution, SiLU, lengths of directions",
-                tokens * width * (2 * self.kernel + 8),
-            )
-            .product(
-                "keys along the path",
-                dims.layers * heads * householder::macs(len, dims.head_dim),
-            )
-            .pair_product_spared("queries with keys", dims.layers * len * len * width);
-        match self.forget {
-            Forget::None => cost,
-            Forget::Gate { .. } => cost.pair_elementwise("differences, sum of logits", 4 * pairs),
-        }
-    }
-}
-
 impl Layer {
     /// Directions of unit length, `[B, H, S, D]`, from the projected tokens of the same shape.
     fn directions(&self, projected: &Tensor<4>) -> Tensor<4> {
@@ -233,6 +142,87 @@ impl Layer {
 }
 
 impl PositionEncoding for Path {
+    type Settings = Config;
+
+    const CARD: Card = Card {
+        id: "path",
+        label: "PaTH",
+        summary: "Reflects keys along directions chosen by the tokens between key and query.",
+        parameters: "L (2 C rank + C kernel + C H + H)",
+        paper: "Yang et al. 2025",
+        url: "https://arxiv.org/abs/2505.16381",
+    };
+
+    fn check(settings: &Config, _dims: &Dims) -> Result<(), PeError> {
+        for (field, value) in [("rank", settings.rank), ("kernel", settings.kernel)] {
+            if value == 0 {
+                return Err(PeError::invalid(Path::CARD.id, field, value, "at least 1"));
+            }
+        }
+        match settings.forget {
+            Forget::Gate { bias } if !bias.is_finite() => {
+                Err(PeError::invalid(Path::CARD.id, "forget.bias", bias, "a finite number"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn build(
+        settings: &Config,
+        dims: &Dims,
+        rng: &mut ChaCha8Rng,
+        device: &Device,
+    ) -> Result<Self, PeError> {
+        let width = dims.width();
+        let layers = (0..dims.layers)
+            .map(|_| Layer {
+                down: init::normal(0.02, [width, settings.rank], rng, device),
+                up: init::normal(0.02, [settings.rank, width], rng, device),
+                kernel: {
+                    let bound = 1.0 / (settings.kernel as f64).sqrt();
+                    init::uniform(bound, [settings.kernel, width], rng, device)
+                },
+                strength: HeadProjection::init(dims, 0.0, rng, device),
+                forget: match settings.forget {
+                    Forget::None => None,
+                    Forget::Gate { bias } => Some(HeadProjection::init(dims, bias, rng, device)),
+                },
+            })
+            .collect();
+        Ok(Path { layers, heads: dims.heads })
+    }
+
+    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+        let per_head = settings.head_projections() * HeadProjection::param_count(dims);
+        Some(dims.layers * (settings.direction_params(dims) + per_head))
+    }
+
+    fn cost(settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+        let tokens = dims.layers * len;
+        let (width, heads) = (dims.width(), dims.heads);
+        let projections = 2 * settings.rank + settings.head_projections() * heads;
+        let pairs = dims.layers * heads * len * len;
+        let cost = Cost::none()
+            .product("directions, strengths, gates", tokens * width * projections)
+            .elementwise(
+                "convolution, SiLU, lengths of directions",
+                tokens * width * (2 * settings.kernel + 8),
+            )
+            .product(
+                "keys along the path",
+                dims.layers * heads * householder::macs(len, dims.head_dim),
+            )
+            .pair_product_spared("queries with keys", dims.layers * len * len * width);
+        Some(match settings.forget {
+            Forget::None => cost,
+            Forget::Gate { .. } => cost.pair_elementwise("differences, sum of logits", 4 * pairs),
+        })
+    }
+
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     fn state(&self, ctx: &StateContext<'_>) -> TokenState {
         let layer = &self.layers[ctx.layer];
         let narrow = linear(ctx.x.clone(), layer.down.val(), None);
@@ -302,7 +292,7 @@ mod tests {
             (Config { rank: 0, ..Config::default() }, "rank is 0"),
             (Config { kernel: 0, ..Config::default() }, "kernel is 0"),
         ] {
-            let error = config.check(&dims).unwrap_err().to_string();
+            let error = Path::check(&config, &dims).unwrap_err().to_string();
             assert!(error.contains(field), "{error}");
         }
     }

@@ -33,28 +33,11 @@ use burn::tensor::{Device, Tensor, TensorData};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::card::Card;
 use crate::encoding::LayerContext;
 use crate::math::frequencies::check_base;
-use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, pope, table_f64};
-use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, Positions, init};
-
-/// The facts.
-pub const META: PeMeta = PeMeta {
-    id: "pope",
-    label: "PoPE",
-    summary: "Makes channels magnitudes by a softplus and gives each an angle by its position.",
-    sites: &[Site::QueryKey],
-    claims: Claims {
-        shift_invariant: true,
-        content_dependent: true,
-        limited_length: false,
-        depends_on_length: false,
-    },
-    parameters: "L C",
-    paper: "Gopalakrishnan et al. 2025",
-    url: "https://arxiv.org/abs/2509.10534",
-};
+use crate::{Cost, Dims, PeError, PositionEncoding, Positions, init};
 
 /// Where the learned phases start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,50 +78,6 @@ pub struct Pope {
     key: String,
 }
 
-impl EncodingConfig for Config {
-    type Encoding = Pope;
-
-    fn meta(&self) -> &'static PeMeta {
-        &META
-    }
-
-    fn conduct(&self) -> Vec<Conduct> {
-        vec![Conduct::WidensQueries]
-    }
-
-    fn check(&self, _dims: &Dims) -> Result<(), PeError> {
-        check_base(META.id, "base", self.base)?;
-        Ok(())
-    }
-
-    fn init(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Result<Pope, PeError> {
-        self.check(dims)?;
-        let shape = [dims.heads, dims.head_dim];
-        let phases = (0..dims.layers)
-            .map(|_| match self.initial_phase {
-                InitialPhase::Zero => init::zeros(shape, device),
-                InitialPhase::Uniform => init::uniform_between(-TAU..0.0, shape, rng, device),
-            })
-            .collect();
-        let key = format!("pope {} {:?}", dims.head_dim, self.base);
-        Ok(Pope { phases, base: self.base, key })
-    }
-
-    fn param_count(&self, dims: &Dims) -> usize {
-        dims.layers * dims.width()
-    }
-
-    fn cost(&self, dims: &Dims, len: usize) -> Cost {
-        let Dims { layers, .. } = *dims;
-        Cost::none()
-            .elementwise("softplus, turning of queries and keys", 12 * layers * len * dims.width())
-            .pair_product(
-                "dot products over twice as many channels",
-                layers * len * len * dims.width(),
-            )
-    }
-}
-
 impl Pope {
     /// Cosines and sines of the columns' angles, each `[1, 1, S, D]`.
     fn waves(&self, at: &Positions, head_dim: usize, device: &Device) -> [Tensor<4>; 2] {
@@ -161,6 +100,62 @@ impl Pope {
 }
 
 impl PositionEncoding for Pope {
+    type Settings = Config;
+
+    const CARD: Card = Card {
+        id: "pope",
+        label: "PoPE",
+        summary: "Makes channels magnitudes by a softplus and gives each an angle by its position.",
+        parameters: "L C",
+        paper: "Gopalakrishnan et al. 2025",
+        url: "https://arxiv.org/abs/2509.10534",
+    };
+
+    fn check(settings: &Config, _dims: &Dims) -> Result<(), PeError> {
+        check_base(Pope::CARD.id, "base", settings.base)?;
+        Ok(())
+    }
+
+    fn build(
+        settings: &Config,
+        dims: &Dims,
+        rng: &mut ChaCha8Rng,
+        device: &Device,
+    ) -> Result<Self, PeError> {
+        let shape = [dims.heads, dims.head_dim];
+        let phases = (0..dims.layers)
+            .map(|_| match settings.initial_phase {
+                InitialPhase::Zero => init::zeros(shape, device),
+                InitialPhase::Uniform => init::uniform_between(-TAU..0.0, shape, rng, device),
+            })
+            .collect();
+        let key = format!("pope {} {:?}", dims.head_dim, settings.base);
+        Ok(Pope { phases, base: settings.base, key })
+    }
+
+    fn param_count(_settings: &Config, dims: &Dims) -> Option<usize> {
+        Some(dims.layers * dims.width())
+    }
+
+    fn cost(_settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+        let Dims { layers, .. } = *dims;
+        Some(
+            Cost::none()
+                .elementwise(
+                    "softplus, turning of queries and keys",
+                    12 * layers * len * dims.width(),
+                )
+                .pair_product(
+                    "dot products over twice as many channels",
+                    layers * len * len * dims.width(),
+                ),
+        )
+    }
+
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     fn transform_qk(
         &self,
         q: Tensor<4>,
@@ -205,7 +200,8 @@ mod tests {
     fn uniform_phases_start_within_the_clamp_and_fill_it() {
         let dims = Dims { layers: 3, heads: 8, head_dim: 16, train_len: 8, max_len: 8 };
         let config = Config { initial_phase: InitialPhase::Uniform, ..Config::default() };
-        let pope = config.init(&dims, &mut ChaCha8Rng::seed_from_u64(2), &Device::flex()).unwrap();
+        let pope = Pope::build(&config, &dims, &mut ChaCha8Rng::seed_from_u64(2), &Device::flex())
+            .unwrap();
         let phases = pope.phases.iter().flat_map(|p| numbers(p.val())).collect::<Vec<_>>();
         assert!(phases.iter().all(|phase| (-TAU..=0.0).contains(phase)));
         let mean = phases.iter().sum::<f64>() / phases.len() as f64;

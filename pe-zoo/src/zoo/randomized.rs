@@ -38,27 +38,10 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use serde::{Deserialize, Serialize};
 
+use crate::card::{Card, Composition};
 use crate::encoding::PositionRequest;
-use crate::meta::{Brackets, Claims, Conduct, PeMeta, Site};
 use crate::reference::ScalarReference;
-use crate::{Dims, EncodingConfig, PeError, PositionEncoding, Positions};
-
-/// The facts.
-pub const META: PeMeta = PeMeta {
-    id: "randomized",
-    label: "Randomized",
-    summary: "Gives tokens random positions, in order, from a range longer than any sequence.",
-    sites: &[Site::Positions],
-    claims: Claims {
-        shift_invariant: true,
-        content_dependent: false,
-        limited_length: false,
-        depends_on_length: false,
-    },
-    parameters: "0",
-    paper: "Ruoss et al. 2023",
-    url: "https://arxiv.org/abs/2305.16843",
-};
+use crate::{Dims, PeError, PositionEncoding, Positions};
 
 /// Which positions tokens have when nothing is trained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,45 +83,6 @@ pub struct Randomized {
     evaluation: Evaluation,
 }
 
-impl EncodingConfig for Config {
-    type Encoding = Randomized;
-
-    fn meta(&self) -> &'static PeMeta {
-        &META
-    }
-
-    fn conduct(&self) -> Vec<Conduct> {
-        vec![Conduct::IgnoresPositions]
-    }
-
-    fn brackets(&self) -> Brackets {
-        Brackets::Beside { usual: "rope" }
-    }
-
-    fn dims_beside(&self, dims: &Dims) -> Dims {
-        let [train_len, max_len] = [dims.train_len, dims.max_len].map(|len| len.max(self.longest));
-        Dims { train_len, max_len, ..*dims }
-    }
-
-    fn check(&self, dims: &Dims) -> Result<(), PeError> {
-        if self.longest < dims.max_len {
-            let expected = format!("at least {}, the longest sequence of the run", dims.max_len);
-            return Err(PeError::invalid(META.id, "longest", self.longest, expected));
-        }
-        Ok(())
-    }
-
-    fn init(
-        &self,
-        dims: &Dims,
-        _rng: &mut ChaCha8Rng,
-        _device: &Device,
-    ) -> Result<Randomized, PeError> {
-        self.check(dims)?;
-        Ok(Randomized { longest: self.longest, evaluation: self.evaluation })
-    }
-}
-
 impl Randomized {
     /// Every choice of `tokens` positions is as likely as every other: going up, each is taken with
     /// the share of what is still needed in what is still left.
@@ -155,6 +99,53 @@ impl Randomized {
 }
 
 impl PositionEncoding for Randomized {
+    type Settings = Config;
+
+    const CARD: Card = Card {
+        id: "randomized",
+        label: "Randomized",
+        summary: "Gives tokens random positions, in order, from a range longer than any sequence.",
+        parameters: "0",
+        paper: "Ruoss et al. 2023",
+        url: "https://arxiv.org/abs/2305.16843",
+    };
+
+    fn composition(_settings: &Config) -> Composition {
+        Composition::Over { default: "rope" }
+    }
+
+    fn dims_beside(settings: &Config, dims: &Dims) -> Dims {
+        let [train_len, max_len] =
+            [dims.train_len, dims.max_len].map(|len| len.max(settings.longest));
+        Dims { train_len, max_len, ..*dims }
+    }
+
+    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+        if settings.longest < dims.max_len {
+            let expected = format!("at least {}, the longest sequence of the run", dims.max_len);
+            return Err(PeError::invalid(
+                Randomized::CARD.id,
+                "longest",
+                settings.longest,
+                expected,
+            ));
+        }
+        Ok(())
+    }
+
+    fn build(
+        settings: &Config,
+        dims: &Dims,
+        _rng: &mut ChaCha8Rng,
+        _device: &Device,
+    ) -> Result<Self, PeError> {
+        Ok(Randomized { longest: settings.longest, evaluation: settings.evaluation })
+    }
+
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     fn positions(&self, request: PositionRequest<'_>) -> Result<Positions, PeError> {
         let PositionRequest { cached_tokens, new_tokens, training_rng } = request;
         let tokens = cached_tokens + new_tokens;
@@ -162,7 +153,8 @@ impl PositionEncoding for Randomized {
             return Err(PeError::Positions {
                 reason: format!(
                     "{tokens} tokens, expected at most {}, from which {} draws; raise its `longest`",
-                    self.longest, META.id
+                    self.longest,
+                    Randomized::CARD.id
                 ),
             });
         }
@@ -243,7 +235,7 @@ mod tests {
     fn tables_beneath_have_rows_for_the_whole_range() {
         let dims = Dims { layers: 1, heads: 1, head_dim: 4, train_len: 8, max_len: 16 };
         let pe = Combination::parse("randomized{longest=100}(learned-absolute)").unwrap();
-        assert_eq!(pe.param_count(&dims), 100 * 4);
+        assert_eq!(pe.param_count(&dims), Some(100 * 4));
         let short = Combination::parse("randomized{longest=10}(rope)").unwrap();
         let error = short.check(&dims).unwrap_err().to_string();
         assert!(error.contains("longest is 10") && error.contains("at least 16"), "{error}");

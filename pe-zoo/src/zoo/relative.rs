@@ -27,28 +27,11 @@ use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::card::Card;
 use crate::encoding::ScoreContext;
-use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, relative, table_f64};
 use crate::score::Beyond;
-use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
-
-/// The facts.
-pub const META: PeMeta = PeMeta {
-    id: "relative",
-    label: "Relative (Shaw)",
-    summary: "Adds the query's dot product with a learned vector of the distance.",
-    sites: &[Site::Logits],
-    claims: Claims {
-        shift_invariant: true,
-        content_dependent: true,
-        limited_length: false,
-        depends_on_length: false,
-    },
-    parameters: "D max_distance",
-    paper: "Shaw et al. 2018",
-    url: "https://arxiv.org/abs/1803.02155",
-};
+use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
 /// Settings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -94,44 +77,51 @@ impl Config {
     }
 }
 
-impl EncodingConfig for Config {
-    type Encoding = Relative;
+impl PositionEncoding for Relative {
+    type Settings = Config;
 
-    fn meta(&self) -> &'static PeMeta {
-        &META
+    const CARD: Card = Card {
+        id: "relative",
+        label: "Relative (Shaw)",
+        summary: "Adds the query's dot product with a learned vector of the distance.",
+        parameters: "D max_distance",
+        paper: "Shaw et al. 2018",
+        url: "https://arxiv.org/abs/1803.02155",
+    };
+
+    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+        settings.check_as(Relative::CARD.id, dims)
     }
 
-    fn conduct(&self) -> Vec<Conduct> {
-        vec![Conduct::ReadsQueries]
-    }
-
-    fn check(&self, dims: &Dims) -> Result<(), PeError> {
-        self.check_as(META.id, dims)
-    }
-
-    fn init(
-        &self,
+    fn build(
+        settings: &Config,
         dims: &Dims,
         rng: &mut ChaCha8Rng,
         device: &Device,
-    ) -> Result<Relative, PeError> {
-        self.check(dims)?;
-        Ok(Relative { table: self.table(dims, rng, device) })
+    ) -> Result<Self, PeError> {
+        Ok(Relative { table: settings.table(dims, rng, device) })
     }
 
-    fn param_count(&self, dims: &Dims) -> usize {
-        dims.head_dim * self.distances(dims)
+    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+        Some(dims.head_dim * settings.distances(dims))
     }
 
-    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+    fn cost(settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
         let Dims { layers, heads, .. } = *dims;
-        Cost::none()
-            .product("queries with the table", layers * len * self.distances(dims) * dims.width())
-            .pair_elementwise("sum of logits", layers * heads * len * len)
+        Some(
+            Cost::none()
+                .product(
+                    "queries with the table",
+                    layers * len * settings.distances(dims) * dims.width(),
+                )
+                .pair_elementwise("sum of logits", layers * heads * len * len),
+        )
     }
-}
 
-impl PositionEncoding for Relative {
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     fn score(&self, _ctx: &ScoreContext<'_>) -> ScoreMod {
         ScoreMod::QueryDistance { table: self.table.val(), beyond: Beyond::Zero }
     }

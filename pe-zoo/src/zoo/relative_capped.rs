@@ -25,28 +25,11 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use super::relative as uncapped;
+use crate::card::Card;
 use crate::encoding::ScoreContext;
-use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, relative, table_f64};
 use crate::score::Beyond;
-use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod};
-
-/// The facts.
-pub const META: PeMeta = PeMeta {
-    id: "relative-capped",
-    label: "Relative, capped",
-    summary: "As relative, with the last learned vector reused for all longer distances.",
-    sites: &[Site::Logits],
-    claims: Claims {
-        shift_invariant: true,
-        content_dependent: true,
-        limited_length: false,
-        depends_on_length: false,
-    },
-    parameters: "D max_distance",
-    paper: "Golovneva et al. 2024",
-    url: "https://arxiv.org/abs/2405.18719",
-};
+use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod};
 
 /// Settings: those of [`uncapped::Config`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -60,41 +43,43 @@ pub struct RelativeCapped {
     pub table: Param<Tensor<2>>,
 }
 
-impl EncodingConfig for Config {
-    type Encoding = RelativeCapped;
+impl PositionEncoding for RelativeCapped {
+    type Settings = Config;
 
-    fn meta(&self) -> &'static PeMeta {
-        &META
+    const CARD: Card = Card {
+        id: "relative-capped",
+        label: "Relative, capped",
+        summary: "As relative, with the last learned vector reused for all longer distances.",
+        parameters: "D max_distance",
+        paper: "Golovneva et al. 2024",
+        url: "https://arxiv.org/abs/2405.18719",
+    };
+
+    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+        settings.0.check_as(RelativeCapped::CARD.id, dims)
     }
 
-    fn conduct(&self) -> Vec<Conduct> {
-        vec![Conduct::ReadsQueries]
-    }
-
-    fn check(&self, dims: &Dims) -> Result<(), PeError> {
-        self.0.check_as(META.id, dims)
-    }
-
-    fn init(
-        &self,
+    fn build(
+        settings: &Config,
         dims: &Dims,
         rng: &mut ChaCha8Rng,
         device: &Device,
-    ) -> Result<RelativeCapped, PeError> {
-        self.check(dims)?;
-        Ok(RelativeCapped { table: self.0.table(dims, rng, device) })
+    ) -> Result<Self, PeError> {
+        Ok(RelativeCapped { table: settings.0.table(dims, rng, device) })
     }
 
-    fn param_count(&self, dims: &Dims) -> usize {
-        self.0.param_count(dims)
+    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+        uncapped::Relative::param_count(&settings.0, dims)
     }
 
-    fn cost(&self, dims: &Dims, len: usize) -> Cost {
-        self.0.cost(dims, len)
+    fn cost(settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+        uncapped::Relative::cost(&settings.0, dims, len)
     }
-}
 
-impl PositionEncoding for RelativeCapped {
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     fn score(&self, _ctx: &ScoreContext<'_>) -> ScoreMod {
         ScoreMod::QueryDistance { table: self.table.val(), beyond: Beyond::Last }
     }

@@ -40,36 +40,13 @@ use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::card::Card;
 use crate::encoding::LayerContext;
 use crate::math::frequencies::check_base;
-use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, rope, rope_scaling};
 pub use crate::rotary::{Pairs, Scaling};
 use crate::rotary::{Rotation, check_pairs};
-use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, Positions};
-
-/// The facts.
-pub const META: PeMeta = PeMeta {
-    id: "rope",
-    label: "RoPE",
-    summary: "Rotates queries and keys by angles proportional to their positions.",
-    sites: &[Site::QueryKey],
-    claims: Claims {
-        shift_invariant: true,
-        content_dependent: false,
-        limited_length: false,
-        depends_on_length: false,
-    },
-    parameters: "0",
-    paper: "Su et al. 2021",
-    url: "https://arxiv.org/abs/2104.09864",
-};
-
-/// The facts under scalings that look at the length; a shift makes the sequence longer for them.
-const META_BY_LENGTH: PeMeta = PeMeta {
-    claims: Claims { shift_invariant: false, depends_on_length: true, ..META.claims },
-    ..META
-};
+use crate::{Cost, Dims, PeError, PositionEncoding, Positions};
 
 /// Settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -115,50 +92,6 @@ impl Config {
     /// Channels that turn.
     fn turning(&self, head_dim: usize) -> usize {
         (self.rotary_fraction * head_dim as f64) as usize
-    }
-}
-
-impl EncodingConfig for Config {
-    type Encoding = Rope;
-
-    fn meta(&self) -> &'static PeMeta {
-        if self.scaling.depends_on_length() { &META_BY_LENGTH } else { &META }
-    }
-
-    fn check(&self, dims: &Dims) -> Result<(), PeError> {
-        let (pe, whole) = (META.id, self.rotary_fraction);
-        if !(0.0..=1.0).contains(&whole) {
-            return Err(PeError::invalid(pe, "rotary_fraction", whole, "a share from 0 to 1"));
-        }
-        let turning = self.turning(dims.head_dim);
-        if turning == dims.head_dim {
-            check_pairs(pe, dims.head_dim)?;
-        }
-        if !turning.is_multiple_of(2) {
-            let expected = format!(
-                "a share that turns an even number of the {} channels, not {turning}",
-                dims.head_dim
-            );
-            return Err(PeError::invalid(pe, "rotary_fraction", whole, expected));
-        }
-        check_base(pe, "base", self.base)?;
-        self.scaling.check(pe, turning, dims.train_len)
-    }
-
-    fn init(&self, dims: &Dims, _rng: &mut ChaCha8Rng, _device: &Device) -> Result<Rope, PeError> {
-        self.check(dims)?;
-        let config = Self { scaling: self.scaling.resolved(dims), ..self.clone() };
-        Ok(Rope {
-            turning: self.turning(dims.head_dim),
-            train_len: dims.train_len,
-            key: format!("rope {} {} {config:?}", dims.head_dim, dims.train_len),
-            config,
-        })
-    }
-
-    fn cost(&self, dims: &Dims, len: usize) -> Cost {
-        let channels = 2 * dims.layers * len * dims.width();
-        Cost::none().elementwise("rotation of queries and keys", 3 * channels)
     }
 }
 
@@ -222,6 +155,61 @@ impl Rope {
 }
 
 impl PositionEncoding for Rope {
+    type Settings = Config;
+
+    const CARD: Card = Card {
+        id: "rope",
+        label: "RoPE",
+        summary: "Rotates queries and keys by angles proportional to their positions.",
+        parameters: "0",
+        paper: "Su et al. 2021",
+        url: "https://arxiv.org/abs/2104.09864",
+    };
+
+    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+        let (pe, whole) = (Rope::CARD.id, settings.rotary_fraction);
+        if !(0.0..=1.0).contains(&whole) {
+            return Err(PeError::invalid(pe, "rotary_fraction", whole, "a share from 0 to 1"));
+        }
+        let turning = settings.turning(dims.head_dim);
+        if turning == dims.head_dim {
+            check_pairs(pe, dims.head_dim)?;
+        }
+        if !turning.is_multiple_of(2) {
+            let expected = format!(
+                "a share that turns an even number of the {} channels, not {turning}",
+                dims.head_dim
+            );
+            return Err(PeError::invalid(pe, "rotary_fraction", whole, expected));
+        }
+        check_base(pe, "base", settings.base)?;
+        settings.scaling.check(pe, turning, dims.train_len)
+    }
+
+    fn build(
+        settings: &Config,
+        dims: &Dims,
+        _rng: &mut ChaCha8Rng,
+        _device: &Device,
+    ) -> Result<Self, PeError> {
+        let config = Config { scaling: settings.scaling.resolved(dims), ..settings.clone() };
+        Ok(Rope {
+            turning: settings.turning(dims.head_dim),
+            train_len: dims.train_len,
+            key: format!("rope {} {} {config:?}", dims.head_dim, dims.train_len),
+            config,
+        })
+    }
+
+    fn cost(_settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+        let channels = 2 * dims.layers * len * dims.width();
+        Some(Cost::none().elementwise("rotation of queries and keys", 3 * channels))
+    }
+
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     fn transform_qk(
         &self,
         q: Tensor<4>,
@@ -265,7 +253,7 @@ mod tests {
     #[test]
     fn an_odd_head_dimension_is_refused_by_name() {
         let dims = Dims { head_dim: 15, ..DIMS };
-        let error = Config::default().check(&dims).unwrap_err().to_string();
+        let error = Rope::check(&Config::default(), &dims).unwrap_err().to_string();
         assert!(error.contains("model.head_dim is 15") && error.contains("even"), "{error}");
     }
 
@@ -273,23 +261,25 @@ mod tests {
     fn shares_that_cannot_turn_pairs_are_refused() {
         for (share, expected) in [(0.4, "even number of the 8"), (1.5, "0 to 1"), (-0.1, "0 to 1")]
         {
-            let error = config(json!({ "rotary_fraction": share })).check(&DIMS).unwrap_err();
+            let error =
+                Rope::check(&config(json!({ "rotary_fraction": share })), &DIMS).unwrap_err();
             let error = error.to_string();
             assert!(error.contains("rotary_fraction") && error.contains(expected), "{error}");
         }
-        config(json!({ "rotary_fraction": 0.5 })).check(&DIMS).unwrap();
+        Rope::check(&config(json!({ "rotary_fraction": 0.5 })), &DIMS).unwrap();
     }
 
     #[test]
     fn a_factor_below_one_is_refused() {
-        let error = config(json!({ "scaling": { "type": "linear", "factor": 0.5 } })).check(&DIMS);
+        let error =
+            Rope::check(&config(json!({ "scaling": { "type": "linear", "factor": 0.5 } })), &DIMS);
         let error = error.unwrap_err().to_string();
         assert!(error.contains("rope: scaling.factor is 0.5"), "{error}");
     }
 
     fn rope(settings: serde_json::Value, dims: &Dims) -> Rope {
         let mut rng = ChaCha8Rng::seed_from_u64(0);
-        config(settings).init(dims, &mut rng, &Device::flex()).unwrap()
+        Rope::build(&config(settings), dims, &mut rng, &Device::flex()).unwrap()
     }
 
     proptest! {

@@ -28,29 +28,12 @@ use burn::tensor::{Device, Tensor, TensorData};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::card::Card;
 use crate::encoding::ScoreContext;
 use crate::math::frequencies::inverse_frequencies;
-use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, sandwich};
 use crate::score::Beyond;
-use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod};
-
-/// The facts.
-pub const META: PeMeta = PeMeta {
-    id: "sandwich",
-    label: "Sandwich",
-    summary: "Adds to the logits a fixed sum of waves of the distance.",
-    sites: &[Site::Logits],
-    claims: Claims {
-        shift_invariant: true,
-        content_dependent: false,
-        limited_length: false,
-        depends_on_length: false,
-    },
-    parameters: "0",
-    paper: "Chi et al. 2023",
-    url: "https://arxiv.org/abs/2212.10356",
-};
+use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod};
 
 /// Settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,33 +50,6 @@ pub struct Sandwich {
     d_bar: usize,
     #[module(skip)]
     heads: usize,
-}
-
-impl EncodingConfig for Config {
-    type Encoding = Sandwich;
-
-    fn meta(&self) -> &'static PeMeta {
-        &META
-    }
-
-    fn check(&self, dims: &Dims) -> Result<(), PeError> {
-        let d_bar = self.d_bar.unwrap_or(dims.head_dim);
-        if d_bar == 0 || !d_bar.is_multiple_of(2) {
-            let expected = "an even number of at least 2 (the head dimension if absent)";
-            return Err(PeError::invalid(META.id, "d_bar", d_bar, expected));
-        }
-        Ok(())
-    }
-
-    fn init(&self, dims: &Dims, _: &mut ChaCha8Rng, _: &Device) -> Result<Sandwich, PeError> {
-        self.check(dims)?;
-        Ok(Sandwich { d_bar: self.d_bar.unwrap_or(dims.head_dim), heads: dims.heads })
-    }
-
-    fn cost(&self, dims: &Dims, len: usize) -> Cost {
-        let pairs = dims.layers * len * len * dims.heads;
-        Cost::none().pair_elementwise("sum of logits", pairs)
-    }
 }
 
 impl Sandwich {
@@ -115,6 +71,44 @@ impl Sandwich {
 }
 
 impl PositionEncoding for Sandwich {
+    type Settings = Config;
+
+    const CARD: Card = Card {
+        id: "sandwich",
+        label: "Sandwich",
+        summary: "Adds to the logits a fixed sum of waves of the distance.",
+        parameters: "0",
+        paper: "Chi et al. 2023",
+        url: "https://arxiv.org/abs/2212.10356",
+    };
+
+    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+        let d_bar = settings.d_bar.unwrap_or(dims.head_dim);
+        if d_bar == 0 || !d_bar.is_multiple_of(2) {
+            let expected = "an even number of at least 2 (the head dimension if absent)";
+            return Err(PeError::invalid(Sandwich::CARD.id, "d_bar", d_bar, expected));
+        }
+        Ok(())
+    }
+
+    fn build(
+        settings: &Config,
+        dims: &Dims,
+        _: &mut ChaCha8Rng,
+        _: &Device,
+    ) -> Result<Self, PeError> {
+        Ok(Sandwich { d_bar: settings.d_bar.unwrap_or(dims.head_dim), heads: dims.heads })
+    }
+
+    fn cost(_settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+        let pairs = dims.layers * len * len * dims.heads;
+        Some(Cost::none().pair_elementwise("sum of logits", pairs))
+    }
+
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
         let at = ctx.layer.at;
         let device = ctx.q.device();
@@ -140,10 +134,10 @@ mod tests {
     #[test]
     fn an_odd_number_of_half_waves_is_refused() {
         let dims = Dims { layers: 1, heads: 1, head_dim: 5, train_len: 8, max_len: 8 };
-        let error = Config::default().check(&dims).unwrap_err().to_string();
+        let error = Sandwich::check(&Config::default(), &dims).unwrap_err().to_string();
         assert!(error.contains("d_bar is 5") && error.contains("even"), "{error}");
-        assert!(Config { d_bar: Some(0) }.check(&dims).is_err());
-        assert!(Config { d_bar: Some(6) }.check(&dims).is_ok());
+        assert!(Sandwich::check(&Config { d_bar: Some(0) }, &dims).is_err());
+        assert!(Sandwich::check(&Config { d_bar: Some(6) }, &dims).is_ok());
     }
 
     /// `spec/encodings.md` 4.4, `d_bar` 64 and 8 heads, printed with six digits.

@@ -44,29 +44,13 @@ pub use settings::{Activation, Config, Filter, Gate, Map, Temperature};
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};
+use rand_chacha::ChaCha8Rng;
 
+use crate::card::Card;
 use crate::encoding::{LayerContext, StateContext};
-use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, selective_rope};
-use crate::rotary::Rotation;
-use crate::{PositionEncoding, Positions, TokenState};
-
-/// The facts.
-pub const META: PeMeta = PeMeta {
-    id: "selective-rope",
-    label: "Selective RoPE",
-    summary: "Rotates queries and keys by angles that grow by steps read off the tokens.",
-    sites: &[Site::QueryKey, Site::State],
-    claims: Claims {
-        shift_invariant: true,
-        content_dependent: true,
-        limited_length: false,
-        depends_on_length: false,
-    },
-    parameters: "L (rank (C + C/2) + 2 C)",
-    paper: "Movahedi et al. 2025",
-    url: "https://arxiv.org/abs/2511.17388",
-};
+use crate::rotary::{Rotation, check_pairs};
+use crate::{Cost, Dims, PeError, PositionEncoding, Positions, TokenState};
 
 /// Rotation by angles that the tokens make.
 #[derive(Module, Debug)]
@@ -92,6 +76,84 @@ impl SelectiveRope {
 }
 
 impl PositionEncoding for SelectiveRope {
+    type Settings = Config;
+
+    const CARD: Card = Card {
+        id: "selective-rope",
+        label: "Selective RoPE",
+        summary: "Rotates queries and keys by angles that grow by steps read off the tokens.",
+        parameters: "L (rank (C + C/2) + 2 C)",
+        paper: "Movahedi et al. 2025",
+        url: "https://arxiv.org/abs/2511.17388",
+    };
+
+    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+        check_pairs(SelectiveRope::CARD.id, dims.head_dim)?;
+        let sizes = [
+            ("map.rank", if let Map::LowRank { rank } = settings.map { rank } else { 1 }),
+            ("filter.kernel", settings.kernel().unwrap_or(1)),
+            (
+                "gate.rank",
+                match settings.gate {
+                    Gate::PerHeadLowRank { rank } | Gate::PerChannel { rank } => rank,
+                    Gate::None {} | Gate::PerHead {} => 1,
+                },
+            ),
+        ];
+        if let Some((field, _)) = sizes.into_iter().find(|(_, size)| *size == 0) {
+            return Err(PeError::invalid(SelectiveRope::CARD.id, field, 0, "at least 1"));
+        }
+        settings.temperature.check()
+    }
+
+    fn build(
+        settings: &Config,
+        dims: &Dims,
+        rng: &mut ChaCha8Rng,
+        device: &Device,
+    ) -> Result<Self, PeError> {
+        Ok(SelectiveRope {
+            layers: (0..dims.layers).map(|_| Phases::new(settings, dims, rng, device)).collect(),
+            temperatures: settings.temperature.values(dims.head_dim),
+            key: format!("selective-rope {} {:?}", dims.head_dim, settings.temperature),
+        })
+    }
+
+    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+        let channels = dims.heads * (dims.head_dim / 2);
+        let extra_scalars = match settings.map {
+            Map::LowRank { .. } => 0,
+            Map::FullRank {} => dims.heads,
+        };
+        let gate_offsets = match settings.gate {
+            Gate::None {} => 0,
+            Gate::PerHead {} | Gate::PerHeadLowRank { .. } => dims.heads,
+            Gate::PerChannel { .. } => channels,
+        };
+        let bias = if settings.bias { channels } else { 0 };
+        Some(dims.layers * (settings.weights(dims) + extra_scalars + gate_offsets + bias))
+    }
+
+    fn cost(settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+        let tokens = dims.layers * len;
+        let channels = dims.heads * (dims.head_dim / 2);
+        let taps = 2 * settings.kernel().unwrap_or(1);
+        Some(
+            Cost::none()
+                .product("steps, gates", tokens * settings.projections(dims))
+                .elementwise("lengths of slices", 4 * tokens * dims.width())
+                .elementwise(
+                    "filter, gate, running sum, temperature",
+                    tokens * channels * (taps + 6),
+                )
+                .elementwise("rotation of queries and keys", 6 * tokens * dims.width()),
+        )
+    }
+
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     fn state(&self, ctx: &StateContext<'_>) -> TokenState {
         TokenState { tensors: self.layers[ctx.layer].per_token(ctx.x) }
     }

@@ -26,28 +26,11 @@ use burn::tensor::{Device, Tensor, TensorData};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::card::Card;
 use crate::encoding::EmbedContext;
 use crate::math::frequencies::{check_base, inverse_frequencies};
-use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{ScalarReference, Tokens, sinusoidal};
-use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding};
-
-/// The facts.
-pub const META: PeMeta = PeMeta {
-    id: "sinusoidal",
-    label: "Sinusoidal",
-    summary: "Adds fixed sines and cosines of the position to the token embeddings.",
-    sites: &[Site::Embedding],
-    claims: Claims {
-        shift_invariant: false,
-        content_dependent: false,
-        limited_length: false,
-        depends_on_length: false,
-    },
-    parameters: "0",
-    paper: "Vaswani et al. 2017",
-    url: "https://arxiv.org/abs/1706.03762",
-};
+use crate::{Cost, Dims, PeError, PositionEncoding};
 
 /// Settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -70,37 +53,48 @@ pub struct Sinusoidal {
     base: f64,
 }
 
-impl EncodingConfig for Config {
-    type Encoding = Sinusoidal;
+impl PositionEncoding for Sinusoidal {
+    type Settings = Config;
 
-    fn meta(&self) -> &'static PeMeta {
-        &META
-    }
+    const CARD: Card = Card {
+        id: "sinusoidal",
+        label: "Sinusoidal",
+        summary: "Adds fixed sines and cosines of the position to the token embeddings.",
+        parameters: "0",
+        paper: "Vaswani et al. 2017",
+        url: "https://arxiv.org/abs/1706.03762",
+    };
 
-    fn check(&self, dims: &Dims) -> Result<(), PeError> {
+    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
         if !dims.width().is_multiple_of(2) {
-            return Err(PeError::invalid(META.id, "model.width", dims.width(), "an even number"));
+            return Err(PeError::invalid(
+                Sinusoidal::CARD.id,
+                "model.width",
+                dims.width(),
+                "an even number",
+            ));
         }
-        check_base(META.id, "base", self.base)?;
+        check_base(Sinusoidal::CARD.id, "base", settings.base)?;
         Ok(())
     }
 
-    fn init(
-        &self,
+    fn build(
+        settings: &Config,
         dims: &Dims,
         _rng: &mut ChaCha8Rng,
         _device: &Device,
-    ) -> Result<Sinusoidal, PeError> {
-        self.check(dims)?;
-        Ok(Sinusoidal { base: self.base })
+    ) -> Result<Self, PeError> {
+        Ok(Sinusoidal { base: settings.base })
     }
 
-    fn cost(&self, dims: &Dims, len: usize) -> Cost {
-        Cost::none().elementwise("sum with the embeddings", len * dims.width())
+    fn cost(_settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+        Some(Cost::none().elementwise("sum with the embeddings", len * dims.width()))
     }
-}
 
-impl PositionEncoding for Sinusoidal {
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     fn embed(&self, x: Tensor<3>, ctx: &EmbedContext<'_>) -> Tensor<3> {
         let [_batch, rows, width] = x.dims();
         let device = x.device();

@@ -32,28 +32,11 @@ use burn::tensor::Device;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::card::Card;
 use crate::encoding::ScoreContext;
-use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, score};
 use crate::score::{Current, Remainder};
-use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod};
-
-/// The facts.
-pub const META: PeMeta = PeMeta {
-    id: "stick-breaking",
-    label: "Stick-breaking",
-    summary: "Replaces the softmax: tokens take shares of the attention, the nearest first.",
-    sites: &[Site::Weights],
-    claims: Claims {
-        shift_invariant: true,
-        content_dependent: true,
-        limited_length: false,
-        depends_on_length: false,
-    },
-    parameters: "0",
-    paper: "Tan et al. 2024",
-    url: "https://arxiv.org/abs/2410.17980",
-};
+use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod};
 
 /// Settings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -74,28 +57,31 @@ pub struct StickBreaking {
     remainder: Remainder,
 }
 
-impl EncodingConfig for Config {
-    type Encoding = StickBreaking;
-
-    fn meta(&self) -> &'static PeMeta {
-        &META
-    }
-
-    fn conduct(&self) -> Vec<Conduct> {
-        vec![Conduct::IgnoresPositions, Conduct::ReplacesSoftmax]
-    }
-
-    fn init(&self, _: &Dims, _: &mut ChaCha8Rng, _: &Device) -> Result<StickBreaking, PeError> {
-        Ok(StickBreaking { current: self.current, remainder: self.remainder })
-    }
-
-    fn cost(&self, dims: &Dims, len: usize) -> Cost {
-        let pairs = dims.layers * len * len * dims.heads;
-        Cost::none().pair_elementwise("logarithms, running sum, exponential", 8 * pairs)
-    }
-}
-
 impl PositionEncoding for StickBreaking {
+    type Settings = Config;
+
+    const CARD: Card = Card {
+        id: "stick-breaking",
+        label: "Stick-breaking",
+        summary: "Replaces the softmax: tokens take shares of the attention, the nearest first.",
+        parameters: "0",
+        paper: "Tan et al. 2024",
+        url: "https://arxiv.org/abs/2410.17980",
+    };
+
+    fn build(settings: &Config, _: &Dims, _: &mut ChaCha8Rng, _: &Device) -> Result<Self, PeError> {
+        Ok(StickBreaking { current: settings.current, remainder: settings.remainder })
+    }
+
+    fn cost(_settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+        let pairs = dims.layers * len * len * dims.heads;
+        Some(Cost::none().pair_elementwise("logarithms, running sum, exponential", 8 * pairs))
+    }
+
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     fn score(&self, _ctx: &ScoreContext<'_>) -> ScoreMod {
         ScoreMod::StickBreaking(crate::score::StickBreaking {
             current: self.current,

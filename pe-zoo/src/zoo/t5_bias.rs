@@ -33,32 +33,13 @@ use burn::tensor::{Device, Int, Tensor};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::card::Card;
 use crate::encoding::ScoreContext;
 use crate::math::buckets;
-use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, t5_bias, table_f64};
 use crate::score::Beyond;
 use crate::settings::{Sharing, of_layer};
-use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
-
-/// The facts.
-pub const META: PeMeta = PeMeta {
-    id: "t5-bias",
-    label: "T5 bias",
-    summary: "Adds to the logits a learned number per head and bucket of distances.",
-    sites: &[Site::Logits],
-    claims: Claims {
-        shift_invariant: true,
-        content_dependent: false,
-        limited_length: false,
-        depends_on_length: false,
-    },
-    parameters: "H num_buckets",
-    paper: "Raffel et al. 2020",
-    url: "https://arxiv.org/abs/1910.10683",
-};
-
-static PER_LAYER: PeMeta = PeMeta { parameters: "L H num_buckets", ..META };
+use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
 /// Settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -92,56 +73,71 @@ pub struct T5Bias {
     max_distance: usize,
 }
 
-impl EncodingConfig for Config {
-    type Encoding = T5Bias;
+impl PositionEncoding for T5Bias {
+    type Settings = Config;
 
-    fn meta(&self) -> &'static PeMeta {
-        match self.sharing {
-            Sharing::AllLayers => &META,
-            Sharing::PerLayer => &PER_LAYER,
+    const CARD: Card = Card {
+        id: "t5-bias",
+        label: "T5 bias",
+        summary: "Adds to the logits a learned number per head and bucket of distances.",
+        parameters: "H num_buckets",
+        paper: "Raffel et al. 2020",
+        url: "https://arxiv.org/abs/1910.10683",
+    };
+
+    fn card(settings: &Config) -> Card {
+        match settings.sharing {
+            Sharing::AllLayers => Self::CARD,
+            Sharing::PerLayer => Card { parameters: "L H num_buckets", ..Self::CARD },
         }
     }
 
-    fn check(&self, _dims: &Dims) -> Result<(), PeError> {
+    fn check(settings: &Config, _dims: &Dims) -> Result<(), PeError> {
         /// Buckets are told apart exactly up to here.
         const LONGEST: usize = 1_000_000;
         let invalid = |field: &str, value: String, expected: &str| {
-            Err(PeError::invalid(META.id, field, value, expected))
+            Err(PeError::invalid(T5Bias::CARD.id, field, value, expected))
         };
-        if self.num_buckets < 2 {
-            return invalid("num_buckets", self.num_buckets.to_string(), "at least 2");
+        if settings.num_buckets < 2 {
+            return invalid("num_buckets", settings.num_buckets.to_string(), "at least 2");
         }
-        let half = self.num_buckets / 2;
-        if self.max_distance <= half || self.max_distance > LONGEST {
+        let half = settings.num_buckets / 2;
+        if settings.max_distance <= half || settings.max_distance > LONGEST {
             let expected = format!("above num_buckets / 2, that is {half}, and at most {LONGEST}");
-            return invalid("max_distance", self.max_distance.to_string(), &expected);
+            return invalid("max_distance", settings.max_distance.to_string(), &expected);
         }
-        if !(self.std.is_finite() && self.std >= 0.0) {
-            return invalid("std", self.std.to_string(), "a number of at least 0");
+        if !(settings.std.is_finite() && settings.std >= 0.0) {
+            return invalid("std", settings.std.to_string(), "a number of at least 0");
         }
         Ok(())
     }
 
-    fn init(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Result<T5Bias, PeError> {
-        self.check(dims)?;
-        let tables = (0..self.sharing.sets(dims.layers))
-            .map(|_| init::normal(self.std, [self.num_buckets, dims.heads], rng, device))
+    fn build(
+        settings: &Config,
+        dims: &Dims,
+        rng: &mut ChaCha8Rng,
+        device: &Device,
+    ) -> Result<Self, PeError> {
+        let tables = (0..settings.sharing.sets(dims.layers))
+            .map(|_| init::normal(settings.std, [settings.num_buckets, dims.heads], rng, device))
             .collect();
-        let buckets = buckets::causal(self.num_buckets, self.max_distance);
-        Ok(T5Bias { tables, buckets, max_distance: self.max_distance })
+        let buckets = buckets::causal(settings.num_buckets, settings.max_distance);
+        Ok(T5Bias { tables, buckets, max_distance: settings.max_distance })
     }
 
-    fn param_count(&self, dims: &Dims) -> usize {
-        self.sharing.sets(dims.layers) * self.num_buckets * dims.heads
+    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+        Some(settings.sharing.sets(dims.layers) * settings.num_buckets * dims.heads)
     }
 
-    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+    fn cost(_settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
         let pairs = dims.layers * len * len * dims.heads;
-        Cost::none().pair_elementwise("sum of logits", pairs)
+        Some(Cost::none().pair_elementwise("sum of logits", pairs))
     }
-}
 
-impl PositionEncoding for T5Bias {
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
         let device = ctx.q.device();
         let table = of_layer(&self.tables, ctx.layer.layer).val();
@@ -171,10 +167,10 @@ mod tests {
     #[test]
     fn a_longest_distance_within_the_exact_buckets_is_refused() {
         let config = Config { max_distance: 16, ..Config::default() };
-        let error = config.check(&DIMS).unwrap_err().to_string();
+        let error = T5Bias::check(&config, &DIMS).unwrap_err().to_string();
         assert!(error.contains("max_distance is 16") && error.contains("that is 16"), "{error}");
-        assert!(Config { num_buckets: 1, ..Config::default() }.check(&DIMS).is_err());
-        assert!(Config { std: f64::NAN, ..Config::default() }.check(&DIMS).is_err());
+        assert!(T5Bias::check(&Config { num_buckets: 1, ..Config::default() }, &DIMS).is_err());
+        assert!(T5Bias::check(&Config { std: f64::NAN, ..Config::default() }, &DIMS).is_err());
     }
 
     #[test]
@@ -182,6 +178,6 @@ mod tests {
         // TAPE's Table 3: 4 608 parameters with 12 layers of 12 heads.
         let dims = Dims { layers: 12, heads: 12, head_dim: 64, train_len: 1024, max_len: 1024 };
         let config = Config { sharing: Sharing::PerLayer, ..Config::default() };
-        assert_eq!(config.param_count(&dims), 4608);
+        assert_eq!(T5Bias::param_count(&config, &dims), Some(4608));
     }
 }

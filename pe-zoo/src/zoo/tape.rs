@@ -57,45 +57,15 @@ pub use maps::Maps;
 pub use mixing::Form;
 pub use settings::{AttentionUpdate, Config, FeedForwardUpdate, TrainingShift};
 
+use crate::card::{Card, Composition};
 use crate::cost::InTable3;
 use crate::encoding::{LayerContext, PositionRequest, StateContext, Update};
-use crate::meta::{Brackets, Claims, Conduct, PeMeta, Site};
 use crate::ops::linear;
 use crate::reference::attention::softmax;
 use crate::reference::{Heads, ScalarInput, ScalarLayer, ScalarReference, tape};
 pub use crate::rotary::Scaling;
 use crate::rotary::{Spectrum, turn_halves};
-use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, Positions, TokenState};
-
-/// The facts.
-pub const META: PeMeta = PeMeta {
-    id: "tape",
-    label: "TAPE",
-    summary: "Rotates queries and keys by angles that attention and feed-forward parts update.",
-    sites: &[Site::QueryKey, Site::Positions, Site::State],
-    claims: Claims {
-        shift_invariant: true,
-        content_dependent: true,
-        limited_length: false,
-        depends_on_length: false,
-    },
-    parameters: "L (2 I H + I C + H^2)",
-    paper: "Zhu et al. 2025",
-    url: "https://arxiv.org/abs/2501.00712",
-};
-
-/// The facts where positions start at 0 in training too.
-static UNSHIFTED: PeMeta = PeMeta { sites: &[Site::QueryKey, Site::State], ..META };
-
-/// The facts of the ablations, whose updates do not commute with a shift.
-static NOT_EQUIVARIANT: PeMeta =
-    PeMeta { claims: Claims { shift_invariant: false, ..META.claims }, ..META };
-
-static NOT_EQUIVARIANT_UNSHIFTED: PeMeta = PeMeta {
-    sites: &[Site::QueryKey, Site::State],
-    claims: Claims { shift_invariant: false, ..META.claims },
-    ..META
-};
+use crate::{Cost, Dims, PeError, PositionEncoding, Positions, TokenState};
 
 /// Rotations that travel through the layers.
 #[derive(Module, Debug)]
@@ -112,95 +82,6 @@ pub struct Tape {
     attention_factor: f64,
     #[module(skip)]
     train_len: usize,
-}
-
-impl EncodingConfig for Config {
-    type Encoding = Tape;
-
-    fn meta(&self) -> &'static PeMeta {
-        match (self.equivariant(), self.training_shift) {
-            (true, TrainingShift::Random { .. }) => &META,
-            (true, TrainingShift::None {}) => &UNSHIFTED,
-            (false, TrainingShift::Random { .. }) => &NOT_EQUIVARIANT,
-            (false, TrainingShift::None {}) => &NOT_EQUIVARIANT_UNSHIFTED,
-        }
-    }
-
-    fn conduct(&self) -> Vec<Conduct> {
-        match self.attention_update {
-            AttentionUpdate::None => Vec::new(),
-            AttentionUpdate::Code | AttentionUpdate::FullMix => vec![Conduct::MixesValues],
-        }
-    }
-
-    fn brackets(&self) -> Brackets {
-        Brackets::Setting { field: "scaling", kind: "rope_type" }
-    }
-
-    fn dims_beside(&self, dims: &Dims) -> Dims {
-        let shifted = dims.train_len + self.training_shift.longest(dims.train_len);
-        Dims { max_len: dims.max_len.max(shifted), ..*dims }
-    }
-
-    fn check(&self, dims: &Dims) -> Result<(), PeError> {
-        self.refuse_what_cannot_work(dims)
-    }
-
-    fn init(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Result<Tape, PeError> {
-        self.check(dims)?;
-        let Spectrum { frequencies, attention_factor } = self.scaling.resolved(dims).spectrum(
-            self.base,
-            dims.head_dim,
-            dims.train_len,
-            dims.train_len,
-        );
-        Ok(Tape {
-            layers: (0..dims.layers).map(|_| Maps::new(self, dims, rng, device)).collect(),
-            config: self.clone(),
-            heads: dims.heads,
-            frequencies,
-            attention_factor,
-            train_len: dims.train_len,
-        })
-    }
-
-    fn param_count(&self, dims: &Dims) -> usize {
-        dims.layers * Maps::count(self, dims)
-    }
-
-    fn cost(&self, dims: &Dims, len: usize) -> Cost {
-        let Dims { layers, .. } = *dims;
-        let (tokens, pairs) = (layers * len, layers * len * len);
-        let mixed = self.form.mixed(dims.heads, dims.head_dim);
-        let state = 2 * dims.heads * self.form.state_dim(dims.head_dim);
-        let size = self.position_size(dims).unwrap_or(0);
-        let kept = match dims.head_dim / self.form.state_dim(dims.head_dim) {
-            1 => InTable3::Once,
-            times => InTable3::AsDoneThere {
-                times: times as u64,
-                why: "the authors keep both halves of the channels, which stay equal",
-            },
-        };
-        let mut cost = Cost::none()
-            .elementwise("rotation of queries and keys", 6 * tokens * dims.width())
-            .elementwise("sums of state", 2 * tokens * state);
-        if self.attention_update != AttentionUpdate::None {
-            cost = cost.pair_product("cosines and sines mixed", pairs * state).in_table_3(kept);
-        }
-        if self.attention_update == AttentionUpdate::FullMix {
-            cost = cost.contraction("W_A", tokens * mixed * state).in_table_3(kept);
-        }
-        if size > 0 {
-            cost = cost
-                .product("W_X", tokens * size * dims.width())
-                .in_table_3(InTable3::Fitted { times: 2 })
-                .contraction("W_U and W_D", tokens * 2 * size * state)
-                .in_table_3(kept)
-                .activation("SiLU", tokens * size, 4)
-                .elementwise("gating", tokens * size * state / mixed);
-        }
-        cost
-    }
 }
 
 impl Tape {
@@ -263,6 +144,94 @@ fn turned(u: Tensor<4>, z: &Tensor<4>) -> Tensor<4> {
 }
 
 impl PositionEncoding for Tape {
+    type Settings = Config;
+
+    const CARD: Card = Card {
+        id: "tape",
+        label: "TAPE",
+        summary: "Rotates queries and keys by angles that attention and feed-forward parts update.",
+        parameters: "L (2 I H + I C + H^2)",
+        paper: "Zhu et al. 2025",
+        url: "https://arxiv.org/abs/2501.00712",
+    };
+
+    fn composition(_settings: &Config) -> Composition {
+        Composition::Setting { field: "scaling", tag: "rope_type" }
+    }
+
+    fn dims_beside(settings: &Config, dims: &Dims) -> Dims {
+        let shifted = dims.train_len + settings.training_shift.longest(dims.train_len);
+        Dims { max_len: dims.max_len.max(shifted), ..*dims }
+    }
+
+    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+        settings.refuse_what_cannot_work(dims)
+    }
+
+    fn build(
+        settings: &Config,
+        dims: &Dims,
+        rng: &mut ChaCha8Rng,
+        device: &Device,
+    ) -> Result<Self, PeError> {
+        let Spectrum { frequencies, attention_factor } = settings.scaling.resolved(dims).spectrum(
+            settings.base,
+            dims.head_dim,
+            dims.train_len,
+            dims.train_len,
+        );
+        Ok(Tape {
+            layers: (0..dims.layers).map(|_| Maps::new(settings, dims, rng, device)).collect(),
+            config: settings.clone(),
+            heads: dims.heads,
+            frequencies,
+            attention_factor,
+            train_len: dims.train_len,
+        })
+    }
+
+    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+        Some(dims.layers * Maps::count(settings, dims))
+    }
+
+    fn cost(settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+        let Dims { layers, .. } = *dims;
+        let (tokens, pairs) = (layers * len, layers * len * len);
+        let mixed = settings.form.mixed(dims.heads, dims.head_dim);
+        let state = 2 * dims.heads * settings.form.state_dim(dims.head_dim);
+        let size = settings.position_size(dims).unwrap_or(0);
+        let kept = match dims.head_dim / settings.form.state_dim(dims.head_dim) {
+            1 => InTable3::Once,
+            times => InTable3::AsDoneThere {
+                times: times as u64,
+                why: "the authors keep both halves of the channels, which stay equal",
+            },
+        };
+        let mut cost = Cost::none()
+            .elementwise("rotation of queries and keys", 6 * tokens * dims.width())
+            .elementwise("sums of state", 2 * tokens * state);
+        if settings.attention_update != AttentionUpdate::None {
+            cost = cost.pair_product("cosines and sines mixed", pairs * state).in_table_3(kept);
+        }
+        if settings.attention_update == AttentionUpdate::FullMix {
+            cost = cost.contraction("W_A", tokens * mixed * state).in_table_3(kept);
+        }
+        if size > 0 {
+            cost = cost
+                .product("W_X", tokens * size * dims.width())
+                .in_table_3(InTable3::Fitted { times: 2 })
+                .contraction("W_U and W_D", tokens * 2 * size * state)
+                .in_table_3(kept)
+                .activation("SiLU", tokens * size, 4)
+                .elementwise("gating", tokens * size * state / mixed);
+        }
+        Some(cost)
+    }
+
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     fn positions(&self, request: PositionRequest<'_>) -> Result<Positions, PeError> {
         let at = Positions::contiguous(request.cached_tokens, request.new_tokens);
         let longest = self.config.training_shift.longest(self.train_len);

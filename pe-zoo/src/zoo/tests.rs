@@ -3,35 +3,33 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::*;
+use crate::card::Composition;
+use crate::probe::Properties;
+use crate::{Combination, Registry};
 
 fn folder() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src/zoo")
 }
 
-#[test]
-fn every_file_of_the_folder_is_one_entry_of_the_list() {
-    let files = std::fs::read_dir(folder())
+/// File stems of the folder.
+fn files() -> BTreeSet<String> {
+    std::fs::read_dir(folder())
         .unwrap()
         .map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
-        .filter(|stem| stem != "registry" && stem != "tests")
-        .collect::<BTreeSet<_>>();
-    let listed = MODULES.iter().map(|module| (*module).to_owned()).collect::<BTreeSet<_>>();
-    assert_eq!(files, listed);
+        .filter(|stem| stem != "tests")
+        .collect()
 }
 
 #[test]
-fn ids_are_kebab_case_sorted_and_equal_to_the_file() {
-    for (meta, module) in ALL.iter().zip(MODULES) {
-        assert_eq!(meta.id, module.replace('_', "-"));
-    }
-    assert!(MODULES.is_sorted(), "{MODULES:?}");
+fn every_file_of_the_folder_is_registered_under_its_name() {
+    let ids = Registry::builtin().cards().map(|card| card.id.replace('-', "_")).collect();
+    assert_eq!(files(), ids);
 }
 
 #[test]
 fn every_file_documents_itself_under_the_same_headings() {
     let headings = ["What it does", "Formula", "Shapes", "Settings", "Deviations", "References"];
-    for module in MODULES {
+    for module in files() {
         let text = std::fs::read_to_string(folder().join(format!("{module}.rs"))).unwrap();
         let found =
             text.lines().filter_map(|line| line.strip_prefix("//! ## ")).collect::<Vec<_>>();
@@ -59,10 +57,11 @@ fn sources(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
 
 #[test]
 fn no_setting_has_a_name_that_suites_need_for_themselves() {
-    for meta in ALL {
-        let config = serde_json::to_value(PeConfig::from_id(meta.id).unwrap()).unwrap();
+    let registry = Registry::builtin();
+    for card in registry.cards() {
+        let config = registry.encoding(card.id).unwrap();
         for taken in ["kind", "name"] {
-            assert!(config.get(taken).is_none(), "{} has a setting `{taken}`", meta.id);
+            assert!(config.fields().get(taken).is_none(), "{} has a setting `{taken}`", card.id);
         }
     }
 }
@@ -93,33 +92,69 @@ fn an_unknown_setting_within_a_choice_is_refused_by_name() {
     else {
         unreachable!()
     };
-    let error = PeConfig::from_fields("rope", fields).unwrap_err().to_string();
+    let error = Registry::builtin().configured("rope", fields).unwrap_err().to_string();
     assert!(error.contains("facter"), "{error}");
 }
 
 #[test]
 fn an_unknown_id_suggests_the_nearest() {
-    let error = PeConfig::from_id("relativ").unwrap_err().to_string();
+    let error = Registry::builtin().encoding("relativ").unwrap_err().to_string();
     assert!(
         error.contains("did you mean `relative`?") && error.contains("known: abacus"),
         "{error}"
     );
 }
 
-/// Settings beside the defaults, `option_sets.json`; encodings in alphabetical order.
+/// Settings other than the defaults, by encoding.
+fn option_sets() -> BTreeMap<String, Vec<Map<String, Value>>> {
+    serde_json::from_str(include_str!("tests/option_sets.json")).unwrap()
+}
+
+/// An encoding at these settings; with RoPE if it has no effect by itself.
+fn alone(id: &str, settings: Map<String, Value>) -> Combination {
+    let registry = Registry::builtin();
+    let mut parts = vec![registry.configured(id, settings).unwrap()];
+    if let Composition::Over { default } = parts[0].composition() {
+        parts.push(registry.encoding(default).unwrap());
+    }
+    Combination::new(parts).unwrap()
+}
+
+/// Checks an encoding at its default settings and at its option sets.
+fn conforms(id: &str) {
+    crate::testkit::assert_conforms(&alone(id, Map::new()));
+    for settings in option_sets().remove(id).unwrap_or_default() {
+        crate::testkit::assert_conforms(&alone(id, settings));
+    }
+}
+
+/// One conformance test for each encoding, so that a failure has its name.
+mod conformance {
+    include!(concat!(env!("OUT_DIR"), "/conformance.rs"));
+}
+
 #[test]
-fn option_sets_beside_the_defaults_conform_too() {
-    let sets: BTreeMap<String, Vec<Map<String, Value>>> =
-        serde_json::from_str(include_str!("tests/option_sets.json")).unwrap();
-    let mut failed = Vec::new();
-    for (id, sets) in sets {
-        for fields in sets {
-            let config = PeConfig::from_fields(&id, fields).unwrap();
-            let mut findings = crate::testkit::examine(&config);
-            findings.extend(config.examine_settings());
-            let failures = crate::testkit::failures(findings).into_iter();
-            failed.extend(failures.map(|failure| format!("{config:?}: {failure}")));
+fn option_sets_are_of_known_encodings() {
+    for id in option_sets().keys() {
+        Registry::builtin().entry(id).unwrap();
+    }
+}
+
+/// Properties that the papers state, of every encoding, option set and some combinations.
+#[test]
+fn properties_found_by_probing_are_those_that_are_known() {
+    let known: Vec<(String, Properties)> =
+        serde_json::from_str(include_str!("tests/properties.json")).unwrap();
+    let mut wrong = Vec::new();
+    for (text, expected) in &known {
+        let found = Combination::parse(text).unwrap().properties().unwrap();
+        if found != *expected {
+            wrong.push(format!("{text}: found {found:?}, expected {expected:?}"));
         }
     }
-    assert!(failed.is_empty(), "{failed:#?}");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let listed = known.iter().map(|(text, _)| text.as_str()).collect::<BTreeSet<_>>();
+    for card in Registry::builtin().cards() {
+        assert!(listed.contains(card.id), "{} is missing in tests/properties.json", card.id);
+    }
 }

@@ -32,29 +32,12 @@ use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::card::Card;
 use crate::encoding::LayerContext;
 use crate::math::frequencies::{check_base, inverse_frequencies};
-use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, rope_scaling, xpos};
 use crate::rotary::{Pairs, Rotation, check_pairs};
-use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, Positions};
-
-/// The facts.
-pub const META: PeMeta = PeMeta {
-    id: "xpos",
-    label: "xPos",
-    summary: "Rotates queries and keys, and lets the pairs fade with the distance.",
-    sites: &[Site::QueryKey],
-    claims: Claims {
-        shift_invariant: true,
-        content_dependent: false,
-        limited_length: false,
-        depends_on_length: false,
-    },
-    parameters: "0",
-    paper: "Sun et al. 2022",
-    url: "https://arxiv.org/abs/2212.10554",
-};
+use crate::{Cost, Dims, PeError, PositionEncoding, Positions};
 
 /// Natural logarithm of the largest factor that f32 takes without trouble, its square included.
 const LARGEST_LOG: f64 = 40.0;
@@ -95,42 +78,6 @@ fn fading(head_dim: usize) -> Vec<f64> {
     (0..head_dim / 2).map(|m| ((2.0 * m as f64 + 0.4 * width) / (1.4 * width)).ln()).collect()
 }
 
-impl EncodingConfig for Config {
-    type Encoding = Xpos;
-
-    fn meta(&self) -> &'static PeMeta {
-        &META
-    }
-
-    fn conduct(&self) -> Vec<Conduct> {
-        vec![Conduct::StretchesQueries]
-    }
-
-    fn check(&self, dims: &Dims) -> Result<(), PeError> {
-        check_pairs(META.id, dims.head_dim)?;
-        check_base(META.id, "base", self.base)?;
-        let steepest = fading(dims.head_dim).first().map_or(0.0, |log| -log);
-        let least = steepest * dims.max_len as f64 / 2.0 / LARGEST_LOG;
-        if !(self.scale_base.is_finite() && self.scale_base > least) {
-            let expected =
-                format!("more than {least:.3}, for sequences of {} tokens", dims.max_len);
-            return Err(PeError::invalid(META.id, "scale_base", self.scale_base, expected));
-        }
-        Ok(())
-    }
-
-    fn init(&self, dims: &Dims, _rng: &mut ChaCha8Rng, _device: &Device) -> Result<Xpos, PeError> {
-        self.check(dims)?;
-        let key = format!("xpos {} {self:?}", dims.head_dim);
-        Ok(Xpos { config: self.clone(), head_dim: dims.head_dim, key })
-    }
-
-    fn cost(&self, dims: &Dims, len: usize) -> Cost {
-        let channels = 2 * dims.layers * len * dims.width();
-        Cost::none().elementwise("rotation of queries and keys", 3 * channels)
-    }
-}
-
 impl Xpos {
     /// For queries and for keys.
     fn rotations(&self, at: &Positions, device: &Device) -> (Rotation, Rotation) {
@@ -153,6 +100,54 @@ impl Xpos {
 }
 
 impl PositionEncoding for Xpos {
+    type Settings = Config;
+
+    const CARD: Card = Card {
+        id: "xpos",
+        label: "xPos",
+        summary: "Rotates queries and keys, and lets the pairs fade with the distance.",
+        parameters: "0",
+        paper: "Sun et al. 2022",
+        url: "https://arxiv.org/abs/2212.10554",
+    };
+
+    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+        check_pairs(Xpos::CARD.id, dims.head_dim)?;
+        check_base(Xpos::CARD.id, "base", settings.base)?;
+        let steepest = fading(dims.head_dim).first().map_or(0.0, |log| -log);
+        let least = steepest * dims.max_len as f64 / 2.0 / LARGEST_LOG;
+        if !(settings.scale_base.is_finite() && settings.scale_base > least) {
+            let expected =
+                format!("more than {least:.3}, for sequences of {} tokens", dims.max_len);
+            return Err(PeError::invalid(
+                Xpos::CARD.id,
+                "scale_base",
+                settings.scale_base,
+                expected,
+            ));
+        }
+        Ok(())
+    }
+
+    fn build(
+        settings: &Config,
+        dims: &Dims,
+        _rng: &mut ChaCha8Rng,
+        _device: &Device,
+    ) -> Result<Self, PeError> {
+        let key = format!("xpos {} {settings:?}", dims.head_dim);
+        Ok(Xpos { config: settings.clone(), head_dim: dims.head_dim, key })
+    }
+
+    fn cost(_settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+        let channels = 2 * dims.layers * len * dims.width();
+        Some(Cost::none().elementwise("rotation of queries and keys", 3 * channels))
+    }
+
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     fn transform_qk(
         &self,
         q: Tensor<4>,
@@ -198,8 +193,8 @@ mod tests {
     #[test]
     fn a_scale_base_that_would_overflow_is_refused() {
         let dims = Dims { layers: 1, heads: 1, head_dim: 8, train_len: 8, max_len: 100_000 };
-        let error = Config::default().check(&dims).unwrap_err().to_string();
+        let error = Xpos::check(&Config::default(), &dims).unwrap_err().to_string();
         assert!(error.contains("scale_base is 512, expected more than 1565"), "{error}");
-        Config { scale_base: 2048.0, ..Config::default() }.check(&dims).unwrap();
+        Xpos::check(&Config { scale_base: 2048.0, ..Config::default() }, &dims).unwrap();
     }
 }

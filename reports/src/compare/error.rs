@@ -1,42 +1,42 @@
-//! Comparisons that cannot be made.
+//! Errors of comparisons.
 
 /// Why two encodings cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CompareError {
-    /// No record has the name.
+    /// A name that no record has.
     #[error(
         "no record has the {what} `{name}`{}; there are: {}",
         nearest.as_ref().map(|n| format!(", did you mean `{n}`?")).unwrap_or_default(),
         known.join(", ")
     )]
     Unknown {
-        /// `encoding`, `workload` or `task`.
+        /// Kind of name: `encoding`, `workload` or `task`.
         what: &'static str,
-        /// What was asked for.
+        /// Name that was asked for.
         name: String,
-        /// The nearest that there is, if one is near.
+        /// Most similar known name, if one is similar enough.
         nearest: Option<String>,
-        /// All there are.
+        /// All known names.
         known: Vec<String>,
     },
-    /// An encoding against itself.
+    /// An encoding compared with itself.
     #[error("`{name}` cannot be compared with itself; name two encodings")]
     Same {
-        /// Its name.
+        /// Name of the encoding.
         name: String,
     },
-    /// Nothing was run with both.
+    /// No workload has seeds of both encodings.
     #[error(
         "no workload has seeds of both `{a}` and `{b}` under the same conditions:\n{}\nrun the missing cells, \
          such as with `pe-bench run SUITE --encodings '{a},{b}' --seed N`",
         reasons.join("\n")
     )]
     NothingPairs {
-        /// One encoding.
+        /// Name of the first encoding.
         a: String,
-        /// The other.
+        /// Name of the second encoding.
         b: String,
-        /// What there is, workload by workload.
+        /// Seeds of each workload, one sentence each.
         reasons: Vec<String>,
     },
 }

@@ -1,78 +1,83 @@
-//! A comparison as tables, without a format.
+//! The tables of a comparison.
 
-use super::{Difference, Duel, HeadToHead, Line, Outcome};
-use crate::number::{percent, points, three_digits, two_digits};
+use super::comparison::{
+    Better, Compared, Difference, HeadToHead, PairwiseComparison, Point, Region, Slice,
+};
+use crate::document::{Section, Table, TableCell};
+use crate::number::{count, percent, points, three_digits, two_digits};
 use crate::record::{PAIR, PAIRED, SliceUnit};
-use crate::table::{Cell, Table};
 
-/// Tables below a heading.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Section {
-    /// The workload.
-    pub heading: String,
-    /// Which seeds, and what else must be known.
-    pub notes: Vec<String>,
-    /// By region, by split and length, by slice; each with its caption.
-    pub tables: Vec<(String, Table)>,
-}
-
-/// The tables of a comparison: one section for each workload, and last one on what was left out, if anything was.
-pub fn tables(found: &HeadToHead) -> Vec<Section> {
-    let mut sections: Vec<Section> = found.duels.iter().map(|duel| section(found, duel)).collect();
+/// One section for each workload; the last one lists the cells that were not compared, if there are any.
+pub(super) fn sections(found: &HeadToHead) -> Vec<Section> {
+    let mut sections: Vec<Section> =
+        found.comparisons.iter().map(|comparison| section(found, comparison)).collect();
     if !found.left_out.is_empty() {
         sections.push(Section {
             heading: "Not compared".to_owned(),
             notes: found.left_out.clone(),
-            tables: Vec::new(),
+            ..Section::default()
         });
     }
     sections
 }
 
-fn section(found: &HeadToHead, duel: &Duel) -> Section {
+fn section(found: &HeadToHead, comparison: &PairwiseComparison) -> Section {
     let list = |seeds: &[u64]| seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
-    let mut notes = vec![format!("{} seeds in common: {}.", duel.seeds.len(), list(&duel.seeds))];
-    for (side, seeds) in [(&found.a, &duel.only_a), (&found.b, &duel.only_b)] {
+    let mut notes = vec![format!(
+        "{} in common: {}.",
+        count(comparison.seeds.len() as u64, "seed"),
+        list(&comparison.seeds)
+    )];
+    for (side, seeds) in [(&found.a, &comparison.only_a), (&found.b, &comparison.only_b)] {
         if !seeds.is_empty() {
             notes.push(format!("Only {} has seeds {}: left out.", side.name, list(seeds)));
         }
     }
-    notes.extend(duel.notes.iter().cloned());
-    let mut tables = vec![
-        ("By region".to_owned(), regions(found, duel)),
-        ("By split and length".to_owned(), by_point(found, duel)),
+    notes.extend(comparison.notes.iter().cloned());
+    let tables = vec![
+        ("By region".to_owned(), regions(found, comparison)),
+        ("By split and length".to_owned(), by_point(found, comparison)),
     ];
-    let mut properties: Vec<(SliceUnit, &str)> =
-        duel.slices.iter().map(|line| (line.place.unit, line.place.property.as_str())).collect();
+    let mut details = Vec::new();
+    let mut properties: Vec<(SliceUnit, &str)> = comparison
+        .slices
+        .iter()
+        .map(|line| (line.place.unit, line.place.property.as_str()))
+        .collect();
     properties.dedup();
     for (unit, property) in properties {
-        tables.push((format!("By {property}"), by_slice(found, duel, unit, property)));
+        details.push((format!("By {property}"), by_slice(found, comparison, unit, property)));
     }
-    Section { heading: format!("{} ({})", duel.workload, duel.suite), notes, tables }
+    let heading = format!("{} ({})", comparison.workload, comparison.suite);
+    Section { heading, notes, tables, details, ..Section::default() }
 }
 
-fn regions(found: &HeadToHead, duel: &Duel) -> Table {
-    let name = |line: &Line<super::Region>| vec![line.place.region.to_owned()];
-    table(found, &["region"], &duel.regions.iter().collect::<Vec<_>>(), name)
+fn regions(found: &HeadToHead, comparison: &PairwiseComparison) -> Table {
+    let name = |line: &Compared<Region>| vec![line.place.region.to_owned()];
+    table(found, &["region"], &comparison.regions.iter().collect::<Vec<_>>(), name)
 }
 
-fn by_point(found: &HeadToHead, duel: &Duel) -> Table {
-    let name = |line: &Line<super::Point>| {
+fn by_point(found: &HeadToHead, comparison: &PairwiseComparison) -> Table {
+    let name = |line: &Compared<Point>| {
         let beyond = if line.place.in_distribution { "" } else { " (beyond)" };
         vec![format!("{}{beyond}", line.place.split), line.place.len.to_string()]
     };
-    table(found, &["split", "length"], &duel.points.iter().collect::<Vec<_>>(), name)
+    table(found, &["split", "length"], &comparison.points.iter().collect::<Vec<_>>(), name)
 }
 
-fn by_slice(found: &HeadToHead, duel: &Duel, unit: SliceUnit, property: &str) -> Table {
-    let of =
-        |line: &&Line<super::Slice>| line.place.unit == unit && line.place.property == property;
-    let lines = duel.slices.iter().filter(of).collect::<Vec<_>>();
+fn by_slice(
+    found: &HeadToHead,
+    comparison: &PairwiseComparison,
+    unit: SliceUnit,
+    property: &str,
+) -> Table {
+    let of = |line: &&Compared<Slice>| line.place.unit == unit && line.place.property == property;
+    let lines = comparison.slices.iter().filter(of).collect::<Vec<_>>();
     let counted = match unit {
         SliceUnit::Samples => "samples",
         SliceUnit::Tokens => "tokens",
     };
-    let name = |line: &Line<super::Slice>| {
+    let name = |line: &Compared<Slice>| {
         let place = &line.place;
         vec![
             place.point.split.clone(),
@@ -97,16 +102,16 @@ fn value(property: &str, value: u32) -> String {
 fn table<P>(
     found: &HeadToHead,
     places: &[&str],
-    lines: &[&Line<P>],
-    name: impl Fn(&Line<P>) -> Vec<String>,
+    lines: &[&Compared<P>],
+    name: impl Fn(&Compared<P>) -> Vec<String>,
 ) -> Table {
     let mut columns: Vec<String> = places.iter().map(|place| (*place).to_owned()).collect();
     columns.extend(["metric".to_owned(), found.a.name.clone(), found.b.name.clone()]);
     columns.extend(
         ["difference", "95 % interval", "p", "g", "won-lost-tied", "better"].map(str::to_owned),
     );
-    let row = |line: &&Line<P>| {
-        let mut row: Vec<Cell> = name(line).into_iter().map(Cell::from).collect();
+    let row = |line: &&Compared<P>| {
+        let mut row: Vec<TableCell> = name(line).into_iter().map(TableCell::from).collect();
         row.extend(cells(found, &line.difference));
         row
     };
@@ -122,7 +127,7 @@ fn table<P>(
     Table { columns, rows: lines.iter().map(row).collect(), notes, ..Table::default() }
 }
 
-fn cells(found: &HeadToHead, d: &Difference) -> Vec<Cell> {
+fn cells(found: &HeadToHead, d: &Difference) -> Vec<TableCell> {
     let share = d.metric != "nll";
     let value = |x: f64| if share { percent(x) } else { three_digits(x) };
     let change = |x: f64| {
@@ -131,14 +136,14 @@ fn cells(found: &HeadToHead, d: &Difference) -> Vec<Cell> {
     };
     let or_none = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
     let p = |p: f64| if p < 1e-4 { "< 0.0001".to_owned() } else { two_digits(p) };
-    let mut better = Cell::from(match d.outcome {
-        Outcome::A => found.a.name.clone(),
-        Outcome::B => found.b.name.clone(),
-        Outcome::NotSeparable => format!("not separable, n = {}", d.n),
+    let mut better = TableCell::from(match d.better {
+        Better::A => found.a.name.clone(),
+        Better::B => found.b.name.clone(),
+        Better::NotSeparable => format!("not separable, n = {}", d.n),
     });
-    better.strong = d.outcome != Outcome::NotSeparable;
+    better.strong = d.better != Better::NotSeparable;
     vec![
-        Cell::from(d.metric),
+        TableCell::from(d.metric),
         value(d.mean_a).into(),
         value(d.mean_b).into(),
         change(d.difference).into(),

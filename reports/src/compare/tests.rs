@@ -1,6 +1,7 @@
 use super::*;
-use crate::record::{GridPoint, Slices, Status, Validation};
-use crate::testkit::Cell;
+use crate::formats::{html_document, markdown_document};
+use crate::record::{GridPoint, SliceUnit, Slices, Status, Validation};
+use crate::testkit::TestCell;
 
 fn request(a: &str, b: &str) -> Request {
     Request { a: a.into(), b: b.into(), ..Request::default() }
@@ -10,7 +11,7 @@ fn request(a: &str, b: &str) -> Request {
 fn cell(workload: &str, encoding: &str, seed: u64, beyond: f64) -> RunRecord {
     let config = serde_json::json!({"encoding": encoding, "task": workload, "seed": seed});
     let key = crate::store::cell_key(&config);
-    let cell = Cell::new(workload, encoding, seed).beyond(beyond);
+    let cell = TestCell::new(workload, encoding, seed).beyond(beyond);
     cell.change(|r| (r.config, r.key) = (config, key)).record()
 }
 
@@ -31,31 +32,31 @@ fn differences_are_paired_by_seed_and_stated_from_the_first() {
     ]
     .concat();
     let there = found(&records, "cope", "rope");
-    let beyond = &there.duels[0].regions[1].difference;
+    let beyond = &there.comparisons[0].regions[1].difference;
     // Differences 0.30, 0.29, 0.31: mean 0.3, std 0.01, t = 0.3 / (0.01 / sqrt 3) = 51.96 at 2 degrees.
     assert!((beyond.difference - 0.3).abs() < 1e-12);
     assert!((beyond.p.unwrap() - 3.7e-4).abs() < 1e-5, "{beyond:?}");
     assert_eq!((beyond.family, beyond.p, beyond.test), (1, beyond.p_holm, "paired t"));
     assert_eq!((beyond.won, beyond.lost, beyond.tied), (3, 0, 0));
-    assert_eq!(beyond.outcome, Outcome::A);
+    assert_eq!(beyond.better, Better::A);
     let (low, high) = beyond.ci95.unwrap();
     assert!((high - 0.3 - 4.302_65 * 0.01 / 3_f64.sqrt()).abs() < 1e-6 && low < 0.3);
     // Hedges' g: 0.3 / 0.01 times Gamma(1) / (1 Gamma(1/2)) = 30 / sqrt(pi).
     assert!((beyond.effect.unwrap() - 30.0 / std::f64::consts::PI.sqrt()).abs() < 1e-9);
 
     let back = found(&records, "rope", "cope");
-    let mirrored = &back.duels[0].regions[1].difference;
-    assert_eq!((mirrored.difference, mirrored.outcome), (-beyond.difference, Outcome::B));
+    let mirrored = &back.comparisons[0].regions[1].difference;
+    assert_eq!((mirrored.difference, mirrored.better), (-beyond.difference, Better::B));
     assert_eq!((mirrored.won, mirrored.lost, mirrored.p), (0, 3, beyond.p));
-    let inside = &there.duels[0].regions[0].difference;
-    assert_eq!((inside.tied, inside.outcome), (3, Outcome::NotSeparable));
+    let inside = &there.comparisons[0].regions[0].difference;
+    assert_eq!((inside.tied, inside.better), (3, Better::NotSeparable));
 }
 
 #[test]
 fn less_perplexity_wins_and_is_compared_as_nll() {
     let text = |encoding: &str, seed: u64, nll: f64| {
         let config = serde_json::json!({"encoding": encoding, "seed": seed});
-        let cell = Cell::new("t", encoding, seed).text(1.4, nll);
+        let cell = TestCell::new("t", encoding, seed).text(1.4, nll);
         cell.change(|r| r.config = config).record()
     };
     let records: Vec<RunRecord> = (0..3)
@@ -64,8 +65,8 @@ fn less_perplexity_wins_and_is_compared_as_nll() {
         })
         .collect();
     let found = found(&records, "cope", "rope");
-    let beyond = &found.duels[0].regions[1].difference;
-    assert_eq!((beyond.metric, beyond.won, beyond.outcome), ("nll", 3, Outcome::A));
+    let beyond = &found.comparisons[0].regions[1].difference;
+    assert_eq!((beyond.metric, beyond.won, beyond.better), ("nll", 3, Better::A));
     assert!(beyond.difference < 0.0);
 }
 
@@ -73,7 +74,8 @@ fn less_perplexity_wins_and_is_compared_as_nll() {
 fn points_of_a_region_are_one_family_and_slices_of_a_property_another() {
     let with_slices = |encoding: &str, seed: u64, value: f64| {
         let mut record = cell("w", encoding, seed, value);
-        record = Cell::from(record).eval("sparse", false, 256, value - 0.01 * seed as f64).record();
+        record =
+            TestCell::from(record).eval("sparse", false, 256, value - 0.01 * seed as f64).record();
         for eval in &mut record.evals {
             let slices = Slices {
                 name: "distance".into(),
@@ -90,16 +92,16 @@ fn points_of_a_region_are_one_family_and_slices_of_a_property_another() {
     let records: Vec<RunRecord> = (0..3)
         .flat_map(|s| [with_slices("cope", s, 0.9), with_slices("rope", s, 0.6 + 0.001 * s as f64)])
         .collect();
-    let duel = &found(&records, "cope", "rope").duels[0];
+    let comparison = &found(&records, "cope", "rope").comparisons[0];
     let families: Vec<(u64, u32)> =
-        duel.points.iter().map(|line| (line.place.len, line.difference.family)).collect();
+        comparison.points.iter().map(|line| (line.place.len, line.difference.family)).collect();
     assert_eq!(families, [(64, 1), (128, 2), (256, 2)]);
-    assert_eq!(duel.slices.len(), 6, "three evaluations, two values");
-    assert!(duel.slices.iter().all(|line| line.difference.family == 6));
-    let far = duel.slices.iter().find(|line| line.place.value == 9).unwrap();
+    assert_eq!(comparison.slices.len(), 6, "three evaluations, two values");
+    assert!(comparison.slices.iter().all(|line| line.difference.family == 6));
+    let far = comparison.slices.iter().find(|line| line.place.value == 9).unwrap();
     assert!((far.difference.difference - 0.299).abs() < 1e-12);
     assert_eq!((far.place.count, far.difference.metric), (50, "token accuracy"));
-    let near = duel.slices.iter().find(|line| line.place.value == 2).unwrap();
+    let near = comparison.slices.iter().find(|line| line.place.value == 2).unwrap();
     assert_eq!((near.difference.tied, near.difference.difference), (3, 0.0));
 }
 
@@ -120,8 +122,8 @@ fn only_the_same_conditions_pair_and_the_newest_of_them_count() {
     let records =
         [cells("w", "cope", &[0.8, 0.9]), cells("w", "rope", &[0.5, 0.6]), newer.clone()].concat();
     let found_ = found(&records, "cope", "rope");
-    assert_eq!(found_.duels[0].seeds, [0]);
-    assert!((found_.duels[0].regions[1].difference.mean_a - 0.2).abs() < 1e-12);
+    assert_eq!(found_.comparisons[0].seeds, [0]);
+    assert!((found_.comparisons[0].regions[1].difference.mean_a - 0.2).abs() < 1e-12);
     assert!(found_.left_out[0].contains("1 older configuration"), "{:?}", found_.left_out);
 
     let apart = [cells("w", "cope", &[0.8]), vec![newer[1].clone()]].concat();
@@ -142,16 +144,16 @@ fn seeds_that_do_not_pair_are_told() {
     ]
     .concat();
     let found = found(&records, "cope", "rope");
-    assert_eq!(found.duels.len(), 1);
-    let duel = &found.duels[0];
+    assert_eq!(found.comparisons.len(), 1);
+    let comparison = &found.comparisons[0];
     assert_eq!(
-        (&duel.seeds[..], &duel.only_a[..], &duel.only_b[..]),
+        (&comparison.seeds[..], &comparison.only_a[..], &comparison.only_b[..]),
         (&[1][..], &[0][..], &[2][..])
     );
-    assert_eq!(duel.regions[1].difference.p, None, "one seed claims nothing");
+    assert_eq!(comparison.regions[1].difference.p, None, "one seed claims nothing");
     assert_eq!(found.left_out.len(), 1);
     assert!(found.left_out[0].contains("cope has seeds 0, 1, rope has seeds 7"));
-    let text = markdown(&found);
+    let text = markdown_document(&document(&found));
     assert!(text.contains("No test: fewer than 3 seeds in common."), "{text}");
 }
 
@@ -198,9 +200,9 @@ fn of_a_grid_the_chosen_values_count_and_they_may_differ() {
         tuned("rope", 0.01, Some(0.5), 0.4),
     ];
     let found_ = found(&records, "cope", "rope");
-    let duel = &found_.duels[0];
-    assert!((duel.regions[1].difference.difference - 0.4).abs() < 1e-12, "{duel:?}");
-    assert_eq!(duel.notes[0], "rate by encoding, chosen on validation: cope 0.1; rope 0.01.");
+    let comparison = &found_.comparisons[0];
+    assert!((comparison.regions[1].difference.difference - 0.4).abs() < 1e-12, "{comparison:?}");
+    assert_eq!(comparison.notes[0], "rate by encoding, chosen on validation: cope 0.1; rope 0.01.");
     assert_eq!(found_.left_out.len(), 2);
     assert!(found_.left_out[0].contains("train.rate = 0.01 was not chosen"), "{found_:?}");
     // Without validations the default counts.
@@ -210,8 +212,8 @@ fn of_a_grid_the_chosen_values_count_and_they_may_differ() {
         tuned("rope", 0.01, None, 0.4),
     ];
     let plain = found(&records, "cope", "rope");
-    assert!((plain.duels[0].regions[1].difference.difference - 0.3).abs() < 1e-12);
-    assert!(plain.duels[0].notes[0].contains("cope 0.01, unchosen"));
+    assert!((plain.comparisons[0].regions[1].difference.difference - 0.3).abs() < 1e-12);
+    assert!(plain.comparisons[0].notes[0].contains("cope 0.01, unchosen"));
 }
 
 #[test]
@@ -221,7 +223,7 @@ fn what_is_not_done_does_not_count() {
     let records =
         [vec![failed, cell("w", "cope", 0, 0.8)], cells("w", "rope", &[0.5, 0.5])].concat();
     let found = found(&records, "cope", "rope");
-    assert_eq!((&found.duels[0].seeds[..], found.left_out.len()), (&[0][..], 1));
+    assert_eq!((&found.comparisons[0].seeds[..], found.left_out.len()), (&[0][..], 1));
     assert!(found.left_out[0].contains("cope, seed 1 does not count (failed)"));
 }
 
@@ -229,15 +231,15 @@ fn what_is_not_done_does_not_count() {
 fn exact_matches_that_are_all_equal_make_room_for_token_accuracy() {
     let low = |encoding: &str, seed: u64, tokens: f64| {
         let config = serde_json::json!({"encoding": encoding, "seed": seed});
-        let cell = Cell::new("w", encoding, seed).exact(0.0).token_accuracy(tokens);
+        let cell = TestCell::new("w", encoding, seed).exact(0.0).token_accuracy(tokens);
         cell.change(|r| r.config = config).record()
     };
     let records: Vec<RunRecord> =
         (0..3).flat_map(|s| [low("cope", s, 0.9), low("rope", s, 0.7)]).collect();
-    let duel = &found(&records, "cope", "rope").duels[0];
-    let inside = &duel.regions[0].difference;
-    assert_eq!((inside.metric, inside.outcome), ("token accuracy", Outcome::A));
-    assert!(duel.notes[0].contains("exact match is 0.0 %"), "{:?}", duel.notes);
+    let comparison = &found(&records, "cope", "rope").comparisons[0];
+    let inside = &comparison.regions[0].difference;
+    assert_eq!((inside.metric, inside.better), ("token accuracy", Better::A));
+    assert!(comparison.notes[0].contains("exact match is 0.0 %"), "{:?}", comparison.notes);
 }
 
 #[test]
@@ -245,12 +247,12 @@ fn evaluations_that_one_cannot_run_are_left_out_and_told() {
     let mut limited = cell("w", "learned", 0, 0.5);
     limited.evals.retain(|eval| eval.len <= 64);
     let found = found(&[limited, cell("w", "rope", 0, 0.5)], "learned", "rope");
-    let duel = &found.duels[0];
-    assert_eq!((duel.regions.len(), duel.points.len()), (1, 1));
+    let comparison = &found.comparisons[0];
+    assert_eq!((comparison.regions.len(), comparison.points.len()), (1, 1));
     assert!(
-        duel.notes.iter().any(|note| note.contains("sparse at length 128")),
+        comparison.notes.iter().any(|note| note.contains("sparse at length 128")),
         "{:?}",
-        duel.notes
+        comparison.notes
     );
 }
 
@@ -258,7 +260,7 @@ fn evaluations_that_one_cannot_run_are_left_out_and_told() {
 fn a_hostile_name_neither_opens_a_tag_nor_ends_a_cell() {
     let name = "x|<img src=y onerror=z>\n\n# h";
     let records = [cells("w", name, &[0.9]), cells("w", "rope", &[0.8])].concat();
-    let text = markdown(&found(&records, name, "rope"));
+    let text = markdown_document(&document(&found(&records, name, "rope")));
     assert!(!text.contains("<img") && !text.contains("\n# h"), "{text}");
     let header = text.lines().find(|line| line.starts_with("| region")).unwrap();
     assert_eq!(header.replace("\\|", "").matches('|').count(), 11, "{header}");
@@ -273,4 +275,29 @@ fn the_json_has_flat_lines() {
     assert_eq!(line["outcome"], "not-separable");
     assert!((line["difference"].as_f64().unwrap() - 0.1).abs() < 1e-12);
     assert_eq!(json["duels"][0]["points"][0]["split"], "in-distribution");
+}
+
+#[test]
+fn a_page_has_a_figure_for_each_region_and_every_table_and_no_script() {
+    let cell = |encoding: &str, seed: u64, beyond: f64| {
+        TestCell::new("<i>w</i>", encoding, seed)
+            .beyond(beyond)
+            .change(|r| r.config = serde_json::json!({"encoding": encoding, "seed": seed}))
+            .record()
+    };
+    let records: Vec<_> = (0..3)
+        .flat_map(|seed| {
+            let noise = 0.01 * seed as f64;
+            [cell("cope", seed, 0.9 + noise), cell("rope", seed, 0.4 - noise)]
+        })
+        .collect();
+    let request = Request { a: "cope".into(), b: "rope".into(), ..Request::default() };
+    let page = html_document(&document(&compare(&records, &request).unwrap()));
+    assert_eq!(page.matches("<svg").count(), 2);
+    for text in ["<h1>CoPE against RoPE</h1>", "&lt;i&gt;w&lt;/i&gt;", "data-head=\"better\"", "+5"]
+    {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    assert!(!page.contains("<script") && !page.contains("<i>w"), "{page}");
+    assert!(page.contains("default-src 'none'"));
 }

@@ -1,32 +1,32 @@
-//! What cells cost, tonight and in the baseline.
+//! Costs of a night's cells compared with the baseline.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Serialize;
 
-use super::Gate;
-use super::matching::Pair;
+use super::matching::MatchedCell;
+use super::thresholds::Thresholds;
 use crate::number::{bytes, three_digits};
 use crate::record::RunRecord;
 use crate::stats::Estimate;
 
 /// A deterministic cost that changed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Rise {
-    /// The encoding.
+pub struct CostChange {
+    /// Name of the encoding.
     pub encoding: String,
-    /// The workload.
+    /// Name of the workload.
     pub workload: String,
-    /// What is counted.
+    /// Name of the cost.
     pub what: &'static str,
-    /// In the baseline.
+    /// Value in the baseline.
     pub before: u64,
-    /// Tonight.
+    /// Value in this night.
     pub after: u64,
 }
 
-impl fmt::Display for Rise {
+impl fmt::Display for CostChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { encoding, workload, what, before, after } = self;
         write!(f, "{encoding} on {workload}: {what} {before} -> {after}")
@@ -42,14 +42,14 @@ const COUNTS: [Count; 4] = [
     ("operations of a forward pass per token", |r| r.flops.forward_per_token),
 ];
 
-/// Rises and falls, each once for a workload and encoding.
-pub(super) fn deterministic(pairs: &[Pair<'_>]) -> (Vec<Rise>, Vec<Rise>) {
+/// Increases and decreases of deterministic costs, once for each workload and encoding.
+pub(super) fn deterministic(pairs: &[MatchedCell<'_>]) -> (Vec<CostChange>, Vec<CostChange>) {
     let mut found = BTreeSet::new();
     for pair in pairs {
         for (what, count) in COUNTS {
             let (before, after) = (count(pair.baseline), count(pair.night));
             if before != after {
-                found.insert(Rise {
+                found.insert(CostChange {
                     encoding: pair.night.encoding.name.clone(),
                     workload: pair.night.workload.clone(),
                     what,
@@ -62,47 +62,47 @@ pub(super) fn deterministic(pairs: &[Pair<'_>]) -> (Vec<Rise>, Vec<Rise>) {
     found.into_iter().partition(|rise| rise.after > rise.before)
 }
 
-/// What is counted of a training step. The same program counts the same on the same machine.
+/// A count of a training step. The same program gives the same count on the same machine.
 struct Counted {
     what: &'static str,
     get: fn(&RunRecord) -> Option<u64>,
-    /// A rise up to this share is scatter.
-    scatter: fn(&Gate) -> f64,
+    /// Relative increase that is tolerated.
+    tolerance: fn(&Thresholds) -> f64,
 }
 
 const COUNTED: [Counted; 3] = [
     Counted {
         what: "allocations of a training step",
         get: |r| Some(r.step_allocations?.count),
-        scatter: |gate| gate.allocations_scatter,
+        tolerance: |gate| gate.allocations_tolerance,
     },
     Counted {
         what: "bytes allocated in a training step",
         get: |r| Some(r.step_allocations?.bytes),
-        scatter: |gate| gate.allocated_bytes_scatter,
+        tolerance: |gate| gate.allocated_bytes_tolerance,
     },
     Counted {
         what: "instructions of a training step",
         get: |r| r.step_instructions,
-        scatter: |gate| gate.instructions_scatter,
+        tolerance: |gate| gate.instructions_tolerance,
     },
 ];
 
-/// What the counts of both sides say.
+/// Comparison of counts.
 #[derive(Default)]
 pub(super) struct Counts {
-    pub(super) rises: Vec<Rise>,
-    pub(super) falls: Vec<Rise>,
-    /// What could not be compared, a sentence each.
+    pub(super) rises: Vec<CostChange>,
+    pub(super) falls: Vec<CostChange>,
+    /// Counts that could not be compared, one sentence each.
     pub(super) uncounted: Vec<String>,
 }
 
-/// Compares what was counted, cell by cell; of the seeds of a workload and encoding the one that moved most is told.
-/// Another processor has other kernels and asks for other buffers: its counts are not compared.
-pub(super) fn counted(pairs: &[Pair<'_>], gate: &Gate) -> Counts {
+/// Compares counts cell by cell and reports the seed of a workload and encoding that changed most. Another
+/// processor has other kernels and allocates other buffers: its counts are not compared.
+pub(super) fn counted(pairs: &[MatchedCell<'_>], gate: &Thresholds) -> Counts {
     let mut counts = Counts::default();
-    for Counted { what, get, scatter } in COUNTED {
-        let mut most: BTreeMap<(&str, &str), Rise> = BTreeMap::new();
+    for Counted { what, get, tolerance } in COUNTED {
+        let mut most: BTreeMap<(&str, &str), CostChange> = BTreeMap::new();
         let (mut compared, mut lost, mut elsewhere) = (0, 0, 0);
         for pair in pairs {
             let (Some(before), after) = (get(pair.baseline), get(pair.night)) else { continue };
@@ -117,11 +117,11 @@ pub(super) fn counted(pairs: &[Pair<'_>], gate: &Gate) -> Counts {
             compared += 1;
             let moved =
                 |before: u64, after: u64| (after as f64 - before as f64) / before.max(1) as f64;
-            if moved(before, after).abs() <= scatter(gate) {
+            if moved(before, after).abs() <= tolerance(gate) {
                 continue;
             }
             let (encoding, workload) = (&pair.night.encoding.name, &pair.night.workload);
-            let rise = Rise {
+            let rise = CostChange {
                 encoding: encoding.clone(),
                 workload: workload.clone(),
                 what,
@@ -163,20 +163,20 @@ pub(super) fn counted(pairs: &[Pair<'_>], gate: &Gate) -> Counts {
 
 /// A measured cost that is much larger than in the baseline.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Slower {
-    /// The encoding.
+pub struct CostIncrease {
+    /// Name of the encoding.
     pub encoding: String,
-    /// The workload.
+    /// Name of the workload.
     pub workload: String,
     /// `step` (seconds) or `peak memory` (bytes).
     pub what: &'static str,
     /// Median over seeds of the baseline.
     pub before: f64,
-    /// Median over seeds tonight.
+    /// Median over seeds of this night.
     pub after: f64,
 }
 
-impl fmt::Display for Slower {
+impl fmt::Display for CostIncrease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let show = |x: f64| {
             if self.what == STEP { format!("{} ms", three_digits(1000.0 * x)) } else { bytes(x) }
@@ -195,18 +195,21 @@ impl fmt::Display for Slower {
 const STEP: &str = "step";
 const MEMORY: &str = "peak memory";
 
-/// Steps that take longer and memory that is larger, over the seeds of a workload and encoding; and a warning if
-/// machines differ, for then neither is compared.
-pub(super) fn measured(pairs: &[Pair<'_>], gate: &Gate) -> (Vec<Slower>, Option<String>) {
-    let alike = |pair: &&Pair<'_>| pair.night.host == pair.baseline.host;
-    let mut groups: BTreeMap<(&str, &str), Vec<&Pair<'_>>> = BTreeMap::new();
+/// Increases of step time and memory over the seeds of a workload and encoding, and a warning about cells that ran
+/// on another machine, which are not compared.
+pub(super) fn measured(
+    pairs: &[MatchedCell<'_>],
+    gate: &Thresholds,
+) -> (Vec<CostIncrease>, Option<String>) {
+    let alike = |pair: &&MatchedCell<'_>| pair.night.host == pair.baseline.host;
+    let mut groups: BTreeMap<(&str, &str), Vec<&MatchedCell<'_>>> = BTreeMap::new();
     for pair in pairs.iter().filter(alike) {
         let id = (&*pair.night.encoding.name, &*pair.night.workload);
         groups.entry(id).or_default().push(pair);
     }
     let mut found = Vec::new();
     for ((encoding, workload), pairs) in groups {
-        let median = |get: &dyn Fn(&Pair<'_>) -> Option<f64>| {
+        let median = |get: &dyn Fn(&MatchedCell<'_>) -> Option<f64>| {
             let values: Vec<f64> = pairs.iter().filter_map(|pair| get(pair)).collect();
             Estimate::of(&values).map(|estimate| estimate.median).filter(|median| *median > 0.0)
         };
@@ -226,7 +229,7 @@ pub(super) fn measured(pairs: &[Pair<'_>], gate: &Gate) -> (Vec<Slower>, Option<
                 && after > limit * before
             {
                 let (encoding, workload) = (encoding.to_owned(), workload.to_owned());
-                found.push(Slower { encoding, workload, what, before, after });
+                found.push(CostIncrease { encoding, workload, what, before, after });
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Nights that went by: one small file for each.
+//! History of nights: one small file for each.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::json_float;
+use crate::record::json_float;
 use crate::record::{EvalPoint, RunRecord, Status};
 use crate::stats::Estimate;
 use crate::store::write_atomically;
@@ -14,21 +14,21 @@ use crate::store::write_atomically;
 /// Version of a night's file.
 pub const SCHEMA: u32 = 1;
 
-/// What is kept of a night.
+/// Summary of a night.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Night {
     /// Version of this layout; see [`SCHEMA`].
     pub schema: u32,
-    /// When its first cell started, RFC 3339, UTC.
+    /// Start time of its first cell, RFC 3339, UTC.
     pub started_utc: String,
-    /// Commit; `None`: unknown.
+    /// Commit of the source; `None` if unknown.
     pub commit: Option<String>,
-    /// Whether the source had uncommitted changes; `None`: unknown.
+    /// Whether the source had uncommitted changes; `None` if unknown.
     pub dirty: Option<bool>,
-    /// Whether the gate took it; `None`: there was no baseline.
+    /// Whether the gate passed it; `None` without a baseline.
     pub passed: Option<bool>,
-    /// One for each workload and encoding, sorted.
+    /// Summaries by workload and encoding, sorted.
     pub lines: Vec<NightLine>,
 }
 
@@ -36,11 +36,11 @@ pub struct Night {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NightLine {
-    /// The workload.
+    /// Name of the workload.
     pub workload: String,
     /// Name of the encoding.
     pub encoding: String,
-    /// Seeds that are done.
+    /// Number of finished seeds.
     pub seeds: u32,
     /// Exact match in distribution, 0 to 1; for text `None`.
     #[serde(with = "json_float::option")]
@@ -54,14 +54,14 @@ pub struct NightLine {
     /// Median seconds of a training step.
     #[serde(with = "json_float::option")]
     pub step_seconds: Option<f64>,
-    /// Parameters.
+    /// Number of parameters of the model.
     pub params: u64,
-    /// Analytic operations of a training step.
+    /// Analytic FLOPs of a training step.
     pub flops_train_step: u64,
-    /// How often a training step asks the allocator; not written where it was not counted.
+    /// Allocations of a training step; not written where they were not counted.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "json_float::option")]
     pub step_allocations: Option<f64>,
-    /// Bytes that it asks for.
+    /// Bytes allocated in a training step.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "json_float::option")]
     pub step_allocated_bytes: Option<f64>,
     /// Instructions of a training step.
@@ -69,31 +69,31 @@ pub struct NightLine {
     pub step_instructions: Option<f64>,
 }
 
-/// A history that cannot be read or written.
+/// Errors of reading and writing the history.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
-    /// The file system said no.
+    /// An operation of the file system failed.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// Operation that failed, as a verb.
         action: &'static str,
-        /// On which path.
+        /// Path of the operation.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// A file that is no night.
-    #[error("{} is no night of schema {SCHEMA}: {reason}; delete it, or give another --history folder", path.display())]
+    /// A file that does not hold a night.
+    #[error("{} is not a night of schema {SCHEMA}: {reason}; delete it, or give another --history folder", path.display())]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// Description of the defect.
         reason: String,
     },
 }
 
 impl Night {
-    /// What is kept of these records; `None` without any.
+    /// Summarizes records; `None` without any.
     pub fn of(records: &[RunRecord], passed: Option<bool>) -> Option<Self> {
         let first = records.iter().min_by_key(|record| &record.started_utc)?;
         let mut groups: BTreeMap<(&str, &str), Vec<&RunRecord>> = BTreeMap::new();
@@ -111,7 +111,7 @@ impl Night {
         })
     }
 
-    /// The start of the commit, `?` if it is unknown; with `+` for uncommitted changes.
+    /// First digits of the commit, `?` if it is unknown, with `+` for uncommitted changes.
     pub fn short_commit(&self) -> String {
         let commit: String = self.commit.as_deref().unwrap_or("?").chars().take(7).collect();
         if self.dirty == Some(true) { format!("{commit}+") } else { commit }
@@ -173,7 +173,7 @@ fn line((workload, encoding): (&str, &str), records: &[&RunRecord]) -> NightLine
     }
 }
 
-/// All nights of a folder, the oldest first; none if there is no such folder.
+/// Reads all nights of a folder, the oldest first; none if the folder does not exist.
 ///
 /// # Errors
 /// [`HistoryError`] for the first file that cannot be read.

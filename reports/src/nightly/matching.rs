@@ -1,29 +1,28 @@
-//! Which cell of a night stands for which of the baseline.
+//! Matching of a night's cells with those of the baseline.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::record::{EvalPoint, RunRecord, Status};
+use crate::record::{EvalPoint, RunRecord, Status, newest_by};
 
-/// A cell of both.
-pub(super) struct Pair<'a> {
+/// A cell of this night with its counterpart in the baseline.
+pub(super) struct MatchedCell<'a> {
     pub(super) night: &'a RunRecord,
     pub(super) baseline: &'a RunRecord,
 }
 
-/// A cell of the baseline that nothing is known of in this night.
+/// A cell of the baseline without a comparable counterpart in this night.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Incomparable {
-    /// The workload.
+    /// Name of the workload.
     pub workload: String,
-    /// The encoding.
+    /// Name of the encoding.
     pub encoding: String,
-    /// The seed.
+    /// Seed of the cell.
     pub seed: u64,
-    /// Why.
+    /// Reason, as a phrase.
     pub reason: String,
 }
 
@@ -35,7 +34,7 @@ impl fmt::Display for Incomparable {
 }
 
 pub(super) struct Matched<'a> {
-    pub(super) pairs: Vec<Pair<'a>>,
+    pub(super) pairs: Vec<MatchedCell<'a>>,
     pub(super) incomparable: Vec<Incomparable>,
     pub(super) new: usize,
 }
@@ -47,26 +46,16 @@ fn id(record: &RunRecord) -> Id<'_> {
     (&record.workload, &record.encoding.name, record.seed, grid.unwrap_or_default())
 }
 
-/// The newest record of each cell.
-fn newest(records: &[RunRecord]) -> BTreeMap<Id<'_>, &RunRecord> {
-    let mut cells: BTreeMap<Id<'_>, &RunRecord> = BTreeMap::new();
-    for record in records {
-        let kept = cells.entry(id(record)).or_insert(record);
-        if (&kept.started_utc, &kept.key) < (&record.started_utc, &record.key) {
-            *kept = record;
-        }
-    }
-    cells
-}
-
 pub(super) fn matched<'a>(night: &'a [RunRecord], baseline: &'a [RunRecord]) -> Matched<'a> {
-    let (night, baseline) = (newest(night), newest(baseline));
+    let (night, baseline) = (newest_by(night, id), newest_by(baseline, id));
     let mut matched = Matched { pairs: Vec::new(), incomparable: Vec::new(), new: 0 };
     for (id, baseline) in &baseline {
         match night.get(id).map(|night| (night, reason_against(night, baseline))) {
-            Some((night, None)) => matched.pairs.push(Pair { night, baseline }),
+            Some((night, None)) => matched.pairs.push(MatchedCell { night, baseline }),
             Some((_, Some(reason))) => matched.incomparable.push(of(baseline, reason)),
-            None => matched.incomparable.push(of(baseline, "this night did not run it".to_owned())),
+            None => {
+                matched.incomparable.push(of(baseline, "it was not run in this night".to_owned()))
+            }
         }
     }
     matched.new = night.keys().filter(|id| !baseline.contains_key(*id)).count();
@@ -84,7 +73,7 @@ fn of(record: &RunRecord, reason: String) -> Incomparable {
     }
 }
 
-/// Parts of a cell's configuration that make it another question.
+/// Parts of a cell's configuration that must be equal for a comparison.
 const CONDITIONS: [&str; 6] =
     ["task", "task_version", "task_data_sha256", "model", "train", "eval"];
 
@@ -95,7 +84,7 @@ fn reason_against(night: &RunRecord, baseline: &RunRecord) -> Option<String> {
     if night.status != Status::Done {
         let reason = night.status.reason();
         return Some(format!(
-            "it was done in the baseline and is now {} {reason}",
+            "it was done in the baseline and is now {}: {reason}",
             night.status.name()
         ));
     }
@@ -105,21 +94,21 @@ fn reason_against(night: &RunRecord, baseline: &RunRecord) -> Option<String> {
         CONDITIONS.into_iter().filter(|name| part(night, name) != part(baseline, name)).collect();
     if !changed.is_empty() {
         return Some(format!(
-            "the baseline had another {}; accept a new baseline",
+            "the baseline had a different {}; accept a new baseline",
             changed.join(", ")
         ));
     }
     let lost = |eval: &&EvalPoint| counterpart(night, eval).is_none();
     let lost = baseline.evals.iter().find(lost)?;
-    Some(format!("it has no evaluation of {} at length {} any more", lost.split, lost.len))
+    Some(format!("it no longer has an evaluation of {} at length {}", lost.split, lost.len))
 }
 
 pub(super) fn counterpart<'a>(record: &'a RunRecord, eval: &EvalPoint) -> Option<&'a EvalPoint> {
     record.evals.iter().find(|e| e.split == eval.split && e.len == eval.len)
 }
 
-impl Pair<'_> {
-    /// Whether all numbers of all evaluations are the same, to the last digit that a record keeps.
+impl MatchedCell<'_> {
+    /// Reports whether all numbers of all evaluations are the same, to the last digit that a record keeps.
     pub(super) fn is_identical(&self) -> bool {
         self.baseline.evals.iter().all(|eval| {
             counterpart(self.night, eval).is_some_and(|now| {
@@ -130,7 +119,7 @@ impl Pair<'_> {
         })
     }
 
-    /// Both sides' mean of a number over the evaluations of a region, the baseline's first; `None` if it has none.
+    /// Means of a number over the evaluations of a region, the baseline's first; `None` if the region has none.
     pub(super) fn means(&self, inside: bool, get: impl Fn(&EvalPoint) -> f64) -> Option<[f64; 2]> {
         let (mut sums, mut count) = ([0.0; 2], 0.0);
         for eval in self.baseline.evals.iter().filter(|e| e.in_distribution == inside) {

@@ -1,50 +1,50 @@
-//! Whether numbers that moved moved for the worse.
+//! Test for significant losses of quality.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
 
-use super::Gate;
-use super::matching::Pair;
-use crate::metric::Metric;
+use super::matching::MatchedCell;
+use super::thresholds::Thresholds;
 use crate::number::{p_value, points, three_digits};
 use crate::record::EvalPoint;
-use crate::stats::{Comparison, LEAST_SEEDS, Paired, Scatter, decide, paired};
+use crate::record::Metric;
+use crate::stats::{Comparison, LEAST_SEEDS, Paired, SeedSpread, decide, paired};
 
-/// What a comparison is about.
+/// Scope of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "scope")]
 pub enum Scope {
-    /// All cells of an encoding whose numbers moved.
+    /// All cells of an encoding whose numbers changed.
     Encoding {
-        /// Its name.
+        /// Name of the encoding.
         encoding: String,
     },
-    /// One workload.
+    /// One workload and encoding.
     Workload {
         /// Name of the encoding.
         encoding: String,
-        /// The workload.
+        /// Name of the workload.
         workload: String,
     },
 }
 
 /// A comparison of this night with the baseline.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Change {
-    /// About what.
+pub struct QualityChange {
+    /// Scope of the comparison.
     #[serde(flatten)]
     pub scope: Scope,
     /// `in distribution` or `beyond training`.
     pub region: &'static str,
     /// `exact match` or `token accuracy` (shares), or `nll` (nats per scored token, less is better).
     pub metric: &'static str,
-    /// Mean of the baseline.
+    /// Mean in the baseline.
     pub before: f64,
-    /// Mean of this night.
+    /// Mean in this night.
     pub after: f64,
-    /// How much better this night is; below 0 it is worse.
+    /// Improvement over the baseline; negative if this night is worse.
     pub gain: f64,
     /// The p-value after Holm's correction; `None` with too few pairs.
     pub p_holm: Option<f64>,
@@ -52,11 +52,11 @@ pub struct Change {
     pub n: u32,
 }
 
-impl fmt::Display for Change {
+impl fmt::Display for QualityChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let share = self.metric != "nll";
         match &self.scope {
-            Scope::Encoding { encoding } => write!(f, "{encoding} over its cells that moved")?,
+            Scope::Encoding { encoding } => write!(f, "{encoding}, all changed cells")?,
             Scope::Workload { encoding, workload } => write!(f, "{encoding} on {workload}")?,
         }
         let show = |x: f64| if share { points(x) } else { three_digits(x) };
@@ -79,9 +79,9 @@ impl fmt::Display for Change {
 
 #[derive(Default)]
 pub(super) struct Quality {
-    pub(super) losses: Vec<Change>,
-    pub(super) gains: Vec<Change>,
-    pub(super) not_separable: Vec<Change>,
+    pub(super) losses: Vec<QualityChange>,
+    pub(super) gains: Vec<QualityChange>,
+    pub(super) not_separable: Vec<QualityChange>,
     pub(super) warnings: Vec<String>,
 }
 
@@ -96,10 +96,10 @@ struct Candidate {
     jumps: bool,
 }
 
-pub(super) fn judge(changed: &[&Pair<'_>], gate: &Gate) -> Quality {
+pub(super) fn judge(changed: &[&MatchedCell<'_>], gate: &Thresholds) -> Quality {
     let mut quality = Quality::default();
-    let mut by_encoding: BTreeMap<&str, Vec<&Pair<'_>>> = BTreeMap::new();
-    let mut by_workload: BTreeMap<(&str, &str), Vec<&Pair<'_>>> = BTreeMap::new();
+    let mut by_encoding: BTreeMap<&str, Vec<&MatchedCell<'_>>> = BTreeMap::new();
+    let mut by_workload: BTreeMap<(&str, &str), Vec<&MatchedCell<'_>>> = BTreeMap::new();
     for pair in changed {
         let (encoding, workload) = (&*pair.night.encoding.name, &*pair.night.workload);
         by_encoding.entry(encoding).or_default().push(pair);
@@ -139,7 +139,7 @@ pub(super) fn judge(changed: &[&Pair<'_>], gate: &Gate) -> Quality {
         }
     }
     let jumps = candidates.iter().any(|candidate| candidate.jumps);
-    let scatter = if jumps { Scatter::Jumps } else { Scatter::Even };
+    let scatter = if jumps { SeedSpread::Bimodal } else { SeedSpread::Unimodal };
     let family: Vec<Paired> = candidates.iter().map(|candidate| candidate.paired).collect();
     for (candidate, comparison) in candidates.into_iter().zip(decide(&family, scatter)) {
         let gain = comparison.paired.mean_difference;
@@ -153,12 +153,12 @@ pub(super) fn judge(changed: &[&Pair<'_>], gate: &Gate) -> Quality {
         }
     }
     for change in quality.not_separable.iter().filter(|change| change.p_holm.is_none()) {
-        quality.warnings.push(format!("too few cells moved to test: {change}"));
+        quality.warnings.push(format!("too few cells changed for a test: {change}"));
     }
     quality
 }
 
-/// A comparison of pairs; `None` if the region was not evaluated.
+/// Candidate from pairs of cells; `None` if the region was not evaluated.
 ///
 /// Fails with a loss when numbers that were finite are so no more.
 fn candidate(
@@ -166,8 +166,8 @@ fn candidate(
     region: &'static str,
     inside: bool,
     metric: Metric,
-    pairs: &[&Pair<'_>],
-) -> Result<Option<Candidate>, Box<Change>> {
+    pairs: &[&MatchedCell<'_>],
+) -> Result<Option<Candidate>, Box<QualityChange>> {
     let get = |eval: &EvalPoint| metric.of(eval);
     let means: Vec<[f64; 2]> = pairs.iter().filter_map(|pair| pair.means(inside, get)).collect();
     // A baseline that was not finite cannot get worse.
@@ -183,12 +183,12 @@ fn candidate(
     };
     let (better, worse) =
         if metric.higher_is_better() { (side(1), side(0)) } else { (side(0), side(1)) };
-    let jump = metric.jump(pairs[0].night.task.chance);
+    let jump = metric.bimodal_gap(pairs[0].night.task.chance);
     let jumps = matches!(scope, Scope::Workload { .. })
         && jump.is_some_and(|jump| [0, 1].into_iter().any(|side| range(&means, side) >= jump));
     match paired(&better, &worse) {
         Some(paired) => Ok(Some(Candidate { scope, region, metric, before, after, paired, jumps })),
-        None => Err(Box::new(Change {
+        None => Err(Box::new(QualityChange {
             scope,
             region,
             metric: name(metric),
@@ -210,8 +210,8 @@ fn name(metric: Metric) -> &'static str {
     if metric == Metric::Perplexity { "nll" } else { metric.name() }
 }
 
-fn change(candidate: Candidate, comparison: &Comparison) -> Change {
-    Change {
+fn change(candidate: Candidate, comparison: &Comparison) -> QualityChange {
+    QualityChange {
         scope: candidate.scope,
         region: candidate.region,
         metric: name(candidate.metric),

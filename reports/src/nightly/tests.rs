@@ -2,8 +2,9 @@ use serde_json::json;
 
 use super::history::{Night, read};
 use super::*;
+use crate::formats::{html_document, markdown_document};
 use crate::record::{Allocations, Status};
-use crate::testkit::Cell;
+use crate::testkit::TestCell;
 
 const WORKLOADS: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
 
@@ -19,7 +20,8 @@ fn night_of(seeds: u64) -> Vec<RunRecord> {
             for seed in 0..seeds {
                 let config = json!({"encoding": encoding, "task": workload, "seed": seed, "train": {"steps": 9}});
                 let value = 0.9 - 0.02 * index as f64 - 0.003 * seed as f64;
-                let cell = Cell::new(workload, encoding, seed).exact(value).token_accuracy(value);
+                let cell =
+                    TestCell::new(workload, encoding, seed).exact(value).token_accuracy(value);
                 let counted = |r: &mut RunRecord| {
                     r.config = config;
                     r.step_allocations = Some(Allocations { count: 5000 + seed, bytes: 9_000_000 });
@@ -44,8 +46,8 @@ fn with(
     records
 }
 
-fn judged(night: &[RunRecord], baseline: &[RunRecord]) -> Verdict {
-    judge(night, baseline, &Gate::default())
+fn judged(night: &[RunRecord], baseline: &[RunRecord]) -> NightlyVerdict {
+    judge(night, baseline, &Thresholds::default())
 }
 
 fn worse(record: &mut RunRecord, nats: f64, share: f64) {
@@ -87,10 +89,7 @@ fn an_encoding_that_is_worse_everywhere_is_caught_with_one_seed() {
     // 12 pairs, all worse: 2^-11 by signs, times 2 by Holm.
     assert_eq!(verdict.losses[0].p_holm, Some(2.0 / 2048.0));
     let text = verdict.lines().join("\n");
-    assert!(
-        text.contains("FAIL quality: rope over its cells that moved, in distribution: nll"),
-        "{text}"
-    );
+    assert!(text.contains("FAIL quality: rope, all changed cells, in distribution: nll"), "{text}");
     // The other way round it is a gain.
     let verdict = judged(&night(), &broken);
     assert!(verdict.passes() && verdict.gains.len() == 2, "{:?}", verdict.lines());
@@ -246,15 +245,15 @@ fn time_and_memory_warn_on_the_same_machine_alone() {
 fn cells_that_are_gone_broken_or_another_question_fail() {
     let mut gone = night();
     gone.pop();
-    assert!(judged(&gone, &night()).lines()[0].contains("this night did not run it"));
+    assert!(judged(&gone, &night()).lines()[0].contains("it was not run in this night"));
     let failed = Status::Failed { reason: "out of luck".into() };
     let broken = with(&night(), "rope", |_, r| r.status = failed.clone());
     let verdict = judged(&broken, &night());
     assert_eq!(verdict.incomparable.len(), 12);
-    assert!(verdict.incomparable[0].reason.contains("failed out of luck"));
+    assert!(verdict.incomparable[0].reason.contains("failed: out of luck"));
     let other = with(&night(), "rope", |_, r| r.config["train"]["steps"] = 10.into());
     let verdict = judged(&other, &night());
-    assert!(!verdict.passes() && verdict.incomparable[0].reason.contains("another train"));
+    assert!(!verdict.passes() && verdict.incomparable[0].reason.contains("different train"));
     let lost = with(&night(), "rope", |_, r| {
         r.evals.pop();
     });
@@ -294,13 +293,16 @@ fn nights_are_kept_once_and_drawn_with_their_commits() {
     // Files hold 15 digits.
     let text = |night: &Night| serde_json::to_string(night).unwrap();
     assert_eq!(text(&nights[0]), text(&first));
-    let page = trend::page(&nights);
+    let page = html_document(&trend::document(&nights));
     assert!(!page.contains("<script") && !page.contains("<img"), "{page}");
-    assert!(page.contains("abc1234") && page.contains("l5 9h-10z"), "the failed night is marked");
-    let text = trend::markdown(&nights);
+    assert!(
+        page.contains("abc1234") && page.contains(">failed</text>"),
+        "the failed night is marked"
+    );
+    let text = markdown_document(&trend::document(&nights));
     assert!(text.contains("| 2 | 2026-01-03T03:04:05Z |") && !text.contains("<img"), "{text}");
     std::fs::write(folder.path().join("x.json"), "{}").unwrap();
-    assert!(read(folder.path()).unwrap_err().to_string().contains("x.json is no night"));
+    assert!(read(folder.path()).unwrap_err().to_string().contains("x.json is not a night"));
     assert!(read(&folder.path().join("none")).unwrap().is_empty());
-    assert_eq!(trend::markdown(&[]), "# Nights\n\nNo night yet.\n");
+    assert_eq!(markdown_document(&trend::document(&[])), "# Nights\n\nNo night yet.\n");
 }

@@ -1,8 +1,8 @@
-//! What a record keeps of an evaluation.
+//! Evaluations in a record.
 
 use serde::{Deserialize, Serialize};
 
-use crate::json_float;
+use super::json_float;
 
 /// One evaluation: a split at a length.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -12,22 +12,22 @@ pub struct EvalPoint {
     pub split: String,
     /// The split is in distribution *and* `len <= train_len`.
     pub in_distribution: bool,
-    /// Length, in `task.len_unit`.
+    /// Sequence length, in `task.len_unit`.
     pub len: u64,
-    /// Sequences evaluated.
+    /// Number of sequences evaluated.
     pub samples: u64,
-    /// Tokens that count.
+    /// Number of scored tokens.
     pub scored_tokens: u64,
-    /// Share of samples whose scored tokens are all right, 0 to 1.
+    /// Exact match: share of samples whose scored tokens are all correct, 0 to 1.
     #[serde(with = "json_float")]
     pub exact_match: f64,
-    /// Share of scored tokens that are right, 0 to 1.
+    /// Token accuracy: share of scored tokens that are correct, 0 to 1.
     #[serde(with = "json_float")]
     pub token_accuracy: f64,
     /// Negative log-likelihood, nats per scored token.
     #[serde(with = "json_float")]
     pub nll: f64,
-    /// `exp(nll)`.
+    /// Perplexity per scored token, `exp(nll)`.
     #[serde(with = "json_float")]
     pub perplexity: f64,
     /// Bits per byte of text, where the task is text.
@@ -36,26 +36,26 @@ pub struct EvalPoint {
     /// Wall-clock seconds of the evaluation.
     #[serde(with = "json_float")]
     pub seconds: f64,
-    /// Exact match of the best answer that is given without looking, at this length; `None`: unknown.
+    /// Exact match of the best constant answer at this length; `None` if unknown.
     #[serde(default, with = "json_float::option", skip_serializing_if = "Option::is_none")]
     pub chance: Option<f64>,
-    /// The same evaluation by what travels with samples and tokens.
+    /// The evaluation by properties of samples and tokens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<Slices>,
 }
 
-/// What stands between the names of two properties that are told together.
+/// Separator between the names of a pair of properties.
 pub const PAIRED: &str = " x ";
-/// The first of two properties counts this much in their common value.
+/// Factor of the first value in the common value of a pair of properties.
 pub const PAIR: u64 = 1000;
 
-/// What a slice counts.
+/// Unit of the counts of a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SliceUnit {
-    /// Whole samples: accuracy is exact match.
+    /// Whole samples; accuracy is exact match.
     Samples,
-    /// Scored tokens: accuracy is the share that is right.
+    /// Scored tokens; accuracy is token accuracy.
     Tokens,
 }
 
@@ -66,11 +66,11 @@ pub struct Slices {
     /// The property, for example `distance`. Two of them together are `a x b`, and their values
     /// [`PAIR`] `a + b`.
     pub name: String,
-    /// What is counted.
+    /// Unit of the counts.
     pub unit: SliceUnit,
-    /// Its values, rising.
+    /// Values of the property, ascending.
     pub values: Vec<u32>,
-    /// Samples or tokens of each value.
+    /// Number of samples or tokens of each value.
     pub counts: Vec<u64>,
     /// Exact match or token accuracy of each, 0 to 1.
     #[serde(with = "json_float::vec")]
@@ -86,8 +86,8 @@ pub struct Slices {
 pub struct SkippedEval {
     /// Name of the split.
     pub split: String,
-    /// Length, in `task.len_unit`.
+    /// Sequence length, in `task.len_unit`.
     pub len: u64,
-    /// Why.
+    /// Reason, as a phrase.
     pub reason: String,
 }

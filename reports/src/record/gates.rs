@@ -1,15 +1,15 @@
-//! What a record keeps of gates.
+//! Gate scores in a record.
 
 use serde::{Deserialize, Serialize};
 
-use crate::json_float;
+use super::json_float;
 
-/// How well the gates of one head agree with the tokens that the task counts: the area under the ROC curve of
-/// gates as a guess whether a token is one of those, within each scored row, mean over the rows.
+/// Agreement of one head's gates with the tokens that the task counts: area under the ROC curve of the gate as a
+/// classifier of counted tokens, within each scored row, averaged over rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GateScore {
-    /// What kind of gate, for example `gates`.
+    /// Kind of gate, for example `gates`.
     pub gate: String,
     /// Index of the layer, from 0.
     pub layer: u32,

@@ -1,18 +1,18 @@
-//! What a record keeps of training.
+//! Training in a record.
 
 use serde::{Deserialize, Serialize};
 
-use crate::json_float;
+use super::json_float;
 
-/// What training took and how it went.
+/// Cost and course of training.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainSummary {
-    /// Optimiser steps done.
+    /// Optimizer steps done.
     pub steps: u64,
-    /// Sequences per step.
+    /// Sequences per training step.
     pub batch_size: u64,
-    /// Tokens seen.
+    /// Number of tokens seen.
     pub tokens: u64,
     /// Loss at the end, nats per scored token.
     #[serde(with = "json_float::option")]
@@ -23,15 +23,15 @@ pub struct TrainSummary {
     /// Median seconds of a step.
     #[serde(with = "json_float::option")]
     pub step_seconds_median: Option<f64>,
-    /// Tokens per second.
+    /// Training throughput in tokens per second.
     #[serde(with = "json_float::option")]
     pub tokens_per_second: Option<f64>,
-    /// The loss on the way.
+    /// Training loss by step.
     pub curve: Vec<CurvePoint>,
-    /// Looks at fresh samples of the training distribution on the way, if the cell has them.
+    /// Validations on fresh samples of the training distribution, if the cell has them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub validations: Vec<Validation>,
-    /// When training was solved; `None`: not, or without validations.
+    /// Time at which training was solved; `None` if it was not, or without validations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub solved: Option<Solved>,
     /// Training ended before its last step because it was solved.
@@ -40,7 +40,7 @@ pub struct TrainSummary {
 }
 
 impl TrainSummary {
-    /// Of a training that has not begun, or of none at all.
+    /// Summary of a training that has not begun.
     pub fn not_begun(batch_size: u64) -> Self {
         Self {
             steps: 0,
@@ -58,34 +58,35 @@ impl TrainSummary {
     }
 }
 
-/// A look at the model in the course of training: the first split at the training length, on samples that
-/// neither training nor the final evaluations see.
+/// A validation during training: the first split at the training length, on samples that neither training nor the
+/// final evaluations see.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Validation {
-    /// Steps done.
+    /// Optimizer steps done so far.
     pub step: u64,
-    /// Share of samples whose scored tokens are all right, 0 to 1.
+    /// Exact match: share of samples whose scored tokens are all correct, 0 to 1.
     #[serde(with = "json_float")]
     pub exact_match: f64,
-    /// Share of scored tokens that are right, 0 to 1.
+    /// Token accuracy: share of scored tokens that are correct, 0 to 1.
     #[serde(with = "json_float")]
     pub token_accuracy: f64,
     /// Negative log-likelihood, nats per scored token.
     #[serde(with = "json_float")]
     pub nll: f64,
-    /// Number of samples.
+    /// Number of validation samples.
     pub samples: u64,
     /// Seconds of training until here, validations not counted.
     #[serde(with = "json_float")]
     pub seconds: f64,
 }
 
-/// When a training was solved: the first of so many validations in a row that met the criterion.
+/// Time at which training was solved: the first of the required number of consecutive validations that met the
+/// criterion.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Solved {
-    /// Steps done.
+    /// Optimizer steps done so far.
     pub step: u64,
     /// Seconds of training until then, validations not counted.
     #[serde(with = "json_float")]
@@ -99,7 +100,7 @@ pub struct Solved {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CurvePoint {
-    /// Steps done.
+    /// Optimizer steps done so far.
     pub step: u64,
     /// Mean loss since the point before, nats per scored token.
     #[serde(with = "json_float")]
@@ -107,7 +108,7 @@ pub struct CurvePoint {
     /// Learning rate at this step.
     #[serde(with = "json_float")]
     pub learning_rate: f64,
-    /// Seconds since training began.
+    /// Wall-clock seconds since training began.
     #[serde(with = "json_float")]
     pub seconds: f64,
 }

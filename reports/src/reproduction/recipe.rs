@@ -1,11 +1,12 @@
-//! Whether a record is the experiment of a published number, and where its recipe differs.
+//! Comparison of a record's configuration with the recipe of a published number.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::published::Paths;
+/// Paths of a record's configuration with the values that they must have.
+pub type Paths = BTreeMap<String, Expected>;
 
 /// Stands for a path without a value: absent, or null.
 const UNSET: &str = "unset";
@@ -17,12 +18,12 @@ const ROUNDING: f64 = 1e-12;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Expected {
-    /// One of several.
+    /// One of several values.
     Any {
-        /// Which.
+        /// Allowed values.
         any: Vec<Value>,
     },
-    /// This one.
+    /// Exactly this value.
     One(Value),
 }
 
@@ -46,12 +47,12 @@ impl Expected {
     }
 }
 
-/// A value as people write it: text without quotes.
+/// Formats a value without the quotation marks of JSON.
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Equal, where 4 and 4.0 are.
+/// Compares values; 4 and 4.0 are equal.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => match (a.as_f64(), b.as_f64()) {
@@ -72,7 +73,7 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// What stands at a dotted path; null counts as nothing.
+/// Looks up a dotted path; null counts as absent.
 fn at<'a>(config: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.').try_fold(config, |value, key| value.get(key)).filter(|value| !value.is_null())
 }
@@ -82,9 +83,9 @@ fn at<'a>(config: &'a Value, path: &str) -> Option<&'a Value> {
 pub struct Difference {
     /// Dotted path in the record's configuration.
     pub path: String,
-    /// The published value.
+    /// Published value, as text.
     pub published: String,
-    /// Ours.
+    /// Our value, as text.
     pub ours: String,
 }
 
@@ -94,7 +95,7 @@ impl std::fmt::Display for Difference {
     }
 }
 
-/// Whether a configuration has what makes it this experiment.
+/// Reports whether a configuration has the values of `identity`.
 pub fn is_identical(config: &Value, identity: &Paths) -> bool {
     identity.iter().all(|(path, expected)| expected.holds(at(config, path)))
 }
@@ -112,11 +113,11 @@ pub fn differences(config: &Value, recipe: &Paths) -> Vec<Difference> {
         .collect()
 }
 
-/// An encoding as records have it: what `encoding` holds in their configuration.
+/// An encoding as it is in the configuration of records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Identity {
-    /// Registry ids.
+    /// Registry ids, joined by `+`.
     pub id: String,
     /// Complete settings; of several encodings a list of `id` and `settings`.
     pub settings: Value,
@@ -147,8 +148,8 @@ impl Identity {
         config.get("encoding")?.get("id")?.as_str()
     }
 
-    /// Whether `config` is a run of this encoding. Settings in `free` may differ. An option that the run
-    /// does not know came later: it did then what is the default now.
+    /// Reports whether `config` is a run of this encoding. Settings in `free` may differ. A setting that the run
+    /// does not have is newer than the run, which then behaved like today's default.
     pub fn is_of(&self, config: &Value, free: &BTreeSet<String>) -> bool {
         if Self::id_of(config) != Some(&self.id) {
             return false;

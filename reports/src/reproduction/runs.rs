@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 
-use super::published::{Column, Paths, PublishedMetric, PublishedTable};
-use super::recipe::{Difference, Identity, differences, is_identical};
+use super::published::{PublishedColumn, PublishedMetric, PublishedTable};
+use super::recipe::{Difference, Identity, Paths, differences, is_identical};
 use crate::number;
 use crate::record::{EvalPoint, RunRecord, Status};
 use crate::stats::estimate::half_width_factor;
 use crate::stats::{Estimate, RESOLUTION};
 use crate::store::cell_key_without;
 
-/// All seeds of one recipe beside one published number.
+/// All seeds of one recipe beside a published number.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Run {
+pub struct RecipeRun {
     /// Settings that are not the published ones.
     pub differences: Vec<Difference>,
     /// Settings of the encoding that are not published and are not the zoo's defaults.
@@ -23,22 +23,22 @@ pub struct Run {
     pub mean: Option<f64>,
     /// 95 % interval of the mean over seeds, in the published unit; `None` with one seed.
     pub interval: Option<(f64, f64)>,
-    /// Seeds that finished.
+    /// Number of finished seeds.
     pub seeds: u32,
-    /// Seeds that diverged.
+    /// Number of diverged seeds.
     pub diverged: u32,
     /// Suites and workloads that they come from, as `suite/workload`.
     pub workloads: BTreeSet<String>,
-    /// Cells that the number comes from.
+    /// Keys of the cells that the number comes from.
     pub keys: BTreeSet<String>,
-    /// When the last one started.
+    /// Start time of the newest record.
     pub newest: String,
 }
 
-/// Which records stand beside a number.
+/// Criteria for the records beside a number.
 pub(super) struct Wanted<'a> {
     pub(super) table: &'a PublishedTable,
-    pub(super) column: &'a Column,
+    pub(super) column: &'a PublishedColumn,
     pub(super) task: &'a str,
     pub(super) split: &'a str,
     pub(super) encoding: &'a Identity,
@@ -50,7 +50,7 @@ pub(super) struct Wanted<'a> {
 pub(super) struct Candidates<'a>(BTreeMap<(&'a str, &'a str), Vec<(&'a RunRecord, String)>>);
 
 impl<'a> Candidates<'a> {
-    /// Those of `records` that are of one of these tasks and encodings.
+    /// Selects the records of these tasks and encodings.
     pub(super) fn of(
         records: &'a [RunRecord],
         tasks: &BTreeSet<String>,
@@ -84,15 +84,15 @@ impl Wanted<'_> {
     }
 }
 
-/// What makes two records seeds of one recipe: all of the configuration but seed, evaluation and what
-/// does the arithmetic.
+/// Key of a recipe: hash of the configuration without seed, evaluation, backend and engine. Records with equal keys
+/// are seeds of one recipe.
 fn recipe_key(record: &RunRecord) -> String {
     cell_key_without(&record.config, &["seed", "eval", "backend", "engine"])
 }
 
 /// The runs beside a published number: the one with the fewest differences first, then the one with
 /// the fewest choices of its own, then the one with the most seeds, then the newest. Never by its result.
-pub(super) fn runs(candidates: &Candidates<'_>, wanted: &Wanted<'_>) -> Vec<Run> {
+pub(super) fn runs(candidates: &Candidates<'_>, wanted: &Wanted<'_>) -> Vec<RecipeRun> {
     let mut recipes: BTreeMap<&str, BTreeMap<u64, &RunRecord>> = BTreeMap::new();
     let id = (wanted.task, wanted.encoding.id.as_str());
     let alike = candidates.0.get(&id).into_iter().flatten();
@@ -107,7 +107,7 @@ pub(super) fn runs(candidates: &Candidates<'_>, wanted: &Wanted<'_>) -> Vec<Run>
             *held = record;
         }
     }
-    let mut runs: Vec<Run> = recipes
+    let mut runs: Vec<RecipeRun> = recipes
         .into_values()
         .filter_map(|seeds| run(&seeds.into_values().collect::<Vec<_>>(), wanted))
         .collect();
@@ -122,7 +122,7 @@ pub(super) fn runs(candidates: &Candidates<'_>, wanted: &Wanted<'_>) -> Vec<Run>
     runs
 }
 
-fn run(seeds: &[&RunRecord], wanted: &Wanted<'_>) -> Option<Run> {
+fn run(seeds: &[&RunRecord], wanted: &Wanted<'_>) -> Option<RecipeRun> {
     let first = seeds.first()?;
     let metric = wanted.table.metric_of(wanted.column);
     let done: Vec<f64> = seeds
@@ -131,7 +131,7 @@ fn run(seeds: &[&RunRecord], wanted: &Wanted<'_>) -> Option<Run> {
         .filter_map(|record| Some(raw(metric, wanted.evaluation(record)?)))
         .collect();
     let estimate = Estimate::of(&done);
-    Some(Run {
+    Some(RecipeRun {
         differences: all_differences(seeds, wanted),
         choices: wanted.encoding.choices(&first.config, wanted.free),
         mean: estimate.map(|e| shown(metric, e.mean)),
@@ -169,7 +169,7 @@ fn raw(metric: &PublishedMetric, eval: &EvalPoint) -> f64 {
     }
 }
 
-/// From that scale to the published unit.
+/// Converts a value from that scale to the published unit.
 fn shown(metric: &PublishedMetric, raw: f64) -> f64 {
     if *metric == PublishedMetric::Perplexity { raw.exp() } else { 100.0 * raw }
 }
@@ -182,7 +182,7 @@ fn interval(metric: &PublishedMetric, estimate: &Estimate) -> Option<(f64, f64)>
     finite.then(|| if metric.is_percent() { (ends.0.max(0.0), ends.1.min(100.0)) } else { ends })
 }
 
-impl Run {
+impl RecipeRun {
     /// `12.1 [8.0 to 16.1] n=3`, and what the run chose.
     pub fn text(&self, metric: &PublishedMetric) -> String {
         let one = |value: f64| {

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::record::Status;
-use crate::testkit::Cell;
+use crate::testkit::TestCell;
 
 /// A source with one table: RoPE 20.3 (deviation 3.1 of 3 seeds) and CoPE 4.9 % wrong at 10000 steps.
 const TEXT: &str = r#"
@@ -53,7 +53,7 @@ fn config(encoding: &str, settings: &Value, seed: u64, steps: u64) -> Value {
 /// RoPE at these errors beyond training, by seed; all else as published.
 fn rope(errors: &[f64]) -> Vec<RunRecord> {
     let cell = |(seed, error): (usize, &f64)| {
-        Cell::new("flip-flop", "rope", seed as u64)
+        TestCell::new("flip-flop", "rope", seed as u64)
             .inside(0.982)
             .beyond(1.0 - error)
             .change(|r| {
@@ -207,17 +207,18 @@ fn sections_mirror_the_papers_table_and_name_every_recipe_once() {
     let found = result(&records);
     let section = found.sections().remove(0);
     assert_eq!(section.heading, "Paper, table 1: t");
-    assert_eq!(section.table.columns, ["encoding", "in", "sparse"]);
-    let rope = &section.table.rows[0];
+    let (_, table) = &section.tables[0];
+    assert_eq!(table.columns, ["encoding", "in", "sparse"]);
+    let rope = &table.rows[0];
     assert_eq!(
         (&*rope[2].text, &*rope[2].detail),
         ("20.3", "ours 20.0 [17.5 to 22.5] n=3, other recipe 1")
     );
     assert!(rope[1].detail.ends_with("other recipe 1"), "{}", rope[1].detail);
-    assert_eq!((&*section.table.rows[1][1].text, &*section.table.rows[1][1].detail), ("0.0", ""));
-    let recipes: Vec<_> = section.table.notes.iter().filter(|n| n.starts_with("Recipe")).collect();
+    assert_eq!((&*table.rows[1][1].text, &*table.rows[1][1].detail), ("0.0", ""));
+    let recipes: Vec<_> = table.notes.iter().filter(|n| n.starts_with("Recipe")).collect();
     assert_eq!(recipes, ["Recipe 1: train.steps 900 (published: 10000)."]);
-    let summary = found.summary().table;
+    let summary = found.summary();
     let row: Vec<&str> = summary.rows[0].iter().map(|cell| cell.text.as_str()).collect();
     assert_eq!(row, ["Paper", "4", "0", "0", "0", "2", "2", "0"]);
 }

@@ -1,14 +1,14 @@
-//! Whether a number of ours is the published one.
+//! Verdicts on published numbers.
 
-use super::published::{Column, PublishedTable, Row};
-use super::runs::Run;
+use super::published::{PublishedColumn, PublishedRow, PublishedTable};
+use super::runs::RecipeRun;
 use crate::stats::LEAST_SEEDS;
 use crate::stats::estimate::half_width_factor;
 
 /// 97.5 % quantile of the normal distribution: a published standard error is of many samples.
 const NORMAL_QUANTILE: f64 = 1.96;
 
-/// What is said of a published number.
+/// Verdict on a published number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// The published recipe, and the intervals of both numbers have a value in common.
@@ -19,13 +19,13 @@ pub enum Verdict {
     TooFewSeeds,
     /// Only runs with other settings, or the task is not quite the same: no claim.
     OtherRecipe,
-    /// No record.
+    /// No record of the experiment.
     NotRun,
-    /// Not a matter of records: a command shows it.
+    /// Not shown by records but by a command.
     Elsewhere,
 }
 
-/// All verdicts, in the order of tables.
+/// All verdicts, in the order of table columns.
 pub const VERDICTS: [Verdict; 6] = [
     Verdict::Agrees,
     Verdict::Differs,
@@ -36,7 +36,7 @@ pub const VERDICTS: [Verdict; 6] = [
 ];
 
 impl Verdict {
-    /// Its kebab-case name, as on the command line.
+    /// Kebab-case name, as on the command line.
     pub fn id(self) -> &'static str {
         match self {
             Self::Agrees => "agrees",
@@ -48,7 +48,7 @@ impl Verdict {
         }
     }
 
-    /// For people.
+    /// Name of the verdict for use in tables.
     pub fn label(self) -> &'static str {
         match self {
             Self::Agrees => "agrees",
@@ -67,8 +67,8 @@ impl Verdict {
 /// number, one deviation; with a standard error, 1.96 of them; else what rounds to it.
 pub fn published_interval(
     table: &PublishedTable,
-    row: &Row,
-    column: &Column,
+    row: &PublishedRow,
+    column: &PublishedColumn,
     value: f64,
 ) -> (f64, f64) {
     let spread = match (row.deviations.get(&column.name), row.standard_errors.get(&column.name)) {
@@ -85,7 +85,7 @@ pub fn published_interval(
 }
 
 /// The rule. METHODOLOGY.md states it in words.
-pub(super) fn judge(table: &PublishedTable, run: &Run, published: (f64, f64)) -> Verdict {
+pub(super) fn judge(table: &PublishedTable, run: &RecipeRun, published: (f64, f64)) -> Verdict {
     if !run.differences.is_empty() || !table.unlike.is_empty() {
         return Verdict::OtherRecipe;
     }

@@ -1,4 +1,4 @@
-//! Area under the ROC curve: how well one number tells two kinds of things apart.
+//! Area under the ROC curve of a score that separates two classes.
 
 /// The chance that a random positive value is above a random negative one, ties counting half:
 /// `sum over pairs of (p > n) + (p = n) / 2, / (|positive| |negative|)`, the Mann-Whitney statistic. 1 is

@@ -18,28 +18,26 @@ use std::sync::Arc;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use super::estimate::middle;
-
-/// Up to this many seeds every draw is counted (8^8 draws of 6435 kinds).
+/// Number of seeds up to which every resample is enumerated (8^8 resamples of 6435 kinds).
 pub const EXACT_UP_TO: usize = 8;
-/// How many draws are made above.
+/// Number of random resamples above [`EXACT_UP_TO`].
 pub const DRAWS: u32 = 10_000;
 /// Draws that are summed at once.
 const AT_ONCE: usize = 1000;
 /// The share left on either side is one in this many: 2.5 %.
 const ONE_IN: u64 = 40;
 
-/// 95 % percentile intervals.
+/// 95 % percentile intervals of mean and median.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bootstrap {
-    /// Of the mean.
+    /// Interval of the mean.
     pub mean95: (f64, f64),
-    /// Of the median.
+    /// Interval of the median.
     pub median95: (f64, f64),
 }
 
-/// The intervals for `values`; `None` for fewer than two or when one is not finite. `resamples` must be
-/// those of as many values; they are asked for above [`EXACT_UP_TO`] values only.
+/// Percentile intervals of `values`; `None` for fewer than two values or when one is not finite. `resamples` must
+/// return resamples of as many values; it is called above [`EXACT_UP_TO`] values only.
 pub fn percentile(
     values: &[f64],
     resamples: impl FnOnce(usize) -> Arc<Resamples>,
@@ -71,7 +69,7 @@ pub struct Resamples {
 }
 
 impl Resamples {
-    /// Draws for `n` values.
+    /// Draws resamples of `n` values.
     pub fn draw(n: usize, rng: &mut ChaCha8Rng) -> Self {
         let mut counts = vec![vec![0_u8; DRAWS as usize]; n];
         let mut medians = BTreeMap::new();
@@ -144,7 +142,17 @@ impl Draws {
         let drawn: Vec<f64> =
             pairs().flat_map(|(x, count)| std::iter::repeat_n(*x, *count)).collect();
         self.means.push((mean, ways));
-        self.medians.push((middle(&drawn), ways));
+        self.medians.push((sorted_median(&drawn), ways));
+    }
+}
+
+/// The median of values in ascending order; NaN when there are none.
+pub(crate) fn sorted_median(sorted: &[f64]) -> f64 {
+    let n = sorted.len();
+    match (sorted.get(n / 2), n % 2) {
+        (None, _) => f64::NAN,
+        (Some(upper), 1) => *upper,
+        (Some(upper), _) => f64::midpoint(sorted[n / 2 - 1], *upper),
     }
 }
 

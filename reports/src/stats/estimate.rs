@@ -1,4 +1,4 @@
-//! What the values of the seeds say together.
+//! Estimates over seeds: mean, median and their intervals.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-use super::bootstrap::{self, Bootstrap, Resamples};
+use super::bootstrap::{self, Bootstrap, Resamples, sorted_median};
 use super::student::t_quantile;
 
 /// The seed of every bootstrap: the same values give the same interval, in whatever report.
@@ -27,7 +27,7 @@ pub struct Estimate {
     /// Percentile bootstrap of mean and median; `None` for n = 1 or values that are not finite.
     /// Too narrow for few seeds: see [`bootstrap`].
     pub bootstrap: Option<Bootstrap>,
-    /// Number of values.
+    /// Number of values, at least 1.
     pub n: u32,
 }
 
@@ -47,7 +47,7 @@ impl Estimate {
         let mean = values.iter().sum::<f64>() / f64::from(n);
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
-        let median = if mean.is_finite() { middle(&sorted) } else { f64::NAN };
+        let median = if mean.is_finite() { sorted_median(&sorted) } else { f64::NAN };
         let point = Self { mean, std: None, ci95: None, median, bootstrap: None, n };
         if n == 1 || !mean.is_finite() {
             return Some(point);
@@ -63,9 +63,8 @@ impl Estimate {
         })
     }
 
-    /// The same estimate through a monotone increasing `map` of the values' scale. Mean, median and
-    /// the ends of the intervals are mapped; the standard deviation has no counterpart and becomes
-    /// `None`.
+    /// Maps the estimate by a monotonically increasing function. Mean, median and the ends of the intervals are
+    /// mapped; the standard deviation has no counterpart and becomes `None`.
     #[must_use]
     pub fn map(&self, map: impl Fn(f64) -> f64) -> Self {
         let both = |(low, high): (f64, f64)| (map(low), map(high));
@@ -89,16 +88,6 @@ fn resamples(n: usize) -> Arc<Resamples> {
     let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
     let draw = || Arc::new(Resamples::draw(n, &mut ChaCha8Rng::seed_from_u64(BOOTSTRAP_SEED)));
     made.entry(n).or_insert_with(draw).clone()
-}
-
-/// The median of values in ascending order; NaN when there are none.
-pub(crate) fn middle(sorted: &[f64]) -> f64 {
-    let n = sorted.len();
-    match (sorted.get(n / 2), n % 2) {
-        (None, _) => f64::NAN,
-        (Some(upper), 1) => *upper,
-        (Some(upper), _) => f64::midpoint(sorted[n / 2 - 1], *upper),
-    }
 }
 
 /// `t(0.975, n - 1) / sqrt(n)`: times a standard deviation, half of a 95 % interval. `None` below

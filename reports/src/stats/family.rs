@@ -1,4 +1,4 @@
-//! Many comparisons at once: which test decides each, and what survives Holm's correction.
+//! Families of comparisons: choice of the test and Holm's correction.
 
 use super::paired::Paired;
 use super::sign_flip::least_p;
@@ -13,31 +13,31 @@ pub const LEVEL: f64 = 0.05;
 /// three. Two differences also say next to nothing about their own spread.
 pub const LEAST_SEEDS: u32 = 3;
 
-/// How the seeds of one encoding lie in the contest that a family of comparisons belongs to.
+/// Spread of the seeds in the ranking that a family of comparisons belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scatter {
-    /// Seeds of an encoding lie close enough for a t test.
-    Even,
+pub enum SeedSpread {
+    /// Seeds of every encoding lie close enough for a t test.
+    Unimodal,
     /// Seeds of some encoding lie half of the scale or more apart: they solve the task or they do
     /// not. Differences are then far from normal and the t test is too sure of itself.
-    Jumps,
+    Bimodal,
 }
 
 /// The test whose p-value decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Test {
-    /// Fewer than [`LEAST_SEEDS`] seeds.
+    /// No test: fewer than [`LEAST_SEEDS`] seeds.
     TooFewSeeds,
     /// Sign-flip permutation test.
     SignFlip,
-    /// Paired t test.
+    /// Two-sided paired t test.
     PairedT,
     /// Paired t test, its p-value no less than `2^(1 - 2n)`; see [`LEAST_SEEDS`].
     BoundedT,
 }
 
 impl Test {
-    /// Its name in tables.
+    /// Name of the test in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::TooFewSeeds => "none",
@@ -48,33 +48,33 @@ impl Test {
     }
 }
 
-/// A comparison with its verdict.
+/// A paired comparison with its test and verdict.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Comparison {
-    /// What was seen.
+    /// The paired differences.
     pub paired: Paired,
-    /// What decided.
+    /// Test that decided.
     pub test: Test,
-    /// Its p-value; `None` with too few seeds.
+    /// p-value of the test; `None` with too few seeds.
     pub p: Option<f64>,
-    /// The same after Holm's correction over the family.
+    /// p-value after Holm's correction over the family.
     pub p_holm: Option<f64>,
     /// Number of comparisons that were corrected for.
     pub family: u32,
-    /// Whether the difference is more than noise: `p_holm <= LEVEL`.
+    /// Whether the difference is significant: `p_holm <= LEVEL`.
     pub separable: bool,
 }
 
-/// Decides a family of comparisons.
+/// Tests a family of comparisons.
 ///
-/// Which test decides depends on the numbers of seeds and comparisons (and on `scatter`, which only
+/// Which test decides depends on the numbers of seeds and comparisons (and on `spread`, which only
 /// ever makes it harder), never on the differences: the sign-flip test where it could reach
 /// [`LEVEL`] after Holm's correction, `2^(1 - n) * family <= LEVEL`, because it assumes nothing
 /// about the distribution; else the paired t test, because a test that cannot say yes says nothing.
-pub fn decide(family: &[Paired], scatter: Scatter) -> Vec<Comparison> {
+pub fn decide(family: &[Paired], spread: SeedSpread) -> Vec<Comparison> {
     let testable = family.iter().filter(|c| c.n >= LEAST_SEEDS).count() as u32;
     let raw: Vec<(Test, Option<f64>)> =
-        family.iter().map(|c| choose(c, testable, scatter)).collect();
+        family.iter().map(|c| choose(c, testable, spread)).collect();
     let tested: Vec<f64> = raw.iter().filter_map(|(_, p)| *p).collect();
     let mut corrected = holm(&tested).into_iter();
     family
@@ -88,16 +88,16 @@ pub fn decide(family: &[Paired], scatter: Scatter) -> Vec<Comparison> {
         .collect()
 }
 
-fn choose(c: &Paired, family: u32, scatter: Scatter) -> (Test, Option<f64>) {
+fn choose(c: &Paired, family: u32, spread: SeedSpread) -> (Test, Option<f64>) {
     if c.n < LEAST_SEEDS {
         return (Test::TooFewSeeds, None);
     }
     if least_p(c.n) * f64::from(family) <= LEVEL {
         return (Test::SignFlip, Some(c.p_sign_flip));
     }
-    match scatter {
-        Scatter::Even => (Test::PairedT, c.p_t),
-        Scatter::Jumps => (Test::BoundedT, c.p_t.map(|p| p.max(bound(c.n)))),
+    match spread {
+        SeedSpread::Unimodal => (Test::PairedT, c.p_t),
+        SeedSpread::Bimodal => (Test::BoundedT, c.p_t.map(|p| p.max(bound(c.n)))),
     }
 }
 
@@ -140,7 +140,7 @@ mod tests {
     }
 
     fn only(c: Paired) -> Comparison {
-        decide(&[c], Scatter::Even)[0]
+        decide(&[c], SeedSpread::Unimodal)[0]
     }
 
     #[test]
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(only(five).test, Test::PairedT, "5 seeds cannot reach 5 %");
         assert_eq!(only(six).test, Test::SignFlip);
         assert_eq!(only(six).p, Some(0.03125));
-        assert_eq!(decide(&[six, six], Scatter::Even)[0].test, Test::PairedT, "nor 6 twice");
+        assert_eq!(decide(&[six, six], SeedSpread::Unimodal)[0].test, Test::PairedT, "nor 6 twice");
     }
 
     #[test]
@@ -160,7 +160,7 @@ mod tests {
             (Test::TooFewSeeds, None, false)
         );
         let three = of(&[0.9, 0.91, 0.92]);
-        let both = decide(&[two, three], Scatter::Even);
+        let both = decide(&[two, three], SeedSpread::Unimodal);
         assert_eq!((both[1].family, both[1].separable), (1, true));
     }
 
@@ -169,7 +169,8 @@ mod tests {
         // t = 6 at 2 degrees: p = 0.0267.
         let c = of(&[0.4, 0.6, 0.8]);
         assert!(only(c).separable);
-        let with_others = decide(&[c, of(&[0.1, -0.1, 0.2]), of(&[0.0, 0.1, -0.1])], Scatter::Even);
+        let with_others =
+            decide(&[c, of(&[0.1, -0.1, 0.2]), of(&[0.0, 0.1, -0.1])], SeedSpread::Unimodal);
         assert!(!with_others[0].separable && with_others[0].family == 3);
         assert!((with_others[0].p_holm.unwrap() - 3.0 * with_others[0].p.unwrap()).abs() < 1e-12);
     }
@@ -185,12 +186,12 @@ mod tests {
     fn seeds_that_jump_bound_the_p_value() {
         let c = of(&[1.0, 0.99, 1.0]);
         assert!(only(c).p.unwrap() < 1e-4);
-        let bounded = decide(&[c], Scatter::Jumps)[0];
+        let bounded = decide(&[c], SeedSpread::Bimodal)[0];
         assert_eq!(
             (bounded.test, bounded.p, bounded.separable),
             (Test::BoundedT, Some(0.03125), true)
         );
-        assert!(!decide(&[c, c], Scatter::Jumps)[0].separable);
+        assert!(!decide(&[c, c], SeedSpread::Bimodal)[0].separable);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Ranks that encodings share when the data cannot tell them apart.
+//! Ranks shared by encodings without a significant difference.
 
 /// The rank of each of `count` encodings given in the order of their means, best first: 1, 2, ...
 ///

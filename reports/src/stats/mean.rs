@@ -1,15 +1,15 @@
-//! A mean with its interval and nothing else, where many are needed: curves and slices.
+//! Means with intervals, for curves and slices, which need many.
 
 use super::estimate::half_width_factor;
 
 /// Mean over seeds with its 95 % interval by Student's t.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mean {
-    /// `sum(x_i) / n`.
+    /// Arithmetic mean, `sum(x_i) / n`.
     pub mean: f64,
-    /// As [`super::Estimate::ci95`]; `None` for n = 1 or values that are not finite.
+    /// 95 % confidence interval as in [`super::Estimate`]; `None` for n = 1 or values that are not finite.
     pub ci95: Option<(f64, f64)>,
-    /// Number of values.
+    /// Number of values, at least 1.
     pub n: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Two encodings, compared seed by seed.
+//! Comparison of two encodings by differences paired by seed.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::estimate::half_width_factor;
 use super::sign_flip::sign_flip;
 use super::student::{ln_gamma, t_test};
 
-/// The spread of differences is taken as at least this: 0.1 points of a share, 0.001 nats.
+/// Lower bound of the standard deviation of differences: 0.1 points of a share, 0.001 nats.
 ///
 /// Values are shown to a tenth of a point, and evaluations have some hundred questions: three
 /// differences that agree more closely agree by their resolution. Without it both encodings at a
@@ -16,10 +16,10 @@ pub const RESOLUTION: f64 = 0.001;
 /// Differences below this share of the largest value are rounding, not spread.
 const ROUNDING: f64 = 1e-9;
 
-/// What the differences `a_s - b_s` over the seeds `s` that both have say, without a verdict.
+/// Statistics of the differences `a_s - b_s` over the seeds `s` that both have, without a verdict.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Paired {
-    /// Mean difference.
+    /// Mean of the differences.
     pub mean_difference: f64,
     /// Standard deviation of the differences as it was seen; `None` for n = 1.
     pub std: Option<f64>,
@@ -37,7 +37,7 @@ pub struct Paired {
 }
 
 impl Paired {
-    /// Whether all seeds gave one and the same difference, up to rounding.
+    /// Reports whether all seeds gave the same difference, up to rounding.
     pub fn is_the_same_in_every_seed(&self) -> bool {
         self.std.is_some_and(|std| std <= ROUNDING)
     }

@@ -10,9 +10,9 @@ use std::sync::OnceLock;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// Up to this many differences every choice of signs is counted.
+/// Number of differences up to which all sign patterns are enumerated.
 pub const EXACT_UP_TO: usize = 16;
-/// How many choices are drawn above; with the observed one they are 100 000.
+/// Number of random sign patterns above [`EXACT_UP_TO`]; with the observed one they are 100 000.
 pub const DRAWS: u32 = 99_999;
 /// Draws are not made where fewer than this many of them could be expected to be as far out. The p-value is then
 /// that of no hit, which is no less than the true one.
@@ -71,8 +71,8 @@ fn words() -> &'static [u64] {
     })
 }
 
-/// No less than the chance that a sum with random signs is as far from 0 as `observed`: `2 exp(-observed^2 /
-/// (2 squares))` (Hoeffding 1963), for the sum of squares of what is summed.
+/// Upper bound of the probability that a sum with random signs is as far from 0 as `observed`: `2 exp(-observed^2 /
+/// (2 squares))` (Hoeffding 1963), where `squares` is the sum of squares of the terms.
 fn hoeffding(observed: f64, squares: f64) -> f64 {
     2.0 * (-observed.max(0.0).powi(2) / (2.0 * squares)).exp()
 }
@@ -92,7 +92,7 @@ fn signed_sum(tables: &[[f64; 256]], signs: u64) -> f64 {
     tables.iter().zip(bytes).map(|(table, signs)| table[usize::from(signs)]).sum()
 }
 
-/// The least p-value that [`sign_flip`] can give for `n` differences.
+/// Smallest p-value that [`sign_flip`] can give for `n` differences.
 pub fn least_p(n: u32) -> f64 {
     let exact = 0.5_f64.powi(n.max(1) as i32 - 1);
     if n as usize <= EXACT_UP_TO { exact } else { exact.max(1.0 / f64::from(DRAWS + 1)) }

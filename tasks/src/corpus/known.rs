@@ -1,40 +1,40 @@
 //! The list of corpora.
 
-use super::{Carrier, Package};
+use super::carrier::{Carrier, Package};
 use crate::data::SplitRule;
 
-/// A published text: what it is, how it comes here, what it must hash to.
+/// Published text: content, origin and hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CorpusMeta {
-    /// Name in configurations.
+    /// Name used in configurations.
     pub id: &'static str,
-    /// Name for people.
+    /// Name shown to people.
     pub label: &'static str,
-    /// Size of the text, all documents together.
+    /// Size of all documents together.
     pub bytes: u64,
-    /// Number of documents.
+    /// Number of its documents.
     pub documents: usize,
-    /// Hash of the text, documents one behind the other in their order, lower-case hexadecimal.
+    /// SHA-256 of the concatenated documents in lower-case hexadecimal.
     pub sha256: &'static str,
-    /// Hash of the file that is kept here: of the text itself, or of the documents with their names.
+    /// SHA-256 of the stored file: the text itself, or the documents with their names.
     pub stored_sha256: &'static str,
-    /// What it is and who publishes it.
+    /// Description with its publisher.
     pub source: &'static str,
-    /// Under which terms it is published, as its package states them.
+    /// Licence, as its package states it.
     pub license: &'static str,
-    /// The packages that carry it.
+    /// Packages that contain it.
     pub carrier: Carrier,
-    /// Which documents are learned from and which are kept for evaluation.
+    /// Rule that divides the documents into training, validation and test.
     pub split: SplitRule,
 }
 
 impl CorpusMeta {
-    /// Whether it is one text, kept as it is.
+    /// Whether it is a single text, stored unchanged.
     pub fn is_one_text(&self) -> bool {
         self.documents == 1
     }
 
-    /// Name of the file that is kept.
+    /// Name of the stored file.
     pub fn file_name(&self) -> String {
         format!("{}.{}", self.id, if self.is_one_text() { "txt" } else { "jsonl" })
     }

@@ -1,29 +1,32 @@
-//! What of a corpus is on this machine.
+//! Presence of corpora on this machine.
 
 use std::fs;
 use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
 
-use super::fetch::folder_in;
-use super::{CorpusError, CorpusMeta, cache_dir, hex, sha256_hex};
-use crate::data::read_documents;
+use super::cache::{cache_dir, folder_in};
+use super::error::CorpusError;
+use super::known::CorpusMeta;
+use crate::data::named_documents;
+use crate::files::FileError;
+use crate::hash::{hex, sha256_hex};
 
-/// Whether a corpus is on this machine.
+/// Presence of a corpus in the cache folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// It has not been fetched.
+    /// The corpus is not fetched.
     Absent,
-    /// It is kept in this file (not verified by looking).
+    /// Fetched; the file has not been verified.
     Present {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Its size.
+        /// Size of the file.
         bytes: u64,
     },
 }
 
-/// Looks for a corpus in the cache folder; reads nothing and fetches nothing.
+/// Looks for a corpus in the cache folder without reading or fetching it.
 pub fn state(meta: &CorpusMeta) -> State {
     let path = folder_in(&cache_dir()).join(meta.file_name());
     match fs::metadata(&path) {
@@ -32,7 +35,7 @@ pub fn state(meta: &CorpusMeta) -> State {
     }
 }
 
-/// Reads a corpus that has been fetched and checks its hashes, those of the file and of the text.
+/// Verifies the hashes of a fetched corpus, that of the file and that of the text.
 ///
 /// # Errors
 /// [`CorpusError::Absent`]; [`CorpusError::HashMismatch`] for a damaged file, which the next fetch replaces.
@@ -40,7 +43,7 @@ pub fn verify(meta: &'static CorpusMeta) -> Result<PathBuf, CorpusError> {
     let State::Present { path, .. } = state(meta) else {
         return Err(CorpusError::Absent { id: meta.id });
     };
-    let bytes = fs::read(&path).map_err(|e| CorpusError::io("read", &path, e))?;
+    let bytes = fs::read(&path).map_err(FileError::of("read", &path))?;
     let differs = |expected: &'static str, got: String| {
         Err(CorpusError::HashMismatch { path: path.clone(), expected, got })
     };
@@ -50,7 +53,7 @@ pub fn verify(meta: &'static CorpusMeta) -> Result<PathBuf, CorpusError> {
     }
     if !meta.is_one_text() {
         let mut hasher = Sha256::new();
-        for document in read_documents(&path)? {
+        for document in named_documents(&path)? {
             hasher.update(document.text.as_bytes());
         }
         let got = hex(&hasher.finalize());

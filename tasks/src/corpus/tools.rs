@@ -1,25 +1,26 @@
-//! The package managers that bring corpora, and how they are run.
+//! Package managers that fetch corpora.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::Command;
 
-use super::CorpusError;
+use super::error::CorpusError;
+use crate::files::FileError;
 
-/// Lines of a program's error output that an error shows.
+/// Number of lines of a program's error output in an error message.
 const STDERR_LINES: usize = 8;
 
-/// The programs that bring packages.
+/// Programs that fetch packages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tools {
-    /// Runs as cargo.
+    /// Program to run as cargo.
     pub cargo: OsString,
-    /// Runs as Python 3, which has pip.
+    /// Program to run as Python 3 with pip.
     pub python: OsString,
 }
 
 impl Tools {
-    /// The cargo that this program was started by (cargo says so in `CARGO`), otherwise that of the PATH; the
+    /// Returns the cargo that started this program (from the variable `CARGO`), otherwise that of the PATH, and the
     /// `python3` of the PATH.
     pub fn of_this_process() -> Self {
         Self {
@@ -29,7 +30,7 @@ impl Tools {
     }
 }
 
-/// Runs a program and returns what it prints; `install` says what to do if it is not there.
+/// Runs a program and returns its standard output; `install` says how to install it.
 pub(super) fn run<'a>(
     program: &OsStr,
     arguments: impl Iterator<Item = &'a OsStr>,
@@ -40,7 +41,7 @@ pub(super) fn run<'a>(
     let output = Command::new(program)
         .args(&arguments)
         .output()
-        .map_err(|source| CorpusError::ToolMissing { program: name.clone(), install, source })?;
+        .map_err(|cause| CorpusError::ToolMissing { program: name.clone(), install, cause })?;
     if output.status.success() {
         return Ok(output.stdout);
     }
@@ -55,5 +56,5 @@ pub(super) fn run<'a>(
 }
 
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), CorpusError> {
-    std::fs::write(path, bytes).map_err(|e| CorpusError::io("write", path, e))
+    Ok(std::fs::write(path, bytes).map_err(FileError::of("write", path))?)
 }

@@ -1,122 +1,107 @@
-//! Why a text that is on this machine could not be read.
+//! The error of reading texts.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Why a text that is on this machine could not be read.
+use crate::files::FileError;
+
+/// Reason why a text on this machine could not be read.
 #[derive(Debug, Error)]
 pub enum DataError {
     /// A file or folder could not be read.
-    #[error("cannot {action} {path}: {source}", path = .path.display())]
-    Io {
-        /// `read`, `list`, ...
-        action: &'static str,
-        /// The file or folder.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// There is no such file.
-    #[error("{path} does not exist: check the path of the text", path = .path.display())]
-    Missing {
-        /// The file.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The path leads to a folder, a pipe or a device.
+    #[error("{path} is not a regular file: copy its content into a file and name that", path = .path.display())]
+    NotAFile {
+        /// Path that was given.
         path: PathBuf,
     },
-    /// The file has no text in it.
-    #[error("{path} is empty, must be a text to learn from", path = .path.display())]
+    /// The file is empty.
+    #[error("{path} is empty, expected a text", path = .path.display())]
     Empty {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// The file is not UTF-8.
     #[error("{path} is not UTF-8 from byte {offset} on: save it as UTF-8", path = .path.display())]
     NotUtf8 {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Offset of the first bad byte, from 0.
         offset: usize,
     },
-    /// A line is not a JSON object with the string that is asked for.
+    /// A line is not a JSON object with the requested string.
     #[error("{path}, line {line}: {why}; each line must be a JSON object with a string under `{field}`", path = .path.display())]
     Line {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Number of the line, from 1.
         line: usize,
-        /// The field that is read.
+        /// Name of the requested field.
         field: String,
-        /// What was wrong with it.
+        /// Description of the observed fault.
         why: String,
     },
-    /// The file is damaged or not Parquet at all.
-    #[error("{path} cannot be read as Parquet ({why}): bring the file here again", path = .path.display())]
+    /// The file is damaged or not a Parquet file.
+    #[error("{path} cannot be read as Parquet ({why}): copy or download the file again", path = .path.display())]
     Parquet {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What was wrong with it.
+        /// Description of the observed fault.
         why: String,
     },
-    /// The file has no such column of strings.
+    /// The file has no column of strings with this name.
     #[error("{path}: {why}; columns of strings: {known}; set `field` to one of them", path = .path.display())]
     Column {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What was wrong with the column that was asked for.
+        /// Fault of the requested column.
         why: String,
-        /// The columns that can be read, or `none`.
+        /// Columns of strings, or `none`.
         known: String,
     },
-    /// A field is named for a file that has none.
+    /// A field is given for a file without fields.
     #[error("`field` is `{field}`, but {path} is plain text, which has no fields: leave it out", path = .path.display())]
     FieldOfText {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What was asked for.
+        /// Name of the requested field.
         field: String,
     },
-    /// A folder without a file that can be read.
+    /// The folder has no readable file.
     #[error(
         "{path} has no data: expected files that end in {expected}, or folders `train` and `validation` with such files",
         path = .path.display()
     )]
     NoData {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
-        /// The endings that are read.
+        /// Endings of readable files.
         expected: String,
     },
-    /// A folder has parts, and a file that belongs to none.
+    /// A folder has named parts and a file outside of them.
     #[error(
-        "{path} has a part for training, but `{name}` belongs to no part: name it train, validation or test, or take it away",
+        "{path} has a training part, but `{name}` belongs to no part: name it train, validation or test, or remove it",
         path = .path.display()
     )]
     Stray {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
         /// The file or folder within it.
         name: String,
     },
-    /// A folder has a part to learn from and none to evaluate on.
-    #[error("{path} has a part for training, but none named validation, valid, val or dev: add one", path = .path.display())]
+    /// A folder has a training part without a validation part.
+    #[error("{path} has a training part, but none named validation, valid, val or dev: add one", path = .path.display())]
     NoValidation {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
     },
-    /// Documents are to be parted by year, and one has none.
-    #[error("document `{name}` must begin with a year, by which the documents are parted")]
+    /// Documents are divided by year, and the name of one has none.
+    #[error("document `{name}` must begin with a year, by which the documents are divided")]
     NoYear {
-        /// The document.
+        /// Name of the document.
         name: String,
     },
-}
-
-impl DataError {
-    /// An input or output error with its path.
-    pub(crate) fn io(action: &'static str, path: &Path, source: std::io::Error) -> Self {
-        match source.kind() {
-            std::io::ErrorKind::NotFound => Self::Missing { path: path.into() },
-            _ => Self::Io { action, path: path.into(), source },
-        }
-    }
 }

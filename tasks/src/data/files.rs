@@ -1,24 +1,41 @@
-//! Files and folders.
+//! Reading files and listing folders.
 
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use super::DataError;
+use super::error::DataError;
+use crate::files::FileError;
 
-/// Reads a text file: UTF-8, not empty.
-pub(crate) fn read_text(path: &Path) -> Result<String, DataError> {
-    let bytes = fs::read(path).map_err(|source| DataError::io("read", path, source))?;
+/// Opens a regular file. A pipe would block until somebody writes to it, and a device may have no end.
+pub(super) fn open(path: &Path) -> Result<fs::File, DataError> {
+    let failed = FileError::of("read", path);
+    if !fs::metadata(path).map_err(&failed)?.is_file() {
+        return Err(DataError::NotAFile { path: path.into() });
+    }
+    Ok(fs::File::open(path).map_err(failed)?)
+}
+
+/// Reads a regular file that is not empty.
+pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, DataError> {
+    let mut bytes = Vec::new();
+    open(path)?.read_to_end(&mut bytes).map_err(FileError::of("read", path))?;
     if bytes.is_empty() {
         return Err(DataError::Empty { path: path.into() });
     }
-    String::from_utf8(bytes).map_err(|error| DataError::NotUtf8 {
+    Ok(bytes)
+}
+
+/// Reads a text file, which must be UTF-8 and not empty.
+pub(crate) fn read_text(path: &Path) -> Result<String, DataError> {
+    String::from_utf8(read_file(path)?).map_err(|error| DataError::NotUtf8 {
         path: path.into(),
         offset: error.utf8_error().valid_up_to(),
     })
 }
 
-/// Files below a folder that are accepted: path within it (with `/`) and path, sorted by the former. Names that begin
-/// with a dot are passed over; links are followed to files, not to folders.
+/// Lists the accepted files below a folder, as path within it (with `/`) and path, sorted by the former. Names that begin
+/// with a dot are skipped; links to files are followed, links to folders are not.
 pub(crate) fn files_below(
     folder: &Path,
     accept: impl Fn(&Path) -> bool,
@@ -42,12 +59,12 @@ pub(crate) fn files_below(
     Ok(found)
 }
 
-/// What a folder holds, by name; names that begin with a dot are passed over.
+/// Lists the entries of a folder, sorted by name. Names that begin with a dot are skipped.
 pub(super) fn entries(folder: &Path) -> Result<Vec<(String, PathBuf)>, DataError> {
-    let failed = |source| DataError::io("list the folder", folder, source);
+    let failed = FileError::of("list the folder", folder);
     let mut found = Vec::new();
-    for entry in fs::read_dir(folder).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
+    for entry in fs::read_dir(folder).map_err(&failed)? {
+        let entry = entry.map_err(&failed)?;
         let name = entry.file_name().to_string_lossy().into_owned();
         if !name.starts_with('.') {
             found.push((name, entry.path()));

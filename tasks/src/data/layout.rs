@@ -1,12 +1,13 @@
-//! Folders and files whose names say what is for training and what for evaluation.
+//! Folders and files whose names specify their parts.
 
 use std::path::{Path, PathBuf};
 
+use super::error::DataError;
 use super::files::{entries, files_below};
+use super::parts::{Borders, Document, Part, Parts, SplitRule};
 use super::rows::{self, endings, is_data};
-use super::{DataError, Document, Part, Parts, SplitRule};
 
-/// Reads a folder: by the names of its parts if it has a part for training, otherwise all of its files.
+/// Reads a folder by the names of its parts if it has a training part, otherwise all of its files by number.
 pub(super) fn read_folder(folder: &Path, field: Option<&str>) -> Result<Parts, DataError> {
     let mut named = Vec::new();
     let mut stray = None;
@@ -24,7 +25,7 @@ pub(super) fn read_folder(folder: &Path, field: Option<&str>) -> Result<Parts, D
     }
     let has = |part: Part| named.iter().any(|(of, _, _)| *of == part);
     if !has(Part::Train) {
-        return read_unparted(folder, field);
+        return read_undivided(folder, field);
     }
     if let Some(name) = stray {
         return Err(DataError::Stray { path: folder.into(), name });
@@ -42,7 +43,7 @@ pub(super) fn read_folder(folder: &Path, field: Option<&str>) -> Result<Parts, D
     Ok(if wikitext { articles(parts) } else { parts })
 }
 
-fn read_unparted(folder: &Path, field: Option<&str>) -> Result<Parts, DataError> {
+fn read_undivided(folder: &Path, field: Option<&str>) -> Result<Parts, DataError> {
     let mut documents = Vec::new();
     for (name, file) in files_below(folder, is_data)? {
         documents.extend(rows::documents(&file, &name, field)?);
@@ -61,7 +62,7 @@ fn within_folder(path: &Path, name: &str, within: String) -> String {
     if path.is_dir() { format!("{name}/{within}") } else { within }
 }
 
-/// The part that a name speaks of: `train`, `wiki.valid.raw`, `test-00000-of-00001.parquet`.
+/// Part that a name specifies, as in `train`, `wiki.valid.raw`, `test-00000-of-00001.parquet`.
 pub(crate) fn part_of(name: &str) -> Option<Part> {
     let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
     words.find_map(|word| match word {
@@ -72,16 +73,16 @@ pub(crate) fn part_of(name: &str) -> Option<Part> {
     })
 }
 
-/// WikiText as it is published: files `wiki.train.raw`, or rows of lines in a folder of its name.
+/// Whether a folder is WikiText as published: files `wiki.train.raw`, or rows of lines in a folder `wikitext-...`.
 fn is_wikitext(folder: &Path, named: &[(Part, String, PathBuf)]) -> bool {
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
     let folder = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     folder.starts_with("wikitext-") || named.iter().all(|(_, name, _)| name.starts_with("wiki."))
 }
 
-/// Joins the lines of each part and cuts before each article.
+/// Concatenates the lines of each part and splits them into articles.
 fn articles(parts: Parts) -> Parts {
-    let joined = parts.with_borders(super::Borders::Joined);
+    let joined = parts.with_borders(Borders::Joined);
     let mut documents = Vec::new();
     for (part, Document { name, text }) in joined.documents {
         let mut starts: Vec<usize> = vec![0];
@@ -102,13 +103,13 @@ fn articles(parts: Parts) -> Parts {
     Parts::new(documents)
 }
 
-/// ` = Title = ` alone on its line; sections below have more signs.
+/// Whether a line is a title ` = Title = `; titles of sections have more signs.
 fn is_title(line: &str) -> bool {
     let inner = line.trim_end().strip_prefix(" = ").and_then(|line| line.strip_suffix(" ="));
     inner.is_some_and(|title| !title.is_empty() && !title.contains('='))
 }
 
-/// Where a file of fixed size is cut by convention; `None` for every other file.
+/// Conventional byte offsets of the parts of `enwik8`; `None` for every other file.
 pub(super) fn fixed_cuts(path: &Path) -> Option<[usize; 2]> {
     let bytes = std::fs::metadata(path).ok()?.len();
     (path.file_name()? == "enwik8" && bytes == 100_000_000).then_some([90_000_000, 95_000_000])

@@ -1,23 +1,25 @@
-//! One column of a Parquet file.
+//! Reading of one column of a Parquet file.
 
 use std::fs::File;
 use std::path::Path;
 
 use polars::prelude::{ArrowDataType, ParquetReader, SerReader};
 
-use super::DataError;
+use super::error::DataError;
+use super::files::open;
 use crate::caught::caught;
+use crate::files::FileError;
 
-/// The strings of a column.
+/// Reads the strings of a column.
 ///
 /// The file may be damaged: its footer is checked against itself and against the size of the file before memory is
-/// asked for by its numbers, and what makes the reader panic is an error.
+/// allocated by its numbers, and a panic of the reader is an error.
 pub(super) fn column(path: &Path, name: &str) -> Result<Vec<String>, DataError> {
     let broken = |why: String| DataError::Parquet { path: path.into(), why };
-    let open = || File::open(path).map_err(|source| DataError::io("read", path, source));
-    let size = open()?.metadata().map_err(|source| DataError::io("read", path, source))?.len();
+    let file = open(path)?;
+    let size = file.metadata().map_err(FileError::of("read", path))?.len();
 
-    let mut reader = ParquetReader::new(open()?);
+    let mut reader = ParquetReader::new(file);
     let schema = caught(|| reader.schema().map_err(|error| error.to_string())).map_err(broken)?;
     let is_text = |kind: &ArrowDataType| {
         matches!(kind, ArrowDataType::Utf8 | ArrowDataType::LargeUtf8 | ArrowDataType::Utf8View)
@@ -51,8 +53,8 @@ pub(super) fn column(path: &Path, name: &str) -> Result<Vec<String>, DataError> 
     .collect()
 }
 
-/// Whether the footer's numbers of rows, values and bytes can all be true. The reader asks for memory by them, and a
-/// request that cannot be met ends the program.
+/// Checks that the footer's numbers of rows, values and bytes are consistent. The reader allocates memory by them, and
+/// an impossible allocation would abort the program.
 fn agrees(reader: &mut ParquetReader<File>, name: &str, size: u64) -> Result<(), String> {
     let metadata = reader.get_metadata().map_err(|error| error.to_string())?;
     let mut rows = 0_usize;
@@ -62,9 +64,7 @@ fn agrees(reader: &mut ParquetReader<File>, name: &str, size: u64) -> Result<(),
             let values = usize::try_from(chunk.num_values()).ok();
             let bytes = u64::try_from(chunk.compressed_size()).ok();
             if values != Some(group.num_rows()) || bytes.is_none_or(|bytes| bytes > size) {
-                return Err(
-                    "a group of rows does not have the size that its footer says".to_owned()
-                );
+                return Err("a group of rows does not have the size in its footer".to_owned());
             }
         }
     }

@@ -1,29 +1,41 @@
-//! Documents, and the rules by which they are learned from or kept for evaluation.
+//! Documents, and the rules that divide them into training, validation and test.
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{Borders, DataError};
-use crate::corpus::{hex, sha256_hex};
+use super::error::DataError;
+use crate::hash::{hex, sha256_hex};
 
-/// With so many documents or more, whole documents are kept for evaluation; fewer are each cut in two.
+/// Number of documents from which whole documents are used for evaluation; fewer are each split in two.
 const ENOUGH: usize = 10;
 
-/// What a document is for.
+/// Treatment of the border between two documents.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Borders {
+    /// Documents stay apart: no window crosses from one into the next.
+    #[default]
+    Apart,
+    /// The documents of a part are concatenated into one text.
+    Joined,
+}
+
+/// Use of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    /// It is learned from.
+    /// Training of the model.
     Train,
-    /// It is evaluated on, also while choosing settings.
+    /// Evaluation, also while choosing settings.
     Validation,
-    /// It is evaluated on at the end.
+    /// Final evaluation after all choices.
     Test,
 }
 
 impl Part {
-    /// All parts, in the order in which tokens are kept.
+    /// All parts, in the order of the stored tokens.
     pub const ALL: [Part; 3] = [Part::Train, Part::Validation, Part::Test];
 
-    /// Its name as a split of a task (training is not one), and in messages.
+    /// Name in messages and, except for training, as a split of a task.
     pub fn id(self) -> &'static str {
         match self {
             Part::Train => "training",
@@ -32,7 +44,7 @@ impl Part {
         }
     }
 
-    /// The part of the rule "0 to 7, 8, 9".
+    /// Part by the last digit of a number: 0 to 7 training, 8 validation, 9 test.
     fn of_digit(digit: usize) -> Self {
         match digit % 10 {
             8 => Part::Validation,
@@ -42,35 +54,43 @@ impl Part {
     }
 }
 
-/// A text that stands for itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Text with a name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Document {
-    /// Where it comes from: the path within its folder, and the line or row; empty for a text alone.
+    /// Path within the data, with the line or row; empty for a single text.
     pub name: String,
-    /// Its text.
+    /// Content of the document.
     pub text: String,
 }
 
-/// Documents in their parts.
+impl Document {
+    /// Returns a text without a name.
+    pub fn unnamed(text: String) -> Self {
+        Self { name: String::new(), text }
+    }
+}
+
+/// Documents divided into parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parts {
-    /// Documents sorted by part, within a part in the order of the data.
+    /// Documents sorted by part, in the order of the data within a part.
     pub documents: Vec<(Part, Document)>,
-    /// Hash of all of it: of the text where it is one text cut in two, otherwise of parts, names and texts.
+    /// SHA-256 of the data: of the text if a single text is split in two, otherwise of parts, names and texts.
     pub sha256: String,
 }
 
-/// How documents are parted where the data do not say it themselves.
+/// Rule that divides documents if the data do not specify their parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SplitRule {
-    /// By the number of the document in order, if there are at least ten; otherwise each is cut at nine tenths.
+    /// By the number of the document in order if there are at least ten; otherwise each is split at nine tenths.
     ByNumber,
-    /// By the year that the name begins with.
+    /// By the year at the start of the name.
     ByYear,
 }
 
 impl SplitRule {
-    /// Parts documents.
+    /// Divides documents into parts.
     ///
     /// # Errors
     /// [`DataError::NoYear`].
@@ -87,7 +107,7 @@ impl SplitRule {
                 Self::ByNumber => number,
                 Self::ByYear => year(&document.name)?,
             };
-            Ok((Part::of_digit(digit), document))
+            Ok::<_, DataError>((Part::of_digit(digit), document))
         });
         Ok(Parts::new(parted.collect::<Result<_, _>>()?))
     }
@@ -99,19 +119,19 @@ fn year(name: &str) -> Result<usize, DataError> {
 }
 
 impl Parts {
-    /// Sorts documents by part, each part keeping its order.
+    /// Sorts documents by part; the sort is stable.
     pub fn new(mut documents: Vec<(Part, Document)>) -> Self {
         documents.sort_by_key(|(part, _)| *part);
         let mut hasher = Sha256::new();
         for (part, Document { name, text }) in &documents {
-            // Lengths make it impossible that two different data look the same here.
+            // Lengths prevent two different data sets from giving the same input to the hash.
             hasher.update(format!("{}\n{}\n{name}\n{}\n", part.id(), name.len(), text.len()));
             hasher.update(text);
         }
         Self { documents, sha256: hex(&hasher.finalize()) }
     }
 
-    /// With borders as asked for; the hash stays, because the data do.
+    /// Returns the documents with these borders. The hash stays, because it is that of the data.
     #[must_use]
     pub fn with_borders(self, borders: Borders) -> Self {
         if borders == Borders::Apart {
@@ -127,18 +147,18 @@ impl Parts {
         Self { documents: joined, sha256: self.sha256 }
     }
 
-    /// The texts of one part.
+    /// Texts of one part.
     pub fn texts(&self, part: Part) -> impl Iterator<Item = &str> {
         self.documents.iter().filter(move |(of, _)| *of == part).map(|(_, doc)| doc.text.as_str())
     }
 
-    /// Size of all texts.
+    /// Size of all texts in bytes.
     pub fn bytes(&self) -> usize {
         self.documents.iter().map(|(_, document)| document.text.len()).sum()
     }
 }
 
-/// Cuts a document at nine tenths of its characters.
+/// Splits a document at nine tenths of its characters.
 fn cut(document: &Document) -> [(Part, Document); 2] {
     let text = &document.text;
     let chars = text.chars().count();
@@ -148,10 +168,10 @@ fn cut(document: &Document) -> [(Part, Document); 2] {
     [(Part::Train, piece(&text[..at])), (Part::Validation, piece(&text[at..]))]
 }
 
-/// Cuts a text at two offsets in bytes, or at the next characters if these lie within one.
+/// Splits a text at two byte offsets, each moved to the next character boundary.
 pub(super) fn cut_at(text: &str, cuts: [usize; 2]) -> Parts {
     let [front, back] = cuts.map(|at| text.ceil_char_boundary(at));
     let pieces = [&text[..front], &text[front..back], &text[back..]];
-    let document = |text: &str| Document { name: String::new(), text: text.to_owned() };
+    let document = |text: &str| Document::unnamed(text.to_owned());
     Parts::new(Part::ALL.into_iter().zip(pieces.map(document)).collect())
 }

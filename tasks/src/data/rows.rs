@@ -1,48 +1,52 @@
-//! Files as documents: text, JSON lines, Parquet.
+//! Reading of data files as documents: text, JSON lines, Parquet.
 
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::error::DataError;
+use super::files::read_text;
 use super::parquet::column;
-use super::{DataError, Document, FIELD, read_text};
+use super::parts::Document;
 
-/// How a file is read.
+/// Field or column of rows that is read unless another is named.
+const FIELD: &str = "text";
+
+/// Format of a data file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
+enum FileKind {
     Text,
     JsonLines,
     Parquet,
 }
 
-/// Endings of data files in folders, and how each is read.
-const ENDINGS: &[(&str, Format)] = &[
-    ("txt", Format::Text),
-    ("text", Format::Text),
-    ("raw", Format::Text),
-    ("tokens", Format::Text),
-    ("jsonl", Format::JsonLines),
-    ("ndjson", Format::JsonLines),
-    ("parquet", Format::Parquet),
+/// Endings of data files in folders, with their formats.
+const ENDINGS: &[(&str, FileKind)] = &[
+    ("txt", FileKind::Text),
+    ("text", FileKind::Text),
+    ("raw", FileKind::Text),
+    ("tokens", FileKind::Text),
+    ("jsonl", FileKind::JsonLines),
+    ("ndjson", FileKind::JsonLines),
+    ("parquet", FileKind::Parquet),
 ];
 
-fn format_by_ending(path: &Path) -> Option<Format> {
+fn format_by_ending(path: &Path) -> Option<FileKind> {
     let ending = path.extension()?.to_str()?;
     ENDINGS.iter().find(|(known, _)| *known == ending).map(|(_, format)| *format)
 }
 
-/// Whether a folder's file is data.
+/// Whether a file in a folder is a data file.
 pub(crate) fn is_data(path: &Path) -> bool {
     format_by_ending(path).is_some()
 }
 
-/// The endings of data files, for messages.
+/// Lists the endings of data files for messages.
 pub(crate) fn endings() -> String {
     ENDINGS.iter().map(|(ending, _)| format!(".{ending}")).collect::<Vec<_>>().join(", ")
 }
 
-/// The documents of a file, in order. `name` is its path within the data; rows have their number behind it.
+/// Reads the documents of a file in order. `name` is its path within the data; the number of the row is appended.
 pub(super) fn documents(
     path: &Path,
     name: &str,
@@ -52,15 +56,15 @@ pub(super) fn documents(
         let rows = texts.into_iter().enumerate();
         rows.map(|(row, text)| Document { name: format!("{name}:{row}"), text }).collect()
     };
-    match format_by_ending(path).unwrap_or(Format::Text) {
-        Format::Text => match field {
+    match format_by_ending(path).unwrap_or(FileKind::Text) {
+        FileKind::Text => match field {
             Some(field) => {
                 Err(DataError::FieldOfText { path: path.into(), field: field.to_owned() })
             }
             None => Ok(vec![Document { name: name.to_owned(), text: read_text(path)? }]),
         },
-        Format::JsonLines => json_lines(path, field.unwrap_or(FIELD)).map(numbered),
-        Format::Parquet => column(path, field.unwrap_or(FIELD)).map(numbered),
+        FileKind::JsonLines => json_lines(path, field.unwrap_or(FIELD)).map(numbered),
+        FileKind::Parquet => column(path, field.unwrap_or(FIELD)).map(numbered),
     }
 }
 
@@ -94,28 +98,16 @@ fn each_line<T>(
         .collect()
 }
 
-/// A document as one line of a corpus that is kept.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Kept {
-    name: String,
-    text: String,
-}
-
-/// Documents as JSON lines with `name` and `text`.
-pub(crate) fn documents_text(documents: &mut [Document]) -> String {
-    let lines = documents.iter_mut().map(|Document { name, text }| {
-        let kept = Kept { name: std::mem::take(name), text: std::mem::take(text) };
+/// Serialises documents as JSON lines with `name` and `text`.
+pub(crate) fn documents_text(documents: &[Document]) -> String {
+    let lines = documents.iter().map(|document| {
         // A structure of strings has no value that JSON cannot hold.
-        serde_json::to_string(&kept).unwrap_or_default() + "\n"
+        serde_json::to_string(document).unwrap_or_default() + "\n"
     });
     lines.collect()
 }
 
-/// Reads what [`documents_text`] has written.
-pub(super) fn named_documents(path: &Path) -> Result<Vec<Document>, DataError> {
-    each_line(path, FIELD, |line| {
-        let Kept { name, text } = serde_json::from_str(line).map_err(|e| e.to_string())?;
-        Ok(Document { name, text })
-    })
+/// Reads a file written by [`documents_text`].
+pub(crate) fn named_documents(path: &Path) -> Result<Vec<Document>, DataError> {
+    each_line(path, FIELD, |line| serde_json::from_str(line).map_err(|e| e.to_string()))
 }

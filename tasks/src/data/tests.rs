@@ -8,7 +8,7 @@ use polars::prelude::{Column, DataFrame, NamedFrom as _, ParquetWriter, Series};
 use tempfile::TempDir;
 
 use super::*;
-use crate::corpus::sha256_hex;
+use crate::hash::sha256_hex;
 use crate::testing::write_temp;
 
 /// A folder with these files.
@@ -244,12 +244,31 @@ fn unreadable_texts_are_told_apart_with_their_path() {
     assert!(text.contains(bad.to_str().unwrap()) && text.contains("byte 3"), "{text}");
 
     let text = said(&folder.path().join("nothing.txt"), None);
-    assert!(text.contains("nothing.txt") && text.contains("does not exist"), "{text}");
+    assert!(text.contains("nothing.txt") && text.contains("No such file"), "{text}");
 
     let (_folder, empty) = write_temp(b"");
     assert!(matches!(read(&empty, None), Err(DataError::Empty { path }) if path == empty));
-    assert!(matches!(read_text(folder.path()), Err(DataError::Io { .. })));
+    assert!(matches!(read_text(folder.path()), Err(DataError::NotAFile { .. })));
 
     let (_folder, good) = write_temp("é\r\n".as_bytes());
     assert_eq!(read_text(&good).unwrap(), "é\r\n");
+}
+
+/// Reading a pipe would wait for ever for somebody to write to it.
+#[cfg(unix)]
+#[test]
+fn pipes_and_devices_are_refused() {
+    let folder = folder(&[("a.txt", b"text")]);
+    for name in ["pipe.txt", "pipe.jsonl", "pipe.parquet"] {
+        let pipe = folder.path().join(name);
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        for path in [pipe.as_path(), folder.path()] {
+            let said = said(path, None);
+            assert!(said.contains(name) && said.contains("is not a regular file"), "{said}");
+        }
+        assert!(crate::tokenizer::HubTokenizer::read(&pipe).is_err());
+        fs::remove_file(pipe).unwrap();
+    }
+    assert!(said(std::path::Path::new("/dev/zero"), None).contains("is not a regular file"));
 }

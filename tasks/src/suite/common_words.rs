@@ -1,22 +1,22 @@
 //! # Common words: which come most often?
 //! ## What it asks of an encoding
-//! To count over the whole sequence, many things at once, wherever they stand; and then to name the winners in the
-//! order of their first appearance, which does depend on place.
+//! Counting many words at once over the whole sequence, wherever they stand. Then naming the most frequent ones in the
+//! order of their first appearance, which does depend on position.
 //!
 //! ## Predicted order
-//! Encodings that can weigh all places alike (NoPE, CoPE, T5-like biases) before RoPE; ALiBi last, since early words
-//! fade. Nothing is published for encodings side by side.
+//! Encodings that can weigh all positions equally (NoPE, CoPE, T5-like biases) before RoPE; ALiBi last, since it
+//! attenuates early words. No published comparison of encodings.
 //!
 //! ## Definition
-//! A list of words in random order: `common` words `common_repeats` times each, others `uncommon_repeats` times each
-//! (the last of them perhaps fewer times, to fill the length); then `?`, the common words in the order in which they
-//! first appeared, and `.`, which are scored. Which words are common is drawn anew for each sample. `len` counts all
+//! A list of words in random order: `common` words `common_repeats` times each, other words `uncommon_repeats` times
+//! each (the last of them perhaps fewer times, to fill the length); then `?`, the common words in the order of their
+//! first appearance, and `.`, which are scored. The common words are drawn anew for each sample. `len` counts all
 //! tokens.
 //!
-//! Settings: `words` 1024 (2 to 65536), `common` 2, `common_repeats` 5, `uncommon_repeats` 1 (fewer than
-//! `common_repeats`). A list for which `words` are too few is refused; RULER's own repeats, 30 and 3, reach far with
-//! few words. Slice: `distinct`, how many different words there are. Slice of tokens: `rank` in the answer, 0 on; the
-//! `.` has the one after the last. Chance: one over the number of ordered choices of `common` words.
+//! Settings: `words` 1024 (2 to 65536), `common` 2, `common_repeats` 5, `uncommon_repeats` 1 (less than
+//! `common_repeats`). A length is refused if there are too few `words` to fill it; RULER's own repeats, 30 and 3, reach
+//! far with few words. Slice: `distinct`, the number of different words. Slice of tokens: `rank` in the answer, from 0;
+//! the `.` has the rank after the last. Chance: one over the number of ordered choices of `common` words.
 //!
 //! ## Sample
 //! ```text
@@ -27,46 +27,29 @@
 //!
 //! ## Source
 //! Hsieh et al.: RULER, 2024, arXiv 2404.06654, task `cwe` (10 common words, 30 times each, others 3 times; below
-//! 4096 tokens 6 times and once; the answer in any order). Theirs is a numbered list of English words for trained
-//! language models; here words are tokens, so that a small model learns the task from nothing.
+//! 4096 tokens 6 times and once; the answer in any order). RULER uses a numbered list of English words for pretrained
+//! language models; here words are tokens, so that a small model can learn the task from scratch.
 
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::generator::{Generated, Generator, one_of_orders};
+use crate::generator::{Generator, one_of_orders};
 use crate::random::{distinct, shuffle};
-use crate::task::{MAX_LEN, check_range, check_setting, invalid};
-use crate::{Headline, Sample, Split, TaskError, TaskMeta, TokenSlice};
+use crate::task::{MAX_LEN, check_between, check_range, check_setting, invalid_len};
+use crate::vocabulary::TokenGroup;
+use crate::{Sample, Split, TaskError, TaskMeta, TokenSlice};
 
-/// What is true of common words whatever its settings.
-pub const META: TaskMeta = TaskMeta {
-    id: "common-words",
-    label: "Common words",
-    version: 1,
-    headline: Headline::ExactMatch,
-    len_unit: "tokens",
-    summary: "Name the words that come most often in a list.",
-    source: "Hsieh et al. 2024 (RULER), arXiv 2404.06654",
-    takes_path: false,
-};
-
-const SPLITS: &[Split] = &[Split {
-    name: "uniform",
-    in_distribution: true,
-    about: "Lists in random order, of exactly the given length.",
-}];
-
-/// Settings.
+/// Settings of common words. Token ids: the words, then `?` and `.`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CommonWordsConfig {
     /// Size of the vocabulary of words, 2 to 65536.
     pub words: u32,
-    /// How many words are common, 1 to `words`.
+    /// Number of common words, 1 to `words`.
     pub common: u32,
-    /// How often a common word comes, 2 to 65536.
+    /// Occurrences of each common word, 2 to 65536.
     pub common_repeats: u32,
-    /// How often any other word comes, 1 to one less than `common_repeats`.
+    /// Occurrences of each other word, 1 to one less than `common_repeats`.
     pub uncommon_repeats: u32,
 }
 
@@ -77,92 +60,64 @@ impl Default for CommonWordsConfig {
 }
 
 impl CommonWordsConfig {
-    /// Checks the settings and makes the task.
-    ///
-    /// # Errors
-    /// [`TaskError::InvalidSetting`] for a setting out of range.
-    pub fn build(&self) -> Result<Generated<CommonWords>, TaskError> {
-        check_setting(&META, "words", self.words, &(2..=1 << 16))?;
-        check_setting(&META, "common_repeats", self.common_repeats, &(2..=1 << 16))?;
-        if !(1..=self.words).contains(&self.common) {
-            let expected = format!("between 1 and {}, the setting words", self.words);
-            return Err(invalid(&META, "common", &self.common, expected));
-        }
-        let most = self.common_repeats - 1;
-        if !(1..=most).contains(&self.uncommon_repeats) {
-            let expected = format!("between 1 and {most}, fewer than common_repeats");
-            return Err(invalid(&META, "uncommon_repeats", &self.uncommon_repeats, expected));
-        }
-        Ok(Generated(CommonWords { settings: self.clone() }))
-    }
-}
-
-/// The common words task. Token ids: the words, then `?` and `.`.
-#[derive(Debug, Clone)]
-pub struct CommonWords {
-    settings: CommonWordsConfig,
-}
-
-impl CommonWords {
     /// Tokens of the common words in the list.
     fn common_tokens(&self) -> usize {
-        self.settings.common as usize * self.settings.common_repeats as usize
+        self.common as usize * self.common_repeats as usize
     }
 
     /// Tokens beside the list: the question, its answer and the end.
     fn asking_tokens(&self) -> usize {
-        self.settings.common as usize + 2
+        self.common as usize + 2
     }
 
-    /// Tokens of the list that are not of common words, for a length that has room for these.
+    /// Tokens of the other words in the list, for a length with room for the common ones.
     fn other_tokens(&self, len: usize) -> usize {
         len - self.asking_tokens() - self.common_tokens()
     }
 }
 
-impl Generator for CommonWords {
-    const META: &'static TaskMeta = &META;
+impl Generator for CommonWordsConfig {
+    const META: &'static TaskMeta = &TaskMeta {
+        id: "common-words",
+        label: "Common words",
+        summary: "Name the words that come most often in a list.",
+        source: "Hsieh et al. 2024 (RULER), arXiv 2404.06654",
+        ..TaskMeta::GENERATED
+    };
+    const SOURCE: &'static str = include_str!("common_words.rs");
+    const SPLITS: &'static [Split] =
+        &[Split::as_trained("uniform", "Lists in random order, of exactly the given length.")];
 
-    fn splits(&self) -> &'static [Split] {
-        SPLITS
+    fn check(&self) -> Result<(), TaskError> {
+        check_setting(Self::META, "words", self.words, &(2..=1 << 16))?;
+        check_setting(Self::META, "common_repeats", self.common_repeats, &(2..=1 << 16))?;
+        check_between(Self::META, "common", self.common, &(1..=self.words), "the setting words")?;
+        let range = 1..=self.common_repeats - 1;
+        let why = "fewer than common_repeats";
+        check_between(Self::META, "uncommon_repeats", self.uncommon_repeats, &range, why)
     }
 
-    fn vocab_size(&self) -> usize {
-        self.settings.words as usize + 2
-    }
-
-    fn token_text(&self, token: u32) -> String {
-        match token.checked_sub(self.settings.words) {
-            None => format!("w{token}"),
-            Some(1) => ".".to_owned(),
-            Some(_) => "?".to_owned(),
-        }
-    }
-
-    fn max_tokens(&self, len: usize) -> usize {
-        len
+    fn vocabulary(&self) -> Vec<TokenGroup> {
+        vec![TokenGroup::Numbered("w", self.words), TokenGroup::Signs(&["?", "."])]
     }
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
         let min = self.asking_tokens() + self.common_tokens();
-        check_range(&META, len, min, "the common words and the question alone")?;
-        let CommonWordsConfig { words, common, uncommon_repeats, .. } = self.settings;
+        check_range(Self::META, len, min, "the common words and the question alone")?;
+        let Self { words, common, uncommon_repeats, .. } = *self;
         let room = (words - common) as usize * uncommon_repeats as usize;
         if self.other_tokens(len) <= room {
             return Ok(());
         }
         let most = (min + room).min(MAX_LEN);
-        Err(TaskError::InvalidLen {
-            task: META.id,
-            len,
-            expected: format!(
-                "at most {most} tokens, which {words} words can fill; raise words or uncommon_repeats"
-            ),
-        })
+        let expected = format!(
+            "at most {most} tokens, which {words} words can fill; raise words or uncommon_repeats"
+        );
+        Err(invalid_len(Self::META, len, expected))
     }
 
     fn sample(&self, _split: usize, len: usize, rng: &mut ChaCha8Rng) -> Sample {
-        let CommonWordsConfig { words, common, common_repeats, uncommon_repeats } = self.settings;
+        let Self { words, common, common_repeats, uncommon_repeats } = *self;
         let others = self.other_tokens(len);
         let kinds = common as usize + others.div_ceil(uncommon_repeats as usize);
         let drawn = distinct(rng, kinds, words);
@@ -185,11 +140,11 @@ impl Generator for CommonWords {
     }
 
     fn token_slices(&self, _sample: &Sample) -> Vec<TokenSlice> {
-        vec![("rank", (0..=self.settings.common).collect())]
+        vec![("rank", (0..=self.common).collect())]
     }
 
     fn chance(&self) -> Option<f64> {
-        Some(one_of_orders(self.settings.common as usize, self.settings.words))
+        Some(one_of_orders(self.common as usize, self.words))
     }
 }
 
@@ -198,6 +153,7 @@ pub(crate) mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::settings::TaskSettings as _;
     use crate::testing::Example;
     use crate::{Task, TaskConfig};
 
@@ -210,10 +166,10 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn example() -> Example {
-        let default = TaskConfig::CommonWords(CommonWordsConfig::default());
+        let default = TaskConfig::from(CommonWordsConfig::default());
         Example::synthetic(default, 24, oracle, GOLDEN)
-            .with_oracle_config(TaskConfig::CommonWords(config(60, 4, [6, 2])), 90)
-            .with_chance_config(TaskConfig::CommonWords(config(8, 2, [3, 1])), 14)
+            .with_oracle_config(TaskConfig::from(config(60, 4, [6, 2])), 90)
+            .with_chance_config(TaskConfig::from(config(8, 2, [3, 1])), 14)
     }
 
     /// Counts all words of the list, and takes those with the highest count as they come.

@@ -1,12 +1,12 @@
 //! # String copy: say it again
 //! ## What it asks of an encoding
-//! To look back by a fixed number of tokens that differs from string to string, and to do so for strings longer than
-//! any seen in training. An encoding must line up two places far apart, exactly.
+//! Looking back by a fixed number of tokens that differs between strings, also for strings longer than any in training.
+//! An encoding must align two distant positions exactly.
 //!
 //! ## Predicted order
-//! Within the trained lengths all solve it; with a large alphabet content alone nearly suffices (find what was said
-//! last, say what follows), with a small one it does not. Beyond them ALiBi and NoPE before RoPE, before learned
-//! tables, which fail at once (Jelassi et al. 2024; theirs with hard windows of unlike widths leads).
+//! Within the trained lengths every encoding solves it. With a large alphabet content alone nearly suffices (find the
+//! last letters, read the next one); with a small one it does not. Beyond the trained lengths ALiBi and NoPE before
+//! RoPE before learned tables, which fail at once (Jelassi et al. 2024, whose own hard windows of different widths lead).
 //!
 //! ## Definition
 //! `$ s | s .` with `s` independent and uniform over the first `letters` letters. The second `s` and the final `.`
@@ -14,8 +14,8 @@
 //! evaluation it is exactly `len`. A sequence has `2 len + 3` tokens.
 //!
 //! Settings: `letters` 26 (2 to 26), `min_len` 1 (shortest training string, in letters). Slice: `length` of `s`.
-//! The one split, `uniform`, is in distribution for lengths that were trained; beyond them it measures
-//! length generalisation. Chance: `letters` to the power of minus `len`.
+//! The only split, `uniform`, is in distribution for trained lengths; beyond them it measures length generalisation.
+//! Chance: `letters` to the power of minus `len`.
 //!
 //! ## Sample
 //! ```text
@@ -29,56 +29,27 @@
 
 use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
+use crate::TaskMeta;
+use crate::strings::{StringConfig, StringRule, uniform_chance};
 
-use crate::generator::Generated;
-use crate::strings::{StringRule, Strings, uniform_chance};
-use crate::{Headline, TaskError, TaskMeta};
+/// Settings of string copy; the defaults are those of the source.
+pub type CopyConfig = StringConfig<Copy>;
 
-/// What is true of string copy whatever its settings.
-pub const META: TaskMeta = TaskMeta {
-    id: "copy",
-    label: "String copy",
-    version: 1,
-    headline: Headline::ExactMatch,
-    len_unit: "symbols",
-    summary: "Repeat a random string, letter by letter.",
-    source: "Jelassi et al. 2024, arXiv 2402.01032",
-    takes_path: false,
-};
-
-/// Settings; the defaults are those of the source.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CopyConfig {
-    /// Size of the alphabet, 2 to 26.
-    pub letters: u32,
-    /// Shortest string in training, in letters.
-    pub min_len: usize,
-}
-
-impl Default for CopyConfig {
-    fn default() -> Self {
-        Self { letters: 26, min_len: 1 }
-    }
-}
-
-impl CopyConfig {
-    /// Checks the settings and makes the task.
-    ///
-    /// # Errors
-    /// [`TaskError::InvalidSetting`] for a setting out of range.
-    pub fn build(&self) -> Result<Generated<Strings<Copy>>, TaskError> {
-        Strings::build(self.letters, self.min_len)
-    }
-}
-
-/// The answer is the string itself.
-#[derive(Debug, Clone)]
+/// Rule of string copy: the answer is the string.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Copy;
 
 impl StringRule for Copy {
-    const META: &'static TaskMeta = &META;
+    const META: &'static TaskMeta = &TaskMeta {
+        id: "copy",
+        label: "String copy",
+        len_unit: "symbols",
+        summary: "Repeat a random string, letter by letter.",
+        source: "Jelassi et al. 2024, arXiv 2402.01032",
+        ..TaskMeta::GENERATED
+    };
+    const SOURCE: &'static str = include_str!("copy.rs");
+    const LETTERS: u32 = 26;
 
     fn answer_len(len: usize) -> usize {
         len
@@ -96,17 +67,18 @@ impl StringRule for Copy {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::strings::testing::{alphabet_is_checked, next, parts, trained_to_a_length};
+    use crate::settings::TaskSettings as _;
     use crate::testing::Example;
+    use crate::testing::strings::{alphabet_is_checked, next, parts, trained_to_a_length};
     use crate::{Task, TaskConfig};
 
     /// Of `checks::golden`: version and hash.
     const GOLDEN: &str = "v1 d81cc86488cad6c057c55cd26b50362f348082d0ddf4bbd8ee7661c9e98a5b31";
 
     pub(crate) fn example() -> Example {
-        let config = TaskConfig::Copy(CopyConfig::default());
+        let config = TaskConfig::from(CopyConfig::default());
         Example::synthetic(config, 12, oracle, GOLDEN)
-            .with_chance_config(TaskConfig::Copy(CopyConfig { letters: 3, min_len: 1 }), 3)
+            .with_chance_config(TaskConfig::from(CopyConfig::new(3, 1)), 3)
     }
 
     /// Looks up where the copy is, then the letter at that place of the string.
@@ -131,8 +103,8 @@ pub(crate) mod tests {
 
     #[test]
     fn is_trained_to_a_length_and_tested_beyond() {
-        let config = CopyConfig { min_len: 3, ..CopyConfig::default() };
-        trained_to_a_length(&TaskConfig::Copy(config));
-        alphabet_is_checked(META.id);
+        let config = CopyConfig::new(26, 3);
+        trained_to_a_length(&TaskConfig::from(config));
+        alphabet_is_checked("copy");
     }
 }

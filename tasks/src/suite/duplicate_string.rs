@@ -1,15 +1,15 @@
 //! # Duplicate string: say it twice
 //! ## What it asks of an encoding
-//! What string copy asks, and then again: in the second round every letter stands at two places before, one length and
-//! two lengths back. Looking back by the length must go on working when the answer outgrows the question.
+//! The same as string copy, twice: in the second round every letter occurs at two earlier positions, one and two
+//! lengths back. Looking back by the length of the string must keep working when the answer is longer than the string.
 //!
 //! ## Predicted order
-//! As in string copy, and steeper, since the sequences are half as long again: encodings of distance without end
-//! (ALiBi, NoPE) before RoPE before learned tables beyond the trained lengths; randomised positions lead in Ruoss et
-//! al. 2023.
+//! As in string copy, with larger differences, since sequences are half as long again: beyond the trained lengths,
+//! encodings with unbounded distances (ALiBi, NoPE) before RoPE before learned tables; randomised positions lead in
+//! Ruoss et al. 2023.
 //!
 //! ## Definition
-//! `$ s | s s .` with `s` independent and uniform over the first `letters` letters. Everything behind `|` is scored.
+//! `$ s | s s .` with `s` independent and uniform over the first `letters` letters. Everything after `|` is scored.
 //! `len` counts the letters of `s`: in training its length is uniform in `min_len ..= len`, in evaluation it is
 //! exactly `len`. A sequence has `3 len + 3` tokens.
 //!
@@ -25,60 +25,31 @@
 //! ## Source
 //! DeepMind's `neural_networks_chomsky_hierarchy`, task `duplicate_string` (binary, no separator between the rounds,
 //! trained to 40 and tested from 41 to 100; Deletang et al. 2023, arXiv 2207.02098), here as next-token prediction
-//! with an end that is asked for.
+//! with a predicted end.
 
 use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
+use crate::TaskMeta;
+use crate::strings::{StringConfig, StringRule, uniform_chance};
 
-use crate::generator::Generated;
-use crate::strings::{StringRule, Strings, uniform_chance};
-use crate::{Headline, TaskError, TaskMeta};
+/// Settings of string duplication; the defaults are those of the source.
+pub type DuplicateStringConfig = StringConfig<DuplicateString>;
 
-/// What is true of string duplication whatever its settings.
-pub const META: TaskMeta = TaskMeta {
-    id: "duplicate-string",
-    label: "Duplicate string",
-    version: 1,
-    headline: Headline::ExactMatch,
-    len_unit: "symbols",
-    summary: "Repeat a random string twice.",
-    source: "Deletang et al. 2023, arXiv 2207.02098",
-    takes_path: false,
-};
-
-/// Settings; the defaults are those of the source.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct DuplicateStringConfig {
-    /// Size of the alphabet, 2 to 26.
-    pub letters: u32,
-    /// Shortest string in training, in letters.
-    pub min_len: usize,
-}
-
-impl Default for DuplicateStringConfig {
-    fn default() -> Self {
-        Self { letters: 2, min_len: 1 }
-    }
-}
-
-impl DuplicateStringConfig {
-    /// Checks the settings and makes the task.
-    ///
-    /// # Errors
-    /// [`TaskError::InvalidSetting`] for a setting out of range.
-    pub fn build(&self) -> Result<Generated<Strings<DuplicateString>>, TaskError> {
-        Strings::build(self.letters, self.min_len)
-    }
-}
-
-/// The answer is the string, twice.
-#[derive(Debug, Clone)]
+/// Rule of string duplication: the answer is the string, twice.
+#[derive(Debug, Clone, PartialEq)]
 pub struct DuplicateString;
 
 impl StringRule for DuplicateString {
-    const META: &'static TaskMeta = &META;
+    const META: &'static TaskMeta = &TaskMeta {
+        id: "duplicate-string",
+        label: "Duplicate string",
+        len_unit: "symbols",
+        summary: "Repeat a random string twice.",
+        source: "Deletang et al. 2023, arXiv 2207.02098",
+        ..TaskMeta::GENERATED
+    };
+    const SOURCE: &'static str = include_str!("duplicate_string.rs");
+    const LETTERS: u32 = 2;
 
     fn answer_len(len: usize) -> usize {
         len.saturating_mul(2)
@@ -98,18 +69,16 @@ impl StringRule for DuplicateString {
 pub(crate) mod tests {
     use super::*;
     use crate::TaskConfig;
-    use crate::strings::testing::{alphabet_is_checked, next, parts, trained_to_a_length};
     use crate::testing::Example;
+    use crate::testing::strings::{alphabet_is_checked, next, parts, trained_to_a_length};
 
     /// Of `checks::golden`: version and hash.
     const GOLDEN: &str = "v1 ea24a7b50cd9dfaccada8349bd6d9e8e0360b1db380541ce2e2482a39c95cd97";
 
     pub(crate) fn example() -> Example {
-        let config = TaskConfig::DuplicateString(DuplicateStringConfig::default());
-        Example::synthetic(config, 8, oracle, GOLDEN).with_chance_config(
-            TaskConfig::DuplicateString(DuplicateStringConfig { letters: 3, min_len: 1 }),
-            3,
-        )
+        let config = TaskConfig::from(DuplicateStringConfig::default());
+        Example::synthetic(config, 8, oracle, GOLDEN)
+            .with_chance_config(TaskConfig::from(DuplicateStringConfig::new(3, 1)), 3)
     }
 
     /// Looks up the letter at the same place of the string, which is walked through twice.
@@ -120,8 +89,8 @@ pub(crate) mod tests {
 
     #[test]
     fn is_trained_to_a_length_and_tested_beyond() {
-        let config = DuplicateStringConfig { min_len: 3, ..DuplicateStringConfig::default() };
-        trained_to_a_length(&TaskConfig::DuplicateString(config));
-        alphabet_is_checked(META.id);
+        let config = DuplicateStringConfig::new(2, 3);
+        trained_to_a_length(&TaskConfig::from(config));
+        alphabet_is_checked("duplicate-string");
     }
 }

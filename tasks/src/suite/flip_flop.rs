@@ -1,7 +1,7 @@
 //! # Flip-flop: remember the last written bit, ignore the rest
 //! ## What it asks of an encoding
-//! To find the latest `w` among any number of distractors. Attention by distance alone looks at the wrong place as soon
-//! as distances differ from training; attention that counts writes, not tokens, does not care.
+//! Finding the latest `w` among any number of distractors. Attention by distance alone looks at the wrong position as
+//! soon as distances differ from training; attention that counts writes instead of tokens is unaffected.
 //!
 //! ## Predicted order
 //! CoPE before RoPE before learned absolute: Golovneva et al. 2024 report errors of 0, 1.8 and 6.8 % in distribution and
@@ -9,7 +9,7 @@
 //! differences there).
 //!
 //! ## Definition
-//! `FFL(T, p)` has `T` tokens (even): instructions at even places, each followed by a bit. The first instruction is
+//! `FFL(T, p)` has `T` tokens (even): instructions at even positions, each followed by a bit. The first instruction is
 //! `w`(rite), the last `r`(ead), the others are independent: `i`(gnore) with probability `p`, `w` and `r` with
 //! `(1 - p) / 2` each. Bits after `w` and `i` are fair coins; the bit after `r` is the one after the latest `w`.
 //! Only bits after reads are scored: all of them, or (`scored = "last-read"`) the final one. `len` is `T`. Training
@@ -17,8 +17,8 @@
 //!
 //! Settings: `ignore` 0.8, `ignore_sparse` 0.98, `ignore_dense` 0.1 (probabilities, the paper's values),
 //! `scored` `all-reads` or `last-read`. Slices: `reads`, and `distance` in tokens from the bit that the final read
-//! asks for to its answer. Slice of tokens: `read-distance`, the same for each read that is scored. Chance: one half
-//! for the final read; for all reads the probability that they all ask for the same bit as guessed.
+//! recalls to its answer. Slice of tokens: `read-distance`, the same for each scored read. Chance: one half for the
+//! final read; for all reads the probability that every one of them recalls the guessed bit.
 //!
 //! ## Sample
 //! ```text
@@ -34,47 +34,17 @@ use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::generator::{Generated, Generator};
+use crate::generator::Generator;
 use crate::random::Weighted;
-use crate::task::{check_range, check_setting};
-use crate::{Headline, Sample, Split, TaskError, TaskMeta, TokenSlice};
-
-/// What is true of flip-flop whatever its settings.
-pub const META: TaskMeta = TaskMeta {
-    id: "flip-flop",
-    label: "Flip-flop",
-    version: 1,
-    headline: Headline::ExactMatch,
-    len_unit: "tokens",
-    summary: "Recall the last written bit among writes, reads and ignored bits.",
-    source: "Liu et al. 2023, arXiv 2306.00946",
-    takes_path: false,
-};
+use crate::task::{check_even, check_range, check_setting};
+use crate::vocabulary::TokenGroup;
+use crate::{Sample, Split, TaskError, TaskMeta, TokenSlice};
 
 const WRITE: u32 = 0;
 const READ: u32 = 1;
 const ZERO: u32 = 3;
-const TEXTS: [&str; 5] = ["w", "r", "i", "0", "1"];
 
-const SPLITS: &[Split] = &[
-    Split {
-        name: "in-distribution",
-        in_distribution: true,
-        about: "As many ignored bits as in training.",
-    },
-    Split {
-        name: "sparse",
-        in_distribution: false,
-        about: "Almost everything is ignored: the write lies far back.",
-    },
-    Split {
-        name: "dense",
-        in_distribution: false,
-        about: "Almost nothing is ignored: many writes and reads compete.",
-    },
-];
-
-/// Which reads are scored.
+/// Selection of scored reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScoredReads {
@@ -84,7 +54,7 @@ pub enum ScoredReads {
     LastRead,
 }
 
-/// Settings; the defaults are the paper's.
+/// Settings of flip-flop; the defaults are the paper's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FlipFlopConfig {
@@ -94,7 +64,7 @@ pub struct FlipFlopConfig {
     pub ignore_sparse: f64,
     /// Probability of `i` in the split `dense`.
     pub ignore_dense: f64,
-    /// Which reads are scored.
+    /// Selection of scored reads.
     pub scored: ScoredReads,
 }
 
@@ -104,70 +74,44 @@ impl Default for FlipFlopConfig {
     }
 }
 
-impl FlipFlopConfig {
-    /// Checks the settings and makes the task.
-    ///
-    /// # Errors
-    /// [`TaskError::InvalidSetting`] for a probability outside 0 to 1.
-    pub fn build(&self) -> Result<Generated<FlipFlop>, TaskError> {
-        let odds = |field, ignore: f64| {
-            check_setting(&META, field, ignore, &(0.0..=1.0))?;
-            let other = (1.0 - ignore) / 2.0;
-            Ok::<_, TaskError>(Weighted::new([other, other, ignore]))
-        };
-        Ok(Generated(FlipFlop {
-            odds: [
-                odds("ignore", self.ignore)?,
-                odds("ignore_sparse", self.ignore_sparse)?,
-                odds("ignore_dense", self.ignore_dense)?,
-            ],
-            ignore: self.ignore,
-            scored: self.scored,
-        }))
-    }
-}
+impl Generator for FlipFlopConfig {
+    const META: &'static TaskMeta = &TaskMeta {
+        id: "flip-flop",
+        label: "Flip-flop",
+        summary: "Recall the last written bit among writes, reads and ignored bits.",
+        source: "Liu et al. 2023, arXiv 2306.00946",
+        ..TaskMeta::GENERATED
+    };
+    const SOURCE: &'static str = include_str!("flip_flop.rs");
+    const SPLITS: &'static [Split] = &[
+        Split::as_trained("in-distribution", "As many ignored bits as in training."),
+        Split::shifted("sparse", "Almost everything is ignored: the write lies far back."),
+        Split::shifted("dense", "Almost nothing is ignored: many writes and reads compete."),
+    ];
 
-/// The flip-flop task.
-#[derive(Debug, Clone)]
-pub struct FlipFlop {
-    /// Of write, read, ignore in each split.
-    odds: [Weighted<3>; 3],
-    ignore: f64,
-    scored: ScoredReads,
-}
-
-impl Generator for FlipFlop {
-    const META: &'static TaskMeta = &META;
-
-    fn splits(&self) -> &'static [Split] {
-        SPLITS
+    fn check(&self) -> Result<(), TaskError> {
+        [
+            ("ignore", self.ignore),
+            ("ignore_sparse", self.ignore_sparse),
+            ("ignore_dense", self.ignore_dense),
+        ]
+        .into_iter()
+        .try_for_each(|(field, value)| check_setting(Self::META, field, value, &(0.0..=1.0)))
     }
 
-    fn vocab_size(&self) -> usize {
-        TEXTS.len()
-    }
-
-    fn token_text(&self, token: u32) -> String {
-        TEXTS.get(token as usize).unwrap_or(&"?").to_string()
-    }
-
-    fn max_tokens(&self, len: usize) -> usize {
-        len
+    fn vocabulary(&self) -> Vec<TokenGroup> {
+        vec![TokenGroup::Signs(&["w", "r", "i", "0", "1"])]
     }
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
-        check_range(&META, len, 4, "one write and one read")?;
-        if len.is_multiple_of(2) {
-            return Ok(());
-        }
-        Err(TaskError::InvalidLen {
-            task: META.id,
-            len,
-            expected: format!("even, such as {}: each instruction has a bit", len + 1),
-        })
+        check_range(Self::META, len, 4, "one write and one read")?;
+        check_even(Self::META, len, "each instruction has a bit")
     }
 
     fn sample(&self, split: usize, len: usize, rng: &mut ChaCha8Rng) -> Sample {
+        let ignore = [self.ignore, self.ignore_sparse, self.ignore_dense][split];
+        let other = (1.0 - ignore) / 2.0;
+        let instructions = Weighted::new([other, other, ignore]);
         let mut tokens = Vec::with_capacity(len);
         let mut scored = vec![false; len];
         let mut stored = ZERO + (rng.next_u32() & 1);
@@ -175,7 +119,7 @@ impl Generator for FlipFlop {
         let mut reads = 1;
         tokens.extend([WRITE, stored]);
         for pair in 1..len / 2 - 1 {
-            let (choice, coin) = self.odds[split].draw(rng);
+            let (choice, coin) = instructions.draw(rng);
             let instruction = choice as u32;
             let mut bit = ZERO + coin;
             if instruction == READ {
@@ -216,13 +160,13 @@ impl Generator for FlipFlop {
         (self.scored == ScoredReads::LastRead).then_some(0.5)
     }
 
-    /// With all reads the best guess is one bit throughout: it must be the one stored at every read.
+    /// The best guess for all reads is one bit throughout, which must be the stored one at every read.
     fn chance_at(&self, len: usize) -> Option<f64> {
         if self.scored == ScoredReads::LastRead {
             return self.chance();
         }
         let other = (1.0 - self.ignore) / 2.0;
-        // Probabilities that no read has failed so far and that the bit stored is the guessed one, or is not.
+        // Probabilities that no read has failed so far and that the stored bit is the guessed one, or is not.
         let (mut same, mut differs) = (0.5, 0.5);
         for _ in 1..len / 2 - 1 {
             let written = (same + differs) * other / 2.0;

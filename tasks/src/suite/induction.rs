@@ -1,19 +1,19 @@
 //! # Induction: what followed the signal?
 //! ## What it asks of an encoding
-//! One thing, and the base of in-context learning: find the earlier place of the token just read, and say what stood
-//! behind it. It takes two layers: one that knows the token before, one that finds by content at any distance.
+//! The basis of in-context learning: finding the earlier occurrence of the current token and predicting the token after
+//! it. This takes two layers: one that attends to the previous token, one that finds by content at any distance.
 //!
 //! ## Predicted order
-//! Encodings that know the token before (RoPE, relative, ALiBi, CoPE) solve it within the trained lengths, NoPE with
-//! more trouble. Beyond them the find must not depend on distance: NoPE and CoPE before RoPE, before learned tables;
-//! ALiBi loses what is far. Of the attention models of Gu and Dao 2023 none holds far beyond twice the trained
-//! length.
+//! Encodings that can attend to the previous token (RoPE, relative, ALiBi, CoPE) solve it within the trained lengths,
+//! NoPE with more difficulty. Beyond them the search must not depend on distance: NoPE and CoPE before RoPE before
+//! learned tables; ALiBi loses distant tokens. Of the attention models of Gu and Dao 2023 none holds far beyond twice
+//! the trained length.
 //!
 //! ## Definition
-//! `len` tokens, independent and uniform over `symbols`, but for the signal `S` at a uniform place of the first
-//! `len - 3` and again as the last but one. The last token, the one scored, is what stood behind the first signal.
+//! `len` tokens, independent and uniform over `symbols`, except for the signal `S` at a uniform position among the first
+//! `len - 3` and again as the last but one. The last token, which is scored, is the one that followed the first signal.
 //!
-//! Setting: `symbols` 15 (2 to 65536). Slice: `distance` in tokens from the symbol that is asked for to the answer.
+//! Setting: `symbols` 15 (2 to 65536). Slice: `distance` in tokens from the symbol to be recalled to the answer.
 //! Chance: one in `symbols`.
 //!
 //! ## Sample
@@ -29,37 +29,20 @@
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::generator::{Generated, Generator, symbol_text};
+use crate::generator::Generator;
 use crate::random::below;
 use crate::task::{check_range, check_setting};
-use crate::{Headline, Sample, Split, TaskError, TaskMeta};
+use crate::vocabulary::TokenGroup;
+use crate::{Sample, Split, TaskError, TaskMeta};
 
-/// What is true of induction whatever its settings.
-pub const META: TaskMeta = TaskMeta {
-    id: "induction",
-    label: "Induction",
-    version: 1,
-    headline: Headline::ExactMatch,
-    len_unit: "tokens",
-    summary: "Say what stood behind the signal when it was seen before.",
-    source: "Gu, Dao 2023 (Mamba), arXiv 2312.00752",
-    takes_path: false,
-};
-
-const SPLITS: &[Split] = &[Split {
-    name: "uniform",
-    in_distribution: true,
-    about: "The signal at a uniform place of a random sequence.",
-}];
-
-/// `S x S x`.
+/// Length of `S x S x`.
 const MIN_LEN: usize = 4;
 
-/// Settings; the default is the source's.
+/// Settings of induction; the default is the source's. Token ids: the symbols, then the signal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct InductionConfig {
-    /// How many symbols beside the signal, 2 to 65536.
+    /// Number of symbols beside the signal, 2 to 65536.
     pub symbols: u32,
 }
 
@@ -69,48 +52,28 @@ impl Default for InductionConfig {
     }
 }
 
-impl InductionConfig {
-    /// Checks the settings and makes the task.
-    ///
-    /// # Errors
-    /// [`TaskError::InvalidSetting`] for a setting out of range.
-    pub fn build(&self) -> Result<Generated<Induction>, TaskError> {
-        check_setting(&META, "symbols", self.symbols, &(2..=1 << 16))?;
-        Ok(Generated(Induction { symbols: self.symbols }))
-    }
-}
+impl Generator for InductionConfig {
+    const META: &'static TaskMeta = &TaskMeta {
+        id: "induction",
+        label: "Induction",
+        summary: "Say what stood behind the signal when it was seen before.",
+        source: "Gu, Dao 2023 (Mamba), arXiv 2312.00752",
+        ..TaskMeta::GENERATED
+    };
+    const SOURCE: &'static str = include_str!("induction.rs");
+    const SPLITS: &'static [Split] =
+        &[Split::as_trained("uniform", "The signal at a uniform place of a random sequence.")];
 
-/// The induction task. Token ids: the symbols, then the signal.
-#[derive(Debug, Clone)]
-pub struct Induction {
-    symbols: u32,
-}
-
-impl Generator for Induction {
-    const META: &'static TaskMeta = &META;
-
-    fn splits(&self) -> &'static [Split] {
-        SPLITS
+    fn check(&self) -> Result<(), TaskError> {
+        check_setting(Self::META, "symbols", self.symbols, &(2..=1 << 16))
     }
 
-    fn vocab_size(&self) -> usize {
-        self.symbols as usize + 1
-    }
-
-    fn token_text(&self, token: u32) -> String {
-        match token.checked_sub(self.symbols) {
-            None => symbol_text(token, self.symbols),
-            Some(0) => "S".to_owned(),
-            Some(_) => "?".to_owned(),
-        }
-    }
-
-    fn max_tokens(&self, len: usize) -> usize {
-        len
+    fn vocabulary(&self) -> Vec<TokenGroup> {
+        vec![TokenGroup::symbols(self.symbols), TokenGroup::Signs(&["S"])]
     }
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
-        check_range(&META, len, MIN_LEN, "the signal and what follows it, twice")
+        check_range(Self::META, len, MIN_LEN, "the signal and the token after it, twice")
     }
 
     fn sample(&self, _split: usize, len: usize, rng: &mut ChaCha8Rng) -> Sample {
@@ -131,6 +94,7 @@ impl Generator for Induction {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::settings::TaskSettings as _;
     use crate::testing::Example;
     use crate::{Task, TaskConfig};
 
@@ -138,7 +102,7 @@ pub(crate) mod tests {
     const GOLDEN: &str = "v1 3d9fe2d0bebde7e0b93a42b318a24a66d7542c56e25b8a693af298b135e729f5";
 
     pub(crate) fn example() -> Example {
-        let config = TaskConfig::Induction(InductionConfig::default());
+        let config = TaskConfig::from(InductionConfig::default());
         Example::synthetic(config, 24, oracle, GOLDEN)
     }
 

@@ -1,21 +1,21 @@
 //! # Majority: which letter is the commonest?
 //! ## What it asks of an encoding
-//! To compare counts over the whole string. Order plays no part: an even average over all tokens solves it, and what
-//! an encoding adds by distance has to be undone.
+//! Comparing counts over the whole string. Order plays no part: a uniform average over all tokens solves it, and
+//! whatever an encoding adds by distance has to be compensated.
 //!
 //! ## Predicted order
-//! NoPE, CoPE and learned tables solve it in training; beyond the trained lengths NoPE before RoPE, before learned
-//! tables, and ALiBi last, since it forgets what is far. Huang et al. 2024 predict and find that majority generalises
-//! to longer strings, with learned absolute positions (of random offset) and without.
+//! NoPE, CoPE and learned tables solve it in training; beyond the trained lengths NoPE before RoPE before learned
+//! tables, and ALiBi last, since it attenuates distant letters. Huang et al. 2024 predict and find that majority
+//! generalises to longer strings, with learned absolute positions (of random offset) and without.
 //!
 //! ## Definition
-//! `$ s | m .` with `s` independent and uniform over the first `letters` letters and `m` the letter that occurs most
-//! often in `s`; a string with a tie for first place is drawn again. `m` and the final `.` are scored. `len` counts
+//! `$ s | m .` with `s` independent and uniform over the first `letters` letters and `m` the most frequent letter of
+//! `s`; a string with a tie for first place is drawn again. `m` and the final `.` are scored. `len` counts
 //! the letters of `s`: in training its length is uniform in `min_len ..= len`, in evaluation it is exactly `len`. A
 //! sequence has `len + 4` tokens.
 //!
 //! Settings: `letters` 2 (2 to 26), `min_len` 1 (shortest training string, in letters). Slices: `length` of `s`, and
-//! `margin`, by how much the first is ahead of the second. Chance: one in `letters`.
+//! `margin`, the count of the most frequent letter minus that of the second. Chance: one in `letters`.
 //!
 //! ## Sample
 //! ```text
@@ -30,55 +30,17 @@
 
 use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
+use crate::TaskMeta;
+use crate::strings::{StringConfig, StringRule};
 
-use crate::generator::Generated;
-use crate::strings::{StringRule, Strings};
-use crate::{Headline, TaskError, TaskMeta};
+/// Settings of majority; the defaults are those of the source.
+pub type MajorityConfig = StringConfig<Majority>;
 
-/// What is true of majority whatever its settings.
-pub const META: TaskMeta = TaskMeta {
-    id: "majority",
-    label: "Majority",
-    version: 1,
-    headline: Headline::ExactMatch,
-    len_unit: "symbols",
-    summary: "Name the commonest letter of a random string.",
-    source: "Huang et al. 2024, arXiv 2410.02140",
-    takes_path: false,
-};
-
-/// Settings; the defaults are those of the source.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct MajorityConfig {
-    /// Size of the alphabet, 2 to 26.
-    pub letters: u32,
-    /// Shortest string in training, in letters.
-    pub min_len: usize,
-}
-
-impl Default for MajorityConfig {
-    fn default() -> Self {
-        Self { letters: 2, min_len: 1 }
-    }
-}
-
-impl MajorityConfig {
-    /// Checks the settings and makes the task.
-    ///
-    /// # Errors
-    /// [`TaskError::InvalidSetting`] for a setting out of range.
-    pub fn build(&self) -> Result<Generated<Strings<Majority>>, TaskError> {
-        Strings::build(self.letters, self.min_len)
-    }
-}
-
-/// The answer is the commonest letter.
-#[derive(Debug, Clone)]
+/// Rule of majority: the answer is the most frequent letter.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Majority;
 
-/// The commonest letter, its count, and the count of the next.
+/// The most frequent letter, its count, and the count of the second.
 fn ranking(string: &[u32], letters: u32) -> (u32, u32, u32) {
     let mut counts = [0; 26];
     for letter in string {
@@ -96,7 +58,16 @@ fn ranking(string: &[u32], letters: u32) -> (u32, u32, u32) {
 }
 
 impl StringRule for Majority {
-    const META: &'static TaskMeta = &META;
+    const META: &'static TaskMeta = &TaskMeta {
+        id: "majority",
+        label: "Majority",
+        len_unit: "symbols",
+        summary: "Name the commonest letter of a random string.",
+        source: "Huang et al. 2024, arXiv 2410.02140",
+        ..TaskMeta::GENERATED
+    };
+    const SOURCE: &'static str = include_str!("majority.rs");
+    const LETTERS: u32 = 2;
 
     fn answer_len(_len: usize) -> usize {
         1
@@ -129,17 +100,18 @@ impl StringRule for Majority {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::strings::testing::{alphabet_is_checked, next, parts, trained_to_a_length};
+    use crate::settings::TaskSettings as _;
     use crate::testing::Example;
+    use crate::testing::strings::{alphabet_is_checked, next, parts, trained_to_a_length};
     use crate::{Task, TaskConfig};
 
     /// Of `checks::golden`: version and hash.
     const GOLDEN: &str = "v1 930c351a25ceda7a32947399773bbad3342ad3117c141323c4082463512bb97c";
 
     pub(crate) fn example() -> Example {
-        let config = TaskConfig::Majority(MajorityConfig::default());
+        let config = TaskConfig::from(MajorityConfig::default());
         Example::synthetic(config, 30, oracle, GOLDEN)
-            .with_chance_config(TaskConfig::Majority(MajorityConfig { letters: 3, min_len: 1 }), 7)
+            .with_chance_config(TaskConfig::from(MajorityConfig::new(3, 1)), 7)
     }
 
     /// Sorts the string and takes the longest run.
@@ -153,7 +125,7 @@ pub(crate) mod tests {
 
     #[test]
     fn margin_is_counted_and_never_a_tie() {
-        let config = MajorityConfig { letters: 4, min_len: 1 };
+        let config = MajorityConfig::new(4, 1);
         let task = config.build().unwrap();
         for sample in task.eval_set("uniform", 9, 300, 1).unwrap() {
             let mut counts = [0; 4];
@@ -168,8 +140,8 @@ pub(crate) mod tests {
 
     #[test]
     fn is_trained_to_a_length_and_tested_beyond() {
-        let config = MajorityConfig { min_len: 3, ..MajorityConfig::default() };
-        trained_to_a_length(&TaskConfig::Majority(config));
-        alphabet_is_checked(META.id);
+        let config = MajorityConfig::new(2, 3);
+        trained_to_a_length(&TaskConfig::from(config));
+        alphabet_is_checked("majority");
     }
 }

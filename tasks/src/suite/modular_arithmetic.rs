@@ -1,22 +1,22 @@
 //! # Modular arithmetic: reduce an expression
 //! ## What it asks of an encoding
-//! To tell neighbours from strangers: a number belongs to the sign before it, and products bind before sums. Then to
-//! add up all terms, wherever they stand.
+//! Telling neighbours from distant tokens: a number belongs to the sign before it, and products bind before sums. Then
+//! adding all terms, wherever they stand.
 //!
 //! ## Predicted order
-//! None beyond the trained lengths: Deletang et al. 2023 have transformers near chance there, with any of the five
-//! encodings that they try; randomised positions (Ruoss et al. 2023) lift it only a little. Within them, encodings
-//! that know the neighbour (RoPE, relative, learned absolute) before NoPE.
+//! None beyond the trained lengths: Deletang et al. 2023 find transformers near chance there, with any of their five
+//! encodings; randomised positions (Ruoss et al. 2023) help only a little. Within the trained lengths, encodings that
+//! can attend to the neighbour (RoPE, relative, learned absolute) before NoPE.
 //!
 //! ## Definition
-//! `e = v`: `e` has numbers below `modulus` and signs in turn, all independent and uniform; `v` is its value modulo
-//! `modulus`, products first, and the one scored token. `len` counts the symbols of `e`; an even one is lowered by
+//! `e = v`: `e` alternates numbers below `modulus` and signs, all independent and uniform; `v` is its value modulo
+//! `modulus`, products first, and the only scored token. `len` counts the symbols of `e`; an even one is lowered by
 //! one, as in the source. In training it is uniform in `min_len ..= len`, in evaluation it is exactly `len`. A
 //! sequence has `len + 2` tokens.
 //!
 //! Settings: `modulus` 5 (2 to 10), `operators` `all` (`+`, `-`, `*`) or `plus-minus`, `min_len` 1 (shortest
-//! training expression, in symbols). Slice: `length` of `e`. Chance: the probability of the commonest value, which is
-//! 0 where there are products.
+//! training expression, in symbols). Slice: `length` of `e`. Chance: the probability of the most frequent value, which
+//! is 0 if there are products.
 //!
 //! ## Sample
 //! ```text
@@ -31,41 +31,29 @@
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::generator::{Generated, Generator};
+use crate::generator::Generator;
 use crate::random::below;
 use crate::strings::UNIFORM;
 use crate::task::{MAX_LEN, check_range, check_setting};
-use crate::{Headline, Sample, Split, TaskError, TaskMeta};
+use crate::vocabulary::TokenGroup;
+use crate::{Sample, Split, TaskError, TaskMeta};
 
-/// What is true of modular arithmetic whatever its settings.
-pub const META: TaskMeta = TaskMeta {
-    id: "modular-arithmetic",
-    label: "Modular arithmetic",
-    version: 1,
-    headline: Headline::ExactMatch,
-    len_unit: "symbols",
-    summary: "Reduce an expression of sums and products modulo 5.",
-    source: "Deletang et al. 2023, arXiv 2207.02098",
-    takes_path: false,
-};
-
-const SIGNS: [&str; 4] = ["+", "-", "*", "="];
 const PLUS: u32 = 0;
 const MINUS: u32 = 1;
 const EQUALS: u32 = 3;
 
-/// Which signs an expression has.
+/// Signs of an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operators {
     /// `+`, `-` and `*`.
     All,
-    /// `+` and `-`.
+    /// `+` and `-` only.
     PlusMinus,
 }
 
 impl Operators {
-    /// How many of the signs `+`, `-`, `*`, from the first.
+    /// Number of signs, taken from the start of `+`, `-`, `*`.
     fn count(self) -> u32 {
         match self {
             Operators::All => 3,
@@ -74,15 +62,16 @@ impl Operators {
     }
 }
 
-/// Settings; the defaults are those of the source.
+/// Settings of modular arithmetic; the defaults are those of the source. Token ids: the numbers, then `+`, `-`, `*`,
+/// `=`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModularArithmeticConfig {
-    /// What values are reduced by, 2 to 10.
+    /// Modulus of all values, 2 to 10.
     pub modulus: u32,
-    /// Which signs an expression has.
+    /// Signs of an expression.
     pub operators: Operators,
-    /// Shortest expression in training, in symbols.
+    /// Shortest training expression, in symbols.
     pub min_len: usize,
 }
 
@@ -92,40 +81,25 @@ impl Default for ModularArithmeticConfig {
     }
 }
 
-impl ModularArithmeticConfig {
-    /// Checks the settings and makes the task.
-    ///
-    /// # Errors
-    /// [`TaskError::InvalidSetting`] for a setting out of range.
-    pub fn build(&self) -> Result<Generated<ModularArithmetic>, TaskError> {
-        check_setting(&META, "modulus", self.modulus, &(2..=10))?;
-        check_setting(&META, "min_len", self.min_len, &(1..=MAX_LEN))?;
-        Ok(Generated(ModularArithmetic { settings: self.clone() }))
-    }
-}
+impl Generator for ModularArithmeticConfig {
+    const META: &'static TaskMeta = &TaskMeta {
+        id: "modular-arithmetic",
+        label: "Modular arithmetic",
+        len_unit: "symbols",
+        summary: "Reduce an expression of sums and products modulo 5.",
+        source: "Deletang et al. 2023, arXiv 2207.02098",
+        ..TaskMeta::GENERATED
+    };
+    const SOURCE: &'static str = include_str!("modular_arithmetic.rs");
+    const SPLITS: &'static [Split] = UNIFORM;
 
-/// The modular arithmetic task. Token ids: the numbers, then `+`, `-`, `*`, `=`.
-#[derive(Debug, Clone)]
-pub struct ModularArithmetic {
-    settings: ModularArithmeticConfig,
-}
-
-impl Generator for ModularArithmetic {
-    const META: &'static TaskMeta = &META;
-
-    fn splits(&self) -> &'static [Split] {
-        UNIFORM
+    fn check(&self) -> Result<(), TaskError> {
+        check_setting(Self::META, "modulus", self.modulus, &(2..=10))?;
+        check_setting(Self::META, "min_len", self.min_len, &(1..=MAX_LEN))
     }
 
-    fn vocab_size(&self) -> usize {
-        self.settings.modulus as usize + SIGNS.len()
-    }
-
-    fn token_text(&self, token: u32) -> String {
-        match token.checked_sub(self.settings.modulus) {
-            None => token.to_string(),
-            Some(sign) => (*SIGNS.get(sign as usize).unwrap_or(&"?")).to_owned(),
-        }
+    fn vocabulary(&self) -> Vec<TokenGroup> {
+        vec![TokenGroup::Numbered("", self.modulus), TokenGroup::Signs(&["+", "-", "*", "="])]
     }
 
     fn max_tokens(&self, len: usize) -> usize {
@@ -133,18 +107,18 @@ impl Generator for ModularArithmetic {
     }
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
-        check_range(&META, len, self.settings.min_len, "min_len is the shortest")
+        check_range(Self::META, len, self.min_len, "min_len is the shortest")
     }
 
     fn min_train_len(&self) -> Option<usize> {
-        Some(self.settings.min_len)
+        Some(self.min_len)
     }
 
     fn sample(&self, _split: usize, len: usize, rng: &mut ChaCha8Rng) -> Sample {
-        let ModularArithmeticConfig { modulus, operators, .. } = self.settings;
+        let Self { modulus, operators, .. } = *self;
         let symbols = len - usize::from(len.is_multiple_of(2));
         let mut tokens = Vec::with_capacity(symbols + 2);
-        // The sum of the finished terms, and the term that products still go into.
+        // The sum of the finished terms, and the term that further factors multiply.
         let mut sum = 0;
         let mut term = below(rng, modulus);
         tokens.push(term);
@@ -163,14 +137,14 @@ impl Generator for ModularArithmetic {
         Sample::scored_from(symbols + 1, tokens, vec![("length", symbols as u32)])
     }
 
-    /// Follows the joint distribution of the finished sum and the open term from sign to sign.
+    /// Propagates the joint distribution of the finished sum and the open term from sign to sign.
     fn chance_at(&self, len: usize) -> Option<f64> {
-        let m = self.settings.modulus as usize;
-        let signs = f64::from(self.settings.operators.count());
+        let m = self.modulus as usize;
+        let signs = f64::from(self.operators.count());
         let uniform = 1.0 / m as f64;
         let mut joint = vec![0.0; m * m];
         joint[..m].fill(uniform);
-        // Nothing changes any more long before this many signs.
+        // The distribution converges long before this many signs.
         for _ in 0..((len.max(1) - 1) / 2).min(200) {
             let mut next = vec![0.0; m * m];
             for (state, p) in joint.iter().enumerate() {
@@ -194,6 +168,7 @@ impl Generator for ModularArithmetic {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::settings::TaskSettings as _;
     use crate::testing::Example;
     use crate::{Task, TaskConfig};
 
@@ -201,7 +176,7 @@ pub(crate) mod tests {
     const GOLDEN: &str = "v1 2c05796d0aa220891d7c56c225da4aeb93f6da957212d616c850b7b1a81dafc2";
 
     pub(crate) fn example() -> Example {
-        let config = TaskConfig::ModularArithmetic(ModularArithmeticConfig::default());
+        let config = TaskConfig::from(ModularArithmeticConfig::default());
         Example::synthetic(config.clone(), 15, oracle, GOLDEN).with_chance_config(config, 5)
     }
 

@@ -1,19 +1,19 @@
 //! # MQAR: many keys, many questions
 //! ## What it asks of an encoding
-//! To find by content, at many distances in one sequence: each key that comes again asks for the value that stood
-//! behind it. Like induction, but with as many things to be kept apart as there are pairs.
+//! Finding by content at many distances in one sequence: each repeated key asks for the value that followed it. Like
+//! induction, but with as many items to keep apart as there are pairs.
 //!
 //! ## Predicted order
 //! Attention solves it with most encodings within the trained lengths (Arora et al. 2023 use learned positions); NoPE
-//! later than the rest, since it has no token before. Beyond them, as in induction: NoPE and CoPE before RoPE, before
-//! learned tables; ALiBi loses what is far. Nothing is published for encodings side by side.
+//! learns it later, since it cannot address the previous token. Beyond them, as in induction: NoPE and CoPE before RoPE
+//! before learned tables; ALiBi loses distant tokens. No published comparison of encodings.
 //!
 //! ## Definition
-//! First `pairs` keys, each with its value behind it; keys are all different, values too. Then slots of two tokens to
-//! the end: in `pairs` of them a key comes again and its value follows, which is the scored token; the others have
-//! `filler`. Keys come in random order, at slots drawn with `gaps` (a taken slot gives way to the next free one):
-//! `power-law`, the chance of slot `k` falling about as `1 / k` (its octave is uniform, and the slot within it), or
-//! `uniform`. `len` counts all tokens and is even.
+//! First `pairs` keys, each followed by its value; all keys differ, and all values. Then slots of two tokens up to the
+//! end: in `pairs` of them a key is repeated with its value, which is scored; the others have `filler`. Keys come in
+//! random order, at slots drawn with `gaps` (a taken slot is replaced by the next free one): `power-law`, slot `k` with
+//! a probability of about `1 / k` (its octave is uniform, and the slot within it), or `uniform`. `len` counts all
+//! tokens and is even.
 //!
 //! Settings: `pairs` 4, `vocab` 8192 (one blank, keys and values in halves), `filler` `random` (any token, keys too)
 //! or `blank`, `gaps` `power-law`. Slice: `span`, tokens from the first value to the last answer. Slice of tokens:
@@ -35,106 +35,66 @@
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::generator::{Generated, Generator, one_of_orders};
+use crate::generator::{Generator, one_of_orders};
 use crate::random::{below, distinct};
-use crate::task::{check_range, check_setting, invalid};
-use crate::{Headline, Sample, Split, TaskError, TaskMeta, TokenSlice};
-
-/// What is true of MQAR whatever its settings.
-pub const META: TaskMeta = TaskMeta {
-    id: "mqar",
-    label: "Multi-query associative recall",
-    version: 1,
-    headline: Headline::ExactMatch,
-    len_unit: "tokens",
-    summary: "Recall the value of every key that comes again.",
-    source: "Arora et al. 2023 (Zoology), arXiv 2312.04927",
-    takes_path: false,
-};
-
-const SPLITS: &[Split] = &[Split {
-    name: "uniform",
-    in_distribution: true,
-    about: "As in training, at exactly the given length.",
-}];
+use crate::task::{check_between, check_even, check_range, check_setting};
+use crate::vocabulary::TokenGroup;
+use crate::{Sample, Split, TaskError, TaskMeta, TokenSlice};
 
 const BLANK: u32 = 0;
 
-/// What stands in the slots that ask for nothing.
+/// Content of the slots without a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Filler {
-    /// Any token of the vocabulary, keys and values too.
+pub enum SlotFiller {
+    /// Any token of the vocabulary, keys and values included.
     Random,
-    /// The blank.
+    /// The blank in every slot.
     Blank,
 }
 
-/// How far behind the pairs the questions come.
+/// Distribution of the slots with a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gaps {
-    /// Slot `k` with a chance of about `1 / k`: mostly soon.
+    /// Slot `k` with a probability of about `1 / k`: mostly early.
     PowerLaw,
-    /// Every slot alike.
+    /// Every slot with the same probability.
     Uniform,
 }
 
-/// Settings; the defaults are those of the source.
+/// Settings of MQAR; the defaults are those of the source. Token ids: the blank, the keys, the values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MqarConfig {
-    /// How many pairs, 1 to 65536 and at most the number of keys.
+    /// Number of pairs, 1 to 65536 and at most the number of keys.
     pub pairs: u32,
-    /// Number of tokens, 4 to 131072: a blank, then keys to the half of it, then values.
+    /// Number of tokens, 4 to 131072: a blank, keys up to the middle, then values.
     pub vocab: u32,
-    /// What stands in the slots that ask for nothing.
-    pub filler: Filler,
-    /// How far behind the pairs the questions come.
+    /// Content of the slots without a question.
+    pub filler: SlotFiller,
+    /// Distribution of the slots with a question.
     pub gaps: Gaps,
 }
 
 impl Default for MqarConfig {
     fn default() -> Self {
-        Self { pairs: 4, vocab: 8192, filler: Filler::Random, gaps: Gaps::PowerLaw }
+        Self { pairs: 4, vocab: 8192, filler: SlotFiller::Random, gaps: Gaps::PowerLaw }
     }
 }
 
 impl MqarConfig {
-    /// Checks the settings and makes the task.
-    ///
-    /// # Errors
-    /// [`TaskError::InvalidSetting`] for a setting out of range.
-    pub fn build(&self) -> Result<Generated<Mqar>, TaskError> {
-        check_setting(&META, "vocab", self.vocab, &(4..=1 << 17))?;
-        let task = Mqar { settings: self.clone() };
-        let keys = task.first_value() - 1;
-        if !(1..=keys).contains(&self.pairs) {
-            let expected = format!("between 1 and {keys}, the keys that vocab {} has", self.vocab);
-            return Err(invalid(&META, "pairs", &self.pairs, expected));
-        }
-        Ok(Generated(task))
-    }
-}
-
-/// The MQAR task. Token ids: the blank, the keys, the values.
-#[derive(Debug, Clone)]
-pub struct Mqar {
-    settings: MqarConfig,
-}
-
-impl Mqar {
     fn first_value(&self) -> u32 {
-        self.settings.vocab / 2
+        self.vocab / 2
     }
 
-    fn pairs(&self) -> usize {
-        self.settings.pairs as usize
+    fn pair_count(&self) -> usize {
+        self.pairs as usize
     }
 
-    /// A slot below `slots`.
+    /// Draws a slot below `slots`.
     fn draw_slot(&self, slots: u32, rng: &mut ChaCha8Rng) -> usize {
-        let slot = match self.settings.gaps {
+        let slot = match self.gaps {
             Gaps::Uniform => below(rng, slots),
             Gaps::PowerLaw => loop {
                 let octave = below(rng, slots.ilog2() + 1);
@@ -149,55 +109,50 @@ impl Mqar {
     }
 }
 
-impl Generator for Mqar {
-    const META: &'static TaskMeta = &META;
+impl Generator for MqarConfig {
+    const META: &'static TaskMeta = &TaskMeta {
+        id: "mqar",
+        label: "Multi-query associative recall",
+        summary: "Recall the value of every key that comes again.",
+        source: "Arora et al. 2023 (Zoology), arXiv 2312.04927",
+        ..TaskMeta::GENERATED
+    };
+    const SOURCE: &'static str = include_str!("mqar.rs");
+    const SPLITS: &'static [Split] =
+        &[Split::as_trained("uniform", "As in training, at exactly the given length.")];
 
-    fn splits(&self) -> &'static [Split] {
-        SPLITS
+    fn check(&self) -> Result<(), TaskError> {
+        check_setting(Self::META, "vocab", self.vocab, &(4..=1 << 17))?;
+        let keys = self.first_value() - 1;
+        let why = format!("the keys that vocab {} has", self.vocab);
+        check_between(Self::META, "pairs", self.pairs, &(1..=keys), &why)
     }
 
-    fn vocab_size(&self) -> usize {
-        self.settings.vocab as usize
-    }
-
-    fn token_text(&self, token: u32) -> String {
-        if token >= self.settings.vocab {
-            return "?".to_owned();
-        }
-        match token.checked_sub(self.first_value()) {
-            Some(value) => format!("v{value}"),
-            None if token == BLANK => "_".to_owned(),
-            None => format!("k{}", token - 1),
-        }
-    }
-
-    fn max_tokens(&self, len: usize) -> usize {
-        len
+    fn vocabulary(&self) -> Vec<TokenGroup> {
+        let first_value = self.first_value();
+        vec![
+            TokenGroup::Signs(&["_"]),
+            TokenGroup::Numbered("k", first_value - 1),
+            TokenGroup::Numbered("v", self.vocab - first_value),
+        ]
     }
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
-        check_range(&META, len, 4 * self.pairs(), "every pair once and once more")?;
-        if len.is_multiple_of(2) {
-            return Ok(());
-        }
-        Err(TaskError::InvalidLen {
-            task: META.id,
-            len,
-            expected: format!("even, such as {}: keys have their values behind them", len + 1),
-        })
+        check_range(Self::META, len, 4 * self.pair_count(), "every pair once and once more")?;
+        check_even(Self::META, len, "each key is followed by its value")
     }
 
     fn sample(&self, _split: usize, len: usize, rng: &mut ChaCha8Rng) -> Sample {
-        let pairs = self.pairs();
+        let pairs = self.pair_count();
         let first_value = self.first_value();
         let keys = distinct(rng, pairs, first_value - 1);
-        let values = distinct(rng, pairs, self.settings.vocab - first_value);
+        let values = distinct(rng, pairs, self.vocab - first_value);
         let mut tokens = Vec::with_capacity(len);
         tokens.extend(keys.iter().zip(&values).flat_map(|(k, v)| [1 + k, first_value + v]));
-        match self.settings.filler {
-            Filler::Blank => tokens.resize(len, BLANK),
-            Filler::Random => {
-                tokens.extend((2 * pairs..len).map(|_| below(rng, self.settings.vocab)));
+        match self.filler {
+            SlotFiller::Blank => tokens.resize(len, BLANK),
+            SlotFiller::Random => {
+                tokens.extend((2 * pairs..len).map(|_| below(rng, self.vocab)));
             }
         }
         let mut scored = vec![false; len];
@@ -220,7 +175,7 @@ impl Generator for Mqar {
     }
 
     fn token_slices(&self, sample: &Sample) -> Vec<TokenSlice> {
-        let context = &sample.tokens[..2 * self.pairs()];
+        let context = &sample.tokens[..2 * self.pair_count()];
         let distance = |t: usize| {
             let value = context.iter().skip(1).step_by(2).position(|v| *v == sample.tokens[t]);
             (t - 2 * value.unwrap_or(0) - 1) as u32
@@ -230,7 +185,7 @@ impl Generator for Mqar {
     }
 
     fn chance(&self) -> Option<f64> {
-        Some(one_of_orders(self.pairs(), self.settings.vocab - self.first_value()))
+        Some(one_of_orders(self.pair_count(), self.vocab - self.first_value()))
     }
 }
 

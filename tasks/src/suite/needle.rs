@@ -1,21 +1,21 @@
 //! # Needle: which of the numbers?
 //! ## What it asks of an encoding
-//! To find one of several statements by its name, at any distance, among filler that cannot be predicted and among
-//! other statements of the same form; then to copy its number.
+//! Finding one of several statements by its name, at any distance, among unpredictable filler and other statements of
+//! the same form; then copying its number.
 //!
 //! ## Predicted order
 //! As in passkey, with more weight on content: NoPE and encodings that keep content and position apart before RoPE
-//! beyond the trained lengths; ALiBi only for what is near. More needles cost all of them (Hsieh et al. 2024).
+//! beyond the trained lengths; ALiBi only at short distances. More needles cost all of them (Hsieh et al. 2024).
 //!
 //! ## Definition
-//! Filler, with `needles` statements `name = d1 ... dn ;` at uniform places in it, names all different; then, for each
+//! Filler, with `needles` statements `name = d1 ... dn ;` at uniform positions in it, all names different; then, for each
 //! of `queries` needles in random order, `? name = d1 ... dn ;`, of which the digits and the `;` are scored. Digits
-//! are independent and uniform. The filler is random words (`words`) or five short sentences over and over
-//! (`sentences`). `len` counts all tokens.
+//! are independent and uniform. The filler is random words (`words`) or five short sentences repeated (`sentences`).
+//! `len` counts all tokens.
 //!
 //! Settings: `needles` 2, `queries` 1 (at most `needles`), `digits` 2 (1 to 18), `names` 64 (2 to 65536), `filler`
-//! `words`. Slices, of the needle asked for first: `depth`, the tenth of the filler in which it stands (0 first, 9
-//! last), and `distance` in tokens from a digit to its copy. Slice of tokens: `query`, 0 on. Chance: 10 to the power
+//! `words`. Slices, of the first needle in the questions: `depth`, the tenth of the filler in which it stands (0 first,
+//! 9 last), and `distance` in tokens from a digit to its copy. Slice of tokens: `query`, from 0. Chance: 10 to the power
 //! of minus `digits * queries`.
 //!
 //! ## Sample
@@ -27,35 +27,18 @@
 //!
 //! ## Source
 //! Hsieh et al.: RULER, 2024, arXiv 2404.06654, tasks `niah_single`, `niah_multikey` and `niah_multiquery` (1 or 4
-//! needles, numbers of 7 digits). Theirs is English for trained language models; here words are tokens, so that a
-//! small model learns the task from nothing.
+//! needles, numbers of 7 digits). RULER uses English for pretrained language models; here words are tokens, so that a
+//! small model can learn the task from scratch.
 
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::generator::{Generated, Generator};
-use crate::haystack::{FILLER_TOKENS, Filler, draw_digits, filler_text, hide};
+use crate::generator::Generator;
+use crate::haystack::{FILLER, FILLER_TOKENS, Filler, draw_digits, hide};
 use crate::random::distinct;
-use crate::task::{check_range, check_setting, invalid};
-use crate::{Headline, Sample, Split, TaskError, TaskMeta, TokenSlice};
-
-/// What is true of needle whatever its settings.
-pub const META: TaskMeta = TaskMeta {
-    id: "needle",
-    label: "Needle in a haystack",
-    version: 1,
-    headline: Headline::ExactMatch,
-    len_unit: "tokens",
-    summary: "Find the number of a name among others in endless filler.",
-    source: "Hsieh et al. 2024 (RULER), arXiv 2404.06654",
-    takes_path: false,
-};
-
-const SPLITS: &[Split] = &[Split {
-    name: "uniform",
-    in_distribution: true,
-    about: "The needles at uniform places of the filler.",
-}];
+use crate::task::{check_between, check_range, check_setting};
+use crate::vocabulary::TokenGroup;
+use crate::{Sample, Split, TaskError, TaskMeta, TokenSlice};
 
 const ASK: u32 = FILLER_TOKENS;
 const EQUALS: u32 = FILLER_TOKENS + 1;
@@ -63,19 +46,19 @@ const END: u32 = FILLER_TOKENS + 2;
 const ZERO: u32 = FILLER_TOKENS + 3;
 const NAME: u32 = ZERO + 10;
 
-/// Settings.
+/// Settings of needle. Token ids: the filler's words, `?`, `=`, `;`, the digits, the names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NeedleConfig {
-    /// Statements in the filler, 1 to `names`.
+    /// Number of statements in the filler, 1 to `names`.
     pub needles: u32,
-    /// How many of them are asked for, 1 to `needles`.
+    /// Number of questions, 1 to `needles`.
     pub queries: u32,
     /// Digits of each number, 1 to 18.
     pub digits: u32,
-    /// How many names there are, 2 to 65536.
+    /// Number of names, 2 to 65536.
     pub names: u32,
-    /// What stands around the needles.
+    /// Text around the needles.
     pub filler: Filler,
 }
 
@@ -86,74 +69,49 @@ impl Default for NeedleConfig {
 }
 
 impl NeedleConfig {
-    /// Checks the settings and makes the task.
-    ///
-    /// # Errors
-    /// [`TaskError::InvalidSetting`] for a setting out of range.
-    pub fn build(&self) -> Result<Generated<Needle>, TaskError> {
-        check_setting(&META, "digits", self.digits, &(1..=18))?;
-        check_setting(&META, "names", self.names, &(2..=1 << 16))?;
-        if !(1..=self.names).contains(&self.needles) {
-            let expected = format!("between 1 and {}, the setting names", self.names);
-            return Err(invalid(&META, "needles", &self.needles, expected));
-        }
-        if !(1..=self.needles).contains(&self.queries) {
-            let expected = format!("between 1 and {}, the setting needles", self.needles);
-            return Err(invalid(&META, "queries", &self.queries, expected));
-        }
-        Ok(Generated(Needle { settings: self.clone() }))
-    }
-}
-
-/// The needle task. Token ids: the filler's words, `?`, `=`, `;`, the digits, the names.
-#[derive(Debug, Clone)]
-pub struct Needle {
-    settings: NeedleConfig,
-}
-
-impl Needle {
-    /// All statements and questions.
+    /// Tokens of all statements and questions.
     fn own_tokens(&self) -> usize {
-        let NeedleConfig { needles, queries, digits, .. } = self.settings;
-        let statement = digits as usize + 3;
-        needles as usize * statement + queries as usize * (statement + 1)
+        let statement = self.digits as usize + 3;
+        self.needles as usize * statement + self.queries as usize * (statement + 1)
     }
 }
 
-impl Generator for Needle {
-    const META: &'static TaskMeta = &META;
+impl Generator for NeedleConfig {
+    const META: &'static TaskMeta = &TaskMeta {
+        id: "needle",
+        label: "Needle in a haystack",
+        summary: "Find the number of a name among others in endless filler.",
+        source: "Hsieh et al. 2024 (RULER), arXiv 2404.06654",
+        ..TaskMeta::GENERATED
+    };
+    const SOURCE: &'static str = include_str!("needle.rs");
+    const SPLITS: &'static [Split] =
+        &[Split::as_trained("uniform", "The needles at uniform places of the filler.")];
 
-    fn splits(&self) -> &'static [Split] {
-        SPLITS
+    fn check(&self) -> Result<(), TaskError> {
+        check_setting(Self::META, "digits", self.digits, &(1..=18))?;
+        check_setting(Self::META, "names", self.names, &(2..=1 << 16))?;
+        check_between(Self::META, "needles", self.needles, &(1..=self.names), "the setting names")?;
+        let range = 1..=self.needles;
+        check_between(Self::META, "queries", self.queries, &range, "the setting needles")
     }
 
-    fn vocab_size(&self) -> usize {
-        (NAME + self.settings.names) as usize
-    }
-
-    fn token_text(&self, token: u32) -> String {
-        match token {
-            ASK => "?".to_owned(),
-            EQUALS => "=".to_owned(),
-            END => ";".to_owned(),
-            ZERO..NAME => (token - ZERO).to_string(),
-            _ if (NAME..NAME + self.settings.names).contains(&token) => {
-                format!("n{}", token - NAME)
-            }
-            _ => filler_text(token).unwrap_or_else(|| "?".to_owned()),
-        }
-    }
-
-    fn max_tokens(&self, len: usize) -> usize {
-        len
+    fn vocabulary(&self) -> Vec<TokenGroup> {
+        vec![
+            FILLER,
+            TokenGroup::Signs(&["?", "=", ";"]),
+            TokenGroup::Numbered("", 10),
+            TokenGroup::Numbered("n", self.names),
+        ]
     }
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
-        check_range(&META, len, self.own_tokens(), "the needles and the questions without filler")
+        let why = "the needles and the questions without filler";
+        check_range(Self::META, len, self.own_tokens(), why)
     }
 
     fn sample(&self, _split: usize, len: usize, rng: &mut ChaCha8Rng) -> Sample {
-        let NeedleConfig { needles, queries, digits, names, filler } = self.settings;
+        let Self { needles, queries, digits, names, filler } = *self;
         let drawn = distinct(rng, needles as usize, names);
         let statements: Vec<Vec<u32>> = drawn
             .into_iter()
@@ -180,20 +138,19 @@ impl Generator for Needle {
     }
 
     fn token_slices(&self, _sample: &Sample) -> Vec<TokenSlice> {
-        let NeedleConfig { queries, digits, .. } = self.settings;
-        let query = |query| std::iter::repeat_n(query, digits as usize + 1);
-        vec![("query", (0..queries).flat_map(query).collect())]
+        let query = |query| std::iter::repeat_n(query, self.digits as usize + 1);
+        vec![("query", (0..self.queries).flat_map(query).collect())]
     }
 
     fn chance(&self) -> Option<f64> {
-        let NeedleConfig { queries, digits, .. } = self.settings;
-        Some(0.1_f64.powf(f64::from(queries) * f64::from(digits)))
+        Some(0.1_f64.powf(f64::from(self.queries) * f64::from(self.digits)))
     }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::settings::TaskSettings as _;
     use crate::testing::Example;
     use crate::{Task, TaskConfig};
 
@@ -203,10 +160,10 @@ pub(crate) mod tests {
     pub(crate) fn example() -> Example {
         let many = NeedleConfig { needles: 5, queries: 3, names: 9, ..NeedleConfig::default() };
         let pair = NeedleConfig { queries: 2, digits: 1, ..NeedleConfig::default() };
-        let config = TaskConfig::Needle(NeedleConfig::default());
+        let config = TaskConfig::from(NeedleConfig::default());
         Example::synthetic(config, 36, oracle, GOLDEN)
-            .with_oracle_config(TaskConfig::Needle(many), 80)
-            .with_chance_config(TaskConfig::Needle(pair), 30)
+            .with_oracle_config(TaskConfig::from(many), 80)
+            .with_chance_config(TaskConfig::from(pair), 30)
     }
 
     /// Reads on in the first statement that has the name which was asked for last.

@@ -1,15 +1,15 @@
 //! # Parity: is the number of b's even?
 //! ## What it asks of an encoding
-//! To count without error over the whole string: one letter changed anywhere changes the answer. No position matters,
-//! yet every letter does, so that attention has to weigh all of them the same.
+//! Counting without error over the whole string: changing any one letter changes the answer. No position matters, yet
+//! every letter does, so attention has to weigh all letters equally.
 //!
 //! ## Predicted order
-//! None: theory (Hahn 2020) and experiment (Deletang et al. 2023) have transformers at chance beyond
-//! the trained lengths whatever the encoding. A table in which one stands out asks for a second look.
+//! None: theory (Hahn 2020) and experiment (Deletang et al. 2023) put transformers at chance beyond the trained lengths
+//! whatever the encoding. A result in which one encoding stands out should be checked for an error.
 //!
 //! ## Definition
 //! `$ s | p .` with `s` independent and uniform over `a` and `b`, and `p` one letter: `a` if `s` has an even number of
-//! `b`, `b` if an odd one. `p` and the final `.` are scored. `len` counts the letters of `s`: in training its length
+//! `b`, otherwise `b`. `p` and the final `.` are scored. `len` counts the letters of `s`: in training its length
 //! is uniform in `min_len ..= len`, in evaluation it is exactly `len`. A sequence has `len + 4` tokens.
 //!
 //! Setting: `min_len` 1 (shortest training string, in letters). Slice: `length` of `s`. Chance: one half.
@@ -22,61 +22,33 @@
 //!
 //! ## Source
 //! DeepMind's `neural_networks_chomsky_hierarchy`, task `parity_check` (trained to 40 and tested from 41 to 100;
-//! Deletang et al. 2023, arXiv 2207.02098), here as next-token prediction with an end that is asked for; the same
-//! task is in Kazemnejad et al. 2023 (arXiv 2305.19466).
+//! Deletang et al. 2023, arXiv 2207.02098), here as next-token prediction with a predicted end; the same task is in
+//! Kazemnejad et al. 2023 (arXiv 2305.19466).
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
-use serde::{Deserialize, Serialize};
+use crate::TaskMeta;
+use crate::strings::{StringConfig, StringRule};
 
-use crate::generator::Generated;
-use crate::strings::{StringRule, Strings};
-use crate::{Headline, TaskError, TaskMeta};
+/// Settings of parity; the defaults are those of the source.
+pub type ParityConfig = StringConfig<Parity>;
 
-/// What is true of parity whatever its settings.
-pub const META: TaskMeta = TaskMeta {
-    id: "parity",
-    label: "Parity",
-    version: 1,
-    headline: Headline::ExactMatch,
-    len_unit: "symbols",
-    summary: "Say whether a string has an even or an odd number of b.",
-    source: "Deletang et al. 2023, arXiv 2207.02098",
-    takes_path: false,
-};
-
-const LETTERS: u32 = 2;
-
-/// Settings; the defaults are those of the source.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ParityConfig {
-    /// Shortest string in training, in letters.
-    pub min_len: usize,
-}
-
-impl Default for ParityConfig {
-    fn default() -> Self {
-        Self { min_len: 1 }
-    }
-}
-
-impl ParityConfig {
-    /// Checks the settings and makes the task.
-    ///
-    /// # Errors
-    /// [`TaskError::InvalidSetting`] for a setting out of range.
-    pub fn build(&self) -> Result<Generated<Strings<Parity>>, TaskError> {
-        Strings::build(LETTERS, self.min_len)
-    }
-}
-
-/// The answer is whether `b` occurs an even (`a`) or an odd number of times (`b`).
-#[derive(Debug, Clone)]
+/// Rule of parity: the answer is `a` if `b` occurs an even number of times, otherwise `b`.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Parity;
 
 impl StringRule for Parity {
-    const META: &'static TaskMeta = &META;
+    const META: &'static TaskMeta = &TaskMeta {
+        id: "parity",
+        label: "Parity",
+        len_unit: "symbols",
+        summary: "Say whether a string has an even or an odd number of b.",
+        source: "Deletang et al. 2023, arXiv 2207.02098",
+        ..TaskMeta::GENERATED
+    };
+    const SOURCE: &'static str = include_str!("parity.rs");
+    const LETTERS: u32 = 2;
+    const ALPHABETS: RangeInclusive<u32> = 2..=2;
 
     fn answer_len(_len: usize) -> usize {
         1
@@ -104,15 +76,16 @@ impl StringRule for Parity {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::strings::testing::{next, parts, trained_to_a_length};
+    use crate::settings::TaskSettings as _;
     use crate::testing::Example;
+    use crate::testing::strings::{next, parts, trained_to_a_length};
     use crate::{Task, TaskConfig};
 
     /// Of `checks::golden`: version and hash.
     const GOLDEN: &str = "v1 ca5a9f878419f5ab009e14a8a54d9722827ea4d2ff5cb7553b9deb12b3b2302e";
 
     pub(crate) fn example() -> Example {
-        let config = TaskConfig::Parity(ParityConfig::default());
+        let config = TaskConfig::from(ParityConfig::default());
         Example::synthetic(config, 30, oracle, GOLDEN)
     }
 
@@ -136,6 +109,6 @@ pub(crate) mod tests {
 
     #[test]
     fn is_trained_to_a_length_and_tested_beyond() {
-        trained_to_a_length(&TaskConfig::Parity(ParityConfig { min_len: 3 }));
+        trained_to_a_length(&TaskConfig::from(ParityConfig::new(2, 3)));
     }
 }

@@ -1,17 +1,17 @@
 //! # Passkey: one number in a pile of nothing
 //! ## What it asks of an encoding
-//! To find the one statement that is not filler, at any distance, and to copy it digit by digit. The filler is always
-//! the same, so that nothing competes: what fails here is the encoding at distances it has not met.
+//! Finding the only statement that is not filler, at any distance, and copying it digit by digit. The filler is always
+//! the same, so nothing competes: a failure is a failure at distances that did not occur in training.
 //!
 //! ## Predicted order
-//! Within the trained lengths all solve it. Beyond them TAPE before RoPE with a raised base (`Theta`) and windows in
-//! He et al. 2025 (fine-tuned models); from nothing, NoPE before RoPE and learned tables, ALiBi where the statement is
-//! near.
+//! Within the trained lengths every encoding solves it. Beyond them TAPE before RoPE with a raised base (`Theta`) and
+//! windows in Zhu et al. 2025 (fine-tuned models); trained from scratch, NoPE before RoPE and learned tables, ALiBi if
+//! the statement is near.
 //!
 //! ## Definition
 //! Filler, somewhere in it `key = d1 ... dn ;`, and at the end `key = d1 ... dn ;` again, of which the digits and the
-//! `;` are scored. The filler is five short sentences over and over (`sentences`) or random words of theirs
-//! (`words`). The statement's place is uniform among those between two tokens of filler; digits are independent and
+//! `;` are scored. The filler is five short sentences repeated (`sentences`) or random words from them
+//! (`words`). The statement's position is uniform among those between two tokens of filler; digits are independent and
 //! uniform. `len` counts all tokens.
 //!
 //! Settings: `digits` 5 (1 to 18), `filler` `sentences`. Slices: `depth`, the tenth of the filler in which the
@@ -26,48 +26,31 @@
 //! ```
 //!
 //! ## Source
-//! Mohtashami, Jaggi: Landmark Attention, 2023, arXiv 2305.16300; He et al. 2025 (TAPE), arXiv 2501.00712
-//! (`eval_retrieval.py`: keys from 1 to 49,999, lengths to 8192). Theirs is English for trained language models; here
-//! words are tokens, so that a small model learns the task from nothing, and all keys have the same digits.
+//! Mohtashami, Jaggi: Landmark Attention, 2023, arXiv 2305.16300; Zhu et al. 2025 (TAPE), arXiv 2501.00712
+//! (`eval_retrieval.py`: keys from 1 to 49,999, lengths to 8192). Theirs is English for pretrained language models; here
+//! words are tokens, so that a small model can learn the task from scratch, and all keys have the same number of digits.
 
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::generator::{Generated, Generator};
-use crate::haystack::{FILLER_TOKENS, Filler, draw_digits, filler_text, hide};
+use crate::generator::Generator;
+use crate::haystack::{FILLER, FILLER_TOKENS, Filler, draw_digits, hide};
 use crate::task::{check_range, check_setting};
-use crate::{Headline, Sample, Split, TaskError, TaskMeta};
-
-/// What is true of passkey whatever its settings.
-pub const META: TaskMeta = TaskMeta {
-    id: "passkey",
-    label: "Passkey",
-    version: 1,
-    headline: Headline::ExactMatch,
-    len_unit: "tokens",
-    summary: "Find a number in endless filler.",
-    source: "Mohtashami, Jaggi 2023, arXiv 2305.16300",
-    takes_path: false,
-};
-
-const SPLITS: &[Split] = &[Split {
-    name: "uniform",
-    in_distribution: true,
-    about: "The key at a uniform place of the filler.",
-}];
+use crate::vocabulary::TokenGroup;
+use crate::{Sample, Split, TaskError, TaskMeta};
 
 const KEY: u32 = FILLER_TOKENS;
 const EQUALS: u32 = FILLER_TOKENS + 1;
 const END: u32 = FILLER_TOKENS + 2;
 const ZERO: u32 = FILLER_TOKENS + 3;
 
-/// Settings.
+/// Settings of passkey. Token ids: the filler's words, `key`, `=`, `;`, the digits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PasskeyConfig {
     /// Digits of the key, 1 to 18.
     pub digits: u32,
-    /// What stands around it.
+    /// Text around the key.
     pub filler: Filler,
 }
 
@@ -78,64 +61,42 @@ impl Default for PasskeyConfig {
 }
 
 impl PasskeyConfig {
-    /// Checks the settings and makes the task.
-    ///
-    /// # Errors
-    /// [`TaskError::InvalidSetting`] for a setting out of range.
-    pub fn build(&self) -> Result<Generated<Passkey>, TaskError> {
-        check_setting(&META, "digits", self.digits, &(1..=18))?;
-        Ok(Generated(Passkey { settings: self.clone() }))
-    }
-}
-
-/// The passkey task. Token ids: the filler's words, `key`, `=`, `;`, the digits.
-#[derive(Debug, Clone)]
-pub struct Passkey {
-    settings: PasskeyConfig,
-}
-
-impl Passkey {
-    /// The statement and its repetition.
+    /// Tokens of the statement and its repetition.
     fn own_tokens(&self) -> usize {
-        2 * (self.settings.digits as usize + 3)
+        2 * (self.digits as usize + 3)
     }
 }
 
-impl Generator for Passkey {
-    const META: &'static TaskMeta = &META;
+impl Generator for PasskeyConfig {
+    const META: &'static TaskMeta = &TaskMeta {
+        id: "passkey",
+        label: "Passkey",
+        summary: "Find a number in endless filler.",
+        source: "Mohtashami, Jaggi 2023, arXiv 2305.16300",
+        ..TaskMeta::GENERATED
+    };
+    const SOURCE: &'static str = include_str!("passkey.rs");
+    const SPLITS: &'static [Split] =
+        &[Split::as_trained("uniform", "The key at a uniform place of the filler.")];
 
-    fn splits(&self) -> &'static [Split] {
-        SPLITS
+    fn check(&self) -> Result<(), TaskError> {
+        check_setting(Self::META, "digits", self.digits, &(1..=18))
     }
 
-    fn vocab_size(&self) -> usize {
-        ZERO as usize + 10
-    }
-
-    fn token_text(&self, token: u32) -> String {
-        match (filler_text(token), token.checked_sub(ZERO)) {
-            (Some(word), _) => word,
-            (None, Some(digit @ 0..10)) => digit.to_string(),
-            (None, Some(_)) => "?".to_owned(),
-            (None, None) => ["key", "=", ";"][(token - KEY) as usize].to_owned(),
-        }
-    }
-
-    fn max_tokens(&self, len: usize) -> usize {
-        len
+    fn vocabulary(&self) -> Vec<TokenGroup> {
+        vec![FILLER, TokenGroup::Signs(&["key", "=", ";"]), TokenGroup::Numbered("", 10)]
     }
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
-        check_range(&META, len, self.own_tokens(), "the key and the question without filler")
+        check_range(Self::META, len, self.own_tokens(), "the key and the question without filler")
     }
 
     fn sample(&self, _split: usize, len: usize, rng: &mut ChaCha8Rng) -> Sample {
-        let PasskeyConfig { digits, filler } = self.settings;
         let mut statement = vec![KEY, EQUALS];
-        statement.extend(draw_digits(ZERO, digits, rng));
+        statement.extend(draw_digits(ZERO, self.digits, rng));
         statement.push(END);
         let mut tokens = Vec::with_capacity(len);
-        let hidden = hide(&[&statement], filler, len - self.own_tokens(), &mut tokens, rng)[0];
+        let hidden = hide(&[&statement], self.filler, len - self.own_tokens(), &mut tokens, rng)[0];
         let again = tokens.len();
         tokens.extend(statement);
         let slices = vec![("depth", hidden.tenth), ("distance", (again - hidden.start) as u32)];
@@ -143,13 +104,14 @@ impl Generator for Passkey {
     }
 
     fn chance(&self) -> Option<f64> {
-        Some(0.1_f64.powi(self.settings.digits as i32))
+        Some(0.1_f64.powi(self.digits as i32))
     }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::settings::TaskSettings as _;
     use crate::testing::Example;
     use crate::{Task, TaskConfig};
 
@@ -157,8 +119,8 @@ pub(crate) mod tests {
     const GOLDEN: &str = "v1 e9fc236c64301245bfaa85ddcc75731ac15a0829ffe1d54c061ae3f958421cf6";
 
     pub(crate) fn example() -> Example {
-        let config = TaskConfig::Passkey(PasskeyConfig::default());
-        let two = TaskConfig::Passkey(PasskeyConfig { digits: 2, filler: Filler::Words });
+        let config = TaskConfig::from(PasskeyConfig::default());
+        let two = TaskConfig::from(PasskeyConfig { digits: 2, filler: Filler::Words });
         Example::synthetic(config, 48, oracle, GOLDEN).with_chance_config(two, 20)
     }
 

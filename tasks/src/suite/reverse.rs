@@ -1,12 +1,12 @@
 //! # Reverse: say it backwards
 //! ## What it asks of an encoding
-//! To look back by a distance that grows by two with every letter that is said. Content does not help where the
-//! alphabet is small: a place must be found by position alone, and beyond the trained length by a position never met.
+//! Looking back by a distance that grows by two with every letter of the answer. With a small alphabet content does not
+//! help: a position must be found by position alone, and beyond the trained length by one that never occurred.
 //!
 //! ## Predicted order
-//! Within the trained lengths: RoPE, relative and learned tables before NoPE. Beyond them all fall fast, least those
-//! whose positions were all met in training (randomised positions, which lead in Ruoss et al. 2023), then NoPE and
-//! ALiBi before RoPE before learned tables.
+//! Within the trained lengths: RoPE, relative and learned tables before NoPE. Beyond them all degrade quickly, least
+//! the encodings whose positions all occurred in training (randomised positions, which lead in Ruoss et al. 2023), then
+//! NoPE and ALiBi before RoPE before learned tables.
 //!
 //! ## Definition
 //! `$ s | r .` with `s` independent and uniform over the first `letters` letters and `r` the letters of `s` from the
@@ -24,61 +24,32 @@
 //!
 //! ## Source
 //! DeepMind's `neural_networks_chomsky_hierarchy`, task `reverse_string` (binary, trained to 40 and tested from 41 to
-//! 100; Deletang et al. 2023, arXiv 2207.02098), here as next-token prediction with an end that is asked for; the
-//! same task is in Kazemnejad et al. 2023 (arXiv 2305.19466).
+//! 100; Deletang et al. 2023, arXiv 2207.02098), here as next-token prediction with a predicted end; the same task is
+//! in Kazemnejad et al. 2023 (arXiv 2305.19466).
 
 use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
+use crate::TaskMeta;
+use crate::strings::{StringConfig, StringRule, uniform_chance};
 
-use crate::generator::Generated;
-use crate::strings::{StringRule, Strings, uniform_chance};
-use crate::{Headline, TaskError, TaskMeta};
+/// Settings of reverse; the defaults are those of the source.
+pub type ReverseConfig = StringConfig<Reverse>;
 
-/// What is true of reverse whatever its settings.
-pub const META: TaskMeta = TaskMeta {
-    id: "reverse",
-    label: "Reverse",
-    version: 1,
-    headline: Headline::ExactMatch,
-    len_unit: "symbols",
-    summary: "Say a random string backwards.",
-    source: "Deletang et al. 2023, arXiv 2207.02098",
-    takes_path: false,
-};
-
-/// Settings; the defaults are those of the source.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ReverseConfig {
-    /// Size of the alphabet, 2 to 26.
-    pub letters: u32,
-    /// Shortest string in training, in letters.
-    pub min_len: usize,
-}
-
-impl Default for ReverseConfig {
-    fn default() -> Self {
-        Self { letters: 2, min_len: 1 }
-    }
-}
-
-impl ReverseConfig {
-    /// Checks the settings and makes the task.
-    ///
-    /// # Errors
-    /// [`TaskError::InvalidSetting`] for a setting out of range.
-    pub fn build(&self) -> Result<Generated<Strings<Reverse>>, TaskError> {
-        Strings::build(self.letters, self.min_len)
-    }
-}
-
-/// The answer is the string from its end.
-#[derive(Debug, Clone)]
+/// Rule of reverse: the answer is the string, last letter first.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Reverse;
 
 impl StringRule for Reverse {
-    const META: &'static TaskMeta = &META;
+    const META: &'static TaskMeta = &TaskMeta {
+        id: "reverse",
+        label: "Reverse",
+        len_unit: "symbols",
+        summary: "Say a random string backwards.",
+        source: "Deletang et al. 2023, arXiv 2207.02098",
+        ..TaskMeta::GENERATED
+    };
+    const SOURCE: &'static str = include_str!("reverse.rs");
+    const LETTERS: u32 = 2;
 
     fn answer_len(len: usize) -> usize {
         len
@@ -99,16 +70,16 @@ impl StringRule for Reverse {
 pub(crate) mod tests {
     use super::*;
     use crate::TaskConfig;
-    use crate::strings::testing::{alphabet_is_checked, next, parts, trained_to_a_length};
     use crate::testing::Example;
+    use crate::testing::strings::{alphabet_is_checked, next, parts, trained_to_a_length};
 
     /// Of `checks::golden`: version and hash.
     const GOLDEN: &str = "v1 3021a2d5a97d687924c164ff25997051f66e5d4cb9617ce6f8a9caff2ef8b538";
 
     pub(crate) fn example() -> Example {
-        let config = TaskConfig::Reverse(ReverseConfig::default());
+        let config = TaskConfig::from(ReverseConfig::default());
         Example::synthetic(config, 12, oracle, GOLDEN)
-            .with_chance_config(TaskConfig::Reverse(ReverseConfig { letters: 3, min_len: 1 }), 3)
+            .with_chance_config(TaskConfig::from(ReverseConfig::new(3, 1)), 3)
     }
 
     /// Counts from the end of the string.
@@ -120,8 +91,8 @@ pub(crate) mod tests {
 
     #[test]
     fn is_trained_to_a_length_and_tested_beyond() {
-        let config = ReverseConfig { min_len: 3, ..ReverseConfig::default() };
-        trained_to_a_length(&TaskConfig::Reverse(config));
-        alphabet_is_checked(META.id);
+        let config = ReverseConfig::new(2, 3);
+        trained_to_a_length(&TaskConfig::from(config));
+        alphabet_is_checked("reverse");
     }
 }

@@ -1,29 +1,29 @@
 //! # Selective copy: say what is not blank
 //! ## What it asks of an encoding
-//! To step from one symbol to the next over any number of blanks. The distance from a symbol to its copy changes from
-//! symbol to symbol; its number among the symbols does not. Positions that count symbols, not tokens, make it string
-//! copy.
+//! Stepping from one symbol to the next over any number of blanks. The distance from a symbol to its copy differs
+//! between symbols; its index among the symbols does not. With positions that count symbols instead of tokens, this is
+//! string copy.
 //!
 //! ## Predicted order
 //! CoPE before learned absolute before RoPE: Golovneva et al. 2024 report errors of 0, 16.9 and 40.1 % in
 //! distribution, 0, 25.6 and 100 % with fewer blanks, 0, 85.2 and 100 % with more.
 //!
 //! ## Definition
-//! A context of symbols, independent and uniform, among blanks; then (but for `s4`) a sign `|`; then the symbols again
-//! in their order, which are scored. `len` counts the tokens of the context in training.
+//! A context of independent uniform symbols among blanks; then (except for `s4`) a sign `|`; then the symbols again
+//! in order, which are scored. `len` counts the tokens of the context in training.
 //!
-//! Settings: `preset`, and what belongs to it.
+//! Settings: `preset`, and the settings of that preset.
 //! * `cope`: the sizes of CoPE's authors at `len` 512. `blanks` 1 for each symbol in training and in the split
-//!   `in-distribution`, `blanks_dense` 0.5 and `blanks_sparse` 2 in the splits of these names (0 to 1000 all); so 256
+//!   `in-distribution`, `blanks_dense` 0.5 and `blanks_sparse` 2 in the splits of these names (all 0 to 1000): 256
 //!   symbols with 256, 128 or 512 blanks. Every order of symbols and blanks is equally likely. `symbols` 15.
 //! * `mad`: MAD's sizes at `len` 239, which makes 256 tokens in all. `copied` 16 symbols, blanks otherwise, each blank
 //!   before a uniform one of the symbols, so that the last token of the context is never blank. `symbols` 14.
-//!   `train_samples` (left out: no end; MAD has 12,800) makes the training set finite.
-//! * `s4`: the sizes of the S4 authors, free of markers: nothing says where the answer starts but the length of the
-//!   context. `copied` 16 symbols, every order of symbols and blanks equally likely (Mamba's length is `len` 4112).
+//!   `train_samples` (left out: unlimited; MAD has 12,800) makes the training set finite.
+//! * `s4`: the sizes of the S4 authors, without markers: only the length of the context says where the answer starts.
+//!   `copied` 16 symbols, every order of symbols and blanks equally likely (Mamba's length is `len` 4112).
 //!   `symbols` 14.
 //!
-//! Slices: `copied`, the number of symbols, and `blanks`. Slices of tokens: `index` of the symbol, 0 on; `distance` in
+//! Slices: `copied`, the number of symbols, and `blanks`. Slices of tokens: `index` of the symbol, from 0; `distance` in
 //! tokens from the symbol to its copy. Chance: `symbols` to the power of minus `copied`.
 //!
 //! ## Sample
@@ -33,95 +33,46 @@
 //! ```
 //!
 //! ## Source
-//! Golovneva et al. 2024 (CoPE), arXiv 2405.18719: sizes; generator, sign and measure are not published. Poli et al.
+//! Golovneva et al. 2024 (CoPE), arXiv 2405.18719: sizes; generator, sign and metric are not published. Poli et al.
 //! 2024 (MAD), arXiv 2403.17844 (`athms/mad-lab`, `generate_copying_instance`). Gu et al. 2021 (`state-spaces/s4`,
 //! `copying.py`), sizes of Gu, Dao 2023 (Mamba). In MAD and S4 the model reads blanks or markers where it answers;
-//! here it reads its answer so far, as everywhere in this suite.
+//! here it reads its answer so far, as in all tasks here.
 
 mod presets;
 
 use rand_chacha::ChaCha8Rng;
 
-use crate::generator::{Generated, Generator, symbol_text};
+use crate::generator::Generator;
 use crate::random::below;
 use crate::strings::uniform_chance;
 use crate::task::{MAX_LEN, check_range, check_setting};
-use crate::{Headline, Sample, Split, TaskError, TaskMeta, TokenSlice};
+use crate::vocabulary::TokenGroup;
+use crate::{Sample, Split, TaskError, TaskMeta, TokenSlice};
 
 pub use presets::{CopeSizes, MadSizes, S4Sizes, SelectiveCopyConfig};
 
-/// What is true of selective copy whatever its settings.
-pub const META: TaskMeta = TaskMeta {
-    id: "selective-copy",
-    label: "Selective copy",
-    version: 1,
-    headline: Headline::ExactMatch,
-    len_unit: "tokens",
-    summary: "Repeat the symbols of a sequence without its blanks.",
-    source: "Golovneva et al. 2024 (CoPE), arXiv 2405.18719",
-    takes_path: false,
-};
-
-const SPLITS: &[Split] = &[
-    Split {
-        name: "in-distribution",
-        in_distribution: true,
-        about: "As many blanks as in training.",
-    },
-    Split { name: "dense", in_distribution: false, about: "Fewer blanks between the symbols." },
-    Split { name: "sparse", in_distribution: false, about: "More blanks between the symbols." },
-];
-
+/// Token ids: the symbols, then the blank, then `|`.
 impl SelectiveCopyConfig {
-    /// Checks the settings and makes the task.
-    ///
-    /// # Errors
-    /// [`TaskError::InvalidSetting`] for a setting out of range.
-    pub fn build(&self) -> Result<Generated<SelectiveCopy>, TaskError> {
-        let symbols = match self {
-            Self::Cope(CopeSizes { symbols, blanks, blanks_dense, blanks_sparse }) => {
-                let fields = ["blanks", "blanks_dense", "blanks_sparse"];
-                for (field, value) in fields.into_iter().zip([blanks, blanks_dense, blanks_sparse])
-                {
-                    check_setting(&META, field, *value, &(0.0..=1000.0))?;
-                }
-                *symbols
-            }
-            Self::Mad(MadSizes { symbols, copied, train_samples }) => {
-                check_setting(&META, "copied", *copied, &(1..=MAX_LEN))?;
-                if let Some(count) = train_samples {
-                    check_setting(&META, "train_samples", *count, &(1..=u32::MAX))?;
-                }
-                *symbols
-            }
-            Self::S4(S4Sizes { symbols, copied }) => {
-                check_setting(&META, "copied", *copied, &(1..=MAX_LEN))?;
-                *symbols
-            }
-        };
-        check_setting(&META, "symbols", symbols, &(2..=1 << 16))?;
-        Ok(Generated(SelectiveCopy { settings: self.clone(), symbols }))
+    fn symbols(&self) -> u32 {
+        match self {
+            Self::Cope(CopeSizes { symbols, .. })
+            | Self::Mad(MadSizes { symbols, .. })
+            | Self::S4(S4Sizes { symbols, .. }) => *symbols,
+        }
     }
-}
 
-/// The selective copy task. Token ids: the symbols, then the blank, then `|`.
-#[derive(Debug, Clone)]
-pub struct SelectiveCopy {
-    settings: SelectiveCopyConfig,
-    symbols: u32,
-}
-
-impl SelectiveCopy {
     fn blank(&self) -> u32 {
-        self.symbols
+        self.symbols()
+    }
+
+    fn sign(&self) -> Option<u32> {
+        (!matches!(self, Self::S4(_))).then_some(self.symbols() + 1)
     }
 
     /// Symbols and blanks of a context in the split with this number.
     fn counts(&self, split: usize, len: usize) -> [usize; 2] {
-        match &self.settings {
-            SelectiveCopyConfig::Cope(CopeSizes {
-                blanks, blanks_dense, blanks_sparse, ..
-            }) => {
+        match self {
+            Self::Cope(CopeSizes { blanks, blanks_dense, blanks_sparse, .. }) => {
                 let symbols = (len as f64 / (1.0 + blanks)).round() as usize;
                 let symbols = symbols.clamp(1, len);
                 let of = |blanks: f64| (symbols as f64 * blanks).round() as usize;
@@ -131,8 +82,7 @@ impl SelectiveCopy {
                     _ => [symbols, of(*blanks_sparse)],
                 }
             }
-            SelectiveCopyConfig::Mad(MadSizes { copied, .. })
-            | SelectiveCopyConfig::S4(S4Sizes { copied, .. }) => {
+            Self::Mad(MadSizes { copied, .. }) | Self::S4(S4Sizes { copied, .. }) => {
                 [*copied, len.saturating_sub(*copied)]
             }
         }
@@ -144,10 +94,6 @@ impl SelectiveCopy {
         symbols.saturating_mul(2).saturating_add(blanks).saturating_add(sign)
     }
 
-    fn sign(&self) -> Option<u32> {
-        (!matches!(self.settings, SelectiveCopyConfig::S4(_))).then_some(self.symbols + 1)
-    }
-
     /// Appends a context.
     fn draw_context(
         &self,
@@ -155,27 +101,27 @@ impl SelectiveCopy {
         tokens: &mut Vec<u32>,
         rng: &mut ChaCha8Rng,
     ) {
-        if let SelectiveCopyConfig::Mad(_) = self.settings {
+        if let Self::Mad(_) = self {
             let mut before = vec![0; symbols];
             for _ in 0..blanks {
                 before[below(rng, symbols as u32) as usize] += 1;
             }
             for count in before {
                 tokens.resize(tokens.len() + count, self.blank());
-                tokens.push(below(rng, self.symbols));
+                tokens.push(below(rng, self.symbols()));
             }
             return;
         }
         let mut left = symbols as u32;
         for slots in (1..=(symbols + blanks) as u32).rev() {
-            // A symbol with the share that symbols have of what is left: all orders are equally likely.
+            // A symbol with the share of symbols in the rest: all orders are equally likely.
             let is_symbol = below(rng, slots) < left;
             left -= u32::from(is_symbol);
-            tokens.push(if is_symbol { below(rng, self.symbols) } else { self.blank() });
+            tokens.push(if is_symbol { below(rng, self.symbols()) } else { self.blank() });
         }
     }
 
-    /// Where the symbols of a sample stand.
+    /// Indices of the symbols in the context of a sample.
     fn places<'a>(&self, sample: &'a Sample) -> impl Iterator<Item = usize> + use<'a> {
         let blank = self.blank();
         let context = sample.scored.iter().position(|scored| *scored).unwrap_or(0);
@@ -183,27 +129,53 @@ impl SelectiveCopy {
     }
 }
 
-impl Generator for SelectiveCopy {
-    const META: &'static TaskMeta = &META;
+impl Generator for SelectiveCopyConfig {
+    const META: &'static TaskMeta = &TaskMeta {
+        id: "selective-copy",
+        label: "Selective copy",
+        summary: "Repeat the symbols of a sequence without its blanks.",
+        source: "Golovneva et al. 2024 (CoPE), arXiv 2405.18719",
+        ..TaskMeta::GENERATED
+    };
+    const SOURCE: &'static str = include_str!("selective_copy.rs");
+    const SPLITS: &'static [Split] = &[
+        Split::as_trained("in-distribution", "As many blanks as in training."),
+        Split::shifted("dense", "Fewer blanks between the symbols."),
+        Split::shifted("sparse", "More blanks between the symbols."),
+    ];
+
+    fn check(&self) -> Result<(), TaskError> {
+        match self {
+            Self::Cope(CopeSizes { blanks, blanks_dense, blanks_sparse, .. }) => {
+                let fields = ["blanks", "blanks_dense", "blanks_sparse"];
+                for (field, value) in fields.into_iter().zip([blanks, blanks_dense, blanks_sparse])
+                {
+                    check_setting(Self::META, field, *value, &(0.0..=1000.0))?;
+                }
+            }
+            Self::Mad(MadSizes { copied, train_samples, .. }) => {
+                check_setting(Self::META, "copied", *copied, &(1..=MAX_LEN))?;
+                if let Some(count) = train_samples {
+                    check_setting(Self::META, "train_samples", *count, &(1..=u32::MAX))?;
+                }
+            }
+            Self::S4(S4Sizes { copied, .. }) => {
+                check_setting(Self::META, "copied", *copied, &(1..=MAX_LEN))?;
+            }
+        }
+        check_setting(Self::META, "symbols", self.symbols(), &(2..=1 << 16))
+    }
 
     fn splits(&self) -> &'static [Split] {
-        match self.settings {
-            SelectiveCopyConfig::Cope(_) => SPLITS,
-            SelectiveCopyConfig::Mad(_) | SelectiveCopyConfig::S4(_) => &SPLITS[..1],
+        match self {
+            Self::Cope(_) => Self::SPLITS,
+            Self::Mad(_) | Self::S4(_) => &Self::SPLITS[..1],
         }
     }
 
-    fn vocab_size(&self) -> usize {
-        self.symbols as usize + 1 + usize::from(self.sign().is_some())
-    }
-
-    fn token_text(&self, token: u32) -> String {
-        match token.checked_sub(self.symbols) {
-            None => symbol_text(token, self.symbols),
-            Some(0) => "_".to_owned(),
-            Some(_) if Some(token) == self.sign() => "|".to_owned(),
-            Some(_) => "?".to_owned(),
-        }
+    fn vocabulary(&self) -> Vec<TokenGroup> {
+        let signs: &[&str] = if self.sign().is_some() { &["_", "|"] } else { &["_"] };
+        vec![TokenGroup::symbols(self.symbols()), TokenGroup::Signs(signs)]
     }
 
     fn max_tokens(&self, len: usize) -> usize {
@@ -217,12 +189,12 @@ impl Generator for SelectiveCopy {
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
         let [copied, _] = self.counts(0, 1);
-        check_range(&META, len, copied, "the symbols that are copied, without blanks")
+        check_range(Self::META, len, copied, "the symbols that are copied, without blanks")
     }
 
     fn train_samples(&self) -> Option<u32> {
-        match self.settings {
-            SelectiveCopyConfig::Mad(MadSizes { train_samples, .. }) => train_samples,
+        match self {
+            Self::Mad(MadSizes { train_samples, .. }) => *train_samples,
             _ => None,
         }
     }
@@ -250,14 +222,14 @@ impl Generator for SelectiveCopy {
         vec![("index", (0..distances.len() as u32).collect()), ("distance", distances)]
     }
 
-    /// Every symbol, those of the answer so far too: as many of them lie between a symbol and its copy in all cases.
+    /// Every symbol, those of the answer so far included: their number between a symbol and its copy is constant.
     fn counted(&self, sample: &Sample) -> Option<Vec<bool>> {
         Some(sample.tokens.iter().map(|token| *token < self.blank()).collect())
     }
 
     fn chance_at(&self, len: usize) -> Option<f64> {
         let [copied, _] = self.counts(0, len);
-        Some(uniform_chance(self.symbols, copied))
+        Some(uniform_chance(self.symbols(), copied))
     }
 }
 

@@ -1,25 +1,25 @@
 //! # Selective counting: how many of these?
 //! ## What it asks of an encoding
-//! To read which classes are meant, to count these and no others among noise, and to say the number: positions that
+//! Reading which classes are meant, counting these and no others among noise, and writing the number: positions that
 //! advance with what an instruction names, not with tokens and not with a fixed kind of token.
 //!
 //! ## Predicted order
 //! CoPE, which counts what its gates select, before all others in distribution. At twice the length a replication
 //! finds no gain: RoPE 93.2 and then 45.2 % right, CoPE 94.8 and 45.6 % (1024 trained, 2048 tested; each number of the
-//! answer is a token of its own, and most numbers at 2048 were never seen).
+//! answer is a token of its own, and most numbers at 2048 never occurred in training).
 //!
 //! ## Definition
 //! `count A and B | ... ? n`: `targets` classes, uniform in `min_targets ..= max_targets` and all different; then
 //! content, each token of which is one of `classes` with probability `object_rate` and otherwise one of `noise`
 //! symbols; then `?` and the number of targets in the content. `answer = "number"`: one token for each number from 0 to
-//! `max_count`; where that many are reached, noise takes the place of further targets, and lengths at which that would
+//! `max_count`; once that many are reached, noise takes the place of further targets, and lengths at which that would
 //! be usual are refused. `"digits"`: decimal digits, the most significant first, and `.`. The answer is scored. `len`
 //! counts all tokens (with `digits`, short answers leave some of them unused).
 //!
 //! Settings: `classes` 10 (1 to 26), `min_targets` 1, `max_targets` 2, `object_rate` 0.5, `noise` 4800 (1 to 65536),
 //! `answer` `number`, `max_count` 999 (1 to 65536). These are the hard mode; small are `classes` 4, `noise` 8,
 //! `max_count` 64 at `len` 64 (`SelectiveCountingConfig::small`). Slices: `count` and `targets`. Chance: the share of
-//! the commonest answer among samples drawn for the purpose.
+//! the most frequent answer among simulated samples.
 //!
 //! ## Sample
 //! ```text
@@ -30,50 +30,34 @@
 //!
 //! ## Source
 //! The replication `JiaVMode/CoPE-vs-RoPE` (`src/data_gen.py`, "hard mode": vocabulary 5000, 10 classes, 1 or 2
-//! targets, half of the content objects). There noise and numbers share tokens and a first token stands before the
+//! targets, half of the content objects). There noise and numbers share tokens and a first token precedes the
 //! instruction; not so here.
 
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::generator::{Generated, Generator, simulated_chance};
+use crate::generator::{Generator, simulated_chance};
 use crate::random::{Weighted, below, distinct};
-use crate::task::{check_range, check_setting, invalid};
-use crate::{Headline, Sample, Split, TaskError, TaskMeta};
+use crate::task::{check_between, check_range, check_setting, invalid_len};
+use crate::vocabulary::TokenGroup;
+use crate::{Sample, Split, TaskError, TaskMeta};
 
-/// What is true of selective counting whatever its settings.
-pub const META: TaskMeta = TaskMeta {
-    id: "selective-counting",
-    label: "Selective counting",
-    version: 1,
-    headline: Headline::ExactMatch,
-    len_unit: "tokens",
-    summary: "Count the objects that an instruction names.",
-    source: "JiaVMode/CoPE-vs-RoPE, after Golovneva et al. 2024",
-    takes_path: false,
-};
-
-const SPLITS: &[Split] = &[Split {
-    name: "in-distribution",
-    in_distribution: true,
-    about: "Instructions and content as in training, of exactly the given length.",
-}];
-
-/// `count`, `and`, `|`, `?`, `.`, from the first id after the classes.
-const SIGNS: [&str; 5] = ["count", "and", "|", "?", "."];
+/// Signs, from the first id after the classes.
+const SIGNS: &[&str] = &["count", "and", "|", "?", "."];
 const DIGITS: u32 = 10;
 
-/// How the number is said.
+/// Format of the number in the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Answer {
+pub enum NumberFormat {
     /// One token for each number.
     Number,
-    /// Decimal digits.
+    /// Decimal digits, most significant first.
     Digits,
 }
 
-/// Settings; the defaults are those of the hard mode.
+/// Settings of selective counting; the defaults are those of the hard mode. Token ids: the classes, the signs, the
+/// noise, the numbers or digits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SelectiveCountingConfig {
@@ -87,9 +71,9 @@ pub struct SelectiveCountingConfig {
     pub object_rate: f64,
     /// Kinds of noise, 1 to 65536.
     pub noise: u32,
-    /// How the number is said.
-    pub answer: Answer,
-    /// Highest number that has a token, 1 to 65536; of no effect with `answer = "digits"`.
+    /// Format of the number in the answer.
+    pub answer: NumberFormat,
+    /// Highest number that has a token, 1 to 65536; without effect for `answer = "digits"`.
     pub max_count: u32,
 }
 
@@ -101,79 +85,47 @@ impl Default for SelectiveCountingConfig {
             max_targets: 2,
             object_rate: 0.5,
             noise: 4800,
-            answer: Answer::Number,
+            answer: NumberFormat::Number,
             max_count: 999,
         }
     }
 }
 
 impl SelectiveCountingConfig {
-    /// Sizes for a processor: lengths about 64.
+    /// Returns small settings for lengths around 64.
     pub fn small() -> Self {
         Self { classes: 4, noise: 8, max_count: 64, ..Self::default() }
     }
 
-    /// Checks the settings and makes the task.
-    ///
-    /// # Errors
-    /// [`TaskError::InvalidSetting`] for a setting out of range.
-    pub fn build(&self) -> Result<Generated<SelectiveCounting>, TaskError> {
-        check_setting(&META, "classes", self.classes, &(1..=26))?;
-        check_setting(&META, "object_rate", self.object_rate, &(0.0..=1.0))?;
-        check_setting(&META, "noise", self.noise, &(1..=1 << 16))?;
-        check_setting(&META, "max_count", self.max_count, &(1..=1 << 16))?;
-        if !(1..=self.classes).contains(&self.max_targets) {
-            let expected = format!("between 1 and {}, the setting classes", self.classes);
-            return Err(invalid(&META, "max_targets", &self.max_targets, expected));
-        }
-        if !(1..=self.max_targets).contains(&self.min_targets) {
-            let expected = format!("between 1 and {}, the setting max_targets", self.max_targets);
-            return Err(invalid(&META, "min_targets", &self.min_targets, expected));
-        }
-        Ok(Generated(SelectiveCounting {
-            objects: Weighted::new([self.object_rate, 1.0 - self.object_rate]),
-            settings: self.clone(),
-        }))
-    }
-}
-
-/// The selective counting task. Token ids: the classes, the signs, the noise, the numbers or digits.
-#[derive(Debug, Clone)]
-pub struct SelectiveCounting {
-    settings: SelectiveCountingConfig,
-    objects: Weighted<2>,
-}
-
-impl SelectiveCounting {
     fn sign(&self, number: u32) -> u32 {
-        self.settings.classes + number
+        self.classes + number
     }
 
     fn first_noise(&self) -> u32 {
-        self.settings.classes + SIGNS.len() as u32
+        self.classes + SIGNS.len() as u32
     }
 
     fn first_number(&self) -> u32 {
-        self.first_noise() + self.settings.noise
+        self.first_noise() + self.noise
     }
 
     fn numbers(&self) -> u32 {
-        match self.settings.answer {
-            Answer::Number => self.settings.max_count + 1,
-            Answer::Digits => DIGITS,
+        match self.answer {
+            NumberFormat::Number => self.max_count + 1,
+            NumberFormat::Digits => DIGITS,
         }
     }
 
-    /// Tokens that an answer may need at this length.
+    /// Upper bound of the tokens in an answer at this length.
     fn answer_room(&self, len: usize) -> usize {
-        match self.settings.answer {
-            Answer::Number => 1,
+        match self.answer {
+            NumberFormat::Number => 1,
             // As many digits as the length itself, and the full stop.
-            Answer::Digits => len.max(1).ilog10() as usize + 2,
+            NumberFormat::Digits => len.max(1).ilog10() as usize + 2,
         }
     }
 
-    /// Tokens that are not content: instruction, question, answer.
+    /// Tokens of instruction, question and answer.
     fn overhead(&self, targets: usize, len: usize) -> usize {
         2 * targets + 2 + self.answer_room(len)
     }
@@ -186,13 +138,14 @@ impl SelectiveCounting {
         tokens: &mut Vec<u32>,
         rng: &mut ChaCha8Rng,
     ) -> u32 {
-        let SelectiveCountingConfig { classes, noise, answer, max_count, .. } = self.settings;
-        let most = if answer == Answer::Number { max_count } else { u32::MAX };
+        let Self { classes, noise, answer, max_count, .. } = *self;
+        let objects = Weighted::new([self.object_rate, 1.0 - self.object_rate]);
+        let most = if answer == NumberFormat::Number { max_count } else { u32::MAX };
         // At most 26 classes: a bit for each target.
         let wanted = targets.iter().fold(0_u32, |bits, target| bits | 1 << target);
         let mut count = 0;
         tokens.extend((0..tokens_of_content).map(|_| {
-            let (choice, _) = self.objects.draw(rng);
+            let (choice, _) = objects.draw(rng);
             if choice == 0 {
                 let class = below(rng, classes);
                 let hit = wanted >> class & 1;
@@ -206,10 +159,10 @@ impl SelectiveCounting {
         count
     }
 
-    fn say(&self, count: u32, tokens: &mut Vec<u32>) {
-        match self.settings.answer {
-            Answer::Number => tokens.push(self.first_number() + count),
-            Answer::Digits => {
+    fn push_number(&self, count: u32, tokens: &mut Vec<u32>) {
+        match self.answer {
+            NumberFormat::Number => tokens.push(self.first_number() + count),
+            NumberFormat::Digits => {
                 let digits = count.checked_ilog10().unwrap_or(0);
                 let digit = |place| count / 10_u32.pow(place) % 10;
                 tokens.extend((0..=digits).rev().map(|place| self.first_number() + digit(place)));
@@ -219,57 +172,61 @@ impl SelectiveCounting {
     }
 }
 
-impl Generator for SelectiveCounting {
-    const META: &'static TaskMeta = &META;
+impl Generator for SelectiveCountingConfig {
+    const META: &'static TaskMeta = &TaskMeta {
+        id: "selective-counting",
+        label: "Selective counting",
+        summary: "Count the objects that an instruction names.",
+        source: "JiaVMode/CoPE-vs-RoPE, after Golovneva et al. 2024",
+        ..TaskMeta::GENERATED
+    };
+    const SOURCE: &'static str = include_str!("selective_counting.rs");
+    const SPLITS: &'static [Split] = &[Split::as_trained(
+        "in-distribution",
+        "Instructions and content as in training, of exactly the given length.",
+    )];
 
-    fn splits(&self) -> &'static [Split] {
-        SPLITS
+    fn check(&self) -> Result<(), TaskError> {
+        check_setting(Self::META, "classes", self.classes, &(1..=26))?;
+        check_setting(Self::META, "object_rate", self.object_rate, &(0.0..=1.0))?;
+        check_setting(Self::META, "noise", self.noise, &(1..=1 << 16))?;
+        check_setting(Self::META, "max_count", self.max_count, &(1..=1 << 16))?;
+        let Self { classes, min_targets, max_targets, .. } = *self;
+        let why = "the setting classes";
+        check_between(Self::META, "max_targets", max_targets, &(1..=classes), why)?;
+        let why = "the setting max_targets";
+        check_between(Self::META, "min_targets", min_targets, &(1..=max_targets), why)
     }
 
-    fn vocab_size(&self) -> usize {
-        (self.first_number() + self.numbers()) as usize
-    }
-
-    fn token_text(&self, token: u32) -> String {
-        let sign = token.checked_sub(self.settings.classes);
-        match (token.checked_sub(self.first_number()), token.checked_sub(self.first_noise()), sign)
-        {
-            (Some(number), ..) if number < self.numbers() => number.to_string(),
-            (Some(_), ..) => "?".to_owned(),
-            (None, Some(noise), _) => format!("n{noise}"),
-            (None, None, Some(sign)) => SIGNS[sign as usize].to_owned(),
-            (None, None, None) => char::from_u32(u32::from('A') + token).unwrap_or('?').to_string(),
-        }
-    }
-
-    fn max_tokens(&self, len: usize) -> usize {
-        len
+    fn vocabulary(&self) -> Vec<TokenGroup> {
+        vec![
+            TokenGroup::Letters('A', self.classes),
+            TokenGroup::Signs(SIGNS),
+            TokenGroup::Numbered("n", self.noise),
+            TokenGroup::Numbered("", self.numbers()),
+        ]
     }
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
-        let SelectiveCountingConfig {
-            classes, max_targets, object_rate, answer, max_count, ..
-        } = self.settings;
+        let Self { classes, max_targets, object_rate, answer, max_count, .. } = *self;
         let overhead = self.overhead(max_targets as usize, len);
-        check_range(&META, len, overhead + 1, "the longest instruction, one token, the answer")?;
+        let why = "the longest instruction, one token, the answer";
+        check_range(Self::META, len, overhead + 1, why)?;
         let rate = object_rate * f64::from(max_targets) / f64::from(classes);
         let usual = (len - overhead) as f64 * rate;
-        if answer == Answer::Digits || usual <= f64::from(max_count) {
+        if answer == NumberFormat::Digits || usual <= f64::from(max_count) {
             return Ok(());
         }
         let most = (f64::from(max_count) / rate) as usize + overhead;
-        Err(TaskError::InvalidLen {
-            task: META.id,
-            len,
-            expected: format!(
-                "at most {most} tokens, beyond which the usual count is above max_count \
-                 {max_count}; raise max_count or use answer = \"digits\""
-            ),
-        })
+        let expected = format!(
+            "at most {most} tokens, beyond which the usual count is above max_count \
+             {max_count}; raise max_count or use answer = \"digits\""
+        );
+        Err(invalid_len(Self::META, len, expected))
     }
 
     fn sample(&self, _split: usize, len: usize, rng: &mut ChaCha8Rng) -> Sample {
-        let SelectiveCountingConfig { classes, min_targets, max_targets, .. } = self.settings;
+        let Self { classes, min_targets, max_targets, .. } = *self;
         let named = min_targets + below(rng, max_targets - min_targets + 1);
         let targets = distinct(rng, named as usize, classes);
         let mut tokens = Vec::with_capacity(len);
@@ -281,11 +238,11 @@ impl Generator for SelectiveCounting {
         let count = self.draw_content(&targets, content, &mut tokens, rng);
         tokens.push(self.sign(3));
         let asked_from = tokens.len();
-        self.say(count, &mut tokens);
+        self.push_number(count, &mut tokens);
         Sample::scored_from(asked_from, tokens, vec![("count", count), ("targets", named)])
     }
 
-    /// The objects of the named classes, behind the instruction.
+    /// The objects of the named classes, after the instruction.
     fn counted(&self, sample: &Sample) -> Option<Vec<bool>> {
         let tokens = &sample.tokens;
         let content = tokens.iter().position(|token| *token == self.sign(2))?;

@@ -1,12 +1,12 @@
 //! # Sort: say the letters in order
 //! ## What it asks of an encoding
-//! To count how often each letter occurs, and how often it has been said: sums over the whole sequence, in which order
-//! plays no part. An encoding that weighs by distance has to be kept from doing so.
+//! Counting how often each letter occurs and how often it has been written already: sums over the whole sequence, in
+//! which order plays no part. An encoding that weighs by distance has to be compensated.
 //!
 //! ## Predicted order
 //! NoPE and encodings that can ignore distance (CoPE, T5's bias) before those that cannot (ALiBi), and learned
-//! tables last beyond the trained lengths. Over all their tasks, Kazemnejad et al. 2023 have NoPE first and ALiBi,
-//! RoPE and learned absolute behind.
+//! tables last beyond the trained lengths. Over all their tasks, Kazemnejad et al. 2023 have NoPE first, then ALiBi,
+//! RoPE and learned absolute positions.
 //!
 //! ## Definition
 //! `$ s | r .` with `s` independent and uniform over the first `letters` letters and `r` the letters of `s` in
@@ -24,61 +24,32 @@
 //!
 //! ## Source
 //! DeepMind's `neural_networks_chomsky_hierarchy`, task `bucket_sort` (alphabet of 5, trained to 40 and tested from 41
-//! to 100; Deletang et al. 2023, arXiv 2207.02098), here as next-token prediction with an end that is asked for; the
-//! same task is in Kazemnejad et al. 2023 (arXiv 2305.19466).
+//! to 100; Deletang et al. 2023, arXiv 2207.02098), here as next-token prediction with a predicted end; the same task
+//! is in Kazemnejad et al. 2023 (arXiv 2305.19466).
 
 use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
+use crate::TaskMeta;
+use crate::strings::{StringConfig, StringRule};
 
-use crate::generator::Generated;
-use crate::strings::{StringRule, Strings};
-use crate::{Headline, TaskError, TaskMeta};
+/// Settings of sort; the defaults are those of the source.
+pub type SortConfig = StringConfig<Sort>;
 
-/// What is true of sort whatever its settings.
-pub const META: TaskMeta = TaskMeta {
-    id: "sort",
-    label: "Sort",
-    version: 1,
-    headline: Headline::ExactMatch,
-    len_unit: "symbols",
-    summary: "Say the letters of a random string in alphabetical order.",
-    source: "Deletang et al. 2023, arXiv 2207.02098",
-    takes_path: false,
-};
-
-/// Settings; the defaults are those of the source.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct SortConfig {
-    /// Size of the alphabet, 2 to 26.
-    pub letters: u32,
-    /// Shortest string in training, in letters.
-    pub min_len: usize,
-}
-
-impl Default for SortConfig {
-    fn default() -> Self {
-        Self { letters: 5, min_len: 1 }
-    }
-}
-
-impl SortConfig {
-    /// Checks the settings and makes the task.
-    ///
-    /// # Errors
-    /// [`TaskError::InvalidSetting`] for a setting out of range.
-    pub fn build(&self) -> Result<Generated<Strings<Sort>>, TaskError> {
-        Strings::build(self.letters, self.min_len)
-    }
-}
-
-/// The answer is the string in alphabetical order.
-#[derive(Debug, Clone)]
+/// Rule of sort: the answer is the string in alphabetical order.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Sort;
 
 impl StringRule for Sort {
-    const META: &'static TaskMeta = &META;
+    const META: &'static TaskMeta = &TaskMeta {
+        id: "sort",
+        label: "Sort",
+        len_unit: "symbols",
+        summary: "Say the letters of a random string in alphabetical order.",
+        source: "Deletang et al. 2023, arXiv 2207.02098",
+        ..TaskMeta::GENERATED
+    };
+    const SOURCE: &'static str = include_str!("sort.rs");
+    const LETTERS: u32 = 5;
 
     fn answer_len(len: usize) -> usize {
         len
@@ -105,16 +76,16 @@ impl StringRule for Sort {
 pub(crate) mod tests {
     use super::*;
     use crate::TaskConfig;
-    use crate::strings::testing::{alphabet_is_checked, next, parts, trained_to_a_length};
     use crate::testing::Example;
+    use crate::testing::strings::{alphabet_is_checked, next, parts, trained_to_a_length};
 
     /// Of `checks::golden`: version and hash.
     const GOLDEN: &str = "v1 ed12209eb4bdeb2e15d60123e39745fffd01ad82299f81959f2a590717a77333";
 
     pub(crate) fn example() -> Example {
-        let config = TaskConfig::Sort(SortConfig::default());
+        let config = TaskConfig::from(SortConfig::default());
         Example::synthetic(config, 12, oracle, GOLDEN)
-            .with_chance_config(TaskConfig::Sort(SortConfig { letters: 3, min_len: 1 }), 5)
+            .with_chance_config(TaskConfig::from(SortConfig::new(3, 1)), 5)
     }
 
     /// Sorts the string.
@@ -134,8 +105,8 @@ pub(crate) mod tests {
 
     #[test]
     fn is_trained_to_a_length_and_tested_beyond() {
-        let config = SortConfig { min_len: 3, ..SortConfig::default() };
-        trained_to_a_length(&TaskConfig::Sort(config));
-        alphabet_is_checked(META.id);
+        let config = SortConfig::new(5, 3);
+        trained_to_a_length(&TaskConfig::from(config));
+        alphabet_is_checked("sort");
     }
 }

@@ -1,18 +1,18 @@
 //! # State tracking: where do the moves lead?
 //! ## What it asks of an encoding
-//! To follow a state through moves whose order matters: no average and no single look back will do. With all answers
-//! asked for in turn (`answer = "prefixes"`) the state is at hand, and the encoding has only to line up answer and
-//! move.
+//! Following a state through moves whose order matters: neither an average nor a single look back suffices. When all
+//! intermediate answers are asked for (`answer = "prefixes"`) the state is available, and the encoding has only to
+//! align answer and move.
 //!
 //! ## Predicted order
 //! `final`: none with attention of few layers; the word problem of S5 and A5 is complete for NC1 (Merrill et al.
-//! 2024), S3's is not, and shows first who can. Encodings that transform with content (PaTH, Selective RoPE) claim a
-//! lead over RoPE and NoPE. `prefixes`: as string copy.
+//! 2024), that of S3 is not, and separates encodings first. Encodings that transform with content (PaTH, Selective
+//! RoPE) claim a lead over RoPE and NoPE. `prefixes`: as string copy.
 //!
 //! ## Definition
 //! `g1 ... gn = p`: moves, independent and uniform over the elements of `group`, and their product from left to right
-//! (`g1` first). An element is written as what becomes of `123` or `12345`. Scored is `p` alone (`answer = "final"`)
-//! or, for `"prefixes"`, all of `p1 ... pn` behind the sign, `pt` being the product of the first `t` moves. `len`
+//! (`g1` first). An element is written as the image of `123` or `12345`. Scored is `p` alone (`answer = "final"`)
+//! or, for `"prefixes"`, all of `p1 ... pn` after the sign, `pt` being the product of the first `t` moves. `len`
 //! counts the moves: in training their number is uniform in `min_len ..= len`, in evaluation it is exactly `len`.
 //!
 //! Settings: `group` `s3` (6 elements), `s5` (120) or `a5` (60, the even ones of `s5`); `answer` `final`; `min_len` 1.
@@ -27,172 +27,161 @@
 //! ## Source
 //! Merrill, Petty, Sabharwal: The Illusion of State in State-Space Models, 2024, arXiv 2404.08819
 //! (`jopetty/word-problem`: input and product). `Selective RoPE` (`timurcarstensen/selective-rope`) trains S3 to 128
-//! moves and tests to 512, asking at every move, which next-token prediction cannot do without giving the state away.
+//! moves and tests to 512, asking at every move, which next-token prediction cannot do without revealing the state.
+
+use std::sync::LazyLock;
 
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::generator::{Generated, Generator};
+use crate::generator::Generator;
 use crate::random::below;
 use crate::strings::{UNIFORM, uniform_chance};
 use crate::task::{MAX_LEN, check_range, check_setting};
-use crate::{Headline, Sample, Split, TaskError, TaskMeta, TokenSlice};
+use crate::vocabulary::TokenGroup;
+use crate::{Sample, Split, TaskError, TaskMeta, TokenSlice};
 
-/// What is true of state tracking whatever its settings.
-pub const META: TaskMeta = TaskMeta {
-    id: "state-tracking",
-    label: "State tracking",
-    version: 1,
-    headline: Headline::ExactMatch,
-    len_unit: "symbols",
-    summary: "Multiply out a word of permutations.",
-    source: "Merrill, Petty, Sabharwal 2024, arXiv 2404.08819",
-    takes_path: false,
-};
-
-/// What the moves are taken from.
+/// Permutation group of the moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Group {
-    /// All orders of 3 things.
+    /// All permutations of 3 things.
     S3,
-    /// All orders of 5 things.
+    /// All permutations of 5 things.
     S5,
-    /// The even orders of 5 things.
+    /// The even permutations of 5 things.
     A5,
 }
 
+/// Elements of a group and their products.
+struct GroupTable {
+    /// Elements in alphabetical order, each as the image of `123...`. The first is the identity.
+    texts: Vec<String>,
+    /// Row by row: the element that is `row`, then `column`.
+    products: Vec<u32>,
+}
+
 impl Group {
-    /// Its elements in alphabetical order, each as what becomes of `0, 1, 2, ...`.
-    fn elements(self) -> Vec<Vec<u8>> {
-        let (things, even_only) = match self {
-            Group::S3 => (3, false),
-            Group::S5 => (5, false),
-            Group::A5 => (5, true),
-        };
-        let mut orders: Vec<Vec<u8>> = vec![Vec::new()];
-        for _ in 0..things {
-            orders = orders
-                .iter()
-                .flat_map(|order| {
-                    let rest = (0..things).filter(|thing| !order.contains(thing));
-                    rest.map(|thing| [&order[..], &[thing]].concat())
-                })
-                .collect();
+    fn table(self) -> &'static GroupTable {
+        static S3: LazyLock<GroupTable> = LazyLock::new(|| GroupTable::new(3, false));
+        static S5: LazyLock<GroupTable> = LazyLock::new(|| GroupTable::new(5, false));
+        static A5: LazyLock<GroupTable> = LazyLock::new(|| GroupTable::new(5, true));
+        match self {
+            Group::S3 => &S3,
+            Group::S5 => &S5,
+            Group::A5 => &A5,
         }
-        orders.retain(|order| !even_only || inversions(order).is_multiple_of(2));
-        orders
     }
 }
 
-fn inversions(order: &[u8]) -> usize {
-    (0..order.len()).map(|k| order[k..].iter().filter(|later| **later < order[k]).count()).sum()
+impl GroupTable {
+    fn new(things: u8, even_only: bool) -> Self {
+        let mut elements: Vec<Vec<u8>> = vec![Vec::new()];
+        for _ in 0..things {
+            elements = elements
+                .iter()
+                .flat_map(|element| {
+                    let rest = (0..things).filter(|thing| !element.contains(thing));
+                    rest.map(|thing| [&element[..], &[thing]].concat())
+                })
+                .collect();
+        }
+        elements.retain(|element| !even_only || inversions(element).is_multiple_of(2));
+        let index = |product: &Vec<u8>| elements.iter().position(|e| e == product).unwrap_or(0);
+        let products = elements
+            .iter()
+            .flat_map(|first| elements.iter().map(move |second| (first, second)))
+            .map(|(first, second)| first.iter().map(|thing| second[*thing as usize]).collect())
+            .map(|product| index(&product) as u32)
+            .collect();
+        let text = |e: &Vec<u8>| e.iter().map(|thing| (thing + 1).to_string()).collect();
+        Self { texts: elements.iter().map(text).collect(), products }
+    }
 }
 
-/// What is asked for.
+fn inversions(element: &[u8]) -> usize {
+    let later = |k: usize| element[k..].iter().filter(|later| **later < element[k]).count();
+    (0..element.len()).map(later).sum()
+}
+
+/// Products in the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Answer {
+pub enum AskedProducts {
     /// The product of all moves.
     Final,
     /// The product of the first move, of the first two, and so on.
     Prefixes,
 }
 
-/// Settings.
+/// Settings of state tracking. Token ids: the elements, then `=`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StateTrackingConfig {
-    /// What the moves are taken from.
+    /// Permutation group of the moves.
     pub group: Group,
-    /// What is asked for.
-    pub answer: Answer,
+    /// Products in the answer.
+    pub answer: AskedProducts,
     /// Fewest moves in training.
     pub min_len: usize,
 }
 
 impl Default for StateTrackingConfig {
     fn default() -> Self {
-        Self { group: Group::S3, answer: Answer::Final, min_len: 1 }
+        Self { group: Group::S3, answer: AskedProducts::Final, min_len: 1 }
     }
 }
 
 impl StateTrackingConfig {
-    /// Checks the settings and makes the task.
-    ///
-    /// # Errors
-    /// [`TaskError::InvalidSetting`] for a setting out of range.
-    pub fn build(&self) -> Result<Generated<StateTracking>, TaskError> {
-        check_setting(&META, "min_len", self.min_len, &(1..=MAX_LEN))?;
-        let elements = self.group.elements();
-        let place = |product: &Vec<u8>| elements.iter().position(|e| e == product).unwrap_or(0);
-        let products = elements
-            .iter()
-            .flat_map(|first| elements.iter().map(move |second| (first, second)))
-            .map(|(first, second)| first.iter().map(|thing| second[*thing as usize]).collect())
-            .map(|product| place(&product) as u32)
-            .collect();
-        Ok(Generated(StateTracking { settings: self.clone(), elements, products }))
-    }
-}
-
-/// The state tracking task. Token ids: the elements, then `=`.
-#[derive(Debug, Clone)]
-pub struct StateTracking {
-    settings: StateTrackingConfig,
-    elements: Vec<Vec<u8>>,
-    /// Row by row: the element that is `row`, then `column`.
-    products: Vec<u32>,
-}
-
-impl StateTracking {
+    /// Number of elements.
     fn order(&self) -> u32 {
-        self.elements.len() as u32
+        self.group.table().texts.len() as u32
     }
 }
 
-impl Generator for StateTracking {
-    const META: &'static TaskMeta = &META;
+impl Generator for StateTrackingConfig {
+    const META: &'static TaskMeta = &TaskMeta {
+        id: "state-tracking",
+        label: "State tracking",
+        len_unit: "symbols",
+        summary: "Multiply out a word of permutations.",
+        source: "Merrill, Petty, Sabharwal 2024, arXiv 2404.08819",
+        ..TaskMeta::GENERATED
+    };
+    const SOURCE: &'static str = include_str!("state_tracking.rs");
+    const SPLITS: &'static [Split] = UNIFORM;
 
-    fn splits(&self) -> &'static [Split] {
-        UNIFORM
+    fn check(&self) -> Result<(), TaskError> {
+        check_setting(Self::META, "min_len", self.min_len, &(1..=MAX_LEN))
     }
 
-    fn vocab_size(&self) -> usize {
-        self.elements.len() + 1
-    }
-
-    fn token_text(&self, token: u32) -> String {
-        match self.elements.get(token as usize) {
-            Some(element) => element.iter().map(|thing| (thing + 1).to_string()).collect(),
-            None if token == self.order() => "=".to_owned(),
-            None => "?".to_owned(),
-        }
+    fn vocabulary(&self) -> Vec<TokenGroup> {
+        vec![TokenGroup::Texts(&self.group.table().texts), TokenGroup::Signs(&["="])]
     }
 
     fn max_tokens(&self, len: usize) -> usize {
-        let answers = if self.settings.answer == Answer::Final { 1 } else { len };
+        let answers = if self.answer == AskedProducts::Final { 1 } else { len };
         len.saturating_add(answers).saturating_add(1)
     }
 
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
-        check_range(&META, len, self.settings.min_len, "min_len is the shortest")
+        check_range(Self::META, len, self.min_len, "min_len is the shortest")
     }
 
     fn min_train_len(&self) -> Option<usize> {
-        Some(self.settings.min_len)
+        Some(self.min_len)
     }
 
     fn sample(&self, _split: usize, len: usize, rng: &mut ChaCha8Rng) -> Sample {
+        let products = &self.group.table().products;
         let order = self.order();
         let mut tokens = Vec::with_capacity(self.max_tokens(len));
         tokens.extend((0..len).map(|_| below(rng, order)));
         tokens.push(order);
-        // The first in alphabetical order changes nothing.
         let mut state = 0;
         for t in 0..len {
-            state = self.products[(state * order + tokens[t]) as usize];
-            if self.settings.answer == Answer::Prefixes || t + 1 == len {
+            state = products[(state * order + tokens[t]) as usize];
+            if self.answer == AskedProducts::Prefixes || t + 1 == len {
                 tokens.push(state);
             }
         }
@@ -200,13 +189,13 @@ impl Generator for StateTracking {
     }
 
     fn token_slices(&self, sample: &Sample) -> Vec<TokenSlice> {
-        let asked = sample.scored.iter().filter(|scored| **scored).count() as u32;
+        let asked = sample.answer_len() as u32;
         let moves = sample.tokens.len() as u32 - 1 - asked;
         vec![("moves", (moves - asked + 1..=moves).collect())]
     }
 
     fn chance(&self) -> Option<f64> {
-        (self.settings.answer == Answer::Final).then(|| 1.0 / f64::from(self.order()))
+        (self.answer == AskedProducts::Final).then(|| 1.0 / f64::from(self.order()))
     }
 
     fn chance_at(&self, len: usize) -> Option<f64> {

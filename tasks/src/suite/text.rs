@@ -1,7 +1,7 @@
 //! # Text: predict the next token
 //! ## What it asks of an encoding
-//! What language asks: mostly the last few words, at times a name or a bracket far back. It shows what an
-//! encoding is worth where no single trick solves the task.
+//! The mixture of natural language: mostly the last few words, at times a name or a bracket far back. It shows the value
+//! of an encoding where no single mechanism solves the task.
 //!
 //! ## Predicted order
 //! Small differences: at 125 million parameters and up, CoPE, FIRE, T5's bias, ALiBi and RoPE lie within a few per cent
@@ -9,29 +9,29 @@
 //! (Press et al. 2022, Li et al. 2024).
 //!
 //! ## Definition
-//! A text is documents, and these are for training, validation or test as the text itself says or by a rule. One text
-//! alone is one document, cut at nine tenths of its characters into training and validation. A window has `len + 1`
-//! tokens of one document, so that `len` of them are scored.
+//! A text consists of documents, which are divided into training, validation and test by the text itself or by a rule. A
+//! single text is one document, split at nine tenths of its characters into training and validation. A window has
+//! `len + 1` tokens of one document, so that `len` of them are scored.
 //!
-//! Training samples are windows at uniform places: a document is drawn by its size, then a place in it; a document that
-//! is shorter than a window is one window. The splits `validation` and, if the text has such a part, `test` are
+//! Training samples are windows at uniform positions: a document is drawn by its size, then a position in it; a document
+//! that is shorter than a window is one window. The splits `validation` and, if the text has such a part, `test` are
 //! evaluated as `eval_windows` says; a seed changes nothing:
 //! - `spread` (default): `count` windows of full length that do not overlap, evenly spread over the part.
-//! - `whole`: windows that follow one another, each scoring what the one before has not, so that every token but the
-//!   first of a document is scored once; the last window of a document is shorter. There are as many as the part
-//!   needs; if fewer are asked for (`eval.samples`), they are spread evenly over all.
+//! - `whole`: consecutive windows, each scoring what the previous one has not, so that every token but the first of a
+//!   document is scored once; the last window of a document is shorter. There are as many as the part needs; if fewer
+//!   are requested (`eval.samples`), they are spread evenly over all.
 //! - `{ sliding = 128 }`: the same with windows that start 128 tokens apart. All of the first window of a document is
 //!   scored; each later one scores only its end, so all but the first tokens have a context of at least `len` less
 //!   the stride. The stride must not exceed the shortest length.
 //!
 //! Settings: `corpus` (a known text, default `tinyshakespeare`) or `path` (a file or folder, with `field` for the
-//! column of its rows), not both; `documents`: `apart` (default) or `joined` (borders are forgotten); `tokenizer`:
+//! column of its rows), not both; `documents`: `apart` (default) or `joined` (borders are ignored); `tokenizer`:
 //! `chars` (default: the sorted set of all characters of the whole text), `bytes`, `gpt2`, `{ file = "tokenizer.json" }`
 //! or `{ bpe = 4096 }` (byte pairs learned from the training part).
 //!
-//! Slices of tokens: `position`, the place in the window, first of them 1, rounded down to a power of two. Slices of
-//! samples where a part has several documents: `document`, its number, up to 256 of them; beyond that
-//! `document-tokens`, its size rounded down to a power of two.
+//! Slice of tokens: `position` in the window, from 1, rounded down to a power of two. Slices of samples if a part has
+//! several documents: `document`, its number, up to 256 of them; beyond that `document-tokens`, its size rounded down to
+//! a power of two.
 //!
 //! ## Sample
 //! ```text
@@ -41,7 +41,7 @@
 //!
 //! ## Source
 //! The usual character-level set-up of `char-rnn` and `nanoGPT` (Karpathy), with their split of 90 to 10; windows over
-//! the whole text as in Press et al. (2021), who compare the two; the sample above is from the made-up text of the tests.
+//! the whole text as in Press et al. (2021), who compare the two; the sample above is from the invented text of the tests.
 
 mod config;
 mod windows;
@@ -52,7 +52,9 @@ use std::sync::Arc;
 use rand_chacha::ChaCha8Rng;
 
 use crate::corpus::{self, CorpusError};
-use crate::data::{self, Part, Parts, SplitRule};
+use crate::data::{self, Document, Part, Parts, SplitRule};
+use crate::hash::sha256_hex;
+use crate::settings::TaskSettings;
 use crate::task::{check_range, find_split};
 use crate::tokenizer::{Tokenizer, TokenizerConfig};
 use crate::tokens::{self, Origin, Tokens};
@@ -61,37 +63,43 @@ use crate::{Headline, Sample, Split, Task, TaskError, TaskMeta, TokenSlice};
 pub use config::{EvalWindows, Source, TextConfig};
 use windows::{Documents, Window};
 
-/// What is true of text whatever its settings.
-pub const META: TaskMeta = TaskMeta {
+const META: TaskMeta = TaskMeta {
     id: "text",
     label: "Text",
-    version: 1,
     headline: Headline::Perplexity,
-    len_unit: "tokens",
     summary: "Predict the next token of real text.",
     source: "language modelling; by character as in char-rnn and nanoGPT",
     takes_path: true,
+    ..TaskMeta::GENERATED
 };
 
-/// With a test part or, one shorter, without.
+/// Splits of a text with a test part; without one, only the first.
 const SPLITS: &[Split] = &[
-    Split { name: "validation", in_distribution: true, about: "The text's validation part." },
-    Split { name: "test", in_distribution: true, about: "The text's test part." },
+    Split::as_trained("validation", "The text's validation part."),
+    Split::as_trained("test", "The text's test part."),
 ];
 
-/// Up to so many documents in a part, each has a slice of its own.
+/// Greatest number of documents in a part that have a slice each.
 const FEW_DOCUMENTS: usize = 256;
 
-impl TextConfig {
-    /// Reads the text, fetching it first if it is a corpus not yet on this machine, and makes its tokens or finds them
-    /// in the cache folder.
+impl TaskSettings for TextConfig {
+    type Task = Text;
+
+    const META: &'static TaskMeta = &META;
+
+    const SOURCE: &'static str = include_str!("text.rs");
+
+    /// Reads the text, which is fetched first if it is a corpus that is not on this machine, and computes its tokens or
+    /// reads them from the cache folder.
     ///
     /// # Errors
-    /// [`TaskError::Corpus`] if the text cannot be had, [`TaskError::Tokens`] if its tokens cannot.
-    pub fn build(&self) -> Result<Text, TaskError> {
+    /// [`TaskError::Corpus`] if the text is not available, [`TaskError::Tokens`] if its tokens are not.
+    fn build(&self) -> Result<Text, TaskError> {
         self.build_in(&corpus::cache_dir())
     }
+}
 
+impl TextConfig {
     fn build_in(&self, cache: &Path) -> Result<Text, TaskError> {
         let parts = match &self.source {
             Source::Corpus(name) => corpus::read(name)?,
@@ -103,30 +111,30 @@ impl TextConfig {
     }
 }
 
-/// The text task.
+/// Next-token prediction on one text.
 pub struct Text {
     tokenizer: Arc<dyn Tokenizer>,
     tokens: Tokens,
-    /// Of each part, in the order of [`Part::ALL`].
+    /// Documents of each part, in the order of [`Part::ALL`].
     documents: [Documents; 3],
     eval_windows: EvalWindows,
-    /// Bytes of each token, where they add up to the text.
+    /// Bytes of each token, if they add up to the text.
     sizes: Option<Vec<u32>>,
     sha256: String,
     origin: Origin,
     notes: Vec<String>,
 }
 
-/// What a part of a text consists of.
+/// Size of a part of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartSize {
-    /// The part.
+    /// Part that is measured.
     pub part: Part,
-    /// Documents in which something can be predicted.
+    /// Documents of at least two tokens, which have something to predict.
     pub documents: usize,
-    /// Tokens.
+    /// Number of its tokens.
     pub tokens: usize,
-    /// Bytes of text.
+    /// Size of the text in bytes.
     pub bytes: usize,
 }
 
@@ -143,9 +151,9 @@ impl Text {
     /// Makes the task from one text in memory, by character.
     ///
     /// # Errors
-    /// None that is known: every text has characters.
+    /// None for the default settings.
     pub fn new(text: &str) -> Result<Self, TaskError> {
-        let documents = vec![data::single(text.to_owned())];
+        let documents = vec![Document::unnamed(text.to_owned())];
         let parts = SplitRule::ByNumber.parts(documents).map_err(CorpusError::from)?;
         Self::of(parts, &TextConfig::default(), &corpus::cache_dir())
     }
@@ -155,16 +163,16 @@ impl Text {
         let (tokenizer, note) = config.tokenizer.build(&parts, cache)?;
         let found = tokens::open_or_encode(&parts, config.documents, &*tokenizer, cache)?;
         let sha256 = match &config.tokenizer {
-            // The settings only name it, like the text.
+            // The settings only name the file, like the text.
             TokenizerConfig::File(_) => {
                 let both = format!("{}\n{}", parts.sha256, tokenizer.sha256());
-                corpus::sha256_hex(both.as_bytes())
+                sha256_hex(both.as_bytes())
             }
             _ => parts.sha256,
         };
         let mut notes: Vec<String> = note.into_iter().collect();
         if let Origin::Repaired { path, why } = &found.origin {
-            notes.push(format!("{}: {why}, so the tokens were made again", path.display()));
+            notes.push(format!("{}: {why}, so the tokens were computed again", path.display()));
         }
         Ok(Self {
             documents: Part::ALL.map(|part| Documents::of(part, &found.spans)),
@@ -178,7 +186,7 @@ impl Text {
         })
     }
 
-    /// Sizes of the parts that there are.
+    /// Sizes of the parts that are not empty.
     pub fn parts(&self) -> Vec<PartSize> {
         let sizes = Part::ALL.into_iter().zip(&self.documents);
         let sizes = sizes.filter(|(_, documents)| documents.tokens > 0);
@@ -192,12 +200,12 @@ impl Text {
             .collect()
     }
 
-    /// Where the tokens came from.
+    /// Origin of the tokens.
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
 
-    /// The text of a sample as it stands in the corpus; what is no whole character is shown as bytes.
+    /// Text of a sample as in the corpus; incomplete characters are shown as bytes.
     pub fn sample_text(&self, sample: &Sample) -> String {
         self.tokenizer.decode(&sample.tokens)
     }
@@ -226,7 +234,7 @@ impl Text {
         Sample { tokens: self.tokens.copy(window.tokens), scored, slices }
     }
 
-    /// What a sample can be grouped by: the same name for all samples of the task.
+    /// Slice of a sample, with the same name for all samples of the task.
     fn document_slice(&self, part: Part, document: usize) -> Option<(&'static str, u32)> {
         let most = self.eval_parts().iter().map(|part| self.part(*part).count()).max()?;
         match most {
@@ -255,7 +263,7 @@ impl Text {
     }
 }
 
-/// The largest power of two that is not above a number; 0 for 0.
+/// Largest power of two that is at most `n`; 0 for 0.
 fn power_below(n: u32) -> u32 {
     n.checked_ilog2().map_or(0, |power| 1 << power)
 }
@@ -274,7 +282,7 @@ impl Task for Text {
             return "?".to_owned();
         }
         let text = self.tokenizer.decode(&[token]);
-        // A control token of a `tokenizer.json` may stand for nothing.
+        // A control token of a `tokenizer.json` may have no text.
         if text.is_empty() { format!("<{token}>") } else { text }
     }
 
@@ -307,10 +315,9 @@ impl Task for Text {
         count: usize,
         _seed: u64,
     ) -> Result<Vec<Sample>, TaskError> {
-        let split = find_split(self, split)?;
+        let (number, _) = find_split(self, split)?;
         self.check_len(len)?;
-        let at = SPLITS.iter().position(|known| known.name == split.name).unwrap_or(0);
-        let part = self.eval_parts()[at];
+        let part = self.eval_parts()[number];
         if self.eval_windows == EvalWindows::Spread {
             self.check_fit(part, len, count)?;
         }
@@ -318,7 +325,7 @@ impl Task for Text {
         Ok(windows.into_iter().map(|window| self.sample(part, window)).collect())
     }
 
-    /// Of a whole, as many as its largest part needs; a smaller part gives what it has.
+    /// For a whole part, as many as the largest part needs; a smaller part gives what it has.
     fn max_eval_samples(&self, len: usize) -> Option<usize> {
         if self.check_len(len).is_err() {
             return Some(0);
@@ -334,7 +341,7 @@ impl Task for Text {
         Some(&self.sha256)
     }
 
-    /// Of the validation part.
+    /// Mean over the validation part.
     fn bytes_per_token(&self) -> Option<f64> {
         let validation = self.part(Part::Validation);
         Some(validation.bytes as f64 / validation.tokens.max(1) as f64)
@@ -355,7 +362,7 @@ impl Task for Text {
         &self.notes
     }
 
-    /// Exact match of a whole window is not what text is ranked by.
+    /// `None`: text is not ranked by exact match.
     fn chance(&self) -> Option<f64> {
         None
     }

@@ -1,4 +1,4 @@
-//! What must be true of every task.
+//! Properties that every task must have.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 use super::Example;
-use crate::corpus::sha256_hex;
+use crate::hash::sha256_hex;
 use crate::{Batch, Sample, Task, TaskConfig, TaskError};
 
 /// Samples per split: what the example text has room for.
@@ -216,7 +216,7 @@ pub(crate) fn token_slices(example: &Example) {
     };
     for sample in &samples {
         assert_eq!(names(sample), names(&samples[0]), "slices differ between samples");
-        let asked = sample.scored.iter().filter(|scored| **scored).count();
+        let asked = sample.answer_len();
         for (name, values) in task.token_slices(sample) {
             assert_eq!(values.len(), asked, "{name}");
             // One name has one meaning in a report.
@@ -241,10 +241,7 @@ pub(crate) fn chance(example: &Example) {
         .eval_set(split, *len, 2 * HALF, 21)
         .unwrap()
         .into_iter()
-        .map(|sample| {
-            let tokens = sample.tokens.into_iter().zip(sample.scored);
-            tokens.filter(|(_, scored)| *scored).map(|(token, _)| token).collect()
-        })
+        .map(Sample::into_answer)
         .collect();
     let mut counts = BTreeMap::new();
     for answer in &answers[..HALF] {

@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
-use super::{Tokenizer, TokenizerError};
+use super::error::TokenizerError;
+use super::interface::Tokenizer;
 
-/// Each byte of UTF-8 is a token, its value the id.
+/// Tokenizer with one token for each byte of UTF-8; the id is the value of the byte.
 #[derive(Debug, Clone, Copy)]
 pub struct Bytes;
 
-/// All bytes, so that one can be lent.
+/// All bytes, to return references to them.
 const ALL: [u8; 256] = {
     let mut all = [0; 256];
     let mut byte = 0;
@@ -39,6 +40,6 @@ impl Tokenizer for Bytes {
     }
 
     fn sha256(&self) -> String {
-        crate::corpus::sha256_hex(b"bytes")
+        crate::hash::sha256_hex(b"bytes")
     }
 }

@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::{Tokenizer, TokenizerError};
-use crate::corpus::sha256_hex;
+use super::error::TokenizerError;
+use super::interface::Tokenizer;
+use crate::hash::sha256_hex;
 
-/// Characters below this are found by index, which are nearly all in most texts.
+/// Bound of the characters that are found by index, which covers nearly all characters of most texts.
 const DIRECT: usize = 0x3000;
 
-/// Each character of a text is a token, numbered in their order in Unicode.
+/// Tokenizer with one token for each character of a text, in Unicode order.
 #[derive(Debug, Clone)]
 pub struct Chars {
     alphabet: Vec<char>,
@@ -18,7 +19,7 @@ pub struct Chars {
 }
 
 impl Chars {
-    /// The characters of these texts.
+    /// Returns a tokenizer for the characters of these texts.
     pub fn of<'a>(texts: impl Iterator<Item = &'a str>) -> Self {
         let mut seen = vec![false; DIRECT];
         let mut rare = BTreeSet::new();
@@ -53,7 +54,8 @@ impl Tokenizer for Chars {
     }
 
     fn encode(&self, text: &str, tokens: &mut Vec<u32>) -> Result<(), TokenizerError> {
-        let unknown = |c: char| TokenizerError::Encode { why: format!("{c:?} is not among them") };
+        let unknown =
+            |c: char| TokenizerError::Encode { why: format!("{c:?} is not in its alphabet") };
         for c in text.chars() {
             tokens.push(self.token(c).ok_or_else(|| unknown(c))?);
         }

@@ -1,76 +1,65 @@
-//! Why a text could not be turned into tokens.
+//! The error of tokenizers.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Why a text could not be turned into tokens.
+use crate::files::FileError;
+
+/// Reason why a text could not be converted to tokens.
 #[derive(Debug, Error)]
 pub enum TokenizerError {
-    /// A file could not be read or written.
-    #[error("cannot {action} {path}: {source}; check the path, or where PE_ZOO_CACHE points to", path = .path.display())]
-    Io {
-        /// `read`, `write`, ...
-        action: &'static str,
-        /// The file.
+    /// Learned byte pairs could not be stored.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The file is not a tokenizer.
+    #[error("cannot use {path} as a tokenizer.json: {why}; use the file of that name from a model's folder", path = .path.display())]
+    NotATokenizer {
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The file is no tokenizer.
-    #[error("{path} is no tokenizer.json ({why}): give the file of that name from a model's folder", path = .path.display())]
-    NoTokenizer {
-        /// The file.
-        path: PathBuf,
-        /// What was wrong with it.
+        /// The fault of the file.
         why: String,
     },
-    /// A tokenizer that comes with the program does not load.
-    #[error("the tokenizer {name} does not load ({why}); this is a mistake of the program")]
+    /// A built-in tokenizer does not load.
+    #[error("the built-in tokenizer {name} does not load ({why}); this is a bug in pe-zoo")]
     BuiltIn {
-        /// Its name.
+        /// Name of the tokenizer.
         name: &'static str,
-        /// Why.
+        /// The error of its library.
         why: String,
     },
-    /// A vocabulary size that cannot be.
+    /// The vocabulary size is out of range.
     #[error("tokenizer.bpe is {size}, must be between {least} and {most}")]
     Size {
-        /// What was asked for.
+        /// Vocabulary size that was requested.
         size: u32,
-        /// The smallest, which has one pair of bytes.
+        /// Least accepted vocabulary size, which has one merge.
         least: u32,
-        /// The largest.
+        /// Greatest accepted vocabulary size.
         most: u32,
     },
-    /// The text has fewer pairs than a vocabulary of this size needs.
+    /// The text has too few pairs for the vocabulary size.
     #[error(
-        "tokenizer.bpe is {size}, but the training part has pairs for {found} tokens only: ask for at most that, or give more text"
+        "tokenizer.bpe is {size}, but the training part has pairs for {found} tokens only: use at most that, or a longer text"
     )]
     TooFewPairs {
-        /// What was asked for.
+        /// Vocabulary size that was requested.
         size: u32,
-        /// What there is.
+        /// The largest possible size.
         found: usize,
     },
     /// Learning byte pairs failed.
     #[error("byte pairs could not be learned: {why}")]
     Learn {
-        /// What the library said.
+        /// The error of the library.
         why: String,
     },
-    /// A text has no tokens under this tokenizer.
+    /// The tokenizer cannot represent a text.
     #[error(
-        "a text has no tokens under this tokenizer ({why}): use one that knows all characters of the text"
+        "the tokenizer cannot represent the text ({why}): use one that covers all of its characters"
     )]
     Encode {
-        /// What was in the way.
+        /// The part that cannot be represented.
         why: String,
     },
-}
-
-impl TokenizerError {
-    pub(crate) fn io(action: &'static str, path: &Path, source: std::io::Error) -> Self {
-        Self::Io { action, path: path.into(), source }
-    }
 }

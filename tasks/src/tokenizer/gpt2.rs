@@ -1,16 +1,17 @@
-//! GPT-2's byte pairs, as the crate `tiktoken-rs` carries them.
+//! GPT-2's byte pairs, from the crate `tiktoken-rs`.
 
 use std::borrow::Cow;
 
 use tiktoken_rs::CoreBPE;
 
+use super::error::TokenizerError;
+use super::interface::Tokenizer;
 use super::pieces::pieces;
-use super::{Tokenizer, TokenizerError};
 
-/// GPT-2's tokens. Text is text: `<|endoftext|>` within it is no special token.
+/// GPT-2's tokenizer. `<|endoftext|>` in a text is not a special token.
 pub struct Gpt2(CoreBPE);
 
-/// The 50,000 merges, the 256 bytes, and `<|endoftext|>` (Radford et al. 2019), which is never produced.
+/// 50,000 merges, 256 bytes, and `<|endoftext|>` (Radford et al. 2019), which is never produced.
 const VOCABULARY: usize = 50_257;
 
 impl std::fmt::Debug for Gpt2 {
@@ -20,7 +21,7 @@ impl std::fmt::Debug for Gpt2 {
 }
 
 impl Gpt2 {
-    /// Loads the merges that are part of the program.
+    /// Loads the built-in merges.
     ///
     /// # Errors
     /// [`TokenizerError::BuiltIn`].
@@ -47,6 +48,6 @@ impl Tokenizer for Gpt2 {
     }
 
     fn sha256(&self) -> String {
-        crate::corpus::sha256_hex(b"gpt2")
+        crate::hash::sha256_hex(b"gpt2")
     }
 }

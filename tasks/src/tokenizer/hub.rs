@@ -1,14 +1,18 @@
 //! Tokenizers in the format of HuggingFace's `tokenizers`.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::pieces::pieces;
-use super::{Tokenizer, TokenizerError};
-use crate::caught::caught;
-use crate::corpus::sha256_hex;
+use tokenizers::ModelWrapper;
 
-/// A tokenizer read from a `tokenizer.json`.
+use super::error::TokenizerError;
+use super::interface::{Tokenizer, readable};
+use super::pieces::pieces;
+use crate::caught::caught;
+use crate::hash::sha256_hex;
+
+/// Tokenizer read from a `tokenizer.json`.
 pub struct HubTokenizer {
     tokenizer: tokenizers::Tokenizer,
     /// Bytes of each token; `None` if some token does not stand for fixed bytes.
@@ -24,33 +28,90 @@ impl std::fmt::Debug for HubTokenizer {
 }
 
 impl HubTokenizer {
-    /// Reads a file.
+    /// Reads a `tokenizer.json`.
     ///
     /// # Errors
-    /// [`TokenizerError::Io`] or [`TokenizerError::NoTokenizer`].
+    /// [`TokenizerError::NotATokenizer`].
     pub fn read(path: &Path) -> Result<Self, TokenizerError> {
-        let json = std::fs::read(path).map_err(|e| TokenizerError::io("read", path, e))?;
-        Self::from_json(&json).map_err(|why| TokenizerError::NoTokenizer { path: path.into(), why })
+        let json = crate::data::read_file(path).map_err(|why| TokenizerError::NotATokenizer {
+            path: path.into(),
+            why: why.to_string(),
+        })?;
+        Self::from_json(&json)
+            .map_err(|why| TokenizerError::NotATokenizer { path: path.into(), why })
     }
 
-    /// Reads the text of a `tokenizer.json`; the error says what is wrong with it.
+    /// Parses the text of a `tokenizer.json`; the error describes the fault.
     pub(super) fn from_json(json: &[u8]) -> Result<Self, String> {
-        // First as plain JSON, which tells where a file is broken.
-        serde_json::from_slice::<serde::de::IgnoredAny>(json).map_err(|error| error.to_string())?;
-        let mut tokenizer =
-            caught(|| tokenizers::Tokenizer::from_bytes(json).map_err(|error| error.to_string()))?;
-        // Both are for batches of short texts, and would change what a text is made of.
-        tokenizer.with_truncation(None).map_err(|error| error.to_string())?;
-        tokenizer.with_padding(None);
-        let highest = tokenizer.get_vocab(true).into_values().max();
-        let vocabulary = highest.ok_or("its vocabulary is empty")? as usize + 1;
+        let Loaded { tokenizer, vocabulary, was_random } = loaded(json)?;
         let bytes = byte_level(&tokenizer, vocabulary);
-        Ok(Self { tokenizer, bytes, vocabulary, sha256: sha256_hex(json) })
+        let sha256 = if was_random {
+            // Tokens that were cached under the hash of the file alone may be random ones.
+            sha256_hex(&[json, b"\nwithout sampling"].concat())
+        } else {
+            sha256_hex(json)
+        };
+        Ok(Self { tokenizer, bytes, vocabulary, sha256 })
     }
 
     pub(super) fn vocabulary(&self) -> usize {
         self.vocabulary
     }
+}
+
+/// Ids that a vocabulary may leave unused beside as many as it uses.
+const SPARE_IDS: usize = 1024;
+
+/// Tokenizer whose tokens depend on nothing but the text.
+struct Loaded {
+    tokenizer: tokenizers::Tokenizer,
+    /// One more than the highest id.
+    vocabulary: usize,
+    /// Whether the file asks for random tokens.
+    was_random: bool,
+}
+
+/// Parses the text of a `tokenizer.json` such that a text always has the same tokens, and all of them.
+///
+/// Truncation and padding, which are for batches of short texts, are removed, and so are BPE dropout and Unigram
+/// sampling, which are for training.
+///
+/// # Errors
+/// A description of the fault: broken JSON, an unknown kind of tokenizer, an empty vocabulary, or ids so sparse that a
+/// table indexed by them would be mostly empty.
+pub fn load(json: &[u8]) -> Result<tokenizers::Tokenizer, String> {
+    loaded(json).map(|loaded| loaded.tokenizer)
+}
+
+fn loaded(json: &[u8]) -> Result<Loaded, String> {
+    // First as plain JSON, whose errors have a position.
+    serde_json::from_slice::<serde::de::IgnoredAny>(json).map_err(|error| error.to_string())?;
+    let mut tokenizer =
+        caught(|| tokenizers::Tokenizer::from_bytes(json).map_err(|error| error.to_string()))?;
+    tokenizer.with_truncation(None).map_err(|error| error.to_string())?;
+    tokenizer.with_padding(None);
+    let mut model = tokenizer.get_model().clone();
+    let was_random = match &mut model {
+        ModelWrapper::BPE(bpe) => bpe.dropout.take().is_some_and(|rate| rate > 0.0),
+        ModelWrapper::Unigram(unigram) => {
+            unigram.nbest_size = None;
+            unigram.alpha.take().is_some_and(|alpha| alpha != 0.0)
+        }
+        ModelWrapper::WordPiece(_) | ModelWrapper::WordLevel(_) => false,
+    };
+    if was_random {
+        tokenizer.with_model(model);
+    }
+    let ids: BTreeSet<u32> = tokenizer.get_vocab(true).into_values().collect();
+    let highest = *ids.last().ok_or("its vocabulary is empty")?;
+    let (vocabulary, used) = (highest as usize + 1, ids.len());
+    if vocabulary > 2 * used + SPARE_IDS {
+        return Err(format!(
+            "it has {used} tokens with ids up to {highest}, expected ids below {}",
+            2 * used + SPARE_IDS
+        ));
+    }
+    Ok(Loaded { tokenizer, vocabulary, was_random })
 }
 
 /// The bytes of all tokens of a byte-level tokenizer. Added tokens stand for their own text.
@@ -102,7 +163,7 @@ impl Tokenizer for HubTokenizer {
         match &self.bytes {
             Some(all) => {
                 let of = |token: &u32| all.get(*token as usize).map_or(&b"?"[..], Vec::as_slice);
-                super::readable(&tokens.iter().map(of).collect::<Vec<_>>().concat())
+                readable(&tokens.iter().map(of).collect::<Vec<_>>().concat())
             }
             None => self.tokenizer.decode(tokens, false).unwrap_or_else(|_| "?".to_owned()),
         }

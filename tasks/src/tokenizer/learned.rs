@@ -1,31 +1,33 @@
-//! Byte pairs learned from the training part, and kept.
+//! Byte pairs learned from the training part and stored in the cache folder.
 
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
-use tokenizers::models::bpe::{BPE, BpeTrainer};
+use tokenizers::models::bpe::BPE;
 use tokenizers::normalizers::NFC;
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
-use tokenizers::{Model as _, TokenizerBuilder};
+use tokenizers::{TokenizerBuilder, Trainer};
 
-use super::{HubTokenizer, TokenizerError};
-use crate::corpus::{hex, sha256_hex};
+use super::error::TokenizerError;
+use super::hub::HubTokenizer;
+use super::pairs::PairTrainer;
 use crate::data::{Part, Parts};
-use crate::tokens::replace_file;
+use crate::files::replace_file;
+use crate::hash::{hex, sha256_hex};
 
-/// Goes up when the same text and size give other merges.
+/// Version of the merges; raised when the same text and size give other ones.
 const VERSION: u32 = 1;
-/// The bytes and one pair.
+/// Vocabulary size with one merge.
 const LEAST: u32 = 257;
-/// Beyond any vocabulary in use.
+/// Vocabulary size beyond any in use.
 const MOST: u32 = 1 << 20;
 
-/// Learns `size` tokens from the training part, or finds what was learned from the same text before.
+/// Returns a tokenizer of `size` tokens learned from the training part, from the cache folder if it is there.
 ///
 /// Byte pair encoding (Sennrich et al. 2016) over bytes, within GPT-2's pre-tokens. The same text gives the same
-/// tokens on every machine: pairs of equal count are taken in the order of their ids.
+/// tokens on every machine: pairs of equal count are merged in the order of their ids.
 ///
-/// The note says that what was kept was damaged and has been learned again.
+/// The note reports that a stored tokenizer was damaged and has been learned again.
 pub(super) fn learned(
     parts: &Parts,
     size: u32,
@@ -41,8 +43,8 @@ pub(super) fn learned(
     }
     let key = hex(&hasher.finalize());
     let path = cache.join("tokenizers").join(format!("{}.bpe", &key[..32]));
-    let kept = std::fs::read(&path).ok();
-    if let Some(tokenizer) = kept.as_deref().and_then(unsealed) {
+    let stored = std::fs::read(&path).ok();
+    if let Some(tokenizer) = stored.as_deref().and_then(unsealed) {
         return Ok((tokenizer, None));
     }
     let json = learn(parts, size)?;
@@ -51,14 +53,22 @@ pub(super) fn learned(
     if tokenizer.vocabulary() != size as usize {
         return Err(TokenizerError::TooFewPairs { size, found: tokenizer.vocabulary() });
     }
-    replace_file(&path, sealed(&json).as_bytes())
-        .map_err(|(action, path, source)| TokenizerError::Io { action, path, source })?;
+    replace_file(&path, sealed(&json).as_bytes())?;
     let note = format!("{}: damaged, so the byte pairs were learned again", path.display());
-    Ok((tokenizer, kept.map(|_| note)))
+    Ok((tokenizer, stored.map(|_| note)))
 }
 
 fn learn(parts: &Parts, size: u32) -> Result<String, TokenizerError> {
-    let failed = |error: tokenizers::Error| TokenizerError::Learn { why: error.to_string() };
+    let alphabet = ByteLevel::alphabet().into_iter().collect();
+    let trainer = PairTrainer::new(alphabet, size as usize);
+    trained(parts, trainer).map_err(|error| TokenizerError::Learn { why: error.to_string() })
+}
+
+/// The text of a byte-level `tokenizer.json` with the merges that a trainer learns from the training part.
+fn trained<T>(parts: &Parts, mut trainer: T) -> tokenizers::Result<String>
+where
+    T: Trainer<Model = BPE> + Sync,
+{
     let byte_level = ByteLevel::new(false, false, true);
     let mut tokenizer = TokenizerBuilder::default()
         .with_model(BPE::default())
@@ -66,22 +76,15 @@ fn learn(parts: &Parts, size: u32) -> Result<String, TokenizerError> {
         .with_pre_tokenizer(Some(byte_level))
         .with_post_processor(Some(byte_level))
         .with_decoder(Some(byte_level))
-        .build()
-        .map_err(failed)?;
-    let mut trainer = BpeTrainer::builder()
-        .show_progress(false)
-        .vocab_size(size as usize)
-        .initial_alphabet(ByteLevel::alphabet().into_iter().collect())
-        .build();
+        .build()?;
     let texts = parts.texts(Part::Train).flat_map(super::pieces::pieces);
     // The trainer wants to send its texts to other threads.
     let texts: Vec<&str> = texts.collect();
-    tokenizer.train(&mut trainer, texts.into_iter()).map_err(failed)?;
-    debug_assert!(tokenizer.get_model().get_vocab_size() <= size as usize);
-    tokenizer.to_string(false).map_err(failed)
+    tokenizer.train(&mut trainer, texts.into_iter())?;
+    tokenizer.to_string(false)
 }
 
-/// A file that knows its own hash.
+/// Prefixes a text with its hash.
 fn sealed(json: &str) -> String {
     format!("{}\n{json}", sha256_hex(json.as_bytes()))
 }
@@ -95,10 +98,66 @@ fn unsealed(bytes: &[u8]) -> Option<HubTokenizer> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::*;
+    use std::time::{Duration, Instant};
 
-    /// What is learned, as the text of a `tokenizer.json`.
+    use proptest::prelude::*;
+    use tokenizers::models::bpe::BpeTrainer;
+
+    use super::*;
+    use crate::data::Document;
+
+    /// Text of a `tokenizer.json` with the learned merges.
     pub(crate) fn learned_json(parts: &Parts, size: u32) -> String {
         learn(parts, size).unwrap()
+    }
+
+    fn training(text: String) -> Parts {
+        Parts::new(vec![(Part::Train, Document { name: String::new(), text })])
+    }
+
+    /// The trainer of `tokenizers`, as it was used before.
+    fn by_library(parts: &Parts, size: u32) -> String {
+        let trainer = BpeTrainer::builder()
+            .show_progress(false)
+            .vocab_size(size as usize)
+            .initial_alphabet(ByteLevel::alphabet().into_iter().collect())
+            .build();
+        trained(parts, trainer).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Few letters make equal counts, overlaps and one token from several pairs usual.
+        #[test]
+        fn merges_are_those_of_the_library(
+            text in "([ab]{1,12}|[abc]{1,30}|[a-d ]{1,60}|(abab|aab|baa){1,9}|\\PC{1,20})( ([ab]{1,8}|[a-c]{1,9}|é{1,5}|a{1,40})){0,30}",
+            size in 257_u32..400,
+        ) {
+            let parts = training(text);
+            prop_assert_eq!(learn(&parts, size).unwrap(), by_library(&parts, size));
+        }
+    }
+
+    #[test]
+    fn merges_of_sentences_are_those_of_the_library() {
+        let parts = training(crate::testing::harbour_text());
+        for size in [257, 300, 700, 5000] {
+            assert_eq!(learn(&parts, size).unwrap(), by_library(&parts, size), "{size}");
+        }
+    }
+
+    /// A megabyte of DNA on one line is one word. The trainer of `tokenizers` needs 34 s for a fifth of it.
+    #[test]
+    fn long_words_are_learned_in_seconds() {
+        let mut state = 1_u64;
+        let dna = (0..1 << 20).map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            ['A', 'C', 'G', 'T'][(state >> 62) as usize]
+        });
+        let parts = training(dna.collect());
+        let start = Instant::now();
+        learn(&parts, 4096).unwrap();
+        assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
     }
 }

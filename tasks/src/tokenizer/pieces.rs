@@ -1,11 +1,11 @@
-//! Long texts in pieces, so that a library that holds much beside each token meets little text at once.
+//! Division of long texts into pieces, which bounds the memory of libraries that store offsets with each token.
 
-/// Pieces are at least this long, in bytes, but for the last.
+/// Least size of a piece in bytes, except for the last.
 const LEAST: usize = 1 << 20;
 
-/// Cuts a text behind line breaks that stand between two characters other than white space.
+/// Divides a text after line breaks between two characters other than white space.
 ///
-/// There the usual pre-tokenizers (GPT-2's and those after it) cut too, so their tokens are those of the whole text. A
+/// The usual pre-tokenizers (GPT-2's and its successors) split there too, so the tokens are those of the whole text. A
 /// text without such a place stays whole.
 pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(text).filter(|text| !text.is_empty());

@@ -2,6 +2,7 @@
 
 use tempfile::TempDir;
 
+use super::interface::readable;
 use super::*;
 use crate::data::{Document, Part, SplitRule};
 use crate::testing::harbour_text;
@@ -94,7 +95,7 @@ fn characters_are_sorted_and_unknown_ones_refused() {
     let chars = Chars::of(["bé€a", "😀a"].into_iter());
     assert_eq!(encode(&chars, "abé€😀"), [0, 1, 2, 3, 4]);
     let error = chars.encode("z", &mut Vec::new()).unwrap_err();
-    assert!(error.to_string().contains("'z' is not among them"), "{error}");
+    assert!(error.to_string().contains("'z' is not in its alphabet"), "{error}");
 }
 
 #[test]
@@ -168,12 +169,12 @@ fn damaged_tokenizer_files_are_errors_with_their_path() {
     };
     for cut in (0..whole.len()).step_by(97) {
         let said = said(&whole[..cut]);
-        assert!(said.contains("tokenizer.json is no tokenizer.json"), "{said}");
+        assert!(said.contains("as a tokenizer.json"), "{said}");
     }
     for wrong in ["{\"model\": {}}", "{\"decoder\": 3}", "[]", "null", "{\"added_tokens\": [1]}"] {
-        assert!(said(wrong.as_bytes()).contains("is no tokenizer.json"), "{wrong}");
+        assert!(said(wrong.as_bytes()).contains("as a tokenizer.json"), "{wrong}");
     }
-    assert!(said(b"\xff\xfe").contains("is no tokenizer.json"));
+    assert!(said(b"\xff\xfe").contains("as a tokenizer.json"));
     let missing = HubTokenizer::read(&cache.path().join("none.json")).unwrap_err();
     assert!(missing.to_string().contains("none.json"), "{missing}");
 }
@@ -188,4 +189,52 @@ fn tokenizer_that_changes_the_text_is_read_and_known_as_such() {
     let tokenizer = HubTokenizer::from_json(json.as_bytes()).unwrap();
     assert_eq!(encode(&tokenizer, "Hello Größe there"), [1, 2, 0]);
     assert_eq!(tokenizer.decode(&[1]), "hello");
+}
+
+/// Options of a file for training and for batches do not change the tokens of a text.
+#[test]
+fn truncation_padding_stride_and_dropout_of_a_file_change_no_tokens() {
+    let json = learned::tests::learned_json(&parts(), 400);
+    let mut file: serde_json::Value = json.parse().unwrap();
+    let plain = HubTokenizer::from_json(json.as_bytes()).unwrap();
+    let text = harbour_text();
+    let expected = encode(&plain, &text);
+    let truncation = serde_json::json!(
+        {"direction": "Right", "max_length": 4, "strategy": "LongestFirst", "stride": 2});
+    let padding = serde_json::json!({"strategy": {"Fixed": 9000}, "direction": "Right",
+        "pad_to_multiple_of": null, "pad_id": 1, "pad_type_id": 0, "pad_token": "!"});
+    for (key, value) in [("truncation", truncation), ("padding", padding)] {
+        file[key] = value;
+        let read = HubTokenizer::from_json(file.to_string().as_bytes()).unwrap();
+        assert_eq!(encode(&read, &text), expected, "{key}");
+    }
+    file["truncation"]["stride"] = 4.into();
+    let read = HubTokenizer::from_json(file.to_string().as_bytes()).unwrap();
+    assert_eq!(encode(&read, &text), expected, "stride");
+    for rate in [0.5, 1.0] {
+        file["model"]["dropout"] = rate.into();
+        let json = file.to_string();
+        let read = HubTokenizer::from_json(json.as_bytes()).unwrap();
+        assert_eq!(encode(&read, &text), expected, "dropout");
+        assert_ne!(read.sha256(), crate::hash::sha256_hex(json.as_bytes()));
+        assert_eq!(
+            load(json.as_bytes()).unwrap().encode_fast(&text[..], true).unwrap().get_ids(),
+            expected
+        );
+    }
+}
+
+#[test]
+fn sparse_ids_are_refused_with_numbers() {
+    let json = |id: u32| {
+        format!(
+            r#"{{"version": "1.0", "added_tokens": [], "normalizer": null, "pre_tokenizer": {{"type": "Whitespace"}},
+            "model": {{"type": "WordLevel", "vocab": {{"a": 0, "b": {id}}}, "unk_token": "a"}}}}"#
+        )
+    };
+    for id in [u32::MAX, 4_000_000_000, 1028] {
+        let said = HubTokenizer::from_json(json(id).as_bytes()).unwrap_err();
+        assert_eq!(said, format!("it has 2 tokens with ids up to {id}, expected ids below 1028"));
+    }
+    assert_eq!(HubTokenizer::from_json(json(1027).as_bytes()).unwrap().vocab_size(), 1028);
 }

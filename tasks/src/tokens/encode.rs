@@ -3,23 +3,23 @@
 use crate::data::{Part, Parts};
 use crate::tokenizer::{Tokenizer, TokenizerError};
 
-/// One document among the tokens.
+/// Range of one document among the tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
-    /// What it is for.
+    /// Part of the document.
     pub(crate) part: Part,
-    /// Where it ends among the tokens; it starts where the one before ends.
+    /// End of the document; it starts at the end of the previous one.
     pub(crate) end: usize,
-    /// Size of its text.
+    /// Size of its text in bytes.
     pub(crate) bytes: usize,
 }
 
-/// All tokens, and where each document lies.
+/// Concatenated tokens of documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Encoded {
     pub(crate) tokens: Vec<u32>,
     pub(crate) spans: Vec<Span>,
-    /// Whether the bytes of the tokens are, document by document, those of the text.
+    /// Whether the bytes of the tokens add up to the text, document by document.
     pub(crate) exact: bool,
 }
 
@@ -40,7 +40,7 @@ pub(super) fn encode(parts: &Parts, tokenizer: &dyn Tokenizer) -> Result<Encoded
     Ok(all)
 }
 
-/// Bytes of each token, if every token always stands for the same.
+/// Sizes of all tokens in bytes, if they do not depend on the position.
 pub(crate) fn sizes(tokenizer: &dyn Tokenizer) -> Option<Vec<u32>> {
     let ids = 0..tokenizer.vocab_size() as u32;
     ids.map(|token| tokenizer.bytes(token).map(|bytes| bytes.len() as u32)).collect()

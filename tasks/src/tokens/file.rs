@@ -1,8 +1,8 @@
-//! The file of cached tokens.
+//! File format of cached tokens.
 //!
 //! All integers are little-endian.
 //!
-//! | offset | bytes | what |
+//! | offset | bytes | content |
 //! | --- | --- | --- |
 //! | 0 | 8 | `PEZOOTOK` |
 //! | 8 | 4 | [`VERSION`] |
@@ -10,8 +10,8 @@
 //! | 14 | 2 | 1 if the bytes of the tokens are those of the text, else 0 |
 //! | 16 | 8 | number of tokens |
 //! | 24 | 8 | number of documents |
-//! | 32 | 32 | key: hash of what the tokens were made of |
-//! | 64 | 32 | SHA-256 of all behind the header |
+//! | 32 | 32 | key: hash of text, borders, tokenizer and version |
+//! | 64 | 32 | SHA-256 of everything after the header |
 //! | 96 | 32 | SHA-256 of the header up to here |
 //! | 128 | 24 each | documents: part (0 to 2), end in tokens, size of the text |
 //! | then | 2 or 4 each | tokens |
@@ -27,7 +27,7 @@ use super::map::map;
 use crate::data::Part;
 
 const MAGIC: &[u8; 8] = b"PEZOOTOK";
-/// Goes up when the format changes, or the tokens of the same text and tokenizer.
+/// Version of the format; also raised when the same text and tokenizer give other tokens.
 pub(super) const VERSION: u32 = 1;
 const HEADER: usize = 128;
 const SPAN: usize = 24;
@@ -36,7 +36,7 @@ const SPAN: usize = 24;
 #[derive(Debug)]
 pub(crate) struct Mapped {
     map: Mmap,
-    /// Where the tokens start in the file.
+    /// Offset of the tokens in the file.
     from: usize,
     /// Bytes of a token.
     width: usize,
@@ -56,7 +56,26 @@ impl Mapped {
     }
 }
 
-/// The bytes of a file.
+/// Concatenated tokens of all documents.
+#[derive(Debug)]
+pub(crate) enum Tokens {
+    /// In memory.
+    Memory(Vec<u32>),
+    /// In a mapped file.
+    Mapped(Mapped),
+}
+
+impl Tokens {
+    /// Copies a range of tokens.
+    pub(crate) fn copy(&self, range: Range<usize>) -> Vec<u32> {
+        match self {
+            Self::Memory(tokens) => tokens[range].to_vec(),
+            Self::Mapped(mapped) => mapped.copy(range),
+        }
+    }
+}
+
+/// Serialises tokens for a file.
 pub(super) fn to_bytes(encoded: &Encoded, vocabulary: usize, key: [u8; 32]) -> Vec<u8> {
     let width: u16 = if vocabulary <= 1 << 16 { 2 } else { 4 };
     let mut body =
@@ -83,39 +102,39 @@ pub(super) fn to_bytes(encoded: &Encoded, vocabulary: usize, key: [u8; 32]) -> V
     file
 }
 
-/// What a file says: tokens, documents, and whether the tokens' bytes are the text's.
+/// Content of a file: tokens, documents, and whether the bytes of the tokens are those of the text.
 pub(super) type Opened = (Mapped, Vec<Span>, bool);
 
-/// Opens a file and checks all of it; `Err` says what is wrong with it.
+/// Opens and verifies a file; the error describes the fault.
 pub(super) fn open(path: &Path, vocabulary: usize, key: [u8; 32]) -> Result<Opened, String> {
     let map = map(path).map_err(|error| error.to_string())?;
     let (header, body) = map.split_at_checked(HEADER).ok_or("it is shorter than its header")?;
     if header[..8] != *MAGIC {
-        return Err("it does not begin as a file of tokens".to_owned());
+        return Err("it is not a file of tokens".to_owned());
     }
     if header[96..] != Sha256::digest(&header[..96])[..] {
-        return Err("its header does not have its hash".to_owned());
+        return Err("the hash of its header is wrong".to_owned());
     }
     let number = |at: usize| header[at..at + 8].iter().rev().fold(0, |n, b| n << 8 | u64::from(*b));
     let width = usize::from(u16::from_le_bytes([header[12], header[13]]));
     let version = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
     if version != VERSION || ![2, 4].contains(&width) || header[32..64] != key {
-        return Err("it is of another version or another text".to_owned());
+        return Err("it belongs to another version or text".to_owned());
     }
     let (tokens, documents) = (number(16), number(24));
     let expected = u128::from(tokens) * width as u128 + u128::from(documents) * SPAN as u128;
     if body.len() as u128 != expected {
-        return Err(format!("it has {} bytes behind its header, not {expected}", body.len()));
+        return Err(format!("it has {} bytes after its header, expected {expected}", body.len()));
     }
     if header[64..96] != Sha256::digest(body)[..] {
-        return Err("its tokens do not have their hash".to_owned());
+        return Err("the hash of its tokens is wrong".to_owned());
     }
     let (documents, rest) = body.split_at(documents as usize * SPAN);
     let spans = spans(documents, tokens)?;
     let exact = header[14] == 1;
     let from = map.len() - rest.len();
     let mapped = Mapped { map, from, width };
-    // A hash does not say that the file was made rightly: ids index tables.
+    // A hash does not prove that the ids are valid, and ids index tables.
     let in_vocabulary = (0..tokens as usize).step_by(1 << 16).all(|at| {
         mapped
             .copy(at..(at + (1 << 16)).min(tokens as usize))
@@ -139,5 +158,9 @@ fn spans(bytes: &[u8], tokens: u64) -> Result<Vec<Span>, String> {
         spans.push(Span { part, end: end as usize, bytes: size as usize });
         last = end;
     }
-    if last == tokens { Ok(spans) } else { Err("it has tokens of no document".to_owned()) }
+    if last == tokens {
+        Ok(spans)
+    } else {
+        Err("it has tokens outside of all documents".to_owned())
+    }
 }

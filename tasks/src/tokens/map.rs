@@ -1,16 +1,16 @@
-//! A file as a slice of bytes: the only unsafe code of this crate.
-#![expect(unsafe_code, reason = "mapping a file; why it is sound stands at the one block")]
+//! Memory mapping of a file: the only unsafe code of this crate.
+#![expect(unsafe_code, reason = "mapping a file; the block states why it is sound")]
 
 use std::fs::File;
 use std::path::Path;
 
 use memmap2::Mmap;
 
-/// Maps a file of the token cache to be read.
+/// Maps a file of the token cache for reading.
 pub(super) fn map(path: &Path) -> std::io::Result<Mmap> {
     let file = File::open(path)?;
-    // SAFETY: the slice must not change while it is borrowed. Files of the token cache are complete when they get their
-    // name, and this program never writes to or shortens one that has it: a new one is moved over it, and a mapping
-    // keeps the old file. Somebody else who changes files in this folder while a run reads them breaks this.
+    // SAFETY: the slice must not change while it is borrowed. Files of the token cache are complete before they get their
+    // name, and this program never writes to or truncates them afterwards: a new file replaces the name, and a mapping
+    // keeps the old file. Another program that modifies files in this folder during a run violates this.
     unsafe { Mmap::map(&file) }
 }

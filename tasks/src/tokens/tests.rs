@@ -4,8 +4,7 @@ use std::fs;
 
 use tempfile::TempDir;
 
-use super::cache::Found;
-use super::encode::encode;
+use super::encode::{Encoded, encode};
 use super::*;
 use crate::data::{Borders, Document, Part, Parts};
 use crate::testing::harbour_text;
@@ -21,7 +20,7 @@ fn parts() -> Parts {
     ])
 }
 
-fn open(cache: &Path) -> Found {
+fn open(cache: &Path) -> LoadedTokens {
     open_or_encode(&parts(), Borders::Apart, &Gpt2::new().unwrap(), cache).unwrap()
 }
 
@@ -32,7 +31,7 @@ fn file_in(cache: &Path) -> PathBuf {
     files[0].clone()
 }
 
-fn same(found: &Found) {
+fn same(found: &LoadedTokens) {
     let encoded = encode(&parts(), &Gpt2::new().unwrap()).unwrap();
     assert_eq!(found.tokens.copy(0..encoded.tokens.len()), encoded.tokens);
     assert_eq!(found.tokens.copy(5..9), encoded.tokens[5..9]);

@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use tasks::Task;
 
 use super::{Asked, ExtendArgs, Learns};
-use crate::cell::{EvalConfig, TrainConfig};
+use crate::experiment::{Decay, OptimizerConfig};
+use crate::experiment::{EvalConfig, TrainConfig};
 use crate::extend::{
     ExtendCell, LongText, Method, Passkey, TuneConfig, Tuning, Variant, expression, variants,
 };
 use crate::lora::LoraConfig;
-use crate::optimizer::{Decay, OptimizerConfig};
 use crate::pretrained::Pretrained;
 
 /// Everything that the cells share.

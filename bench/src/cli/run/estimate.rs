@@ -2,38 +2,34 @@
 
 use std::time::Duration;
 
-use pe_zoo::EncodingConfig;
-
 use super::table::{clock, encoding_label};
 use crate::cli::list::aligned;
 use crate::cli::out::say;
-use crate::sweep::{Plan, Standing, SweepOptions, training_seconds};
+use crate::sweep::{CellStatus, SweepOptions, SweepPlan, look_up_all, training_seconds};
 
-pub(super) fn print(plan: &Plan, options: &SweepOptions) {
-    let surveyed = plan.survey(&options.out, &options.redo);
+pub(super) fn print(plan: &SweepPlan, options: &SweepOptions) {
+    let surveyed = look_up_all(plan, &options.out, &options.retry);
     let others = |index: usize| !options.shard.has(&plan.keys[index]);
-    let settled = (0..plan.cells.len())
-        .map(|index| surveyed[index].is_settled() || others(index))
-        .collect::<Vec<_>>();
-    let seconds = training_seconds(plan, &settled);
+    let seconds = training_seconds(plan, &surveyed, options);
     let header = ["workload", "encoding", "seed", "parameters", "training", "about"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
     for (index, planned) in plan.cells.iter().enumerate() {
         let cell = &planned.cell;
-        let parameters = cell.model.param_count(planned.task.vocab_size())
-            + cell.encoding.param_count(&cell.dims(&*planned.task));
-        let about = Duration::from_secs_f64(seconds[index]);
+        let own = cell.encoding.param_count(&cell.dims(&*planned.task));
+        let model = cell.model.param_count(planned.task.vocab_size());
+        let parameters = own.map_or("unknown".to_owned(), |own| (model + own).to_string());
+        let about = duration(seconds[index]);
         rows.push(vec![
             cell.workload.clone(),
             encoding_label(plan, index),
             cell.seed.to_string(),
-            parameters.to_string(),
+            parameters,
             format!("{:.2e} FLOPs", planned.train_flops() as f64),
-            match &surveyed[index].standing {
-                Standing::Kept(record) => record.status.name().to_owned(),
-                Standing::Unreadable(_) => "damaged".to_owned(),
-                Standing::Open if others(index) => "another part".to_owned(),
-                Standing::Open => clock(about),
+            match &surveyed[index].status {
+                CellStatus::Kept(record) => record.status.name().to_owned(),
+                CellStatus::Unreadable(_) => "damaged".to_owned(),
+                CellStatus::Open if others(index) => "another part".to_owned(),
+                CellStatus::Open => clock(about),
             },
         ]);
     }
@@ -44,8 +40,13 @@ pub(super) fn print(plan: &Plan, options: &SweepOptions) {
     say(&format!(
         "{} cells; about {} of training in all, {} with {} side by side; evaluation comes on top",
         plan.cells.len(),
-        clock(Duration::from_secs_f64(total)),
-        clock(Duration::from_secs_f64(total / options.jobs as f64)),
+        clock(duration(total)),
+        clock(duration(total / options.jobs as f64)),
         options.jobs
     ));
+}
+
+/// Seconds as a duration; more than one can hold are the longest.
+fn duration(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }

@@ -1,6 +1,6 @@
 //! How much of a sweep is done, and how long the rest takes.
 
-use crate::runner::Progress;
+use crate::run::Progress;
 
 /// Parts of a cell's time that its evaluation is taken for, beside its training.
 const EVAL_SHARE: f64 = 0.1;
@@ -11,12 +11,12 @@ const ENOUGH_TO_GO_BY: f64 = 0.02;
 /// Reckons with expected seconds, and with measured ones as soon as a cell of a kind has ended.
 #[derive(Debug)]
 pub(super) struct Forecast {
-    cells: Vec<Reckoned>,
+    cells: Vec<CellForecast>,
     jobs: usize,
 }
 
 #[derive(Debug)]
-struct Reckoned {
+struct CellForecast {
     /// Cells of one kind take the same time: all but the seed is equal.
     kind: String,
     expected_seconds: f64,
@@ -33,7 +33,7 @@ impl Forecast {
     pub(super) fn new(cells: impl IntoIterator<Item = (String, f64)>, jobs: usize) -> Self {
         let cells = cells
             .into_iter()
-            .map(|(kind, expected_seconds)| Reckoned {
+            .map(|(kind, expected_seconds)| CellForecast {
                 kind,
                 expected_seconds,
                 done: 0.0,
@@ -90,7 +90,7 @@ impl Forecast {
     /// Seconds until the end, `elapsed` seconds after the start.
     pub(super) fn seconds_left(&self, elapsed: f64) -> f64 {
         let left = self.left();
-        let done = |cell: &Reckoned| (cell.done - cell.done_before) * cell.expected_seconds;
+        let done = |cell: &CellForecast| (cell.done - cell.done_before) * cell.expected_seconds;
         let done = self.cells.iter().map(done).sum::<f64>();
         if done > ENOUGH_TO_GO_BY * (done + left) {
             elapsed * left / done
@@ -101,7 +101,7 @@ impl Forecast {
 
     /// Expected seconds of what is left, one after the other.
     fn left(&self) -> f64 {
-        let left = |cell: &Reckoned| (1.0 - cell.done) * cell.expected_seconds;
+        let left = |cell: &CellForecast| (1.0 - cell.done) * cell.expected_seconds;
         self.cells.iter().filter(|cell| !cell.over).map(left).sum()
     }
 }

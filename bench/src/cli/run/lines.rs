@@ -24,16 +24,20 @@ use serde_json::{Map, Value, json};
 
 use super::table::seconds_of;
 use crate::cli::out::say;
-use crate::runner::Progress;
-use crate::sweep::{Event, Outcome, Plan, Surveyed, SweepOptions, What};
+use crate::run::Progress;
+use crate::sweep::{CellEvent, CellFile, SweepEvent, SweepOptions, SweepOutcome, SweepPlan};
 
 /// Prints lines of JSON.
 pub(super) struct Lines<'a> {
-    plan: &'a Plan,
+    plan: &'a SweepPlan,
 }
 
 impl<'a> Lines<'a> {
-    pub(super) fn start(plan: &'a Plan, surveyed: &[Surveyed], options: &SweepOptions) -> Self {
+    pub(super) fn start(
+        plan: &'a SweepPlan,
+        surveyed: &[CellFile],
+        options: &SweepOptions,
+    ) -> Self {
         print(json!({
             "event": "start",
             "suite": plan.suite,
@@ -46,26 +50,26 @@ impl<'a> Lines<'a> {
         Self { plan }
     }
 
-    pub(super) fn event(&self, event: &Event) {
+    pub(super) fn event(&self, event: &SweepEvent) {
         let (name, more) = match &event.what {
-            What::Began => ("began", json!({})),
-            What::Resumed { step } => ("resumed", json!({ "step": step })),
-            What::Progress(Progress::Train { done, of, loss }) => {
+            CellEvent::Began => ("began", json!({})),
+            CellEvent::Resumed { step } => ("resumed", json!({ "step": step })),
+            CellEvent::Progress(Progress::Train { done, of, loss }) => {
                 ("progress", json!({ "phase": "train", "done": done, "of": of, "loss": loss }))
             }
-            What::Progress(Progress::Eval { done, of }) => {
+            CellEvent::Progress(Progress::Eval { done, of }) => {
                 ("progress", json!({ "phase": "eval", "done": done, "of": of, "loss": null }))
             }
-            What::Trouble(text) => ("trouble", json!({ "text": text })),
-            What::Held { by } => ("held", json!({ "by": by })),
-            What::PickedUp(record) => ("picked-up", end_of(record)),
-            What::Ended(record) => {
+            CellEvent::Trouble(text) => ("trouble", json!({ "text": text })),
+            CellEvent::Held { by } => ("held", json!({ "by": by })),
+            CellEvent::PickedUp(record) => ("picked-up", end_of(record)),
+            CellEvent::Ended(record) => {
                 let mut end = end_of(record);
                 end["seconds"] = json!(seconds_of(record));
                 ("ended", end)
             }
-            What::Interrupted => ("interrupted", json!({})),
-            What::Lost => ("lost", json!({})),
+            CellEvent::Interrupted => ("interrupted", json!({})),
+            CellEvent::Lost => ("lost", json!({})),
         };
         let cell = &self.plan.cells[event.index].cell;
         let mut line = Map::new();
@@ -80,7 +84,7 @@ impl<'a> Lines<'a> {
         print(Value::Object(line));
     }
 
-    pub(super) fn finish(&self, outcome: &Outcome, report: Option<&Path>) {
+    pub(super) fn finish(&self, outcome: &SweepOutcome, report: Option<&Path>) {
         let mut statuses = BTreeMap::<&str, usize>::new();
         for record in &outcome.records {
             *statuses.entry(record.status.name()).or_default() += 1;

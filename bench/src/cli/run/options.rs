@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::sweep::budget::{Budget, bytes};
-use crate::sweep::{Redo, Retry, Shard, SweepOptions};
+use crate::experiment::budget::{Budget, bytes};
+use crate::sweep::{Retry, RetryPolicy, Shard, SweepOptions};
 
 /// Options of a sweep.
 #[derive(Args, Clone, Debug)]
@@ -66,7 +66,7 @@ impl SweepArgs {
             out,
             jobs,
             threads,
-            redo: Redo { force: self.force, retry: self.retry.iter().copied().collect() },
+            retry: RetryPolicy { force: self.force, retry: self.retry.iter().copied().collect() },
             shard: self.shard,
             budget: given,
             checkpoint_seconds: self.checkpoint_seconds,
@@ -77,7 +77,7 @@ impl SweepArgs {
 }
 
 /// Seconds of which there are some.
-fn seconds(text: &str) -> Result<f64, String> {
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if seconds.is_finite() && seconds > 0.0 => Ok(seconds),
         _ => Err(format!("`{text}` is no number of seconds, expected a number above 0, as 2.5")),

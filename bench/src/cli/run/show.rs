@@ -6,29 +6,31 @@ use super::lines::Lines;
 use super::options::SweepArgs;
 use super::table::Live;
 use crate::cli::out::{complain, say};
-use crate::sweep::{Event, Outcome, Plan, Standing, Surveyed, SweepOptions, What};
+use crate::sweep::{
+    CellEvent, CellFile, CellStatus, SweepEvent, SweepOptions, SweepOutcome, SweepPlan,
+};
 
-/// What is shown.
+/// Output of a sweep in progress.
 pub(super) enum Show<'a> {
     /// A table and a bar.
     People(Box<Live<'a>>),
     /// One JSON object a line.
     Programs(Lines<'a>),
     /// Troubles only.
-    Quiet(&'a Plan),
+    Quiet(&'a SweepPlan),
 }
 
 impl<'a> Show<'a> {
     pub(super) fn new(
         arguments: &SweepArgs,
-        plan: &'a Plan,
-        surveyed: &[Surveyed],
+        plan: &'a SweepPlan,
+        surveyed: &[CellFile],
         seconds: &[f64],
         options: &SweepOptions,
     ) -> Self {
-        for error in surveyed.iter().filter_map(|one| match &one.standing {
-            Standing::Unreadable(error) => Some(error),
-            Standing::Open | Standing::Kept(_) => None,
+        for error in surveyed.iter().filter_map(|one| match &one.status {
+            CellStatus::Unreadable(error) => Some(error),
+            CellStatus::Open | CellStatus::Kept(_) => None,
         }) {
             complain(&format!("{error}; its cell is left as it is"));
         }
@@ -41,15 +43,15 @@ impl<'a> Show<'a> {
         }
     }
 
-    pub(super) fn event(&mut self, event: &Event) {
+    pub(super) fn event(&mut self, event: &SweepEvent) {
         match self {
             Self::People(live) => live.event(event),
             Self::Programs(lines) => lines.event(event),
             Self::Quiet(plan) => {
                 let name = || plan.cells[event.index].cell_name();
                 match &event.what {
-                    What::Trouble(text) => complain(&format!("{}: {text}", name())),
-                    What::Ended(record) if !record.status.reason().is_empty() => {
+                    CellEvent::Trouble(text) => complain(&format!("{}: {text}", name())),
+                    CellEvent::Ended(record) if !record.status.reason().is_empty() => {
                         let (status, reason) = (record.status.name(), record.status.reason());
                         complain(&format!("{}: {status}: {reason}", name()));
                     }
@@ -67,7 +69,7 @@ impl<'a> Show<'a> {
     }
 
     /// The report is written.
-    pub(super) fn report(&self, outcome: &Outcome, summary: &ReportSummary) {
+    pub(super) fn report(&self, outcome: &SweepOutcome, summary: &ReportSummary) {
         match self {
             Self::People(_) => {
                 say("");
@@ -83,7 +85,7 @@ impl<'a> Show<'a> {
     }
 
     /// The sweep was interrupted or has no record: there is no report.
-    pub(super) fn end_without_report(&self, outcome: &Outcome) {
+    pub(super) fn end_without_report(&self, outcome: &SweepOutcome) {
         if let Self::Programs(lines) = self {
             lines.finish(outcome, None);
         }

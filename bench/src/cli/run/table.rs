@@ -1,21 +1,20 @@
-//! What is shown while a sweep runs: a table that fills in, and a bar with the time left.
+//! Live output of a sweep: a table that fills in, and a bar with the time left.
 
 use std::time::{Duration, Instant};
 
 use console::Style;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use pe_zoo::EncodingConfig;
 use reports::{EvalPoint, RunRecord, Status};
 
 use super::forecast::Forecast;
-use crate::cli::out::say;
-use crate::sweep::{Event, Plan, Surveyed, SweepOptions, What};
+use crate::cli::out::{Printable, print};
+use crate::sweep::{CellEvent, CellFile, SweepEvent, SweepOptions, SweepPlan};
 
 const BAR_STEPS: u64 = 1000;
 
 /// The live display.
 pub(super) struct Live<'a> {
-    plan: &'a Plan,
+    plan: &'a SweepPlan,
     bar: ProgressBar,
     start: Instant,
     forecast: Forecast,
@@ -27,8 +26,8 @@ pub(super) struct Live<'a> {
 
 impl<'a> Live<'a> {
     pub(super) fn new(
-        plan: &'a Plan,
-        surveyed: &[Surveyed],
+        plan: &'a SweepPlan,
+        surveyed: &[CellFile],
         seconds: &[f64],
         options: &SweepOptions,
     ) -> Self {
@@ -36,7 +35,7 @@ impl<'a> Live<'a> {
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}") {
             bar.set_style(style);
         }
-        let kept = surveyed.iter().filter_map(Surveyed::kept).collect::<Vec<_>>();
+        let kept = surveyed.iter().filter_map(CellFile::kept).collect::<Vec<_>>();
         let kinds = plan.cells.iter().map(|planned| {
             let cell = &planned.cell;
             let grid = cell.grid.as_ref().map(|grid| grid.value);
@@ -52,15 +51,15 @@ impl<'a> Live<'a> {
             held: Vec::new(),
         };
         let kept_cells = kept.len();
-        live.line(&format!(
+        live.say(&format!(
             "{} cells, {kept_cells} of them kept from before; {jobs} side by side",
             plan.cells.len()
         ));
         if options.shard != crate::sweep::Shard::WHOLE {
             let mine = plan.keys.iter().filter(|key| options.shard.has(key)).count();
-            live.line(&format!("part {} of them: {mine} cells", options.shard));
+            live.say(&format!("part {} of them: {mine} cells", options.shard));
         }
-        live.line(&row(["workload", "encoding", "seed", "in training", "beyond", "loss", "time"]));
+        live.say(&row(["workload", "encoding", "seed", "in training", "beyond", "loss", "time"]));
         for record in kept {
             live.line(&live.result_row(record));
         }
@@ -68,41 +67,41 @@ impl<'a> Live<'a> {
         live
     }
 
-    pub(super) fn event(&mut self, event: &Event) {
+    pub(super) fn event(&mut self, event: &SweepEvent) {
         let index = event.index;
-        self.held.retain(|held| *held != index || matches!(event.what, What::Held { .. }));
+        self.held.retain(|held| *held != index || matches!(event.what, CellEvent::Held { .. }));
         match &event.what {
-            What::Began => {}
-            What::Resumed { step } => {
+            CellEvent::Began => {}
+            CellEvent::Resumed { step } => {
                 let steps = self.plan.cells[index].cell.train.steps;
                 self.forecast.resumed(index, *step, steps);
                 self.note(index, &format!("goes on after {step} of {steps} steps"), &Style::new());
             }
-            What::Progress(progress) => self.forecast.progress(index, *progress),
-            What::Trouble(text) => self.note(index, text, &Style::new().yellow()),
-            What::Held { by } => {
+            CellEvent::Progress(progress) => self.forecast.progress(index, *progress),
+            CellEvent::Trouble(text) => self.note(index, text, &Style::new().yellow()),
+            CellEvent::Held { by } => {
                 if !self.held.contains(&index) {
                     self.held.push(index);
                 }
                 self.forecast.given_up(index);
                 self.note(index, &format!("held by {by}"), &Style::new().dim());
             }
-            What::Ended(record) => {
+            CellEvent::Ended(record) => {
                 let took = (record.status == Status::Done).then(|| seconds_of(record));
                 self.forecast.ended(index, took);
                 self.ended += 1;
                 self.line(&self.result_row(record));
             }
-            What::PickedUp(record) => {
+            CellEvent::PickedUp(record) => {
                 self.forecast.given_up(index);
                 self.ended += 1;
                 self.line(&self.result_row(record));
             }
-            What::Interrupted => {
+            CellEvent::Interrupted => {
                 self.forecast.given_up(index);
                 self.note(index, "interrupted; goes on next time", &Style::new());
             }
-            What::Lost => {
+            CellEvent::Lost => {
                 self.forecast.given_up(index);
                 self.note(index, "taken over by another process", &Style::new().yellow());
             }
@@ -132,38 +131,43 @@ impl<'a> Live<'a> {
             held => format!(", {held} held by others"),
         };
         let (ended, all) = (self.ended, self.plan.cells.len());
-        self.bar.set_message(format!("{left} left, {ended}/{all} cells{held}; {running}"));
+        let message = format!("{left} left, {ended}/{all} cells{held}; {running}");
+        self.bar.set_message(Printable::of(&message).as_str().to_owned());
     }
 
     /// A line about a cell.
     fn note(&self, index: usize, text: &str, style: &Style) {
         let cell = &self.plan.cells[index].cell;
         let line = row([&cell.workload, &cell.name, &cell.seed.to_string(), "", "", "", ""]);
-        self.line(&format!("{line}  {}", self.painted(text, style)));
+        self.line(&Printable::of(&line).beside(&self.styled(text, style)));
     }
 
-    fn result_row(&self, record: &RunRecord) -> String {
+    fn result_row(&self, record: &RunRecord) -> Printable {
         let line = result_row(record);
         match &record.status {
-            Status::Done => line,
+            Status::Done => Printable::of(&line),
             Status::Diverged { .. } | Status::TimedOut { .. } | Status::Interrupted => {
-                self.painted(&line, &Style::new().yellow())
+                self.styled(&line, &Style::new().yellow())
             }
             Status::OutOfMemory { .. } | Status::Failed { .. } => {
-                self.painted(&line, &Style::new().red())
+                self.styled(&line, &Style::new().red())
             }
         }
     }
 
     /// In colour on a terminal, unless the user does not want any (NO_COLOR).
-    fn painted(&self, text: &str, style: &Style) -> String {
+    fn styled(&self, text: &str, style: &Style) -> Printable {
         let style = style.clone();
         let style = if self.bar.is_hidden() { style.for_stdout() } else { style.for_stderr() };
-        style.apply_to(text).to_string()
+        Printable::of(text).styled(&style)
     }
 
-    fn line(&self, text: &str) {
-        if self.bar.is_hidden() { say(text) } else { self.bar.println(text) }
+    fn say(&self, text: &str) {
+        self.line(&Printable::of(text));
+    }
+
+    fn line(&self, line: &Printable) {
+        if self.bar.is_hidden() { print(line) } else { self.bar.println(line.as_str()) }
     }
 }
 
@@ -221,10 +225,10 @@ pub(super) fn clock(time: Duration) -> String {
 }
 
 /// Label of a cell's encoding for other tables.
-pub(super) fn encoding_label(plan: &Plan, index: usize) -> String {
+pub(super) fn encoding_label(plan: &SweepPlan, index: usize) -> String {
     let cell = &plan.cells[index].cell;
-    if cell.name == cell.encoding.meta().id {
-        cell.encoding.meta().label.to_owned()
+    if cell.name == cell.encoding.id() {
+        cell.encoding.card().label.to_owned()
     } else {
         cell.name.clone()
     }

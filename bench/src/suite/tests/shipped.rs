@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::sweep::Plan;
+use crate::sweep::SweepPlan;
 use tasks::suite::text::TextConfig;
 
 fn suites() -> impl Iterator<Item = Suite> {
@@ -13,7 +13,7 @@ fn every_cell_of_every_suite_passes_its_checks_and_has_a_key_of_its_own() {
     for mut suite in suites() {
         let (name, cells) = (suite.name.clone(), suite.cells.len());
         suite.cells.iter_mut().for_each(with_a_text_that_needs_no_download);
-        let plan = Plan::new(suite).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let plan = SweepPlan::new(suite).unwrap_or_else(|error| panic!("{name}: {error}"));
         let left_out = plan.unrunnable.iter().map(|left| left.cells).sum::<usize>();
         assert_eq!(plan.cells.len() + left_out, cells, "{name}");
         let keys = plan.cells.iter().map(|p| p.cell.key(&*p.task)).collect::<BTreeSet<_>>();
@@ -24,15 +24,16 @@ fn every_cell_of_every_suite_passes_its_checks_and_has_a_key_of_its_own() {
 
 /// Puts the text that comes through cargo in the place of others, by character: the settings of cells are checked, and
 /// neither are megabytes fetched nor byte pairs learned.
-fn with_a_text_that_needs_no_download(cell: &mut Cell<Combination>) {
-    let TaskConfig::Text(text) = &mut cell.task else { return };
+fn with_a_text_that_needs_no_download(cell: &mut Experiment) {
+    let Some(text) = cell.task.get::<TextConfig>() else { return };
     let corpus = TextConfig::default();
     if text.source != corpus.source {
         // It has no test part.
         cell.eval.splits = None;
         // Still another cell than one on that text.
         cell.eval.seed += 1;
-        *text = TextConfig { documents: text.documents, eval_windows: text.eval_windows, ..corpus };
+        let (documents, eval_windows) = (text.documents, text.eval_windows);
+        cell.task = TextConfig { documents, eval_windows, ..corpus }.into();
     }
 }
 
@@ -54,7 +55,7 @@ fn every_task_is_trained_under_at_least_two_encodings() {
 #[test]
 fn what_suites_say_of_themselves_is_kept() {
     let of = |name: &str| suites().find(|suite| suite.name == name).unwrap();
-    let count = |suite: &Suite, get: fn(&Cell<Combination>) -> String| {
+    let count = |suite: &Suite, get: fn(&Experiment) -> String| {
         suite.cells.iter().map(get).collect::<BTreeSet<_>>().len()
     };
     let contextual = of("contextual");

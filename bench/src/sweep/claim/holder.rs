@@ -11,10 +11,10 @@ use sha2::{Digest, Sha256};
 /// The process behind a claim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Holder {
+pub struct ClaimHolder {
     /// Name of its machine, for people.
     pub host: String,
-    /// Its id there.
+    /// Process id on that machine.
     pub pid: u32,
     /// When it claimed, RFC 3339, UTC; for people.
     pub since_utc: String,
@@ -28,7 +28,7 @@ pub struct Holder {
     pub(super) pause_milliseconds: u64,
 }
 
-impl Holder {
+impl ClaimHolder {
     pub(super) fn this_process(pause: Duration) -> Self {
         static SWEEPS: AtomicU64 = AtomicU64::new(0);
         let pid = std::process::id();

@@ -1,40 +1,74 @@
-//! A lock between processes that ends with its holder.
+//! Lock between processes that the operating system gives back when its holder ends.
 
 use std::fs::{File, TryLockError};
+use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::ClaimError;
-
-/// What is done under the lock takes milliseconds, on a slow network a second.
-const PATIENCE: Duration = Duration::from_secs(30);
 const BETWEEN_TRIES: Duration = Duration::from_millis(2);
 
-/// Held while it lives.
+/// How the lock is tried, and for how long.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Locking {
+    /// Tries once; [`File::try_lock`] outside of tests.
+    pub(super) try_lock: fn(&File) -> Result<(), TryLockError>,
+    /// Work under the lock takes milliseconds, on a slow network a second.
+    pub(super) patience: Duration,
+}
+
+impl Default for Locking {
+    fn default() -> Self {
+        Self { try_lock: File::try_lock, patience: Duration::from_secs(30) }
+    }
+}
+
+/// Why the lock cannot be had.
+#[derive(Debug)]
+pub(super) enum NoLock {
+    /// The file cannot be opened or locked.
+    Io(io::Error),
+    /// The file system has no locks.
+    Unsupported(io::Error),
+    /// Another process holds the lock for longer than [`Locking::patience`].
+    Busy,
+}
+
+/// The lock, held while this lives.
 pub(super) struct Lock {
-    /// The operating system gives the lock back when this is closed, also by death.
+    /// Closing the file gives the lock back, and so does the death of the process.
     _file: File,
 }
 
 impl Lock {
-    pub(super) fn take(path: &Path) -> Result<Self, ClaimError> {
-        let file = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(path)
-            .map_err(|error| ClaimError::io("open", path, error))?;
+    pub(super) fn take(path: &Path, locking: Locking) -> Result<Self, NoLock> {
+        let options = File::options().create(true).truncate(false).write(true).open(path);
+        let file = options.map_err(NoLock::Io)?;
         let start = Instant::now();
         loop {
-            match file.try_lock() {
+            match (locking.try_lock)(&file) {
                 Ok(()) => return Ok(Self { _file: file }),
-                Err(TryLockError::Error(error)) => return Err(ClaimError::io("lock", path, error)),
-                Err(TryLockError::WouldBlock) if start.elapsed() >= PATIENCE => {
-                    let seconds = PATIENCE.as_secs();
-                    return Err(ClaimError::Locked { path: path.to_owned(), seconds });
+                Err(TryLockError::Error(error)) if is_unsupported(&error) => {
+                    return Err(NoLock::Unsupported(error));
+                }
+                Err(TryLockError::Error(error)) => return Err(NoLock::Io(error)),
+                Err(TryLockError::WouldBlock) if start.elapsed() >= locking.patience => {
+                    return Err(NoLock::Busy);
                 }
                 Err(TryLockError::WouldBlock) => std::thread::sleep(BETWEEN_TRIES),
             }
         }
     }
+}
+
+/// Whether a file system answers so that has no locks: some network and overlay file systems.
+fn is_unsupported(error: &io::Error) -> bool {
+    #[cfg(unix)]
+    {
+        use nix::errno::Errno;
+        let number = error.raw_os_error().map(Errno::from_raw);
+        if matches!(number, Some(Errno::ENOLCK | Errno::ENOSYS | Errno::EOPNOTSUPP)) {
+            return true;
+        }
+    }
+    error.kind() == io::ErrorKind::Unsupported
 }

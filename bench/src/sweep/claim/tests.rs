@@ -1,3 +1,6 @@
+use std::fs::TryLockError;
+use std::io;
+
 use super::*;
 
 const KEY: &str = "0123456789abcdef";
@@ -9,18 +12,18 @@ fn claims(results: &Path) -> Claims {
 
 fn mine(claims: &Claims) -> Claim {
     match claims.claim(KEY).unwrap() {
-        Attempt::Mine(claim) => claim,
-        Attempt::Held(by) => panic!("held by {}", by.text()),
+        ClaimAttempt::Mine(claim) => claim,
+        ClaimAttempt::Held(by) => panic!("held by {}", by.text()),
     }
 }
 
 fn is_held(claims: &Claims) -> bool {
-    matches!(claims.claim(KEY).unwrap(), Attempt::Held(_))
+    matches!(claims.claim(KEY).unwrap(), ClaimAttempt::Held(_))
 }
 
 /// A claim of a process that is elsewhere, or nowhere.
-fn foreign(results: &Path, change: impl Fn(&mut Holder)) -> PathBuf {
-    let mut holder = Holder::this_process(Duration::ZERO);
+fn foreign(results: &Path, change: impl Fn(&mut ClaimHolder)) -> PathBuf {
+    let mut holder = ClaimHolder::this_process(Duration::ZERO);
     change(&mut holder);
     let path = results.join("claims").join(format!("{KEY}.json"));
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -68,7 +71,7 @@ fn of_many_that_find_a_lapsed_claim_one_gets_it() {
             let tries = tries.collect::<Vec<_>>();
             tries.into_iter().map(|one| one.join().unwrap()).collect::<Vec<_>>()
         });
-        let won = won.iter().filter(|one| matches!(one, Attempt::Mine(_))).count();
+        let won = won.iter().filter(|one| matches!(one, ClaimAttempt::Mine(_))).count();
         assert_eq!(won, 1);
     }
 }
@@ -146,4 +149,51 @@ fn a_folder_that_cannot_be_made_is_named() {
     fs::write(&file, "").unwrap();
     let said = Claims::new(&file, PATIENCE).unwrap_err().to_string();
     assert!(said.contains("cannot create") && said.contains("claims"), "{said}");
+}
+
+#[test]
+fn without_locks_claims_go_on_and_say_so_once() {
+    fn refused<const NUMBER: i32>(_: &File) -> Result<(), TryLockError> {
+        Err(TryLockError::Error(io::Error::from_raw_os_error(NUMBER)))
+    }
+    fn busy(_: &File) -> Result<(), TryLockError> {
+        Err(TryLockError::WouldBlock)
+    }
+    let patience = Duration::from_millis(20);
+    for locking in [
+        Locking { try_lock: refused::<37>, patience },
+        Locking { try_lock: refused::<38>, patience },
+        Locking { try_lock: refused::<95>, patience },
+        Locking { try_lock: busy, patience },
+    ] {
+        let results = tempfile::tempdir().unwrap();
+        let claims = Claims::with(results.path(), PATIENCE, locking).unwrap();
+        let said = claims.take_warning().unwrap();
+        assert!(said.contains("cannot be locked") && said.contains("goes on without"), "{said}");
+        let claim = mine(&claims);
+        assert!(claim.is_still_mine().unwrap() && is_held(&self::claims(results.path())));
+        drop(claim);
+        assert!(!results.path().join("claims").join(format!("{KEY}.json")).exists());
+        assert_eq!(claims.take_warning(), None);
+    }
+    // A disk that fails is no file system without locks.
+    let results = tempfile::tempdir().unwrap();
+    let locking = Locking { try_lock: refused::<5>, ..Locking::default() };
+    let said = Claims::with(results.path(), PATIENCE, locking).unwrap_err().to_string();
+    assert!(said.contains("cannot lock"), "{said}");
+}
+
+#[test]
+fn a_deleted_folder_is_made_again_with_the_claims_in_it() {
+    let results = tempfile::tempdir().unwrap();
+    let one = claims(results.path());
+    let claim = mine(&one);
+    fs::remove_dir_all(results.path().join("claims")).unwrap();
+    assert!(claim.is_still_mine().unwrap());
+    assert!(one.take_warning().unwrap().contains("was deleted"));
+    assert!(is_held(&claims(results.path())));
+    // The thread that touches claims notices by itself, too.
+    fs::remove_dir_all(results.path().join("claims")).unwrap();
+    std::thread::sleep(PATIENCE);
+    assert!(is_held(&claims(results.path())) && !claim.is_lost());
 }

@@ -11,7 +11,7 @@ use crate::score::LogitScaling;
 use crate::testkit::close::{self, F32_REORDERED, numbers};
 use crate::testkit::problem::{Problem, tensor3, tensor4};
 use crate::testkit::randomise;
-use crate::{Combination, Dims, EncodingConfig, Positions, TokenState};
+use crate::{Combination, Dims, Positions, TokenState};
 
 const TOKENS: usize = 7;
 const DIMS: Dims = Dims { layers: 1, heads: 2, head_dim: 4, train_len: TOKENS, max_len: TOKENS };
@@ -150,7 +150,7 @@ fn combinations_show_what_each_part_does() {
 
 #[test]
 fn looking_changes_nothing_and_every_encoding_can_be_looked_into() {
-    for meta in crate::zoo::ALL {
+    for meta in crate::Registry::builtin().cards() {
         let [dropped, returned, explained] = [Weights::Drop, Weights::Return, Weights::Explain]
             .map(|weights| attended(meta.id, weights).0);
         assert_eq!(numbers(dropped.output.clone()), numbers(explained.output), "{}", meta.id);

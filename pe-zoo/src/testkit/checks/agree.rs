@@ -1,17 +1,17 @@
 //! The fused engine against the reference engine.
 
-use burn::module::{ModuleVisitor, Param};
+use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor};
 
 use super::Outcome;
 use crate::attention::{AttentionKind, Engine, LayerInput, Weights, layer};
 use crate::encoding::Update;
 use crate::ops::MatmulPrecision;
-use crate::testkit::close::{self, Tolerance, numbers};
-use crate::testkit::passes::{DIMS, TOKENS};
-use crate::testkit::problem::{Problem, tensor3, tensor4};
+use crate::probe::close::{self, Tolerance, numbers};
+use crate::probe::passes::{DIMS, TOKENS};
+use crate::probe::problem::{Problem, tensor3, tensor4};
 use crate::testkit::stack::built;
-use crate::{EncodingConfig, PositionEncoding, Positions, TokenState};
+use crate::{Combination, Combined, Hooks, Positions, TokenState};
 
 /// Batch, tokens, shift: an offset, and more tokens than one block of the fused engine.
 const SIZES: [(usize, usize, usize); 2] = [(2, TOKENS, 5), (1, 64, 0)];
@@ -28,7 +28,7 @@ type Found = Vec<(String, Vec<f64>)>;
 
 /// Outputs of every layer, and the gradients of queries, keys, values, layer inputs and parameters,
 /// are those of the reference engine.
-pub(in crate::testkit) fn engines_agree<C: EncodingConfig>(config: &C, device: &Device) -> Outcome {
+pub(in crate::testkit) fn engines_agree(config: &Combination, device: &Device) -> Outcome {
     let device = device.clone().autodiff();
     let encoding = built(config, &DIMS, &device)?;
     for (batch, tokens, shift) in SIZES {
@@ -47,8 +47,8 @@ pub(in crate::testkit) fn engines_agree<C: EncodingConfig>(config: &C, device: &
     Ok(())
 }
 
-fn through<P: PositionEncoding>(
-    encoding: &P,
+fn through(
+    encoding: &Combined,
     problem: &Problem,
     at: &Positions,
     engine: Engine,

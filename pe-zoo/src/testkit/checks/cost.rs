@@ -7,20 +7,26 @@ use rand_chacha::rand_core::SeedableRng;
 
 use super::Outcome;
 use crate::count::macs_of;
-use crate::testkit::passes::{DIMS, embedded, stack};
-use crate::testkit::problem::Problem;
-use crate::{Dims, EncodingConfig, Positions};
+use crate::probe::passes::{DIMS, embedded, stack};
+use crate::probe::problem::Problem;
+use crate::{Combination, Combined, Dims, Positions};
 
-pub(super) fn parameters<C: EncodingConfig>(encoding: &C::Encoding, config: &C) -> Outcome {
-    let (built, formula) = (encoding.num_params(), config.param_count(&DIMS));
-    (built == formula)
-        .then_some(())
-        .ok_or_else(|| format!("{built} parameters built, the formula gives {formula}"))
+/// `None` if a part states no formula.
+pub(super) fn parameters(encoding: &Combined, config: &Combination) -> Option<Outcome> {
+    let (built, formula) = (encoding.num_params(), config.param_count(&DIMS)?);
+    let equal = (built == formula).then_some(());
+    Some(equal.ok_or_else(|| format!("{built} parameters built, the formula gives {formula}")))
 }
 
 /// Every product of a pass through all layers is counted; what a model without any encoding
 /// multiplies is taken off.
-pub(super) fn macs<C: EncodingConfig>(config: &C, device: &Device) -> Outcome {
+/// `None` if a part states no cost.
+pub(super) fn macs(config: &Combination, device: &Device) -> Option<Outcome> {
+    config.cost(&DIMS, 1)?;
+    Some(counted_macs(config, device))
+}
+
+fn counted_macs(config: &Combination, device: &Device) -> Outcome {
     let wide = Dims { layers: 3, heads: 2, head_dim: 8, train_len: 11, max_len: 32 };
     // Past a chunk and past a power of two, and other sizes unless the settings are for these.
     let other = config.check(&wide).is_ok().then_some((wide, 13));
@@ -34,7 +40,7 @@ pub(super) fn macs<C: EncodingConfig>(config: &C, device: &Device) -> Outcome {
             stack(&encoding, &problem, &at, dims.layers, device)
         });
         let plain = (2 * dims.layers * len * len * dims.width()) as u64;
-        let expected = plain + config.cost(&dims, len).macs();
+        let expected = plain + config.cost(&dims, len).map_or(0, |cost| cost.macs());
         if counted != expected {
             return Err(format!(
                 "{counted} multiply-accumulates over {len} tokens of {dims:?}, the formula gives \

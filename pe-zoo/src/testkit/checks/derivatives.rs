@@ -7,15 +7,16 @@ use super::Outcome;
 use crate::attention::{AttentionKind, Engine, LayerInput, Weights, layer};
 use crate::encoding::EmbedContext;
 use crate::ops::MatmulPrecision;
+use crate::probe::close::{self, Tolerance, numbers};
+use crate::probe::passes::{DIMS, embedded};
+use crate::probe::problem::{Problem, ids, tensor3, tensor4};
 use crate::reference::{ScalarInput, ScalarReference, Tokens, attention};
-use crate::testkit::close::{self, Tolerance, numbers};
-use crate::testkit::passes::{DIMS, embedded, random};
-use crate::testkit::problem::{Problem, ids, tensor3, tensor4};
+use crate::testkit::random;
 use crate::testkit::stack;
-use crate::{EncodingConfig, PositionEncoding, Positions, TokenState};
+use crate::{Combination, Combined, Hooks, Positions, TokenState};
 
 /// Every parameter gets a finite gradient that is not zero everywhere.
-pub(super) fn present<C: EncodingConfig>(config: &C, device: &Device) -> Outcome {
+pub(super) fn present(config: &Combination, device: &Device) -> Outcome {
     let device = device.clone().autodiff();
     let encoding = random(config, &device)?;
     if encoding.num_params() == 0 {
@@ -88,7 +89,7 @@ impl Weighted {
     }
 
     /// By the scalar reference.
-    fn scalar<P: ScalarReference>(&self, encoding: &P, input: &ScalarInput) -> f64 {
+    fn scalar(&self, encoding: &dyn ScalarReference, input: &ScalarInput) -> f64 {
         let mut loss = 0.0;
         for layer in 0..DIMS.layers {
             let input = ScalarInput { layer, ..input.clone() };
@@ -102,7 +103,7 @@ impl Weighted {
     }
 
     /// By the engine, with gradients of queries, keys, values, layer inputs and parameters.
-    fn engine<P: PositionEncoding>(&self, encoding: &P, device: &Device) -> Result<Slopes, String> {
+    fn engine(&self, encoding: &Combined, device: &Device) -> Result<Slopes, String> {
         let tensor = |heads| tensor4(heads, device).require_grad();
         let [q, k, v] = [&self.problem.q, &self.problem.k, &self.problem.v].map(|h| tensor(h));
         let x = tensor3(&self.problem.x, device).require_grad();
@@ -154,22 +155,32 @@ struct Slopes {
     parameters: Vec<Vec<f64>>,
 }
 
-/// Gradients equal central differences of the scalar reference.
-pub(super) fn values<C: EncodingConfig>(config: &C, device: &Device) -> Outcome
-where
-    C::Encoding: ScalarReference,
-{
+/// Gradients equal central differences of the scalar reference; `None` if there is no reference.
+pub(super) fn values(config: &Combination, device: &Device) -> Option<Outcome> {
     let device = device.clone().autodiff();
-    let encoding = differentiable(random(config, &device)?)?;
+    let encoding = match random(config, &device) {
+        Ok(encoding) => encoding,
+        Err(found) => return Some(Err(found)),
+    };
+    encoding.reference()?;
+    Some(differentiable(encoding).and_then(|encoding| differences(&encoding, &device)))
+}
+
+/// The reference of an encoding that has one.
+fn reference(encoding: &Combined) -> &dyn ScalarReference {
+    encoding.reference().expect("only encodings with a reference are differentiated")
+}
+
+fn differences(encoding: &Combined, device: &Device) -> Outcome {
     let loss = Weighted::new();
-    let slopes = loss.engine(&encoding, &device)?;
+    let slopes = loss.engine(encoding, device)?;
     let input = loss.problem.scalar(0, 0, &loss.at);
     for (name, gradient) in &slopes.inputs {
         for entry in entries(gradient.len()) {
             let moved = |by: f64| {
                 let mut input = input.clone();
                 *entry_of(&mut input, name, entry) += by;
-                loss.scalar(&encoding, &input)
+                loss.scalar(reference(encoding), &input)
             };
             let difference = (moved(STEP) - moved(-STEP)) / (2.0 * STEP);
             close::compare(&[gradient[entry]], &[difference], DERIVATIVE)
@@ -181,7 +192,7 @@ where
             let moved = |by: f64| {
                 let mut mover = Mover { index, entry, by, seen: 0, value: 0.0 };
                 let moved = encoding.clone().map(&mut mover);
-                (loss.scalar(&moved, &input), mover.value)
+                (loss.scalar(reference(&moved), &input), mover.value)
             };
             let ((above, high), (below, low)) = (moved(STEP), moved(-STEP));
             let difference = (above - below) / (high - low);
@@ -194,20 +205,20 @@ where
 
 /// The encoding with those numbers moved elsewhere, by half of one or to their opposites, at which a gradient is, on purpose,
 /// no derivative.
-fn differentiable<P: PositionEncoding + ScalarReference>(encoding: P) -> Result<P, String> {
+fn differentiable(encoding: Combined) -> Result<Combined, String> {
     let truth = encoding.clone();
-    let mut settler = Settler { truth: &truth, parameter: 0, found: None };
+    let mut settler = Settler { truth: reference(&truth), parameter: 0, found: None };
     let encoding = encoding.map(&mut settler);
     settler.found.map_or(Ok(encoding), Err)
 }
 
-struct Settler<'a, P> {
-    truth: &'a P,
+struct Settler<'a> {
+    truth: &'a dyn ScalarReference,
     parameter: usize,
     found: Option<String>,
 }
 
-impl<P: ScalarReference> ModuleMapper for Settler<'_, P> {
+impl ModuleMapper for Settler<'_> {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let parameter = self.parameter;
         self.parameter += 1;

@@ -3,12 +3,13 @@
 use burn::tensor::Device;
 
 use super::Outcome;
-use crate::encoding::{LayerContext, PositionEncoding, StateContext};
+use crate::encoding::{LayerContext, StateContext};
+use crate::probe::close::{self, F32, F32_REORDERED, numbers};
+use crate::probe::passes::{DIMS, Place, TOKENS, chunk_by, embedded, engines, full_pass};
+use crate::probe::problem::{Problem, tensor3, tensor4};
 use crate::reference::{ScalarReference, attention};
-use crate::testkit::close::{self, F32, F32_REORDERED, numbers};
-use crate::testkit::passes::{DIMS, Place, TOKENS, build, chunk_by, embedded, engines, full_pass};
-use crate::testkit::problem::{Problem, tensor3, tensor4};
-use crate::{EncodingConfig, Positions, TokenState};
+use crate::testkit::build;
+use crate::{Combination, Hooks, Positions, TokenState};
 
 /// Batch, tokens, shift: one token, an odd number, an offset, longer than training.
 const SIZES: [(usize, usize, usize); 4] = [(1, 1, 0), (2, TOKENS, 0), (2, TOKENS, 5), (1, 40, 0)];
@@ -32,7 +33,7 @@ fn expect<const D: usize>(what: &str, found: [usize; D], expected: [usize; D]) -
         .ok_or_else(|| format!("{what} has shape {found:?}, expected {expected:?}"))
 }
 
-pub(super) fn shapes<P: PositionEncoding>(encoding: &P, device: &Device) -> Outcome {
+pub(super) fn shapes(encoding: &dyn Hooks, device: &Device) -> Outcome {
     each_size(|problem, at, index| {
         let (batch, tokens) = (problem.x.len(), at.cols().len());
         let heads = [batch, DIMS.heads, tokens, DIMS.head_dim];
@@ -65,7 +66,7 @@ pub(super) fn shapes<P: PositionEncoding>(encoding: &P, device: &Device) -> Outc
     })
 }
 
-pub(super) fn finite<P: PositionEncoding>(encoding: &P, device: &Device) -> Outcome {
+pub(super) fn finite(encoding: &dyn Hooks, device: &Device) -> Outcome {
     each_size(|problem, at, index| {
         let output = numbers(full_pass(encoding, problem, at, index, device));
         let embedding = numbers(embedded(encoding, problem, at, device));
@@ -76,34 +77,56 @@ pub(super) fn finite<P: PositionEncoding>(encoding: &P, device: &Device) -> Outc
     })
 }
 
-pub(super) fn equals_reference<P: PositionEncoding + ScalarReference>(
-    encoding: &P,
+pub(super) fn equals_reference(
+    encoding: &dyn Hooks,
+    reference: &dyn ScalarReference,
     device: &Device,
 ) -> Outcome {
-    each_size(|problem, at, index| {
-        let mut expected = Vec::new();
-        for entry in 0..problem.x.len() {
-            let input = problem.scalar(entry, index, at);
-            let mixed = attention::mix(&encoding.scalar_weights(&input), &input.v);
-            expected.extend(mixed.into_iter().flatten().flatten());
-        }
-        for engine in engines(device) {
-            let place = Place { layer: index, engine };
-            let range = 0..at.cols().len();
-            let output = chunk_by(encoding, problem, at, range, place, None, device);
-            close::compare(&numbers(output), &expected, F32)
-                .map_err(|e| format!("{} engine: {e}", engine.id()))?;
-        }
-        let sequences = problem.x.iter().zip(&problem.tokens);
-        let expected =
-            sequences.flat_map(|(x, ids)| encoding.scalar_embed(x, ids, at.cols())).flatten();
-        let embedding = numbers(embedded(encoding, problem, at, device));
-        close::compare(&embedding, &expected.collect::<Vec<_>>(), F32)
-            .map_err(|e| format!("embedding: {e}"))
-    })
+    each_size(|problem, at, index| equals_on(encoding, reference, problem, at, index, device))
 }
 
-pub(super) fn causal<P: PositionEncoding>(encoding: &P, device: &Device) -> Outcome {
+/// As [`equals_reference`], for one sequence at these positions.
+pub(super) fn equals_reference_at(
+    encoding: &dyn Hooks,
+    reference: &dyn ScalarReference,
+    at: &Positions,
+    device: &Device,
+) -> Outcome {
+    let problem = Problem::random(1, at.cols().len(), &DIMS, 6);
+    (0..DIMS.layers)
+        .try_for_each(|layer| equals_on(encoding, reference, &problem, at, layer, device))
+}
+
+fn equals_on(
+    encoding: &dyn Hooks,
+    reference: &dyn ScalarReference,
+    problem: &Problem,
+    at: &Positions,
+    index: usize,
+    device: &Device,
+) -> Outcome {
+    let mut expected = Vec::new();
+    for entry in 0..problem.x.len() {
+        let input = problem.scalar(entry, index, at);
+        let mixed = attention::mix(&reference.scalar_weights(&input), &input.v);
+        expected.extend(mixed.into_iter().flatten().flatten());
+    }
+    for engine in engines(device) {
+        let place = Place { layer: index, engine };
+        let range = 0..at.cols().len();
+        let output = chunk_by(encoding, problem, at, range, place, None, device);
+        close::compare(&numbers(output), &expected, F32)
+            .map_err(|e| format!("{} engine: {e}", engine.id()))?;
+    }
+    let sequences = problem.x.iter().zip(&problem.tokens);
+    let expected =
+        sequences.flat_map(|(x, ids)| reference.scalar_embed(x, ids, at.cols())).flatten();
+    let embedding = numbers(embedded(encoding, problem, at, device));
+    close::compare(&embedding, &expected.collect::<Vec<_>>(), F32)
+        .map_err(|e| format!("embedding: {e}"))
+}
+
+pub(super) fn causal(encoding: &dyn Hooks, device: &Device) -> Outcome {
     let at = Positions::contiguous(0, TOKENS);
     let problem = Problem::random(1, TOKENS, &DIMS, 2);
     let other = Problem::random(1, TOKENS, &DIMS, 3);
@@ -133,7 +156,7 @@ pub(super) fn causal<P: PositionEncoding>(encoding: &P, device: &Device) -> Outc
     Ok(())
 }
 
-pub(super) fn batch_independent<P: PositionEncoding>(encoding: &P, device: &Device) -> Outcome {
+pub(super) fn batch_independent(encoding: &dyn Hooks, device: &Device) -> Outcome {
     let at = Positions::contiguous(0, TOKENS);
     let both = Problem::random(2, TOKENS, &DIMS, 4);
     let second = Problem {
@@ -151,7 +174,7 @@ pub(super) fn batch_independent<P: PositionEncoding>(encoding: &P, device: &Devi
     close::compare(&together, &alone, F32_REORDERED).map_err(|e| format!("embedding: {e}"))
 }
 
-pub(super) fn reproducible<C: EncodingConfig>(config: &C, device: &Device) -> Outcome {
+pub(super) fn reproducible(config: &Combination, device: &Device) -> Outcome {
     let problem = Problem::random(1, TOKENS, &DIMS, 9);
     let at = Positions::contiguous(0, TOKENS);
     let run = || -> Result<_, String> {

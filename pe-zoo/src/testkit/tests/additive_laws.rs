@@ -5,25 +5,22 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use serde_json::{Value, json};
 
+use super::{built, encoding};
 use crate::math::frequencies::inverse_frequencies;
 use crate::reference::{
     Heads, ScalarInput, ScalarReference, alibi, attention, fire, grape, kerple, rope,
 };
 use crate::testkit::close::{self, Tolerance};
 use crate::testkit::problem::Problem;
-use crate::zoo::{Pe, PeConfig};
-use crate::{Dims, EncodingConfig, Positions, init};
+use crate::zoo::dape::Dape;
+use crate::{AnyEncoding, Dims, Positions, init};
 
 const DIMS: Dims = Dims { layers: 1, heads: 2, head_dim: 6, train_len: 11, max_len: 11 };
 const EXACT: Tolerance = Tolerance { absolute: 1e-12, relative: 1e-12 };
 const SLOPES: [f64; 2] = [0.5, 0.03];
 
-fn pe(id: &str, settings: Value) -> Pe {
-    let Value::Object(fields) = settings else { panic!("settings are a map") };
-    PeConfig::from_fields(id, fields)
-        .unwrap()
-        .init(&DIMS, &mut ChaCha8Rng::seed_from_u64(1), &Device::flex())
-        .unwrap()
+fn pe(id: &str, settings: Value) -> AnyEncoding {
+    encoding(id, settings, &DIMS)
 }
 
 fn input() -> ScalarInput {
@@ -82,14 +79,15 @@ fn dape_whose_second_layer_is_zero_is_its_base() {
     ] {
         // The base is drawn first, so that the same seed gives the same base.
         let base = pe(kind, json!({}));
-        let Pe::Dape(mut dape) = pe("dape", settings) else { panic!("another encoding") };
+        let mut dape = built::<Dape>(settings, &DIMS);
         let logits = dape.scalar_logits(&input());
-        assert!(compare(&logits, &base.scalar_logits(&input())).is_err(), "{kind}");
+        assert!(compare(&logits, &base.scalar().scalar_logits(&input())).is_err(), "{kind}");
         let network = &mut dape.networks[0];
         network.w2 = init::zeros(network.w2.val().dims(), &Device::flex());
         network.c2 = init::zeros(network.c2.val().dims(), &Device::flex());
         let logits = dape.scalar_logits(&input());
-        compare(&logits, &base.scalar_logits(&input())).unwrap_or_else(|e| panic!("{kind}: {e}"));
+        compare(&logits, &base.scalar().scalar_logits(&input()))
+            .unwrap_or_else(|e| panic!("{kind}: {e}"));
     }
 }
 
@@ -115,7 +113,9 @@ fn fire_tells_shifts_apart_past_its_threshold_and_not_before() {
 fn grape_ap_tells_shifts_apart_and_grape_a_does_not() {
     let path = pe("grape", json!({ "variant": { "type": "path" } }));
     let additive = pe("grape", json!({ "variant": { "type": "additive" } }));
-    let moved = |pe: &Pe| compare(&pe.scalar_logits(&shifted(0)), &pe.scalar_logits(&shifted(3)));
+    let moved = |pe: &AnyEncoding| {
+        compare(&pe.scalar().scalar_logits(&shifted(0)), &pe.scalar().scalar_logits(&shifted(3)))
+    };
     assert!(moved(&path).is_err());
     moved(&additive).unwrap();
 }
@@ -131,7 +131,7 @@ fn grape_m_starts_as_rope_that_turns_the_other_way() {
     let flat = |heads: Heads| heads.into_iter().flatten().flatten().collect::<Vec<_>>();
     // Frequencies come back from f32 logarithms of up to 16 ln 10^4.
     let stored = Tolerance { absolute: 1e-4, relative: 0.0 };
-    close::compare(&flat(grape.scalar_logits(&input)), &flat(expected), stored).unwrap();
+    close::compare(&flat(grape.scalar().scalar_logits(&input)), &flat(expected), stored).unwrap();
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn contextual_grape_m_whose_tokens_all_step_alike_is_grape_m_at_that_pace() {
 #[test]
 fn the_last_row_of_dape_s_convolution_does_not_know_that_it_is_the_last() {
     let pe = pe("dape", json!({ "mixer": "convolution" }));
-    let whole = pe.scalar_logits(&input());
+    let whole = pe.scalar().scalar_logits(&input());
     let mut shorter = input();
     for heads in [&mut shorter.q, &mut shorter.k, &mut shorter.v] {
         for head in heads {
@@ -165,5 +165,5 @@ fn the_last_row_of_dape_s_convolution_does_not_know_that_it_is_the_last() {
     shorter.x.truncate(7);
     shorter.positions.truncate(7);
     let cut = whole.iter().map(|head| head[..7].to_vec()).collect();
-    compare(&pe.scalar_logits(&shorter), &cut).unwrap();
+    compare(&pe.scalar().scalar_logits(&shorter), &cut).unwrap();
 }

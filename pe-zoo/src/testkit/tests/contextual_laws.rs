@@ -5,14 +5,15 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use serde_json::json;
 
+use super::{built, encoding};
 use crate::reference::cope::{self, GateSide};
 use crate::reference::{Heads, ScalarInput, ScalarReference, alibi, attention, dot};
 use crate::score::LogitScaling;
 use crate::testkit::close::{self, Tolerance};
 use crate::testkit::problem::Problem;
 use crate::testkit::randomise;
-use crate::zoo::{Pe, PeConfig};
-use crate::{Dims, EncodingConfig, Positions};
+use crate::zoo::cope_mlp::CopeMlp;
+use crate::{AnyEncoding, Dims, Positions};
 
 const DIMS: Dims = Dims { layers: 2, heads: 4, head_dim: 6, train_len: 11, max_len: 11 };
 const EXACT: Tolerance = Tolerance { absolute: 1e-12, relative: 1e-12 };
@@ -20,12 +21,8 @@ const EXACT: Tolerance = Tolerance { absolute: 1e-12, relative: 1e-12 };
 /// Sigmoids of a few hundred are 0 or 1 to the last bit, and sums of eleven of them are too.
 const SATURATED: Tolerance = Tolerance { absolute: 1e-9, relative: 1e-9 };
 
-fn pe(id: &str, settings: serde_json::Value) -> Pe {
-    let serde_json::Value::Object(fields) = settings else { panic!("settings are a map") };
-    PeConfig::from_fields(id, fields)
-        .unwrap()
-        .init(&DIMS, &mut ChaCha8Rng::seed_from_u64(1), &Device::flex())
-        .unwrap()
+fn pe(id: &str, settings: serde_json::Value) -> AnyEncoding {
+    encoding(id, settings, &DIMS)
 }
 
 fn input() -> ScalarInput {
@@ -56,7 +53,7 @@ fn assert_same_weights(a: &Heads, b: &Heads, tolerance: Tolerance) {
 #[test]
 fn closed_gates_add_a_constant_per_row_and_so_nothing() {
     let input = saturated(-1.0);
-    let nope = pe("nope", json!({})).scalar_logits(&input);
+    let nope = pe("nope", json!({})).scalar().scalar_logits(&input);
     for (id, settings) in [
         ("cope", json!({})),
         ("cope", json!({ "convention": "code" })),
@@ -64,7 +61,7 @@ fn closed_gates_add_a_constant_per_row_and_so_nothing() {
         ("cope-alibi", json!({})),
     ] {
         let pe = randomise(pe(id, settings), 3);
-        let logits = pe.scalar_logits(&input);
+        let logits = pe.scalar().scalar_logits(&input);
         assert_same_weights(&logits, &nope, SATURATED);
         let first = logits[0][10][0] - nope[0][10][0];
         let constant =
@@ -84,19 +81,19 @@ fn open_gates_make_cope_alibi_alibi() {
         (crate::zoo::cope_alibi::Slopes::FromSixteenth, "from-1/16"),
     ] {
         let slopes = slopes.values(DIMS.heads);
-        let minus = pe("cope-alibi", json!({ "slopes": name })).scalar_logits(&input);
+        let minus = pe("cope-alibi", json!({ "slopes": name })).scalar().scalar_logits(&input);
         // p = i - j + 1, and the constant cancels.
         assert_same_weights(&minus, &alibi::logits(&input, &slopes), SATURATED);
         let plus = pe("cope-alibi", json!({ "slopes": name, "sign": "plus" }));
         let bonus = slopes.iter().map(|slope| -slope).collect::<Vec<_>>();
-        let (plus, bonus) = (plus.scalar_logits(&input), alibi::logits(&input, &bonus));
+        let (plus, bonus) = (plus.scalar().scalar_logits(&input), alibi::logits(&input, &bonus));
         assert_same_weights(&plus, &bonus, SATURATED);
     }
 }
 
 #[test]
 fn open_gates_make_cope_mlp_a_function_of_the_distance() {
-    let Pe::CopeMlp(pe) = randomise(pe("cope-mlp", json!({})), 3) else { unreachable!() };
+    let pe = randomise(built::<CopeMlp>(json!({}), &DIMS), 3);
     let input = saturated(1.0);
     let logits = pe.scalar_logits(&input);
     let numbers = crate::testkit::close::numbers;
@@ -117,7 +114,7 @@ fn open_gates_make_cope_mlp_a_function_of_the_distance() {
 
 #[test]
 fn what_starts_at_zero_is_nope_at_step_zero() {
-    let nope = flat(pe("nope", json!({})).scalar_logits(&input()));
+    let nope = flat(pe("nope", json!({})).scalar().scalar_logits(&input()));
     for (id, settings) in [
         ("cope", json!({})),
         ("cope", json!({ "gates": "separate-keys" })),
@@ -126,7 +123,8 @@ fn what_starts_at_zero_is_nope_at_step_zero() {
         ("cope-mlp", json!({ "activation": "gelu", "width": 5 })),
         ("cope-alibi", json!({ "slopes": "learned" })),
     ] {
-        close::compare(&flat(pe(id, settings).scalar_logits(&input())), &nope, EXACT).unwrap();
+        close::compare(&flat(pe(id, settings).scalar().scalar_logits(&input())), &nope, EXACT)
+            .unwrap();
     }
 }
 
@@ -150,8 +148,8 @@ fn layers_without_the_encoding_are_nope_and_the_others_are_not() {
         ("cope-mlp", json!({ "layers": { "type": "first" } }), 0, 1),
     ] {
         let pe = randomise(pe(id, settings), 3);
-        let nope = flat(self::pe("nope", json!({})).scalar_logits(&input()));
-        let logits = |layer| flat(pe.scalar_logits(&ScalarInput { layer, ..input() }));
+        let nope = flat(self::pe("nope", json!({})).scalar().scalar_logits(&input()));
+        let logits = |layer| flat(pe.scalar().scalar_logits(&ScalarInput { layer, ..input() }));
         close::compare(&logits(without), &nope, EXACT).unwrap();
         assert!(close::compare(&logits(with), &nope, SATURATED).is_err(), "{id}");
     }

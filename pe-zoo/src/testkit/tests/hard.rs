@@ -3,26 +3,24 @@
 use burn::tensor::{Device, Tensor};
 
 use crate::attention::{AttentionKind, Engine, LayerInput, Weights, layer};
-use crate::encoding::EncodingConfig;
 use crate::ops::MatmulPrecision;
-use crate::reference::{ScalarReference, attention};
+use crate::reference::attention;
 use crate::testkit::close::{self, F32, numbers};
 use crate::testkit::problem::{Problem, tensor3, tensor4};
-use crate::zoo::{Pe, PeConfig};
-use crate::{Dims, Positions, TokenState};
+use crate::{AnyEncoding, Dims, Positions, Registry, TokenState};
 
 const DIMS: Dims = Dims { layers: 1, heads: 3, head_dim: 6, train_len: 11, max_len: 11 };
 const TOKENS: usize = 11;
 
-fn pe(id: &str, device: &Device) -> Pe {
+fn pe(id: &str, device: &Device) -> AnyEncoding {
     use rand_chacha::rand_core::SeedableRng;
     let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
-    PeConfig::from_id(id).unwrap().init(&DIMS, &mut rng, device).unwrap()
+    Registry::builtin().encoding(id).unwrap().build(&DIMS, &mut rng, device).unwrap()
 }
 
 /// Output, weights and the queries that they came from.
 fn attended(
-    pe: &Pe,
+    pe: &AnyEncoding,
     problem: &Problem,
     sharpness: AttentionKind,
     device: &Device,
@@ -41,7 +39,7 @@ fn attended(
         sharpness,
         factors: MatmulPrecision::F32,
     };
-    let output = layer(pe, input, None, Weights::Return);
+    let output = layer(pe.hooks(), input, None, Weights::Return);
     (output.output, output.weights.unwrap(), q)
 }
 
@@ -52,7 +50,7 @@ fn each_row_takes_the_value_of_its_largest_logit() {
     for id in ["nope", "alibi", "rope"] {
         let pe = pe(id, &device);
         let input = problem.scalar(0, 0, &Positions::contiguous(0, TOKENS));
-        let weights = attention::hardened(&pe.scalar_weights(&input));
+        let weights = attention::hardened(&pe.scalar().scalar_weights(&input));
         let expected = attention::mix(&weights, &input.v);
         let expected = expected.into_iter().flatten().flatten().collect::<Vec<_>>();
         let (output, weights, _q) = attended(&pe, &problem, AttentionKind::Hard, &device);

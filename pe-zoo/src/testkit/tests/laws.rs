@@ -2,38 +2,31 @@
 
 mod rotary;
 
-use burn::tensor::Device;
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::SeedableRng;
-
+use super::encoding;
+use crate::card::ActsOn;
 use crate::reference::{Heads, ScalarInput, ScalarReference, dot, path};
 use crate::testkit::close::{self, Tolerance};
 use crate::testkit::problem::Problem;
 use crate::testkit::randomise;
-use crate::zoo::{Pe, PeConfig};
-use crate::{Dims, EncodingConfig, Positions};
+use crate::{AnyEncoding, Dims, Positions, Registry};
 
 const DIMS: Dims = Dims { layers: 1, heads: 2, head_dim: 6, train_len: 11, max_len: 11 };
 const EXACT: Tolerance = Tolerance { absolute: 1e-12, relative: 1e-12 };
 
-fn pe(id: &str, settings: serde_json::Value) -> Pe {
-    let serde_json::Value::Object(fields) = settings else { panic!("settings are a map") };
-    PeConfig::from_fields(id, fields)
-        .unwrap()
-        .init(&DIMS, &mut ChaCha8Rng::seed_from_u64(1), &Device::flex())
-        .unwrap()
+fn pe(id: &str, settings: serde_json::Value) -> AnyEncoding {
+    encoding(id, settings, &DIMS)
 }
 
 fn input() -> ScalarInput {
     Problem::random(1, 11, &DIMS, 5).scalar(0, 0, &Positions::contiguous(0, 11))
 }
 
-fn logits(pe: &Pe) -> Vec<f64> {
-    pe.scalar_logits(&input()).into_iter().flatten().flatten().collect()
+fn logits(pe: &AnyEncoding) -> Vec<f64> {
+    pe.scalar().scalar_logits(&input()).into_iter().flatten().flatten().collect()
 }
 
 #[track_caller]
-fn assert_same(a: &Pe, b: &Pe) {
+fn assert_same(a: &AnyEncoding, b: &AnyEncoding) {
     close::compare(&logits(a), &logits(b), EXACT).unwrap();
 }
 
@@ -192,7 +185,7 @@ fn stick_breaking_of_equal_logits_halves_and_whole_sticks_sum_to_one() {
     let mut input = input();
     let whole = |input: &ScalarInput, current: &str| {
         let settings = serde_json::json!({ "current": current, "remainder": "own-token" });
-        pe("stick-breaking", settings).scalar_weights(input)
+        pe("stick-breaking", settings).scalar().scalar_weights(input)
     };
     for current in ["excluded", "included"] {
         let sums = whole(&input, current).into_iter().flatten();
@@ -201,7 +194,7 @@ fn stick_breaking_of_equal_logits_halves_and_whole_sticks_sum_to_one() {
     }
 
     input.k.iter_mut().flatten().flatten().for_each(|x| *x = 0.0);
-    let plain = pe("stick-breaking", serde_json::json!({})).scalar_weights(&input);
+    let plain = pe("stick-breaking", serde_json::json!({})).scalar().scalar_weights(&input);
     for (i, row) in plain[0].iter().enumerate() {
         let halves = (0..=i).map(|j| if j == i { 0.0 } else { 0.5f64.powi((i - j) as i32) });
         close::compare(row, &halves.collect::<Vec<_>>(), EXACT).unwrap();
@@ -212,7 +205,7 @@ fn stick_breaking_of_equal_logits_halves_and_whole_sticks_sum_to_one() {
 
 #[test]
 fn permuting_early_tokens_moves_the_last_output_unless_nothing_encodes_order() {
-    for meta in crate::zoo::ALL {
+    for meta in Registry::builtin().cards() {
         let pe = randomise(pe(meta.id, serde_json::json!({})), 3);
         let mut swapped = input();
         for heads in [&mut swapped.q, &mut swapped.k, &mut swapped.v] {
@@ -222,16 +215,18 @@ fn permuting_early_tokens_moves_the_last_output_unless_nothing_encodes_order() {
         }
         swapped.x.swap(1, 4);
         let mix = |input: &ScalarInput| {
-            let weights = pe.scalar_weights(input);
+            let weights = pe.scalar().scalar_weights(input);
             crate::reference::attention::mix(&weights, &input.v)[0][10].clone()
         };
         let order_in_logits = mix_differs(&mix(&input()), &mix(&swapped));
         let tokens = vec![vec![0.0; DIMS.width()]; 2];
         // Two tokens of one kind, digits among them.
-        let embedded = pe.scalar_embed(&tokens, &[5, 5], &[1, 4]);
+        let embedded = pe.scalar().scalar_embed(&tokens, &[5, 5], &[1, 4]);
         let reaches_the_output = order_in_logits || embedded[0] != embedded[1];
         // One that only chooses positions does nothing without another that reads them.
-        let acts = meta.sites.iter().any(|site| *site != crate::meta::Site::Positions);
+        let config = Registry::builtin().encoding(meta.id).unwrap();
+        let properties = crate::probe::properties(&config).unwrap();
+        let acts = properties.acts_on.iter().any(|part| *part != ActsOn::Positions);
         assert_eq!(reaches_the_output, acts, "{}", meta.id);
     }
 }

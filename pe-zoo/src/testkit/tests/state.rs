@@ -2,13 +2,16 @@
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
+use rand_chacha::ChaCha8Rng;
 
 use crate::attention::{AttentionKind, Engine, LayerCache, LayerInput, Weights, layer};
+use crate::card::Card;
 use crate::encoding::{LayerContext, ScoreContext, StateContext, Update};
 use crate::ops::MatmulPrecision;
+use crate::settings::NoSettings;
 use crate::testkit::close::{self, F32, F32_REORDERED, numbers};
 use crate::testkit::problem::{Problem, tensor3, tensor4};
-use crate::{Dims, PositionEncoding, Positions, ScoreMod, TokenState};
+use crate::{Dims, PeError, PositionEncoding, Positions, ScoreMod, TokenState};
 
 const DIMS: Dims = Dims { layers: 2, heads: 2, head_dim: 4, train_len: 9, max_len: 9 };
 const TOKENS: usize = 9;
@@ -18,6 +21,14 @@ const TOKENS: usize = 9;
 struct Forgetful {}
 
 impl PositionEncoding for Forgetful {
+    type Settings = NoSettings;
+
+    const CARD: Card = super::BROKEN;
+
+    fn build(_: &NoSettings, _: &Dims, _: &mut ChaCha8Rng, _: &Device) -> Result<Self, PeError> {
+        Ok(Self {})
+    }
+
     fn state(&self, ctx: &StateContext<'_>) -> TokenState {
         let own = ctx.x.clone().slice_dim(2, 0..1).powf_scalar(2.0).neg();
         let own = own.unsqueeze_dim::<4>(1).expand([-1, DIMS.heads as i64, -1, -1]);

@@ -5,6 +5,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use serde_json::{Value, json};
 
+use super::encoding;
 use super::fixtures::{assert_row, assert_values, input};
 use crate::encoding::PositionRequest;
 use crate::reference::attention::softmax;
@@ -15,8 +16,7 @@ use crate::testkit::close::{self, F32, Tolerance};
 use crate::testkit::problem::Problem;
 use crate::testkit::randomise_by;
 use crate::testkit::stack::Stack;
-use crate::zoo::{Pe, PeConfig};
-use crate::{Dims, EncodingConfig, PositionEncoding, Positions};
+use crate::{AnyEncoding, Dims, Positions, Registry};
 
 const DIMS: Dims = Dims { layers: 4, heads: 3, head_dim: 6, train_len: 11, max_len: 33 };
 const TOKENS: usize = 11;
@@ -69,14 +69,8 @@ fn rope_with_yarn_is_the_layer_that_tape_starts_from() {
     assert_row("rope_yarn_s4_L64", &tape::transformed(&input, &start).plain());
 }
 
-fn config(id: &str, settings: Value) -> PeConfig {
-    let Value::Object(fields) = settings else { panic!("settings are a map") };
-    PeConfig::from_fields(id, fields).unwrap()
-}
-
-fn pe(id: &str, settings: Value) -> Pe {
-    let mut rng = ChaCha8Rng::seed_from_u64(1);
-    config(id, settings).init(&DIMS, &mut rng, &Device::flex()).unwrap()
+fn pe(id: &str, settings: Value) -> AnyEncoding {
+    encoding(id, settings, &DIMS)
 }
 
 /// Every form, reading and scaling.
@@ -97,9 +91,9 @@ fn settings() -> Vec<Value> {
 }
 
 /// Outputs of a stack of four layers by the engine.
-fn outputs(pe: &Pe, shift: usize) -> Vec<f64> {
+fn outputs(pe: &AnyEncoding, shift: usize) -> Vec<f64> {
     let stack = Stack::random(2, TOKENS, &DIMS, 31);
-    stack.full_pass(pe, &Positions::contiguous(0, TOKENS).shifted(shift), &Device::flex())
+    stack.full_pass(pe.hooks(), &Positions::contiguous(0, TOKENS).shifted(shift), &Device::flex())
 }
 
 #[test]
@@ -123,7 +117,7 @@ fn four_layers_with_random_maps_equal_the_scalar_stack_and_are_not_rope() {
     for settings in settings() {
         let pe = randomise_by(0.2, pe("tape", settings.clone()), 5);
         let actual = outputs(&pe, 0);
-        close::compare(&actual, &stack.scalar(&pe, &at), F32)
+        close::compare(&actual, &stack.scalar(pe.scalar(), &at), F32)
             .unwrap_or_else(|e| panic!("{settings}: {e}"));
         let apart = Tolerance { absolute: 0.05, relative: 0.0 };
         assert!(close::compare(&actual, &rope, apart).is_err(), "{settings}");
@@ -131,7 +125,7 @@ fn four_layers_with_random_maps_equal_the_scalar_stack_and_are_not_rope() {
 }
 
 /// Logits of every layer in f64, so that a violation is told from rounding.
-fn scalar_logits(pe: &Pe, shift: usize) -> Vec<f64> {
+fn scalar_logits(pe: &AnyEncoding, shift: usize) -> Vec<f64> {
     let at = Positions::contiguous(0, TOKENS).shifted(shift);
     let layers = (0..DIMS.layers)
         .map(|layer| {
@@ -140,19 +134,20 @@ fn scalar_logits(pe: &Pe, shift: usize) -> Vec<f64> {
             ScalarLayer { input: problem.scalar(0, layer, &at), feed_forward }
         })
         .collect::<Vec<ScalarLayer>>();
-    pe.scalar_stack(&layers).into_iter().flatten().flatten().flatten().collect()
+    pe.scalar().scalar_stack(&layers).into_iter().flatten().flatten().flatten().collect()
 }
 
 #[test]
 fn a_common_shift_changes_nothing_unless_equivariance_was_given_up() {
     let mut seen = [0, 0];
     for settings in settings() {
-        let config = config("tape", settings.clone());
         let pe = randomise_by(0.2, pe("tape", settings.clone()), 5);
         let same = close::compare(&scalar_logits(&pe, 23), &scalar_logits(&pe, 0), EXACT);
-        let claimed = config.meta().claims.shift_invariant;
-        seen[usize::from(claimed)] += 1;
-        assert_eq!(same.is_ok(), claimed, "{settings}: {same:?}");
+        let serde_json::Value::Object(fields) = settings.clone() else { unreachable!() };
+        let config = Registry::builtin().configured("tape", fields).unwrap();
+        let invariant = crate::probe::properties(&config).unwrap().shift_invariant;
+        seen[usize::from(invariant)] += 1;
+        assert_eq!(same.is_ok(), invariant, "{settings}: {same:?}");
     }
     assert!(seen[0] >= 6 && seen[1] >= 5, "{seen:?}");
 }
@@ -181,7 +176,7 @@ fn permuting_tokens_with_their_positions_permutes_nothing_else() {
     let last = |swap: bool| {
         let second =
             ScalarLayer { input: ScalarInput { layer: 1, ..layer(swap).input }, ..layer(swap) };
-        let mut row = pe.scalar_stack(&[layer(swap), second])[1][0][TOKENS - 1].clone();
+        let mut row = pe.scalar().scalar_stack(&[layer(swap), second])[1][0][TOKENS - 1].clone();
         if swap {
             row.swap(2, 6);
         }
@@ -199,7 +194,7 @@ fn training_starts_at_a_drawn_position_and_evaluation_at_zero() {
             .map(|_| {
                 let training_rng = training.then_some(&mut rng);
                 let request = PositionRequest { cached_tokens: 0, new_tokens, training_rng };
-                let at = pe.positions(request).unwrap();
+                let at = pe.hooks().positions(request).unwrap();
                 assert_eq!(at.rows().len(), new_tokens);
                 at.rows()[0]
             })
@@ -225,7 +220,7 @@ fn an_unknown_setting_within_a_choice_without_settings_is_refused_too() {
         ("cope", json!({ "layers": { "type": "all", "n": 3 } })),
     ] {
         let Value::Object(fields) = settings else { unreachable!() };
-        let error = PeConfig::from_fields(id, fields).unwrap_err().to_string();
+        let error = Registry::builtin().configured(id, fields).unwrap_err().to_string();
         assert!(error.contains("unknown field"), "{error}");
     }
 }

@@ -5,11 +5,13 @@ use burn::tensor::Device;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use super::META;
+use super::Dape;
 use crate::encoding::ScoreContext;
 use crate::reference::{Heads, ScalarInput, ScalarReference};
-use crate::zoo::{alibi, fire, kerple};
-use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod};
+use crate::zoo::alibi::{self, Alibi};
+use crate::zoo::fire::{self, Fire};
+use crate::zoo::kerple::{self, Kerple};
+use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod};
 
 /// The bias that is adapted, with its own settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,12 +47,14 @@ impl Base {
     ) -> Result<Option<BaseBias>, PeError> {
         Ok(match self {
             Self::None {} => None,
-            Self::Alibi(config) => Some(BaseBias::Alibi(config.init(dims, rng, device)?)),
-            Self::Kerple(config) => Some(BaseBias::Kerple(config.init(dims, rng, device)?)),
+            Self::Alibi(config) => Some(BaseBias::Alibi(Alibi::build(config, dims, rng, device)?)),
+            Self::Kerple(config) => {
+                Some(BaseBias::Kerple(Kerple::build(config, dims, rng, device)?))
+            }
             Self::Fire(config) => {
                 let activation = config.activation.or(Some(fire::Activation::LeakyRelu));
                 let config = fire::Config { activation, ..config.clone() };
-                Some(BaseBias::Fire(config.init(dims, rng, device)?))
+                Some(BaseBias::Fire(Fire::build(&config, dims, rng, device)?))
             }
         })
     }
@@ -58,13 +62,13 @@ impl Base {
     pub(super) fn check(&self, dims: &Dims) -> Result<(), PeError> {
         match self {
             Self::None {} => Ok(()),
-            Self::Alibi(config) => config.check(dims),
-            Self::Kerple(config) => config.check(dims),
-            Self::Fire(config) => config.check(dims),
+            Self::Alibi(config) => Alibi::check(config, dims),
+            Self::Kerple(config) => Kerple::check(config, dims),
+            Self::Fire(config) => Fire::check(config, dims),
         }
         .map_err(|error| match error {
             PeError::InvalidSetting { field, value, expected, .. } => {
-                PeError::invalid(META.id, &format!("base.{field}"), value, expected)
+                PeError::invalid(Dape::CARD.id, &format!("base.{field}"), value, expected)
             }
             other => other,
         })
@@ -74,9 +78,9 @@ impl Base {
     pub(super) fn param_count(&self, dims: &Dims) -> usize {
         match self {
             Self::None {} => 0,
-            Self::Alibi(config) => config.param_count(dims),
-            Self::Kerple(config) => config.param_count(dims),
-            Self::Fire(config) => config.param_count(dims),
+            Self::Alibi(config) => Alibi::param_count(config, dims).unwrap_or(0),
+            Self::Kerple(config) => Kerple::param_count(config, dims).unwrap_or(0),
+            Self::Fire(config) => Fire::param_count(config, dims).unwrap_or(0),
         }
     }
 
@@ -84,15 +88,15 @@ impl Base {
     pub(super) fn cost(&self, dims: &Dims, len: usize) -> Cost {
         match self {
             Self::None {} => Cost::none(),
-            Self::Alibi(config) => config.cost(dims, len),
-            Self::Kerple(config) => config.cost(dims, len),
-            Self::Fire(config) => config.cost(dims, len),
+            Self::Alibi(config) => Alibi::cost(config, dims, len).unwrap_or_else(Cost::none),
+            Self::Kerple(config) => Kerple::cost(config, dims, len).unwrap_or_else(Cost::none),
+            Self::Fire(config) => Fire::cost(config, dims, len).unwrap_or_else(Cost::none),
         }
     }
 }
 
 impl BaseBias {
-    /// What it adds to the logits by itself.
+    /// The modifier that the base is by itself.
     pub(super) fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
         match self {
             Self::Alibi(base) => base.score(ctx),

@@ -6,40 +6,13 @@ use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use super::META as GRAPE;
 use super::norm::{QkNorm, QkNorms};
+use crate::card::Card;
 use crate::encoding::{LayerContext, ScoreContext};
 use crate::math::slopes;
-use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::reference::{Heads, ScalarInput, ScalarReference, Tokens, grape, table_f64, values_f64};
 use crate::score::TokenPrice;
-use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, init};
-
-const ONE: PeMeta = PeMeta {
-    label: "GRAPE-A",
-    summary: "Subtracts from the logits the distance at a price that key or query set.",
-    sites: &[Site::Logits],
-    claims: Claims {
-        shift_invariant: true,
-        content_dependent: true,
-        limited_length: false,
-        depends_on_length: false,
-    },
-    parameters: "L (H D + H)",
-    ..GRAPE
-};
-
-/// Where each of query and key has a gate.
-const TWO: PeMeta = PeMeta { parameters: "L (2 H D + H)", ..ONE };
-
-static KEY: PeMeta = ONE;
-static BOTH: PeMeta = TWO;
-
-static KEY_NORMED: PeMeta =
-    PeMeta { sites: &[Site::QueryKey, Site::Logits], parameters: "L (H D + H + 2 D)", ..ONE };
-
-static BOTH_NORMED: PeMeta =
-    PeMeta { sites: &[Site::QueryKey, Site::Logits], parameters: "L (2 H D + H + 2 D)", ..TWO };
+use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
 /// A vector shorter than this counts as this long.
 const SHORTEST: f32 = 1e-6;
@@ -100,59 +73,6 @@ pub struct Additive {
     slopes: Vec<f64>,
 }
 
-impl EncodingConfig for AdditiveConfig {
-    type Encoding = Additive;
-
-    fn meta(&self) -> &'static PeMeta {
-        match (self.gate, self.qk_norm) {
-            (Gate::Key | Gate::Query, QkNorm::None) => &KEY,
-            (Gate::Key | Gate::Query, QkNorm::Rms) => &KEY_NORMED,
-            (Gate::Both, QkNorm::None) => &BOTH,
-            (Gate::Both, QkNorm::Rms) => &BOTH_NORMED,
-        }
-    }
-
-    fn conduct(&self) -> Vec<Conduct> {
-        vec![Conduct::ReadsQueries]
-    }
-
-    fn init(
-        &self,
-        dims: &Dims,
-        rng: &mut ChaCha8Rng,
-        device: &Device,
-    ) -> Result<Additive, PeError> {
-        let std = (dims.head_dim as f64).powf(-0.5);
-        let mut directions = |wanted: bool| {
-            let layers = if wanted { dims.layers } else { 0 };
-            (0..layers)
-                .map(|_| init::normal(std, [dims.heads, dims.head_dim], rng, device))
-                .collect()
-        };
-        Ok(Additive {
-            omega: (0..dims.layers).map(|_| init::constant(OMEGA, [dims.heads], device)).collect(),
-            key: directions(self.gate != Gate::Query),
-            query: directions(self.gate != Gate::Key),
-            norms: self.qk_norm.init(dims, device),
-            slopes: slopes::spliced(dims.heads),
-        })
-    }
-
-    fn param_count(&self, dims: &Dims) -> usize {
-        let directions = self.gate.directions() * dims.width();
-        dims.layers * (dims.heads + directions) + self.qk_norm.param_count(dims)
-    }
-
-    fn cost(&self, dims: &Dims, len: usize) -> Cost {
-        let Dims { layers, heads, .. } = *dims;
-        let gates = layers * len * self.gate.directions();
-        Cost::none()
-            .elementwise("gates", gates * (2 * dims.width() + 5 * heads))
-            .pair_elementwise("price times gate, sum of logits", 3 * layers * len * len * heads)
-            .and(self.qk_norm.cost(dims, len))
-    }
-}
-
 /// `softplus(u_h . x / (|u_h| sqrt(D)))` of `x`, `[B, H, T, D]`, in direction `u`, `[H, D]`:
 /// `[B, H, T, 1]`.
 fn gate(x: &Tensor<4>, direction: &Param<Tensor<2>>) -> Tensor<4> {
@@ -164,6 +84,69 @@ fn gate(x: &Tensor<4>, direction: &Param<Tensor<2>>) -> Tensor<4> {
 }
 
 impl PositionEncoding for Additive {
+    type Settings = AdditiveConfig;
+
+    const CARD: Card = Card {
+        id: "grape",
+        label: "GRAPE-A",
+        summary: "Subtracts from the logits the distance at a price that key or query set.",
+        parameters: "L (H D + H)",
+        paper: "Zhang et al. 2025",
+        url: "https://arxiv.org/abs/2512.07805",
+    };
+
+    fn card(settings: &AdditiveConfig) -> Card {
+        let parameters = match (settings.gate, settings.qk_norm) {
+            (Gate::Key | Gate::Query, QkNorm::None) => "L (H D + H)",
+            (Gate::Key | Gate::Query, QkNorm::Rms) => "L (H D + H + 2 D)",
+            (Gate::Both, QkNorm::None) => "L (2 H D + H)",
+            (Gate::Both, QkNorm::Rms) => "L (2 H D + H + 2 D)",
+        };
+        Card { parameters, ..Self::CARD }
+    }
+
+    fn build(
+        settings: &AdditiveConfig,
+        dims: &Dims,
+        rng: &mut ChaCha8Rng,
+        device: &Device,
+    ) -> Result<Self, PeError> {
+        let std = (dims.head_dim as f64).powf(-0.5);
+        let mut directions = |wanted: bool| {
+            let layers = if wanted { dims.layers } else { 0 };
+            (0..layers)
+                .map(|_| init::normal(std, [dims.heads, dims.head_dim], rng, device))
+                .collect()
+        };
+        Ok(Additive {
+            omega: (0..dims.layers).map(|_| init::constant(OMEGA, [dims.heads], device)).collect(),
+            key: directions(settings.gate != Gate::Query),
+            query: directions(settings.gate != Gate::Key),
+            norms: settings.qk_norm.init(dims, device),
+            slopes: slopes::spliced(dims.heads),
+        })
+    }
+
+    fn param_count(settings: &AdditiveConfig, dims: &Dims) -> Option<usize> {
+        let directions = settings.gate.directions() * dims.width();
+        Some(dims.layers * (dims.heads + directions) + settings.qk_norm.param_count(dims))
+    }
+
+    fn cost(settings: &AdditiveConfig, dims: &Dims, len: usize) -> Option<Cost> {
+        let Dims { layers, heads, .. } = *dims;
+        let gates = layers * len * settings.gate.directions();
+        Some(
+            Cost::none()
+                .elementwise("gates", gates * (2 * dims.width() + 5 * heads))
+                .pair_elementwise("price times gate, sum of logits", 3 * layers * len * len * heads)
+                .and(settings.qk_norm.cost(dims, len)),
+        )
+    }
+
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     fn transform_qk(
         &self,
         q: Tensor<4>,

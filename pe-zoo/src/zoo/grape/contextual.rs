@@ -6,30 +6,15 @@ use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use super::META as GRAPE;
 use super::multiplicative::Heads;
 use super::norm::{QkNorm, QkNorms};
 use super::rotation::{self, stored_frequencies};
+use crate::card::Card;
 use crate::encoding::{LayerContext, StateContext};
-use crate::meta::{Claims, Conduct, PeMeta, Site};
 use crate::ops::linear;
 use crate::reference::{self, ScalarInput, ScalarReference, grape, table_f64, values_f64};
 use crate::rotary::Rotation;
-use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, TokenState, init};
-
-static META: PeMeta = PeMeta {
-    label: "GRAPE-M, contextual",
-    summary: "Rotates queries and keys by angles that the tokens before them add up.",
-    sites: &[Site::QueryKey, Site::State],
-    claims: Claims {
-        shift_invariant: true,
-        content_dependent: true,
-        limited_length: false,
-        depends_on_length: false,
-    },
-    parameters: "L (C + 1 + D / 2), 2 L D more with qk_norm",
-    ..GRAPE
-};
+use crate::{Cost, Dims, PeError, PositionEncoding, TokenState, init};
 
 /// What the gate's logits are divided by.
 const GATE_SCALE: f64 = 16.0;
@@ -68,30 +53,30 @@ pub struct Contextual {
     pub norms: QkNorms,
 }
 
-impl EncodingConfig for ContextualConfig {
-    type Encoding = Contextual;
+impl PositionEncoding for Contextual {
+    type Settings = ContextualConfig;
 
-    fn meta(&self) -> &'static PeMeta {
-        &META
+    const CARD: Card = Card {
+        id: "grape",
+        label: "GRAPE-M, contextual",
+        summary: "Rotates queries and keys by angles that the tokens before them add up.",
+        parameters: "L (C + 1 + D / 2), 2 L D more with qk_norm",
+        paper: "Zhang et al. 2025",
+        url: "https://arxiv.org/abs/2512.07805",
+    };
+
+    fn check(settings: &ContextualConfig, dims: &Dims) -> Result<(), PeError> {
+        rotation::check(settings.base, dims)
     }
 
-    fn conduct(&self) -> Vec<Conduct> {
-        vec![Conduct::IgnoresPositions]
-    }
-
-    fn check(&self, dims: &Dims) -> Result<(), PeError> {
-        rotation::check(self.base, dims)
-    }
-
-    fn init(
-        &self,
+    fn build(
+        settings: &ContextualConfig,
         dims: &Dims,
         _rng: &mut ChaCha8Rng,
         device: &Device,
-    ) -> Result<Contextual, PeError> {
-        self.check(dims)?;
-        let steps = self.phase.sets(dims.heads);
-        let frequencies = stored_frequencies(self.base, dims.head_dim, 1.0);
+    ) -> Result<Self, PeError> {
+        let steps = settings.phase.sets(dims.heads);
+        let frequencies = stored_frequencies(settings.base, dims.head_dim, 1.0);
         let layers = 0..dims.layers;
         Ok(Contextual {
             stored: layers
@@ -100,26 +85,30 @@ impl EncodingConfig for ContextualConfig {
                 .collect(),
             weight: layers.clone().map(|_| init::zeros([dims.width(), steps], device)).collect(),
             bias: layers.map(|_| init::constant(GATE_BIAS, [steps], device)).collect(),
-            norms: self.qk_norm.init(dims, device),
+            norms: settings.qk_norm.init(dims, device),
         })
     }
 
-    fn param_count(&self, dims: &Dims) -> usize {
-        let gate = self.phase.sets(dims.heads) * (dims.width() + 1);
-        dims.layers * (gate + dims.head_dim / 2) + self.qk_norm.param_count(dims)
+    fn param_count(settings: &ContextualConfig, dims: &Dims) -> Option<usize> {
+        let gate = settings.phase.sets(dims.heads) * (dims.width() + 1);
+        Some(dims.layers * (gate + dims.head_dim / 2) + settings.qk_norm.param_count(dims))
     }
 
-    fn cost(&self, dims: &Dims, len: usize) -> Cost {
-        let (steps, channels) = (self.phase.sets(dims.heads), dims.layers * len * dims.width());
-        Cost::none()
-            .product("gate", channels * steps)
-            .elementwise("steps, running sums", 5 * dims.layers * len * steps)
-            .elementwise("angles, rotation of queries and keys", 8 * channels)
-            .and(self.qk_norm.cost(dims, len))
+    fn cost(settings: &ContextualConfig, dims: &Dims, len: usize) -> Option<Cost> {
+        let (steps, channels) = (settings.phase.sets(dims.heads), dims.layers * len * dims.width());
+        Some(
+            Cost::none()
+                .product("gate", channels * steps)
+                .elementwise("steps, running sums", 5 * dims.layers * len * steps)
+                .elementwise("angles, rotation of queries and keys", 8 * channels)
+                .and(settings.qk_norm.cost(dims, len)),
+        )
     }
-}
 
-impl PositionEncoding for Contextual {
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     fn state(&self, ctx: &StateContext<'_>) -> TokenState {
         let (weight, bias) = (self.weight[ctx.layer].val(), self.bias[ctx.layer].val());
         let gate = linear(ctx.x.clone(), weight, Some(bias));

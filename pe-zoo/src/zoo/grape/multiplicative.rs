@@ -5,35 +5,13 @@ use burn::tensor::{Device, Tensor, TensorData};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use super::META as GRAPE;
 use super::norm::{QkNorm, QkNorms};
 use super::rotation::{self, stored_frequencies};
+use crate::card::Card;
 use crate::encoding::LayerContext;
-use crate::meta::{Claims, PeMeta, Site};
 use crate::reference::{self, ScalarInput, ScalarReference, grape, table_f64};
 use crate::rotary::Rotation;
-use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, init};
-
-static META: PeMeta = PeMeta {
-    label: "GRAPE-M",
-    summary: "Rotates queries and keys by learned frequencies times their positions.",
-    sites: &[Site::QueryKey],
-    claims: Claims {
-        shift_invariant: true,
-        content_dependent: false,
-        limited_length: false,
-        depends_on_length: false,
-    },
-    parameters: "L D / 2",
-    ..GRAPE
-};
-
-// Weights that differ within a plane, after the rotation, tell positions apart.
-static NORMED: PeMeta = PeMeta {
-    claims: Claims { shift_invariant: false, content_dependent: true, ..META.claims },
-    parameters: "L 5 D / 2",
-    ..META
-};
+use crate::{Cost, Dims, PeError, PositionEncoding, init};
 
 /// Which heads share a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,55 +63,76 @@ pub struct Multiplicative {
     storage: f64,
 }
 
-impl EncodingConfig for MultiplicativeConfig {
-    type Encoding = Multiplicative;
+impl PositionEncoding for Multiplicative {
+    type Settings = MultiplicativeConfig;
 
-    fn meta(&self) -> &'static PeMeta {
-        match self.qk_norm {
-            QkNorm::None => &META,
-            QkNorm::Rms => &NORMED,
+    const CARD: Card = Card {
+        id: "grape",
+        label: "GRAPE-M",
+        summary: "Rotates queries and keys by learned frequencies times their positions.",
+        parameters: "L D / 2",
+        paper: "Zhang et al. 2025",
+        url: "https://arxiv.org/abs/2512.07805",
+    };
+
+    fn card(settings: &MultiplicativeConfig) -> Card {
+        match settings.qk_norm {
+            QkNorm::None => Self::CARD,
+            QkNorm::Rms => Card { parameters: "L 5 D / 2", ..Self::CARD },
         }
     }
 
-    fn check(&self, dims: &Dims) -> Result<(), PeError> {
-        if !(self.storage.is_finite() && self.storage > 0.0) {
+    fn check(settings: &MultiplicativeConfig, dims: &Dims) -> Result<(), PeError> {
+        if !(settings.storage.is_finite() && settings.storage > 0.0) {
             let field = "variant.storage";
-            return Err(PeError::invalid(GRAPE.id, field, self.storage, "a number above 0"));
+            return Err(PeError::invalid(
+                Multiplicative::CARD.id,
+                field,
+                settings.storage,
+                "a number above 0",
+            ));
         }
-        rotation::check(self.base, dims)
+        rotation::check(settings.base, dims)
     }
 
-    fn init(
-        &self,
+    fn build(
+        settings: &MultiplicativeConfig,
         dims: &Dims,
         _rng: &mut ChaCha8Rng,
         device: &Device,
-    ) -> Result<Multiplicative, PeError> {
-        self.check(dims)?;
-        let sets = self.spectrum.sets(dims.heads);
+    ) -> Result<Self, PeError> {
+        let sets = settings.spectrum.sets(dims.heads);
         let stored = (0..dims.layers)
             .map(|_| {
-                let one = stored_frequencies(self.base, dims.head_dim, self.storage);
+                let one = stored_frequencies(settings.base, dims.head_dim, settings.storage);
                 init::given(one.repeat(sets), [sets, dims.head_dim / 2], device)
             })
             .collect();
-        Ok(Multiplicative { stored, norms: self.qk_norm.init(dims, device), storage: self.storage })
+        Ok(Multiplicative {
+            stored,
+            norms: settings.qk_norm.init(dims, device),
+            storage: settings.storage,
+        })
     }
 
-    fn param_count(&self, dims: &Dims) -> usize {
-        let frequencies = self.spectrum.sets(dims.heads) * dims.head_dim / 2;
-        dims.layers * frequencies + self.qk_norm.param_count(dims)
+    fn param_count(settings: &MultiplicativeConfig, dims: &Dims) -> Option<usize> {
+        let frequencies = settings.spectrum.sets(dims.heads) * dims.head_dim / 2;
+        Some(dims.layers * frequencies + settings.qk_norm.param_count(dims))
     }
 
-    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+    fn cost(settings: &MultiplicativeConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let channels = dims.layers * len * dims.width();
-        Cost::none()
-            .elementwise("angles, rotation of queries and keys", 8 * channels)
-            .and(self.qk_norm.cost(dims, len))
+        Some(
+            Cost::none()
+                .elementwise("angles, rotation of queries and keys", 8 * channels)
+                .and(settings.qk_norm.cost(dims, len)),
+        )
     }
-}
 
-impl PositionEncoding for Multiplicative {
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     fn transform_qk(
         &self,
         q: Tensor<4>,

@@ -5,20 +5,16 @@ use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use super::META;
 use super::norm::{QkNorm, QkNorms};
+use crate::card::Card;
 use crate::encoding::{LayerContext, ScoreContext, StateContext};
 use crate::math::slopes;
-use crate::meta::{PeMeta, Site};
 use crate::ops::{linear, rms_norm};
 use crate::parts::by_head;
 use crate::reference::{Heads, ScalarInput, ScalarReference, grape, table_f64};
 use crate::rotary::{Pairs, Rotation};
 use crate::score::StepPrices;
-use crate::{Cost, Dims, EncodingConfig, PeError, PositionEncoding, ScoreMod, TokenState, init};
-
-static UNNORMED: PeMeta =
-    PeMeta { sites: &[Site::Logits, Site::State], parameters: "L C H dim", ..META };
+use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, TokenState, init};
 
 /// Added to the mean of squares of `p`: what PyTorch takes for f32 if nothing is given.
 const EPS: f64 = f32::EPSILON as f64;
@@ -50,53 +46,73 @@ pub struct Path {
     slopes: Vec<f64>,
 }
 
-impl EncodingConfig for PathConfig {
-    type Encoding = Path;
+impl PositionEncoding for Path {
+    type Settings = PathConfig;
 
-    fn meta(&self) -> &'static PeMeta {
-        match self.qk_norm {
-            QkNorm::Rms => &META,
-            QkNorm::None => &UNNORMED,
+    const CARD: Card = Card {
+        id: "grape",
+        label: "GRAPE",
+        summary: "Subtracts from the logits a sum of learned prices along the path between two tokens.",
+        parameters: "L (C H dim + 2 D)",
+        paper: "Zhang et al. 2025",
+        url: "https://arxiv.org/abs/2512.07805",
+    };
+
+    fn card(settings: &PathConfig) -> Card {
+        match settings.qk_norm {
+            QkNorm::Rms => Self::CARD,
+            QkNorm::None => Card { parameters: "L C H dim", ..Self::CARD },
         }
     }
 
-    fn check(&self, _dims: &Dims) -> Result<(), PeError> {
-        if self.dim == 0 || !self.dim.is_multiple_of(2) {
+    fn check(settings: &PathConfig, _dims: &Dims) -> Result<(), PeError> {
+        if settings.dim == 0 || !settings.dim.is_multiple_of(2) {
             let expected = "an even number of at least 2; channels turn in pairs";
-            return Err(PeError::invalid(META.id, "variant.dim", self.dim, expected));
+            return Err(PeError::invalid(Path::CARD.id, "variant.dim", settings.dim, expected));
         }
         Ok(())
     }
 
-    fn init(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Result<Path, PeError> {
-        self.check(dims)?;
+    fn build(
+        settings: &PathConfig,
+        dims: &Dims,
+        rng: &mut ChaCha8Rng,
+        device: &Device,
+    ) -> Result<Self, PeError> {
         // Half of one over the root of the inputs, as all the authors' projections start.
         let std = 0.5 * (dims.width() as f64).powf(-0.5);
-        let shape = [dims.width(), dims.heads * self.dim];
+        let shape = [dims.width(), dims.heads * settings.dim];
         Ok(Path {
             projection: (0..dims.layers).map(|_| init::normal(std, shape, rng, device)).collect(),
-            norms: self.qk_norm.init(dims, device),
+            norms: settings.qk_norm.init(dims, device),
             slopes: slopes::spliced(dims.heads),
         })
     }
 
-    fn param_count(&self, dims: &Dims) -> usize {
-        dims.layers * dims.width() * dims.heads * self.dim + self.qk_norm.param_count(dims)
+    fn param_count(settings: &PathConfig, dims: &Dims) -> Option<usize> {
+        Some(
+            dims.layers * dims.width() * dims.heads * settings.dim
+                + settings.qk_norm.param_count(dims),
+        )
     }
 
-    fn cost(&self, dims: &Dims, len: usize) -> Cost {
+    fn cost(settings: &PathConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let Dims { layers, heads, .. } = *dims;
         let (tokens, pairs) = (layers * len, layers * len * len * heads);
-        Cost::none()
-            .product("p", tokens * dims.width() * heads * self.dim)
-            .elementwise("normalisation and rotation of p", 7 * tokens * heads * self.dim)
-            .pair_product("prices", pairs * self.dim)
-            .pair_elementwise("logarithms, running sum, slope, sum of logits", 8 * pairs)
-            .and(self.qk_norm.cost(dims, len))
+        Some(
+            Cost::none()
+                .product("p", tokens * dims.width() * heads * settings.dim)
+                .elementwise("normalisation and rotation of p", 7 * tokens * heads * settings.dim)
+                .pair_product("prices", pairs * settings.dim)
+                .pair_elementwise("logarithms, running sum, slope, sum of logits", 8 * pairs)
+                .and(settings.qk_norm.cost(dims, len)),
+        )
     }
-}
 
-impl PositionEncoding for Path {
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        Some(self)
+    }
+
     fn state(&self, ctx: &StateContext<'_>) -> TokenState {
         let heads = self.slopes.len();
         let p = linear(ctx.x.clone(), self.projection[ctx.layer].val(), None);

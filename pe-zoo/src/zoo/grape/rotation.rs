@@ -1,6 +1,7 @@
 //! The frequencies that both rotating variants start with, and what they ask for.
 
-use super::META;
+use super::Grape;
+use crate::PositionEncoding;
 use crate::math::frequencies::{check_base, inverse_frequencies};
 use crate::rotary::check_pairs;
 use crate::{Dims, PeError};
@@ -12,6 +13,6 @@ pub(super) fn stored_frequencies(base: f64, head_dim: usize, storage: f64) -> Ve
 
 /// What both rotating variants ask for.
 pub(super) fn check(base: f64, dims: &Dims) -> Result<(), PeError> {
-    check_pairs(META.id, dims.head_dim)?;
-    check_base(META.id, "variant.base", base)
+    check_pairs(Grape::CARD.id, dims.head_dim)?;
+    check_base(Grape::CARD.id, "variant.base", base)
 }

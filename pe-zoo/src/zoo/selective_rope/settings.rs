@@ -6,11 +6,10 @@ use burn::tensor::Device;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use super::{META, Phases, SelectiveRope};
+use super::SelectiveRope;
 use crate::math::frequencies::inverse_frequencies;
-use crate::meta::{Conduct, PeMeta};
 use crate::rotary::check_pairs;
-use crate::{Cost, Dims, EncodingConfig, PeError};
+use crate::{Dims, PeError, PositionEncoding};
 
 /// How steps are read off the tokens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,19 +131,24 @@ impl Temperature {
         }
     }
 
-    fn check(&self) -> Result<(), PeError> {
+    pub(super) fn check(&self) -> Result<(), PeError> {
         let (Self::Rope { largest, .. } | Self::Rfa { largest, .. }) = self;
         if !(largest.is_finite() && *largest > 0.0) {
             let expected = "a number above 0";
-            return Err(PeError::invalid(META.id, "temperature.largest", largest, expected));
+            return Err(PeError::invalid(
+                SelectiveRope::CARD.id,
+                "temperature.largest",
+                largest,
+                expected,
+            ));
         }
         match self {
-            Self::Rope { base, .. } if !(base.is_finite() && *base >= 1.0) => {
-                Err(PeError::invalid(META.id, "temperature.base", base, "at least 1"))
-            }
+            Self::Rope { base, .. } if !(base.is_finite() && *base >= 1.0) => Err(
+                PeError::invalid(SelectiveRope::CARD.id, "temperature.base", base, "at least 1"),
+            ),
             Self::Rfa { theta, .. } if !(*theta > 0.0 && *theta < 1.0) => {
                 let expected = "a share of pi between 0 and 1";
-                Err(PeError::invalid(META.id, "temperature.theta", theta, expected))
+                Err(PeError::invalid(SelectiveRope::CARD.id, "temperature.theta", theta, expected))
             }
             _ => Ok(()),
         }
@@ -179,77 +183,6 @@ impl Default for Config {
     }
 }
 
-impl EncodingConfig for Config {
-    type Encoding = SelectiveRope;
-
-    fn meta(&self) -> &'static PeMeta {
-        &META
-    }
-
-    fn conduct(&self) -> Vec<Conduct> {
-        vec![Conduct::IgnoresPositions]
-    }
-
-    fn check(&self, dims: &Dims) -> Result<(), PeError> {
-        check_pairs(META.id, dims.head_dim)?;
-        let sizes = [
-            ("map.rank", if let Map::LowRank { rank } = self.map { rank } else { 1 }),
-            ("filter.kernel", self.kernel().unwrap_or(1)),
-            (
-                "gate.rank",
-                match self.gate {
-                    Gate::PerHeadLowRank { rank } | Gate::PerChannel { rank } => rank,
-                    Gate::None {} | Gate::PerHead {} => 1,
-                },
-            ),
-        ];
-        if let Some((field, _)) = sizes.into_iter().find(|(_, size)| *size == 0) {
-            return Err(PeError::invalid(META.id, field, 0, "at least 1"));
-        }
-        self.temperature.check()
-    }
-
-    fn init(
-        &self,
-        dims: &Dims,
-        rng: &mut ChaCha8Rng,
-        device: &Device,
-    ) -> Result<SelectiveRope, PeError> {
-        self.check(dims)?;
-        Ok(SelectiveRope {
-            layers: (0..dims.layers).map(|_| Phases::new(self, dims, rng, device)).collect(),
-            temperatures: self.temperature.values(dims.head_dim),
-            key: format!("selective-rope {} {:?}", dims.head_dim, self.temperature),
-        })
-    }
-
-    fn param_count(&self, dims: &Dims) -> usize {
-        let channels = dims.heads * (dims.head_dim / 2);
-        let extra_scalars = match self.map {
-            Map::LowRank { .. } => 0,
-            Map::FullRank {} => dims.heads,
-        };
-        let gate_offsets = match self.gate {
-            Gate::None {} => 0,
-            Gate::PerHead {} | Gate::PerHeadLowRank { .. } => dims.heads,
-            Gate::PerChannel { .. } => channels,
-        };
-        let bias = if self.bias { channels } else { 0 };
-        dims.layers * (self.weights(dims) + extra_scalars + gate_offsets + bias)
-    }
-
-    fn cost(&self, dims: &Dims, len: usize) -> Cost {
-        let tokens = dims.layers * len;
-        let channels = dims.heads * (dims.head_dim / 2);
-        let taps = 2 * self.kernel().unwrap_or(1);
-        Cost::none()
-            .product("steps, gates", tokens * self.projections(dims))
-            .elementwise("lengths of slices", 4 * tokens * dims.width())
-            .elementwise("filter, gate, running sum, temperature", tokens * channels * (taps + 6))
-            .elementwise("rotation of queries and keys", 6 * tokens * dims.width())
-    }
-}
-
 impl Config {
     /// Tokens that the convolution sees, if there is one.
     pub(super) fn kernel(&self) -> Option<usize> {
@@ -260,13 +193,13 @@ impl Config {
     }
 
     /// Numbers of one layer that each token is multiplied with once.
-    fn weights(&self, dims: &Dims) -> usize {
+    pub(super) fn weights(&self, dims: &Dims) -> usize {
         let channels = dims.heads * (dims.head_dim / 2);
         self.projections(dims) + channels * self.kernel().unwrap_or(0)
     }
 
     /// Those of them in linear maps.
-    fn projections(&self, dims: &Dims) -> usize {
+    pub(super) fn projections(&self, dims: &Dims) -> usize {
         let (width, channels) = (dims.width(), dims.heads * (dims.head_dim / 2));
         let map = match self.map {
             Map::LowRank { rank } => rank * (width + channels),

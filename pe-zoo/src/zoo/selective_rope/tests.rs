@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::{Dims, EncodingConfig};
+use crate::{Dims, PositionEncoding};
 
 const DIMS: Dims = Dims { layers: 1, heads: 2, head_dim: 64, train_len: 8, max_len: 8 };
 
@@ -33,7 +33,7 @@ fn settings_that_cannot_work_are_refused_by_name() {
         (json!({ "temperature": { "kind": "rfa", "theta": 1.5 } }), "temperature.theta is 1.5"),
         (json!({ "temperature": { "kind": "rope", "base": 0.5 } }), "temperature.base is 0.5"),
     ] {
-        let error = config(settings).check(&DIMS).unwrap_err().to_string();
+        let error = SelectiveRope::check(&config(settings), &DIMS).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
 }
@@ -55,5 +55,5 @@ fn the_formula_in_the_table_is_the_count_of_the_default() {
     let (width, rank) = (DIMS.width(), 32);
     // Four taps per pair of channels are two per channel.
     let formula = DIMS.layers * (rank * (width + width / 2) + 2 * width);
-    assert_eq!(Config::default().param_count(&DIMS), formula);
+    assert_eq!(SelectiveRope::param_count(&Config::default(), &DIMS), Some(formula));
 }

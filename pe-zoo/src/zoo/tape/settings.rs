@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Form, META};
+use super::{Form, Tape};
+use crate::PositionEncoding;
 use crate::math::frequencies::check_base;
 use crate::rotary::{Scaling, check_pairs};
 use crate::{Dims, PeError};
@@ -110,10 +111,10 @@ impl Config {
 
     pub(super) fn refuse_what_cannot_work(&self, dims: &Dims) -> Result<(), PeError> {
         let refuse = |field: &str, value: String, expected: &str| {
-            Err(PeError::invalid(META.id, field, value, expected))
+            Err(PeError::invalid(Tape::CARD.id, field, value, expected))
         };
-        check_pairs(META.id, dims.head_dim)?;
-        check_base(META.id, "base", self.base)?;
+        check_pairs(Tape::CARD.id, dims.head_dim)?;
+        check_base(Tape::CARD.id, "base", self.base)?;
         let size = self.position_size(dims);
         if size == Some(0) {
             let field = "feed_forward_update.position_size";
@@ -127,14 +128,14 @@ impl Config {
             let expected = "a scaling that is the same at every length; tokens keep their state";
             return refuse("scaling.rope_type", self.scaling.id().to_owned(), expected);
         }
-        self.scaling.check(META.id, dims.head_dim, dims.train_len)
+        self.scaling.check(Tape::CARD.id, dims.head_dim, dims.train_len)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::EncodingConfig;
+    use crate::PositionEncoding;
 
     #[test]
     fn what_cannot_work_is_refused_by_name() {
@@ -177,7 +178,7 @@ mod tests {
                 "this is `rope`",
             ),
         ] {
-            let error = config.check(&dims).unwrap_err().to_string();
+            let error = Tape::check(&config, &dims).unwrap_err().to_string();
             assert!(error.contains(said), "{error}");
         }
     }

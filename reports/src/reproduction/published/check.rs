@@ -1,18 +1,18 @@
-//! What a table of published numbers must be beyond its types.
+//! Consistency checks of published tables that types do not enforce.
 
 use std::collections::BTreeSet;
 
-use super::{Plan, PublishedMetric, PublishedTable};
+use super::table::{Coverage, PublishedMetric, PublishedTable};
 
 impl PublishedTable {
-    /// Looks for what the types let through.
+    /// Checks what the types do not enforce.
     pub(super) fn check(&self) -> Result<(), (String, String)> {
         let wrong =
             |what: &str, reason: String| Err((format!("table `{}`: {what}", self.id), reason));
         if !(self.rounding.is_finite() && self.rounding > 0.0) {
             return wrong("rounding", format!("{}, expected a number above 0", self.rounding));
         }
-        let records = matches!(self.plan, Plan::Records { .. });
+        let records = matches!(self.plan, Coverage::Records { .. });
         let mut columns = BTreeSet::new();
         for column in &self.columns {
             let at = format!("column `{}`", column.name);

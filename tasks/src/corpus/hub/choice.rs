@@ -1,31 +1,31 @@
-//! Which files of a data set are brought, and what of them is read.
+//! Selection of the files of a data set to download and to read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::name::is_path;
-use super::{DataSet, HubError};
+use super::error::HubError;
+use super::name::{DataSet, is_path};
 use crate::data::{Part, endings, is_data, part_of};
 
-/// Names that an error lists.
+/// Number of names in an error message.
 const LISTED: usize = 12;
 
-/// Files that are brought, and the file or folder among them that is read; `None`: all of them, as one.
+/// Files to download, and the file or folder among them to read; `None`: all of them.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Choice {
     pub(super) files: Vec<String>,
     pub(super) read: Option<String>,
 }
 
-/// Chooses by the names that a data set lists.
+/// Chooses among the listed files by their names.
 ///
-/// - A file that is named is brought alone.
-/// - Otherwise all files below the folder that is named that can be read, and only the parts for training, validation
-///   and test where these are told by names.
-/// - Without a part for validation, only the part for training, which is then cut by number.
-/// - Several folders with a part for training each are several data sets, of which one must be named.
+/// - A named file is downloaded alone.
+/// - Otherwise all readable files below the named folder, and only the training, validation and test parts if names tell
+///   these apart.
+/// - Without a validation part, only the training part, which is then divided by number.
+/// - Several folders with a training part each are several data sets, one of which must be named.
 pub(super) fn choose(set: &DataSet, files: &[String]) -> Result<Choice, HubError> {
-    // A name that leads out of the folder is no file of it.
+    // A name that leads out of the folder is not a file of it.
     let files = files.iter().map(String::as_str).filter(|file| is_path(file));
     let files = files.collect::<BTreeSet<_>>();
     let nothing_readable = |known: &BTreeSet<&str>| HubError::NothingReadable {
@@ -76,7 +76,7 @@ pub(super) fn choose(set: &DataSet, files: &[String]) -> Result<Choice, HubError
         }
         several => {
             let names = several.iter().map(|(folder, parts)| {
-                // Files that lie in no folder can only be named one by one.
+                // Files outside of folders can only be named one by one.
                 let first = parts.first().map_or("", |(_, file)| *file);
                 set.part(if folder.is_empty() { first } else { folder }).to_string()
             });
@@ -86,8 +86,8 @@ pub(super) fn choose(set: &DataSet, files: &[String]) -> Result<Choice, HubError
     }
 }
 
-/// The part that a file belongs to and the folder in which parts are told apart: of `a/train/0.jsonl` the training
-/// part, in `a`. Folders before byte `from` say nothing.
+/// Returns the part of a file and the folder that contains the parts: for `a/train/0.jsonl` the training part in `a`.
+/// Folders before byte `from` are ignored.
 fn parted_at(file: &str, from: usize) -> Option<(&str, Part)> {
     let mut start = from;
     for word in file[from..].split('/') {
@@ -99,7 +99,7 @@ fn parted_at(file: &str, from: usize) -> Option<(&str, Part)> {
     None
 }
 
-/// Some names, and how many others.
+/// Lists some names and the number of others.
 fn listed<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
     let more = names.len().saturating_sub(LISTED);
     let shown = names.take(LISTED).collect::<Vec<_>>().join(", ");
@@ -136,7 +136,7 @@ mod tests {
     ];
 
     #[test]
-    fn parts_are_brought_and_nothing_else() {
+    fn parts_are_chosen_and_nothing_else() {
         let of = ["test.jsonl", "train.jsonl", "valid.jsonl"];
         let beside = [&of[..], &["LICENSE.txt", "README.md", "stats.csv"]].concat();
         assert_eq!(chosen("hf:o/n", &beside).unwrap(), choice(&of, Some("")));

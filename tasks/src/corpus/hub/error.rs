@@ -1,100 +1,106 @@
-//! Why a data set of the hub could not be had.
+//! The error of data sets of the HuggingFace hub.
 
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::corpus::CorpusError;
+use crate::corpus::error::CorpusError;
+use crate::files::FileError;
 
-/// What to do when a data set does not come.
-const INSTEAD: &str = "bring the files by other means and give them with `--data PATH`";
+/// Alternative when a data set cannot be downloaded.
+const INSTEAD: &str = "download the files by other means and pass them with `--data PATH`";
 
-/// Why a data set of the hub could not be had.
+/// Reason why a data set of the hub is not available.
 #[derive(Debug, Error)]
 pub enum HubError {
-    /// The name is none.
+    /// Not the name of a data set.
     #[error(
-        "`{text}` names no data set: {why}; expected hf:OWNER/NAME, hf:OWNER/NAME/PATH of a file or folder in it, \
-         and, if you like, @REVISION behind it"
+        "`{text}` is not the name of a data set: {why}; expected hf:OWNER/NAME or hf:OWNER/NAME/PATH of a file or folder \
+         in it, optionally followed by @REVISION"
     )]
     Name {
-        /// What was given.
+        /// Text that was given.
         text: String,
-        /// What is wrong with it.
+        /// Fault of the text.
         why: &'static str,
     },
-    /// The client is not part of this program.
+    /// The program was built without the client.
     #[error(
         "this pe-bench cannot download data sets, because it was built without the feature `hub`: \
-         `cargo run --release --features hub -- data fetch ...` builds it, or {INSTEAD}"
+         build it with `cargo run --release --features hub -- data fetch ...`, or {INSTEAD}"
     )]
     NotBuilt,
-    /// The client failed.
+    /// The client of the hub failed.
     #[error(
         "cannot {what} {set}: {why}; check its name and the network (a data set that asks for consent needs the \
          hub's token on this machine), or {INSTEAD}"
     )]
     Client {
-        /// The data set.
+        /// Name of the data set.
         set: String,
-        /// `list`, `bring FILE of`.
+        /// `list`, `download FILE of`.
         what: String,
-        /// What the client said.
+        /// The error of the client.
         why: String,
     },
-    /// The data set has no such file or folder.
+    /// The requested file or folder is not in the data set.
     #[error("{set}: there is no `{path}`; it has: {known}")]
     NotThere {
-        /// The data set.
+        /// Name of the data set.
         set: String,
-        /// What was asked for.
+        /// Path that was requested.
         path: String,
-        /// What there is.
+        /// Files of the data set.
         known: String,
     },
-    /// Nothing that was asked for can be read.
-    #[error("{set} has nothing that can be read, which ends in {expected}; it has: {known}")]
+    /// No requested file can be read.
+    #[error("{set} has no readable file, expected one that ends in {expected}; it has: {known}")]
     NothingReadable {
-        /// The data set.
+        /// Name of the data set.
         set: String,
-        /// Endings of what can be read.
+        /// Endings of readable files.
         expected: String,
-        /// What there is.
+        /// Files of the data set.
         known: String,
     },
-    /// Several folders have a part for training each.
-    #[error("{set} holds several data sets; name one of them: {folders}")]
+    /// Several folders have a training part each.
+    #[error("{set} contains several data sets; name one of them: {folders}")]
     Several {
-        /// The data set.
+        /// Name of the data set.
         set: String,
-        /// Their names.
+        /// Names of the data sets.
         folders: String,
     },
-    /// A file did not come as the hub has it.
-    #[error("{file} of {set} has not come whole ({why}): fetch again; nothing was kept")]
+    /// A downloaded file differs from that of the hub.
+    #[error(
+        "{file} of {set} was not downloaded completely ({why}): fetch again; nothing was stored"
+    )]
     NotWhole {
-        /// The data set.
+        /// Name of the data set.
         set: String,
-        /// The file.
+        /// Path of the file.
         file: String,
-        /// How it differs.
+        /// Description of the difference.
         why: String,
     },
-    /// Asked to verify a data set that is not on this machine.
-    #[error("{set} is not on this machine: `pe-bench data fetch {set}` brings it")]
+    /// The data set to verify has not been fetched.
+    #[error("{set} is not on this machine: fetch it with `pe-bench data fetch {set}`")]
     Absent {
-        /// The data set.
+        /// Name of the data set.
         set: String,
     },
-    /// What is kept is not what was brought.
-    #[error("{path} is not what was brought ({why}): fetch the data set again", path = .path.display())]
+    /// A stored file differs from the downloaded one.
+    #[error("{path} is damaged ({why}): fetch the data set again", path = .path.display())]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the observed fault.
         why: String,
     },
-    /// A file or folder could not be read or written.
+    /// A working folder could not be made.
     #[error(transparent)]
     Corpus(#[from] CorpusError),
+    /// A file or folder could not be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
 }

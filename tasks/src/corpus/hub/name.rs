@@ -1,18 +1,18 @@
-//! Names of data sets.
+//! Names of data sets of the hub.
 
 use std::fmt;
 use std::str::FromStr;
 
-use super::HubError;
-use crate::corpus::sha256_hex;
+use super::error::HubError;
+use crate::hash::sha256_hex;
 
-/// What names of data sets of the hub begin with.
+/// Prefix of the names of data sets of the hub.
 pub const PREFIX: &str = "hf:";
 
-/// The revision that is meant where none is named.
+/// Default revision.
 const MAIN: &str = "main";
 
-/// Hexadecimal digits that tell apart folders of parts and revisions of one data set.
+/// Hexadecimal digits of the hash in a folder's name.
 const DIGITS: usize = 12;
 
 /// A data set of the hub, or a file or folder of it, at a revision.
@@ -25,27 +25,27 @@ pub struct DataSet {
 }
 
 impl DataSet {
-    /// `OWNER/NAME`.
+    /// Returns the repository as `OWNER/NAME`.
     pub fn repository(&self) -> String {
         format!("{}/{}", self.owner, self.name)
     }
 
-    /// A file or folder of it; `None`: all of it.
+    /// The named file or folder; `None`: the whole data set.
     pub fn path(&self) -> Option<&str> {
         self.path.as_deref()
     }
 
-    /// A file or folder of the same data set.
+    /// Returns the name of a file or folder of the same data set.
     pub(super) fn part(&self, path: &str) -> Self {
         Self { path: Some(path.to_owned()), ..self.clone() }
     }
 
-    /// Branch, tag or commit.
+    /// The branch, tag or commit.
     pub fn revision(&self) -> &str {
         self.revision.as_deref().unwrap_or(MAIN)
     }
 
-    /// A name for a folder: for people, and no other data set's.
+    /// Returns a readable folder name that is unique to this name.
     pub(super) fn folder_name(&self) -> String {
         let hash = sha256_hex(self.to_string().as_bytes());
         format!("{}--{}--{}", self.owner, self.name, &hash[..DIGITS])
@@ -83,15 +83,15 @@ impl FromStr for DataSet {
         };
         let path = pieces.next();
         if ![owner, name].into_iter().all(|word| is_plain(word) && word.chars().all(is_usual)) {
-            return refuse("owner and name are made of letters, digits, `-`, `_` and `.`");
+            return refuse("owner and name may have letters, digits, `-`, `_` and `.`");
         }
         if path.is_some_and(|path| !is_path(path)) {
-            return refuse("its path has an empty or hidden folder, or a sign that no path has");
+            return refuse("its path has an empty or hidden folder, or an invalid character");
         }
         let is_revision =
             |text: &str| is_path(text) && text.chars().all(|c| is_usual(c) || c == '/');
         if revision.is_some_and(|revision| !is_revision(revision)) {
-            return refuse("what stands behind @ is no branch, tag or commit");
+            return refuse("the text behind @ is not a branch, tag or commit");
         }
         let owned = |text: Option<&str>| text.map(str::to_owned);
         Ok(Self {
@@ -107,7 +107,7 @@ fn is_usual(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-_.".contains(c)
 }
 
-/// Whether a path leads to a file or folder below, and to no hidden one.
+/// Whether a path stays within its folder and has no hidden component.
 pub(super) fn is_path(path: &str) -> bool {
     path.split('/').all(is_plain)
 }

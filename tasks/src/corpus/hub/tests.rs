@@ -5,8 +5,8 @@ use std::cell::{Cell, RefCell};
 use tempfile::TempDir;
 
 use super::*;
-use crate::corpus::sha256_hex;
 use crate::data::Part;
+use crate::hash::sha256_hex;
 
 const FILES: [(&str, &str); 4] = [
     ("data/train-0.jsonl", "{\"text\": \"one\"}\n{\"text\": \"two\"}\n"),
@@ -23,7 +23,7 @@ fn set() -> DataSet {
 struct StandIn<'a> {
     folder: PathBuf,
     files: &'a BTreeMap<&'a str, &'a str>,
-    /// What goes wrong, with which file.
+    /// The file that fails, and how.
     fault: Option<(&'static str, Fault)>,
     asked: &'a RefCell<Vec<String>>,
 }
@@ -42,7 +42,7 @@ impl Client for StandIn<'_> {
         Ok(Listing { commit: "c0ffee".to_owned(), files })
     }
 
-    fn bring(&self, _set: &DataSet, commit: &str, file: &str) -> Result<Brought, String> {
+    fn download(&self, _set: &DataSet, commit: &str, file: &str) -> Result<Download, String> {
         self.asked.borrow_mut().push(format!("{file} at {commit}"));
         let text = self.files[file];
         let fault = self.fault.filter(|(with, _)| *with == file).map(|(_, fault)| fault);
@@ -54,7 +54,7 @@ impl Client for StandIn<'_> {
         };
         let path = self.folder.join(sha256_hex(text.as_bytes()));
         fs::write(&path, arrived).unwrap();
-        Ok(Brought { path, bytes: text.len() as u64, sha256: Some(sha256_hex(text.as_bytes())) })
+        Ok(Download { path, bytes: text.len() as u64, sha256: Some(sha256_hex(text.as_bytes())) })
     }
 }
 
@@ -111,12 +111,12 @@ fn a_part_for_training_alone_is_cut_by_number_and_a_file_is_read_by_itself() {
 }
 
 #[test]
-fn what_does_not_come_whole_leaves_nothing() {
+fn incomplete_downloads_leave_nothing() {
     let cache = TempDir::new().unwrap();
     let second = "data/train-1.jsonl";
     for (fault, why) in [
         (Fault::Fails, "no route to host"),
-        (Fault::Cut, "17 bytes have come, must be 18"),
+        (Fault::Cut, "17 bytes, expected 18"),
         (Fault::OtherBytes, "sha256 is "),
     ] {
         let (result, _) = fetched(cache.path(), Some((second, fault)));
@@ -132,8 +132,8 @@ fn what_is_damaged_is_named_and_brought_again() {
     let cache = TempDir::new().unwrap();
     let whole = fetched(cache.path(), None).0.unwrap();
     let place = place(&set(), cache.path());
-    assert_eq!(kept::find(&set(), &place).unwrap(), whole);
-    let file = kept::file_in(&place, FILES[1].0);
+    assert_eq!(manifest::find(&set(), &place).unwrap(), whole);
+    let file = manifest::file_in(&place, FILES[1].0);
     let manifest = place.join(".brought.json");
     let damages: [&dyn Fn(); 4] = [
         &|| fs::write(&file, "damaged").unwrap(),
@@ -143,16 +143,16 @@ fn what_is_damaged_is_named_and_brought_again() {
     ];
     for damage in damages {
         damage();
-        let error = kept::find(&set(), &place).unwrap_err();
+        let error = manifest::find(&set(), &place).unwrap_err();
         assert!(matches!(error, HubError::Damaged { .. }), "{error}");
-        // What cannot be made whole stays as it is.
+        // A data set that cannot be repaired stays as it is.
         fetched(cache.path(), Some((FILES[0].0, Fault::Fails))).0.unwrap_err();
-        assert!(kept::find(&set(), &place).is_err() && place.exists());
+        assert!(manifest::find(&set(), &place).is_err() && place.exists());
         assert_eq!(fetched(cache.path(), None).0.unwrap(), whole);
-        kept::find(&set(), &place).unwrap();
+        manifest::find(&set(), &place).unwrap();
         assert_eq!(entries(cache.path()), 1);
     }
-    let absent = kept::find(&set(), &cache.path().join("nowhere")).unwrap_err().to_string();
+    let absent = manifest::find(&set(), &cache.path().join("nowhere")).unwrap_err().to_string();
     assert!(absent.contains("pe-bench data fetch hf:owner/name"), "{absent}");
 }
 
@@ -179,7 +179,7 @@ fn a_cache_that_cannot_be_made_is_named() {
 }
 
 #[test]
-fn it_is_told_what_is_brought() {
+fn downloads_are_reported() {
     let cache = TempDir::new().unwrap();
     let (files, asked, lines) = (BTreeMap::from(FILES), RefCell::default(), Cell::new(0));
     let client = |work: &Path| {
@@ -192,7 +192,7 @@ fn it_is_told_what_is_brought() {
     })
     .unwrap();
     assert_eq!(lines.get(), 4);
-    assert!(said.contains("3 files at commit c0ffee, 1 others left alone"), "{said}");
+    assert!(said.contains("3 files at commit c0ffee, 1 ignored"), "{said}");
 }
 
 #[cfg(not(feature = "hub"))]

@@ -1,23 +1,24 @@
-//! What is true of addition alone.
+//! Tests of addition.
 
 use std::collections::BTreeMap;
 
 use rand::SeedableRng;
 
 use super::*;
+use crate::settings::TaskSettings as _;
 use crate::testing::Example;
 use crate::{Task, TaskConfig};
 
 /// Of `checks::golden`: version and hash.
 const GOLDEN: &str = "v1 94144722c9d2e9ca2d7f71f7bb1a38f80ae7d9f94c7993106704f823fbba7fd3";
 
-fn config(order: Order) -> TaskConfig {
-    TaskConfig::Addition(AdditionConfig { order })
+fn config(order: DigitOrder) -> TaskConfig {
+    TaskConfig::from(AdditionConfig { order })
 }
 
 pub(crate) fn example() -> Example {
-    Example::synthetic(config(Order::Reversed), 7, oracle, GOLDEN)
-        .with_chance_config(config(Order::Plain), 1)
+    Example::synthetic(config(DigitOrder::Reversed), 7, oracle, GOLDEN)
+        .with_chance_config(config(DigitOrder::Plain), 1)
 }
 
 fn number(text: &[String]) -> u128 {
@@ -46,7 +47,7 @@ fn oracle(prefix: &[String]) -> Option<String> {
 
 #[test]
 fn plain_order_is_right_too_and_places_count_from_the_right() {
-    let task = config(Order::Plain).build().unwrap();
+    let task = config(DigitOrder::Plain).build().unwrap();
     for sample in task.eval_set("grid", 12, 200, 1).unwrap() {
         let texts: Vec<String> = sample.tokens.iter().map(|t| task.token_text(*t)).collect();
         let equals = texts.iter().position(|text| text == "=").unwrap();

@@ -1,4 +1,4 @@
-//! Programs as the authors' generator draws them.
+//! Random programs as the authors' generator draws them.
 
 use std::ops::RangeInclusive;
 
@@ -6,56 +6,58 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::random::{Weighted, below};
 
-/// Most variables: the letters that name them.
+/// Greatest number of variables, which are named by letters.
 pub(super) const MAX_VARIABLES: usize = 26;
 
-/// One line of a program; variables are numbered from 0.
+/// One statement of a program; variables are numbered from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Statement {
-    /// `v = 0 ;`
+    /// `v = 0 ;`, an assignment of zero
     Set(u32),
-    /// `pass;`
+    /// `pass;`, a statement without effect
     Pass,
-    /// `v ++;`
+    /// `v ++;`, an increment of a variable
     Increment(u32),
 }
 
-/// A whole program with its question and answer, not truncated.
+/// Program with its question and answer, not truncated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
-    /// In order of execution.
+    /// Statements in order of execution.
     pub statements: Vec<Statement>,
-    /// The variable that is printed.
+    /// Variable that is printed.
     pub query: u32,
-    /// Its value at the end.
+    /// Value of that variable at the end.
     pub answer: u32,
 }
 
-/// What a program is drawn by; checked by the configuration.
+/// Distribution of programs.
 #[derive(Debug)]
-pub(super) struct Rules<'a> {
+pub(super) struct Rules {
     /// Weights of set, pass, increment.
-    pub(super) odds: &'a Weighted<3>,
-    /// How many statements.
+    pub(super) odds: Weighted<3>,
+    /// Number of statements.
     pub(super) ops: RangeInclusive<u32>,
     pub(super) variables: u32,
     pub(super) max_value: u32,
 }
 
-/// The variables that have a value.
-struct State {
+/// Variables that have a value.
+struct Variables {
     values: [u32; MAX_VARIABLES],
-    /// In the order in which they were first set.
+    /// Set variables in the order in which they were first set.
     set: Vec<u32>,
 }
 
-impl Rules<'_> {
-    /// Draws programs until one sets a variable, so that there is something to ask for.
+impl Rules {
+    /// Draws programs until one sets a variable that can be printed.
     pub(super) fn draw(&self, rng: &mut ChaCha8Rng) -> Program {
         let (fewest, spread) = (*self.ops.start(), self.ops.end() - self.ops.start() + 1);
         let mut statements = Vec::new();
-        let mut state =
-            State { values: [0; MAX_VARIABLES], set: Vec::with_capacity(self.variables as usize) };
+        let mut state = Variables {
+            values: [0; MAX_VARIABLES],
+            set: Vec::with_capacity(self.variables as usize),
+        };
         while state.set.is_empty() {
             let ops = (fewest + below(rng, spread)) as usize;
             statements.clear();
@@ -68,8 +70,8 @@ impl Rules<'_> {
         Program { statements, query, answer: state.values[query as usize] }
     }
 
-    /// Draws and runs one statement; `None` if the one drawn is impossible.
-    fn statement(&self, state: &mut State, rng: &mut ChaCha8Rng) -> Option<Statement> {
+    /// Draws and executes one statement; `None` if it is impossible.
+    fn statement(&self, state: &mut Variables, rng: &mut ChaCha8Rng) -> Option<Statement> {
         let (choice, _) = self.odds.draw(rng);
         match choice {
             0 => {
@@ -95,8 +97,8 @@ impl Rules<'_> {
     }
 }
 
-impl State {
-    /// A uniform variable among those set, of which there must be one.
+impl Variables {
+    /// Draws a uniform variable among those set, of which there must be one.
     fn any(&self, rng: &mut ChaCha8Rng) -> u32 {
         self.set[below(rng, self.set.len() as u32) as usize]
     }

@@ -1,10 +1,12 @@
-//! What is true of counting alone.
+//! Tests of counting.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rand::SeedableRng;
 
 use super::*;
+use crate::generator::Generated;
+use crate::settings::TaskSettings as _;
 use crate::testing::Example;
 use crate::{Task, TaskConfig};
 
@@ -12,9 +14,9 @@ use crate::{Task, TaskConfig};
 const GOLDEN: &str = "v1 83aaa169ae3ddf69169fefcd3f2ed2c6a083fa467acad058c3999f62b8e2a9d4";
 
 pub(crate) fn example() -> Example {
-    let config = TaskConfig::Counting(CountingConfig::default());
+    let config = TaskConfig::from(CountingConfig::default());
     // At most 0.2 * len statements of at most 4 tokens: nothing is ever cut, so every answer is determined.
-    let uncut = TaskConfig::Counting(CountingConfig {
+    let uncut = TaskConfig::from(CountingConfig {
         variables: 3,
         max_ops_per_token: 0.2,
         ..CountingConfig::default()
@@ -47,7 +49,7 @@ fn oracle(prefix: &[String]) -> Option<String> {
     None
 }
 
-fn texts(task: &Counting, tokens: &[u32]) -> Vec<String> {
+fn texts(task: &Generated<CountingConfig>, tokens: &[u32]) -> Vec<String> {
     tokens.iter().map(|t| task.token_text(*t)).collect()
 }
 
@@ -58,9 +60,9 @@ fn untruncated_programs_compute_their_answer() {
         let task = config.build().unwrap();
         let mut rng = ChaCha8Rng::seed_from_u64(variables.into());
         for _ in 0..300 {
-            let program = task.generator().program(128, &mut rng);
-            let (tokens, set_at) = task.generator().tokens(&program);
-            let texts = texts(task.generator(), &tokens);
+            let program = task.0.program(0, 128, &mut rng);
+            let (tokens, set_at) = task.0.tokens(&program);
+            let texts = texts(&task, &tokens);
             let (answer, prefix) = texts.split_last().unwrap();
             assert_eq!(oracle(prefix).as_ref(), Some(answer));
             // The `set` that counts is the last one of the printed variable.
@@ -78,7 +80,7 @@ fn statements_have_the_authors_weights_and_bounds() {
     let (mut sets, mut passes, mut increments) = (0_u32, 0_u32, 0_u32);
     let (mut fewest, mut most) = (usize::MAX, 0);
     for _ in 0..3000 {
-        let program = task.generator().program(512, &mut rng);
+        let program = task.0.program(0, 512, &mut rng);
         fewest = fewest.min(program.statements.len());
         most = most.max(program.statements.len());
         assert!(program.answer <= 10);
@@ -116,7 +118,7 @@ fn undetermined(variables: u32, split: &str, len: usize) -> usize {
     let config = CountingConfig { variables, ..CountingConfig::default() };
     let task = config.build().unwrap();
     let is_undetermined = |sample: &&Sample| {
-        let texts = texts(task.generator(), &sample.tokens);
+        let texts = texts(&task, &sample.tokens);
         let (answer, prefix) = texts.split_last().unwrap();
         let computed = oracle(prefix);
         assert!(computed.as_ref().is_none_or(|c| c == answer));
@@ -195,4 +197,28 @@ fn as_many_tokens_are_counted_as_the_answer_says() {
         }
         assert!(most > 2, "nothing was counted with {variables} variables");
     }
+}
+
+#[test]
+fn finite_training_set_has_that_many_samples_and_a_smaller_one_is_part_of_it() {
+    let drawn = |train_samples, len| -> BTreeSet<Vec<u32>> {
+        let config = CountingConfig { train_samples, ..CountingConfig::default() };
+        let task = config.build().unwrap();
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        (0..2000).map(|_| task.train_sample(len, &mut rng).tokens).collect()
+    };
+    let (five, twenty) = (drawn(Some(5), 64), drawn(Some(20), 64));
+    assert_eq!((five.len(), twenty.len()), (5, 20));
+    assert!(five.is_subset(&twenty));
+    assert!(drawn(None, 64).len() > 1900);
+    assert!(twenty.is_disjoint(&drawn(Some(20), 65)));
+}
+
+#[test]
+fn finite_training_set_does_not_touch_evaluation() {
+    let set = |train_samples| {
+        let config = CountingConfig { train_samples, ..CountingConfig::default() };
+        config.build().unwrap().eval_set("in-distribution", 64, 50, 1).unwrap()
+    };
+    assert_eq!(set(None), set(Some(3)));
 }

@@ -1,6 +1,7 @@
-//! What is true of flip-flop alone.
+//! Tests of flip-flop.
 
 use super::*;
+use crate::settings::TaskSettings as _;
 use crate::testing::Example;
 use crate::{Task, TaskConfig};
 
@@ -10,10 +11,9 @@ const IGNORE: u32 = 2;
 const GOLDEN: &str = "v1 a9160368629fa70e5b6e0eff5c414d2baec019bce532cdc64ef1bec62831b9f8";
 
 pub(crate) fn example() -> Example {
-    let config = TaskConfig::FlipFlop(FlipFlopConfig::default());
+    let config = TaskConfig::from(FlipFlopConfig::default());
     let last = FlipFlopConfig { scored: ScoredReads::LastRead, ..FlipFlopConfig::default() };
-    Example::synthetic(config, 24, oracle, GOLDEN)
-        .with_chance_config(TaskConfig::FlipFlop(last), 24)
+    Example::synthetic(config, 24, oracle, GOLDEN).with_chance_config(TaskConfig::from(last), 24)
 }
 
 /// Rereads the whole prefix: after `r`, the bit behind the last `w`.

@@ -1,6 +1,7 @@
-//! What is true of MQAR alone.
+//! Tests of MQAR.
 
 use super::*;
+use crate::settings::TaskSettings as _;
 use crate::testing::Example;
 use crate::{Task, TaskConfig};
 
@@ -12,10 +13,10 @@ fn small(pairs: u32, vocab: u32) -> MqarConfig {
 }
 
 pub(crate) fn example() -> Example {
-    let few = TaskConfig::Mqar(small(4, 30));
-    Example::synthetic(TaskConfig::Mqar(MqarConfig::default()), 24, oracle, GOLDEN)
+    let few = TaskConfig::from(small(4, 30));
+    Example::synthetic(TaskConfig::from(MqarConfig::default()), 24, oracle, GOLDEN)
         .with_oracle_config(few, 40)
-        .with_chance_config(TaskConfig::Mqar(small(2, 12)), 20)
+        .with_chance_config(TaskConfig::from(small(2, 12)), 20)
 }
 
 /// The value behind the first place of the key that was just read.
@@ -30,7 +31,8 @@ fn oracle(prefix: &[String]) -> Option<String> {
 #[test]
 fn every_pair_is_asked_once_in_a_slot_of_its_own() {
     // As many slots as pairs: all are taken.
-    for (gaps, filler) in [(Gaps::PowerLaw, Filler::Blank), (Gaps::Uniform, Filler::Random)] {
+    for (gaps, filler) in [(Gaps::PowerLaw, SlotFiller::Blank), (Gaps::Uniform, SlotFiller::Random)]
+    {
         let config = MqarConfig { filler, gaps, ..small(6, 40) };
         let task = config.build().unwrap();
         for len in [24, 60] {

@@ -1,6 +1,7 @@
-//! What is true of n-gram copy alone.
+//! Tests of n-gram copy.
 
 use super::*;
+use crate::settings::TaskSettings as _;
 use crate::testing::Example;
 use crate::{Task, TaskConfig};
 
@@ -18,9 +19,9 @@ pub(crate) fn example() -> Example {
         min_len: 6,
         ..config(Query::Prefix)
     };
-    Example::synthetic(TaskConfig::NGramCopy(config(Query::Suffix)), 12, oracle, GOLDEN)
-        .with_oracle_config(TaskConfig::NGramCopy(config(Query::Prefix)), 16)
-        .with_chance_config(TaskConfig::NGramCopy(short), 12)
+    Example::synthetic(TaskConfig::from(config(Query::Suffix)), 12, oracle, GOLDEN)
+        .with_oracle_config(TaskConfig::from(config(Query::Prefix)), 16)
+        .with_chance_config(TaskConfig::from(short), 12)
 }
 
 /// Searches the string for the n-gram, in whichever order the two come, and copies from there.
@@ -93,7 +94,7 @@ fn is_trained_to_a_length_and_tested_beyond() {
     let lengths: std::collections::BTreeSet<u32> =
         (0..500).map(|_| task.train_sample(9, &mut rng).slices[0].1).collect();
     assert_eq!(lengths.into_iter().collect::<Vec<_>>(), (4..=9).collect::<Vec<_>>());
-    crate::strings::testing::alphabet_is_checked(META.id);
+    crate::testing::strings::alphabet_is_checked("n-gram-copy");
 }
 
 #[test]

@@ -1,16 +1,16 @@
-//! Settings of selective copy: three published forms, each with its own.
+//! Settings of selective copy: three published variants, each with settings of its own.
 
 use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::error::{did_you_mean, nearest};
+use crate::nearest::{did_you_mean, nearest};
 
-/// Sizes of CoPE's authors.
+/// Settings of the CoPE variant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CopeSizes {
-    /// How many symbols there are beside the blank, 2 to 65536.
+    /// Number of symbols beside the blank, 2 to 65536.
     pub symbols: u32,
     /// Blanks for each symbol in training and in the split `in-distribution`.
     pub blanks: f64,
@@ -26,15 +26,15 @@ impl Default for CopeSizes {
     }
 }
 
-/// Sizes of MAD.
+/// Settings of the MAD variant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MadSizes {
-    /// How many symbols there are beside the blank, 2 to 65536.
+    /// Number of symbols beside the blank, 2 to 65536.
     pub symbols: u32,
-    /// How many are copied.
+    /// Number of symbols that are copied.
     pub copied: usize,
-    /// Size of the training set; left out: every sample is new.
+    /// Size of the training set; `None`: every sample is new.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub train_samples: Option<u32>,
 }
@@ -45,13 +45,13 @@ impl Default for MadSizes {
     }
 }
 
-/// Sizes of the S4 authors.
+/// Settings of the S4 variant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct S4Sizes {
-    /// How many symbols there are beside the blank, 2 to 65536.
+    /// Number of symbols beside the blank, 2 to 65536.
     pub symbols: u32,
-    /// How many are copied.
+    /// Number of symbols that are copied.
     pub copied: usize,
 }
 
@@ -61,15 +61,15 @@ impl Default for S4Sizes {
     }
 }
 
-/// Whose form and sizes; as text, `preset` names one of the three, and its settings stand beside it.
+/// Variant and its settings. Serialised as one table, in which `preset` names the variant.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "preset", rename_all = "kebab-case")]
 pub enum SelectiveCopyConfig {
-    /// CoPE's: half of the context is copied.
+    /// CoPE: half of the context is copied.
     Cope(CopeSizes),
-    /// MAD's: a few symbols, the last token of the context among them.
+    /// MAD: a few symbols, the last token of the context among them.
     Mad(MadSizes),
-    /// S4's: a few symbols, and no sign where the answer starts.
+    /// S4: a few symbols, and no sign where the answer starts.
     S4(S4Sizes),
 }
 
@@ -79,7 +79,7 @@ impl Default for SelectiveCopyConfig {
     }
 }
 
-// Not derived: serde's tagged enums know no default tag, and would not suggest a preset.
+// Not derived: serde's tagged enums have no default tag and suggest no preset.
 impl<'de> Deserialize<'de> for SelectiveCopyConfig {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         const PRESETS: [&str; 3] = ["cope", "mad", "s4"];

@@ -1,8 +1,9 @@
-//! What is true of selective copy alone.
+//! Tests of selective copy.
 
 use rand::SeedableRng;
 
 use super::*;
+use crate::settings::TaskSettings as _;
 use crate::testing::Example;
 use crate::{Task, TaskConfig};
 
@@ -16,9 +17,9 @@ fn parse(json: &str) -> SelectiveCopyConfig {
 pub(crate) fn example() -> Example {
     let mad = parse(r#"{"preset": "mad", "copied": 5, "train_samples": 300}"#);
     let s4 = parse(r#"{"preset": "s4", "copied": 3, "symbols": 3}"#);
-    Example::synthetic(TaskConfig::SelectiveCopy(parse("{}")), 16, oracle, GOLDEN)
-        .with_oracle_config(TaskConfig::SelectiveCopy(mad), 30)
-        .with_chance_config(TaskConfig::SelectiveCopy(s4), 10)
+    Example::synthetic(TaskConfig::from(parse("{}")), 16, oracle, GOLDEN)
+        .with_oracle_config(TaskConfig::from(mad), 30)
+        .with_chance_config(TaskConfig::from(s4), 10)
 }
 
 /// Strikes out the blanks before the sign, and counts what is said behind it.
@@ -34,7 +35,7 @@ fn sizes_are_those_of_the_papers() {
         let task = parse(json).build().unwrap();
         let sample = &task.eval_set(split, len, 1, 1).unwrap()[0];
         let count = |token| sample.tokens.iter().filter(|t| **t == token).count();
-        let [blank, sign] = [0, 1].map(|k| task.generator().symbols + k);
+        let [blank, sign] = [0, 1].map(|k| task.0.symbols() + k);
         let asked = sample.scored.iter().filter(|s| **s).count();
         (task.vocab_size(), asked, count(blank), count(sign), sample.tokens.len())
     };
@@ -64,7 +65,7 @@ fn all_orders_are_equally_likely_but_for_mad_whose_context_ends_with_a_symbol() 
         let mut counts = std::collections::BTreeMap::new();
         for sample in task.eval_set("in-distribution", 4, 6000, 3).unwrap() {
             let is_symbol: Vec<bool> =
-                sample.tokens[..4].iter().map(|t| *t != task.generator().blank()).collect();
+                sample.tokens[..4].iter().map(|t| *t != task.0.blank()).collect();
             *counts.entry(is_symbol).or_insert(0_u32) += 1;
         }
         counts

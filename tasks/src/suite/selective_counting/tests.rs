@@ -1,19 +1,20 @@
-//! What is true of selective counting alone.
+//! Tests of selective counting.
 
 use super::*;
+use crate::settings::TaskSettings as _;
 use crate::testing::Example;
 use crate::{Task, TaskConfig};
 
 /// Of `checks::golden`: version and hash.
 const GOLDEN: &str = "v1 51a69f04ef80612e365c6175875f64762a4e81bb165c8fbbf2fb0e3abbe93acd";
 
-fn small(answer: Answer) -> SelectiveCountingConfig {
+fn small(answer: NumberFormat) -> SelectiveCountingConfig {
     SelectiveCountingConfig { answer, ..SelectiveCountingConfig::small() }
 }
 
 pub(crate) fn example() -> Example {
     let [number, digits] =
-        [Answer::Number, Answer::Digits].map(|answer| TaskConfig::SelectiveCounting(small(answer)));
+        [NumberFormat::Number, NumberFormat::Digits].map(|answer| TaskConfig::from(small(answer)));
     Example::synthetic(number.clone(), 36, oracle, GOLDEN)
         .with_oracle_config(digits, 110)
         .with_chance_config(number, 36)
@@ -69,7 +70,7 @@ fn a_full_count_is_never_exceeded() {
         max_targets: 1,
         object_rate: 1.0,
         max_count: 10,
-        ..small(Answer::Number)
+        ..small(NumberFormat::Number)
     };
     let task = config.build().unwrap();
     let set = task.eval_set("in-distribution", 25, 500, 2).unwrap();
@@ -79,14 +80,14 @@ fn a_full_count_is_never_exceeded() {
         let target = sample.tokens[1];
         let counted = sample.tokens[3..].iter().filter(|t| **t == target).count();
         assert_eq!(counted as u32, sample.slices[0].1);
-        let noise = sample.tokens[3..23].iter().any(|t| *t >= task.generator().first_noise());
+        let noise = sample.tokens[3..23].iter().any(|t| *t >= task.0.first_noise());
         assert!(!noise || counted == 10);
     }
 }
 
 #[test]
 fn numbers_are_counted_and_so_is_the_slice() {
-    for answer in [Answer::Number, Answer::Digits] {
+    for answer in [NumberFormat::Number, NumberFormat::Digits] {
         let config = SelectiveCountingConfig { max_count: 400, ..small(answer) };
         let task = config.build().unwrap();
         for sample in task.eval_set("in-distribution", 300, 60, 3).unwrap() {
@@ -112,17 +113,17 @@ fn bad_settings_and_lengths_name_the_field() {
         let said = config.build().unwrap_err().to_string();
         assert!(said.starts_with(&format!("selective-counting: {expected}")), "{said}");
     }
-    let task = small(Answer::Number).build().unwrap();
+    let task = small(NumberFormat::Number).build().unwrap();
     assert!(task.check_len(7).unwrap_err().to_string().contains("between 8 and"));
     assert!(task.check_len(263).is_ok());
     let said = task.check_len(264).unwrap_err().to_string();
     assert!(said.contains("at most 263 tokens") && said.contains("raise max_count"), "{said}");
-    assert!(small(Answer::Digits).build().unwrap().check_len(100_000).is_ok());
+    assert!(small(NumberFormat::Digits).build().unwrap().check_len(100_000).is_ok());
 }
 
 #[test]
 fn as_many_tokens_are_marked_as_the_answer_says() {
-    let task = small(Answer::Number).build().unwrap();
+    let task = small(NumberFormat::Number).build().unwrap();
     for sample in task.eval_set("in-distribution", 60, 50, 3).unwrap() {
         let marked = task.counted(&sample).unwrap();
         assert_eq!(marked.iter().filter(|marked| **marked).count() as u32, sample.slices[0].1);

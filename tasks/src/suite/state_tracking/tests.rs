@@ -1,20 +1,21 @@
-//! What is true of state tracking alone.
+//! Tests of state tracking.
 
 use super::*;
+use crate::settings::TaskSettings as _;
 use crate::testing::Example;
 use crate::{Task, TaskConfig};
 
 /// Of `checks::golden`: version and hash.
 const GOLDEN: &str = "v1 9e99a23de66ef5665c4b04f7af4273e7e9898e45b767c91dea154b2e44d2c1d9";
 
-fn config(group: Group, answer: Answer) -> StateTrackingConfig {
+fn config(group: Group, answer: AskedProducts) -> StateTrackingConfig {
     StateTrackingConfig { group, answer, min_len: 1 }
 }
 
 pub(crate) fn example() -> Example {
-    let [s3, prefixes] = [Answer::Final, Answer::Prefixes]
-        .map(|answer| TaskConfig::StateTracking(config(Group::S3, answer)));
-    let a5 = TaskConfig::StateTracking(config(Group::A5, Answer::Prefixes));
+    let [s3, prefixes] = [AskedProducts::Final, AskedProducts::Prefixes]
+        .map(|answer| TaskConfig::from(config(Group::S3, answer)));
+    let a5 = TaskConfig::from(config(Group::A5, AskedProducts::Prefixes));
     Example::synthetic(s3, 12, oracle, GOLDEN)
         .with_oracle_config(a5, 12)
         .with_chance_config(prefixes, 3)
@@ -41,10 +42,9 @@ fn product(moves: &[String]) -> String {
 #[test]
 fn groups_have_their_orders_and_are_closed() {
     for (group, order) in [(Group::S3, 6), (Group::S5, 120), (Group::A5, 60)] {
-        let task = config(group, Answer::Final).build().unwrap();
-        let StateTracking { elements, products, .. } = task.generator();
-        assert_eq!((elements.len(), products.len()), (order, order * order));
-        assert!(elements.windows(2).all(|pair| pair[0] < pair[1]));
+        let GroupTable { texts, products } = group.table();
+        assert_eq!((texts.len(), products.len()), (order, order * order));
+        assert!(texts.windows(2).all(|pair| pair[0] < pair[1]));
         for row in products.chunks(order) {
             let mut row = row.to_vec();
             row.sort_unstable();
@@ -58,7 +58,7 @@ fn groups_have_their_orders_and_are_closed() {
 #[test]
 fn final_answers_are_products_in_every_group() {
     for group in [Group::S3, Group::S5, Group::A5] {
-        let task = config(group, Answer::Final).build().unwrap();
+        let task = config(group, AskedProducts::Final).build().unwrap();
         for sample in task.eval_set("uniform", 20, 50, 1).unwrap() {
             let texts: Vec<String> = sample.tokens.iter().map(|t| task.token_text(*t)).collect();
             assert_eq!(texts.len(), 22);
@@ -70,7 +70,7 @@ fn final_answers_are_products_in_every_group() {
 
 #[test]
 fn prefixes_are_counted_from_the_first_move() {
-    let task = config(Group::S3, Answer::Prefixes).build().unwrap();
+    let task = config(Group::S3, AskedProducts::Prefixes).build().unwrap();
     let sample = &task.eval_set("uniform", 4, 1, 1).unwrap()[0];
     assert_eq!(sample.tokens.len(), 9);
     assert_eq!(task.token_slices(sample), [("moves", vec![1, 2, 3, 4])]);
@@ -80,7 +80,7 @@ fn prefixes_are_counted_from_the_first_move() {
 #[test]
 fn is_trained_to_a_length_and_tested_beyond() {
     let config = StateTrackingConfig { min_len: 3, ..StateTrackingConfig::default() };
-    crate::strings::testing::trained_to_a_length(&TaskConfig::StateTracking(config));
+    crate::testing::strings::trained_to_a_length(&TaskConfig::from(config));
     let unknown = serde_json::from_str::<StateTrackingConfig>(r#"{"group": "s4"}"#);
     assert!(unknown.unwrap_err().to_string().contains("unknown variant `s4`, expected one of"));
 }

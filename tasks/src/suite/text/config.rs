@@ -1,4 +1,4 @@
-//! The settings of the text task, and how they are written.
+//! Settings of the text task and their serialised form.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -13,26 +13,26 @@ use crate::tokenizer::TokenizerConfig;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Fields", try_from = "Fields")]
 pub struct TextConfig {
-    /// Where the text comes from.
+    /// Origin of the text.
     pub source: Source,
-    /// What its tokens are.
+    /// Tokenizer of the text.
     pub tokenizer: TokenizerConfig,
-    /// Whether windows may cross from one document into the next.
+    /// Whether windows may extend from one document into the next.
     pub documents: Borders,
-    /// Which windows are evaluated.
+    /// Selection of the evaluated windows.
     pub eval_windows: EvalWindows,
 }
 
-/// Where the text comes from: one of the two, which the type makes certain.
+/// Origin of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// Id of a corpus of [`corpus::CORPORA`].
     Corpus(String),
     /// A file or folder.
     Path {
-        /// Where it is; see [`crate::data`].
+        /// Path of the file or folder; see [`crate::data`].
         path: PathBuf,
-        /// The field or column of rows that is read.
+        /// Field or column of rows to read.
         field: Option<String>,
     },
 }
@@ -43,23 +43,22 @@ impl Default for Source {
     }
 }
 
-/// Which windows of a part are evaluated.
+/// Selection of the evaluated windows of a part.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EvalWindows {
-    /// As many as asked for, spread evenly; all of full length, none overlaps another.
+    /// The requested number of windows, spread evenly, of full length, without overlap.
     #[default]
     Spread,
-    /// The whole part: windows that follow one another, so that each token is scored once. The last of each document
-    /// is shorter.
+    /// The whole part in consecutive windows, so that each token is scored once. The last window of each document is
+    /// shorter.
     Whole,
-    /// The whole part: windows that start so many tokens apart. The first of each document is scored as a whole, of
-    /// the others only what no window before has scored.
+    /// The whole part in windows that start this many tokens apart. The first window of each document is scored as a
+    /// whole, the others only where no previous window has scored.
     Sliding(NonZeroU32),
 }
 
-/// The keys as they are written; those that have their default are left out, so that results stay found when there
-/// are more of them.
+/// Serialised form. Keys with their default are left out, so that further keys do not change the keys of results.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fields {
@@ -99,12 +98,10 @@ impl TryFrom<Fields> for TextConfig {
         let Fields { corpus, path, field, tokenizer, documents, eval_windows } = fields;
         let source = match (corpus, path, field) {
             (Some(_), Some(_), _) => {
-                return Err("`corpus` and `path` are both given; keep the one that names the text");
+                return Err("`corpus` and `path` are both given; use one of them");
             }
             (_, None, Some(_)) => {
-                return Err(
-                    "`field` is given without `path`; it names what is read of the rows there",
-                );
+                return Err("`field` is given without `path`, whose rows it refers to");
             }
             (None, Some(path), field) => Source::Path { path, field },
             (Some(corpus), None, None) => Source::Corpus(corpus),

@@ -1,4 +1,4 @@
-//! What is true of text alone.
+//! Tests of text.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -24,7 +24,7 @@ fn text(text: &str) -> Text {
 
 pub(crate) fn example() -> Example {
     let (folder, path) = write_temp(harbour_text().as_bytes());
-    Example::from_text(TaskConfig::Text(of_path(path)), folder, 24, oracle, GOLDEN)
+    Example::from_text(TaskConfig::from(of_path(path)), folder, 24, oracle, GOLDEN)
 }
 
 /// Knows the text by heart: answers if the prefix occurs in it and always goes on in the same way.
@@ -107,7 +107,7 @@ fn both_keys_together_are_refused_and_neither_is_the_default() {
     let said = parse(r#"{"kind": "text", "corpus": "a", "path": "b"}"#).unwrap_err();
     assert!(said.to_string().starts_with("text: `corpus` and `path` are both given"));
     let neither = parse(r#"{"kind": "text"}"#).unwrap();
-    assert_eq!(neither, TaskConfig::Text(TextConfig::default()));
+    assert_eq!(neither, TaskConfig::from(TextConfig::default()));
     let json = serde_json::to_string(&neither).unwrap();
     assert_eq!(json, r#"{"kind":"text","corpus":"tinyshakespeare"}"#);
 }
@@ -347,7 +347,7 @@ fn damaged_tokens_are_made_again_and_the_user_is_told() {
     std::fs::write(&file, bytes).unwrap();
     let task = build();
     let [note] = task.notes() else { panic!("{:?}", task.notes()) };
-    assert!(note.contains(".tok") && note.contains("made again"), "{note}");
+    assert!(note.contains(".tok") && note.contains("computed again"), "{note}");
     assert!(build().notes().is_empty());
 }
 

@@ -1,35 +1,35 @@
-//! Which tokens of which documents make a window.
+//! Division of documents into windows.
 
 use std::ops::Range;
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng as _;
 
-use super::EvalWindows;
+use super::config::EvalWindows;
 use crate::data::Part;
 use crate::random::below;
 use crate::tokens::Span;
 
-/// The documents of one part, as ranges of tokens. Those of fewer than two tokens, in which nothing can be predicted,
-/// are left out.
+/// Documents of one part, as ranges of tokens. Documents of fewer than two tokens have nothing to predict and are left
+/// out.
 #[derive(Debug, Default)]
 pub(super) struct Documents {
     ranges: Vec<Range<usize>>,
-    /// Number of tokens up to and with each document.
+    /// Cumulative number of tokens after each document.
     ends: Vec<usize>,
-    /// Size of their text, that of those left out included.
+    /// Size of the text in bytes, omitted documents included.
     pub(super) bytes: usize,
-    /// Number of tokens, those left out included.
+    /// Number of tokens, omitted documents included.
     pub(super) tokens: usize,
 }
 
-/// One window: its tokens, and from which of them on they are scored.
+/// Range of tokens, scored from some token on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Window {
     pub(super) tokens: Range<usize>,
-    /// A place within `tokens`, never the first.
+    /// First scored token, never the first of `tokens`.
     pub(super) scored_from: usize,
-    /// Number of the document in its part.
+    /// Index of the document in its part.
     pub(super) document: usize,
 }
 
@@ -53,23 +53,23 @@ impl Documents {
         documents
     }
 
-    /// Number of documents that have something to predict.
+    /// Number of documents with something to predict.
     pub(super) fn count(&self) -> usize {
         self.ranges.len()
     }
 
-    /// Tokens of a document.
+    /// Number of tokens of a document.
     pub(super) fn size(&self, document: usize) -> usize {
         self.ranges[document].len()
     }
 
-    /// How many windows of this size there is room for, none overlapping another.
+    /// Number of windows of this size that fit without overlap.
     pub(super) fn room(&self, window: usize) -> usize {
         self.ranges.iter().map(|range| range.len() / window).sum()
     }
 
-    /// A window of `len + 1` tokens, or a whole document that is shorter: first the document, by its size, then the
-    /// place in it. There must be a document.
+    /// Draws a window of `len + 1` tokens, or a whole shorter document: first the document, by its size, then the
+    /// position in it. There must be a document.
     pub(super) fn draw(&self, len: usize, rng: &mut ChaCha8Rng) -> Window {
         let document = match (&self.ranges[..], self.ends.last()) {
             ([_, _, ..], Some(all)) => {
@@ -84,7 +84,7 @@ impl Documents {
         Window { tokens: start..(start + len + 1).min(range.end), scored_from: start + 1, document }
     }
 
-    /// Number of windows of an evaluation of the whole; of one that is spread, the room.
+    /// Greatest number of windows of an evaluation.
     pub(super) fn most(&self, len: usize, how: EvalWindows) -> usize {
         match how {
             EvalWindows::Spread => self.room(len.saturating_add(1)),
@@ -93,7 +93,7 @@ impl Documents {
         }
     }
 
-    /// `count` windows, at most [`Self::most`]; fewer of a whole are spread evenly over it.
+    /// Returns `count` windows, at most [`Self::most`]; fewer windows of a whole part are spread evenly over it.
     pub(super) fn windows(&self, len: usize, count: usize, how: EvalWindows) -> Vec<Window> {
         let all = match how {
             EvalWindows::Spread => return self.spread(len, count),
@@ -105,8 +105,8 @@ impl Documents {
         (0..count).map(|k| all[k * most / count].clone()).collect()
     }
 
-    /// Each document gets its share of the windows, at places that divide it evenly: at least a window apart, because
-    /// its share is never more than its room.
+    /// Gives each document its share of the windows, evenly spaced: at least a window apart, because the share never
+    /// exceeds the number that fits.
     fn spread(&self, len: usize, count: usize) -> Vec<Window> {
         let window = len + 1;
         let room = self.room(window).max(1);
@@ -146,7 +146,7 @@ impl Documents {
     }
 }
 
-/// Draws uniformly from `0..n`; like [`below`] where that is enough.
+/// Draws uniformly from `0..n`, like [`below`] if `n` has 32 bits.
 fn below_wide(rng: &mut ChaCha8Rng, n: usize) -> usize {
     match u32::try_from(n) {
         Ok(n) => below(rng, n) as usize,

@@ -1,6 +1,7 @@
-//! What is true of variable tracking alone.
+//! Tests of variable tracking.
 
 use super::*;
+use crate::settings::TaskSettings as _;
 use crate::testing::Example;
 use crate::{Task, TaskConfig};
 
@@ -12,10 +13,10 @@ fn chains(chains: u32, hops: u32, names: u32) -> VariableTrackingConfig {
 }
 
 pub(crate) fn example() -> Example {
-    let config = TaskConfig::VariableTracking(VariableTrackingConfig::default());
+    let config = TaskConfig::from(VariableTrackingConfig::default());
     Example::synthetic(config, 36, oracle, GOLDEN)
-        .with_oracle_config(TaskConfig::VariableTracking(chains(3, 4, 20)), 120)
-        .with_chance_config(TaskConfig::VariableTracking(chains(2, 1, 6)), 30)
+        .with_oracle_config(TaskConfig::from(chains(3, 4, 20)), 120)
+        .with_chance_config(TaskConfig::from(chains(2, 1, 6)), 30)
 }
 
 /// Runs the statements in order and lists who holds the value that is asked for.
@@ -62,7 +63,7 @@ fn chains_are_mixed() {
     let set = task.eval_set("uniform", 17, 600, 2).unwrap();
     // Without filler: four statements of three tokens, a a b b or one of the other five orders.
     let apart = set.iter().filter(|sample| {
-        let heads = [0, 3, 6, 9].map(|t| sample.tokens[t + 2] >= task.generator().first_value());
+        let heads = [0, 3, 6, 9].map(|t| sample.tokens[t + 2] >= task.0.first_value());
         heads == [true, false, true, false]
     });
     assert!(apart.count().abs_diff(200) < 60);

@@ -11,14 +11,14 @@ use crate::encoding::{LayerContext, StateContext};
 use crate::reference::ScalarReference;
 use crate::testkit::close::{self, Tolerance};
 use crate::testkit::problem::{Problem, tensor3, tensor4};
-use crate::zoo::{Pe, PeConfig};
-use crate::{Dims, EncodingConfig, PositionEncoding, Positions, TokenState};
+use crate::zoo::fope::Fope;
+use crate::{AnyEncoding, Dims, Hooks, PositionEncoding, Positions, TokenState};
 
-fn rope(scaling: &serde_json::Value) -> Pe {
+fn rope(scaling: &serde_json::Value) -> AnyEncoding {
     pe("rope", json!({ "scaling": scaling }))
 }
 
-fn differs(a: &Pe, b: &Pe) -> bool {
+fn differs(a: &AnyEncoding, b: &AnyEncoding) -> bool {
     close::compare(&logits(a), &logits(b), Tolerance { absolute: 1e-6, relative: 1e-6 }).is_err()
 }
 
@@ -129,13 +129,13 @@ fn selective_rope_with_steps_of_one_is_rope_at_its_temperatures() {
         if map["kind"] == "low-rank" {
             close::compare(&logits(&selective), &expected, EXACT).unwrap();
         }
-        assert_engine_is(&selective, &super::DIMS, &expected);
+        assert_engine_is(selective.hooks(), &super::DIMS, &expected);
     }
 }
 
 /// The tensors' logits, where the equations divide 0 by 0 or the kit's heads are too small.
 #[track_caller]
-fn assert_engine_is(pe: &Pe, dims: &Dims, expected: &[f64]) {
+fn assert_engine_is(pe: &dyn Hooks, dims: &Dims, expected: &[f64]) {
     let device = Device::flex();
     let problem = Problem::random(1, 11, dims, 5);
     let at = Positions::contiguous(0, 11);
@@ -163,14 +163,14 @@ fn fope_mixes_several_waves_into_several_pairs_as_its_equation_says() {
             unreachable!()
         };
         let mut rng = ChaCha8Rng::seed_from_u64(1);
-        let config = PeConfig::from_fields("fope", fields).unwrap();
-        let pe = config.init(&dims, &mut rng, &Device::flex()).unwrap();
-        let Pe::Fope(fope) = &pe else { unreachable!() };
+        let settings = serde_json::from_value(serde_json::Value::Object(fields)).unwrap();
+        let fope = Fope::build(&settings, &dims, &mut rng, &Device::flex()).unwrap();
         // Five frequencies complete a turn, a quarter of the channels is mixed.
         assert_eq!(fope.cos_mixtures[0].dims(), [2, 5, 4]);
         let input = Problem::random(1, 11, &dims, 5).scalar(0, 0, &Positions::contiguous(0, 11));
-        let expected = pe.scalar_logits(&input).into_iter().flatten().flatten().collect::<Vec<_>>();
-        assert_engine_is(&pe, &dims, &expected);
+        let expected =
+            fope.scalar_logits(&input).into_iter().flatten().flatten().collect::<Vec<_>>();
+        assert_engine_is(&fope, &dims, &expected);
     }
 }
 
@@ -193,8 +193,8 @@ fn selective_rope_by_differences_turns_by_the_steps_themselves() {
     let last = input.x.last().unwrap().clone();
     // Equal tokens first and last have equal sums, whatever stood between.
     input.x[0] = last;
-    let plain = pe("nope", json!({})).scalar_logits(&input);
-    let turned = one.scalar_logits(&input);
+    let plain = pe("nope", json!({})).scalar().scalar_logits(&input);
+    let turned = one.scalar().scalar_logits(&input);
     assert!((plain[0][10][0] - turned[0][10][0]).abs() < 1e-12);
     assert!((plain[0][10][5] - turned[0][10][5]).abs() > 1e-6);
 }

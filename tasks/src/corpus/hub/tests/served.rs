@@ -73,7 +73,7 @@ fn answer(mut stream: TcpStream, conduct: Conduct) -> std::io::Result<()> {
 }
 
 fn fetched_from(address: &str, cache: &Path) -> Result<PathBuf, HubError> {
-    let client = |work: &Path| client::Hub::at(work, Some(address.to_owned()));
+    let client = |work: &Path| api::Hub::at(work, Some(address.to_owned()));
     fetch_into(&set(), cache, client, &mut |_| ())
 }
 

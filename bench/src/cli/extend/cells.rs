@@ -1,0 +1,83 @@
+//! The cells of `pe-bench extend` as a sweep.
+
+use std::ffi::OsString;
+
+use reports::RunRecord;
+
+use crate::cli::out::{complain, say};
+use crate::extend::{Context, ExtendCell};
+use crate::run::RunContext;
+use crate::sweep::{CellEvent, Cells, SweepEvent, SweepOptions, look_up_all};
+
+/// Cells whose workers are this same command with `--only KEY`.
+pub(super) struct ExtendSweep {
+    keys: Vec<String>,
+    names: Vec<String>,
+    /// Records of the cells before they begin.
+    unfinished: Vec<RunRecord>,
+}
+
+impl ExtendSweep {
+    pub(super) fn new(cells: &[ExtendCell<'_>], context: &Context<'_>) -> Self {
+        let of = cells.len();
+        let name = |(index, cell): (usize, &ExtendCell<'_>)| {
+            format!("{}/{of} {}, {}", index + 1, cell.variant.name, cell.task.meta().id)
+        };
+        Self {
+            keys: cells.iter().map(|cell| cell.key(context)).collect(),
+            names: cells.iter().enumerate().map(name).collect(),
+            unfinished: cells.iter().map(|cell| cell.unfinished_record(context)).collect(),
+        }
+    }
+
+    /// Prints which cells are kept from before, and with `all` the others, too.
+    pub(super) fn show_found(&self, options: &SweepOptions, all: bool) {
+        for (name, found) in self.names.iter().zip(look_up_all(self, &options.out, &options.retry))
+        {
+            if found.is_settled() {
+                say(&format!("{name}: kept"));
+            } else if all {
+                say(name);
+            }
+        }
+    }
+
+    /// Prints what happened to a cell.
+    pub(super) fn show(&self, event: &SweepEvent) {
+        let name = &self.names[event.index];
+        match &event.what {
+            CellEvent::Began => say(name),
+            CellEvent::Resumed { step } => say(&format!("{name}: goes on after step {step}")),
+            CellEvent::Held { by } => say(&format!("{name}: held by {by}")),
+            CellEvent::Interrupted => say(&format!("{name}: interrupted")),
+            CellEvent::Lost => complain(&format!("{name}: taken over by another process")),
+            CellEvent::Trouble(text) => complain(&format!("{name}: {text}")),
+            CellEvent::Ended(record) | CellEvent::PickedUp(record) => {
+                let reason = record.status.reason();
+                if !reason.is_empty() {
+                    complain(&format!("{name}: {}: {reason}", record.status.name()));
+                }
+            }
+            CellEvent::Progress(_) => {}
+        }
+    }
+}
+
+impl Cells for ExtendSweep {
+    fn suite(&self) -> &str {
+        self.unfinished.first().map_or("extend", |record| &record.suite)
+    }
+
+    fn keys(&self) -> &[String] {
+        &self.keys
+    }
+
+    fn unfinished_record(&self, index: usize, _context: &RunContext) -> RunRecord {
+        self.unfinished[index].clone()
+    }
+
+    fn worker_arguments(&self, index: usize) -> Vec<OsString> {
+        let own = std::env::args_os().skip(1);
+        own.chain(["--only".into(), self.keys[index].clone().into()]).collect()
+    }
+}

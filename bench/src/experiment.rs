@@ -1,0 +1,98 @@
+//! Experiments: a run as data. The key of an experiment is a hash of its complete configuration, by which a finished
+//! run is found again and a changed one is not mistaken for it.
+
+pub mod budget;
+mod check;
+mod error;
+mod eval;
+mod optimizer;
+mod train;
+
+use pe_zoo::Combination;
+use pe_zoo::attention::{AttentionKind, Engine};
+use reports::GridPoint;
+use serde_json::{Value, json};
+use tasks::TaskConfig;
+
+pub use budget::Budget;
+pub use error::ExperimentError;
+pub use eval::EvalConfig;
+pub use optimizer::{Decay, OptimizerConfig};
+pub use train::{EarlyStop, TrainConfig, ValidationConfig};
+
+use crate::model::ModelConfig;
+
+/// One run: an encoding on a task at a seed.
+#[derive(Debug, Clone)]
+pub struct Experiment {
+    /// Name of the workload (task and sizes) within its suite.
+    pub workload: String,
+    /// Name of the encoding within its suite; its canonical text unless the suite gives one.
+    pub name: String,
+    /// Settings of the encoding.
+    pub encoding: Combination,
+    /// Settings of the task.
+    pub task: TaskConfig,
+    /// Architecture of the model.
+    pub model: ModelConfig,
+    /// Settings of the training.
+    pub train: TrainConfig,
+    /// Settings of the evaluation.
+    pub eval: EvalConfig,
+    /// Which point of the suite's grid it is; a name, and no part of what is run.
+    pub grid: Option<GridPoint>,
+    /// Limits of time and memory; not part of the key.
+    pub budget: Budget,
+    /// Seed of weights, data and dropout.
+    pub seed: u64,
+    /// Name of the backend.
+    pub backend: String,
+    /// Attention engine that is used.
+    pub engine: Engine,
+}
+
+impl Experiment {
+    /// The complete configuration, defaults included; what [`key`](Self::key) is a
+    /// hash of.
+    pub fn config(&self, task: &dyn tasks::Task) -> Value {
+        json!({
+            "encoding": self.encoding.identity(),
+            "task": self.task,
+            "task_version": task.meta().version,
+            "task_data_sha256": task.data_sha256(),
+            "model": self.model,
+            "train": self.train,
+            "eval": self.eval,
+            "seed": self.seed,
+            "backend": self.backend,
+            "engine": self.attending(),
+        })
+    }
+
+    /// The engine that does the work: hard attention is the reference engine's alone.
+    pub fn attending(&self) -> Engine {
+        match self.model.attention {
+            AttentionKind::Soft => self.engine,
+            AttentionKind::Hard => Engine::Reference,
+        }
+    }
+
+    /// Sixteen hexadecimal digits that stand for the complete configuration.
+    pub fn key(&self, task: &dyn tasks::Task) -> String {
+        reports::cell_key(&self.config(task))
+    }
+
+    /// The sizes that the encoding is built for.
+    pub fn dims(&self, task: &dyn tasks::Task) -> pe_zoo::Dims {
+        let [train_len, max_len] = self.token_lens(task);
+        self.model.dims(train_len, max_len)
+    }
+
+    /// Longest input in tokens, in training and ever.
+    pub fn token_lens(&self, task: &dyn tasks::Task) -> [usize; 2] {
+        let input = |len: usize| task.max_tokens(len).saturating_sub(1);
+        let train = task.max_train_tokens(self.train.len).saturating_sub(1);
+        let longest = self.eval.lens_or(&self.train.len).iter().map(|len| input(*len)).max();
+        [train, longest.unwrap_or(train).max(train)]
+    }
+}

@@ -1,0 +1,127 @@
+//! Checks of an experiment before anything is built.
+
+use super::Experiment;
+use super::error::ExperimentError;
+use crate::model::MOST_STEP_OPERATIONS;
+
+/// Most steps of a training.
+const MOST_STEPS: usize = 1_000_000_000;
+
+/// Most sequences of a batch or an evaluation.
+const MOST_SEQUENCES: usize = 1 << 24;
+
+/// Most tokens of an evaluation.
+const MOST_EVAL_TOKENS: usize = 1 << 40;
+
+impl Experiment {
+    /// Refuses what cannot work, before anything is trained.
+    ///
+    /// # Errors
+    /// [`ExperimentError`], the field named.
+    pub fn check(&self, task: &dyn tasks::Task) -> Result<(), ExperimentError> {
+        self.model.check()?;
+        for (field, value, most) in [
+            ("train.steps", self.train.steps, MOST_STEPS),
+            ("train.batch_size", self.train.batch_size, MOST_SEQUENCES),
+            ("train.curve_points", self.train.curve_points, MOST_STEPS),
+            (
+                "train.micro_batch_size",
+                self.train.micro_batch_size.unwrap_or(self.train.batch_size),
+                self.train.batch_size.min(MOST_SEQUENCES),
+            ),
+            ("eval.samples", self.eval.samples, MOST_SEQUENCES),
+            ("eval.tokens", self.eval.tokens.unwrap_or(1), MOST_EVAL_TOKENS),
+            ("eval.batch_size", self.eval.batch_size, MOST_SEQUENCES),
+        ] {
+            if value == 0 || value > most {
+                let expected = format!("1 to {most}");
+                return Err(ExperimentError::Number { field, value: value.to_string(), expected });
+            }
+        }
+        self.train.optimizer.check()?;
+        self.check_validation()?;
+        task.check_len(self.train.len)?;
+        for len in self.eval.lens_or(&self.train.len) {
+            task.check_len(*len)?;
+        }
+        self.check_operations(task)?;
+        for split in self.eval.splits.iter().flatten() {
+            // Refuses an unknown split, with the nearest name.
+            task.eval_set(split, self.train.len, 1, 0)?;
+        }
+        self.encoding.check(&self.dims(task))?;
+        Ok(())
+    }
+
+    /// Refuses what cannot be counted, and so could not be trained in any time.
+    fn check_operations(&self, task: &dyn tasks::Task) -> Result<(), ExperimentError> {
+        let [tokens, longest] = self.token_lens(task);
+        for (field, batch_size, len) in [
+            ("train.batch_size", self.train.at_once(), tokens),
+            ("eval.batch_size", self.eval.batch_size, longest),
+        ] {
+            let operations = self.model.step_operations(task.vocab_size(), len, batch_size);
+            if operations > MOST_STEP_OPERATIONS {
+                let expected = format!(
+                    "a batch of at most {MOST_STEP_OPERATIONS:e} operations, and this one of {len} tokens \
+                     each has about {operations:.0e}; or a smaller model"
+                );
+                return Err(ExperimentError::Number {
+                    field,
+                    value: batch_size.to_string(),
+                    expected,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_validation(&self) -> Result<(), ExperimentError> {
+        let Some(validation) = &self.train.validation else { return Ok(()) };
+        let limit = validation.solved_exact_match;
+        let checks = [
+            (
+                "train.validation.every_steps",
+                validation.every_steps.unwrap_or(1).to_string(),
+                validation.every_steps != Some(0),
+                "at least 1, or left out",
+            ),
+            (
+                "train.validation.samples",
+                validation.samples.to_string(),
+                (1..=MOST_SEQUENCES).contains(&validation.samples),
+                "1 to 16777216",
+            ),
+            (
+                "train.validation.stop.cooldown_steps",
+                validation.stop.as_ref().map_or(0, |stop| stop.cooldown_steps).to_string(),
+                validation.stop.as_ref().is_none_or(|stop| stop.cooldown_steps <= MOST_STEPS),
+                "at most 1000000000",
+            ),
+            (
+                "train.validation.solved_checks",
+                validation.solved_checks.to_string(),
+                validation.solved_checks > 0,
+                "at least 1",
+            ),
+            (
+                "train.validation.solved_exact_match",
+                limit.to_string(),
+                limit > 0.0 && limit <= 1.0,
+                "a share above 0, at most 1",
+            ),
+            (
+                "train.validation.seed",
+                validation.seed.to_string(),
+                validation.seed != self.eval.seed,
+                "a seed other than eval.seed, whose samples are for the final evaluation alone",
+            ),
+        ];
+        match checks.into_iter().find(|(_, _, fine, _)| !fine) {
+            None => Ok(()),
+            Some((field, value, _, expected)) => {
+                Err(ExperimentError::Number { field, value, expected: expected.to_owned() })
+            }
+        }
+    }
+}

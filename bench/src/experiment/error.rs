@@ -1,0 +1,29 @@
+//! Experiments that are refused.
+
+use pe_zoo::PeError;
+
+use crate::model::ModelError;
+
+/// A cell that is refused before anything is trained.
+#[derive(Debug, thiserror::Error)]
+pub enum ExperimentError {
+    /// The encoding refuses the sizes.
+    #[error(transparent)]
+    Encoding(#[from] PeError),
+    /// The model cannot be built.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The task refuses its settings or a length.
+    #[error(transparent)]
+    Task(#[from] tasks::TaskError),
+    /// A number under `[train]` or `[eval]` that cannot be used.
+    #[error("{field} is {value}, expected {expected}; change it in the suite")]
+    Number {
+        /// The field, with its section.
+        field: &'static str,
+        /// Value of the field.
+        value: String,
+        /// Values that would be accepted.
+        expected: String,
+    },
+}

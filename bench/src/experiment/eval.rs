@@ -1,0 +1,51 @@
+//! Settings of the final evaluation.
+
+use serde::{Deserialize, Serialize};
+
+/// Settings of an evaluation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EvalConfig {
+    /// Lengths, in the task's unit; empty: the training length.
+    pub lens: Vec<usize>,
+    /// Splits of the task; `None`: all.
+    pub splits: Option<Vec<String>>,
+    /// Sequences per split and length, at most.
+    pub samples: usize,
+    /// Tokens per split and length, at most: longer sequences are fewer, so that each length is asked about as much
+    /// (at least one sequence). `None`: no limit but `samples`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<usize>,
+    /// Sequences per pass; it changes time and memory, not results.
+    pub batch_size: usize,
+    /// Seed of the evaluation data: the same for all cells, so that all answer the same questions.
+    pub seed: u64,
+}
+
+impl Default for EvalConfig {
+    fn default() -> Self {
+        Self {
+            lens: Vec::new(),
+            splits: None,
+            samples: 500,
+            tokens: None,
+            batch_size: 32,
+            seed: 1_000_003,
+        }
+    }
+}
+
+impl EvalConfig {
+    /// The lengths, with the default put in.
+    pub fn lens_or<'a>(&'a self, train_len: &'a usize) -> &'a [usize] {
+        if self.lens.is_empty() { std::slice::from_ref(train_len) } else { &self.lens }
+    }
+
+    /// Sequences that are evaluated at a length: no more than asked for, and than the task has.
+    pub fn samples_at(&self, task: &dyn tasks::Task, len: usize) -> usize {
+        let input = task.max_tokens(len).saturating_sub(1).max(1);
+        let by_tokens = self.tokens.map_or(usize::MAX, |tokens| (tokens / input).max(1));
+        let there_are = task.max_eval_samples(len).unwrap_or(usize::MAX);
+        self.samples.min(by_tokens).min(there_are)
+    }
+}

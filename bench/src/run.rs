@@ -1,0 +1,387 @@
+//! The runner: from a start (random or pretrained weights) over training and evaluation to a record. Whatever happens,
+//! there is a record.
+//!
+//! A [`RunPlan`] says what is run. [`Experiment`]s become plans by [`plan`]; `extend` makes plans of its own, which start
+//! from pretrained weights. Checkpoints, events and time limits are the same for all ([`RunHooks`]).
+
+pub mod checkpoint;
+pub mod counts;
+pub mod evaluate;
+mod finite;
+mod gates;
+mod hooks;
+mod observe;
+pub mod optimizer;
+mod record;
+pub(crate) mod scored;
+pub mod train;
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use burn::tensor::Device;
+use reports::{Allocations, RunRecord, SkippedEval, Status, TrainSummary};
+use serde::{Deserialize, Serialize};
+use tasks::Task;
+
+pub use gates::{GATE_SAMPLES, GateError, gate_scores};
+pub use hooks::{RunEvent, RunHooks};
+pub use observe::{Look, Map, Observed, observe, observe_at};
+pub use record::UnstatedCosts;
+pub(crate) use record::{CountedStep, RecordBuilder};
+
+use crate::experiment::{Experiment, TrainConfig};
+use crate::median::median;
+use crate::model::Decoder;
+use crate::streams::{Stream, stream};
+use crate::{backend, host};
+use checkpoint::Moment;
+use counts::step_allocations;
+use evaluate::{EvalRequest, evaluate};
+use train::{Diverged, Stop, TrainObserver, TrainProgress, Trainer, train};
+
+/// Suite and resources of a run, as its record names them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunContext {
+    /// Name of the suite.
+    pub suite: String,
+    /// Threads of this run.
+    pub threads: usize,
+    /// Runs side by side on the machine.
+    pub jobs: usize,
+}
+
+/// How far a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Progress {
+    /// It is training.
+    Train {
+        /// Optimizer steps done so far.
+        done: usize,
+        /// Steps in all, as things stand.
+        of: usize,
+        /// Latest mean loss; `None` if it is not finite.
+        loss: Option<f64>,
+    },
+    /// It is being evaluated.
+    Eval {
+        /// Number of evaluations done.
+        done: usize,
+        /// Number of evaluations in all.
+        of: usize,
+    },
+}
+
+/// Everything that the runner needs to know of a run.
+pub struct RunPlan<'a> {
+    /// The record as it is before the run begins; its key names the checkpoints.
+    pub record: RunRecord,
+    /// Id of the encoding, for errors.
+    pub encoding_id: &'a str,
+    /// Costs to count when the model is built, because the encoding states no formulas for them.
+    pub unstated: Option<UnstatedCosts<'a>>,
+    /// Seed of data, dropout and random positions in training.
+    pub seed: u64,
+    /// The training; `None`: the model is evaluated as it starts.
+    pub training: Option<Training<'a>>,
+    /// Task of the evaluations.
+    pub task: &'a dyn Task,
+    /// Evaluations after the training.
+    pub requests: Vec<EvalRequest<'a>>,
+    /// Length and seed of the gate scores' samples; `None`: gates are not scored.
+    pub gates: Option<(usize, u64)>,
+    /// Builds the model on its device, with autodiff if there is a training. Refuses what cannot work.
+    pub start: Box<dyn FnOnce() -> Result<(Decoder, Device), String> + 'a>,
+    /// Counts the allocations of a training step after everything else is done.
+    pub count: Box<dyn FnOnce() -> Option<Allocations> + 'a>,
+}
+
+impl std::fmt::Debug for RunPlan<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunPlan")
+            .field("key", &self.record.key)
+            .field("training", &self.training)
+            .field("requests", &self.requests)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The training of a run.
+#[derive(Debug, Clone, Copy)]
+pub struct Training<'a> {
+    /// Settings of the training.
+    pub config: &'a TrainConfig,
+    /// Dropout rate in training.
+    pub dropout: f64,
+    /// The task that is learned.
+    pub task: &'a dyn Task,
+}
+
+/// Trains and evaluates an experiment without checkpoints and limits.
+///
+/// One that cannot be built, or whose evaluation breaks, leaves a record with the reason.
+pub fn run(
+    experiment: &Experiment,
+    task: &dyn Task,
+    context: &RunContext,
+    progress: &mut dyn FnMut(Progress),
+) -> RunRecord {
+    let mut on_event = |event| {
+        if let RunEvent::Progress(how_far) = event {
+            progress(how_far);
+        }
+    };
+    execute(plan(experiment, task, context), RunHooks::new(&mut on_event))
+}
+
+/// Runs a plan. A record with [`Status::Interrupted`] is of a run that did not come to its end.
+pub fn execute(plan: RunPlan<'_>, mut hooks: RunHooks<'_>) -> RunRecord {
+    let mut record = plan.record.clone();
+    if let Err(reason) = fill(&mut record, plan, &mut hooks) {
+        record.status = Status::Failed { reason };
+    }
+    record.peak_bytes = record.peak_bytes.or_else(host::peak_bytes);
+    record
+}
+
+/// Plan of an experiment: from random weights over its training to its evaluations.
+pub fn plan<'a>(
+    experiment: &'a Experiment,
+    task: &'a dyn Task,
+    context: &RunContext,
+) -> RunPlan<'a> {
+    RunPlan {
+        record: unfinished_record(experiment, task, context),
+        encoding_id: experiment.encoding.id(),
+        unstated: UnstatedCosts::of(
+            &experiment.encoding,
+            &experiment.model,
+            experiment.dims(task),
+            task.vocab_size(),
+            CountedStep {
+                sequences: experiment.train.batch_size,
+                tokens: experiment.token_lens(task)[0],
+            },
+        ),
+        seed: experiment.seed,
+        training: Some(Training {
+            config: &experiment.train,
+            dropout: experiment.model.dropout,
+            task,
+        }),
+        task,
+        requests: requests(experiment, task),
+        gates: Some((experiment.train.len, experiment.eval.seed)),
+        start: Box::new(move || build(experiment, task)),
+        // What is trained and evaluated is done, counted or not; the nightly verdict names what was not.
+        count: Box::new(move || step_allocations(experiment, task).ok().flatten()),
+    }
+}
+
+/// Record of an experiment that has not begun.
+pub fn unfinished_record(
+    experiment: &Experiment,
+    task: &dyn Task,
+    context: &RunContext,
+) -> RunRecord {
+    let [train_tokens, _] = experiment.token_lens(task);
+    let record = RecordBuilder {
+        run: context,
+        key: experiment.key(task),
+        config: experiment.config(task),
+        workload: experiment.workload.clone(),
+        encoding: &experiment.encoding,
+        name: experiment.name.clone(),
+        label: experiment.encoding.card().label.to_owned(),
+        task,
+        task_config: serde_json::to_value(&experiment.task).unwrap_or_default(),
+        seed: experiment.seed,
+        train_len: experiment.train.len,
+        batch_size: experiment.train.batch_size,
+        model: &experiment.model,
+        dims: experiment.dims(task),
+        counted: CountedStep { sequences: experiment.train.batch_size, tokens: train_tokens },
+        backend: &experiment.backend,
+        engine: experiment.attending(),
+        precision: experiment.train.precision,
+    };
+    RunRecord { grid: experiment.grid.clone(), ..record.build() }
+}
+
+/// Builds the model of an experiment with random weights on its backend's device, with autodiff.
+///
+/// # Errors
+/// The reason, in words.
+pub fn build(experiment: &Experiment, task: &dyn Task) -> Result<(Decoder, Device), String> {
+    experiment.check(task).map_err(|error| error.to_string())?;
+    let device = backend::device(&experiment.backend).map_err(|error| error.to_string())?;
+    let device = experiment.train.autodiff(device);
+    backend::precision(experiment.train.precision, &experiment.backend, &device)
+        .map_err(|error| error.to_string())?;
+    let mut model_rng = stream(experiment.seed, Stream::Model);
+    let mut encoding_rng = stream(experiment.seed, Stream::Encoding);
+    let model = Decoder::new(
+        &experiment.model,
+        task.vocab_size(),
+        &experiment.encoding,
+        experiment.token_lens(task),
+        [&mut model_rng, &mut encoding_rng],
+        &device,
+    );
+    let mut model = model.map_err(|error| error.to_string())?;
+    model.engine = experiment.attending();
+    model.factors = experiment.train.precision;
+    Ok((model, device))
+}
+
+fn fill(record: &mut RunRecord, plan: RunPlan<'_>, hooks: &mut RunHooks<'_>) -> Result<(), String> {
+    let RunPlan { encoding_id: id, seed, training, task, requests, gates, start, count, .. } = plan;
+    let (mut model, mut device) = start()?;
+    if let Some(unstated) = plan.unstated {
+        unstated.count(record, &model).map_err(|error| error.to_string())?;
+    }
+    let mut last_step = None;
+    if let Some(Training { config, dropout, task }) = training {
+        let mut trainer = Trainer::new(model, id, config, dropout, task, seed, &device);
+        hooks.resume(trainer.state_mut());
+        let mut observer = Hooked { config, hooks };
+        let trained = train(trainer, &mut observer).map_err(|error| error.to_string())?;
+        record.train = summary(&trained.progress, config);
+        if let Some(Diverged { step, reason }) = trained.progress.diverged {
+            record.status = Status::Diverged { step: step as u64, reason };
+            return Ok(());
+        }
+        if let Some(stop) = trained.stopped {
+            record.status = status_of(stop);
+            return Ok(());
+        }
+        last_step = Some(trained.progress.step.saturating_sub(1) as u64);
+        model = trained.model.merged();
+        device = device.inner();
+    }
+    if let Some(step) = last_step
+        && let Some(parameter) = finite::first_non_finite(&model)
+    {
+        let reason = format!("the last update left parameter `{parameter}` without finite values");
+        record.status = Status::Diverged { step, reason };
+        return Ok(());
+    }
+    let trained_on = task.splits().first().map(|split| split.name);
+    let mut chances = BTreeMap::new();
+    for (done, request) in requests.iter().enumerate() {
+        let of = requests.len();
+        hooks.tell(RunEvent::Progress(Progress::Eval { done, of }));
+        if let Some(stop) = hooks.reason_to_stop(|| format!("{done} of {of} evaluations")) {
+            record.status = status_of(stop);
+            return Ok(());
+        }
+        match (evaluate(&model, id, task, *request, &device), last_step) {
+            // Where a model was trained its predictions are finite, or its training diverged.
+            (Ok(point), Some(step)) if point.in_distribution && !point.nll.is_finite() => {
+                record.evals.clear();
+                record.skipped_evals.clear();
+                let reason = format!(
+                    "after the last update the log-likelihood of split `{}` at length {} is {}",
+                    request.split, request.len, point.nll
+                );
+                record.status = Status::Diverged { step, reason };
+                return Ok(());
+            }
+            (Ok(mut point), _) => {
+                if Some(request.split) == trained_on {
+                    let len = request.len;
+                    point.chance = *chances.entry(len).or_insert_with(|| task.chance_at(len));
+                }
+                record.evals.push(point);
+            }
+            (Err(error), _) => record.skipped_evals.push(SkippedEval {
+                split: request.split.to_owned(),
+                len: request.len as u64,
+                reason: error.to_string(),
+            }),
+        }
+    }
+    if let Some((len, seed)) = gates {
+        record.gates = gate_scores(&model, id, task, [len, GATE_SAMPLES], seed, &device)
+            .map_err(|error| format!("gate scores: {error}"))?;
+    }
+    // Counting builds another model, which is none of the run's memory.
+    record.peak_bytes = host::peak_bytes();
+    drop(model);
+    record.step_allocations = count();
+    record.status = Status::Done;
+    Ok(())
+}
+
+fn requests<'a>(experiment: &'a Experiment, task: &dyn Task) -> Vec<EvalRequest<'a>> {
+    let all = task.splits().iter().map(|split| split.name).collect::<Vec<_>>();
+    let splits = match &experiment.eval.splits {
+        Some(splits) => splits.iter().map(String::as_str).collect(),
+        None => all,
+    };
+    let lens = experiment.eval.lens_or(&experiment.train.len);
+    splits
+        .into_iter()
+        .flat_map(|split| lens.iter().map(move |len| (split, *len)))
+        .map(|(split, len)| EvalRequest {
+            split,
+            len,
+            samples: experiment.eval.samples_at(task, len),
+            batch_size: experiment.eval.batch_size,
+            seed: experiment.eval.seed,
+            train_len: experiment.train.len,
+            slices: true,
+        })
+        .collect()
+}
+
+fn status_of(stop: Stop) -> Status {
+    match stop {
+        Stop::TimedOut { reason } => Status::TimedOut { reason },
+        Stop::Interrupted => Status::Interrupted,
+    }
+}
+
+/// Calls a run's hooks after each training step.
+struct Hooked<'a, 'b> {
+    config: &'a TrainConfig,
+    hooks: &'a mut RunHooks<'b>,
+}
+
+impl TrainObserver for Hooked<'_, '_> {
+    fn stepped(&mut self, trainer: &Trainer<'_>, loss: f64) -> ControlFlow<Stop> {
+        let progress = &trainer.state().progress;
+        let (done, of) = (progress.step, progress.end(self.config));
+        self.hooks.tell(RunEvent::Progress(Progress::Train { done, of, loss: Some(loss) }));
+        let stop = self.hooks.reason_to_stop(|| format!("{done} of {of} steps"));
+        let moment = match (&stop, progress.is_over(self.config)) {
+            (Some(_), _) => Moment::Stop,
+            (None, true) => Moment::End,
+            (None, false) => Moment::Step,
+        };
+        self.hooks.checkpoint(trainer, moment);
+        stop.map_or(ControlFlow::Continue(()), ControlFlow::Break)
+    }
+}
+
+/// Summary of a training for its record.
+fn summary(progress: &TrainProgress, config: &TrainConfig) -> TrainSummary {
+    let median = median(&progress.step_seconds);
+    let steps = progress.step_seconds.len();
+    TrainSummary {
+        steps: steps as u64,
+        batch_size: config.batch_size as u64,
+        tokens: progress.tokens,
+        final_loss: progress.curve.last().map(|point| point.loss),
+        seconds: progress.seconds(),
+        step_seconds_median: median,
+        tokens_per_second: median
+            .filter(|seconds| *seconds > 0.0)
+            .map(|seconds| progress.tokens as f64 / steps as f64 / seconds),
+        curve: progress.curve.clone(),
+        validations: progress.validations.clone(),
+        solved: progress.solved,
+        stopped_early: progress.stops_early(config),
+    }
+}

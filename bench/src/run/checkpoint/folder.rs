@@ -1,0 +1,186 @@
+//! Where a cell's checkpoints lie: the last two are kept, the newest that is whole is used.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use super::file::{self, Damage};
+use crate::file_error::FileError;
+
+/// Two, so that one may be damaged.
+const KEPT: usize = 2;
+const EXTENSION: &str = "ckpt";
+/// File with the number of deaths of the cell's worker.
+const DEATHS: &str = "deaths";
+
+/// A checkpoint that cannot be written, or is not to be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckpointError {
+    /// The file system said no.
+    #[error(transparent)]
+    Io(#[from] FileError),
+    /// Its bytes are not those that were written.
+    #[error("{} is damaged: {damage}", path.display())]
+    Damaged {
+        /// Path of the file.
+        path: PathBuf,
+        /// Description of what is wrong.
+        damage: Damage,
+    },
+}
+
+/// The checkpoints of one cell. Whoever holds the cell's claim is the only one to use it.
+#[derive(Debug, Clone)]
+pub struct Folder {
+    path: PathBuf,
+    key: String,
+}
+
+impl Folder {
+    /// Those of the cell `key` in a folder of results; nothing is made or read yet.
+    pub fn new(results: &Path, key: &str) -> Self {
+        Self { path: results.join("checkpoints").join(key), key: key.to_owned() }
+    }
+
+    /// Whether there may be any.
+    pub fn exists(&self) -> bool {
+        self.path.is_dir()
+    }
+
+    /// Writes the checkpoint after `step` steps, whole or not at all, and drops all but the last two.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Io`]; what was there before is still there.
+    pub fn write(&self, step: usize, content: &[u8]) -> Result<(), CheckpointError> {
+        fs::create_dir_all(&self.path).map_err(FileError::of("create", &self.path))?;
+        let path = self.path.join(format!("{step:010}.{EXTENSION}"));
+        reports::store::write_atomically(&path, &file::seal(&self.key, content))
+            .map_err(FileError::of("write", &path))?;
+        for old in self.newest_first()?.into_iter().skip(KEPT) {
+            fs::remove_file(&old).map_err(FileError::of("remove", &old))?;
+        }
+        Ok(())
+    }
+
+    /// Files of checkpoints, the newest first.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Io`] if the folder cannot be listed; one that is not there is empty.
+    pub fn newest_first(&self) -> Result<Vec<PathBuf>, CheckpointError> {
+        let listed = FileError::of("list", &self.path);
+        let entries = match fs::read_dir(&self.path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(listed)?,
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(listed)?.path();
+            let hidden = path.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
+            if !hidden && path.extension().is_some_and(|extension| extension == EXTENSION) {
+                found.push(path);
+            }
+        }
+        // Steps have leading zeros: the order of names is the order of steps.
+        found.sort();
+        found.reverse();
+        Ok(found)
+    }
+
+    /// The content of one of [`newest_first`](Self::newest_first).
+    ///
+    /// # Errors
+    /// [`CheckpointError`]; nothing is changed on disk.
+    pub fn read(&self, path: &Path) -> Result<Vec<u8>, CheckpointError> {
+        let bytes = fs::read(path).map_err(FileError::of("read", path))?;
+        match file::open(&self.key, &bytes) {
+            Ok(content) => Ok(content.to_owned()),
+            Err(damage) => Err(CheckpointError::Damaged { path: path.to_owned(), damage }),
+        }
+    }
+
+    /// Number of times that the cell's worker died by a signal, as far as it was noted; `None`: never.
+    pub fn deaths(&self) -> Option<u32> {
+        let text = fs::read_to_string(self.path.join(DEATHS)).ok()?;
+        // A damaged count is a death at least.
+        Some(text.trim().parse().unwrap_or(1))
+    }
+
+    /// Notes how often the cell's worker died by a signal.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Io`].
+    pub fn note_deaths(&self, deaths: u32) -> Result<(), CheckpointError> {
+        fs::create_dir_all(&self.path).map_err(FileError::of("create", &self.path))?;
+        let path = self.path.join(DEATHS);
+        let written = reports::store::write_atomically(&path, deaths.to_string().as_bytes());
+        Ok(written.map_err(FileError::of("write", &path))?)
+    }
+
+    /// Drops all checkpoints of the cell, and what killed writes left behind.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Io`]; that there are none is no error.
+    pub fn remove(&self) -> Result<(), CheckpointError> {
+        match fs::remove_dir_all(&self.path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(FileError::of("remove", &self.path)(error).into());
+            }
+            _ => {}
+        }
+        // The folder of all cells goes with the last of them; it is not empty before.
+        if let Some(all) = self.path.parent() {
+            let _ = fs::remove_dir(all);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder() -> (tempfile::TempDir, Folder) {
+        let results = tempfile::tempdir().unwrap();
+        let folder = Folder::new(results.path(), "0123456789abcdef");
+        (results, folder)
+    }
+
+    #[test]
+    fn the_last_two_are_kept_and_the_newest_comes_first() {
+        let (_results, folder) = folder();
+        assert_eq!(folder.newest_first().unwrap(), [] as [PathBuf; 0]);
+        for step in [9, 10, 100, 11] {
+            folder.write(step, &step.to_le_bytes()).unwrap();
+        }
+        let files = folder.newest_first().unwrap();
+        let contents = files.iter().map(|f| folder.read(f).unwrap()).collect::<Vec<_>>();
+        assert_eq!(contents, [100usize.to_le_bytes(), 11usize.to_le_bytes()]);
+        folder.remove().unwrap();
+        folder.remove().unwrap();
+        assert_eq!(folder.newest_first().unwrap(), [] as [PathBuf; 0]);
+    }
+
+    #[test]
+    fn a_damaged_file_is_named_with_what_is_wrong() {
+        let (_results, folder) = folder();
+        folder.write(5, b"content").unwrap();
+        let file = folder.newest_first().unwrap().remove(0);
+        let mut bytes = fs::read(&file).unwrap();
+        *bytes.last_mut().unwrap() ^= 4;
+        fs::write(&file, bytes).unwrap();
+        let said = folder.read(&file).unwrap_err().to_string();
+        assert!(said.contains("0000000005.ckpt") && said.contains("checksum"), "{said}");
+    }
+
+    #[test]
+    fn a_write_that_fails_says_where_and_leaves_the_others() {
+        let (_results, folder) = folder();
+        folder.write(1, b"one").unwrap();
+        // A folder in the place of the file: the rename must fail.
+        fs::create_dir_all(folder.path.join("0000000002.ckpt").join("x")).unwrap();
+        let said = folder.write(2, b"two").unwrap_err().to_string();
+        assert!(said.starts_with("cannot write") && said.contains("0000000002.ckpt"), "{said}");
+        let first = folder.newest_first().unwrap().pop().unwrap();
+        assert_eq!(folder.read(&first).unwrap(), b"one");
+    }
+}

@@ -1,0 +1,149 @@
+//! How well gates agree with the tokens that the task counts.
+
+use std::collections::BTreeMap;
+
+use burn::tensor::Device;
+use pe_zoo::attention::TraceKind;
+use reports::GateScore;
+use reports::stats::auc;
+use tasks::{Sample, Task, TaskError};
+
+use super::observe::{Look, Map, observe};
+use crate::model::Decoder;
+use crate::run::evaluate::EvalError;
+
+/// Samples that a record's gate scores are made of.
+pub const GATE_SAMPLES: usize = 32;
+
+/// Gate scores that could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum GateError {
+    /// The task refuses the samples.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+    /// The model could not be looked into.
+    #[error(transparent)]
+    Eval(#[from] EvalError),
+}
+
+/// Sum of areas, and rows.
+#[derive(Default)]
+struct Sum {
+    area: f64,
+    rows: u64,
+}
+
+/// The gate scores of a model on evaluation samples of the split that it was trained on: by gate, layer, head.
+///
+/// Within each row whose next token is scored, gates are taken as a guess whether a column's token is one of those
+/// that the task counts; the score is the mean area under the ROC curve over rows that see tokens of both kinds.
+/// Nothing for a task that counts nothing, and for a model without gates; both are found out on one sample.
+///
+/// # Errors
+/// [`GateError`].
+pub fn gate_scores(
+    model: &Decoder,
+    id: &str,
+    task: &dyn Task,
+    [len, count]: [usize; 2],
+    seed: u64,
+    device: &Device,
+) -> Result<Vec<GateScore>, GateError> {
+    let split = task.splits().first().map_or("", |split| split.name);
+    let count = task.max_eval_samples(len).map_or(count, |most| most.min(count));
+    let counts = task.eval_set(split, len, 1, seed)?.iter().any(|one| task.counted(one).is_some());
+    if !counts {
+        return Ok(Vec::new());
+    }
+    let samples = task.eval_set(split, len, count, seed)?;
+    let mut sums: BTreeMap<(TraceKind, usize, usize), Sum> = BTreeMap::new();
+    for sample in &samples {
+        let Some(counted) = task.counted(sample) else { return Ok(Vec::new()) };
+        // One at a time: maps of many long samples would be the largest thing in memory.
+        let seen = observe(model, id, std::slice::from_ref(sample), device)?;
+        let maps = seen.iter().flat_map(|seen| seen.layers.iter().enumerate());
+        for (layer, map) in maps.flat_map(|(layer, maps)| maps.iter().map(move |map| (layer, map)))
+        {
+            let Look::Trace(kind) = map.look else { continue };
+            if kind.is_gate() {
+                for head in 0..map.heads.len() {
+                    add(
+                        sums.entry((kind, layer, head)).or_default(),
+                        map,
+                        kind,
+                        head,
+                        sample,
+                        &counted,
+                    );
+                }
+            }
+        }
+        if sums.is_empty() {
+            return Ok(Vec::new());
+        }
+    }
+    let score = |((kind, layer, head), sum): ((TraceKind, usize, usize), Sum)| GateScore {
+        gate: kind.id().to_owned(),
+        layer: layer as u32,
+        head: head as u32,
+        auc: sum.area / sum.rows as f64,
+        rows: sum.rows,
+    };
+    Ok(sums.into_iter().filter(|(_, sum)| sum.rows > 0).map(score).collect())
+}
+
+fn add(sum: &mut Sum, map: &Map, kind: TraceKind, head: usize, sample: &Sample, counted: &[bool]) {
+    // Row i is the one that the token after it is predicted from.
+    for row in (0..sample.tokens.len() - 1).filter(|row| sample.scored[row + 1]) {
+        // The stick is shared out among the tokens before the row's own.
+        let end = if kind == TraceKind::Shares { row } else { row + 1 };
+        let gates = map.row(head, row, end);
+        let of = |wanted: bool| -> Vec<f64> {
+            let pairs = gates.iter().zip(counted).filter(|(_, counted)| **counted == wanted);
+            pairs.map(|(gate, _)| f64::from(*gate)).collect()
+        };
+        if let Some(area) = auc(&of(true), &of(false)) {
+            sum.area += area;
+            sum.rows += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn score(kind: TraceKind, rows: Vec<Vec<f32>>, counted: [bool; 4]) -> (f64, u64) {
+        let map = Map { look: Look::Trace(kind), heads: vec![rows] };
+        // The tokens at 3 and 4 are scored: rows 2 and 3 answer.
+        let scored = vec![false, false, false, true, true];
+        let sample = Sample { tokens: vec![0; 5], scored, slices: Vec::new() };
+        let mut sum = Sum::default();
+        add(&mut sum, &map, kind, 0, &sample, &counted);
+        (sum.area / sum.rows.max(1) as f64, sum.rows)
+    }
+
+    #[test]
+    fn rows_that_answer_are_scored_on_the_columns_they_see() {
+        // Row 2 sees 0.9 counted against 0.1 and 0.2: 1. Row 3 sees 0.1 counted against 0.5, 0.1, 0.4: (0 + 1/2 + 0) / 3.
+        let rows = vec![vec![0.0], vec![0.0; 2], vec![0.9, 0.1, 0.2], vec![0.1, 0.5, 0.1, 0.4]];
+        let (area, rows) = score(TraceKind::Gates, rows, [true, false, false, false]);
+        assert!(rows == 2 && (area - f64::midpoint(1.0, 0.5 / 3.0)).abs() < 1e-12, "{area}");
+    }
+
+    #[test]
+    fn gates_of_columns_alone_are_cut_to_what_a_row_sees() {
+        let columns = vec![vec![0.9, 0.1, 0.2, 0.95]];
+        // Row 2: 0.9 counted, above 0.1 and 0.2. Row 3: 0.9 against 0.1, 0.2 and 0.95: two of three.
+        let (area, _) = score(TraceKind::Forgetting, columns, [true, false, false, false]);
+        assert!((area - f64::midpoint(1.0, 2.0 / 3.0)).abs() < 1e-12, "{area}");
+    }
+
+    #[test]
+    fn the_own_token_takes_no_share_and_rows_of_one_kind_say_nothing() {
+        let rows = || vec![vec![0.0], vec![0.0; 2], vec![0.5; 3], vec![0.5; 4]];
+        let (_, count) = score(TraceKind::Shares, rows(), [false, false, true, false]);
+        assert_eq!(count, 1, "row 2 does not see its own token");
+        assert_eq!(score(TraceKind::Gates, rows(), [true; 4]).1, 0);
+    }
+}

@@ -1,0 +1,123 @@
+//! Hooks called while a run is in progress: progress events, checkpointing, time limits.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use super::Progress;
+use crate::run::checkpoint::{Checkpointer, Moment};
+use crate::run::train::{Stop, TrainState, Trainer};
+
+/// Event of a run in progress.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunEvent {
+    /// It goes on from a checkpoint.
+    Resumed {
+        /// Steps done in earlier attempts.
+        step: usize,
+        /// Seconds that the cell took before.
+        cell_seconds: f64,
+    },
+    /// How far it is.
+    Progress(Progress),
+    /// Something is wrong that does not end it, in a sentence.
+    Trouble(String),
+}
+
+/// Hooks of one run.
+pub struct RunHooks<'a> {
+    on_event: &'a mut dyn FnMut(RunEvent),
+    checkpointer: Option<Checkpointer>,
+    seconds: Option<f64>,
+    stop: Option<&'a AtomicBool>,
+    start: Instant,
+    before_seconds: f64,
+}
+
+impl std::fmt::Debug for RunHooks<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunHooks")
+            .field("checkpointer", &self.checkpointer)
+            .field("seconds", &self.seconds)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a> RunHooks<'a> {
+    /// Hooks that report events and do nothing else.
+    pub fn new(on_event: &'a mut dyn FnMut(RunEvent)) -> Self {
+        Self {
+            on_event,
+            checkpointer: None,
+            seconds: None,
+            stop: None,
+            start: Instant::now(),
+            before_seconds: 0.0,
+        }
+    }
+
+    /// Resumes from a checkpoint and keeps writing new ones.
+    #[must_use]
+    pub fn with_checkpoints(self, checkpointer: Checkpointer) -> Self {
+        Self { checkpointer: Some(checkpointer), ..self }
+    }
+
+    /// Stops after so many seconds, those of earlier attempts counted.
+    #[must_use]
+    pub fn within(self, seconds: Option<f64>) -> Self {
+        Self { seconds, ..self }
+    }
+
+    /// Stops when this becomes true.
+    #[must_use]
+    pub fn until(self, stop: &'a AtomicBool) -> Self {
+        Self { stop: Some(stop), ..self }
+    }
+
+    pub(super) fn tell(&mut self, event: RunEvent) {
+        (self.on_event)(event);
+    }
+
+    /// Seconds that the cell has taken, those of earlier attempts counted.
+    fn cell_seconds(&self) -> f64 {
+        self.before_seconds + self.start.elapsed().as_secs_f64()
+    }
+
+    /// Puts the state where the last usable checkpoint has it.
+    pub(super) fn resume(&mut self, state: &mut TrainState) {
+        let Some(checkpointer) = &mut self.checkpointer else { return };
+        let resumed = checkpointer.resume(state);
+        for trouble in resumed.troubles {
+            self.tell(RunEvent::Trouble(trouble));
+        }
+        if let Some(kept) = resumed.from {
+            self.before_seconds = kept.cell_seconds;
+            self.tell(RunEvent::Resumed { step: kept.step, cell_seconds: kept.cell_seconds });
+        }
+    }
+
+    /// Keeps a checkpoint if one is due.
+    pub(super) fn checkpoint(&mut self, trainer: &Trainer<'_>, moment: Moment) {
+        let cell_seconds = self.cell_seconds();
+        let Some(checkpointer) = &mut self.checkpointer else { return };
+        if let Err(trouble) = checkpointer.keep(trainer, cell_seconds, moment) {
+            self.tell(RunEvent::Trouble(trouble));
+        }
+    }
+
+    /// Why the run is to stop now, if it is; `reached` says how far it came.
+    pub(super) fn reason_to_stop(&self, reached: impl Fn() -> String) -> Option<Stop> {
+        if self.stop.is_some_and(|stop| stop.load(Ordering::SeqCst)) {
+            return Some(Stop::Interrupted);
+        }
+        let (taken, limit) = (self.cell_seconds(), self.seconds?);
+        (taken >= limit).then(|| Stop::TimedOut {
+            reason: format!(
+                "its budget is {limit} s; after {taken:.1} s it had done {}",
+                reached()
+            ),
+        })
+    }
+}

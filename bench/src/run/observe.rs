@@ -1,0 +1,131 @@
+//! One pass over one sample, with everything that can be seen of it.
+
+use burn::tensor::{Device, Int, Tensor};
+use pe_zoo::Positions;
+use pe_zoo::attention::{Trace, TraceKind, Weights};
+use pe_zoo::encoding::{PositionRequest, positions};
+use tasks::{Batch, Sample};
+
+use crate::model::{Decoder, Dropout};
+use crate::run::evaluate::EvalError;
+use crate::run::scored::Scored;
+
+/// Quantity that is observed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Look {
+    /// Attention weights.
+    Attention,
+    /// Trace of the encoding.
+    Trace(TraceKind),
+}
+
+impl Look {
+    /// Its name in files.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Attention => "attention",
+            Self::Trace(kind) => kind.id(),
+        }
+    }
+
+    /// Its name for people.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Attention => "attention weights",
+            Self::Trace(kind) => kind.label(),
+        }
+    }
+}
+
+/// One quantity of one layer on one sample.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Map {
+    /// Quantity that the map shows.
+    pub look: Look,
+    /// By head. Row `i` has the `i + 1` columns that it sees; a quantity of columns alone has one row with all.
+    pub heads: Vec<Vec<Vec<f32>>>,
+}
+
+impl Map {
+    /// Whether it belongs to columns, whatever the row.
+    pub fn is_of_columns(&self) -> bool {
+        self.look == Look::Trace(TraceKind::Forgetting)
+    }
+
+    /// Values of a row at the columns up to `end`.
+    pub(super) fn row(&self, head: usize, row: usize, end: usize) -> &[f32] {
+        let row = if self.is_of_columns() { 0 } else { row };
+        &self.heads[head][row][..end]
+    }
+}
+
+/// Maps of one sample, layer by layer; attention first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Observed {
+    /// Maps of each layer.
+    pub layers: Vec<Vec<Map>>,
+}
+
+/// Observes a model that reads samples, each as a batch of its own: padding would be visible.
+///
+/// # Errors
+/// [`EvalError`].
+pub fn observe(
+    model: &Decoder,
+    id: &str,
+    samples: &[Sample],
+    device: &Device,
+) -> Result<Vec<Observed>, EvalError> {
+    let mut at: Option<Positions> = None;
+    let mut seen = Vec::with_capacity(samples.len());
+    for sample in samples {
+        let batch = Batch::collate(std::slice::from_ref(sample));
+        let request =
+            PositionRequest { cached_tokens: 0, new_tokens: batch.len, training_rng: None };
+        let asked = positions(&model.encoding, id, request)?;
+        let at = match &at {
+            Some(last) if *last == asked => last.clone(),
+            _ => at.insert(asked).clone(),
+        };
+        seen.push(observe_at(model, Scored::of(&batch, device).inputs, &at)?);
+    }
+    Ok(seen)
+}
+
+/// Observes a model that reads one sequence of tokens, `[1, T]`, at these positions.
+///
+/// # Errors
+/// [`EvalError`] if the encoding refuses the positions.
+pub fn observe_at(
+    model: &Decoder,
+    inputs: Tensor<2, Int>,
+    at: &Positions,
+) -> Result<Observed, EvalError> {
+    let pass = model.forward(inputs, at, None, Dropout::off(), Weights::Explain);
+    let layers = pass.weights.into_iter().zip(pass.traces).map(|(weights, traces)| {
+        let [_one, heads, tokens, _columns] = weights.dims();
+        let mut maps = vec![map(Look::Attention, weights, heads, tokens)?];
+        for Trace { kind, values } in traces {
+            maps.push(map(Look::Trace(kind), values, heads, tokens)?);
+        }
+        Ok(maps)
+    });
+    Ok(Observed { layers: layers.collect::<Result<_, EvalError>>()? })
+}
+
+fn map(look: Look, values: Tensor<4>, heads: usize, tokens: usize) -> Result<Map, EvalError> {
+    let [_one, _heads, rows, columns] = values.dims();
+    let values = values.expand([1, heads, rows, columns]);
+    let data = values.try_into_data().map_err(|e| EvalError::Device(format!("{e:?}")))?;
+    let values = data
+        .convert::<f32>()
+        .try_into_vec::<f32>()
+        .map_err(|e| EvalError::Device(format!("{e:?}")))?;
+    let row =
+        |(i, row): (usize, &[f32])| row[..if rows < tokens { columns } else { i + 1 }].to_vec();
+    let heads = values
+        .chunks(rows * columns)
+        .map(|head| head.chunks(columns).enumerate().map(row).collect())
+        .collect();
+    Ok(Map { look, heads })
+}

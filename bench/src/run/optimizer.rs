@@ -1,0 +1,139 @@
+//! AdamW with clipping by the global norm, and its moments.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
+use burn::optim::GradientsParams;
+use burn::tensor::{GradientCheckpointingStrategy, Tensor};
+use pe_zoo::ops::{self, AdamW, Moments};
+
+use crate::experiment::OptimizerConfig;
+
+/// AdamW, and what it remembers of each parameter.
+#[derive(Debug, Default)]
+pub struct Optimizer {
+    moments: BTreeMap<ParamId, Box<dyn Any + Send>>,
+    steps: u32,
+}
+
+impl Optimizer {
+    /// One that has taken `steps` steps and remembers nothing yet; see [`put_moments`](Self::put_moments).
+    pub(crate) fn after(steps: u32) -> Self {
+        Self { moments: BTreeMap::new(), steps }
+    }
+
+    /// Number of steps taken.
+    pub(crate) fn steps(&self) -> u32 {
+        self.steps
+    }
+
+    /// Mean and square of a parameter's gradients; `None` before the first one.
+    pub(crate) fn moments<const D: usize>(&self, id: ParamId) -> Option<[Tensor<D>; 2]> {
+        self.moments.get(&id)?.downcast_ref::<Moments<D>>()?.tensors.clone()
+    }
+
+    /// Remembers mean and square of a parameter's gradients.
+    pub(crate) fn put_moments<const D: usize>(&mut self, id: ParamId, moments: [Tensor<D>; 2]) {
+        self.moments.insert(id, Box::new(Moments::<D> { tensors: Some(moments) }));
+    }
+
+    /// Moves every parameter that has a gradient, in place where nobody else holds it.
+    pub fn step<M: Module>(
+        &mut self,
+        model: M,
+        grads: GradientsParams,
+        config: &OptimizerConfig,
+        learning_rate: f64,
+    ) -> M {
+        self.steps += 1;
+        let grad_scale = match config.clip_norm {
+            Some(limit) => (limit / global_norm(&grads, &model)).min(1.0),
+            None => 1.0,
+        };
+        let step = AdamW {
+            learning_rate,
+            betas: config.betas,
+            epsilon: config.epsilon,
+            weight_decay: config.weight_decay,
+            grad_scale,
+            step: self.steps,
+        };
+        model.map(&mut Step { optimizer: self, grads, by: step })
+    }
+}
+
+/// How a weight takes part in autodiff: what stands in its place must do the same, or meets tensors that it cannot be
+/// combined with.
+pub(crate) struct Place {
+    learns: bool,
+    checkpointing: Option<GradientCheckpointingStrategy>,
+}
+
+impl Place {
+    pub(crate) fn of<const D: usize>(weights: &Tensor<D>) -> Self {
+        Self {
+            learns: weights.is_require_grad(),
+            checkpointing: weights.gradient_checkpointing_strategy(),
+        }
+    }
+
+    /// Puts weights from beside the autodiff graph there.
+    pub(crate) fn take<const D: usize>(&self, weights: Tensor<D>) -> Tensor<D> {
+        let weights = Tensor::from_inner(weights);
+        let weights = match self.checkpointing {
+            Some(strategy) => weights.with_gradient_checkpointing_strategy(strategy),
+            None => weights,
+        };
+        weights.set_require_grad(self.learns)
+    }
+}
+
+struct Step<'a> {
+    optimizer: &'a mut Optimizer,
+    grads: GradientsParams,
+    by: AdamW,
+}
+
+impl ModuleMapper for Step<'_> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let Some(grad) = self.grads.remove::<D>(param.id) else { return param };
+        let moments = self
+            .optimizer
+            .moments
+            .entry(param.id)
+            .or_insert_with(|| Box::new(Moments::<D>::default()));
+        let (id, tensor, mapper) = param.consume();
+        let place = Place::of(&tensor);
+        let tensor = match moments.downcast_mut::<Moments<D>>() {
+            Some(moments) => place.take(ops::adamw(tensor.inner(), grad, moments, &self.by)),
+            None => tensor,
+        };
+        Param::from_mapped_value(id, tensor, mapper)
+    }
+}
+
+/// Norm of all gradients together.
+///
+/// Burn clips each parameter by itself; the recipes of the literature clip the whole gradient.
+fn global_norm<M: Module>(grads: &GradientsParams, model: &M) -> f64 {
+    let mut norm = SquaredNorm { grads, sum: None };
+    model.visit(&mut norm);
+    norm.sum.map_or(0.0, |sum| f64::from(sum.into_scalar::<f32>())).sqrt()
+}
+
+struct SquaredNorm<'a> {
+    grads: &'a GradientsParams,
+    sum: Option<Tensor<1>>,
+}
+
+impl ModuleVisitor for SquaredNorm<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let Some(grad) = self.grads.get::<D>(param.id) else { return };
+        let square = (grad.clone() * grad).sum();
+        self.sum = Some(match self.sum.take() {
+            Some(sum) => sum + square,
+            None => square,
+        });
+    }
+}

@@ -1,0 +1,224 @@
+//! Records of runs that have not begun.
+
+use burn::module::Module;
+use pe_zoo::attention::Engine;
+use pe_zoo::ops::MatmulPrecision;
+use pe_zoo::{Combination, Dims, PeError};
+use reports::{EncodingInfo, ParamCount, RunRecord, SCHEMA, Status, TaskInfo, TrainSummary};
+use serde_json::Value;
+use tasks::Task;
+
+use super::RunContext;
+use crate::model::{Decoder, ModelConfig};
+use crate::{flops, host};
+
+/// Builder of the record of a run that has not begun.
+pub(crate) struct RecordBuilder<'a> {
+    pub(crate) run: &'a RunContext,
+    pub(crate) key: String,
+    /// The complete configuration, of which the key is a hash.
+    pub(crate) config: Value,
+    pub(crate) workload: String,
+    pub(crate) encoding: &'a Combination,
+    /// How the run calls the encoding, and how people do.
+    pub(crate) name: String,
+    pub(crate) label: String,
+    pub(crate) task: &'a dyn Task,
+    pub(crate) task_config: Value,
+    pub(crate) seed: u64,
+    pub(crate) train_len: usize,
+    /// Of the training; 0 without one.
+    pub(crate) batch_size: usize,
+    pub(crate) model: &'a ModelConfig,
+    pub(crate) dims: Dims,
+    pub(crate) counted: CountedStep,
+    pub(crate) backend: &'a str,
+    pub(crate) engine: Engine,
+    pub(crate) precision: MatmulPrecision,
+}
+
+/// The step whose operations are counted.
+pub(crate) struct CountedStep {
+    pub(crate) sequences: usize,
+    /// Tokens of each sequence.
+    pub(crate) tokens: usize,
+}
+
+/// Costs of an encoding that states no formula for its parameters or its products.
+pub struct UnstatedCosts<'a> {
+    encoding: &'a Combination,
+    model: &'a ModelConfig,
+    dims: Dims,
+    vocabulary: usize,
+    step: CountedStep,
+}
+
+impl<'a> UnstatedCosts<'a> {
+    /// The costs to count; `None` if the encoding states all of them.
+    pub(crate) fn of(
+        encoding: &'a Combination,
+        model: &'a ModelConfig,
+        dims: Dims,
+        vocabulary: usize,
+        step: CountedStep,
+    ) -> Option<Self> {
+        let stated =
+            encoding.param_count(&dims).is_some() && encoding.cost(&dims, step.tokens).is_some();
+        (!stated).then_some(Self { encoding, model, dims, vocabulary, step })
+    }
+
+    /// Counts them: parameters of the model that was built, products by running the encoding.
+    ///
+    /// # Errors
+    /// [`PeError::Probe`] if products cannot be counted.
+    pub(crate) fn count(self, record: &mut RunRecord, model: &Decoder) -> Result<(), PeError> {
+        let Self { encoding, model: config, dims, vocabulary, step } = self;
+        let own = model.encoding.num_params();
+        record.params = ParamCount {
+            total: (config.param_count(vocabulary) + own) as u64,
+            encoding: own as u64,
+        };
+        let CountedStep { sequences, tokens } = step;
+        record.flops = flops::measured(encoding, config, &dims, vocabulary, sequences, tokens)?;
+        Ok(())
+    }
+}
+
+impl RecordBuilder<'_> {
+    /// A record without results, of a cell that is no point of a grid.
+    pub(crate) fn build(self) -> RunRecord {
+        let task = self.task.meta();
+        let vocabulary = self.task.vocab_size();
+        let encoding_params = self.encoding.param_count(&self.dims).unwrap_or(0);
+        let CountedStep { sequences, tokens } = self.counted;
+        let (commit, dirty) = host::commit();
+        RunRecord {
+            schema: SCHEMA,
+            key: self.key,
+            suite: self.run.suite.clone(),
+            workload: self.workload,
+            encoding: EncodingInfo {
+                id: self.encoding.id().to_owned(),
+                name: self.name,
+                label: self.label,
+                config: serde_json::to_value(self.encoding).unwrap_or_default(),
+            },
+            task: TaskInfo {
+                id: task.id.to_owned(),
+                label: task.label.to_owned(),
+                version: task.version,
+                headline: task.headline.id().to_owned(),
+                len_unit: task.len_unit.to_owned(),
+                chance: self.task.chance(),
+                config: self.task_config,
+            },
+            config: self.config,
+            seed: self.seed,
+            grid: None,
+            status: Status::Interrupted,
+            train_len: self.train_len as u64,
+            params: ParamCount {
+                total: (self.model.param_count(vocabulary) + encoding_params) as u64,
+                encoding: encoding_params as u64,
+            },
+            flops: flops::count(
+                self.encoding,
+                self.model,
+                &self.dims,
+                vocabulary,
+                sequences,
+                tokens,
+            ),
+            step_allocations: None,
+            step_instructions: None,
+            train: TrainSummary::not_begun(self.batch_size as u64),
+            evals: Vec::new(),
+            skipped_evals: Vec::new(),
+            gates: Vec::new(),
+            peak_bytes: None,
+            host: host::host(self.run.threads, self.run.jobs),
+            backend: self.backend.to_owned(),
+            engine: self.engine.id().to_owned(),
+            precision: self.precision.id().to_owned(),
+            commit,
+            dirty,
+            versions: host::versions(),
+            started_utc: host::now_utc(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tasks::TaskConfig;
+
+    use super::*;
+
+    #[test]
+    fn a_blank_record_says_of_everything_what_was_given() {
+        let encoding = Combination::parse("learned-absolute").unwrap();
+        let model = ModelConfig { width: 32, ..ModelConfig::default() };
+        let task = TaskConfig::from_id("flip-flop").unwrap().build().unwrap();
+        let run = RunContext { suite: "s".to_owned(), threads: 3, jobs: 2 };
+        let dims = model.dims(10, 20);
+        let blank = RecordBuilder {
+            run: &run,
+            key: "k".to_owned(),
+            config: json!({ "c": 1 }),
+            workload: "w".to_owned(),
+            encoding: &encoding,
+            name: "n".to_owned(),
+            label: "l".to_owned(),
+            task: &*task,
+            task_config: json!({ "t": 2 }),
+            seed: 4,
+            train_len: 9,
+            batch_size: 5,
+            model: &model,
+            dims,
+            counted: CountedStep { sequences: 6, tokens: 7 },
+            backend: "b",
+            engine: Engine::Fused,
+            precision: MatmulPrecision::Bf16,
+        };
+        let record = blank.build();
+        assert_eq!((record.host.threads, record.host.jobs), (3, 2));
+        let mut said = serde_json::to_value(&record).unwrap();
+        let of_the_machine = ["host", "commit", "dirty", "versions", "started_utc"];
+        for field in of_the_machine {
+            assert!(said.as_object_mut().unwrap().remove(field).is_some(), "{field}");
+        }
+        let tokens = task.vocab_size();
+        let own = encoding.param_count(&dims).unwrap();
+        assert!(own > 0);
+        let expected = json!({
+            "schema": SCHEMA,
+            "key": "k",
+            "suite": "s",
+            "workload": "w",
+            "encoding": {
+                "id": encoding.id(), "name": "n", "label": "l", "config": encoding,
+            },
+            "task": {
+                "id": "flip-flop", "label": "Flip-flop", "version": task.meta().version,
+                "headline": "exact-match", "len_unit": task.meta().len_unit,
+                "chance": task.chance(), "config": { "t": 2 },
+            },
+            "config": { "c": 1 },
+            "seed": 4,
+            "status": { "state": "interrupted" },
+            "train_len": 9,
+            "params": { "total": model.param_count(tokens) + own, "encoding": own },
+            "flops": flops::count(&encoding, &model, &dims, tokens, 6, 7),
+            "train": TrainSummary::not_begun(5),
+            "evals": [],
+            "skipped_evals": [],
+            "peak_bytes": null,
+            "backend": "b",
+            "engine": "fused",
+            "precision": "bf16",
+        });
+        assert_eq!(said, expected);
+    }
+}

@@ -1,0 +1,132 @@
+//! The predictions that a batch asks for, in training and in evaluation.
+
+use burn::tensor::activation::log_softmax;
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use pe_zoo::Positions;
+use pe_zoo::attention::Weights;
+use tasks::Batch;
+
+use crate::model::{Decoder, Dropout};
+
+/// Most logits that an evaluation makes at once: 128 MiB.
+const LOGITS_AT_ONCE: usize = 1 << 25;
+
+/// Predictions asked for by a batch.
+pub(crate) struct Scored {
+    /// Rows of `[B * T]` whose label is scored, `[N]`.
+    pub(crate) rows: Tensor<1, Int>,
+    /// Their labels, `[N]`.
+    pub(crate) labels: Tensor<1, Int>,
+    /// Token ids, `[B, T]`.
+    pub(crate) inputs: Tensor<2, Int>,
+}
+
+impl Scored {
+    pub(crate) fn of(batch: &Batch, device: &Device) -> Self {
+        let ints = |values: Vec<i32>| {
+            let len = values.len();
+            Tensor::<1, Int>::from_data(TensorData::new(values, [len]), device)
+        };
+        let rows = (0..batch.scored.len()).filter(|row| batch.scored[*row]).collect::<Vec<_>>();
+        let labels = rows.iter().map(|row| batch.targets[*row] as i32).collect();
+        Self {
+            labels: ints(labels),
+            rows: ints(rows.into_iter().map(|row| row as i32).collect()),
+            inputs: ints(batch.inputs.iter().map(|t| *t as i32).collect())
+                .reshape([batch.batch_size, batch.len]),
+        }
+    }
+
+    /// Log-probabilities over the vocabulary at the scored rows, `[N, V]`.
+    pub(crate) fn log_probabilities(
+        &self,
+        model: &Decoder,
+        at: &Positions,
+        dropout: Dropout<'_>,
+    ) -> Tensor<2> {
+        log_softmax(model.logits(self.hidden(model, at, dropout)), 1)
+    }
+
+    /// Log-probabilities of some of the scored rows, `[n, V]`, and their part of the scored labels: all rows of
+    /// thousands of tokens over a large vocabulary would take gigabytes.
+    pub(crate) fn in_pieces<'a>(
+        &'a self,
+        model: &'a Decoder,
+        at: &Positions,
+    ) -> impl Iterator<Item = (Tensor<2>, Self)> + 'a {
+        self.in_pieces_of((LOGITS_AT_ONCE / model.vocabulary().max(1)).max(1), model, at)
+    }
+
+    fn in_pieces_of<'a>(
+        &'a self,
+        rows: usize,
+        model: &'a Decoder,
+        at: &Positions,
+    ) -> impl Iterator<Item = (Tensor<2>, Self)> + 'a {
+        let hidden = self.hidden(model, at, Dropout::off());
+        let [scored, _width] = hidden.dims();
+        (0..scored).step_by(rows).map(move |start| {
+            let piece = start..(start + rows).min(scored);
+            let part = Self {
+                rows: self.rows.clone().slice_dim(0, piece.clone()),
+                labels: self.labels.clone().slice_dim(0, piece.clone()),
+                inputs: self.inputs.clone(),
+            };
+            (log_softmax(model.logits(hidden.clone().slice_dim(0, piece)), 1), part)
+        })
+    }
+
+    /// Hidden states of the scored rows, `[N, C]`.
+    fn hidden(&self, model: &Decoder, at: &Positions, dropout: Dropout<'_>) -> Tensor<2> {
+        let hidden = model.forward(self.inputs.clone(), at, None, dropout, Weights::Drop).hidden;
+        let [batch, tokens, width] = hidden.dims();
+        let [scored] = self.rows.dims();
+        let rows = hidden.reshape([batch * tokens, width]);
+        if scored == batch * tokens { rows } else { rows.select(0, self.rows.clone()) }
+    }
+
+    /// Negative log-likelihood of each scored label, `[N]`.
+    pub(crate) fn losses(&self, log_probabilities: Tensor<2>) -> Tensor<1> {
+        log_probabilities.gather(1, self.labels.clone().unsqueeze_dim(1)).squeeze_dim::<1>(1).neg()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ModelConfig;
+    use crate::streams::{Stream, stream};
+    use pe_zoo::Combination;
+    use pe_zoo::testkit::close::{self, F32_REORDERED, numbers};
+    use tasks::Sample;
+
+    #[test]
+    fn pieces_are_the_whole_in_its_order() {
+        let device = Device::flex();
+        let encoding = Combination::parse("rope").unwrap();
+        let rngs = [&mut stream(1, Stream::Model), &mut stream(1, Stream::Encoding)];
+        let model =
+            Decoder::new(&ModelConfig::default(), 7, &encoding, [12, 12], rngs, &device).unwrap();
+        let sample = |length: u32| Sample {
+            tokens: (0..length).map(|n| n * n % 7).collect(),
+            scored: (0..length).map(|n| n % 3 > 0).collect(),
+            slices: Vec::new(),
+        };
+        let scored = Scored::of(&Batch::collate(&[sample(12), sample(9)]), &device);
+        let at = Positions::contiguous(0, 11);
+        let whole = scored.log_probabilities(&model, &at, Dropout::off());
+        let losses = numbers(scored.losses(whole.clone()));
+        assert_eq!(losses.len(), 14);
+        for rows in [1, 4, 14, 100] {
+            let (mut found, mut found_losses) = (Vec::new(), Vec::new());
+            for (piece, part) in scored.in_pieces_of(rows, &model, &at) {
+                let [count, _vocabulary] = piece.dims();
+                assert!(count <= rows);
+                found.extend(numbers(piece.clone()));
+                found_losses.extend(numbers(part.losses(piece)));
+            }
+            close::compare(&found, &numbers(whole.clone()), F32_REORDERED).unwrap();
+            close::compare(&found_losses, &losses, F32_REORDERED).unwrap();
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Training: next-token cross-entropy on the scored labels only.
+
+mod feed;
+mod progress;
+
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use burn::module::Module;
+use burn::optim::{GradientsAccumulator, GradientsParams};
+use burn::tensor::{Device, Tensor};
+use pe_zoo::encoding::{PositionRequest, positions};
+use pe_zoo::{PeError, Positions};
+use rand_chacha::ChaCha8Rng;
+use tasks::{Batch, Task};
+
+use feed::StepBatches;
+pub use progress::{Diverged, TrainProgress};
+
+use crate::experiment::TrainConfig;
+use crate::model::{Decoder, Dropout};
+use crate::run::evaluate::{EvalError, EvalRequest, evaluate};
+use crate::run::optimizer::Optimizer;
+use crate::run::scored::Scored;
+use crate::streams::{Stream, stream};
+
+/// A trained model and how its training went.
+#[derive(Debug)]
+pub struct Trained<M> {
+    /// The trained model, without autodiff.
+    pub model: M,
+    /// Progress at the end.
+    pub progress: TrainProgress,
+    /// Why it was stopped from outside; `None`: it came to its end.
+    pub stopped: Option<Stop>,
+}
+
+/// Why a training is stopped from outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// The cell's time is used up.
+    TimedOut {
+        /// The budget, and how far it got.
+        reason: String,
+    },
+    /// Nobody waits for it any more.
+    Interrupted,
+}
+
+/// A training that could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum TrainError {
+    /// The encoding has no positions for a batch.
+    #[error(transparent)]
+    Encoding(#[from] PeError),
+    /// A validation could not be made.
+    #[error("validation after {step} steps: {source}")]
+    Validation {
+        /// Optimizer steps done so far.
+        step: usize,
+        /// Reason for the failure.
+        source: EvalError,
+    },
+}
+
+/// Observer of a training, called after each step; it may stop the training.
+pub trait TrainObserver {
+    /// After a step with a finite loss, which it is told; the trainer's [`TrainProgress`] counts it already.
+    fn stepped(&mut self, trainer: &Trainer<'_>, loss: f64) -> ControlFlow<Stop>;
+}
+
+/// State on which the rest of a training depends.
+#[derive(Debug)]
+pub struct TrainState {
+    /// The model, on an autodiff device.
+    pub model: Decoder,
+    /// Moments and step count of the optimizer.
+    pub optimizer: Optimizer,
+    /// Progress so far.
+    pub progress: TrainProgress,
+    /// Random numbers of the data, after the last batch that was learned from.
+    pub data_rng: ChaCha8Rng,
+    /// Of the dropout masks.
+    pub dropout_rng: ChaCha8Rng,
+    /// Generator of random positions.
+    pub position_rng: ChaCha8Rng,
+}
+
+/// A trainer in the middle of its work: steps can be taken one by one.
+pub struct Trainer<'a> {
+    state: TrainState,
+    config: &'a TrainConfig,
+    dropout: f64,
+    task: &'a dyn Task,
+    id: String,
+    device: Device,
+    at: Option<Positions>,
+}
+
+impl std::fmt::Debug for Trainer<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Trainer")
+            .field("id", &self.id)
+            .field("step", &self.state.progress.step)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a> Trainer<'a> {
+    /// Takes a model that was built on an autodiff device.
+    pub fn new(
+        model: Decoder,
+        id: &str,
+        config: &'a TrainConfig,
+        dropout: f64,
+        task: &'a dyn Task,
+        seed: u64,
+        device: &Device,
+    ) -> Self {
+        let state = TrainState {
+            model,
+            optimizer: Optimizer::default(),
+            progress: TrainProgress::default(),
+            data_rng: stream(seed, Stream::Data),
+            dropout_rng: stream(seed, Stream::Dropout),
+            position_rng: stream(seed, Stream::Positions),
+        };
+        Self { state, config, dropout, task, id: id.to_owned(), device: device.clone(), at: None }
+    }
+
+    /// Complete state of the training, for a checkpoint.
+    pub fn state(&self) -> &TrainState {
+        &self.state
+    }
+
+    /// The same, to be put back: the training goes on from there, to the same bits.
+    pub fn state_mut(&mut self) -> &mut TrainState {
+        &mut self.state
+    }
+
+    /// Draws a batch and takes one optimizer step; returns the mean loss and the tokens seen.
+    ///
+    /// # Errors
+    /// [`PeError`] if the encoding has no positions for the batch.
+    pub fn step(&mut self) -> Result<(f64, usize), PeError> {
+        let drawn = StepBatches::draw(self.task, self.config, &mut self.state.data_rng.clone());
+        self.step_on(drawn)
+    }
+
+    fn step_on(&mut self, drawn: StepBatches) -> Result<(f64, usize), PeError> {
+        let start = Instant::now();
+        let StepBatches { batches, rng_after } = drawn;
+        let labels = batches.iter().map(scored_labels).sum::<usize>();
+        let mut gradients = GradientsAccumulator::new();
+        let mut value = 0.0;
+        for batch in &batches {
+            let loss = self.loss(batch, (batches.len() > 1).then_some(labels))?;
+            value += f64::from(loss.clone().into_scalar::<f32>());
+            if value.is_finite() {
+                let model = &self.state.model;
+                let of_batch = GradientsParams::from_grads(loss.backward(), model);
+                gradients.accumulate(model, of_batch);
+            }
+        }
+        if value.is_finite() {
+            self.learn(gradients.grads());
+        }
+        self.state.data_rng = rng_after;
+        let tokens = batches.iter().map(|batch| batch.inputs.len()).sum();
+        self.state.progress.count(value, tokens, start.elapsed().as_secs_f64(), self.config);
+        Ok((value, tokens))
+    }
+
+    /// Mean loss of a batch; of a piece of one, what it adds to the mean over all `labels`.
+    fn loss(&mut self, batch: &Batch, labels: Option<usize>) -> Result<Tensor<1>, PeError> {
+        let scored = Scored::of(batch, &self.device);
+        let at = self.positions(batch.len)?;
+        let dropout = Dropout { rate: self.dropout, rng: Some(&mut self.state.dropout_rng) };
+        let log_probabilities = scored.log_probabilities(&self.state.model, &at, dropout);
+        let losses = scored.losses(log_probabilities);
+        Ok(match labels {
+            None => losses.mean(),
+            Some(labels) => losses.sum().div_scalar(labels as f64),
+        })
+    }
+
+    fn learn(&mut self, grads: GradientsParams) {
+        let state = &mut self.state;
+        let rate = state.progress.next_rate(self.config);
+        let config = &self.config.optimizer;
+        state.model = state.optimizer.step(state.model.clone(), grads, config, rate);
+    }
+
+    /// Positions of a batch; the last ones are used again where they are equal, so that what
+    /// encodings have made of them is too.
+    fn positions(&mut self, tokens: usize) -> Result<Positions, PeError> {
+        let request = PositionRequest {
+            cached_tokens: 0,
+            new_tokens: tokens,
+            training_rng: Some(&mut self.state.position_rng),
+        };
+        let at = positions(&self.state.model.encoding, &self.id, request)?;
+        if self.at.as_ref() != Some(&at) {
+            self.at = Some(at.clone());
+        }
+        Ok(self.at.clone().unwrap_or(at))
+    }
+
+    /// Validates the model on fresh samples of the training distribution.
+    fn validate(&mut self) -> Result<(), TrainError> {
+        let Some(config) = &self.config.validation else { return Ok(()) };
+        let step = self.state.progress.step;
+        let refused = |source| TrainError::Validation { step, source };
+        let split = self.task.splits().first().map_or("", |split| split.name);
+        let request = EvalRequest {
+            split,
+            len: self.config.len,
+            samples: self
+                .task
+                .max_eval_samples(self.config.len)
+                .map_or(config.samples, |most| most.min(config.samples)),
+            batch_size: self.config.batch_size,
+            seed: config.seed,
+            train_len: self.config.len,
+            slices: false,
+        };
+        let model = self.state.model.valid();
+        let seen = evaluate(&model, &self.id, self.task, request, &self.device.clone().inner())
+            .map_err(refused)?;
+        let point = reports::Validation {
+            step: step as u64,
+            exact_match: seen.exact_match,
+            token_accuracy: seen.token_accuracy,
+            nll: seen.nll,
+            samples: seen.samples,
+            seconds: self.state.progress.seconds(),
+        };
+        self.state.progress.validated(point, self.config);
+        Ok(())
+    }
+}
+
+fn scored_labels(batch: &Batch) -> usize {
+    batch.scored.iter().filter(|scored| **scored).count()
+}
+
+/// Trains a model to the end, or from where its state stands. Batches are drawn in a thread of their own.
+///
+/// # Errors
+/// [`TrainError`].
+pub fn train(
+    mut trainer: Trainer<'_>,
+    watch: &mut dyn TrainObserver,
+) -> Result<Trained<Decoder>, TrainError> {
+    let stopped = std::thread::scope(|scope| {
+        let (task, config) = (trainer.task, trainer.config);
+        let batches = feed::spawn(scope, task, config, trainer.state.data_rng.clone());
+        while !trainer.state.progress.is_over(config) {
+            let (loss, _) = match batches.recv() {
+                Ok(drawn) => trainer.step_on(drawn)?,
+                // Its thread is gone: the scope hands its panic on.
+                Err(_) => return Ok(None),
+            };
+            if trainer.state.progress.asks_for_validation(config) {
+                trainer.validate()?;
+            }
+            if loss.is_finite()
+                && let ControlFlow::Break(stop) = watch.stepped(&trainer, loss)
+            {
+                return Ok(Some(stop));
+            }
+        }
+        Ok::<_, TrainError>(None)
+    })?;
+    let TrainState { model, progress, .. } = trainer.state;
+    Ok(Trained { model: model.valid(), progress, stopped })
+}

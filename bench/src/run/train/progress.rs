@@ -1,0 +1,142 @@
+//! Progress of a training, and when it validates, cools down and ends.
+
+use reports::{CurvePoint, Solved, Validation};
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::TrainConfig;
+
+/// A loss that is no number any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Diverged {
+    /// The step, from 0.
+    pub step: usize,
+    /// The value that was not finite.
+    pub reason: String,
+}
+
+/// Progress of a training.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrainProgress {
+    /// Optimizer steps done so far.
+    pub step: usize,
+    /// Tokens that went through the model.
+    pub tokens: u64,
+    /// Training curve: loss over steps.
+    pub curve: Vec<CurvePoint>,
+    /// Wall time of each step.
+    pub step_seconds: Vec<f64>,
+    /// Validations during the training.
+    pub validations: Vec<Validation>,
+    /// When it was solved.
+    pub solved: Option<Solved>,
+    /// The last step's loss was not finite: training ended there.
+    pub diverged: Option<Diverged>,
+    /// Sum and number of the losses since the last point of the curve.
+    unplotted: (f64, u32),
+    /// Learning rate of the last step.
+    learning_rate: f64,
+    /// The step from which on the learning rate is lowered to end early.
+    cooled_from: Option<usize>,
+}
+
+impl TrainProgress {
+    /// Seconds of training until now, validations not counted.
+    pub fn seconds(&self) -> f64 {
+        self.step_seconds.iter().sum()
+    }
+
+    /// The step after which training ends, as things stand.
+    pub fn end(&self, config: &TrainConfig) -> usize {
+        let cooldown = config.validation.as_ref().and_then(|v| v.stop.as_ref());
+        match (self.cooled_from, cooldown) {
+            (Some(from), Some(stop)) => (from + stop.cooldown_steps).min(config.steps),
+            _ => config.steps,
+        }
+    }
+
+    /// Whether nothing is left to do.
+    pub fn is_over(&self, config: &TrainConfig) -> bool {
+        self.diverged.is_some() || self.step >= self.end(config)
+    }
+
+    /// Whether training ended, or will end, before its last step because it was solved.
+    pub fn stops_early(&self, config: &TrainConfig) -> bool {
+        self.end(config) < config.steps
+    }
+
+    /// The learning rate of the next step.
+    pub(super) fn next_rate(&self, config: &TrainConfig) -> f64 {
+        let rate = config.optimizer.learning_rate_at(self.step, config.steps);
+        match self.cooled_from {
+            Some(from) => {
+                let left = self.end(config).saturating_sub(self.step);
+                rate * left as f64 / self.end(config).saturating_sub(from).max(1) as f64
+            }
+            None => rate,
+        }
+    }
+
+    /// Counts a finished step.
+    pub(super) fn count(&mut self, loss: f64, tokens: usize, seconds: f64, config: &TrainConfig) {
+        let learning_rate = self.next_rate(config);
+        let step = self.step;
+        self.step += 1;
+        self.step_seconds.push(seconds);
+        self.tokens += tokens as u64;
+        if !loss.is_finite() {
+            self.diverged = Some(Diverged { step, reason: format!("the loss became {loss}") });
+            return;
+        }
+        self.unplotted.0 += loss;
+        self.unplotted.1 += 1;
+        self.learning_rate = learning_rate;
+        let every = config.steps.div_ceil(config.curve_points);
+        if self.step.is_multiple_of(every) || self.is_over(config) {
+            self.plot();
+        }
+    }
+
+    /// Makes a point of the curve of the losses since the last one.
+    fn plot(&mut self) {
+        let (sum, count) = std::mem::take(&mut self.unplotted);
+        if count > 0 {
+            self.curve.push(CurvePoint {
+                step: self.step as u64,
+                loss: sum / f64::from(count),
+                learning_rate: self.learning_rate,
+                seconds: self.seconds(),
+            });
+        }
+    }
+
+    /// Whether the model is to be looked at now.
+    pub(super) fn asks_for_validation(&self, config: &TrainConfig) -> bool {
+        let every = config.validation.as_ref().and_then(|v| v.every_steps);
+        self.diverged.is_none()
+            && (self.is_over(config) || every.is_some_and(|every| self.step.is_multiple_of(every)))
+    }
+
+    /// Takes note of a validation.
+    pub(super) fn validated(&mut self, point: Validation, config: &TrainConfig) {
+        let Some(validation) = &config.validation else { return };
+        self.validations.push(point);
+        let limit = validation.solved_exact_match;
+        let meets = self.validations.iter().rev().take_while(|v| v.exact_match >= limit);
+        let run = meets.take(validation.solved_checks).collect::<Vec<_>>();
+        if self.solved.is_some() || run.len() < validation.solved_checks {
+            return;
+        }
+        if let Some(first) = run.last() {
+            let (step, seconds) = (first.step, first.seconds);
+            self.solved = Some(Solved { step, seconds, exact_match: limit });
+            self.cooled_from = validation.stop.is_some().then_some(self.step);
+            if self.is_over(config) {
+                self.plot();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,110 @@
+//! Signals: requests to stop, and writes beyond a file-size limit.
+
+use std::io;
+
+/// Request to stop that came as a signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StopSignal(i32);
+
+impl StopSignal {
+    /// Ctrl-C, as it reaches programs without Unix signals.
+    pub(crate) const INTERRUPT: Self = Self(2);
+
+    /// Signal with this number; 0 stands for none.
+    pub(crate) fn from_number(number: i32) -> Option<Self> {
+        (number != 0).then_some(Self(number))
+    }
+
+    /// Number of the signal.
+    pub(crate) fn number(self) -> i32 {
+        self.0
+    }
+
+    /// Exit status that shells expect of a program ended by the signal: 128 and its number.
+    pub(crate) fn exit_status(self) -> u8 {
+        128u8.saturating_add(u8::try_from(self.0).unwrap_or(u8::MAX))
+    }
+
+    /// `SIGTERM`, or `signal 42` for one without a known name.
+    pub(crate) fn name(self) -> String {
+        name(self.0)
+    }
+}
+
+/// Name of a signal, as `SIGKILL`; `signal 42` for one without.
+#[cfg(unix)]
+pub(crate) fn name(signal: i32) -> String {
+    let known = nix::sys::signal::Signal::try_from(signal);
+    known.map_or_else(|_| format!("signal {signal}"), |known| known.as_str().to_owned())
+}
+
+/// Name of a signal; systems without Unix signals have Ctrl-C.
+#[cfg(not(unix))]
+pub(crate) fn name(signal: i32) -> String {
+    if signal == StopSignal::INTERRUPT.0 { "Ctrl-C".to_owned() } else { format!("signal {signal}") }
+}
+
+/// Calls `on_signal`, on a thread of its own, for each SIGINT, SIGTERM, SIGHUP and SIGUSR1: what terminals, Docker,
+/// Kubernetes and Slurm send to a program that is to end. A SIGHUP that was ignored when the program began, as under
+/// `nohup`, stays ignored.
+///
+/// # Errors
+/// If a handler cannot be installed or the thread cannot be started.
+#[cfg(unix)]
+pub(crate) fn on_stop(mut on_signal: impl FnMut(StopSignal) + Send + 'static) -> io::Result<()> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+    let hang_up = (!ignores(SIGHUP)).then_some(SIGHUP);
+    let wanted = [SIGINT, SIGTERM, SIGUSR1].into_iter().chain(hang_up);
+    let mut signals = signal_hook::iterator::Signals::new(wanted)?;
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        for signal in signals.forever() {
+            on_signal(StopSignal(signal));
+        }
+    })?;
+    Ok(())
+}
+
+/// Calls `on_signal` for Ctrl-C.
+///
+/// # Errors
+/// If the handler cannot be installed or its thread cannot be started.
+#[cfg(not(unix))]
+pub(crate) fn on_stop(mut on_signal: impl FnMut(StopSignal) + Send + 'static) -> io::Result<()> {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let caught = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(StopSignal::INTERRUPT.0, caught.clone())?;
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        loop {
+            if caught.swap(false, Ordering::SeqCst) {
+                on_signal(StopSignal::INTERRUPT);
+            }
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    })?;
+    Ok(())
+}
+
+/// Whether this process ignores a signal; `false` where the system does not tell (Linux does).
+#[cfg(unix)]
+fn ignores(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // Bit 0 stands for signal 1.
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
+/// Makes a write beyond the file-size limit (`ulimit -f`) fail with an error, as on a full disk; by default it kills the
+/// program and leaves half a file.
+///
+/// # Errors
+/// If the handler cannot be installed.
+pub(crate) fn survive_file_size_limit() -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        let nobody_asks = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        signal_hook::flag::register(signal_hook::consts::SIGXFSZ, nobody_asks)?;
+    }
+    Ok(())
+}

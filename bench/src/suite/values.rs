@@ -1,0 +1,56 @@
+//! Lists and paths in a suite's settings.
+
+use serde_json::{Map, Value};
+
+/// Values of an axis.
+///
+/// # Errors
+/// The reason, if there is no value or one stands twice.
+pub(super) fn list(values: &Value) -> Result<&[Value], String> {
+    let values = match values {
+        Value::Array(values) if !values.is_empty() => values.as_slice(),
+        Value::Object(_) => {
+            return Err("a map, expected a list; write paths in quotes, as \"task.variables\" = \
+                        [1, 3]"
+                .to_owned());
+        }
+        other => return Err(format!("{other}, expected a list of at least one value")),
+    };
+    match values.iter().enumerate().find(|(index, value)| values[..*index].contains(value)) {
+        Some((_, double)) => Err(format!("{double} stands twice; keep one")),
+        None => Ok(values),
+    }
+}
+
+/// Sets the value at a dotted path; missing maps on the way are created.
+///
+/// # Errors
+/// The reason, if something on the way is no map, or a part of the path is empty.
+pub(super) fn set_at(
+    fields: &mut Map<String, Value>,
+    path: &str,
+    value: Value,
+) -> Result<(), String> {
+    let (first, rest) = match path.split_once('.') {
+        Some((first, rest)) => (first, Some(rest)),
+        None => (path, None),
+    };
+    if first.is_empty() {
+        return Err(format!("`{path}` has an empty part, expected names with a `.` between"));
+    }
+    let Some(rest) = rest else {
+        fields.insert(first.to_owned(), value);
+        return Ok(());
+    };
+    let inner = fields.entry(first.to_owned()).or_insert_with(|| Value::Object(Map::new()));
+    match inner {
+        Value::Object(inner) => set_at(inner, rest, value),
+        Value::Null => {
+            let mut map = Map::new();
+            set_at(&mut map, rest, value)?;
+            *inner = Value::Object(map);
+            Ok(())
+        }
+        other => Err(format!("`{first}` is {other} and no map, so it has no `{rest}`")),
+    }
+}

@@ -1,0 +1,47 @@
+//! Messages between a sweep and its workers, one JSON value a line.
+
+use std::path::PathBuf;
+
+use reports::RunRecord;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::experiment::Budget;
+use crate::run::{RunContext, RunEvent};
+
+/// Request to run a cell: the first line on a worker's standard input. The input stays open as long as the sweep lives;
+/// [`STOP`] on it asks the worker to stop after its step.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkerRequest {
+    /// Suite, threads and jobs.
+    pub context: RunContext,
+    /// Results folder, for checkpoints.
+    pub(super) results: PathBuf,
+    pub(super) checkpoint_seconds: f64,
+    pub(super) budget: Budget,
+    /// Key of the cell when the sweep began.
+    pub(super) key: String,
+    /// The cell, as [`Cells::job`](super::Cells::job) describes it.
+    pub job: Value,
+}
+
+/// Line that asks a worker to stop.
+pub(super) const STOP: &str = "stop";
+
+/// Message of a worker.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum WorkerReply {
+    /// Something happened in the run.
+    Event(RunEvent),
+    /// The run ended; with the status `interrupted` it was stopped before its end.
+    Record(Box<RunRecord>),
+    /// The cell has another key by now: its data have changed.
+    Changed {
+        /// Key of the same settings now.
+        key: String,
+    },
+    /// The run ended without a record.
+    Broke(String),
+}

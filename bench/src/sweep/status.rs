@@ -1,0 +1,80 @@
+//! State of a cell as its record file tells it.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+use reports::{RecordError, RunRecord};
+
+use super::retry::RetryPolicy;
+
+/// Result of looking up a cell in the results folder.
+#[derive(Debug)]
+pub enum CellStatus {
+    /// The cell is to be run.
+    Open,
+    /// The cell has a record that is kept.
+    Kept(Box<RunRecord>),
+    /// The cell has a record that cannot be read; both are left as they are.
+    Unreadable(RecordError),
+}
+
+/// State of a cell, with the bytes of the file that tells it.
+#[derive(Debug)]
+pub struct CellFile {
+    /// State of the cell.
+    pub status: CellStatus,
+    /// Bytes of the file; `None` without a file. They change when another sweep ends the cell.
+    pub(super) bytes: Option<Vec<u8>>,
+}
+
+impl CellFile {
+    /// Whether nothing is to be done for the cell.
+    pub fn is_settled(&self) -> bool {
+        !matches!(self.status, CellStatus::Open)
+    }
+
+    /// The record, if one is kept.
+    pub fn kept(&self) -> Option<&RunRecord> {
+        match &self.status {
+            CellStatus::Kept(record) => Some(record),
+            CellStatus::Open | CellStatus::Unreadable(_) => None,
+        }
+    }
+}
+
+/// Reads the record file of the cell `key`.
+pub(super) fn look_up(path: &Path, key: &str, retry: &RetryPolicy) -> CellFile {
+    let bytes = match read_file(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return CellFile { status: CellStatus::Open, bytes: None };
+        }
+        Err(source) => {
+            let error = RecordError::Io { action: "read", path: path.to_owned(), source };
+            return CellFile { status: CellStatus::Unreadable(error), bytes: None };
+        }
+    };
+    let parsed = RunRecord::parse(path, &bytes).and_then(|record| {
+        if record.key == key {
+            return Ok(record);
+        }
+        let reason = format!("it holds the cell {}, not the one it is named after", record.key);
+        Err(RecordError::Damaged { path: path.to_owned(), reason })
+    });
+    let status = match parsed {
+        Ok(record) if retry.includes(&record.status) => CellStatus::Open,
+        Ok(record) => CellStatus::Kept(Box::new(record)),
+        Err(RecordError::Damaged { .. }) if retry.includes_damaged() => CellStatus::Open,
+        Err(error) => CellStatus::Unreadable(error),
+    };
+    CellFile { status, bytes: Some(bytes) }
+}
+
+/// Reads a regular file; another kind of file, as a pipe, might never end.
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "not a regular file"));
+    }
+    fs::read(path)
+}

@@ -1,0 +1,294 @@
+//! Threads of a sweep: each claims cells, has workers run them, and writes their records.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::Sender;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use reports::{RecordError, RunRecord, Status, store};
+
+use super::cells::{self, Cells};
+use super::claim::{Claim, ClaimAttempt, Claims};
+use super::protocol::WorkerRequest;
+use super::queue::WorkQueue;
+use super::retry::RetryPolicy;
+use super::status::{CellFile, CellStatus};
+use super::worker::{self, WorkerEnd};
+use super::{CellEvent, SweepError, SweepEvent, SweepOptions};
+use crate::run::checkpoint::Folder;
+use crate::run::{RunContext, RunEvent};
+
+/// A cell whose worker died by a signal this often is given up.
+const MOST_DEATHS: u32 = 3;
+
+/// State shared by the threads of a sweep.
+pub(super) struct Sweeper<'a> {
+    pub(super) cells: &'a dyn Cells,
+    pub(super) options: &'a SweepOptions,
+    pub(super) context: RunContext,
+    pub(super) found: &'a [CellFile],
+    pub(super) claims: &'a Claims,
+    pub(super) queue: &'a WorkQueue,
+    pub(super) stop: &'a AtomicBool,
+    /// Cells with a record that this sweep has begun again.
+    pub(super) retried: &'a Mutex<BTreeSet<usize>>,
+}
+
+impl Sweeper<'_> {
+    /// Takes cells from the queue until there are none or the sweep is stopped.
+    pub(super) fn work(&self, sender: &Sender<SweepEvent>) -> Result<(), SweepError> {
+        let mut held = std::collections::BTreeMap::new();
+        while let Some(index) = self.queue.next(self.stop) {
+            // The receiver is gone only when the sweep is over.
+            let mut tell = |what| drop(sender.send(SweepEvent { index, what }));
+            let claimed = self.claims.claim(&self.cells.keys()[index]);
+            if let Some(warning) = self.claims.take_warning() {
+                tell(CellEvent::Trouble(warning));
+            }
+            let settled = match claimed {
+                Ok(ClaimAttempt::Mine(claim)) => self.run(index, &claim, &mut tell),
+                Ok(ClaimAttempt::Held(holder)) => {
+                    let by = holder.text();
+                    if held.insert(index, by.clone()).as_ref() != Some(&by) {
+                        tell(CellEvent::Held { by });
+                    }
+                    Ok(!self.options.wait)
+                }
+                Err(error) => Err(error.into()),
+            };
+            if let Some(warning) = self.claims.take_warning() {
+                tell(CellEvent::Trouble(warning));
+            }
+            match settled {
+                Ok(false) => self.queue.put_back(index),
+                Ok(true) => self.queue.cross_out(),
+                Err(error) => {
+                    self.queue.cross_out();
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a cell that was claimed; returns whether nothing is left to be done for it.
+    fn run(
+        &self,
+        index: usize,
+        claim: &Claim,
+        tell: &mut dyn FnMut(CellEvent),
+    ) -> Result<bool, SweepError> {
+        let now = self.look_up(index);
+        if now.bytes != self.found[index].bytes {
+            // Another sweep has been here since this one looked; what it found is not tried again.
+            match now.status {
+                CellStatus::Kept(record) => {
+                    tell(CellEvent::PickedUp(record));
+                    return Ok(true);
+                }
+                CellStatus::Unreadable(error) => {
+                    tell(CellEvent::Trouble(error.to_string()));
+                    return Ok(true);
+                }
+                CellStatus::Open => {}
+            }
+        }
+        self.prepare(index, &now.status, tell)?;
+        tell(CellEvent::Began);
+        let request = WorkerRequest {
+            context: self.context.clone(),
+            results: self.options.out.clone(),
+            checkpoint_seconds: self.options.checkpoint_seconds,
+            budget: self.options.budget.or(self.cells.budget(index)),
+            key: self.cells.keys()[index].clone(),
+            job: self.cells.job(index),
+        };
+        let arguments = self.cells.worker_arguments(index);
+        let end = worker::run(&request, &arguments, self.stop, claim, &mut |event| {
+            tell(match event {
+                RunEvent::Resumed { step, .. } => CellEvent::Resumed { step },
+                RunEvent::Progress(progress) => CellEvent::Progress(progress),
+                RunEvent::Trouble(text) => CellEvent::Trouble(text),
+            });
+        })?;
+        let (record, checkpoints) = match end {
+            WorkerEnd::Record(record) => {
+                let checkpoints = Checkpoints::after(&record.status);
+                (record, checkpoints)
+            }
+            WorkerEnd::Status(status) => {
+                let checkpoints = Checkpoints::after(&status);
+                (Box::new(self.ended(index, status)), checkpoints)
+            }
+            WorkerEnd::Died { reason } => match self.count_death(index, &reason, tell) {
+                None => return Ok(false),
+                Some(status) => (Box::new(self.ended(index, status)), Checkpoints::Keep),
+            },
+            WorkerEnd::Changed { key } => {
+                tell(CellEvent::Trouble(format!(
+                    "its data have changed since this sweep began (key {key} now); run the same command again"
+                )));
+                return Ok(true);
+            }
+            WorkerEnd::Interrupted => {
+                tell(CellEvent::Interrupted);
+                return Ok(true);
+            }
+            WorkerEnd::Lost => {
+                tell(CellEvent::Lost);
+                return Ok(false);
+            }
+        };
+        self.keep(index, claim, record, checkpoints, tell)?;
+        Ok(true)
+    }
+
+    /// Clears away what earlier attempts left and the new one must not find.
+    fn prepare(
+        &self,
+        index: usize,
+        status: &CellStatus,
+        tell: &mut dyn FnMut(CellEvent),
+    ) -> Result<(), SweepError> {
+        let path = cells::record_path(self.cells, &self.options.out, index);
+        if let CellStatus::Unreadable(RecordError::Damaged { .. }) = status {
+            let aside = store::set_aside(&path)?;
+            tell(CellEvent::Trouble(format!("the damaged record is kept as {}", aside.display())));
+        }
+        store::remove_leftovers(&path);
+        let checkpoints = self.checkpoints(index);
+        if self.options.retry.force
+            && let Err(error) = checkpoints.remove()
+        {
+            tell(CellEvent::Trouble(format!("{error}; the cell may go on from there")));
+        }
+        // A cell that is retried on request has all its lives again, but not at each attempt of this sweep.
+        if self.found[index].bytes.is_some()
+            && lock(self.retried).insert(index)
+            && checkpoints.deaths().is_some()
+            && let Err(error) = checkpoints.note_deaths(0)
+        {
+            tell(CellEvent::Trouble(error.to_string()));
+        }
+        Ok(())
+    }
+
+    /// Counts the death of a cell's worker by a signal; the status of the cell, if it is given up.
+    fn count_death(
+        &self,
+        index: usize,
+        reason: &str,
+        tell: &mut dyn FnMut(CellEvent),
+    ) -> Option<Status> {
+        let checkpoints = self.checkpoints(index);
+        let deaths = checkpoints.deaths().unwrap_or(0) + 1;
+        let noted = checkpoints.note_deaths(deaths);
+        if noted.is_ok() && deaths < MOST_DEATHS {
+            tell(CellEvent::Trouble(format!(
+                "{reason}; death {deaths} of {MOST_DEATHS}, the cell goes on from its last checkpoint"
+            )));
+            return None;
+        }
+        let unnoted = noted.err().map_or(String::new(), |error| format!("; {error}"));
+        let reason = format!(
+            "{reason}; death {deaths} of {MOST_DEATHS}{unnoted}; `--retry failed` goes on from its last checkpoint"
+        );
+        Some(Status::Failed { reason })
+    }
+
+    /// Writes the record of a cell, whatever became of its claim: records of one cell are equal.
+    fn keep(
+        &self,
+        index: usize,
+        claim: &Claim,
+        record: Box<RunRecord>,
+        checkpoints: Checkpoints,
+        tell: &mut dyn FnMut(CellEvent),
+    ) -> Result<(), SweepError> {
+        let mine = claim.is_still_mine().unwrap_or_else(|error| {
+            tell(CellEvent::Trouble(format!("{error}; the record is written all the same")));
+            true
+        });
+        if !mine {
+            let now = self.look_up(index);
+            if let CellStatus::Kept(record) = now.status
+                && now.bytes != self.found[index].bytes
+            {
+                tell(CellEvent::Lost);
+                tell(CellEvent::PickedUp(record));
+                return Ok(());
+            }
+        }
+        record.write(&self.options.out)?;
+        if mine
+            && checkpoints == Checkpoints::Drop
+            && let Err(error) = self.checkpoints(index).remove()
+        {
+            tell(CellEvent::Trouble(error.to_string()));
+        }
+        tell(CellEvent::Ended(record));
+        Ok(())
+    }
+
+    /// Drops checkpoints and claims that are not needed any more: a sweep may have died after it wrote a record
+    /// and before it cleared up.
+    pub(super) fn clear_settled(&self) -> Result<(), SweepError> {
+        for (index, found) in self.found.iter().enumerate() {
+            let Some(record) = found.kept() else { continue };
+            let (checkpoints, key) = (self.checkpoints(index), &self.cells.keys()[index]);
+            let died =
+                matches!(record.status, Status::Failed { .. }) && checkpoints.deaths().is_some();
+            let spent = Checkpoints::after(&record.status) == Checkpoints::Drop
+                && !died
+                && checkpoints.exists();
+            if !spent && !self.claims.exists(key) {
+                continue;
+            }
+            // A lapsed claim is taken, and given back at once.
+            if let ClaimAttempt::Mine(_claim) = self.claims.claim(key)?
+                && spent
+            {
+                // CellEvent cannot be removed is in nobody's way.
+                let _ = checkpoints.remove();
+            }
+        }
+        Ok(())
+    }
+
+    fn checkpoints(&self, index: usize) -> Folder {
+        Folder::new(&self.options.out, &self.cells.keys()[index])
+    }
+
+    fn look_up(&self, index: usize) -> CellFile {
+        cells::look_up(self.cells, &self.options.out, index, &RetryPolicy::default())
+    }
+
+    /// Record of a cell whose worker left none.
+    fn ended(&self, index: usize, status: Status) -> RunRecord {
+        RunRecord { status, ..self.cells.unfinished_record(index, &self.context) }
+    }
+}
+
+/// Use of a cell's checkpoints after its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Checkpoints {
+    /// The cell goes on from the last one when it is retried, with a larger budget for instance.
+    Keep,
+    /// Nothing goes on from them.
+    Drop,
+}
+
+impl Checkpoints {
+    fn after(status: &Status) -> Self {
+        match status {
+            Status::TimedOut { .. } | Status::OutOfMemory { .. } | Status::Interrupted => {
+                Self::Keep
+            }
+            Status::Done | Status::Diverged { .. } | Status::Failed { .. } => Self::Drop,
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,129 @@
+//! Watches over a worker: its memory, its time, its claim, and whether it obeys.
+
+use std::io::Write;
+use std::process::{Child, ChildStdin};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::claim::Claim;
+use super::protocol::STOP;
+use crate::experiment::budget::{Budget, bytes_text};
+use crate::host;
+use crate::run::RunEvent;
+
+/// A worker that is to end gets this long for its step and its checkpoint, and twice the longest time in
+/// which it was not heard.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Why a worker was killed by its sweep.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum KillReason {
+    /// The sweep is being stopped, and the worker did not stop.
+    Stop,
+    /// The cell is another sweep's by now.
+    Claim,
+    /// It took more memory than its budget.
+    Memory { reason: String },
+    /// Its time was up, and it did not stop.
+    Time { reason: String },
+}
+
+/// Watchdog of one worker: its memory, time and claim, and the request to stop.
+#[derive(Debug)]
+pub(super) struct Watchdog<'a> {
+    budget: Budget,
+    stop: &'a AtomicBool,
+    claim: &'a Claim,
+    start: Instant,
+    heard: Instant,
+    longest_silence: Duration,
+    /// Seconds that the cell took in earlier attempts.
+    before_seconds: f64,
+    asked_to_stop: Option<Instant>,
+    most_bytes: Option<u64>,
+    killed: Option<KillReason>,
+}
+
+impl<'a> Watchdog<'a> {
+    pub(super) fn new(budget: Budget, stop: &'a AtomicBool, claim: &'a Claim) -> Self {
+        Self {
+            budget,
+            stop,
+            claim,
+            start: Instant::now(),
+            heard: Instant::now(),
+            longest_silence: Duration::ZERO,
+            before_seconds: 0.0,
+            asked_to_stop: None,
+            most_bytes: None,
+            killed: None,
+        }
+    }
+
+    /// The worker said something.
+    pub(super) fn hear(&mut self, event: &RunEvent) {
+        self.longest_silence = self.longest_silence.max(self.heard.elapsed());
+        self.heard = Instant::now();
+        if let RunEvent::Resumed { cell_seconds, .. } = event {
+            self.before_seconds = *cell_seconds;
+        }
+    }
+
+    /// Checks the worker; asks it to stop or kills it if it must end.
+    pub(super) fn check(&mut self, child: &mut Child, stdin: &mut Option<ChildStdin>) {
+        if self.killed.is_some() {
+            return;
+        }
+        if self.stop.load(Ordering::SeqCst) && self.asked_to_stop.is_none() {
+            self.asked_to_stop = Some(Instant::now());
+            if let Some(stdin) = stdin {
+                let _ = writeln!(stdin, "{STOP}").and_then(|()| stdin.flush());
+            }
+        }
+        if let Some(bytes) = host::resident_bytes(child.id()) {
+            self.most_bytes = self.most_bytes.max(Some(bytes));
+        }
+        self.killed = self.reason_to_kill();
+        if self.killed.is_some() {
+            // One that has ended meanwhile cannot be killed, and need not be.
+            let _ = child.kill();
+        }
+    }
+
+    fn reason_to_kill(&self) -> Option<KillReason> {
+        if self.claim.is_lost() {
+            return Some(KillReason::Claim);
+        }
+        let grace = GRACE + self.longest_silence * 2;
+        if self.asked_to_stop.is_some_and(|asked| asked.elapsed() > grace) {
+            return Some(KillReason::Stop);
+        }
+        if let (Some(limit), Some(bytes)) = (self.budget.memory_bytes, self.most_bytes)
+            && bytes > limit
+        {
+            let (limit, bytes) = (bytes_text(limit), bytes_text(bytes));
+            let reason = format!("it took {bytes}, its budget is {limit}");
+            return Some(KillReason::Memory { reason });
+        }
+        let seconds = self.before_seconds + self.start.elapsed().as_secs_f64();
+        match self.budget.seconds {
+            Some(limit) if seconds > limit + grace.as_secs_f64() => {
+                let reason = format!(
+                    "its budget is {limit} s; it did not end by itself and was killed after {seconds:.0} s"
+                );
+                Some(KillReason::Time { reason })
+            }
+            _ => None,
+        }
+    }
+
+    /// Why the worker was killed, if it was.
+    pub(super) fn killed(&self) -> Option<&KillReason> {
+        self.killed.as_ref()
+    }
+
+    /// The most memory seen.
+    pub(super) fn most_bytes(&self) -> Option<u64> {
+        self.most_bytes
+    }
+}

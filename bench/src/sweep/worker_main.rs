@@ -1,0 +1,124 @@
+//! Main function of a worker: one cell in a process of its own, which ends with the sweep that started it.
+
+use std::io::{BufRead, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::job::ExperimentJob;
+use super::protocol::{STOP, WorkerReply, WorkerRequest};
+use crate::run::checkpoint::{Checkpointer, Folder};
+use crate::run::{self, RunEvent, RunHooks, RunPlan};
+use crate::signals;
+
+/// Shortest time between two messages about progress.
+const BETWEEN_EVENTS: Duration = Duration::from_millis(200);
+
+/// Exit status of a worker whose sweep is gone and that did not stop in time.
+const ORPHANED: i32 = 3;
+
+/// Time for the last step and checkpoint of a worker whose sweep is gone.
+const ORPHAN_GRACE: Duration = Duration::from_secs(30);
+
+/// Runs the experiment that a sweep requests on `input`; see [`serve`].
+///
+/// # Errors
+/// As [`serve`].
+pub fn worker_main(input: impl BufRead + Send + 'static, output: impl Write) -> Result<(), String> {
+    serve(input, output, |request, execute| {
+        let job: ExperimentJob = serde_json::from_value(request.job.clone())
+            .map_err(|error| format!("worker: {error}"))?;
+        let experiment = job.experiment(request.budget)?;
+        let task = experiment.task.build().map_err(|error| error.to_string())?;
+        execute(run::plan(&experiment, &*task, &request.context))
+    })
+}
+
+/// Reads one request from `input`, lets `work` make a plan of it and run it, and writes events and the record to
+/// `output`. When `input` ends, the worker writes a checkpoint after its step and ends, too: it must not outlive its
+/// sweep, whose claim on the cell lapses.
+///
+/// # Errors
+/// The reason, if there is no request, no plan or nobody to answer to.
+pub fn serve(
+    mut input: impl BufRead + Send + 'static,
+    mut output: impl Write,
+    work: impl FnOnce(
+        &WorkerRequest,
+        &mut dyn FnMut(RunPlan<'_>) -> Result<(), String>,
+    ) -> Result<(), String>,
+) -> Result<(), String> {
+    let mut line = String::new();
+    input.read_line(&mut line).map_err(|error| format!("worker: {error}"))?;
+    let request: WorkerRequest = serde_json::from_str(&line).map_err(|error| {
+        format!("worker: {error}; workers are started by `pe-bench run SUITE`, use that")
+    })?;
+    let stop = Arc::new(AtomicBool::new(false));
+    // A terminal or a batch system may signal the whole group of processes.
+    let on_signal = stop.clone();
+    signals::on_stop(move |_| on_signal.store(true, Ordering::SeqCst))
+        .map_err(|error| format!("worker: no handler for signals can be installed: {error}"))?;
+    let on_line = stop.clone();
+    let listen = move || {
+        for line in input.lines().map_while(Result::ok) {
+            on_line.fetch_or(line == STOP, Ordering::SeqCst);
+        }
+        on_line.store(true, Ordering::SeqCst);
+        std::thread::sleep(ORPHAN_GRACE);
+        std::process::exit(ORPHANED);
+    };
+    std::thread::Builder::new()
+        .spawn(listen)
+        .map_err(|error| format!("worker: no thread can be started: {error}"))?;
+    let mut reply = |reply: &WorkerReply| -> Result<(), String> {
+        let line = serde_json::to_string(reply).map_err(|error| error.to_string())?;
+        writeln!(output, "{line}").and_then(|()| output.flush()).map_err(|error| error.to_string())
+    };
+    let mut execute = |plan: RunPlan<'_>| {
+        if plan.record.key != request.key {
+            return reply(&WorkerReply::Changed { key: plan.record.key });
+        }
+        match guarded(plan, &request, &stop, &mut reply) {
+            Ok(record) => reply(&WorkerReply::Record(Box::new(record))),
+            Err(reason) => reply(&WorkerReply::Broke(reason)),
+        }
+    };
+    work(&request, &mut execute)
+}
+
+/// Runs a plan; the reason if it panics.
+fn guarded(
+    plan: RunPlan<'_>,
+    request: &WorkerRequest,
+    stop: &AtomicBool,
+    reply: &mut dyn FnMut(&WorkerReply) -> Result<(), String>,
+) -> Result<reports::RunRecord, String> {
+    let mut last = Instant::now();
+    let mut on_event = |event: RunEvent| {
+        if matches!(event, RunEvent::Progress(_)) {
+            if last.elapsed() < BETWEEN_EVENTS {
+                return;
+            }
+            last = Instant::now();
+        }
+        // A broken pipe is noticed with the record at the latest.
+        let _ = reply(&WorkerReply::Event(event));
+    };
+    let folder = Folder::new(&request.results, &request.key);
+    let every = Duration::try_from_secs_f64(request.checkpoint_seconds).unwrap_or(Duration::MAX);
+    let ran = catch_unwind(AssertUnwindSafe(|| {
+        let hooks = RunHooks::new(&mut on_event)
+            .with_checkpoints(Checkpointer::new(folder, every))
+            .within(request.budget.seconds)
+            .until(stop);
+        run::execute(plan, hooks)
+    }));
+    ran.map_err(|panic| {
+        let text = panic
+            .downcast_ref::<String>()
+            .cloned()
+            .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        format!("panicked: {}", text.unwrap_or_else(|| "no message".to_owned()))
+    })
+}

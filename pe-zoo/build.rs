@@ -1,0 +1,54 @@
+//! Writes the list of the zoo's encodings: one entry and one conformance test for each `pub mod` line
+//! of `src/zoo.rs`, so that adding an encoding takes its file and that line.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+fn main() {
+    let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").expect("set by cargo"));
+    let out = PathBuf::from(std::env::var("OUT_DIR").expect("set by cargo"));
+    println!("cargo::rerun-if-changed=src/zoo.rs");
+    println!("cargo::rerun-if-changed=src/zoo");
+    let modules = modules(&text(&root.join("src/zoo.rs")));
+    let mut entries = String::from("vec![\n");
+    let mut tests = String::new();
+    for module in &modules {
+        let file = root.join(format!("src/zoo/{module}.rs"));
+        let source = text(&file);
+        let encoding = encoding(&source).unwrap_or_else(|| {
+            panic!("src/zoo/{module}.rs has no `impl PositionEncoding for TYPE`; add one")
+        });
+        let path = file.display();
+        writeln!(
+            entries,
+            "Entry::new::<{module}::{encoding}>(Some(include_str!({path:?}))),",
+            path = path.to_string()
+        )
+        .expect("written to a string");
+        writeln!(
+            tests,
+            "#[test]\nfn {module}() {{ super::conforms(\"{}\"); }}",
+            module.replace('_', "-")
+        )
+        .expect("written to a string");
+    }
+    entries.push(']');
+    std::fs::write(out.join("entries.rs"), entries).expect("the output folder can be written");
+    std::fs::write(out.join("conformance.rs"), tests).expect("the output folder can be written");
+}
+
+fn text(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Names of the public modules of `src/zoo.rs`.
+fn modules(zoo: &str) -> Vec<String> {
+    let names = zoo.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
+    names.map(str::to_owned).collect()
+}
+
+/// The type that a file implements `PositionEncoding` for.
+fn encoding(file: &str) -> Option<&str> {
+    let line = file.lines().find_map(|line| line.strip_prefix("impl PositionEncoding for "))?;
+    Some(line.split_once(|c: char| !c.is_alphanumeric() && c != '_').map_or(line, |(name, _)| name))
+}

@@ -1,0 +1,289 @@
+//! Combinations: several encodings that act together, and the expressions that name them.
+//!
+//! The hooks of the parts are applied one after the other, and their changes of the logits are summed.
+//! A single encoding is a combination of one part.
+//!
+//! ```
+//! use pe_zoo::Combination;
+//! let both = Combination::parse("rope + cope{max_positions=16}")?;
+//! assert_eq!(both.to_string(), "cope{max_positions=16}+rope");
+//! assert_eq!(both.card().label, "CoPE{max_positions=16} + RoPE");
+//! let refused = Combination::parse("rope+rope").unwrap_err().to_string();
+//! assert!(refused.contains("given twice"), "{refused}");
+//! # Ok::<(), pe_zoo::PeError>(())
+//! ```
+//!
+//! # Grammar
+//!
+//! ```text
+//! expression = part { "+" part }
+//! part       = id [ "{" options "}" ] [ "(" expression ")" ]
+//! options    = [ key "=" value { "," key "=" value } ]
+//! value      = number | true | false | null | word | "text" | "[" values "]" | "{" options "}"
+//! ```
+//!
+//! A word is a letter followed by letters, digits, `-`, `_` and `.`; other text stands in double
+//! quotes. White space is ignored. Options are settings of the encoding; settings that are left out
+//! keep their defaults. Brackets are for encodings that have no effect by themselves, as
+//! `randomized(rope)`, and for those with a setting that names another encoding, as `dape(fire)`.
+//!
+//! The **canonical text** sorts parts by id and leaves out settings at their defaults. It is the id
+//! of the combination in records, reports and suites. Parsing it gives the same combination.
+
+mod grammar;
+mod limits;
+mod module;
+mod print;
+mod rules;
+mod scalar;
+
+pub use module::Combined;
+
+use std::fmt;
+use std::sync::Arc;
+
+use burn::tensor::Device;
+use rand_chacha::ChaCha8Rng;
+use serde_json::{Map, Value, json};
+
+use crate::card::{ActsOn, Composition};
+use crate::probe::{self, Properties};
+use crate::registry::{EncodingConfig, Registry};
+use crate::{Cost, Dims, PeError};
+
+/// One or more encodings that act together, with their settings.
+#[derive(Debug, Clone)]
+pub struct Combination {
+    /// Sorted by id, those that choose the positions of others first.
+    parts: Vec<EncodingConfig>,
+    card: Arc<CombinationCard>,
+}
+
+/// Description of a combination: the cards of its parts, joined.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CombinationCard {
+    /// Canonical text.
+    pub id: String,
+    /// Display name.
+    pub label: String,
+    /// Effect of each part, one sentence a part.
+    pub summary: String,
+    /// Number of learned parameters as a formula.
+    pub parameters: String,
+    /// Authors and years of the papers.
+    pub paper: String,
+    /// Address of the first paper.
+    pub url: String,
+}
+
+impl PartialEq for Combination {
+    fn eq(&self, other: &Self) -> bool {
+        self.parts == other.parts
+    }
+}
+
+impl Registry {
+    /// Reads an expression; see [`compose`](crate::compose) for the grammar.
+    ///
+    /// # Errors
+    /// [`PeError::Expression`] with the place, [`PeError::UnknownId`], or as [`Combination::new`].
+    pub fn parse(&self, text: &str) -> Result<Combination, PeError> {
+        grammar::read(self, text, Map::new())
+    }
+
+    /// Reads an expression of one part with further settings for it.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse), and if settings are given for an expression of several parts.
+    pub fn parse_with_settings(
+        &self,
+        text: &str,
+        settings: Map<String, Value>,
+    ) -> Result<Combination, PeError> {
+        grammar::read(self, text, settings)
+    }
+}
+
+impl Combination {
+    /// Combines encodings.
+    ///
+    /// # Errors
+    /// [`PeError::Combination`] if parts exclude each other, or a part has no effect beside the others.
+    pub fn new(mut parts: Vec<EncodingConfig>) -> Result<Self, PeError> {
+        parts.sort_by_key(|part| (!is_over(part), part.card().id));
+        if let Some(reason) = rules::reason_against(&parts)? {
+            let ids = parts.iter().map(|part| part.card().id).collect::<Vec<_>>();
+            return Err(PeError::Combination { text: ids.join("+"), reason });
+        }
+        let card = Arc::new(print::card(&parts));
+        Ok(Self { parts, card })
+    }
+
+    /// Reads an expression of the encodings of this crate; see [`Registry::parse`] for others.
+    ///
+    /// # Errors
+    /// As [`Registry::parse`].
+    pub fn parse(text: &str) -> Result<Self, PeError> {
+        Registry::builtin().parse(text)
+    }
+
+    /// Splits a list of expressions at the commas outside of brackets and quotes.
+    pub fn split_list(text: &str) -> Vec<&str> {
+        grammar::split_list(text)
+    }
+
+    /// The parts, sorted by id, those that choose the positions of others first.
+    pub fn parts(&self) -> &[EncodingConfig] {
+        &self.parts
+    }
+
+    /// Description for people.
+    pub fn card(&self) -> &CombinationCard {
+        &self.card
+    }
+
+    /// Properties of the parts together, found by probing each part.
+    ///
+    /// # Errors
+    /// [`PeError::Probe`] if a part cannot be probed.
+    pub fn properties(&self) -> Result<Properties, PeError> {
+        Ok(rules::together(&probed(&self.parts)?))
+    }
+
+    /// Ids and settings: the part of a cell's key that stands for the encoding.
+    pub fn identity(&self) -> Value {
+        match self.parts.as_slice() {
+            [part] => part.identity(),
+            parts => {
+                let ids = parts.iter().map(|part| part.card().id).collect::<Vec<_>>();
+                json!({ "id": ids.join("+"), "settings": self })
+            }
+        }
+    }
+
+    /// Sizes for which encodings that act together with this combination are built.
+    pub fn dims_beside(&self, dims: &Dims) -> Dims {
+        self.parts.iter().fold(*dims, |dims, part| part.dims_beside(&dims))
+    }
+
+    /// Refuses settings and sizes that cannot work, before anything is built.
+    ///
+    /// # Errors
+    /// [`PeError::InvalidSetting`] with the field.
+    pub fn check(&self, dims: &Dims) -> Result<(), PeError> {
+        self.sized(dims).try_for_each(|(part, dims)| {
+            limits::check(part)?;
+            part.check(&dims)
+        })
+    }
+
+    /// Builds all parts; every random number comes from `rng`.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub fn init(
+        &self,
+        dims: &Dims,
+        rng: &mut ChaCha8Rng,
+        device: &Device,
+    ) -> Result<Combined, PeError> {
+        let parts = self
+            .sized(dims)
+            .map(|(part, dims)| part.build(&dims, rng, device))
+            .collect::<Result<Vec<_>, _>>()?;
+        let properties = if parts.len() > 1 { probed(&self.parts)? } else { Vec::new() };
+        Ok(Combined::new(&properties, parts, dims, device))
+    }
+
+    /// Number of learned parameters in the whole model; `None` if a part states no formula for it.
+    pub fn param_count(&self, dims: &Dims) -> Option<usize> {
+        self.sized(dims).map(|(part, dims)| part.param_formula(&dims)).sum()
+    }
+
+    /// Operations that the parts add to one forward pass over one sequence of `len` tokens, all pairs
+    /// of tokens counted; `None` if a part does not state its cost.
+    pub fn cost(&self, dims: &Dims, len: usize) -> Option<Cost> {
+        let costs = self.sized(dims).map(|(part, dims)| part.cost(&dims, len));
+        Some(self.sum(costs.collect::<Option<Vec<_>>>()?))
+    }
+
+    /// As [`cost`](Self::cost); products of a part that does not state its cost are counted by building
+    /// it and running it at small lengths, and its other operations are left out.
+    ///
+    /// # Errors
+    /// [`PeError::Probe`] if such a part cannot be built or counted.
+    pub fn counted_cost(&self, dims: &Dims, len: usize) -> Result<Cost, PeError> {
+        let costs = self.sized(dims).map(|(part, dims)| match part.cost(&dims, len) {
+            Some(cost) => Ok(cost),
+            None => {
+                Ok(Cost::none().product("counted products", probe::products(part, &dims, len)?))
+            }
+        });
+        Ok(self.sum(costs.collect::<Result<Vec<_>, _>>()?))
+    }
+
+    fn sum(&self, costs: Vec<Cost>) -> Cost {
+        let wider = costs.len() > 1
+            && probed(&self.parts).is_ok_and(|parts| parts.iter().any(|part| part.widens_queries));
+        let sum = costs.into_iter().fold(Cost::none(), Cost::and);
+        sum.with_wider_queries(if wider { 2 } else { 1 })
+    }
+
+    /// Canonical text, by which records, reports and suites know the combination.
+    pub fn id(&self) -> &str {
+        &self.card.id
+    }
+
+    /// Sizes for which one part is built.
+    fn dims_of(&self, part: usize, dims: &Dims) -> Dims {
+        let others = self.parts.iter().enumerate().filter(|(other, _)| *other != part);
+        others.fold(*dims, |dims, (_, other)| other.dims_beside(&dims))
+    }
+
+    /// Each part with the sizes for which it is built.
+    fn sized(&self, dims: &Dims) -> impl Iterator<Item = (&EncodingConfig, Dims)> {
+        let dims = *dims;
+        self.parts.iter().enumerate().map(move |(at, part)| (part, self.dims_of(at, &dims)))
+    }
+}
+
+/// Whether an encoding has no effect by itself.
+fn is_over(part: &EncodingConfig) -> bool {
+    matches!(part.composition(), Composition::Over { .. })
+}
+
+fn probed(parts: &[EncodingConfig]) -> Result<Vec<Arc<Properties>>, PeError> {
+    parts.iter().map(probe::properties).collect()
+}
+
+impl fmt::Display for Combination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.card.id)
+    }
+}
+
+impl TryFrom<EncodingConfig> for Combination {
+    type Error = PeError;
+
+    fn try_from(part: EncodingConfig) -> Result<Self, PeError> {
+        Self::new(vec![part])
+    }
+}
+
+/// All settings of an encoding as an expression has them, `{key=value,...}`; empty if it has none.
+pub fn settings_text(part: &EncodingConfig) -> String {
+    print::all_options(part)
+}
+
+/// The settings of the one part, or a list of the parts' ids and settings.
+impl serde::Serialize for Combination {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.parts.as_slice() {
+            [part] => part.serialize(serializer),
+            parts => serializer.collect_seq(parts.iter().map(EncodingConfig::identity)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

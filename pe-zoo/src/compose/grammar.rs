@@ -1,0 +1,351 @@
+//! Reading expressions: text to parts, each mistake with its place.
+
+use serde_json::{Map, Number, Value};
+
+use super::{Combination, is_over};
+use crate::PeError;
+use crate::card::Composition;
+use crate::registry::{EncodingConfig, Registry};
+
+/// Brackets within brackets; far more than anything needs, few enough for the stack.
+const DEEPEST: usize = 24;
+
+/// One part as it is written.
+struct Node {
+    id: String,
+    at: usize,
+    options: Map<String, Value>,
+    /// Where each option's key stands.
+    keys: Vec<(String, usize)>,
+    brackets: Option<(usize, Vec<Node>)>,
+}
+
+/// What is wrong, and at which byte.
+struct Trouble {
+    at: usize,
+    reason: String,
+}
+
+fn trouble<T>(at: usize, reason: impl Into<String>) -> Result<T, Trouble> {
+    Err(Trouble { at, reason: reason.into() })
+}
+
+/// Reads an expression; `more` are options for its only part.
+pub(super) fn read(
+    registry: &Registry,
+    text: &str,
+    more: Map<String, Value>,
+) -> Result<Combination, PeError> {
+    let plain = text.trim();
+    if !plain.is_empty() && plain.chars().all(is_id) {
+        // The whole text is the place.
+        return build(registry, vec![registry.configured(plain, more)?]);
+    }
+    let placed = |trouble: Trouble| PeError::Expression {
+        text: text.to_owned(),
+        at: text[..trouble.at].chars().count() + 1,
+        reason: trouble.reason,
+    };
+    let mut reader = Reader { text, at: 0, depth: 0 };
+    let mut nodes = reader.expression().map_err(placed)?;
+    if let Some(found) = reader.next() {
+        let reason = format!("found `{found}`, expected `+` or the end");
+        return Err(placed(Trouble { at: reader.at, reason }));
+    }
+    if !more.is_empty() {
+        let [node] = nodes.as_mut_slice() else {
+            let key = more.keys().next().map_or("", String::as_str);
+            let reason = format!(
+                "`{key}` stands outside, and it is not clear for which part; write it in the \
+                 expression, as id{{{key}=…}}"
+            );
+            return Err(placed(Trouble { at: 0, reason }));
+        };
+        for (key, value) in more {
+            if node.options.insert(key.clone(), value).is_some() {
+                let reason = format!("`{key}` stands both here and outside; keep one");
+                return Err(placed(Trouble { at: node.at, reason }));
+            }
+        }
+    }
+    let mut parts = Vec::new();
+    for node in nodes {
+        collect(registry, node, &mut parts).map_err(placed)?;
+    }
+    build(registry, parts)
+}
+
+/// The combination of these parts; those that have no effect by themselves get their default partner
+/// if there is no other part.
+fn build(registry: &Registry, mut parts: Vec<EncodingConfig>) -> Result<Combination, PeError> {
+    if parts.iter().all(is_over)
+        && let Some(Composition::Over { default }) = parts.first().map(EncodingConfig::composition)
+    {
+        parts.push(registry.encoding(default)?);
+    }
+    Combination::new(parts)
+}
+
+/// Turns what is written into settings.
+fn collect(
+    registry: &Registry,
+    node: Node,
+    parts: &mut Vec<EncodingConfig>,
+) -> Result<(), Trouble> {
+    let part = settings(registry, &node)?;
+    let Node { id, mut options, brackets, keys, .. } = node;
+    match (brackets, part.composition()) {
+        (None, _) => parts.push(part),
+        (Some((open, _)), Composition::Plain) => {
+            return trouble(open, format!("`{id}` stands over nothing; use `+`, as `{id}+…`"));
+        }
+        (Some((_, inner)), Composition::Over { .. }) => {
+            parts.push(part);
+            for node in inner {
+                collect(registry, node, parts)?;
+            }
+        }
+        (Some((open, inner)), Composition::Setting { field, tag }) => {
+            let mut inner = inner.into_iter();
+            let (Some(Node { id: kind, options: own, brackets: None, .. }), None) =
+                (inner.next(), inner.next())
+            else {
+                return trouble(open, format!("expected one part for `{field}` of `{id}`"));
+            };
+            if options.contains_key(field) {
+                let reason = format!("`{field}` stands both in braces and in brackets; keep one");
+                return trouble(open, reason);
+            }
+            let mut value = own;
+            value.insert(tag.to_owned(), Value::String(kind));
+            options.insert(field.to_owned(), Value::Object(value));
+            let node = Node { id, at: open, options, keys, brackets: None };
+            let part = settings(registry, &node).map_err(|found| Trouble { at: open, ..found })?;
+            parts.push(part);
+        }
+    }
+    Ok(())
+}
+
+fn settings(registry: &Registry, node: &Node) -> Result<EncodingConfig, Trouble> {
+    registry.configured(&node.id, node.options.clone()).map_err(|error| {
+        let reason = error.to_string();
+        let named = node.keys.iter().find(|(key, _)| reason.contains(&format!("field `{key}`")));
+        Trouble { at: named.map_or(node.at, |(_, at)| *at), reason }
+    })
+}
+
+/// Splits at commas that stand in no brackets and no quotes.
+pub(super) fn split_list(text: &str) -> Vec<&str> {
+    let (mut depth, mut quoted, mut escaped, mut start) = (0_i32, false, false, 0);
+    let mut items = Vec::new();
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' => quoted = !quoted,
+            _ if quoted => {}
+            '(' | '{' | '[' => depth += 1,
+            ')' | '}' | ']' => depth -= 1,
+            ',' if depth <= 0 => {
+                items.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    items.push(&text[start..]);
+    items.into_iter().map(str::trim).filter(|item| !item.is_empty()).collect()
+}
+
+fn is_id(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '-' || c == '_'
+}
+
+/// Whether text needs no quotes.
+pub(super) fn is_word(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.chars().all(|c| is_id(c) || c == '.')
+        && !["true", "false", "null"].contains(&text)
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    /// The next byte, always at the start of a character.
+    at: usize,
+    depth: usize,
+}
+
+impl Reader<'_> {
+    /// The next character that is no blank, looked at and not taken.
+    fn next(&mut self) -> Option<char> {
+        let rest = &self.text[self.at..];
+        let trimmed = rest.trim_start();
+        self.at += rest.len() - trimmed.len();
+        trimmed.chars().next()
+    }
+
+    /// Takes a character if it is the next one.
+    fn take(&mut self, wanted: char) -> bool {
+        let found = self.next() == Some(wanted);
+        if found {
+            self.at += wanted.len_utf8();
+        }
+        found
+    }
+
+    fn expect(&mut self, wanted: char, or: &str) -> Result<(), Trouble> {
+        if self.take(wanted) {
+            return Ok(());
+        }
+        let found = self.found();
+        trouble(self.at, format!("found {found}, expected `{wanted}`{or}"))
+    }
+
+    fn found(&mut self) -> String {
+        self.next().map_or("the end".to_owned(), |c| format!("`{c}`"))
+    }
+
+    /// Takes as many characters as satisfy `part`.
+    fn run(&mut self, part: impl Fn(char) -> bool) -> (usize, &str) {
+        self.next();
+        let start = self.at;
+        let rest = &self.text[start..];
+        let len = rest.find(|c| !part(c)).unwrap_or(rest.len());
+        self.at += len;
+        (start, &self.text[start..start + len])
+    }
+
+    fn deeper<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, Trouble>,
+    ) -> Result<T, Trouble> {
+        if self.depth == DEEPEST {
+            return trouble(self.at, format!("more than {DEEPEST} brackets within brackets"));
+        }
+        self.depth += 1;
+        let value = read(self)?;
+        self.depth -= 1;
+        Ok(value)
+    }
+
+    fn expression(&mut self) -> Result<Vec<Node>, Trouble> {
+        let mut nodes = vec![self.part()?];
+        while self.take('+') {
+            nodes.push(self.part()?);
+        }
+        Ok(nodes)
+    }
+
+    fn part(&mut self) -> Result<Node, Trouble> {
+        let found = self.found();
+        let (at, id) = self.run(is_id);
+        if id.is_empty() {
+            return trouble(at, format!("found {found}, expected the id of an encoding"));
+        }
+        let id = id.to_owned();
+        let (options, keys) =
+            if self.next() == Some('{') { self.options()? } else { (Map::new(), Vec::new()) };
+        self.next();
+        let open = self.at;
+        let brackets = if self.take('(') {
+            let inner = self.deeper(Self::expression)?;
+            self.expect(')', " or `+`")?;
+            Some((open, inner))
+        } else {
+            None
+        };
+        Ok(Node { id, at, options, keys, brackets })
+    }
+
+    /// `{ key = value, … }`, with the place of each key.
+    #[expect(clippy::type_complexity, reason = "the two halves of one list")]
+    fn options(&mut self) -> Result<(Map<String, Value>, Vec<(String, usize)>), Trouble> {
+        self.expect('{', "")?;
+        let (mut options, mut keys) = (Map::new(), Vec::new());
+        while self.next() != Some('}') {
+            let found = self.found();
+            let (at, key) = self.run(is_id);
+            if key.is_empty() {
+                return trouble(at, format!("found {found}, expected the name of a setting"));
+            }
+            let key = key.to_owned();
+            self.expect('=', &format!(", as {key}=value"))?;
+            let value = self.deeper(Self::value)?;
+            if options.insert(key.clone(), value).is_some() {
+                return trouble(at, format!("`{key}` is set twice; keep one"));
+            }
+            keys.push((key, at));
+            if !self.take(',') {
+                break;
+            }
+        }
+        self.expect('}', " or `,`")?;
+        Ok((options, keys))
+    }
+
+    fn value(&mut self) -> Result<Value, Trouble> {
+        match self.next() {
+            Some('{') => Ok(Value::Object(self.options()?.0)),
+            Some('[') => self.list(),
+            Some('"') => self.quoted(),
+            _ => self.bare(),
+        }
+    }
+
+    fn list(&mut self) -> Result<Value, Trouble> {
+        self.expect('[', "")?;
+        let mut items = Vec::new();
+        while self.next() != Some(']') {
+            items.push(self.deeper(Self::value)?);
+            if !self.take(',') {
+                break;
+            }
+        }
+        self.expect(']', " or `,`")?;
+        Ok(Value::Array(items))
+    }
+
+    fn quoted(&mut self) -> Result<Value, Trouble> {
+        let start = self.at;
+        let mut escaped = false;
+        let inside = self.text[start + 1..].char_indices();
+        let end = inside.clone().find(|(_, c)| {
+            let end = *c == '"' && !escaped;
+            escaped = *c == '\\' && !escaped;
+            end
+        });
+        let Some((len, _)) = end else {
+            return trouble(start, "text that does not end, expected `\"`");
+        };
+        let text = &self.text[start..start + len + 2];
+        match serde_json::from_str(text) {
+            Ok(value) => {
+                self.at = start + text.len();
+                Ok(value)
+            }
+            Err(error) => trouble(start, format!("text in quotes: {error}")),
+        }
+    }
+
+    fn bare(&mut self) -> Result<Value, Trouble> {
+        let found = self.found();
+        let (at, token) = self.run(|c| is_id(c) || c == '.' || c == '+');
+        let number = || {
+            let whole = token.parse::<i64>().map(Number::from);
+            let whole = whole.or_else(|_| token.parse::<u64>().map(Number::from)).ok();
+            whole.or_else(|| token.parse::<f64>().ok().and_then(Number::from_f64))
+        };
+        match token {
+            "" => trouble(at, format!("found {found}, expected a value")),
+            "true" => Ok(Value::Bool(true)),
+            "false" => Ok(Value::Bool(false)),
+            "null" => Ok(Value::Null),
+            word if is_word(word) => Ok(Value::String(word.to_owned())),
+            _ => number().map(Value::Number).ok_or_else(|| Trouble {
+                at,
+                reason: format!("`{token}`, expected a finite number, a word or text in quotes"),
+            }),
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! What a combination does: the hooks of its parts, folded.
+
+use burn::module::Module;
+use burn::tensor::{Device, Tensor};
+
+use std::sync::Arc;
+
+use crate::card::ActsOn;
+use crate::encoding::{
+    EmbedContext, LayerContext, PositionRequest, ScoreContext, StateContext, Update,
+};
+use crate::erased::{AnyEncoding, Hooks};
+use crate::probe::Properties;
+use crate::reference::ScalarReference;
+use crate::{Dims, PeError, Positions, ScoreMod, TokenState};
+
+/// One or more encodings that act together.
+#[derive(Module, Debug)]
+pub struct Combined {
+    pub(super) parts: Vec<AnyEncoding>,
+    /// Tensors that each part keeps per token, by layer.
+    #[module(skip)]
+    state_tensors: Vec<Vec<usize>>,
+    #[module(skip)]
+    pub(super) places: Places,
+}
+
+/// Which part has the places that have room for one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Places {
+    chooses_positions: Option<usize>,
+    mixes_values: Option<usize>,
+    pub(super) transforms: Option<usize>,
+    pub(super) replaces_softmax: Option<usize>,
+}
+
+impl Combined {
+    /// `properties` are those of the parts; empty for a single part.
+    pub(super) fn new(
+        properties: &[Arc<Properties>],
+        parts: Vec<AnyEncoding>,
+        dims: &Dims,
+        device: &Device,
+    ) -> Self {
+        let part_that = |has: fn(&Properties) -> bool| properties.iter().position(|part| has(part));
+        let places = if parts.len() == 1 {
+            Places {
+                chooses_positions: None,
+                mixes_values: Some(0),
+                transforms: Some(0),
+                replaces_softmax: None,
+            }
+        } else {
+            Places {
+                chooses_positions: part_that(|part| part.acts_on(ActsOn::Positions)),
+                mixes_values: part_that(|part| part.mixes_values),
+                transforms: part_that(|part| part.acts_on(ActsOn::QueryKey)),
+                replaces_softmax: part_that(|part| part.replaces_softmax),
+            }
+        };
+        let state_tensors =
+            if parts.len() == 1 { Vec::new() } else { tensors(&parts, dims, device) };
+        Self { parts, state_tensors, places }
+    }
+
+    /// What one part keeps, out of what all keep in a layer.
+    fn own(&self, all: &TokenState, layer: usize, part: usize) -> TokenState {
+        if self.parts.len() == 1 {
+            return all.clone();
+        }
+        let tensors = &self.state_tensors[layer];
+        let start = tensors[..part].iter().sum::<usize>();
+        TokenState { tensors: all.tensors[start..start + tensors[part]].to_vec() }
+    }
+
+    /// What all parts keep in a layer, each asked in turn.
+    fn all(
+        &self,
+        layer: usize,
+        mut ask: impl FnMut(usize, &dyn Hooks) -> TokenState,
+    ) -> TokenState {
+        let mut tensors = Vec::new();
+        for (at, part) in self.parts.iter().enumerate() {
+            let own = ask(at, part.hooks()).tensors;
+            if let Some(expected) = self.state_tensors.get(layer) {
+                let expected = expected[at];
+                assert_eq!(own.len(), expected, "part {at} changed the number of its tensors");
+            }
+            tensors.extend(own);
+        }
+        TokenState { tensors }
+    }
+
+    fn in_layer<T>(
+        &self,
+        ctx: &LayerContext<'_>,
+        part: usize,
+        hook: impl FnOnce(&dyn Hooks, &LayerContext<'_>) -> T,
+    ) -> T {
+        let own = |all| self.own(all, ctx.layer, part);
+        let (rows, cols) = (own(ctx.rows), own(ctx.cols));
+        hook(self.parts[part].hooks(), &LayerContext { rows: &rows, cols: &cols, ..*ctx })
+    }
+}
+
+/// How many tensors each part keeps per token in each layer: it is asked for one token.
+fn tensors(parts: &[AnyEncoding], dims: &Dims, device: &Device) -> Vec<Vec<usize>> {
+    let at = Positions::contiguous(0, 1);
+    let x = Tensor::zeros([1, 1, dims.width()], device);
+    let mut carried = vec![TokenState::default(); parts.len()];
+    (0..dims.layers)
+        .map(|layer| {
+            for (part, carried) in parts.iter().zip(&mut carried) {
+                *carried = part.hooks().state(&StateContext { layer, at: &at, x: &x, carried });
+            }
+            carried.iter().map(|state| state.tensors.len()).collect()
+        })
+        .collect()
+}
+
+impl Combined {
+    /// The parts' hooks, in order.
+    pub(super) fn hooks(&self) -> impl Iterator<Item = &dyn Hooks> {
+        self.parts.iter().map(AnyEncoding::hooks)
+    }
+}
+
+impl Hooks for Combined {
+    fn reference(&self) -> Option<&dyn ScalarReference> {
+        self.hooks().all(|part| part.reference().is_some()).then_some(self)
+    }
+
+    fn positions(&self, request: PositionRequest<'_>) -> Result<Positions, PeError> {
+        self.parts[self.places.chooses_positions.unwrap_or(0)].hooks().positions(request)
+    }
+
+    fn embed(&self, x: Tensor<3>, ctx: &EmbedContext<'_>) -> Tensor<3> {
+        self.hooks().fold(x, |x, part| part.embed(x, ctx))
+    }
+
+    fn state(&self, ctx: &StateContext<'_>) -> TokenState {
+        self.all(ctx.layer, |at, part| {
+            // Nothing is carried into the first layer.
+            let carried = match ctx.layer.checked_sub(1) {
+                Some(before) if !ctx.carried.tensors.is_empty() => {
+                    self.own(ctx.carried, before, at)
+                }
+                _ => TokenState::default(),
+            };
+            part.state(&StateContext { carried: &carried, ..*ctx })
+        })
+    }
+
+    fn transform_qk(
+        &self,
+        q: Tensor<4>,
+        k: Tensor<4>,
+        ctx: &LayerContext<'_>,
+    ) -> (Tensor<4>, Tensor<4>) {
+        (0..self.parts.len()).fold((q, k), |(q, k), part| {
+            self.in_layer(ctx, part, |part, ctx| part.transform_qk(q, k, ctx))
+        })
+    }
+
+    fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
+        let score = |part| {
+            self.in_layer(ctx.layer, part, |part, layer| {
+                part.score(&ScoreContext { layer, q: ctx.q, k: ctx.k })
+            })
+        };
+        let scores = (0..self.parts.len()).map(score);
+        let mut scores =
+            scores.filter(|score| !matches!(score, ScoreMod::None)).collect::<Vec<_>>();
+        match (scores.pop(), scores.is_empty()) {
+            (None, _) => ScoreMod::None,
+            (Some(only), true) => only,
+            (Some(last), false) => {
+                scores.push(last);
+                ScoreMod::Sum(scores)
+            }
+        }
+    }
+
+    fn mixed_values(&self, ctx: &LayerContext<'_>) -> Option<Tensor<4>> {
+        self.in_layer(ctx, self.places.mixes_values?, |part, ctx| part.mixed_values(ctx))
+    }
+
+    fn update(&self, rows: TokenState, layer: usize, update: Update<'_>) -> TokenState {
+        self.all(layer, |at, part| {
+            let own = self.own(&rows, layer, at);
+            let update = match update {
+                Update::Attention(_) if self.places.mixes_values != Some(at) => {
+                    Update::Attention(None)
+                }
+                Update::Attention(mixed) => Update::Attention(mixed),
+                Update::FeedForward(output) => Update::FeedForward(output),
+            };
+            part.update(own, layer, update)
+        })
+    }
+
+    fn max_len(&self) -> Option<usize> {
+        self.hooks().filter_map(Hooks::max_len).min()
+    }
+}

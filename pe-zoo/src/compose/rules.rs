@@ -1,0 +1,158 @@
+//! Which encodings can be combined, and the properties of a combination.
+
+use std::sync::Arc;
+
+use super::{ActsOn, is_over, probed};
+use crate::PeError;
+use crate::probe::Properties;
+use crate::registry::EncodingConfig;
+
+/// Why these encodings cannot be combined, if they cannot.
+///
+/// # Errors
+/// [`PeError::Probe`] if one of several encodings cannot be probed.
+pub(super) fn reason_against(parts: &[EncodingConfig]) -> Result<Option<String>, PeError> {
+    if parts.is_empty() {
+        let reason = "no encoding, expected at least one; `nope` is the one without any effect";
+        return Ok(Some(reason.to_owned()));
+    }
+    if let Some(reason) = repeated(parts) {
+        return Ok(Some(reason));
+    }
+    let [_, _, ..] = parts else {
+        return Ok(parts.first().filter(|part| is_over(part)).map(needs_another));
+    };
+    let properties = probed(parts)?;
+    let parts = parts
+        .iter()
+        .zip(&properties)
+        .map(|(config, properties)| Part {
+            id: config.card().id,
+            over: is_over(config),
+            properties,
+        })
+        .collect::<Vec<_>>();
+    Ok(without_effect(&parts).or_else(|| same_place(&parts)).or_else(|| at_odds(&parts)))
+}
+
+/// An encoding and its properties.
+struct Part<'a> {
+    id: &'static str,
+    over: bool,
+    properties: &'a Properties,
+}
+
+impl Part<'_> {
+    fn acts_on(&self, part: ActsOn) -> bool {
+        self.properties.acts_on(part)
+    }
+}
+
+fn repeated(parts: &[EncodingConfig]) -> Option<String> {
+    let ids = parts.iter().map(|part| part.card().id).collect::<Vec<_>>();
+    let id = ids.iter().enumerate().find(|(at, id)| ids[..*at].contains(id))?.1;
+    Some(format!("`{id}` is given twice; write it once"))
+}
+
+fn needs_another(over: &EncodingConfig) -> String {
+    let id = over.card().id;
+    format!(
+        "`{id}` has no effect alone; write the encoding it acts with in brackets, as `{id}(rope)`"
+    )
+}
+
+/// A part that has no effect beside the others.
+fn without_effect(parts: &[Part<'_>]) -> Option<String> {
+    if let Some(part) = parts.iter().find(|part| part.properties.acts_on.is_empty()) {
+        return Some(format!("`{}` has no effect beside others; leave it out", part.id));
+    }
+    let over = parts.iter().find(|part| part.over)?;
+    let beside = parts.iter().filter(|part| !part.over).collect::<Vec<_>>();
+    let unread = beside.iter().all(|part| part.properties.ignores_positions);
+    (over.acts_on(ActsOn::Positions) && unread).then(|| {
+        let other = beside.first().map_or(over.id, |part| part.id);
+        format!(
+            "`{}` chooses positions and `{other}` reads none; combine it with one that does, as `rope`",
+            over.id
+        )
+    })
+}
+
+/// Two parts that change what only one can change.
+fn same_place(parts: &[Part<'_>]) -> Option<String> {
+    let two = |has: &dyn Fn(&Part<'_>) -> bool, what: &str| {
+        let mut having = parts.iter().filter(|part| has(part));
+        let (first, second) = (having.next()?, having.next()?);
+        Some(format!("`{}` and `{}` both {what}; keep one of them", first.id, second.id))
+    };
+    two(&|part| part.acts_on(ActsOn::QueryKey), "transform queries and keys")
+        .or_else(|| two(&|part| part.acts_on(ActsOn::Positions), "choose the positions"))
+        .or_else(|| {
+            two(&|part| part.properties.mixes_values, "have the attention weights mix columns")
+        })
+}
+
+/// Two parts of which one removes something that the other needs.
+fn at_odds(parts: &[Part<'_>]) -> Option<String> {
+    let pair = |removes: &dyn Fn(&Part<'_>) -> bool, needs: &dyn Fn(&Part<'_>) -> bool| {
+        let at = parts.iter().position(removes)?;
+        let other = (0..parts.len()).find(|other| *other != at && needs(&parts[*other]))?;
+        Some((parts[at].id, parts[other].id))
+    };
+    let reads = |part: &Part<'_>| part.properties.reads_queries;
+    let softmax =
+        pair(&|part| part.properties.replaces_softmax, &|part| part.acts_on(ActsOn::Logits));
+    if let Some((replaces, adds)) = softmax {
+        return Some(format!(
+            "`{replaces}` replaces the softmax, whose logits `{adds}` adds to; keep one of them"
+        ));
+    }
+    let products =
+        pair(&|part| part.properties.replaces_products, &|part| part.properties.undivided);
+    if let Some((replaces, undivided)) = products {
+        return Some(format!(
+            "`{replaces}` replaces the products of queries with keys, and `{undivided}` leaves out \
+             their division by sqrt(D); give it another `convention`"
+        ));
+    }
+    if let Some((widens, reads)) = pair(&|part| part.properties.widens_queries, &reads) {
+        return Some(format!(
+            "`{widens}` widens queries and keys, and `{reads}` multiplies them with tables of the \
+             head's width; keep one of them"
+        ));
+    }
+    let (stretches, reads) = pair(&|part| part.properties.stretches_queries, &reads)?;
+    Some(format!(
+        "`{stretches}` stretches queries by factors that cancel only against keys, and `{reads}` \
+         multiplies them with something else; keep one of them"
+    ))
+}
+
+/// Properties of the parts together.
+pub(super) fn together(parts: &[Arc<Properties>]) -> Properties {
+    let any = |has: fn(&Properties) -> bool| parts.iter().any(|part| has(part));
+    let all = |has: fn(&Properties) -> bool| parts.iter().all(|part| has(part));
+    let mut acts_on = parts.iter().flat_map(|part| &part.acts_on).copied().collect::<Vec<_>>();
+    acts_on.sort_unstable();
+    acts_on.dedup();
+    // A table meets queries after a rotation by their positions.
+    let rotates = |part: &Properties| part.acts_on(ActsOn::QueryKey) && !part.ignores_positions;
+    let read_after_rotation = parts.iter().any(|part| rotates(part))
+        && parts.iter().any(|part| part.reads_queries && !rotates(part));
+    Properties {
+        acts_on,
+        shift_invariant: !read_after_rotation && all(|part| part.shift_invariant),
+        content_dependent: any(|part| part.content_dependent),
+        limited_length: any(|part| part.limited_length),
+        depends_on_length: any(|part| part.depends_on_length),
+        ignores_positions: all(|part| part.ignores_positions),
+        mixes_heads: any(|part| part.mixes_heads),
+        mixes_values: any(|part| part.mixes_values),
+        reads_queries: any(|part| part.reads_queries),
+        replaces_products: any(|part| part.replaces_products),
+        replaces_softmax: any(|part| part.replaces_softmax),
+        stretches_queries: any(|part| part.stretches_queries),
+        undivided: any(|part| part.undivided),
+        widens_queries: any(|part| part.widens_queries),
+    }
+}

@@ -1,0 +1,126 @@
+//! A combination in scalar f64, from the references of its parts.
+
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::tensor::Tensor;
+
+use super::Combined;
+use crate::reference::{Heads, ScalarInput, ScalarLayer, ScalarReference, Tokens, attention};
+
+/// The reference of an encoding that does nothing.
+struct Plain;
+
+impl ScalarReference for Plain {}
+
+impl Combined {
+    /// The reference of one part.
+    ///
+    /// # Panics
+    /// If the part has none: a combination has a reference only if all its parts have.
+    fn part(&self, part: usize) -> &dyn ScalarReference {
+        self.parts[part].hooks().reference().expect("every part has a reference")
+    }
+
+    fn references(&self) -> impl Iterator<Item = &dyn ScalarReference> {
+        (0..self.parts.len()).map(|part| self.part(part))
+    }
+
+    /// The part that transforms queries and keys.
+    fn transforming(&self) -> Option<&dyn ScalarReference> {
+        self.places.transforms.map(|part| self.part(part))
+    }
+
+    /// What the parts beside the one that transforms queries and keys look at.
+    fn seen(&self, input: &ScalarInput) -> ScalarInput {
+        self.transforming().map_or_else(|| input.clone(), |part| part.scalar_transformed(input))
+    }
+}
+
+impl Combined {
+    /// Logits of the part that transforms queries and keys, plus what each other part adds to the
+    /// plain logits of what it sees.
+    fn with_others(&self, seen: &ScalarInput, mut logits: Heads) -> Heads {
+        let plain = Plain.scalar_logits(seen);
+        for (at, part) in self.references().enumerate() {
+            if self.places.transforms == Some(at) {
+                continue;
+            }
+            let own = part.scalar_logits(seen);
+            for (head, (own, plain)) in logits.iter_mut().zip(own.iter().zip(&plain)) {
+                for (row, (own, plain)) in head.iter_mut().zip(own.iter().zip(plain)) {
+                    for (logit, (own, plain)) in row.iter_mut().zip(own.iter().zip(plain)) {
+                        *logit += own - plain;
+                    }
+                }
+            }
+        }
+        logits
+    }
+
+    /// Weights of what the parts beside the one that transforms see, and of its own logits.
+    fn weights(&self, seen: &ScalarInput, own: Heads) -> Heads {
+        match self.places.replaces_softmax {
+            Some(part) => self.part(part).scalar_weights(seen),
+            None => attention::softmax(&self.with_others(seen, own)),
+        }
+    }
+}
+
+impl ScalarReference for Combined {
+    fn scalar_embed(&self, x: &Tokens, ids: &[usize], positions: &[usize]) -> Tokens {
+        self.references().fold(x.clone(), |x, part| part.scalar_embed(&x, ids, positions))
+    }
+
+    fn scalar_transformed(&self, input: &ScalarInput) -> ScalarInput {
+        self.seen(input)
+    }
+
+    fn scalar_logits(&self, input: &ScalarInput) -> Heads {
+        if self.parts.len() == 1 {
+            return self.part(0).scalar_logits(input);
+        }
+        let own = self
+            .transforming()
+            .map_or_else(|| Plain.scalar_logits(input), |part| part.scalar_logits(input));
+        self.with_others(&self.seen(input), own)
+    }
+
+    fn scalar_weights(&self, input: &ScalarInput) -> Heads {
+        match (self.parts.len(), self.places.replaces_softmax) {
+            (1, _) => self.part(0).scalar_weights(input),
+            (_, Some(part)) => self.part(part).scalar_weights(&self.seen(input)),
+            (_, None) => attention::softmax(&self.scalar_logits(input)),
+        }
+    }
+
+    fn scalar_stack(&self, layers: &[ScalarLayer]) -> Vec<Heads> {
+        match (self.parts.len(), self.transforming()) {
+            (1, _) => self.part(0).scalar_stack(layers),
+            (_, Some(part)) => {
+                part.scalar_stack_beside(layers, &|seen, own| self.weights(seen, own))
+            }
+            (_, None) => layers.iter().map(|layer| self.scalar_weights(&layer.input)).collect(),
+        }
+    }
+
+    fn differentiable_at(&self, parameter: usize, value: f64) -> bool {
+        let mut first = 0;
+        for (at, part) in self.parts.iter().enumerate() {
+            let mut counter = Tensors(0);
+            part.visit(&mut counter);
+            if parameter < first + counter.0 {
+                return self.part(at).differentiable_at(parameter - first, value);
+            }
+            first += counter.0;
+        }
+        true
+    }
+}
+
+/// Counts tensors of parameters.
+struct Tensors(usize);
+
+impl ModuleVisitor for Tensors {
+    fn visit_float<const D: usize>(&mut self, _param: &Param<Tensor<D>>) {
+        self.0 += 1;
+    }
+}

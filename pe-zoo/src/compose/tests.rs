@@ -1,0 +1,268 @@
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::*;
+
+fn canonical(text: &str) -> String {
+    Combination::parse(text).unwrap_or_else(|error| panic!("{error}")).to_string()
+}
+
+fn refusal(text: &str) -> String {
+    Combination::parse(text).unwrap_err().to_string()
+}
+
+#[test]
+fn the_canonical_text_is_sorted_and_holds_what_differs_from_the_defaults() {
+    for (text, expected) in [
+        ("rope", "rope"),
+        (" rope { } ", "rope"),
+        ("rope{base=10000}", "rope"),
+        ("rope{base=500}", "rope{base=500.0}"),
+        ("rope+cope", "cope+rope"),
+        ("rope + cope { max_positions = 16 , }", "cope{max_positions=16}+rope"),
+        ("rope{scaling={type=\"linear\",factor=2}}", "rope{scaling={factor=2.0,rope_type=linear}}"),
+        ("learned-absolute{std=1e-3}", "learned-absolute{std=0.001}"),
+        ("randomized", "randomized(rope)"),
+        ("rope+randomized", "randomized(rope)"),
+        ("alibi+randomized{longest=99}(rope)", "randomized{longest=99}(alibi+rope)"),
+        ("tape(yarn)", "tape(yarn)"),
+        ("tape{scaling={type=yarn,factor=2}}", "tape(yarn{factor=2.0})"),
+        ("tape{form=vector}(linear{factor=2})", "tape{form=vector}(linear{factor=2.0})"),
+        ("tape(default)", "tape"),
+        ("dape(fire)", "dape(fire)"),
+        ("rope + dape{width=4}(alibi{slopes=paper})", "dape{width=4}(alibi{slopes=paper})+rope"),
+        ("dape(kerple)", "dape"),
+        ("randomized(fire)", "randomized(fire)"),
+        ("relative-capped{max_distance=4}+alibi", "alibi+relative-capped{max_distance=4}"),
+    ] {
+        assert_eq!(canonical(text), expected);
+        assert_eq!(canonical(expected), expected);
+    }
+}
+
+#[test]
+fn every_mistake_is_named_with_its_place() {
+    for (text, place, expected) in [
+        ("", 1, "found the end, expected the id"),
+        ("cope+", 6, "found the end, expected the id"),
+        ("cope++rope", 6, "found `+`, expected the id"),
+        ("cope rope", 6, "found `r`, expected `+`"),
+        ("cope+rop", 6, "did you mean `rope`?"),
+        ("cope{max_positions}", 19, "found `}`, expected `=`"),
+        ("cope{max_positions=}", 20, "expected a value"),
+        ("cope{max_positions=16", 22, "found the end, expected `}` or `,`"),
+        ("cope{max_positions=16,max_positions=17}", 23, "set twice"),
+        ("rope + cope{max_position=16}", 13, "did you mean `max_positions`?"),
+        ("cope{max_positions=1.5}+rope", 1, "invalid type"),
+        ("rope{base=1e999}", 11, "a finite number"),
+        ("rope{layout=\"x}", 13, "text that does not end"),
+        ("rope{layout=\"\\q\"}", 13, "text in quotes"),
+        ("tape(yarn{factr=2})", 5, "unknown field `factr`"),
+        ("dape(rope)", 5, "unknown variant `rope`"),
+        ("dape(fire+alibi)", 5, "expected one part for `base`"),
+        ("dape{base={type=none}}(fire)", 23, "both in braces and in brackets"),
+        ("rope(alibi)", 5, "`rope` stands over nothing"),
+        ("rope)", 5, "found `)`"),
+        ("ä+rope", 1, "found `ä`, expected the id"),
+    ] {
+        let said = refusal(text);
+        assert!(said.contains(&format!("at character {place}: ")), "{said}");
+        assert!(said.contains(expected), "{said}");
+    }
+    let deep = refusal(&"rope(".repeat(10_000));
+    assert!(deep.contains("brackets within brackets"), "{deep}");
+    let deep = refusal(&format!("rope{{base={}", "[".repeat(10_000)));
+    assert!(deep.contains("brackets within brackets"), "{deep}");
+}
+
+#[test]
+fn parts_that_claim_the_same_place_are_refused_with_the_reason() {
+    for (text, expected) in [
+        ("rope+rope{base=5.0}", "`rope` is given twice"),
+        ("nope+rope", "`nope` has no effect beside others"),
+        ("randomized(cope)", "`cope` reads none"),
+        ("randomized(nope)", "`nope` has no effect beside others"),
+        ("randomized(randomized(rope))", "`randomized` is given twice"),
+        ("randomized(tape)", "both choose the positions"),
+        ("abacus+tape", "both choose the positions"),
+        ("rope+xpos", "both transform queries and keys"),
+        ("alibi+stick-breaking", "whose logits `alibi` adds to"),
+        ("cope+xpos", "`xpos` stretches queries"),
+        ("cope{convention=equation}+path", "give it another `convention`"),
+        ("cope+pope", "`pope` widens queries and keys"),
+    ] {
+        let said = refusal(text);
+        assert!(said.contains(expected), "{said}");
+    }
+}
+
+#[test]
+fn a_combination_is_built_of_the_facts_of_its_parts() {
+    let both = Combination::parse("rope+cope{max_positions=8}").unwrap();
+    let properties = both.properties().unwrap();
+    assert_eq!(properties.acts_on, [ActsOn::QueryKey, ActsOn::Logits]);
+    assert!(properties.content_dependent && !properties.shift_invariant);
+    assert!(properties.reads_queries && !properties.ignores_positions, "RoPE reads positions");
+    assert_eq!(both.card().parameters, "L D max_positions (+ L C^2)");
+    assert_eq!(both.card().paper, "Golovneva et al. 2024; Su et al. 2021");
+    let again = Combination::parse("cope{max_positions=8}+rope").unwrap();
+    assert_eq!(both.card(), again.card());
+}
+
+#[test]
+fn a_single_encoding_at_its_defaults_keeps_its_own_facts_and_identity() {
+    for known in Registry::builtin().cards() {
+        let part = Registry::builtin().encoding(known.id).unwrap();
+        if is_over(&part) {
+            continue;
+        }
+        let single = Combination::parse(known.id).unwrap();
+        assert_eq!(
+            (single.card().id.as_str(), single.card().label.as_str()),
+            (known.id, known.label)
+        );
+        assert_eq!(single.identity(), part.identity());
+    }
+    // With settings, the id tells them, and what a cell's key is made of stays as it was.
+    let set = Combination::parse("rope{base=500}").unwrap();
+    assert_eq!(
+        (set.card().id.as_str(), set.card().label.as_str()),
+        ("rope{base=500.0}", "RoPE{base=500.0}")
+    );
+    assert_eq!(set.identity()["id"], "rope");
+}
+
+#[test]
+fn options_from_outside_are_for_the_only_part() {
+    let options = |text: &str| match serde_json::from_str(text).unwrap() {
+        Value::Object(options) => options,
+        _ => unreachable!(),
+    };
+    let set = Registry::builtin().parse_with_settings("rope", options("{\"base\":7}")).unwrap();
+    assert_eq!(set, Combination::parse("rope{base=7}").unwrap());
+    let said =
+        Registry::builtin().parse_with_settings("rope+cope", options("{\"base\":7}")).unwrap_err();
+    assert!(said.to_string().contains("not clear for which part"), "{said}");
+    let said = Registry::builtin()
+        .parse_with_settings("rope{base=7}", options("{\"base\":7}"))
+        .unwrap_err();
+    assert!(said.to_string().contains("both here and outside"), "{said}");
+}
+
+#[test]
+fn a_list_splits_at_commas_outside_of_brackets() {
+    let list = "rope, cope{max_positions=8,gates=query-value}+rope,,alibi{slopes=\"a,b\"}";
+    let items = Combination::split_list(list);
+    assert_eq!(
+        items,
+        ["rope", "cope{max_positions=8,gates=query-value}+rope", "alibi{slopes=\"a,b\"}"]
+    );
+}
+
+#[test]
+fn combinations_conform() {
+    for text in [
+        "cope+rope",
+        "cope+relative",
+        "cope{convention=equation,max_positions=5}+rope{layout=interleaved}",
+        "alibi+cope{convention=code}+relative-capped{max_distance=4}+rope",
+        "learned-absolute+rope",
+        "alibi+sinusoidal",
+        "randomized(rope)",
+        "randomized(fire)",
+        "tape(yarn)",
+        "cope+tape",
+        "cope{gates=separate-keys,layers={type=every,n=2}}+fox+tape{attention_update=full-mix}",
+        "alibi+fox+rope",
+        "dape(fire)",
+        "dape(none)+pope",
+        "cope{layers={type=first}}+path",
+        "randomized{evaluation={type=contiguous},longest=70}(learned-absolute)",
+        "randomized{evaluation={type=spread}}(cope+relative)",
+    ] {
+        crate::testkit::assert_conforms(&Combination::parse(text).unwrap());
+    }
+}
+
+#[test]
+fn an_encoding_that_needs_another_is_refused_alone() {
+    let alone = Registry::builtin().encoding("randomized").unwrap();
+    let said = Combination::try_from(alone).unwrap_err().to_string();
+    assert!(said.contains("as `randomized(rope)`"), "{said}");
+}
+
+#[test]
+fn every_pair_that_may_stand_together_conforms_and_every_other_has_a_reason() {
+    let registry = Registry::builtin();
+    let parts = registry.cards().map(|card| registry.encoding(card.id).unwrap());
+    let parts = parts.collect::<Vec<_>>();
+    let acts_on = |part: &EncodingConfig, site| probe::properties(part).unwrap().acts_on(site);
+    let mut failed = Vec::new();
+    for (at, first) in parts.iter().enumerate() {
+        for second in &parts[at + 1..] {
+            let both = |site| acts_on(first, site) && acts_on(second, site);
+            match Combination::new(vec![first.clone(), second.clone()]) {
+                Ok(pair) => {
+                    assert!(!both(ActsOn::QueryKey) && !both(ActsOn::Positions), "{pair}");
+                    failed.extend(
+                        crate::testkit::conforms(&pair).into_iter().map(|f| format!("{pair}: {f}")),
+                    );
+                }
+                Err(PeError::Combination { text, reason }) => {
+                    let ids = [first.card().id, second.card().id];
+                    assert!(ids.iter().any(|id| reason.contains(id)), "{text}: {reason}");
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+    }
+    assert!(failed.is_empty(), "{failed:#?}");
+}
+
+/// Any setting of any encoding, at its default or at another value of the same type.
+fn arbitrary_part() -> impl Strategy<Value = EncodingConfig> {
+    let parts = Registry::builtin().cards().map(|card| card.id).collect::<Vec<_>>();
+    (proptest::sample::select(parts), 1_usize..2000, -1e3_f64..1e9, any::<bool>()).prop_map(
+        |(id, count, real, set)| {
+            let default = Registry::builtin().encoding(id).unwrap();
+            let mut fields = default.fields().clone();
+            for value in fields.values_mut() {
+                let other = match &*value {
+                    Value::Number(n) if n.is_f64() && set => Value::from(real),
+                    Value::Number(_) if set => Value::from(count),
+                    Value::Bool(_) if set => Value::Bool(count % 2 == 0),
+                    _ => continue,
+                };
+                *value = other;
+            }
+            default.reread(fields).unwrap_or(default)
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn what_is_printed_is_read_again_as_the_same(
+        parts in proptest::collection::vec(arbitrary_part(), 1..4),
+    ) {
+        if let Ok(combination) = Combination::new(parts) {
+            let again = Combination::parse(&combination.to_string()).unwrap();
+            prop_assert_eq!(&again, &combination);
+            prop_assert_eq!(again.to_string(), combination.to_string());
+        }
+    }
+
+    #[test]
+    fn no_text_makes_the_reader_panic(text in "\\PC*") {
+        let _ = Combination::parse(&text);
+        let _ = Combination::split_list(&text);
+    }
+
+    #[test]
+    fn no_text_of_its_own_signs_makes_the_reader_panic(
+        text in "(rope|cope|max_positions|base|[+(){}\\[\\]=,.\"\\\\ä ]|[0-9]){0,24}",
+    ) {
+        let _ = Combination::parse(&text);
+        let _ = Combination::split_list(&text);
+    }
+}

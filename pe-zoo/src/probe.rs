@@ -1,0 +1,202 @@
+//! Properties of encodings, found by running them on small random problems.
+//!
+//! What an encoding does is observed and not declared: [`properties`] builds it at a small size with
+//! random parameters and looks at how outputs change with positions, tokens, heads and lengths. The
+//! rules about combinations, and the tables of `list` and `explain`, read these properties.
+
+pub mod close;
+mod observe;
+pub(crate) mod passes;
+pub mod problem;
+mod randomise;
+
+pub use randomise::{randomise, randomise_by};
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use burn::tensor::Device;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+use serde_json::{Map, Value};
+
+use crate::card::ActsOn;
+use crate::count::macs_of;
+use crate::erased::AnyEncoding;
+use crate::registry::EncodingConfig;
+use crate::{Dims, PeError, Positions};
+
+/// Properties of an encoding at its settings.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a property of its own")]
+pub struct Properties {
+    /// Parts of the attention computation that it changes, sorted.
+    pub acts_on: Vec<ActsOn>,
+    /// Adding a constant to all positions leaves the output unchanged.
+    pub shift_invariant: bool,
+    /// The logits are not a sum of one product of query and key and of a term that depends on
+    /// positions alone.
+    pub content_dependent: bool,
+    /// Positions beyond a limit are refused.
+    pub limited_length: bool,
+    /// The output of a token changes with the length of the sequence, not only with the tokens before
+    /// it: a decoding step equals the full pass of its own length only.
+    pub depends_on_length: bool,
+    /// The output depends on the order of tokens, but not on the numbers in
+    /// [`Positions`](crate::Positions).
+    pub ignores_positions: bool,
+    /// The output of a head depends on queries, keys or values of other heads.
+    pub mixes_heads: bool,
+    /// Its `mixed_values` gives columns for the attention weights to mix.
+    pub mixes_values: bool,
+    /// The change of the logits depends on queries other than through their products with keys, for
+    /// example through a table of vectors.
+    pub reads_queries: bool,
+    /// It replaces the products of queries with keys.
+    pub replaces_products: bool,
+    /// It replaces the softmax.
+    pub replaces_softmax: bool,
+    /// Transformed queries depend on tokens that come later, by factors that cancel only against keys.
+    pub stretches_queries: bool,
+    /// It leaves out the division of the logits by `sqrt(D)`.
+    pub undivided: bool,
+    /// Transformed queries and keys are twice `head_dim` wide.
+    pub widens_queries: bool,
+}
+
+impl Properties {
+    /// Whether the encoding changes this part of the attention computation.
+    pub fn acts_on(&self, part: ActsOn) -> bool {
+        self.acts_on.contains(&part)
+    }
+}
+
+/// Device on which encodings are probed and counted: the CPU where it is available.
+pub fn device() -> Device {
+    #[cfg(feature = "flex")]
+    return Device::flex();
+    #[cfg(not(feature = "flex"))]
+    Device::default()
+}
+
+/// Properties of an encoding; probed once for each kind and settings.
+///
+/// # Errors
+/// [`PeError::Probe`] if no small size suits the settings, or if the encoding panics.
+pub fn properties(config: &EncodingConfig) -> Result<Arc<Properties>, PeError> {
+    let settings = Value::Object(config.fields().clone()).to_string();
+    config.entry().probed(settings, || {
+        let found = catch_unwind(AssertUnwindSafe(|| {
+            let (config, dims) = sized(config)?;
+            observe::observe(&config, &dims)
+        }));
+        found
+            .unwrap_or_else(|panic| Err(panic_text(&*panic)))
+            .map_err(|reason| PeError::Probe { pe: config.card().id.to_owned(), reason })
+    })
+}
+
+/// Text of a caught panic.
+pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+    format!("panicked: {}", text.unwrap_or_else(|| "no message".to_owned()))
+}
+
+/// Largest whole number among the settings of an encoding that is probed. Properties do not depend on
+/// the sizes of tables, and probing must stay cheap for settings meant for large models.
+const LARGEST_SIZE: u64 = 1024;
+
+/// The encoding with large sizes cut, and dimensions that its settings accept.
+///
+/// Settings that no candidate accepts are for sequences shorter than those that probing needs; the
+/// properties are then those of the default settings.
+fn sized(config: &EncodingConfig) -> Result<(EncodingConfig, Dims), String> {
+    let mut fields = config.fields().clone();
+    fields.iter_mut().filter(|(key, _)| *key != "seed").for_each(|(_, value)| cut(value));
+    let (cut, default) = (config.reread(fields).ok(), config.reread(Map::new()).ok());
+    let mut refused = String::new();
+    for config in cut.iter().chain([config]).chain(&default) {
+        for dims in candidates() {
+            match config.check(&dims) {
+                Ok(()) => return Ok((config.clone(), dims)),
+                Err(error) => refused = error.to_string(),
+            }
+        }
+    }
+    Err(format!("no size for probing suits its settings: {refused}"))
+}
+
+fn cut(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.as_u64().is_some_and(|size| size > LARGEST_SIZE) => {
+            *value = LARGEST_SIZE.into();
+        }
+        Value::Array(items) => items.iter_mut().for_each(cut),
+        Value::Object(fields) => {
+            fields.iter_mut().filter(|(key, _)| *key != "seed").for_each(|(_, value)| cut(value));
+        }
+        _ => {}
+    }
+}
+
+/// Sizes to try, the smallest first. Some settings need a number of layers, heads or channels.
+fn candidates() -> impl Iterator<Item = Dims> {
+    let layers = [2, 3, 4, 6, 8, 12, 16, 24, 32];
+    let heads = [3, 2, 4, 6, 8, 12, 16, 1, 5, 7, 9, 10, 11, 13, 14, 15, 20, 24, 25, 32];
+    let head_dims = [6, 8, 16, 32, 64, 128];
+    layers.into_iter().flat_map(move |layers| {
+        heads.into_iter().flat_map(move |heads| {
+            head_dims.into_iter().map(move |head_dim| Dims {
+                layers,
+                heads,
+                head_dim,
+                ..passes::DIMS
+            })
+        })
+    })
+}
+
+/// The encoding with random numbers of this deviation in every parameter.
+fn built(config: &EncodingConfig, dims: &Dims, std: f64) -> Result<AnyEncoding, String> {
+    let mut rng = ChaCha8Rng::seed_from_u64(7);
+    let encoding = config.build(dims, &mut rng, &device()).map_err(|error| error.to_string())?;
+    Ok(randomise_by(std, encoding, 11))
+}
+
+/// Lengths at which products are counted; the last one checks the polynomial through the others.
+const COUNTED_LENS: [usize; 4] = [8, 16, 24, 32];
+
+/// Multiply-accumulates that an encoding adds to one forward pass over `len` tokens, counted by running
+/// it at small lengths.
+///
+/// # Errors
+/// [`PeError::Probe`] if the encoding cannot be built, or if the products are no quadratic function of
+/// the length.
+pub fn products(config: &EncodingConfig, dims: &Dims, len: usize) -> Result<usize, PeError> {
+    let refused = |reason: String| PeError::Probe { pe: config.card().id.to_owned(), reason };
+    let encoding = built(config, dims, 0.2).map_err(refused)?;
+    let count = |len: usize| {
+        let problem = problem::Problem::random(1, len, dims, 19);
+        let at = Positions::contiguous(0, len);
+        let (_, counted) = macs_of(|| {
+            passes::embedded(encoding.hooks(), &problem, &at, &device());
+            passes::stack(encoding.hooks(), &problem, &at, dims.layers, &device())
+        });
+        counted as i128 - (2 * dims.layers * len * len * dims.width()) as i128
+    };
+    let counts = COUNTED_LENS.map(count);
+    // Newton's divided differences, at steps of the first length.
+    let at = |len: usize| {
+        let step = COUNTED_LENS[0] as i128;
+        let n = len as i128 - step;
+        let (first, second) = (counts[1] - counts[0], counts[2] - 2 * counts[1] + counts[0]);
+        counts[0] + first * n / step + second * n * (n - step) / (2 * step * step)
+    };
+    if at(COUNTED_LENS[3]) != counts[3] {
+        let reason = "its products are no quadratic function of the length; implement `cost`";
+        return Err(refused(reason.to_owned()));
+    }
+    usize::try_from(at(len))
+        .map_err(|_| refused("it has fewer products than no encoding".to_owned()))
+}

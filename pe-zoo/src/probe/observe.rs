@@ -1,0 +1,452 @@
+//! The observations that properties are made of.
+
+use burn::tensor::{Device, Int, Tensor};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use super::close::{self, F32_REORDERED, Tolerance, numbers};
+use super::passes::{Place, TOKENS, chunk_by, embedded, stack};
+use super::problem::{Problem, tensor3, tensor4};
+use super::{Properties, built, device};
+use crate::attention::{Engine, logits};
+use crate::card::ActsOn;
+use crate::encoding::{EmbedContext, LayerContext, PositionRequest, ScoreContext, StateContext};
+use crate::erased::Hooks;
+use crate::reference::{Heads, dot};
+use crate::registry::EncodingConfig;
+use crate::score::LogitScaling;
+use crate::{Dims, Positions, ScoreMod, TokenState};
+
+/// Deviation of random parameters where a stack of layers is run: larger ones make logits so large
+/// that rounding errors look like effects.
+const STACK_STD: f64 = 0.2;
+
+/// Runs an encoding on small problems.
+pub(super) fn observe(config: &EncodingConfig, dims: &Dims) -> Result<Properties, String> {
+    let encoding = built(config, dims, 0.5)?;
+    let small = built(config, &Dims { layers: dims.layers.max(3), ..*dims }, STACK_STD)?;
+    let subject = Subject { encoding: encoding.hooks(), dims: *dims, device: device() };
+    let longest = config.dims_beside(dims).max_len;
+    let scores = subject.scores();
+    let has = |kind: fn(&ScoreMod) -> bool| scores.iter().any(|score| any(score, kind));
+    let mixed = subject.in_layers(|ctx| subject.encoding.mixed_values(ctx).is_some());
+    let (transforms, width) = subject.transforms();
+    let mut acts_on = Vec::new();
+    let mut note = |acts, part| {
+        if acts {
+            acts_on.push(part);
+        }
+    };
+    note(subject.embeds(), ActsOn::Embedding);
+    note(transforms, ActsOn::QueryKey);
+    note(has(changes_logits), ActsOn::Logits);
+    note(has(|score| matches!(score, ScoreMod::StickBreaking(_))), ActsOn::Weights);
+    note(subject.chooses_positions(longest)?, ActsOn::Positions);
+    note(subject.keeps_state(), ActsOn::State);
+    let replaces_softmax = has(|score| matches!(score, ScoreMod::StickBreaking(_)));
+    let depends_on_length = subject.depends_on_length();
+    Ok(Properties {
+        acts_on,
+        shift_invariant: !subject.moved_by_shifts() && !moved_in_a_stack(small.hooks(), dims),
+        content_dependent: replaces_softmax || subject.looks_at_tokens(),
+        limited_length: subject.encoding.max_len().is_some(),
+        depends_on_length,
+        ignores_positions: !subject.reads_positions(),
+        mixes_heads: subject.mixes_heads(),
+        mixes_values: mixed.into_iter().any(|gives| gives),
+        reads_queries: (0..dims.layers).any(|layer| subject.reads_queries(layer)),
+        replaces_products: has(ScoreMod::replaces_products),
+        replaces_softmax,
+        // MatmulPrecision that depend on the length and do not cancel are a dependence on the length.
+        stretches_queries: !depends_on_length && subject.stretches_queries(),
+        undivided: has(
+            |score| matches!(score, ScoreMod::Contextual(own) if own.convention == LogitScaling::Equation),
+        ),
+        widens_queries: width > dims.head_dim,
+    })
+}
+
+/// Whether a modifier, or a part of it, is of a kind.
+fn any(score: &ScoreMod, kind: fn(&ScoreMod) -> bool) -> bool {
+    match score {
+        ScoreMod::Sum(parts) => parts.iter().any(|part| any(part, kind)),
+        other => kind(other),
+    }
+}
+
+fn changes_logits(score: &ScoreMod) -> bool {
+    !matches!(
+        score,
+        ScoreMod::None | ScoreMod::StickBreaking(_) | ScoreMod::Hard | ScoreMod::Sum(_)
+    )
+}
+
+/// Sums of a few dozen products in f32, of numbers near 1.
+const LINEAR: Tolerance = Tolerance { absolute: 1e-3, relative: 1e-3 };
+
+/// Attention weights, from f32 logits.
+const WEIGHTS: Tolerance = Tolerance { absolute: 1e-4, relative: 0.0 };
+
+/// Outputs of rotations by f32 angles of a few dozen radians.
+const SHIFTED: Tolerance = Tolerance { absolute: 1e-4, relative: 1e-4 };
+
+/// As [`SHIFTED`], through three layers, and by angles of thousands of radians.
+const SHIFTED_FAR: Tolerance = Tolerance { absolute: 5e-3, relative: 5e-3 };
+
+struct Subject<'a> {
+    encoding: &'a dyn Hooks,
+    dims: Dims,
+    device: Device,
+}
+
+impl Subject<'_> {
+    fn problem(&self, tokens: usize, seed: u64) -> Problem {
+        Problem::random(1, tokens, &self.dims, seed)
+    }
+
+    /// Output of one layer.
+    fn output(&self, problem: &Problem, at: &Positions, layer: usize) -> Tensor<4> {
+        let place = Place { layer, engine: Engine::Reference };
+        let all = 0..at.cols().len();
+        chunk_by(self.encoding, problem, at, all, place, None, &self.device)
+    }
+
+    fn embedding(&self, problem: &Problem, at: &Positions) -> Vec<f64> {
+        numbers(embedded(self.encoding, problem, at, &self.device))
+    }
+
+    /// Outputs of all layers, each by itself, and the embeddings.
+    fn everything(&self, problem: &Problem, at: &Positions) -> Vec<f64> {
+        let mut found = self.embedding(problem, at);
+        for layer in 0..self.dims.layers {
+            found.extend(numbers(self.output(problem, at, layer)));
+        }
+        found
+    }
+
+    /// Calls `body` in the context of each layer.
+    fn in_layers<T>(&self, body: impl Fn(&LayerContext<'_>) -> T) -> Vec<T> {
+        let at = Positions::contiguous(0, TOKENS);
+        let x = tensor3(&self.problem(TOKENS, 16).x, &self.device);
+        let carried = TokenState::default();
+        let in_layer = |layer| {
+            let rows =
+                self.encoding.state(&StateContext { layer, at: &at, x: &x, carried: &carried });
+            body(&LayerContext { layer, at: &at, rows: &rows, cols: &rows })
+        };
+        (0..self.dims.layers).map(in_layer).collect()
+    }
+
+    fn embeds(&self) -> bool {
+        let problem = self.problem(TOKENS, 16);
+        let at = Positions::contiguous(0, TOKENS);
+        self.embedding(&problem, &at) != numbers(tensor3(&problem.x, &self.device))
+    }
+
+    /// Whether queries or keys change in any layer, and how wide they are after it.
+    fn transforms(&self) -> (bool, usize) {
+        let problem = self.problem(TOKENS, 16);
+        let (q, k) = (tensor4(&problem.q, &self.device), tensor4(&problem.k, &self.device));
+        let before = [numbers(q.clone()), numbers(k.clone())];
+        let found = self.in_layers(|ctx| {
+            let (q, k) = self.encoding.transform_qk(q.clone(), k.clone(), ctx);
+            let [_batch, _heads, _tokens, width] = q.dims();
+            ([numbers(q), numbers(k)] != before, width)
+        });
+        let changes = found.iter().any(|(changed, _)| *changed);
+        (changes, found.iter().map(|(_, width)| *width).max().unwrap_or(self.dims.head_dim))
+    }
+
+    fn scores(&self) -> Vec<ScoreMod> {
+        let problem = self.problem(TOKENS, 16);
+        self.in_layers(|ctx| {
+            let (q, k) = (tensor4(&problem.q, &self.device), tensor4(&problem.k, &self.device));
+            let (q, k) = self.encoding.transform_qk(q, k, ctx);
+            self.encoding.score(&ScoreContext { layer: ctx, q: &q, k: &k })
+        })
+    }
+
+    fn keeps_state(&self) -> bool {
+        let kept = self.in_layers(|ctx| !ctx.rows.tensors.is_empty());
+        let at = Positions::contiguous(0, TOKENS);
+        let (_, carried) =
+            stack(self.encoding, &self.problem(TOKENS, 12), &at, self.dims.layers, &self.device);
+        kept.into_iter().any(|kept| kept) || !carried.tensors.is_empty()
+    }
+
+    /// Whether the positions are others than `0, 1, 2, ...` in training or in evaluation.
+    fn chooses_positions(&self, longest: usize) -> Result<bool, String> {
+        let mut chosen = false;
+        for (cached_tokens, new_tokens) in [(0, TOKENS), (0, 1), (9, 1), (6, 3)] {
+            for seed in [None, Some(1), Some(2)] {
+                let mut rng = ChaCha8Rng::seed_from_u64(seed.unwrap_or(0));
+                let training_rng = seed.map(|_| &mut rng);
+                let request = PositionRequest { cached_tokens, new_tokens, training_rng };
+                let at = self.encoding.positions(request).map_err(|error| error.to_string())?;
+                if at.cols().last().is_some_and(|last| *last >= longest) {
+                    return Err(format!("chooses a position beyond {longest}"));
+                }
+                chosen |= at != Positions::contiguous(cached_tokens, new_tokens);
+            }
+        }
+        Ok(chosen)
+    }
+
+    fn moved_by_shifts(&self) -> bool {
+        let problem = self.problem(TOKENS, 5);
+        let at = Positions::contiguous(0, TOKENS);
+        let plain = self.everything(&problem, &at);
+        // Some encodings tell shifts apart only past a length of their own.
+        let far = self.encoding.max_len().is_none().then_some((4000, SHIFTED_FAR));
+        let near = [1, 9, 40].map(|shift| (shift, SHIFTED));
+        near.into_iter().chain(far).any(|(shift, tolerance)| {
+            close::compare(&self.everything(&problem, &at.shifted(shift)), &plain, tolerance)
+                .is_err()
+        })
+    }
+
+    fn reads_positions(&self) -> bool {
+        let problem = self.problem(TOKENS, 17);
+        let with_gaps = (0..TOKENS).map(|n| 3 + 2 * n + n * n / 7).collect();
+        let with_gaps = Positions::new(with_gaps, 0).expect("ascending positions");
+        self.everything(&problem, &with_gaps)
+            != self.everything(&problem, &Positions::contiguous(0, TOKENS))
+    }
+
+    fn mixes_heads(&self) -> bool {
+        let at = Positions::contiguous(0, TOKENS);
+        let (problem, other) = (self.problem(TOKENS, 14), self.problem(TOKENS, 15));
+        let mut changed = problem.clone();
+        let head = self.dims.heads / 2;
+        changed.q[0][head].clone_from(&other.q[0][head]);
+        changed.k[0][head].clone_from(&other.k[0][head]);
+        changed.v[0][head].clone_from(&other.v[0][head]);
+        (0..self.dims.layers).any(|layer| {
+            let (before, after) =
+                (self.output(&problem, &at, layer), self.output(&changed, &at, layer));
+            let of =
+                |output: &Tensor<4>, head| numbers(output.clone().slice_dim(1, head..head + 1));
+            (0..self.dims.heads).any(|h| h != head && of(&before, h) != of(&after, h))
+        })
+    }
+
+    /// Whether a pass over more tokens changes the outputs of the first ones.
+    fn depends_on_length(&self) -> bool {
+        let longest = self.dims.max_len;
+        let problem = self.problem(longest, 10);
+        let pass = |len: usize| {
+            let at = Positions::contiguous(0, len);
+            (0..self.dims.layers)
+                .map(|layer| self.output(&problem, &at, layer))
+                .chain([embedded(self.encoding, &problem, &at, &self.device).unsqueeze_dim(1)])
+                .collect::<Vec<_>>()
+        };
+        let whole = pass(longest);
+        let train_len = self.dims.train_len;
+        [1, 7, train_len, train_len + 1, longest / 2, longest - 1].into_iter().any(|len| {
+            pass(len).into_iter().zip(&whole).any(|(short, whole)| {
+                let first = numbers(whole.clone().slice_dim(2, 0..len));
+                close::compare(&numbers(short), &first, F32_REORDERED).is_err()
+            })
+        })
+    }
+
+    /// Whether queries of the same tokens are transformed otherwise when more tokens follow.
+    fn stretches_queries(&self) -> bool {
+        let problem = self.problem(TOKENS, 16);
+        let queries = |tokens: usize, layer| {
+            let at = Positions::contiguous(0, tokens);
+            let x = tensor3(&problem.x, &self.device).slice_dim(1, 0..tokens);
+            let carried = TokenState::default();
+            let rows =
+                self.encoding.state(&StateContext { layer, at: &at, x: &x, carried: &carried });
+            let ctx = LayerContext { layer, at: &at, rows: &rows, cols: &rows };
+            let part = |heads: &[Heads]| tensor4(heads, &self.device).slice_dim(2, 0..tokens);
+            let (q, _) = self.encoding.transform_qk(part(&problem.q), part(&problem.k), &ctx);
+            numbers(q.slice_dim(2, 0..7))
+        };
+        (0..self.dims.layers).any(|layer| {
+            close::compare(&queries(7, layer), &queries(TOKENS, layer), F32_REORDERED).is_err()
+        })
+    }
+
+    /// Logits of the pairs that may be seen, row by row.
+    fn logits(&self, problem: &Problem, layer: usize) -> Vec<Vec<f64>> {
+        let tensor = |heads: &[Heads]| tensor4(heads, &self.device);
+        let ctx = Pass { subject: self, problem, layer };
+        ctx.logits(|ctx| self.encoding.transform_qk(tensor(&problem.q), tensor(&problem.k), ctx))
+    }
+
+    /// An encoding that does not look at tokens gives logits that are linear in queries and in keys,
+    /// plus a constant, embeddings that do not depend on token ids, and no state of tokens.
+    fn looks_at_tokens(&self) -> bool {
+        (0..self.dims.layers).any(|layer| self.breaks_linearity(layer))
+            || self.carries_content()
+            || self.embeds_ids()
+    }
+
+    fn breaks_linearity(&self, layer: usize) -> bool {
+        let (one, two) = (self.problem(TOKENS, 12), self.problem(TOKENS, 13));
+        let flat = |problem: &Problem| self.logits(problem, layer).concat();
+        let zero = |heads: &[Heads]| sum(heads, heads, -1.0);
+        let plain = flat(&one);
+        let constant = flat(&Problem { q: zero(&one.q), k: zero(&one.k), ..one.clone() });
+        let added = |other: &Problem| {
+            let terms = plain.iter().zip(flat(other)).zip(&constant);
+            terms.map(|((one, two), constant)| one + two - constant).collect::<Vec<_>>()
+        };
+        let with =
+            |q: &Vec<Heads>, k: &Vec<Heads>| Problem { q: q.clone(), k: k.clone(), ..one.clone() };
+        let both_q = flat(&with(&sum(&one.q, &two.q, 1.0), &one.k));
+        let both_k = flat(&with(&one.q, &sum(&one.k, &two.k, 1.0)));
+        let other_inputs = Problem { x: two.x.clone(), v: two.v.clone(), ..one.clone() };
+        [
+            (both_q, added(&with(&two.q, &one.k))),
+            (both_k, added(&with(&one.q, &two.k))),
+            (flat(&with(&zero(&one.q), &one.k)), constant.clone()),
+            (flat(&with(&one.q, &zero(&one.k))), constant.clone()),
+            (flat(&other_inputs), plain.clone()),
+        ]
+        .into_iter()
+        .any(|(found, expected)| close::compare(&found, &expected, LINEAR).is_err())
+    }
+
+    fn carries_content(&self) -> bool {
+        let at = Positions::contiguous(0, TOKENS);
+        let carried = |seed| {
+            let problem = self.problem(TOKENS, seed);
+            let (_, state) = stack(self.encoding, &problem, &at, 1, &self.device);
+            state.tensors.into_iter().flat_map(numbers).collect::<Vec<_>>()
+        };
+        carried(12) != carried(13)
+    }
+
+    fn embeds_ids(&self) -> bool {
+        let at = Positions::contiguous(0, TOKENS);
+        let x = tensor3(&self.problem(TOKENS, 12).x, &self.device);
+        let embed = |tokens: Tensor<2, Int>| {
+            numbers(self.encoding.embed(x.clone(), &EmbedContext { at: &at, tokens: &tokens }))
+        };
+        let range = Tensor::<1, Int>::arange(0..TOKENS as i64, &self.device).reshape([1, TOKENS]);
+        embed(range) != embed(Tensor::zeros([1, TOKENS], &self.device))
+    }
+
+    /// A common reflection of transformed queries and keys changes the attention weights only where
+    /// something other than the other one meets them.
+    fn reads_queries(&self, layer: usize) -> bool {
+        let problem = self.problem(TOKENS, 18);
+        let pass = Pass { subject: self, problem: &problem, layer };
+        let (q, k) = pass.transformed();
+        let normal = &problem.x[0].concat()[..q[0][0][0].len()];
+        let weights = |q: &[Heads], k: &[Heads]| {
+            let logits = pass.logits(|_| (tensor4(q, &self.device), tensor4(k, &self.device)));
+            logits.iter().flat_map(|row| softmax(row)).collect::<Vec<_>>()
+        };
+        let reflected = [reflected(&q, normal), reflected(&k, normal)];
+        let plain = weights(&q, &k);
+        close::compare(&weights(&reflected[0], &reflected[1]), &plain, WEIGHTS).is_err()
+    }
+}
+
+/// One layer on one problem.
+struct Pass<'a> {
+    subject: &'a Subject<'a>,
+    problem: &'a Problem,
+    layer: usize,
+}
+
+impl Pass<'_> {
+    fn in_context<T>(&self, body: impl FnOnce(&LayerContext<'_>) -> T) -> T {
+        let Subject { encoding, device, .. } = self.subject;
+        let at = Positions::contiguous(0, self.problem.x[0].len());
+        let x = tensor3(&self.problem.x, device);
+        let carried = TokenState::default();
+        let layer = self.layer;
+        let rows = encoding.state(&StateContext { layer, at: &at, x: &x, carried: &carried });
+        body(&LayerContext { layer, at: &at, rows: &rows, cols: &rows })
+    }
+
+    /// Queries and keys after the transform, `[batch][head][token][D]`.
+    fn transformed(&self) -> (Vec<Heads>, Vec<Heads>) {
+        let Subject { encoding, device, .. } = self.subject;
+        self.in_context(|ctx| {
+            let (q, k) = (tensor4(&self.problem.q, device), tensor4(&self.problem.k, device));
+            let (q, k) = encoding.transform_qk(q, k, ctx);
+            (nested(q), nested(k))
+        })
+    }
+
+    /// Logits of the pairs that may be seen, row by row, for transformed queries and keys.
+    fn logits(
+        &self,
+        queries_and_keys: impl FnOnce(&LayerContext<'_>) -> (Tensor<4>, Tensor<4>),
+    ) -> Vec<Vec<f64>> {
+        self.in_context(|ctx| {
+            let (q, k) = queries_and_keys(ctx);
+            let v = tensor4(&self.problem.v, &self.subject.device);
+            let rows = nested(logits(self.subject.encoding, ctx, &q, &k, &v));
+            let heads = rows.into_iter().flatten();
+            heads
+                .flat_map(|rows| rows.into_iter().enumerate())
+                .map(|(row, mut logits)| {
+                    logits.truncate(row + 1);
+                    logits
+                })
+                .collect()
+        })
+    }
+}
+
+/// Whether a shift of all positions moves outputs of a stack of layers.
+fn moved_in_a_stack(encoding: &dyn Hooks, dims: &Dims) -> bool {
+    let (layers, device) = (dims.layers.max(3), device());
+    let problem = Problem::random(1, TOKENS, dims, 240);
+    let at = Positions::contiguous(0, TOKENS);
+    let run = |at: &Positions| {
+        let (outputs, _) = stack(encoding, &problem, at, layers, &device);
+        outputs.into_iter().flat_map(numbers).collect::<Vec<_>>()
+    };
+    // Rotations lose digits as angles grow, and three layers multiply the loss.
+    const STACK: Tolerance = Tolerance { absolute: 3e-4, relative: 3e-4 };
+    close::compare(&run(&at.shifted(9)), &run(&at), STACK).is_err()
+}
+
+/// `a + by * b`.
+fn sum(a: &[Heads], b: &[Heads], by: f64) -> Vec<Heads> {
+    let mut sum = a.to_vec();
+    let terms = sum.iter_mut().flatten().flatten().flatten();
+    terms.zip(b.iter().flatten().flatten().flatten()).for_each(|(a, b)| *a += by * b);
+    sum
+}
+
+/// Every vector reflected at the plane with this normal.
+fn reflected(heads: &[Heads], normal: &[f64]) -> Vec<Heads> {
+    let length = dot(normal, normal);
+    let mut out = heads.to_vec();
+    for u in out.iter_mut().flatten().flatten() {
+        let by = 2.0 * dot(u, normal) / length;
+        u.iter_mut().zip(normal).for_each(|(u, n)| *u -= by * n);
+    }
+    out
+}
+
+fn softmax(row: &[f64]) -> Vec<f64> {
+    let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let sum = row.iter().map(|x| (x - largest).exp()).sum::<f64>();
+    row.iter().map(|x| (x - largest).exp() / sum).collect()
+}
+
+/// `[batch][head][row][column]` of a tensor.
+fn nested(tensor: Tensor<4>) -> Vec<Heads> {
+    let [_batch, heads, rows, columns] = tensor.dims();
+    let values = numbers(tensor);
+    values
+        .chunks(heads * rows * columns)
+        .map(|batch| {
+            batch
+                .chunks(rows * columns)
+                .map(|head| head.chunks(columns).map(<[f64]>::to_vec).collect())
+                .collect()
+        })
+        .collect()
+}

@@ -1,0 +1,126 @@
+//! Running an encoding on random problems.
+
+use burn::tensor::{Device, Tensor};
+
+use super::problem::{Problem, ids, tensor3, tensor4};
+use crate::attention::{AttentionKind, Engine, LayerCache, LayerInput, Weights, layer};
+use crate::encoding::{EmbedContext, Update};
+use crate::erased::Hooks;
+use crate::ops::MatmulPrecision;
+use crate::{Dims, Positions, TokenState};
+
+/// Sizes without luck: three heads, a length that is no multiple of anything.
+pub(crate) const DIMS: Dims = Dims { layers: 2, heads: 3, head_dim: 6, train_len: 16, max_len: 64 };
+pub(crate) const TOKENS: usize = 13;
+
+/// Output of one layer, `[B, H, T, D]`, for rows `at.first_row()..` computed in one go.
+pub(crate) fn full_pass(
+    encoding: &dyn Hooks,
+    problem: &Problem,
+    at: &Positions,
+    index: usize,
+    device: &Device,
+) -> Tensor<4> {
+    chunk(encoding, problem, at, 0..at.cols().len(), index, None, device)
+}
+
+/// Output for the tokens in `range`, those before it being in the cache, by the fastest engine.
+pub(crate) fn chunk(
+    encoding: &dyn Hooks,
+    problem: &Problem,
+    at: &Positions,
+    range: std::ops::Range<usize>,
+    index: usize,
+    cache: Option<&mut LayerCache>,
+    device: &Device,
+) -> Tensor<4> {
+    let place = Place { layer: index, engine: Engine::best(device) };
+    chunk_by(encoding, problem, at, range, place, cache, device)
+}
+
+/// Which layer, and which engine attends.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) layer: usize,
+    pub(crate) engine: Engine,
+}
+
+/// The engines that an encoding is run on: the fastest, which most checks use, and the reference.
+pub(crate) fn engines(device: &Device) -> Vec<Engine> {
+    let mut engines = vec![Engine::best(device), Engine::Reference];
+    engines.dedup();
+    engines
+}
+
+/// As [`chunk`], by a given engine.
+pub(crate) fn chunk_by(
+    encoding: &dyn Hooks,
+    problem: &Problem,
+    at: &Positions,
+    range: std::ops::Range<usize>,
+    place: Place,
+    cache: Option<&mut LayerCache>,
+    device: &Device,
+) -> Tensor<4> {
+    let part =
+        |heads: &[crate::reference::Heads]| tensor4(heads, device).slice_dim(2, range.clone());
+    let x = tensor3(&problem.x, device).slice_dim(1, range.clone());
+    let input = LayerInput {
+        layer: place.layer,
+        at,
+        x: &x,
+        q: part(&problem.q),
+        k: part(&problem.k),
+        v: part(&problem.v),
+        carried: &TokenState::default(),
+        engine: place.engine,
+        sharpness: AttentionKind::Soft,
+        factors: MatmulPrecision::F32,
+    };
+    layer(encoding, input, cache, Weights::Drop).output
+}
+
+/// Embeddings of the rows, `[B, T, C]`.
+pub(crate) fn embedded(
+    encoding: &dyn Hooks,
+    problem: &Problem,
+    at: &Positions,
+    device: &Device,
+) -> Tensor<3> {
+    let columns = at.cols().len();
+    let x = tensor3(&problem.x, device).slice_dim(1, at.first_row()..columns);
+    let tokens = ids(&problem.tokens, device).slice_dim(1, 0..columns);
+    encoding.embed(x, &EmbedContext { at, tokens: &tokens })
+}
+
+/// All layers over the same problem, what tokens carry handed from one to the next, by the
+/// reference engine: outputs of each layer, and what the last one leaves.
+pub(crate) fn stack(
+    encoding: &dyn Hooks,
+    problem: &Problem,
+    at: &Positions,
+    layers: usize,
+    device: &Device,
+) -> (Vec<Tensor<4>>, TokenState) {
+    let x = tensor3(&problem.x, device);
+    let mut carried = TokenState::default();
+    let mut outputs = Vec::new();
+    for index in 0..layers {
+        let input = LayerInput {
+            layer: index,
+            at,
+            x: &x,
+            q: tensor4(&problem.q, device),
+            k: tensor4(&problem.k, device),
+            v: tensor4(&problem.v, device),
+            carried: &carried,
+            engine: Engine::Reference,
+            sharpness: AttentionKind::Soft,
+            factors: MatmulPrecision::F32,
+        };
+        let output = layer(encoding, input, None, Weights::Drop);
+        carried = encoding.update(output.carried, index, Update::FeedForward(&x));
+        outputs.push(output.output);
+    }
+    (outputs, carried)
+}

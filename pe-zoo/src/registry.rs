@@ -1,0 +1,373 @@
+//! The encodings that a program knows by id, and one of them with its settings.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use burn::tensor::Device;
+use rand_chacha::ChaCha8Rng;
+use serde_json::{Map, Value, json};
+
+use crate::card::{Card, Composition};
+use crate::encoding::PositionEncoding;
+use crate::erased::AnyEncoding;
+use crate::probe::Properties;
+use crate::{Cost, Dims, PeError, settings};
+
+/// Encodings by id: those of this crate and any others.
+///
+/// ```
+/// use pe_zoo::Registry;
+///
+/// let registry = Registry::builtin();
+/// let cope = registry.encoding("cope")?;
+/// assert_eq!(cope.card().label, "CoPE");
+/// # Ok::<(), pe_zoo::PeError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Registry {
+    entries: BTreeMap<&'static str, Arc<Entry>>,
+}
+
+impl Registry {
+    /// The encodings of this crate.
+    pub fn builtin() -> Self {
+        static BUILTIN: LazyLock<Registry> = LazyLock::new(|| {
+            let entries = crate::zoo::entries().into_iter();
+            Registry { entries: entries.map(|entry| (entry.card.id, Arc::new(entry))).collect() }
+        });
+        BUILTIN.clone()
+    }
+
+    /// Adds an encoding.
+    ///
+    /// # Errors
+    /// [`PeError::Registration`] if the id of its card is taken, or is no kebab-case word.
+    pub fn with<E: PositionEncoding>(mut self) -> Result<Self, PeError> {
+        let entry = Entry::new::<E>(None);
+        let id = entry.card.id;
+        let kebab = id.starts_with(|c: char| c.is_ascii_lowercase())
+            && id.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+        if !kebab {
+            let reason =
+                "expected a lower-case letter followed by lower-case letters, digits and `-`";
+            return Err(PeError::Registration { id: id.to_owned(), reason: reason.to_owned() });
+        }
+        if let Some(taken) = self.entries.get(id) {
+            let reason = format!("{} has this id already; choose another", taken.card.label);
+            return Err(PeError::Registration { id: id.to_owned(), reason });
+        }
+        self.entries.insert(id, Arc::new(entry));
+        Ok(self)
+    }
+
+    /// All encodings, sorted by id.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.values().map(|entry| &**entry)
+    }
+
+    /// All cards, sorted by id.
+    pub fn cards(&self) -> impl Iterator<Item = &Card> {
+        self.entries().map(|entry| &entry.card)
+    }
+
+    /// The entry with this id.
+    ///
+    /// # Errors
+    /// [`PeError::UnknownId`], with the nearest id.
+    pub fn entry(&self, id: &str) -> Result<&Arc<Entry>, PeError> {
+        self.entries.get(id).ok_or_else(|| PeError::UnknownId {
+            id: id.to_owned(),
+            nearest: settings::nearest(id, self.entries.keys().copied()),
+            known: self.entries.keys().copied().collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    /// The encoding with this id at its default settings.
+    ///
+    /// # Errors
+    /// [`PeError::UnknownId`], with the nearest id.
+    pub fn encoding(&self, id: &str) -> Result<EncodingConfig, PeError> {
+        self.configured(id, Map::new())
+    }
+
+    /// The encoding with this id and these settings. Settings that are not given keep their defaults.
+    ///
+    /// # Errors
+    /// [`PeError::UnknownId`], or [`PeError::Settings`] with the field.
+    pub fn configured(
+        &self,
+        id: &str,
+        fields: Map<String, Value>,
+    ) -> Result<EncodingConfig, PeError> {
+        self.entry(id)?.configured(fields)
+    }
+}
+
+/// One kind of encoding in a [`Registry`].
+pub struct Entry {
+    /// Description for people.
+    pub card: Card,
+    /// Text of the encoding's source file, whose module documentation is its full description; known
+    /// for the encodings of this crate.
+    pub source: Option<&'static str>,
+    read: fn(Map<String, Value>) -> Result<Arc<dyn ErasedSettings>, PeError>,
+    /// Properties that have been found out, by settings.
+    probed: Mutex<BTreeMap<String, Arc<Properties>>>,
+}
+
+impl Debug for Entry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Entry").field("card", &self.card).finish_non_exhaustive()
+    }
+}
+
+impl Entry {
+    /// The entry of an encoding's type.
+    pub(crate) fn new<E: PositionEncoding>(source: Option<&'static str>) -> Self {
+        Self { card: E::CARD, source, read: read::<E>, probed: Mutex::default() }
+    }
+
+    /// The encoding with these settings. Settings that are not given keep their defaults.
+    ///
+    /// # Errors
+    /// [`PeError::Settings`] with the field.
+    pub fn configured(
+        self: &Arc<Self>,
+        fields: Map<String, Value>,
+    ) -> Result<EncodingConfig, PeError> {
+        EncodingConfig::with(self.clone(), (self.read)(fields)?)
+    }
+}
+
+impl Entry {
+    /// The properties at these settings, found out by `probe` at the first call.
+    pub(crate) fn probed(
+        &self,
+        settings: String,
+        probe: impl FnOnce() -> Result<Properties, PeError>,
+    ) -> Result<Arc<Properties>, PeError> {
+        let mut probed = self.probed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = probed.get(&settings) {
+            return Ok(known.clone());
+        }
+        let found = Arc::new(probe()?);
+        probed.insert(settings, found.clone());
+        Ok(found)
+    }
+}
+
+fn read<E: PositionEncoding>(
+    given: Map<String, Value>,
+) -> Result<Arc<dyn ErasedSettings>, PeError> {
+    let keys = given.keys().cloned().collect::<Vec<_>>();
+    let value: E::Settings = settings::read(E::CARD.id, given)?;
+    let settings = Typed::<E>(value);
+    // Settings without `deny_unknown_fields` would drop a misspelled key without a word.
+    let known = settings.fields()?;
+    match keys.iter().find(|key| !known.contains_key(*key)) {
+        None => Ok(Arc::new(settings)),
+        Some(unknown) => Err(PeError::Settings {
+            pe: E::CARD.id.to_owned(),
+            reason: settings::unknown_field(unknown, known.keys().map(String::as_str)),
+        }),
+    }
+}
+
+/// An encoding of a registry with its settings.
+#[derive(Debug, Clone)]
+pub struct EncodingConfig {
+    entry: Arc<Entry>,
+    card: Card,
+    settings: Arc<dyn ErasedSettings>,
+    fields: Map<String, Value>,
+}
+
+impl PartialEq for EncodingConfig {
+    fn eq(&self, other: &Self) -> bool {
+        self.entry.card.id == other.entry.card.id && self.fields == other.fields
+    }
+}
+
+/// The settings alone.
+impl serde::Serialize for EncodingConfig {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.settings.to_value().map_err(serde::ser::Error::custom)?.serialize(serializer)
+    }
+}
+
+impl EncodingConfig {
+    /// An encoding of the type `E`, which need not be in a registry.
+    ///
+    /// # Errors
+    /// [`PeError::Settings`] if the settings cannot be written as a map of fields.
+    pub fn of<E: PositionEncoding>(settings: E::Settings) -> Result<Self, PeError> {
+        Self::with(Arc::new(Entry::new::<E>(None)), Arc::new(Typed::<E>(settings)))
+    }
+
+    fn with(entry: Arc<Entry>, settings: Arc<dyn ErasedSettings>) -> Result<Self, PeError> {
+        let fields = settings.fields()?;
+        Ok(Self { card: settings.card(), entry, settings, fields })
+    }
+
+    /// The kind of encoding.
+    pub fn entry(&self) -> &Arc<Entry> {
+        &self.entry
+    }
+
+    /// Description at these settings.
+    pub fn card(&self) -> &Card {
+        &self.card
+    }
+
+    /// All settings by name, defaults included.
+    pub fn fields(&self) -> &Map<String, Value> {
+        &self.fields
+    }
+
+    /// Id and settings: the part of a cell's key that stands for the encoding.
+    pub fn identity(&self) -> Value {
+        json!({ "id": self.card().id, "settings": self })
+    }
+
+    /// Meaning of an expression in brackets after the encoding's id.
+    pub fn composition(&self) -> Composition {
+        self.settings.composition()
+    }
+
+    /// Sizes for which the encodings that act together with this one are built.
+    pub fn dims_beside(&self, dims: &Dims) -> Dims {
+        self.settings.dims_beside(dims)
+    }
+
+    /// Refuses settings and sizes that cannot work, before anything is built.
+    ///
+    /// # Errors
+    /// [`PeError::InvalidSetting`] with the field.
+    pub fn check(&self, dims: &Dims) -> Result<(), PeError> {
+        self.settings.check(dims)
+    }
+
+    /// Builds the encoding; every random number comes from `rng`.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub fn build(
+        &self,
+        dims: &Dims,
+        rng: &mut ChaCha8Rng,
+        device: &Device,
+    ) -> Result<AnyEncoding, PeError> {
+        self.check(dims)?;
+        self.settings.build(dims, rng, device)
+    }
+
+    /// Number of learned parameters in the whole model, by the encoding's formula.
+    pub fn param_formula(&self, dims: &Dims) -> Option<usize> {
+        self.settings.param_count(dims)
+    }
+
+    /// Operations that the encoding adds to one forward pass over `len` tokens, if it states them.
+    pub fn cost(&self, dims: &Dims, len: usize) -> Option<Cost> {
+        self.settings.cost(dims, len)
+    }
+
+    /// Reads settings again that [`fields`](Self::fields) or a suite has written.
+    ///
+    /// # Errors
+    /// [`PeError::Settings`] with the field.
+    pub fn reread(&self, fields: Map<String, Value>) -> Result<Self, PeError> {
+        self.entry.configured(fields)
+    }
+
+    /// Whether both hold equal settings of the same type.
+    pub(crate) fn same_settings(&self, other: &Self) -> bool {
+        self.settings.equals(other.settings.as_any())
+    }
+}
+
+/// The associated functions of [`PositionEncoding`], with the settings they take.
+trait ErasedSettings: Debug + Send + Sync {
+    fn as_any(&self) -> &dyn Any;
+    fn equals(&self, other: &dyn Any) -> bool;
+    fn to_value(&self) -> Result<Value, String>;
+    fn fields(&self) -> Result<Map<String, Value>, PeError>;
+    fn composition(&self) -> Composition;
+    fn dims_beside(&self, dims: &Dims) -> Dims;
+    fn card(&self) -> Card;
+    fn check(&self, dims: &Dims) -> Result<(), PeError>;
+    fn build(
+        &self,
+        dims: &Dims,
+        rng: &mut ChaCha8Rng,
+        device: &Device,
+    ) -> Result<AnyEncoding, PeError>;
+    fn param_count(&self, dims: &Dims) -> Option<usize>;
+    fn cost(&self, dims: &Dims, len: usize) -> Option<Cost>;
+}
+
+/// Settings of the encoding `E`.
+struct Typed<E: PositionEncoding>(E::Settings);
+
+impl<E: PositionEncoding> Debug for Typed<E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<E: PositionEncoding> ErasedSettings for Typed<E> {
+    fn as_any(&self) -> &dyn Any {
+        &self.0
+    }
+
+    fn equals(&self, other: &dyn Any) -> bool {
+        other.downcast_ref::<E::Settings>() == Some(&self.0)
+    }
+
+    fn to_value(&self) -> Result<Value, String> {
+        serde_json::to_value(&self.0).map_err(|error| error.to_string())
+    }
+
+    fn fields(&self) -> Result<Map<String, Value>, PeError> {
+        let refused = |reason| PeError::Settings { pe: E::CARD.id.to_owned(), reason };
+        match self.to_value() {
+            Ok(Value::Object(fields)) => Ok(fields),
+            Ok(other) => Err(refused(format!("settings are written as {other}, expected a map"))),
+            Err(error) => Err(refused(error)),
+        }
+    }
+
+    fn composition(&self) -> Composition {
+        E::composition(&self.0)
+    }
+
+    fn dims_beside(&self, dims: &Dims) -> Dims {
+        E::dims_beside(&self.0, dims)
+    }
+
+    fn card(&self) -> Card {
+        E::card(&self.0)
+    }
+
+    fn check(&self, dims: &Dims) -> Result<(), PeError> {
+        E::check(&self.0, dims)
+    }
+
+    fn build(
+        &self,
+        dims: &Dims,
+        rng: &mut ChaCha8Rng,
+        device: &Device,
+    ) -> Result<AnyEncoding, PeError> {
+        E::build(&self.0, dims, rng, device).map(AnyEncoding::new)
+    }
+
+    fn param_count(&self, dims: &Dims) -> Option<usize> {
+        E::param_count(&self.0, dims)
+    }
+
+    fn cost(&self, dims: &Dims, len: usize) -> Option<Cost> {
+        E::cost(&self.0, dims, len)
+    }
+}

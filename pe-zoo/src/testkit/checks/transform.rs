@@ -1,0 +1,45 @@
+//! Transformed queries and keys against the scalar reference.
+
+use burn::tensor::{Device, Tensor};
+
+use super::Outcome;
+use crate::encoding::{LayerContext, StateContext};
+use crate::probe::close::{self, F32, numbers};
+use crate::probe::passes::{DIMS, TOKENS};
+use crate::probe::problem::{Problem, tensor3, tensor4};
+use crate::reference::Heads;
+use crate::{Combination, Hooks, Positions, TokenState};
+
+/// `None` if there is no reference to compare with. Encodings that stretch queries are excepted: their
+/// factors depend on all tokens and cancel only against keys.
+pub(super) fn check(
+    encoding: &dyn Hooks,
+    config: &Combination,
+    device: &Device,
+) -> Option<Outcome> {
+    let reference = encoding.reference()?;
+    let at = Positions::contiguous(0, TOKENS);
+    let problem = Problem::random(1, TOKENS, &DIMS, 16);
+    let x = tensor3(&problem.x, device);
+    let carried = TokenState::default();
+    let rows = encoding.state(&StateContext { layer: 0, at: &at, x: &x, carried: &carried });
+    let ctx = LayerContext { layer: 0, at: &at, rows: &rows, cols: &rows };
+    let (q, k) = (tensor4(&problem.q, device), tensor4(&problem.k, device));
+    let (q, k) = encoding.transform_qk(q, k, &ctx);
+    let [_batch, _heads, _tokens, width] = q.dims();
+    if width != DIMS.head_dim && width != 2 * DIMS.head_dim {
+        return Some(Err(format!("queries are {width} wide, expected head_dim or twice that")));
+    }
+    match config.properties() {
+        Ok(properties) if properties.stretches_queries => return Some(Ok(())),
+        Ok(_) => {}
+        Err(error) => return Some(Err(error.to_string())),
+    }
+    let transformed = reference.scalar_transformed(&problem.scalar(0, 0, &at));
+    let same = |name: &str, tensor: &Tensor<4>, heads: &Heads| {
+        let expected = heads.iter().flatten().flatten().copied().collect::<Vec<_>>();
+        close::compare(&numbers(tensor.clone()), &expected, F32)
+            .map_err(|e| format!("transformed {name} are not those of scalar_transformed: {e}"))
+    };
+    Some(same("queries", &q, &transformed.q).and_then(|()| same("keys", &k, &transformed.k)))
+}

@@ -1,0 +1,78 @@
+//! Encodings that are wrong on purpose, each with the check that must reject it.
+//!
+//! Each family has one correct member, which must pass: the others are rejected for their fault alone.
+//! Most faults have been seen in public code.
+
+mod learned;
+mod rotations;
+mod slopes;
+mod token_state;
+
+use std::fmt::Debug;
+
+use super::{Choice, combination};
+use crate::PositionEncoding;
+use crate::testkit::{Check, conforms};
+
+/// Rejects every faulty member of a family by the check that the fault was made for.
+#[track_caller]
+fn assert_rejected<E, F>(correct: F, faults: &[(F, Check)])
+where
+    E: PositionEncoding<Settings = Choice<F>>,
+    F: Copy + Debug,
+{
+    let failures = conforms(&combination::<E, F>(correct));
+    assert!(failures.is_empty(), "{correct:?}: {failures:?}");
+    for (fault, check) in faults {
+        let failures = conforms(&combination::<E, F>(*fault));
+        assert!(
+            failures.iter().any(|failure| failure.check == *check),
+            "{fault:?} passes {check:?}; rejected by {failures:?}"
+        );
+    }
+}
+
+#[test]
+fn biases_that_are_wrong_are_rejected() {
+    assert_rejected::<slopes::Slopes, _>(slopes::Fault::None, slopes::FAULTS);
+}
+
+#[test]
+fn learned_encodings_that_are_wrong_are_rejected() {
+    assert_rejected::<learned::Learned, _>(learned::Fault::None, learned::FAULTS);
+}
+
+#[test]
+fn states_and_gates_that_are_wrong_are_rejected() {
+    assert_rejected::<token_state::Counting, _>(token_state::Fault::None, token_state::FAULTS);
+}
+
+#[test]
+fn rotations_that_are_wrong_are_rejected() {
+    assert_rejected::<rotations::Rotated, _>(rotations::Fault::None, rotations::FAULTS);
+}
+
+#[test]
+fn every_check_rejects_a_broken_encoding() {
+    fn checks<C: Debug>(faults: &[(C, Check)]) -> impl Iterator<Item = Check> {
+        faults.iter().map(|(_, check)| *check)
+    }
+    let made_for = checks(slopes::FAULTS)
+        .chain(checks(learned::FAULTS))
+        .chain(checks(token_state::FAULTS))
+        .chain(checks(rotations::FAULTS))
+        .collect::<Vec<_>>();
+    for check in [
+        Check::EqualsReference,
+        Check::DecodesAsFullPass,
+        Check::Causal,
+        Check::BatchIndependent,
+        Check::Length,
+        Check::ParameterFormula,
+        Check::Gradients,
+        Check::Reproducible,
+    ] {
+        assert!(made_for.contains(&check), "{check:?}");
+    }
+    assert!(made_for.len() >= 12, "{}", made_for.len());
+}

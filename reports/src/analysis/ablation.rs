@@ -1,0 +1,172 @@
+//! Ablations: changes of a base encoding, each compared with the base by differences paired by seed.
+//!
+//! The base is named in advance, so Holm's correction runs over the changes only and not over all
+//! pairs: an ablation of few changes can tell more than a ranking of as many encodings.
+
+use super::ranking::{EncodingResult, Rank, Ranking, Region};
+use crate::record::Metric;
+use crate::stats::{Comparison, Estimate, Paired, decide, paired};
+
+/// Changes of a base encoding in one region of a workload.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ablation {
+    /// Name of the base encoding.
+    pub base: String,
+    /// Display name of the encoding.
+    pub base_display: String,
+    /// Estimate of its metric over seeds.
+    pub base_estimate: Option<Estimate>,
+    /// Region of the evaluations.
+    pub region: Region,
+    /// Metric that is compared.
+    pub metric: Metric,
+    /// One for each other encoding, sorted by name.
+    pub changes: Vec<Change>,
+}
+
+/// An encoding compared with the base.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// Name of the encoding.
+    pub encoding: String,
+    /// Display name of the encoding.
+    pub display: String,
+    /// Estimate of its metric over seeds.
+    pub estimate: Option<Estimate>,
+    /// Change minus base in the metric's own scale (nll for perplexity); `None`: no seed in common,
+    /// or one of the two lacks evaluations.
+    pub comparison: Option<Comparison>,
+}
+
+/// Effect of a change on the metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Significantly better than the base.
+    Better,
+    /// Significantly worse than the base.
+    Worse,
+    /// No significant difference from the base with this many seeds.
+    NotSeparable(u32),
+    /// Evaluations or common seeds are missing.
+    NotComparable,
+}
+
+impl Change {
+    /// Classifies the change by the direction of `metric`.
+    pub fn effect(&self, metric: Metric) -> Effect {
+        match self.comparison {
+            None => Effect::NotComparable,
+            Some(c) if !c.separable => Effect::NotSeparable(c.paired.n),
+            Some(c) if (c.paired.mean_difference > 0.0) == metric.higher_is_better() => {
+                Effect::Better
+            }
+            Some(_) => Effect::Worse,
+        }
+    }
+}
+
+impl Ablation {
+    /// Compares every other encoding of `ranking` with the one named `base`; `None` if there is no such encoding.
+    pub fn of(ranking: &Ranking, base: &str) -> Option<Self> {
+        let base = ranking.results.iter().find(|s| s.encoding == base)?;
+        let others = || ranking.results.iter().filter(|s| s.encoding != base.encoding);
+        let differences: Vec<Option<Paired>> = others().map(|s| difference(s, base)).collect();
+        let seen: Vec<Paired> = differences.iter().copied().flatten().collect();
+        let mut verdicts = decide(&seen, ranking.seed_spread()).into_iter();
+        let changes = others()
+            .zip(differences)
+            .map(|(s, difference)| Change {
+                encoding: s.encoding.clone(),
+                display: s.display.clone(),
+                estimate: s.estimate,
+                comparison: difference.and_then(|_| verdicts.next()),
+            })
+            .collect();
+        Some(Self {
+            base: base.encoding.clone(),
+            base_display: base.display.clone(),
+            base_estimate: base.estimate,
+            region: ranking.region,
+            metric: ranking.metric,
+            changes,
+        })
+    }
+}
+
+fn difference(change: &EncodingResult, base: &EncodingResult) -> Option<Paired> {
+    let unranked = change.rank == Rank::Unranked || base.rank == Rank::Unranked;
+    if unranked { None } else { paired(&change.per_seed, &base.per_seed) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::RunRecord;
+    use crate::testkit::TestCell;
+    use std::collections::BTreeMap;
+
+    fn ablation(records: &[RunRecord], base: &str, metric: Metric) -> Option<Ablation> {
+        let records: Vec<&RunRecord> = records.iter().collect();
+        let ranking = Ranking::new(&records, &BTreeMap::new(), Region::Beyond, metric);
+        Ablation::of(&ranking, base)
+    }
+
+    fn cells(encoding: &str, values: &[f64]) -> Vec<RunRecord> {
+        (0..)
+            .zip(values)
+            .map(|(seed, value)| TestCell::new("w", encoding, seed).beyond(*value).record())
+            .collect()
+    }
+
+    #[test]
+    fn each_change_is_compared_with_the_base_and_not_with_the_best() {
+        let records = [
+            cells("cope", &[0.80, 0.82, 0.84]),
+            cells("cope(gates=none)", &[0.40, 0.43, 0.44]),
+            cells("cope(wide)", &[0.81, 0.80, 0.86]),
+            cells("rope", &[0.95, 0.96, 0.98]),
+        ]
+        .concat();
+        let found = ablation(&records, "cope", Metric::ExactMatch).unwrap();
+        let effects: Vec<_> =
+            found.changes.iter().map(|c| (&*c.encoding, c.effect(found.metric))).collect();
+        assert_eq!(
+            effects,
+            [
+                ("cope(gates=none)", Effect::Worse),
+                ("cope(wide)", Effect::NotSeparable(3)),
+                ("rope", Effect::Better)
+            ]
+        );
+        let worse = found.changes[0].comparison.unwrap();
+        assert_eq!(worse.family, 3, "three changes, not six pairs");
+        assert!((worse.paired.mean_difference + 0.396_666_7).abs() < 1e-6);
+    }
+
+    #[test]
+    fn less_perplexity_is_better() {
+        let cell = |encoding, seed, nll| TestCell::new("t", encoding, seed).text(1.4, nll).record();
+        let records: Vec<RunRecord> = (0..3)
+            .flat_map(|seed| {
+                let noise = 0.01 * seed as f64;
+                [cell("cope", seed, 1.5 + noise), cell("rope", seed, 1.7 + 2.0 * noise)]
+            })
+            .collect();
+        let found = ablation(&records, "rope", Metric::Perplexity).unwrap();
+        assert_eq!(found.changes[0].effect(found.metric), Effect::Better);
+        let found = ablation(&records, "cope", Metric::Perplexity).unwrap();
+        assert_eq!(found.changes[0].effect(found.metric), Effect::Worse);
+    }
+
+    #[test]
+    fn what_lacks_evaluations_is_not_compared_and_an_unknown_base_has_no_ablation() {
+        let records = [
+            cells("rope", &[0.9, 0.9, 0.9]),
+            vec![TestCell::new("w", "learned", 0).limited_to(64).record()],
+        ]
+        .concat();
+        let found = ablation(&records, "rope", Metric::ExactMatch).unwrap();
+        assert_eq!(found.changes[0].effect(found.metric), Effect::NotComparable);
+        assert_eq!(ablation(&records, "alibi", Metric::ExactMatch), None);
+    }
+}

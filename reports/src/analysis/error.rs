@@ -1,0 +1,27 @@
+//! Errors of analysing records.
+
+/// Why records cannot be analysed.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum AnalysisError {
+    /// A record names a headline metric that this program does not know.
+    #[error(
+        "cell {key} has the headline metric `{headline}`, expected `exact-match` or `perplexity`; correct the \
+         task's `headline` and run the cell again"
+    )]
+    UnknownHeadline {
+        /// Key of the cell.
+        key: String,
+        /// Name of the metric.
+        headline: String,
+    },
+    /// A setting outside its range.
+    #[error("the report setting `{field}` is {value}, expected {expected}")]
+    Setting {
+        /// Name of the setting.
+        field: &'static str,
+        /// Value that was given.
+        value: f64,
+        /// Values that are allowed.
+        expected: &'static str,
+    },
+}

@@ -1,0 +1,59 @@
+//! Agreement of gates with the tokens that a task counts, over seeds.
+
+use std::collections::BTreeMap;
+
+use super::grouping::by_encoding;
+use crate::record::RunRecord;
+use crate::stats::Mean;
+
+/// The gate score of one head over seeds; see [`crate::GateScore`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct GateMean {
+    /// Name of the encoding.
+    pub encoding: String,
+    /// Kind of gate, for example `gates`.
+    pub gate: String,
+    /// Index of the layer, from 0.
+    pub layer: u32,
+    /// Index of the head, from 0.
+    pub head: u32,
+    /// Area under the ROC curve.
+    pub auc: Mean,
+}
+
+/// Averages gate scores by encoding, kind of gate, layer and head.
+pub(super) fn gates(records: &[&RunRecord]) -> Vec<GateMean> {
+    let mut found = Vec::new();
+    for (encoding, records) in by_encoding(records) {
+        let mut places: BTreeMap<(&str, u32, u32), Vec<f64>> = BTreeMap::new();
+        for score in records.iter().flat_map(|record| &record.gates) {
+            places.entry((&score.gate, score.layer, score.head)).or_default().push(score.auc);
+        }
+        found.extend(places.into_iter().filter_map(|((gate, layer, head), scores)| {
+            let (encoding, gate) = (encoding.to_owned(), gate.to_owned());
+            Some(GateMean { encoding, gate, layer, head, auc: Mean::of(&scores)? })
+        }));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::GateScore;
+    use crate::testkit::TestCell;
+
+    #[test]
+    fn scores_of_a_head_are_averaged_over_seeds_and_heads_are_kept_apart() {
+        let score = |head, auc| GateScore { gate: "gates".into(), layer: 0, head, auc, rows: 9 };
+        let record = |seed, auc| {
+            let gates = vec![score(0, auc), score(1, 0.5)];
+            TestCell::new("w", "cope", seed).change(|r| r.gates = gates).record()
+        };
+        let records = [record(0, 0.9), record(1, 0.7), TestCell::new("w", "rope", 0).record()];
+        let found = gates(&records.iter().collect::<Vec<_>>());
+        assert_eq!(found.len(), 2);
+        assert!((found[0].auc.mean - 0.8).abs() < 1e-12 && found[0].auc.n == 2);
+        assert_eq!((found[1].head, found[1].auc.mean), (1, 0.5));
+    }
+}

@@ -1,0 +1,246 @@
+#![expect(clippy::float_cmp, reason = "values of a grid are kept, not computed")]
+
+use super::*;
+use crate::analysis::Report;
+use crate::analysis::ReportMeta;
+use crate::record::{GridPoint, Validation};
+use crate::testkit::TestCell;
+
+const AXIS: &str = "train.optimizer.learning_rate";
+
+/// A cell at a value of the grid, with its last validation and its exact match beyond training.
+fn at(encoding: &str, seed: u64, value: f64, validated: f64, beyond: f64) -> TestCell {
+    TestCell::new("w", encoding, seed).beyond(beyond).change(|r| {
+        r.grid = Some(GridPoint { axis: AXIS.into(), value, default: same(value, 1e-3) });
+        r.config = serde_json::json!({
+            "train": { "optimizer": { "learning_rate": value } },
+            "encoding": encoding,
+            "seed": seed,
+        });
+        r.key = crate::cell_key(&r.config);
+        let point = |exact_match: f64| Validation {
+            step: 100,
+            exact_match,
+            token_accuracy: exact_match,
+            nll: 1.0 - exact_match,
+            samples: 64,
+            seconds: 1.0,
+        };
+        // What comes before the last does not count.
+        r.train.validations = vec![point(1.0), point(validated)];
+    })
+}
+
+fn grid_of(records: &[RunRecord]) -> (Grid, GridSelection<'_>) {
+    let settled = select_grid_values(records);
+    (settled.grids["w"].clone(), settled)
+}
+
+fn report(records: &[RunRecord]) -> Report {
+    Report::new(records, &ReportMeta::default()).unwrap()
+}
+
+#[test]
+fn the_best_mean_validation_counts_for_all_seeds_and_not_the_best_result() {
+    let records: Vec<RunRecord> = (0..3_u64)
+        .flat_map(|seed| {
+            let lucky = if seed == 0 { 0.3 } else { 0.0 };
+            [
+                at("rope", seed, 3e-4, 0.5 + lucky, 0.99).record(),
+                at("rope", seed, 1e-3, 0.7, 0.50).record(),
+                at("rope", seed, 3e-3, 0.6, 0.60).record(),
+            ]
+        })
+        .collect();
+    let (grid, settled) = grid_of(&records);
+    let choice = grid.choice("rope").unwrap();
+    assert_eq!((choice.value, choice.by), (1e-3, ChosenBy::Validation));
+    assert_eq!(grid.values, [3e-4, 1e-3, 3e-3]);
+    assert_eq!(grid.default, Some(1e-3));
+    assert_eq!(settled.selected.len(), 3);
+    assert!(settled.selected.iter().all(|r| r.grid.as_ref().unwrap().value == 1e-3));
+    let spent = choice.spent;
+    assert_eq!((spent.cells, spent.steps), (9, 1800));
+    assert!((spent.seconds - 36.0).abs() < 1e-9);
+    assert!((spent.flops - 9.0 * 200.0 * 1.5e9).abs() < 1.0);
+}
+
+#[test]
+fn ties_go_to_the_loss_then_to_the_default_and_perplexity_looks_at_the_loss_alone() {
+    let tie = |lower: f64| {
+        let quiet = move |r: &mut RunRecord| r.train.validations[1].nll = lower;
+        [
+            at("rope", 0, 3e-4, 0.8, 0.5).record(),
+            at("rope", 0, 1e-3, 0.8, 0.5).record(),
+            at("rope", 0, 3e-3, 0.8, 0.5).change(quiet).record(),
+        ]
+    };
+    assert_eq!(grid_of(&tie(0.1)).0.choices[0].value, 3e-3);
+    assert_eq!(grid_of(&tie(0.2)).0.choices[0].value, 1e-3, "all equal: the default");
+    let text = |value, exact, nll| {
+        let change = move |r: &mut RunRecord| {
+            r.train.validations[1].exact_match = exact;
+            r.train.validations[1].nll = nll;
+        };
+        at("rope", 0, value, 0.0, 0.0).text(1.0, 1.0).change(change).record()
+    };
+    let records = [text(1e-3, 0.9, 2.0), text(3e-3, 0.1, 1.0)];
+    assert_eq!(grid_of(&records).0.choices[0].value, 3e-3);
+}
+
+#[test]
+fn a_value_that_diverges_is_the_worst_and_one_that_lacks_a_seed_is_not_chosen() {
+    let diverged = Status::Diverged { step: 3, reason: "loss is NaN".into() };
+    let failed = Status::Failed { reason: "no room".into() };
+    let records = [
+        at("rope", 0, 1e-3, 0.1, 0.1).record(),
+        at("rope", 1, 1e-3, 0.1, 0.1).record(),
+        at("rope", 0, 3e-3, 0.9, 0.9).record(),
+        at("rope", 1, 3e-3, 0.9, 0.9).status(diverged).record(),
+        at("rope", 0, 3e-4, 0.95, 0.9).record(),
+        at("rope", 1, 3e-4, 0.95, 0.9).status(failed).record(),
+    ];
+    let (grid, _) = grid_of(&records);
+    let choice = &grid.choices[0];
+    assert_eq!(choice.value, 3e-3, "0.45 on average is more than 0.1");
+    let told: Vec<_> =
+        choice.points.iter().map(|p| (p.seeds, p.diverged, p.validation.is_some())).collect();
+    assert_eq!(told, [(2, 0, false), (2, 0, true), (2, 1, true)]);
+    assert_eq!(choice.points[2].validation.unwrap().nll, f64::INFINITY);
+    assert_eq!(grid.at_the_edge(), ["rope"]);
+}
+
+#[test]
+fn without_validations_the_default_counts() {
+    let blind = |r: &mut RunRecord| r.train.validations.clear();
+    let records = [
+        at("rope", 0, 1e-3, 0.1, 0.1).change(blind).record(),
+        at("rope", 0, 3e-3, 0.9, 0.9).change(blind).record(),
+    ];
+    let (grid, settled) = grid_of(&records);
+    assert_eq!((grid.choices[0].value, grid.choices[0].by), (1e-3, ChosenBy::Default));
+    assert_eq!(settled.selected.len(), 1);
+    let page =
+        crate::document::tables::statistics(&report(&records), &report(&records).workloads[0]);
+    assert!(page.iter().any(|(_, table)| table.notes.iter().any(|n| n.starts_with("No valid"))));
+}
+
+#[test]
+fn a_cell_from_before_the_grid_stands_where_its_configuration_says() {
+    let old = at("rope", 0, 1e-3, 0.9, 0.5).change(|r| r.grid = None).record();
+    let elsewhere = at("rope", 1, 7e-3, 0.9, 0.5).change(|r| r.grid = None).record();
+    let new = at("rope", 0, 3e-3, 0.2, 0.5).record();
+    let marked = at("rope", 2, 1e-3, 0.9, 0.5).record();
+    let records = [old.clone(), new.clone(), elsewhere.clone(), marked.clone()];
+    let (grid, settled) = grid_of(&records);
+    assert_eq!((grid.choices[0].value, grid.choices[0].by), (1e-3, ChosenBy::Validation));
+    assert_eq!(grid.choices[0].spent.cells, 3, "0.007 is no value of the grid");
+    assert_eq!(settled.selected, [&old, &elsewhere, &marked]);
+    // A suite got a grid after its default was run: nothing is marked as the default.
+    let records = [old.clone(), new];
+    let (grid, settled) = grid_of(&records);
+    assert_eq!((grid.default, grid.values.as_slice()), (Some(1e-3), [1e-3, 3e-3].as_slice()));
+    assert_eq!((grid.choices[0].value, grid.choices[0].by), (1e-3, ChosenBy::Validation));
+    assert_eq!((settled.selected, settled.defaults), (vec![&old], vec![&old]));
+}
+
+#[test]
+fn records_without_a_grid_are_left_alone() {
+    let records = [TestCell::new("w", "rope", 0).record(), TestCell::new("v", "rope", 0).record()];
+    let settled = select_grid_values(&records);
+    assert_eq!(settled.selected.len(), 2);
+    assert!(settled.grids.is_empty() && settled.defaults.is_empty());
+}
+
+#[test]
+fn the_report_ranks_the_best_and_shows_the_default_beside_it() {
+    let records: Vec<RunRecord> = (0..3_u64)
+        .flat_map(|seed| {
+            let s = 0.002 * seed as f64;
+            [
+                // Better at the default, worse at its best than RoPE's best.
+                at("cope", seed, 1e-3, 0.80, 0.80 + s).record(),
+                at("cope", seed, 3e-3, 0.81, 0.82 + 2.0 * s).record(),
+                at("rope", seed, 1e-3, 0.50, 0.50 + 2.0 * s).record(),
+                at("rope", seed, 3e-3, 0.95, 0.95 + s).record(),
+            ]
+        })
+        .collect();
+    let report = report(&records);
+    let workload = &report.workloads[0];
+    let best = |ranking: &Ranking| ranking.ranked()[0].encoding.clone();
+    let grid = workload.grid.as_ref().unwrap();
+    assert_eq!(best(&workload.beyond), "rope");
+    assert_eq!(best(&grid.default_beyond), "cope");
+    let sentence = crate::document::text::workload_sentence(&report, workload);
+    assert!(sentence.contains("from 2 values"), "{sentence}");
+    let notes = crate::document::tables::summary(&report).notes;
+    assert!(
+        notes.iter().any(|note| note.starts_with("w: ") && note.contains("from 2 values")),
+        "{notes:?}"
+    );
+    let tables = crate::document::tables::statistics(&report, workload);
+    let (_, table) = tables.iter().find(|(heading, _)| heading.starts_with("Grid")).unwrap();
+    let rope: Vec<&str> = table.rows[1].iter().map(|cell| cell.text.as_str()).collect();
+    assert_eq!(rope[1], "0.003");
+    assert_eq!(rope[2..4], ["50.0 %", "95.0 %"]);
+    assert_eq!(rope[8..10], ["6", "1\u{2009}200"]);
+    assert!(table.columns.iter().any(|c| c.starts_with("default, beyond")));
+    assert!(table.columns.iter().any(|c| c.starts_with("best, beyond")));
+    // What was not chosen is counted, not listed as lost.
+    assert!(report.not_counted.is_empty());
+    assert_eq!(report.cells.len(), 12);
+}
+
+#[test]
+fn a_diverged_seed_of_a_value_that_was_not_chosen_is_no_failure_to_fit() {
+    let diverged = Status::Diverged { step: 3, reason: "loss is NaN".into() };
+    let records: Vec<RunRecord> = (0..3_u64)
+        .flat_map(|seed| {
+            [
+                at("rope", seed, 1e-3, 1.0, 0.9).record(),
+                at("rope", seed, 3e-2, 0.0, 0.0).status(diverged.clone()).record(),
+            ]
+        })
+        .collect();
+    let report = report(&records);
+    let metrics = &report.workloads[0].run_metrics[0];
+    assert_eq!((metrics.solved, metrics.run), (3, 3));
+    assert!(report.not_counted.is_empty(), "{:?}", report.not_counted);
+}
+
+/// What METHODOLOGY.md says of choosing: between equal encodings it makes no more false differences than
+/// 5 %, even where the luck of a training shows in its validation and in its evaluation alike.
+#[test]
+fn choosing_among_equals_makes_no_false_differences() {
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+    const TRIALS: usize = 150;
+    let mut rng = ChaCha8Rng::seed_from_u64(8);
+    let mut normal = || (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0;
+    let (mut false_claims, mut gain) = (0, 0.0);
+    for _ in 0..TRIALS {
+        let mut records = Vec::new();
+        for encoding in ["a", "b", "c", "d"] {
+            for value in [3e-4, 1e-3, 3e-3] {
+                for seed in 0..5 {
+                    let luck = 0.5 + 0.05 * normal();
+                    let validated = luck + 0.01 * normal();
+                    records.push(at(encoding, seed, value, validated, luck).record());
+                }
+            }
+        }
+        let (_, settled) = grid_of(&records);
+        let ranked: Vec<&RunRecord> = settled.selected.clone();
+        let region = crate::analysis::ranking::Region::Beyond;
+        let ranking = Ranking::new(&ranked, &BTreeMap::new(), region, Metric::ExactMatch);
+        false_claims += usize::from(ranking.pairs.iter().any(|p| p.comparison.separable));
+        let means = ranking.results.iter().filter_map(|s| s.estimate).map(|e| e.mean - 0.5);
+        gain += means.sum::<f64>() / 4.0 / TRIALS as f64;
+    }
+    let share = false_claims as f64 / TRIALS as f64;
+    // 1.3 % here: as often as without a choice, because all gain the same.
+    assert!(share <= 0.05, "{share}");
+    // The numbers themselves are too good: the best of three means of five, 0.85 of their deviation.
+    assert!((0.015..0.023).contains(&gain), "{gain}");
+}

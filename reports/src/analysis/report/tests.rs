@@ -1,0 +1,134 @@
+use super::*;
+use crate::testkit::{TestCell, suite};
+
+fn report(records: &[RunRecord]) -> Report {
+    Report::new(records, &ReportMeta::default()).unwrap()
+}
+
+#[test]
+fn costs_are_relative_to_rope_and_absent_without_it() {
+    let with = report(&suite());
+    let flip_flop = &with.workloads[0];
+    let ratio =
+        |name: &str| flip_flop.costs.iter().find(|c| c.encoding == name).unwrap().step_ratio;
+    assert_eq!((ratio("cope"), ratio("rope")), (Some(2.0), Some(1.0)));
+    let without = report(&[TestCell::new("w", "cope", 0).record()]);
+    assert_eq!(without.workloads[0].costs[0].step_ratio, None);
+}
+
+#[test]
+fn training_curves_are_means_over_seeds() {
+    let report = report(&suite());
+    let cope = &report.workloads[0].training[0];
+    // 2 / i + the mean of 0, .01 and .02.
+    assert_eq!(cope.points.len(), 4);
+    assert_eq!(cope.points[1].step, 100);
+    assert!((cope.points[1].value.mean - 1.01).abs() < 1e-12);
+}
+
+#[test]
+fn display_names_are_unique() {
+    let report = report(&suite());
+    let names: Vec<_> = report.encodings.iter().map(|e| e.display.as_str()).collect();
+    assert_eq!(names, ["ALiBi", "CoPE", "learned-absolute", "NoPE", "RoPE", "rope(linear)"]);
+}
+
+#[test]
+fn skipped_evaluations_are_gathered_over_seeds_and_lengths() {
+    let report = report(&suite());
+    assert_eq!(
+        report.skipped_evals,
+        [SkippedEvals {
+            workload: "flip-flop".into(),
+            encoding: "learned-absolute".into(),
+            split: "sparse".into(),
+            lens: BTreeSet::from([128, 256]),
+            seeds: BTreeSet::from([0, 1, 2]),
+            reason: "the table has 64 positions".into(),
+        }]
+    );
+}
+
+#[test]
+fn suites_are_kept_apart() {
+    let mut other = TestCell::new("w", "rope", 0).exact(0.0).record();
+    other.suite = "first-look".into();
+    other.key = "0000000000000000".into();
+    let report = report(&[TestCell::new("w", "rope", 0).record(), other]);
+    let names: Vec<_> = report.workloads.iter().map(|w| w.name.as_str()).collect();
+    assert_eq!(names, ["first-look: w", "quick: w"]);
+    assert!(report.not_counted.is_empty());
+}
+
+#[test]
+fn an_unknown_headline_is_refused_by_name() {
+    let mut record = TestCell::new("w", "rope", 0).record();
+    record.task.headline = "exact_match".into();
+    let error = Report::new(&[record], &ReportMeta::default()).unwrap_err().to_string();
+    assert!(error.contains("`exact_match`") && error.contains("`exact-match`"), "{error}");
+}
+
+#[test]
+fn a_diverged_seed_is_in_the_fit_rate_unless_it_was_run_again() {
+    let diverged = |seed: u64| {
+        let status = Status::Diverged { step: 3, reason: "NaN".into() };
+        TestCell::new("w", "rope", seed).without_evals().status(status)
+    };
+    let again = diverged(1).change(|r| {
+        r.key = "0000000000000000".into();
+        r.started_utc = "2025-01-01T00:00:00Z".into();
+    });
+    let records = [
+        TestCell::new("w", "rope", 0).record(),
+        TestCell::new("w", "rope", 1).record(),
+        again.record(),
+        diverged(2).record(),
+    ];
+    let report = report(&records);
+    let rope = &report.workloads[0].run_metrics[0];
+    assert_eq!((rope.solved, rope.run), (2, 3));
+}
+
+#[test]
+fn settings_that_cannot_work_are_refused_and_a_base_gives_ablations() {
+    let meta = ReportMeta::default();
+    let wrong = Settings { solved_loss: -1.0, ..Settings::default() };
+    let error = Report::with(suite(), &meta, &wrong).unwrap_err().to_string();
+    assert!(error.contains("`solved_loss` is -1"), "{error}");
+    let based = Settings { ablation_base: Some("cope".into()), ..Settings::default() };
+    let report = Report::with(suite(), &meta, &based).unwrap();
+    let counts: Vec<_> = report.workloads.iter().map(|w| w.ablations.len()).collect();
+    assert_eq!(counts, [2, 2]);
+}
+
+#[test]
+fn every_cell_is_in_one_group_with_an_anchor_of_its_own() {
+    let report = report(&suite());
+    let groups = report.groups();
+    let cells: usize = groups.iter().map(|g| g.cells.len()).sum();
+    assert_eq!(cells, report.cells.len());
+    let anchors: BTreeSet<_> = groups.iter().map(|g| g.anchor.clone()).collect();
+    assert_eq!(anchors.len(), groups.len());
+    for group in &groups {
+        assert!(group.cells.iter().all(|r| r.workload == group.workload.name));
+        assert!(group.cells.iter().all(|r| r.encoding.name == group.encoding));
+    }
+}
+
+#[test]
+fn seeds_that_an_encoding_lacks_are_told() {
+    let cell = |encoding, seed| TestCell::new("w", encoding, seed).record();
+    let records = [cell("rope", 0), cell("rope", 1), cell("cope", 0)];
+    let warnings = |records: &[RunRecord]| crate::document::text::warnings(&report(records));
+    assert_eq!(warnings(&records), ["w: some encodings lack seeds that others have (CoPE 1)."]);
+    assert!(warnings(&records[..1]).is_empty());
+}
+
+#[test]
+fn cells_of_several_machines_are_noted_where_costs_are() {
+    let other = TestCell::new("w", "cope", 0).change(|r| r.host.cpu = "other".into()).record();
+    let report = report(&[TestCell::new("w", "rope", 0).record(), other]);
+    assert_eq!(report.workloads[0].machines.len(), 2);
+    let costs = crate::document::tables::costs(&report, &report.workloads[0]);
+    assert!(costs.notes.iter().any(|n| n.starts_with("Warning: these cells ran under 2")));
+}

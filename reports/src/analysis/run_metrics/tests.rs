@@ -1,0 +1,97 @@
+use super::*;
+use crate::testkit::TestCell;
+
+fn settings() -> Settings {
+    Settings::default()
+}
+
+/// A cell evaluated on its training split at these lengths; trained at 64.
+fn by_length(seed: u64, values: &[(u64, f64)]) -> TestCell {
+    values.iter().fold(TestCell::new("w", "rope", seed).without_evals(), |cell, (len, exact)| {
+        cell.eval("uniform", *len <= 64, *len, *exact)
+    })
+}
+
+fn length(values: &[(u64, f64)]) -> (u64, bool) {
+    let found = effective_length(&by_length(0, values).record(), &settings()).unwrap();
+    (found.len, found.at_least)
+}
+
+#[test]
+fn the_effective_length_ends_where_exact_match_first_falls() {
+    assert_eq!(length(&[(32, 1.0), (64, 0.95), (128, 0.9), (256, 0.89), (512, 0.2)]), (128, false));
+    assert_eq!(length(&[(64, 1.0), (128, 0.5), (256, 1.0)]), (64, false), "it does not come back");
+    assert_eq!(length(&[(256, 0.99), (64, 1.0), (128, 1.0)]), (256, true), "in any order");
+    assert_eq!(length(&[(32, 0.3), (64, 1.0)]), (0, false));
+    assert_eq!(length(&[(64, f64::NAN), (128, 1.0)]), (0, false));
+}
+
+#[test]
+fn a_length_that_could_not_be_run_is_not_held() {
+    let limited = by_length(0, &[(64, 1.0), (128, 1.0)]).limited_to(64).record();
+    assert_eq!(
+        effective_length(&limited, &settings()),
+        Some(EffectiveLength { len: 64, at_least: false })
+    );
+}
+
+#[test]
+fn other_splits_have_no_say() {
+    let cell = by_length(0, &[(64, 1.0), (128, 1.0)]).eval("sparse", false, 128, 0.0).record();
+    assert_eq!(effective_length(&cell, &settings()).unwrap().len, 128);
+    let nothing = TestCell::new("w", "rope", 0).without_evals().eval("sparse", false, 128, 1.0);
+    assert_eq!(effective_length(&nothing.record(), &settings()), None);
+}
+
+#[test]
+fn a_text_cannot_be_solved() {
+    let text = TestCell::new("text", "rope", 0).text(1.0, 1.0).record();
+    assert_eq!(solved(&text, &settings()), None);
+    assert_eq!(effective_length(&text, &settings()), None);
+    assert_eq!(run_metrics(&[&text], &settings()), []);
+}
+
+#[test]
+fn the_time_to_solve_is_the_first_point_with_a_low_loss() {
+    // The curve of the test cells: loss 2, 1, 0.667, 0.5 at steps 50, 100, 150, 200.
+    let loose = Settings { solved_loss: 0.7, ..settings() };
+    let cell = TestCell::new("w", "rope", 0).record();
+    assert_eq!(solve_time(&cell, &loose), Some(SolveTime { step: 150, seconds: 3.0 }));
+    assert_eq!(solve_time(&cell, &settings()), None, "its loss never got there");
+    let unsolved = TestCell::new("w", "rope", 0).inside(0.98).record();
+    assert_eq!(solve_time(&unsolved, &loose), None, "its answers are wrong");
+}
+
+#[test]
+fn the_fit_rate_counts_diverged_seeds_and_not_failed_ones() {
+    let diverged = Status::Diverged { step: 1, reason: "NaN".into() };
+    let failed = Status::Failed { reason: "gone".into() };
+    let records = [
+        TestCell::new("w", "rope", 0).inside(0.99).record(),
+        TestCell::new("w", "rope", 1).inside(0.98).record(),
+        TestCell::new("w", "rope", 2).without_evals().status(diverged).record(),
+        TestCell::new("w", "rope", 3).without_evals().status(failed).record(),
+    ];
+    let all = run_metrics(&records.iter().collect::<Vec<_>>(), &settings());
+    assert_eq!((all[0].solved, all[0].run), (1, 3));
+    assert!((all[0].fit_rate().unwrap() - 1.0 / 3.0).abs() < 1e-12);
+    assert_eq!(all[0].effective.unwrap().n, 2);
+}
+
+#[test]
+fn lengths_over_seeds_are_medians_with_their_range() {
+    let records = [
+        by_length(0, &[(64, 1.0), (128, 1.0), (256, 1.0)]).record(),
+        by_length(1, &[(64, 1.0), (128, 0.0), (256, 0.0)]).record(),
+        by_length(2, &[(64, 1.0), (128, 1.0), (256, 0.0)]).record(),
+    ];
+    let of = |records: &[RunRecord]| {
+        run_metrics(&records.iter().collect::<Vec<_>>(), &settings()).remove(0)
+    };
+    let three = of(&records);
+    let effective = three.effective.unwrap();
+    assert_eq!((effective.median, effective.range, effective.n), (128.0, (64.0, 256.0), 3));
+    assert_eq!((three.effective_at_least, three.effective_ratio), (false, Some(2.0)));
+    let two = of(&[records[0].clone(), records[2].clone()]);
+    assert_eq!((two.effective.unwrap().median, two.effective_at_least), (192.0, true));
+}

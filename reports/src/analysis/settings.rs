@@ -1,0 +1,89 @@
+//! Criteria of a report: solved training, effective length, base of an ablation.
+
+use serde::{Deserialize, Serialize};
+
+use super::error::AnalysisError;
+
+/// Criteria of a report. The defaults stand in METHODOLOGY.md; pages name the values that they used.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// A seed solved training if its exact match, mean over all evaluations in distribution, is at
+    /// least this. Above 0, at most 1. Default 0.99.
+    pub solved_exact_match: f64,
+    /// The time to solve is the first point of the training curve with a loss of at most this, in
+    /// nats per scored token; for seeds that solved training. Above 0. Default 0.05: the right token
+    /// has a probability of 95 %.
+    pub solved_loss: f64,
+    /// The effective length is the largest up to which exact match is at least this at every
+    /// evaluated length. Above 0, at most 1. Default 0.9.
+    pub effective_exact_match: f64,
+    /// Name of the encoding that all others are compared with, as changes of it. Default: none.
+    pub ablation_base: Option<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            solved_exact_match: 0.99,
+            solved_loss: 0.05,
+            effective_exact_match: 0.9,
+            ablation_base: None,
+        }
+    }
+}
+
+impl Settings {
+    /// Refuses what cannot work.
+    ///
+    /// # Errors
+    /// [`AnalysisError::Setting`], which names the field.
+    pub fn check(&self) -> Result<(), AnalysisError> {
+        let share = |field, value: f64| {
+            if value > 0.0 && value <= 1.0 {
+                Ok(())
+            } else {
+                Err(AnalysisError::Setting { field, value, expected: "a share above 0, at most 1" })
+            }
+        };
+        share("solved_exact_match", self.solved_exact_match)?;
+        share("effective_exact_match", self.effective_exact_match)?;
+        if self.solved_loss > 0.0 && self.solved_loss.is_finite() {
+            Ok(())
+        } else {
+            Err(AnalysisError::Setting {
+                field: "solved_loss",
+                value: self.solved_loss,
+                expected: "a number of nats above 0",
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_pass_and_nonsense_is_refused_by_name() {
+        assert!(Settings::default().check().is_ok());
+        let told = |settings: Settings| settings.check().unwrap_err().to_string();
+        let text = told(Settings { solved_exact_match: 99.0, ..Settings::default() });
+        assert!(text.contains("solved_exact_match") && text.contains("99"), "{text}");
+        let text = told(Settings { effective_exact_match: f64::NAN, ..Settings::default() });
+        assert!(text.contains("effective_exact_match"), "{text}");
+        let text = told(Settings { solved_loss: 0.0, ..Settings::default() });
+        assert!(text.contains("solved_loss"), "{text}");
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_and_a_missing_one_has_its_default() {
+        let error = serde_json::from_str::<Settings>(r#"{"solved": 1}"#).unwrap_err().to_string();
+        assert!(error.contains("`solved`") && error.contains("solved_loss"), "{error}");
+        let settings: Settings = serde_json::from_str(r#"{"ablation_base": "rope"}"#).unwrap();
+        assert_eq!(
+            settings,
+            Settings { ablation_base: Some("rope".into()), ..Settings::default() }
+        );
+    }
+}

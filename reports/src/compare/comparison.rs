@@ -1,0 +1,166 @@
+//! The result of a comparison, as data.
+
+use serde::Serialize;
+
+use crate::record::SliceUnit;
+
+/// Request for a comparison.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Request {
+    /// Name of the first encoding.
+    pub a: String,
+    /// Name of the second encoding; differences are first minus second.
+    pub b: String,
+    /// Names of the workloads to compare on; empty for all.
+    pub workloads: Vec<String>,
+    /// Ids of the tasks to compare on; empty for all.
+    pub tasks: Vec<String>,
+}
+
+/// Comparison of two encodings on all workloads.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HeadToHead {
+    /// The first encoding.
+    pub a: ComparedEncoding,
+    /// The second encoding.
+    pub b: ComparedEncoding,
+    /// Comparisons on the workloads that have seeds of both, sorted by suite and name.
+    #[serde(rename = "duels")]
+    pub comparisons: Vec<PairwiseComparison>,
+    /// Records that were not compared, each with the reason in one sentence.
+    pub left_out: Vec<String>,
+}
+
+/// Names of a compared encoding.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ComparedEncoding {
+    /// Name as in records.
+    pub name: String,
+    /// Display name of the encoding.
+    pub label: String,
+}
+
+/// Comparison of two encodings on one workload.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PairwiseComparison {
+    /// Name of the suite.
+    pub suite: String,
+    /// Name of the workload.
+    pub workload: String,
+    /// Id of the task.
+    pub task: String,
+    /// Unit of lengths, for example `tokens`.
+    pub len_unit: String,
+    /// Seeds that both encodings have.
+    pub seeds: Vec<u64>,
+    /// Seeds that only the first has.
+    pub only_a: Vec<u64>,
+    /// Seeds that only the second has.
+    pub only_b: Vec<u64>,
+    /// Comparisons of the mean over a region's evaluations.
+    pub regions: Vec<Compared<Region>>,
+    /// Comparisons by split and length.
+    pub points: Vec<Compared<Point>>,
+    /// Comparisons by properties of samples and tokens.
+    pub slices: Vec<Compared<Slice>>,
+    /// Keys of the compared cells, sorted.
+    pub keys: Vec<String>,
+    /// Remarks that qualify the comparison, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// A difference and the evaluations that it is about.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Compared<P> {
+    /// The evaluations.
+    #[serde(flatten)]
+    pub place: P,
+    /// The difference.
+    #[serde(flatten)]
+    pub difference: Difference,
+}
+
+/// All evaluations of a region that both encodings have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Region {
+    /// `in distribution` or `beyond training`.
+    pub region: &'static str,
+    /// Number of evaluations.
+    pub evaluations: usize,
+}
+
+/// One evaluation: a split at a length.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Point {
+    /// Name of the split.
+    pub split: String,
+    /// Sequence length in the task's unit.
+    pub len: u64,
+    /// Whether the evaluation is in distribution.
+    pub in_distribution: bool,
+}
+
+/// One value of one property in one evaluation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Slice {
+    /// Split and length of the evaluation.
+    #[serde(flatten)]
+    pub point: Point,
+    /// Name of the property.
+    pub property: String,
+    /// Unit of the counts.
+    pub unit: SliceUnit,
+    /// Value of the property.
+    pub value: u32,
+    /// Number of samples or tokens with that value, the same for both encodings and all seeds.
+    pub count: u64,
+}
+
+/// The encoding that is significantly better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Better {
+    /// The first is significantly better.
+    A,
+    /// The second is significantly better.
+    B,
+    /// No significant difference; this does not mean that they are equal.
+    NotSeparable,
+}
+
+/// Differences paired by seed, first minus second.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Difference {
+    /// Metric: `exact match` or `token accuracy` (shares, 0 to 1), or `nll` (nats per scored token, less is
+    /// better).
+    pub metric: &'static str,
+    /// Mean of the first encoding over the common seeds.
+    pub mean_a: f64,
+    /// Mean of the second encoding over the common seeds.
+    pub mean_b: f64,
+    /// Mean difference, first minus second.
+    pub difference: f64,
+    /// 95 % confidence interval of the mean difference, not corrected; `None` with one seed.
+    pub ci95: Option<(f64, f64)>,
+    /// p-value of the test; `None` with too few seeds.
+    pub p: Option<f64>,
+    /// p-value after Holm's correction.
+    pub p_holm: Option<f64>,
+    /// Number of comparisons that were corrected for.
+    pub family: u32,
+    /// Name of the test.
+    pub test: &'static str,
+    /// Hedges' g of the differences; `None` without spread or with too few seeds.
+    pub effect: Option<f64>,
+    /// Number of seeds that both encodings have.
+    pub n: u32,
+    /// Seeds in which the first is better.
+    pub won: u32,
+    /// Seeds in which the second is better.
+    pub lost: u32,
+    /// Seeds in which they are equal.
+    pub tied: u32,
+    /// The encoding that is significantly better.
+    #[serde(rename = "outcome")]
+    pub better: Better,
+}

@@ -1,0 +1,199 @@
+//! Pairing of records by workload and seed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::comparison::{ComparedEncoding, Request};
+use super::error::CompareError;
+use crate::analysis::grid::{ChosenBy, Grid, GridChoice, select_grid_values};
+use crate::record::{RunRecord, Status};
+use crate::store::cell_key;
+
+/// Records of two encodings on one workload, by seed.
+pub(super) struct PairedRuns<'a> {
+    pub(super) a: BTreeMap<u64, &'a RunRecord>,
+    pub(super) b: BTreeMap<u64, &'a RunRecord>,
+    /// Remarks that qualify the comparison, one sentence each.
+    pub(super) notes: Vec<String>,
+}
+
+impl PairedRuns<'_> {
+    pub(super) fn common(&self) -> Vec<u64> {
+        self.a.keys().filter(|seed| self.b.contains_key(seed)).copied().collect()
+    }
+}
+
+pub(super) struct Found<'a> {
+    pub(super) a: ComparedEncoding,
+    pub(super) b: ComparedEncoding,
+    pub(super) pairs: Vec<PairedRuns<'a>>,
+    pub(super) left_out: Vec<String>,
+}
+
+/// Hash of the configuration without the encoding, the seed and the setting of a grid. Only cells with equal hashes
+/// can be compared.
+fn conditions(record: &RunRecord, grid: Option<&Grid>) -> String {
+    let mut config = record.config.clone();
+    let axis = grid.map(|grid| format!("/{}", grid.axis.replace('.', "/")));
+    for path in ["/encoding", "/seed"].into_iter().chain(axis.as_deref()) {
+        let Some((parent, name)) = path.rsplit_once('/') else { continue };
+        if let Some(fields) = config.pointer_mut(parent).and_then(Value::as_object_mut) {
+            fields.remove(name);
+        }
+    }
+    cell_key(&config)
+}
+
+/// Pairs the records of both encodings.
+pub(super) fn find<'a>(
+    records: &'a [RunRecord],
+    request: &Request,
+) -> Result<Found<'a>, CompareError> {
+    let a = side(records, &request.a)?;
+    let b = side(records, &request.b)?;
+    if a.name == b.name {
+        return Err(CompareError::Same { name: a.name });
+    }
+    known("workload", &request.workloads, records, |r| &r.workload)?;
+    known("task", &request.tasks, records, |r| &r.task.id)?;
+    let wanted = |record: &&RunRecord| {
+        let named = |list: &[String], name| list.is_empty() || list.contains(name);
+        named(&request.workloads, &record.workload)
+            && named(&request.tasks, &record.task.id)
+            && (record.encoding.name == a.name || record.encoding.name == b.name)
+    };
+    let mut left_out = Vec::new();
+    let mut workloads: BTreeMap<(&str, &str), Vec<&RunRecord>> = BTreeMap::new();
+    for record in records.iter().filter(wanted) {
+        workloads.entry((&record.suite, &record.workload)).or_default().push(record);
+    }
+    let mut pairs = Vec::new();
+    for ((suite, workload), records) in workloads {
+        let at = format!("{suite}, {workload}");
+        match pair(&at, &records, [&a.name, &b.name], &mut left_out) {
+            Ok(pair) => pairs.push(pair),
+            Err(reason) => left_out.push(reason),
+        }
+    }
+    if pairs.is_empty() {
+        return Err(CompareError::NothingPairs { a: a.name, b: b.name, reasons: left_out });
+    }
+    Ok(Found { a, b, pairs, left_out })
+}
+
+/// Looks up an encoding by name.
+fn side(records: &[RunRecord], name: &str) -> Result<ComparedEncoding, CompareError> {
+    match records.iter().find(|r| r.encoding.name == name) {
+        Some(record) => {
+            // A setting in the name is no part of the label: such a name says more.
+            let plain = record.encoding.name == record.encoding.id;
+            let label = if plain { &record.encoding.label } else { &record.encoding.name };
+            Ok(ComparedEncoding { name: name.to_owned(), label: label.clone() })
+        }
+        None => Err(CompareError::unknown("encoding", name, names(records, |r| &r.encoding.name))),
+    }
+}
+
+fn known(
+    what: &'static str,
+    asked: &[String],
+    records: &[RunRecord],
+    get: fn(&RunRecord) -> &String,
+) -> Result<(), CompareError> {
+    let all = names(records, get);
+    match asked.iter().find(|name| !all.contains(name)) {
+        Some(name) => Err(CompareError::unknown(what, name, all)),
+        None => Ok(()),
+    }
+}
+
+fn names(records: &[RunRecord], get: fn(&RunRecord) -> &String) -> Vec<String> {
+    records.iter().map(get).cloned().collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// Pairs the records of one workload; the reason if nothing pairs.
+fn pair<'a>(
+    at: &str,
+    records: &[&'a RunRecord],
+    [a, b]: [&str; 2],
+    left_out: &mut Vec<String>,
+) -> Result<PairedRuns<'a>, String> {
+    let own: Vec<RunRecord> = records.iter().map(|record| (*record).clone()).collect();
+    let settled = select_grid_values(&own);
+    // One workload, so one grid at most.
+    let grid = settled.grids.values().next();
+    let chosen: BTreeSet<&str> = settled.selected.iter().map(|r| r.key.as_str()).collect();
+    let (counted, others): (Vec<&RunRecord>, Vec<&RunRecord>) =
+        records.iter().partition(|r| r.status == Status::Done && chosen.contains(r.key.as_str()));
+    let notes: Vec<String> = grid.map(|grid| chosen_values(grid, [a, b])).into_iter().collect();
+    let mut groups: BTreeMap<String, PairedRuns<'a>> = BTreeMap::new();
+    for record in counted {
+        let group = groups.entry(conditions(record, grid)).or_insert_with(|| PairedRuns {
+            a: BTreeMap::new(),
+            b: BTreeMap::new(),
+            notes: notes.clone(),
+        });
+        let side = if record.encoding.name == a { &mut group.a } else { &mut group.b };
+        // One seed counts once: the settings of an encoding may have changed under its name.
+        let newest = side.entry(record.seed).or_insert(record);
+        if (&newest.started_utc, &newest.key) < (&record.started_utc, &record.key) {
+            *newest = record;
+        }
+    }
+    for record in others {
+        let state = match &record.grid {
+            Some(grid) if record.status == Status::Done => {
+                format!("{} = {} was not chosen", grid.axis, grid.value)
+            }
+            _ => record.status.name().to_owned(),
+        };
+        let (encoding, seed) = (&record.encoding.name, record.seed);
+        left_out.push(format!("{at}: {encoding}, seed {seed} does not count ({state})"));
+    }
+    let started = |pair: &PairedRuns<'_>| {
+        pair.a.values().chain(pair.b.values()).map(|r| r.started_utc.clone()).max()
+    };
+    let mut pairing: Vec<PairedRuns<'a>> = Vec::new();
+    let (mut seeds_a, mut seeds_b) = (BTreeSet::new(), BTreeSet::new());
+    for group in groups.into_values() {
+        seeds_a.extend(group.a.keys().copied());
+        seeds_b.extend(group.b.keys().copied());
+        if !group.common().is_empty() {
+            pairing.push(group);
+        }
+    }
+    pairing.sort_by_key(started);
+    match pairing.pop() {
+        Some(newest) => {
+            if !pairing.is_empty() {
+                left_out.push(format!(
+                    "{at}: {} older configurations of the same name do not count",
+                    pairing.len()
+                ));
+            }
+            Ok(newest)
+        }
+        None => Err(format!(
+            "{at}: {a} has {}, {b} has {}, none of them in common under the same configuration",
+            listed(&seeds_a),
+            listed(&seeds_b)
+        )),
+    }
+}
+
+/// Sentence on the grid values selected for each encoding.
+fn chosen_values(grid: &Grid, names: [&str; 2]) -> String {
+    let choices = names.into_iter().filter_map(|name| grid.choice(name));
+    let value = |choice: &GridChoice| match choice.by {
+        ChosenBy::Validation => format!("{} {}", choice.encoding, choice.value),
+        ChosenBy::Default => format!("{} {}, unchosen", choice.encoding, choice.value),
+    };
+    let values: Vec<String> = choices.map(value).collect();
+    format!("{} by encoding, chosen on validation: {}.", grid.short_axis(), values.join("; "))
+}
+
+fn listed(seeds: &BTreeSet<u64>) -> String {
+    let list = seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+    if list.is_empty() { "no finished seed".to_owned() } else { format!("seeds {list}") }
+}

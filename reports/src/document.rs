@@ -1,0 +1,11 @@
+//! Texts, tables and figures as data, without a format.
+
+pub(crate) mod figures;
+mod section;
+mod table;
+pub mod tables;
+pub mod text;
+
+pub use self::section::{Document, DocumentFigure, Section};
+pub(crate) use self::table::heads;
+pub use self::table::{Table, TableCell};

@@ -1,0 +1,63 @@
+//! The figures of a report.
+
+mod cost;
+mod figure;
+mod lengths;
+pub(crate) mod plot;
+pub(crate) mod scale;
+mod size;
+mod slices;
+mod training;
+
+use std::collections::BTreeSet;
+
+pub(crate) use self::figure::{Figure, Subject};
+pub(crate) use self::plot::Plot;
+use crate::analysis::Report;
+use crate::record::Metric;
+use crate::text::slug;
+
+/// Above this number of figures only the most important have PNG files: rasterizing costs more than the rest of a
+/// report, and every figure has its SVG file.
+const MOST_PIXELS: usize = 200;
+/// Number of PNG files above [`MOST_PIXELS`] figures.
+const FEWER_PIXELS: usize = 40;
+
+/// Figures by workload and subject, then those about several workloads.
+pub(crate) fn figures(report: &Report) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for workload in &report.workloads {
+        figures.extend(lengths::figures(report, workload, workload.headline, Subject::Headline));
+        if workload.headline == Metric::ExactMatch {
+            let second = Metric::TokenAccuracy;
+            figures.extend(lengths::figures(report, workload, second, Subject::Second));
+        }
+        figures.extend(slices::figures(report, workload));
+        figures.extend(training::figures(report, workload));
+        figures.extend(cost::figures(report, workload));
+    }
+    figures.extend(size::figures(report));
+    let mut most = if figures.len() > MOST_PIXELS { FEWER_PIXELS } else { MOST_PIXELS };
+    let important = |f: &Figure| matches!(f.subject, Subject::Headline | Subject::Size);
+    let all = figures.len() <= MOST_PIXELS;
+    for figure in figures.iter_mut().filter(|f| all || important(f)) {
+        figure.pixels = most > 0;
+        most = most.saturating_sub(1);
+    }
+    let mut taken = BTreeSet::new();
+    for figure in &mut figures {
+        let base = slug(&figure.title);
+        let mut file = base.clone();
+        // Names that differ only in signs must not share a file.
+        let mut number = 2;
+        while file.is_empty() || !taken.insert(file.clone()) {
+            file = format!("{base}-{number}");
+            number += 1;
+        }
+        figure.file = file;
+    }
+    figures
+}
+
+#[cfg(test)]
+mod tests;

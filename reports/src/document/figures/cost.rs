@@ -1,0 +1,114 @@
+//! The headline metric against costs, with the Pareto front.
+
+use super::figure::{Figure, Subject, capital, drawn, note, series_of};
+use super::lengths::scale_of;
+use super::plot::{Axis, Plot, Point, Scatter, Series};
+use super::scale::Scale;
+use crate::analysis::ranking::{Rank, Ranking};
+use crate::analysis::{Cost, Report, Workload};
+use crate::number::{bytes, si, three_digits};
+
+/// A kind of cost: name, axis label, accessor and formatter.
+struct Price {
+    name: &'static str,
+    axis: &'static str,
+    of: fn(&Cost) -> Option<f64>,
+    show: fn(f64) -> String,
+}
+
+const PRICES: [Price; 3] = [
+    Price {
+        name: "FLOPs",
+        axis: "FLOPs of a training step",
+        of: |cost| Some(cost.flops_train_step as f64),
+        show: si,
+    },
+    Price {
+        name: "step time",
+        axis: "ms per training step",
+        of: |cost| cost.step_seconds.map(|s| 1000.0 * s),
+        show: three_digits,
+    },
+    Price {
+        name: "memory",
+        axis: "peak memory in MiB",
+        of: |cost| cost.peak_bytes.map(|b| b as f64 / f64::from(1 << 20)),
+        show: |mebibytes| bytes(mebibytes * f64::from(1 << 20)),
+    },
+];
+
+pub(super) fn figures(report: &Report, workload: &Workload) -> Vec<Figure> {
+    let ranking = workload.deciding();
+    PRICES.iter().filter_map(|price| figure(report, workload, ranking, price)).collect()
+}
+
+fn figure(
+    report: &Report,
+    workload: &Workload,
+    ranking: &Ranking,
+    price: &Price,
+) -> Option<Figure> {
+    let metric = ranking.metric;
+    let series: Vec<Series> = ranking
+        .results
+        .iter()
+        .filter(|s| s.rank != Rank::Unranked)
+        .filter_map(|result| {
+            let cost = workload.costs.iter().find(|c| c.encoding == result.encoding)?;
+            let x = (price.of)(cost).filter(|x| x.is_finite() && *x > 0.0)?;
+            let estimate = result.estimate?;
+            let (y, bar) = drawn(metric, &estimate);
+            let note = format!("{}\n{} {}", note(metric, &estimate), price.axis, (price.show)(x));
+            Some(series_of(report, &result.encoding, vec![Point { x, y, bar, note }]))
+        })
+        .collect();
+    // One point is no trade.
+    if series.len() < 2 {
+        return None;
+    }
+    let points: Vec<(f64, f64)> =
+        series.iter().flat_map(|s| &s.points).map(|p| (p.x, p.y)).collect();
+    let costs: Vec<f64> = points.iter().map(|(x, _)| *x).collect();
+    let plot = Plot::Scatter(Scatter {
+        x: Axis::new(price.axis, Scale::around(&costs)),
+        y: Axis::new(metric.name(), scale_of(metric, &series)),
+        front: front(&points, metric.higher_is_better()),
+        series,
+    });
+    let title = format!("{}: {} against {}", workload.name, metric.name(), price.name);
+    let caption = format!(
+        "{} {}, mean over seeds, against cost. Line: Pareto front. Bars: 95 % confidence interval \
+         over seeds.",
+        capital(metric.name()),
+        ranking.region.name()
+    );
+    Some(Figure::of(workload, Subject::Cost, title, caption, plot))
+}
+
+/// The Pareto front: points that no other point beats or equals in both coordinates, by rising cost.
+fn front(points: &[(f64, f64)], higher_is_better: bool) -> Vec<(f64, f64)> {
+    let gain = |y: f64| if higher_is_better { y } else { -y };
+    let mut order: Vec<(f64, f64)> =
+        points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite()).collect();
+    // Of equal costs the better one comes first, and the others gain nothing over it.
+    order.sort_by(|a, b| a.0.total_cmp(&b.0).then(gain(b.1).total_cmp(&gain(a.1))));
+    let mut best = f64::NEG_INFINITY;
+    order.retain(|(_, y)| {
+        let better = gain(*y) > best;
+        best = best.max(gain(*y));
+        better
+    });
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_front_holds_what_nothing_beats_in_both() {
+        let points = [(1.0, 0.5), (2.0, 0.4), (2.0, 0.9), (3.0, 0.9), (4.0, 0.95), (0.5, f64::NAN)];
+        assert_eq!(front(&points, true), [(1.0, 0.5), (2.0, 0.9), (4.0, 0.95)]);
+        assert_eq!(front(&[(1.0, 5.0), (2.0, 4.0), (3.0, 4.5)], false), [(1.0, 5.0), (2.0, 4.0)]);
+    }
+}

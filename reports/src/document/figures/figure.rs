@@ -1,0 +1,88 @@
+//! A figure: what it is about, its title, caption and plot.
+
+use super::plot::{Plot, Point, Series};
+use crate::analysis::{Report, Workload};
+use crate::record::Metric;
+use crate::stats::Estimate;
+
+/// Subject of a figure, which decides its place on a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Subject {
+    /// The headline metric by length.
+    Headline,
+    /// The second metric by length.
+    Second,
+    /// The headline metric by a property of samples or tokens.
+    Slices,
+    /// The headline metric by two properties, or by a property and length.
+    Grid,
+    /// Loss, validation and time to solve.
+    Training,
+    /// The headline metric against costs.
+    Cost,
+    /// The headline metric by the number of training samples, over workloads.
+    Size,
+}
+
+/// A figure of a report.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Figure {
+    /// Name of its workload; `None` for a figure about several.
+    pub(crate) workload: Option<String>,
+    pub(crate) subject: Subject,
+    pub(crate) title: String,
+    pub(crate) caption: String,
+    pub(crate) plot: Plot,
+    /// Unique in the report, without an extension.
+    pub(crate) file: String,
+    /// Whether the figure has a PNG file beside its SVG file.
+    pub(crate) pixels: bool,
+}
+
+impl Figure {
+    pub(super) fn of(
+        workload: &Workload,
+        subject: Subject,
+        title: String,
+        caption: String,
+        plot: Plot,
+    ) -> Self {
+        let workload = Some(workload.name.clone());
+        Self { workload, subject, title, caption, plot, file: String::new(), pixels: false }
+    }
+
+    /// Path of its file of this kind, `svg` or `png`, relative to the report.
+    pub(crate) fn path(&self, kind: &str) -> String {
+        format!("figures/{}.{kind}", self.file)
+    }
+}
+
+/// A series in the colour and under the name of an encoding.
+pub(super) fn series_of(report: &Report, encoding: &str, points: Vec<Point>) -> Series {
+    let known = report.encoding(encoding);
+    let label = known.map_or(encoding, |e| &e.display).to_owned();
+    Series { slot: known.map_or(0, |e| e.slot), label, points }
+}
+
+/// `97.1 % [92.0 to 100.0] n=3`, for hovering over a point.
+pub(super) fn note(metric: Metric, estimate: &Estimate) -> String {
+    let interval =
+        estimate.ci95.map_or_else(String::new, |ci| format!(" [{}]", metric.show_interval(ci)));
+    format!("{}{interval} n={}", metric.show(estimate.mean), estimate.n)
+}
+
+/// Mean and interval on the scale of the axis: perplexity is held as its logarithm.
+pub(super) fn drawn(metric: Metric, estimate: &Estimate) -> (f64, Option<(f64, f64)>) {
+    if metric.higher_is_better() {
+        // A t interval does not know that a share ends at 0 and 1.
+        let cut = |(low, high): (f64, f64)| (low.max(0.0), high.min(1.0));
+        (estimate.mean, estimate.ci95.map(cut))
+    } else {
+        (estimate.mean.exp(), estimate.ci95.map(|(low, high)| (low.exp(), high.exp())))
+    }
+}
+
+pub(super) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}

@@ -1,0 +1,125 @@
+//! A metric by length: lines for splits of several lengths, dots for the others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::figure::{Figure, Subject, capital, drawn, note, series_of};
+use super::plot::{Axis, Dots, Lines, Marks, Plot, Point, Series};
+use super::scale::Scale;
+use crate::analysis::aggregate::Aggregate;
+use crate::analysis::{Report, Workload};
+use crate::record::Metric;
+use crate::stats::Estimate;
+
+pub(super) fn estimate_of(row: &Aggregate, metric: Metric) -> Estimate {
+    match metric {
+        Metric::ExactMatch => row.exact_match,
+        Metric::TokenAccuracy => row.token_accuracy,
+        Metric::Perplexity => row.nll,
+    }
+}
+
+fn series_by_encoding(report: &Report, rows: &[&Aggregate], metric: Metric) -> Vec<Series> {
+    let mut by_encoding: BTreeMap<&str, Vec<&Aggregate>> = BTreeMap::new();
+    for row in rows {
+        by_encoding.entry(&row.encoding).or_default().push(row);
+    }
+    by_encoding
+        .into_iter()
+        .map(|(encoding, rows)| {
+            let point = |row: &Aggregate| {
+                let estimate = estimate_of(row, metric);
+                let (y, bar) = drawn(metric, &estimate);
+                Point { x: row.len as f64, y, bar, note: note(metric, &estimate) }
+            };
+            series_of(report, encoding, rows.into_iter().map(point).collect())
+        })
+        .collect()
+}
+
+/// A scale for `series`. Only means stretch it: the interval of two seeds may be a thousand times
+/// as wide as what is to be seen, so bars are cut at the frame.
+pub(super) fn scale_of<'a>(metric: Metric, series: impl IntoIterator<Item = &'a Series>) -> Scale {
+    if metric.higher_is_better() {
+        Scale::percent()
+    } else {
+        let means: Vec<f64> = series.into_iter().flat_map(|s| &s.points).map(|p| p.y).collect();
+        Scale::around(&means)
+    }
+}
+
+/// Caption that explains the intervals of a figure.
+pub(super) fn intervals(several_seeds: bool) -> &'static str {
+    if several_seeds {
+        " Bars and bands: 95 % confidence interval over seeds, clipped at the frame."
+    } else {
+        " One seed: no interval."
+    }
+}
+
+pub(super) fn figures(
+    report: &Report,
+    workload: &Workload,
+    metric: Metric,
+    subject: Subject,
+) -> Vec<Figure> {
+    let mut splits: BTreeMap<&str, Vec<&Aggregate>> = BTreeMap::new();
+    for row in &workload.rows {
+        splits.entry(&row.split).or_default().push(row);
+    }
+    let rules: Vec<(f64, String)> =
+        workload.train_lens.iter().map(|len| (*len as f64, format!("trained at {len}"))).collect();
+    let bars = intervals(workload.rows.iter().any(|r| r.exact_match.n > 1));
+    let figure = |title: String, what: &str, plot: Plot| {
+        Figure::of(workload, subject, title, format!("{what}{bars}"), plot)
+    };
+    let mut figures = Vec::new();
+    let mut single: Vec<(String, Vec<Series>)> = Vec::new();
+    // Splits in distribution first: they are what the others are compared with.
+    let mut ordered: Vec<_> = splits.into_iter().collect();
+    ordered.sort_by_key(|(_, rows)| !rows.iter().any(|r| r.in_distribution));
+    for (split, rows) in ordered {
+        let series = series_by_encoding(report, &rows, metric);
+        let lens: BTreeSet<u64> = rows.iter().map(|r| r.len).collect();
+        if let [len] = lens.iter().copied().collect::<Vec<_>>()[..] {
+            let region = if rows.iter().any(|r| r.in_distribution) {
+                "in distribution"
+            } else {
+                "beyond training"
+            };
+            single.push((format!("{split} at {len} {} ({region})", workload.len_unit), series));
+            continue;
+        }
+        let mut along: Vec<f64> = lens.iter().map(|len| *len as f64).collect();
+        along.extend(rules.iter().map(|(len, _)| *len));
+        let guessing = subject == Subject::Headline && metric.higher_is_better();
+        let plot = Plot::Lines(Lines {
+            x: Axis::new(format!("length in {}", workload.len_unit), Scale::at(&along)),
+            y: Axis::new(metric.name(), scale_of(metric, &series)),
+            rules: rules.clone(),
+            level: if guessing { chance(&rows) } else { None },
+            marks: Marks::Points,
+            series,
+        });
+        let title = format!("{}: {} on {split}", workload.name, metric.name());
+        let what = format!("{} by length, mean over seeds.", capital(metric.name()));
+        figures.push(figure(title, &what, plot));
+    }
+    if !single.is_empty() {
+        let scale = scale_of(metric, single.iter().flat_map(|(_, series)| series));
+        let which = if figures.is_empty() { "" } else { ", splits of one length" };
+        let title = format!("{}: {}{which}", workload.name, metric.name());
+        let plot = Plot::Dots(Dots { value: Axis::new(metric.name(), scale), groups: single });
+        let what = format!("{}, mean over seeds.", capital(metric.name()));
+        figures.push(figure(title, &what, plot));
+    }
+    figures
+}
+
+/// The level of guessing by length, where the task knows it.
+fn chance(rows: &[&Aggregate]) -> Option<(Vec<(f64, f64)>, String)> {
+    let known = rows.iter().filter_map(|row| Some((row.len, row.chance?)));
+    let by_len: BTreeMap<u64, f64> = known.collect();
+    let points: Vec<(f64, f64)> =
+        by_len.into_iter().map(|(len, chance)| (len as f64, chance)).collect();
+    (points.len() > 1).then(|| (points, "chance".to_owned()))
+}

@@ -1,0 +1,102 @@
+//! Plots as data: both the SVG file and the interactive plot are drawn from them.
+
+use super::scale::Scale;
+
+/// A point with an optional interval.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Point {
+    pub(crate) x: f64,
+    pub(crate) y: f64,
+    pub(crate) bar: Option<(f64, f64)>,
+    /// Text shown when the pointer hovers over it: value, interval, n.
+    pub(crate) note: String,
+}
+
+/// One encoding's points; `slot` chooses colour, dash and marker.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Series {
+    pub(crate) slot: usize,
+    pub(crate) label: String,
+    pub(crate) points: Vec<Point>,
+}
+
+/// An axis: label and scale.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Axis {
+    pub(crate) label: String,
+    pub(crate) scale: Scale,
+}
+
+impl Axis {
+    pub(crate) fn new(label: impl Into<String>, scale: Scale) -> Self {
+        Self { label: label.into(), scale }
+    }
+}
+
+/// Whether the points of a line have markers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Marks {
+    /// For few points: a marker and an interval at each.
+    Points,
+    /// For many points: a line without markers.
+    None,
+}
+
+/// Line chart: one line for each encoding.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Lines {
+    pub(crate) x: Axis,
+    pub(crate) y: Axis,
+    /// Vertical rules: position and label.
+    pub(crate) rules: Vec<(f64, String)>,
+    /// A horizontal line with a label, a point for each x: the level of guessing.
+    pub(crate) level: Option<(Vec<(f64, f64)>, String)>,
+    pub(crate) marks: Marks,
+    pub(crate) series: Vec<Series>,
+}
+
+/// Dots along a horizontal axis. Each group has a heading and a row for each series, whose only point
+/// holds the value in `y` and nothing in `x`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Dots {
+    pub(crate) value: Axis,
+    pub(crate) groups: Vec<(String, Vec<Series>)>,
+}
+
+/// Scatter chart: one point for each encoding, a metric against a cost.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Scatter {
+    pub(crate) x: Axis,
+    pub(crate) y: Axis,
+    /// Points of the Pareto front, by rising cost.
+    pub(crate) front: Vec<(f64, f64)>,
+    pub(crate) series: Vec<Series>,
+}
+
+/// Heat maps: one for each encoding.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Heat {
+    pub(crate) x_label: String,
+    pub(crate) y_label: String,
+    pub(crate) columns: Vec<u64>,
+    pub(crate) rows: Vec<u64>,
+    pub(crate) maps: Vec<HeatMap>,
+}
+
+/// A heat map of shares from 0 to 1.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct HeatMap {
+    pub(crate) slot: usize,
+    pub(crate) label: String,
+    /// One list for each row, as long as there are columns; `None`: not measured.
+    pub(crate) values: Vec<Vec<Option<f64>>>,
+}
+
+/// The plot of a figure.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Plot {
+    Lines(Lines),
+    Dots(Dots),
+    Scatter(Scatter),
+    Heat(Heat),
+}

@@ -1,0 +1,113 @@
+//! The headline metric by the number of training samples: workloads that differ in nothing else.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::figure::{Figure, Subject, capital, drawn, note, series_of};
+use super::lengths::scale_of;
+use super::plot::{Axis, Lines, Marks, Plot, Point, Series};
+use super::scale::Scale;
+use crate::analysis::ranking::Region;
+use crate::analysis::{Report, Workload};
+use crate::record::Metric;
+
+/// Setting that holds the number of training samples in a record's configuration.
+const SETTING: &str = "train_samples";
+
+/// One figure for each family of workloads and region.
+pub(super) fn figures(report: &Report) -> Vec<Figure> {
+    families(report)
+        .values()
+        .filter(|family| family.len() > 1)
+        .flat_map(|family| {
+            [Region::Inside, Region::Beyond]
+                .into_iter()
+                .filter_map(|region| figure(report, family, region))
+        })
+        .collect()
+}
+
+/// Workloads by what they have in common, each family by the number of its training samples.
+fn families(report: &Report) -> BTreeMap<String, BTreeMap<u64, &Workload>> {
+    let mut families: BTreeMap<String, BTreeMap<u64, &Workload>> = BTreeMap::new();
+    for workload in &report.workloads {
+        let Some(record) = report.cells_of(workload).first() else { continue };
+        let mut config = record.config.clone();
+        let Some(samples) = take(&mut config) else { continue };
+        for own in ["encoding", "seed"] {
+            if let Some(map) = config.as_object_mut() {
+                map.remove(own);
+            }
+        }
+        let id = format!("{} {config}", record.task.id);
+        families.entry(id).or_default().insert(samples, workload);
+    }
+    families
+}
+
+/// Takes the number of training samples out of the task's or the training's settings.
+fn take(config: &mut Value) -> Option<u64> {
+    ["task", "train"].into_iter().find_map(|section| {
+        let settings = config.get_mut(section)?.as_object_mut()?;
+        let samples = settings.get(SETTING)?.as_u64()?;
+        settings.remove(SETTING);
+        Some(samples)
+    })
+}
+
+fn figure(report: &Report, family: &BTreeMap<u64, &Workload>, region: Region) -> Option<Figure> {
+    let ranking = |workload: &'_ Workload| match region {
+        Region::Inside => workload.inside.clone(),
+        Region::Beyond => workload.beyond.clone(),
+    };
+    let mut lines: BTreeMap<String, Vec<Point>> = BTreeMap::new();
+    let mut metrics: Vec<Metric> = Vec::new();
+    for (samples, workload) in family {
+        let ranking = ranking(workload);
+        metrics.push(ranking.metric);
+        for result in &ranking.results {
+            let Some(estimate) = result.estimate else { continue };
+            let (y, bar) = drawn(ranking.metric, &estimate);
+            let note = format!("{} with {samples} samples", note(ranking.metric, &estimate));
+            let point = Point { x: *samples as f64, y, bar, note };
+            lines.entry(result.encoding.clone()).or_default().push(point);
+        }
+    }
+    // Where some sizes are told by tokens and others by whole answers there is no common axis.
+    let metric = *metrics.first()?;
+    if lines.is_empty() || metrics.iter().any(|other| *other != metric) {
+        return None;
+    }
+    let series: Vec<Series> =
+        lines.into_iter().map(|(encoding, points)| series_of(report, &encoding, points)).collect();
+    let sizes: Vec<f64> = family.keys().map(|samples| *samples as f64).collect();
+    let plot = Plot::Lines(Lines {
+        x: Axis::new("training samples", Scale::at(&sizes)),
+        y: Axis::new(metric.name(), scale_of(metric, &series)),
+        rules: Vec::new(),
+        level: None,
+        marks: Marks::Points,
+        series,
+    });
+    let names: Vec<&str> = family.values().map(|w| w.name.as_str()).collect();
+    Some(Figure {
+        workload: None,
+        subject: Subject::Size,
+        title: format!(
+            "{}: {} by training samples, {}",
+            names.first()?,
+            metric.name(),
+            region.name()
+        ),
+        caption: format!(
+            "{} {} by the number of training samples, mean over seeds. Workloads: {}.",
+            capital(metric.name()),
+            region.name(),
+            names.join(", ")
+        ),
+        plot,
+        file: String::new(),
+        pixels: false,
+    })
+}

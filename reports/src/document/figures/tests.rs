@@ -1,0 +1,151 @@
+use super::*;
+use crate::analysis::ReportMeta;
+use crate::testkit::{TestCell, suite};
+
+fn example() -> (Report, Vec<Figure>) {
+    let report = Report::new(suite(), &ReportMeta::default()).unwrap();
+    let figures = figures(&report);
+    (report, figures)
+}
+
+#[test]
+fn splits_with_lengths_have_lines_and_the_others_share_dots() {
+    let (_, figures) = example();
+    let titles: Vec<_> =
+        figures.into_iter().filter(|f| f.subject != Subject::Cost).map(|f| f.title).collect();
+    assert_eq!(
+        titles,
+        [
+            "flip-flop: exact match on sparse",
+            "flip-flop: exact match, splits of one length",
+            "flip-flop: token accuracy on sparse",
+            "flip-flop: token accuracy, splits of one length",
+            "flip-flop: training loss",
+            "text: perplexity",
+            "text: training loss",
+        ]
+    );
+}
+
+#[test]
+fn figures_of_like_names_do_not_share_a_file() {
+    let records = ["a b", "a-b"].map(|name| TestCell::new(name, "rope", 0).record());
+    let report = Report::new(&records, &ReportMeta::default()).unwrap();
+    let figures = figures(&report);
+    let paths: BTreeSet<_> = figures.iter().map(|f| f.path("svg")).collect();
+    assert_eq!(paths.len(), figures.len());
+    assert!(paths.contains("figures/a-b-exact-match-2.svg"), "{paths:?}");
+}
+
+#[test]
+fn a_name_without_letters_still_has_a_file() {
+    let report =
+        Report::new(&[TestCell::new("名", "rope", 0).record()], &ReportMeta::default()).unwrap();
+    assert!(figures(&report).iter().all(|f| !f.file.is_empty() && f.file.is_ascii()));
+}
+
+fn sliced(name: &str, encoding: &str, values: Vec<u32>) -> crate::record::RunRecord {
+    let n = values.len();
+    let slices = crate::record::Slices {
+        name: name.into(),
+        unit: crate::record::SliceUnit::Samples,
+        values,
+        counts: vec![3; n],
+        accuracy: vec![0.5; n],
+        nll: vec![1.0; n],
+    };
+    let put = |r: &mut crate::record::RunRecord| {
+        for eval in &mut r.evals {
+            eval.slices = vec![slices.clone()];
+        }
+    };
+    let cell = TestCell::new("w", encoding, 0).eval("in-distribution", false, 128, 0.5);
+    cell.eval("in-distribution", false, 256, 0.5).change(put).record()
+}
+
+fn of(records: &[crate::record::RunRecord], subject: Subject) -> Vec<Figure> {
+    let report = Report::new(records, &ReportMeta::default()).unwrap();
+    figures(&report).into_iter().filter(|f| f.subject == subject).collect()
+}
+
+#[test]
+fn slices_have_a_curve_where_training_was_and_where_it_was_not_and_a_map_over_lengths() {
+    let records = [sliced("depth", "rope", (0..10).collect()), sliced("depth", "cope", vec![0, 1])];
+    let titles: Vec<_> = of(&records, Subject::Slices).into_iter().map(|f| f.title).collect();
+    assert_eq!(
+        titles,
+        [
+            "w: exact match by depth on in-distribution at 64",
+            "w: exact match by depth on in-distribution at 256",
+            "w: exact match by depth on sparse at 128",
+        ]
+    );
+    let maps = of(&records, Subject::Grid);
+    let [Figure { plot: Plot::Heat(heat), .. }] = &maps[..] else { panic!("{maps:?}") };
+    assert_eq!((&heat.columns[..], heat.rows.len(), heat.maps.len()), (&[64, 128, 256][..], 10, 2));
+    let cope = heat.maps.iter().find(|m| m.label == "CoPE").unwrap();
+    assert_eq!((cope.values[1][0], cope.values[2][0]), (Some(0.5), None));
+}
+
+#[test]
+fn numbers_that_are_names_have_no_curve() {
+    assert!(of(&[sliced("document", "rope", vec![0, 1, 2])], Subject::Slices).is_empty());
+}
+
+#[test]
+fn two_properties_told_together_are_a_map_of_their_own() {
+    let values = vec![1001, 1002, 2001, 2002];
+    let records = [sliced("digits-a x digits-b", "rope", values)];
+    assert!(of(&records, Subject::Slices).is_empty());
+    let maps = of(&records, Subject::Grid);
+    let Some(Figure { plot: Plot::Heat(heat), .. }) = maps.first() else { panic!("{maps:?}") };
+    assert_eq!((&*heat.y_label, &*heat.x_label), ("digits-a", "digits-b"));
+    assert_eq!((&heat.rows[..], &heat.columns[..]), (&[1, 2][..], &[1, 2][..]));
+}
+
+#[test]
+fn workloads_that_differ_in_training_samples_alone_are_one_figure() {
+    let cell = |samples: u64, other: u64| {
+        let config = serde_json::json!({
+            "encoding": "rope", "seed": 0, "task": {"train_samples": samples, "other": other}
+        });
+        TestCell::new(&format!("w{samples}-{other}"), "rope", 0)
+            .change(|r| r.config = config)
+            .record()
+    };
+    let mut records = [cell(100, 0), cell(1000, 0), cell(1000, 7)];
+    for record in &mut records {
+        record.task.id = "w".into();
+    }
+    let found = of(&records, Subject::Size);
+    assert_eq!(found.len(), 2, "in distribution and beyond");
+    let Plot::Lines(lines) = &found[0].plot else { panic!() };
+    let sizes: Vec<f64> = lines.series[0].points.iter().map(|p| p.x).collect();
+    assert_eq!(sizes, [100.0, 1000.0]);
+}
+
+#[test]
+fn costs_are_traded_only_where_there_are_several_encodings() {
+    let report = Report::new(suite(), &ReportMeta::default()).unwrap();
+    let costs = |workload: &str| {
+        let of =
+            |f: &&Figure| f.subject == Subject::Cost && f.workload.as_deref() == Some(workload);
+        figures(&report).iter().filter(of).count()
+    };
+    assert_eq!((costs("flip-flop"), costs("text")), (3, 3));
+    assert!(of(&[TestCell::new("w", "rope", 0).record()], Subject::Cost).is_empty());
+}
+
+#[test]
+fn of_very_many_figures_the_first_and_most_telling_have_pixels() {
+    let (_, few) = example();
+    assert!(few.iter().all(|figure| figure.pixels));
+    let records: Vec<_> = (0..80)
+        .flat_map(|w| ["cope", "rope"].map(|e| TestCell::new(&format!("w{w:02}"), e, 0).record()))
+        .collect();
+    let report = Report::new(records, &ReportMeta::default()).unwrap();
+    let many = figures(&report);
+    let pixels: Vec<_> = many.iter().filter(|figure| figure.pixels).collect();
+    assert!(many.len() > MOST_PIXELS && pixels.len() == FEWER_PIXELS, "{}", many.len());
+    assert!(pixels.iter().all(|figure| figure.subject == Subject::Headline));
+}

@@ -1,0 +1,121 @@
+//! The course of training: loss and validation by step, steps to solve.
+
+use super::figure::{Figure, Subject, capital, series_of};
+use super::lengths::scale_of;
+use super::plot::{Axis, Dots, Lines, Marks, Plot, Point, Series};
+use super::scale::Scale;
+use crate::analysis::run_metrics::MedianRange;
+use crate::analysis::{Curve, Report, Workload};
+use crate::number::three_digits;
+use crate::record::Metric;
+
+pub(super) fn figures(report: &Report, workload: &Workload) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    figures.extend(loss(report, workload));
+    figures.extend(validation(report, workload));
+    figures.extend(solving(report, workload));
+    figures
+}
+
+/// `map` leads from values as they are held to values as they are drawn, `show` to words.
+fn lines(
+    report: &Report,
+    curves: &[Curve],
+    map: impl Fn(f64) -> f64,
+    show: impl Fn(f64) -> String,
+) -> Vec<Series> {
+    curves
+        .iter()
+        .map(|curve| {
+            let points = curve
+                .points
+                .iter()
+                .map(|p| Point {
+                    x: p.step as f64,
+                    y: map(p.value.mean),
+                    bar: p.value.ci95.map(|(low, high)| (map(low), map(high))),
+                    note: format!("{} at step {}, n={}", show(p.value.mean), p.step, p.value.n),
+                })
+                .collect();
+            series_of(report, &curve.encoding, points)
+        })
+        .collect()
+}
+
+fn loss(report: &Report, workload: &Workload) -> Option<Figure> {
+    let series = lines(report, &workload.training, |loss| loss, three_digits);
+    if series.is_empty() {
+        return None;
+    }
+    let points = || series.iter().flat_map(|s| &s.points);
+    let steps: Vec<f64> = points().map(|p| p.x).collect();
+    let losses: Vec<f64> = points().map(|p| p.y).collect();
+    let plot = Plot::Lines(Lines {
+        x: Axis::new("step", Scale::linear(&steps)),
+        y: Axis::new("loss in nats", Scale::around(&losses)),
+        rules: Vec::new(),
+        level: None,
+        marks: Marks::None,
+        series,
+    });
+    let caption = "Loss in nats per scored token, mean since the point before, mean over seeds.";
+    let title = format!("{}: training loss", workload.name);
+    Some(Figure::of(workload, Subject::Training, title, caption.to_owned(), plot))
+}
+
+/// The headline metric on fresh samples in the course of training.
+fn validation(report: &Report, workload: &Workload) -> Option<Figure> {
+    let metric = workload.headline;
+    let drawn = |x: f64| if metric == Metric::Perplexity { x.exp() } else { x.clamp(0.0, 1.0) };
+    let series = lines(report, &workload.validation, drawn, |x| metric.show(x));
+    if series.is_empty() {
+        return None;
+    }
+    let steps: Vec<f64> = series.iter().flat_map(|s| &s.points).map(|p| p.x).collect();
+    let plot = Plot::Lines(Lines {
+        x: Axis::new("step", Scale::linear(&steps)),
+        y: Axis::new(metric.name(), scale_of(metric, &series)),
+        rules: Vec::new(),
+        level: None,
+        marks: Marks::None,
+        series,
+    });
+    let caption = format!(
+        "{} in validations at the trained length, on samples that neither training nor evaluations see; \
+         mean over the seeds still in training.",
+        capital(metric.name())
+    );
+    let title = format!("{}: validation", workload.name);
+    Some(Figure::of(workload, Subject::Training, title, caption, plot))
+}
+
+/// Steps to solve, where a seed of any encoding solved training.
+fn solving(report: &Report, workload: &Workload) -> Option<Figure> {
+    let series: Vec<Series> = workload
+        .run_metrics
+        .iter()
+        .filter_map(|metrics| {
+            let MedianRange { median, range, n } = metrics.solve_steps?;
+            let note = format!("{median} steps [{} to {}] n={n}", range.0, range.1);
+            let bar = (n > 1).then_some(range);
+            let point = Point { x: 0.0, y: median, bar, note };
+            Some(series_of(report, &metrics.encoding, vec![point]))
+        })
+        .collect();
+    if series.is_empty() {
+        return None;
+    }
+    let ends: Vec<f64> = series
+        .iter()
+        .flat_map(|s| &s.points)
+        .flat_map(|p| [p.y, p.bar.map_or(p.y, |(_, high)| high), 0.0])
+        .collect();
+    let plot = Plot::Dots(Dots {
+        value: Axis::new("steps to solve", Scale::linear(&ends)),
+        groups: vec![("steps to solve".to_owned(), series)],
+    });
+    let caption = "Median over the seeds that solved training. Bars: minimum to maximum. Encodings \
+                   without a row never solved it.";
+    let title = format!("{}: steps to solve", workload.name);
+    Some(Figure::of(workload, Subject::Training, title, caption.to_owned(), plot))
+}

@@ -1,0 +1,44 @@
+//! Documents of headed sections, which any format can lay out.
+
+use super::figures::Plot;
+use super::table::Table;
+
+/// A document that stands by itself.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Document {
+    /// Title of the document.
+    pub title: String,
+    /// Introduction; code stands between backticks.
+    pub paragraphs: Vec<String>,
+    /// Figures of the introduction.
+    pub figures: Vec<DocumentFigure>,
+    /// Sections of the document.
+    pub sections: Vec<Section>,
+    /// Clause that says where tables are that are too long for a page.
+    pub elsewhere: String,
+}
+
+/// A figure of a [`Document`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct DocumentFigure {
+    pub(crate) title: String,
+    pub(crate) caption: String,
+    pub(crate) plot: Plot,
+}
+
+/// A part of a document with a heading.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Section {
+    /// Heading of the section.
+    pub heading: String,
+    /// Paragraphs; code stands between backticks.
+    pub paragraphs: Vec<String>,
+    /// Remarks that qualify the numbers, one sentence each.
+    pub notes: Vec<String>,
+    /// Figures of the section.
+    pub figures: Vec<DocumentFigure>,
+    /// Tables, each with its caption; empty: none.
+    pub tables: Vec<(String, Table)>,
+    /// Further tables, which pages fold.
+    pub details: Vec<(String, Table)>,
+}

@@ -1,0 +1,77 @@
+//! Tables without a format.
+
+/// A table: columns with heads, and rows of cells.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Table {
+    /// Heads of the columns, a second line after `\n` in smaller print. The first column is text, the
+    /// others are numbers unless `words`.
+    pub columns: Vec<String>,
+    /// Rows, each as long as `columns`.
+    pub rows: Vec<Vec<TableCell>>,
+    /// Whether the columns hold text; otherwise all but the first hold numbers.
+    pub words: bool,
+    /// Remarks below the table, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// A cell of a table.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TableCell {
+    /// Main text.
+    pub text: String,
+    /// Text in smaller print, for example an interval and n.
+    pub detail: String,
+    /// Whether the text is bold.
+    pub strong: bool,
+    /// The encoding whose row begins here, by its slot.
+    pub encoding: Option<usize>,
+    /// The group of records that the number comes from; see [`crate::analysis::Report::anchor`].
+    pub cells: Option<String>,
+}
+
+impl<T: Into<String>> From<T> for TableCell {
+    fn from(text: T) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+}
+
+impl Table {
+    /// Drops the columns in which every row has a dash.
+    pub(crate) fn without_empty_columns(mut self) -> Self {
+        let empty = |column: usize| self.rows.iter().all(|row| row[column].text == "–");
+        let kept: Vec<usize> = (0..self.columns.len()).filter(|column| !empty(*column)).collect();
+        if !self.rows.is_empty() {
+            self.columns = kept.iter().map(|column| self.columns[*column].clone()).collect();
+            for row in &mut self.rows {
+                *row = kept.iter().map(|column| row[*column].clone()).collect();
+            }
+        }
+        self
+    }
+
+    /// Splits the table into pieces of at most `most` columns beside the first, which every piece repeats.
+    pub(crate) fn pieces(&self, most: usize) -> Vec<Self> {
+        let columns = self.columns.len().saturating_sub(1);
+        // Pieces of nearly one width read better than a full one and a rest.
+        let count = columns.div_ceil(most.max(1)).max(1);
+        let width = columns.div_ceil(count).max(1);
+        (0..count)
+            .map(|piece| {
+                let from = 1 + piece * width;
+                let to = (from + width).min(self.columns.len());
+                let cut = |row: &[TableCell]| [&row[..1], &row[from..to]].concat();
+                let last = piece + 1 == count;
+                Self {
+                    columns: [&self.columns[..1], &self.columns[from..to]].concat(),
+                    rows: self.rows.iter().map(|row| cut(row)).collect(),
+                    words: self.words,
+                    notes: if last { self.notes.clone() } else { Vec::new() },
+                }
+            })
+            .collect()
+    }
+}
+
+pub(crate) fn heads<const N: usize>(names: [&str; N]) -> Vec<String> {
+    names.map(str::to_owned).to_vec()
+}

@@ -1,0 +1,19 @@
+//! The tables of a report.
+
+mod common;
+mod costs;
+mod evaluations;
+mod gates;
+mod grid;
+mod overview;
+mod provenance;
+mod ranks;
+mod records;
+
+pub use self::costs::{costs, flops};
+pub use self::evaluations::evaluations;
+pub use self::gates::gates;
+pub use self::overview::{prices, summary};
+pub use self::provenance::provenance;
+pub use self::ranks::{ranks, statistics};
+pub use self::records::{cells, groups, not_counted, skipped_evaluations};

@@ -1,0 +1,52 @@
+//! Evaluations of a workload, aggregated over seeds.
+
+use super::common::{INTERVALS, median, optional, with_interval};
+use crate::analysis::{Report, Workload};
+use crate::document::table::{Table, TableCell, heads};
+use crate::number::three_digits;
+use crate::record::Metric;
+
+/// Table of all aggregated evaluations of a workload.
+pub fn evaluations(report: &Report, workload: &Workload) -> Table {
+    let text = workload.headline == Metric::Perplexity;
+    let mut columns = heads(["encoding", "split", "length"]);
+    if text {
+        columns.extend(heads(["perplexity", "median", "bits per byte", "token accuracy"]));
+    } else {
+        columns.extend(heads(["exact match", "median", "token accuracy", "nll, nats per token"]));
+    }
+    let rows = workload
+        .rows
+        .iter()
+        .map(|row| {
+            let mut cells = vec![
+                TableCell::of_encoding(report, &row.encoding).with_cells(
+                    report,
+                    workload,
+                    &row.encoding,
+                ),
+                TableCell::from(if row.in_distribution {
+                    row.split.clone()
+                } else {
+                    format!("{} (beyond)", row.split)
+                }),
+                TableCell::from(row.len.to_string()),
+            ];
+            let tokens = with_interval(Metric::TokenAccuracy, &row.token_accuracy);
+            if text {
+                cells.push(with_interval(Metric::Perplexity, &row.nll));
+                cells.push(median(Metric::Perplexity, &row.nll));
+                cells.push(optional(row.bits_per_byte, three_digits));
+                cells.push(tokens);
+            } else {
+                cells.push(with_interval(Metric::ExactMatch, &row.exact_match));
+                cells.push(median(Metric::ExactMatch, &row.exact_match));
+                cells.push(tokens);
+                cells.push(three_digits(row.nll.mean).into());
+            }
+            cells
+        })
+        .collect();
+    let notes = vec![INTERVALS.to_owned()];
+    Table { columns, rows, notes, ..Table::default() }
+}

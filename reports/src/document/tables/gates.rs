@@ -1,0 +1,80 @@
+//! Agreement of gates with the tokens that the task counts.
+
+use std::collections::BTreeSet;
+
+use crate::analysis::{GateMean, Report, Workload};
+use crate::document::table::{Table, TableCell};
+
+/// GateMean scores: a row for each encoding, gate and layer, a column for each head; no rows without gates.
+pub fn gates(report: &Report, workload: &Workload) -> Table {
+    let heads: BTreeSet<u32> = workload.gates.iter().map(|gate| gate.head).collect();
+    let layers = workload
+        .gates
+        .chunk_by(|a, b| (&a.encoding, &a.gate, a.layer) == (&b.encoding, &b.gate, b.layer));
+    let rows = layers.filter_map(|layer| {
+        let GateMean { encoding, gate, layer: index, .. } = layer.first()?;
+        let name = TableCell::of_encoding(report, encoding).with_cells(report, workload, encoding);
+        let detail = format!("{gate}, layer {}", index + 1);
+        let of_head = |head: &u32| {
+            let found = layer.iter().find(|gate| gate.head == *head);
+            found.map_or_else(|| TableCell::from("–"), score)
+        };
+        Some(
+            std::iter::once(TableCell { detail, ..name })
+                .chain(heads.iter().map(of_head))
+                .collect(),
+        )
+    });
+    let rows = rows.collect();
+    let named = heads.iter().map(|head| format!("head {}", head + 1));
+    Table {
+        columns: std::iter::once("encoding".to_owned()).chain(named).collect(),
+        rows,
+        words: false,
+        notes: vec![
+            "How well gates agree with the tokens that the task counts: area under the ROC curve within a \
+             row, mean over rows that answer, then over n seeds [95 % confidence interval, Student's t]. 1: \
+             gates of counted tokens are above all others; 0.5: no relation; 0: below all others."
+                .to_owned(),
+        ],
+    }
+}
+
+fn score(gate: &GateMean) -> TableCell {
+    let show = |x: f64| format!("{:.2}", x.clamp(0.0, 1.0));
+    let interval = gate
+        .auc
+        .ci95
+        .filter(|(low, high)| show(*low) != show(*high))
+        .map_or_else(String::new, |(low, high)| format!("[{} to {}] ", show(low), show(high)));
+    let detail = format!("{interval}n={}", gate.auc.n);
+    TableCell { text: show(gate.auc.mean), detail, ..TableCell::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::ReportMeta;
+    use crate::record::GateScore;
+    use crate::testkit::TestCell as Made;
+
+    #[test]
+    fn layers_are_rows_and_heads_are_columns() {
+        let score =
+            |layer, head, auc| GateScore { gate: "gates".into(), layer, head, auc, rows: 9 };
+        let gates = vec![score(0, 0, 0.93), score(0, 1, 0.5), score(1, 0, 0.25)];
+        let cope = Made::new("w", "cope", 0).change(|r| r.gates = gates).record();
+        let rope = Made::new("w", "rope", 0).record();
+        let report = Report::new(&[cope, rope][..], &ReportMeta::default()).unwrap();
+        let table = super::gates(&report, &report.workloads[0]);
+        assert_eq!(table.columns, ["encoding", "head 1", "head 2"]);
+        let texts =
+            |row: usize| table.rows[row].iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>();
+        assert_eq!((texts(0), texts(1)), (vec!["CoPE", "0.93", "0.50"], vec!["CoPE", "0.25", "–"]));
+        assert_eq!(
+            (&*table.rows[1][0].detail, &*table.rows[0][1].detail),
+            ("gates, layer 2", "n=1")
+        );
+        assert!(table.rows[0][0].cells.is_some(), "numbers lead to their cells");
+    }
+}

@@ -1,0 +1,107 @@
+//! The grid of a workload: results at the default and at the selected value, and the cost of the grid.
+
+use super::common::with_interval;
+use crate::analysis::grid::{ChosenBy, GridReport, Point};
+use crate::analysis::ranking::Ranking;
+use crate::analysis::{Report, Workload};
+use crate::document::table::{Table, TableCell, heads};
+use crate::number::{listed, percent, si, thousands, three_digits};
+use crate::record::Metric;
+
+/// Table of a grid with one row for each encoding.
+pub(super) fn grid(report: &Report, workload: &Workload, grid: &GridReport) -> Table {
+    let GridReport { grid, default_inside, default_beyond } = grid;
+    let rankings = [
+        ("default", default_inside),
+        ("default", default_beyond),
+        ("best", &workload.inside),
+        ("best", &workload.beyond),
+    ];
+    let rankings = rankings.into_iter().filter(|(_, ranking)| !ranking.points.is_empty());
+    let rankings: Vec<(&str, &Ranking)> = rankings.collect();
+    let mut columns = heads(["encoding", "best value"]);
+    columns.extend(grid.values.iter().map(|value| format!("validation at {value}")));
+    columns.extend(rankings.iter().map(|(which, ranking)| {
+        format!("{which}, {}: {}", ranking.region.name(), ranking.metric.name())
+    }));
+    columns.extend(heads(["cells", "steps", "training s", "FLOPs"]));
+    let rows = grid
+        .choices
+        .iter()
+        .map(|choice| {
+            let mut row = vec![
+                TableCell::of_encoding(report, &choice.encoding),
+                match choice.by {
+                    ChosenBy::Validation => choice.value.to_string().into(),
+                    ChosenBy::Default => format!("{} (no validation)", choice.value).into(),
+                },
+            ];
+            row.extend(choice.points.iter().map(|point| {
+                let mut cell = validation(workload.headline, point);
+                cell.strong = point.value.total_cmp(&choice.value).is_eq();
+                cell
+            }));
+            row.extend(rankings.iter().map(|(_, ranking)| {
+                let results = &ranking.results;
+                let result = results.iter().find(|s| s.encoding == choice.encoding);
+                let estimate = result.and_then(|s| s.estimate);
+                estimate.map_or_else(|| "–".into(), |e| with_interval(ranking.metric, &e))
+            }));
+            let spent = choice.spent;
+            row.extend([
+                spent.cells.to_string().into(),
+                thousands(spent.steps).into(),
+                three_digits(spent.seconds).into(),
+                si(spent.flops).into(),
+            ]);
+            row
+        })
+        .collect();
+    Table { columns, rows, words: false, notes: notes(report, workload, grid) }
+}
+
+fn validation(headline: Metric, point: &Point) -> TableCell {
+    let Some(score) = point.validation else {
+        return format!("– n={}", point.seeds).into();
+    };
+    let text = if headline.higher_is_better() {
+        percent(score.exact_match)
+    } else {
+        headline.show(score.nll)
+    };
+    let diverged = match point.diverged {
+        0 => String::new(),
+        n => format!(", {n} diverged"),
+    };
+    TableCell { text, detail: format!("n={}{diverged}", point.seeds), ..TableCell::default() }
+}
+
+fn notes(report: &Report, workload: &Workload, grid: &crate::analysis::grid::Grid) -> Vec<String> {
+    let by = if workload.headline.higher_is_better() {
+        "exact match, and among equals the least loss"
+    } else {
+        "the least loss"
+    };
+    let mut notes = vec![format!(
+        "Each encoding was trained with every value of `{}`. All numbers of this workload except those \
+         under \"default\" are at its best value: the best mean validation over seeds ({by}), the same for \
+         all of its seeds; validations share no sample with the evaluations. Cells to FLOPs: cost of the \
+         whole grid.",
+        grid.axis
+    )];
+    let edge: Vec<String> =
+        grid.at_the_edge().into_iter().map(|name| report.display(name).to_owned()).collect();
+    if !edge.is_empty() {
+        notes.push(format!(
+            "At the edge of the grid, so that a wider one may hold a better value: {}.",
+            listed(&edge, "and")
+        ));
+    }
+    if grid.choices.iter().any(|choice| choice.by == ChosenBy::Default) {
+        notes.push(
+            "No validation: no value was validated in every seed, so the default counts."
+                .to_owned(),
+        );
+    }
+    notes
+}

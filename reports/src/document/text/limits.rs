@@ -1,0 +1,63 @@
+//! Limits of what a report shows, its date and its hosts.
+
+use crate::analysis::{Report, distinct};
+use crate::number::{count, si};
+
+/// Start times and hosts, one line each. The date is that of the cells and not of the rendering, so that the same
+/// records give the same bytes.
+pub(crate) fn about(report: &Report) -> Vec<String> {
+    let mut lines = Vec::new();
+    let started = || report.cells.iter().map(|r| r.started_utc.as_str());
+    match (started().min(), started().max()) {
+        (Some(first), Some(last)) if first == last => {
+            lines.push(format!("Cells started {first}"));
+        }
+        (Some(first), Some(last)) => lines.push(format!("Cells started {first} to {last}")),
+        _ => {}
+    }
+    let hosts = distinct(&report.cells, |r| {
+        format!("Host: {}, {}, {}", r.host.cpu, count(r.host.threads, "thread"), r.host.os)
+    });
+    lines.extend(hosts);
+    lines
+}
+
+/// Limitations of the report, one sentence each.
+pub(crate) fn limits(report: &Report) -> Vec<String> {
+    let mut limits = Vec::new();
+    if let Some((low, high)) = report.seeds() {
+        let n = if low == high { count(low, "seed") } else { format!("{low} to {high} seeds") };
+        limits.push(format!(
+            "Means are over {n}. An interval from few seeds is wide and assumes normally distributed \
+             seeds; a single seed has no interval."
+        ));
+    }
+    let params = || report.cells.iter().map(|r| r.params.total);
+    if let Some((low, high)) = params().min().zip(params().max()) {
+        limits.push(format!(
+            "The models have {} to {} parameters and are trained for the steps of this suite. Ranks at \
+             this size and budget need not hold at others.",
+            si(low as f64),
+            si(high as f64)
+        ));
+    }
+    limits.push(
+        "Holm's correction runs over the pairs of one workload and region. Each of these is a family \
+         of its own: among 20 families without any true difference, one false positive is expected."
+            .to_owned(),
+    );
+    limits.push(
+        "The paired t test assumes normally distributed seeds. Seeds that either solve a task or fail it \
+         are not: read the fit rate beside the rank."
+            .to_owned(),
+    );
+    limits.push(
+        "All encodings of a workload share their settings. An encoding may do better with settings \
+         of its own."
+            .to_owned(),
+    );
+    limits.push(
+        "Times and memory were measured on the host named here and hold for no other.".to_owned(),
+    );
+    limits
+}

@@ -1,0 +1,298 @@
+//! The sentence of a workload. It claims no more than the number of seeds allows.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use crate::analysis::grid::Grid;
+use crate::analysis::ranking::{EncodingResult, Rank, Ranking, separable};
+use crate::analysis::{NotCounted, Report, Workload};
+use crate::number::{count, listed, p_value, points, three_digits, two_digits};
+use crate::record::Metric;
+use crate::stats::sign_flip::least_p;
+use crate::stats::{Comparison, LEAST_SEEDS, LEVEL, Test, family};
+
+/// The sentence of a workload, with that of its grid.
+pub(crate) fn workload_sentence(report: &Report, workload: &Workload) -> String {
+    let Workload { name, len_unit, inside, beyond, grid, .. } = workload;
+    let grid = grid.as_ref().map_or_else(String::new, |found| grid_sentence(&found.grid));
+    sentence(name, len_unit, inside, beyond, &report.not_counted) + &grid
+}
+
+/// Sentence on the selection from a grid, with a space in front.
+pub(crate) fn grid_sentence(grid: &Grid) -> String {
+    let values: Vec<String> = grid.values.iter().map(f64::to_string).collect();
+    let default = grid.default.map_or_else(String::new, |default| {
+        format!("; the grid table also shows {default} for all")
+    });
+    format!(
+        " {} was selected for each encoding on validation, from {} values ({}){default}.",
+        grid.short_axis(),
+        grid.values.len(),
+        values.join(", ")
+    )
+}
+
+/// Beyond training first, because that is where encodings differ; then in distribution; then the cells that are
+/// not counted.
+fn sentence(
+    name: &str,
+    len_unit: &str,
+    inside: &Ranking,
+    beyond: &Ranking,
+    not_counted: &[NotCounted],
+) -> String {
+    let lost: Vec<&NotCounted> =
+        not_counted.iter().filter(|n| n.workload == name && n.state != "superseded").collect();
+    if inside.results.is_empty() {
+        let cells = count(lost.len() as u64, "cell");
+        return format!(
+            "{name}: no cell was finished ({cells} not counted), so there is no result."
+        );
+    }
+    let mut clauses: Vec<String> = [beyond, inside]
+        .iter()
+        .filter_map(|ranking| Some(clause(ranking, len_unit)? + &unranked(ranking)))
+        .collect();
+    if clauses.is_empty() {
+        clauses.push("nothing was evaluated, so there is no result".to_owned());
+    }
+    let mut text = format!("{name}: {}.", clauses.join("; "));
+    let methods: BTreeSet<String> = [inside, beyond].into_iter().filter_map(method).collect();
+    if !methods.is_empty() {
+        let methods: Vec<String> = methods.into_iter().collect();
+        let _ = write!(text, " Test: {}.", methods.join("; or "));
+    }
+    if !lost.is_empty() {
+        let cells: Vec<String> =
+            lost.iter().map(|n| format!("{} seed {} ({})", n.encoding, n.seed, n.state)).collect();
+        let _ = write!(text, " Not counted: {}.", listed(&cells, "and"));
+    }
+    text
+}
+
+/// Clause on one region; `None` when nothing was evaluated there.
+fn clause(ranking: &Ranking, len_unit: &str) -> Option<String> {
+    if ranking.points.is_empty() {
+        return None;
+    }
+    let region = ranking.region.name();
+    let metric = ranking.metric;
+    let ranked = ranking.ranked();
+    let value = |s: &EncodingResult| s.estimate.map_or_else(String::new, |e| metric.show(e.mean));
+    let over = match ranking.points.as_slice() {
+        [(split, len)] => format!(" on `{split}` at {len} {len_unit}"),
+        points => format!(", mean over {} evaluations", points.len()),
+    };
+    let why = ranking.fallback.map_or_else(String::new, |equal| {
+        let equal = Metric::ExactMatch.show(equal);
+        format!("; exact match is {equal} for all, so token accuracy decides")
+    });
+    let Some(first) = ranked.first() else {
+        return Some(format!(
+            "{region} no encoding has finite values in all evaluations, so none is ranked"
+        ));
+    };
+    let score = format!("{} {}{over}{why}", metric.name(), value(first));
+    if let [only] = ranked[..] {
+        let others = ranking.results.len() - 1;
+        return Some(if others == 0 {
+            format!(
+                "only {} was measured {region} ({score}), so there is nothing to compare",
+                only.display
+            )
+        } else {
+            format!(
+                "{region} only {} has finite values in all evaluations ({score}), so there is nothing to compare",
+                only.display
+            )
+        });
+    }
+    if ranking.common_value().is_some() {
+        let all = match ranked.len() {
+            2 => "both".to_owned(),
+            n => format!("all {n}"),
+        };
+        return Some(format!("{region} {all} encodings are equal ({score})"));
+    }
+    let (best, rest): (Vec<&EncodingResult>, Vec<&EncodingResult>) =
+        ranked.iter().copied().partition(|s| s.rank == Rank::Best);
+    let best_names: Vec<String> = best.iter().map(|s| s.display.clone()).collect();
+    let lead = Lead { names: listed(&best_names, "and"), several: best.len() > 1, region, score };
+    let Some((runner_up, others)) = rest.split_first() else {
+        return Some(lead.head());
+    };
+    let second = (&*runner_up.display, &*value(runner_up));
+    Some(match runner_up.rank {
+        Rank::Behind(Some(c)) if c.paired.n == 1 => lead.over_one_seed(second),
+        Rank::Behind(Some(c)) => lead.over_seeds(second, &c, metric, others),
+        _ => format!(
+            "{}, but the runner-up {} ({}) shares no seed with it, so there is no test",
+            lead.head(),
+            second.0,
+            second.1
+        ),
+    })
+}
+
+/// The leading encodings of a region, with the words for them.
+struct Lead<'a> {
+    names: String,
+    several: bool,
+    region: &'a str,
+    score: String,
+}
+
+impl Lead<'_> {
+    fn head(&self) -> String {
+        let verb = if self.several { "tie for best" } else { "is best" };
+        format!("{} {verb} {} ({})", self.names, self.region, self.score)
+    }
+
+    fn over_one_seed(&self, (name, value): (&str, &str)) -> String {
+        let verb = if self.several { "are" } else { "is" };
+        format!(
+            "{} {verb} ahead {} ({}) of {name} ({value}), but with one seed there is no \
+             test",
+            self.names, self.region, self.score
+        )
+    }
+
+    /// Clause that compares with the runner-up by `c`, then names the `others` that are, and are not, significantly
+    /// worse.
+    fn over_seeds(
+        &self,
+        (name, value): (&str, &str),
+        c: &Comparison,
+        metric: Metric,
+        others: &[&EncodingResult],
+    ) -> String {
+        let (head, n) = (self.head(), c.paired.n);
+        let pronoun = if self.several { "they are" } else { "it is" };
+        let against = format!("{name} ({value}; {})", difference_text(metric, c));
+        let those = |level: bool, lead_in: &str, last: &str| {
+            let names: Vec<String> = others
+                .iter()
+                .filter(|s| s.is_level() == level)
+                .map(|s| s.display.clone())
+                .collect();
+            if names.is_empty() {
+                String::new()
+            } else {
+                format!("{lead_in} from {}", listed(&names, last))
+            }
+        };
+        if separable(Some(c)) {
+            let except = those(true, ", though not", "or");
+            format!(
+                "{head}, and with n = {n} seeds {pronoun} separable from the runner-up {against}{except}"
+            )
+        } else {
+            let nor = if others.len() > 2 && others.iter().all(|s| s.is_level()) {
+                format!(" nor from any of the other {}", others.len())
+            } else {
+                those(true, " nor", "or")
+            };
+            let but = those(false, &format!(", while {pronoun} separable"), "and");
+            format!("{head}, but {pronoun} not separable with n = {n} from {against}{nor}{but}")
+        }
+    }
+}
+
+/// Difference from the best in words: in points, or for perplexity as the ratio of the other's to the best's, with
+/// the 95 % interval and the p-value where they exist.
+fn difference_text(metric: Metric, c: &Comparison) -> String {
+    let paired = &c.paired;
+    let (all, spread) = if metric.higher_is_better() {
+        (
+            format!("difference {} points", points(paired.mean_difference)),
+            points as fn(f64) -> String,
+        )
+    } else {
+        let show: fn(f64) -> String = |x| three_digits(x.exp());
+        (format!("its perplexity is {} times as high", show(paired.mean_difference)), show)
+    };
+    let interval = match paired.ci95 {
+        _ if paired.is_the_same_in_every_seed() => format!(" in each of {} seeds", paired.n),
+        Some((low, high)) => format!(", 95 % interval {} to {}", spread(low), spread(high)),
+        None => String::new(),
+    };
+    let p = c.p_holm.map_or_else(String::new, |p| {
+        let corrected = if c.family > 1 { " after Holm" } else { "" };
+        format!(", p {}{corrected}", p_value(p))
+    });
+    format!("{all}{interval}{p}")
+}
+
+/// Name of the test that decides the comparisons of a ranking, with the reason; `None` when nothing with two or
+/// more seeds is compared, or all encodings are equal.
+pub(crate) fn method(ranking: &Ranking) -> Option<String> {
+    if ranking.common_value().is_some() {
+        return None;
+    }
+    let mut ways: BTreeSet<String> = BTreeSet::new();
+    for pair in ranking.pairs.iter().filter(|p| p.comparison.paired.n > 1) {
+        ways.insert(way(&pair.comparison, &ranking.bimodal_seeds));
+    }
+    let ways: Vec<String> = ways.into_iter().collect();
+    (!ways.is_empty()).then(|| ways.join("; "))
+}
+
+fn way(c: &Comparison, bimodal_seeds: &[String]) -> String {
+    let (n, family) = (c.paired.n, c.family);
+    let holm = if family > 1 {
+        format!(" with Holm's correction over {family} pairs")
+    } else {
+        String::new()
+    };
+    let least = least_p(n);
+    // At 5 % for one pair the pairs are what is in the way.
+    let over = if least <= LEVEL { format!(" over {family} pairs") } else { String::new() };
+    let because = format!(
+        "because {n} seeds cannot reach 5 %{over} by permutation (minimum p {})",
+        two_digits(least)
+    );
+    match c.test {
+        Test::TooFewSeeds => format!("none ({n} seeds are too few, {LEAST_SEEDS} are needed)"),
+        Test::SignFlip => format!("sign-flip permutation test over {n} seeds{holm}"),
+        Test::PairedT => format!("paired t test{holm}, {because}"),
+        Test::BoundedT => {
+            let bound = family::bound(n);
+            let so = if bound * f64::from(family) > LEVEL {
+                format!(", so that nothing is separable with n = {n}")
+            } else {
+                String::new()
+            };
+            format!(
+                "paired t test{holm}, {because}, with p-values of at least {}, because the seeds of {} are \
+                 bimodal: half of the scale or more apart{so}",
+                two_digits(bound),
+                listed(bimodal_seeds, "and")
+            )
+        }
+    }
+}
+
+/// `; not ranked: learned (1 of 7 evaluations)`; empty when all are, or none is.
+fn unranked(ranking: &Ranking) -> String {
+    let names: Vec<String> = ranking
+        .results
+        .iter()
+        .filter(|s| s.rank == Rank::Unranked)
+        .map(|s| {
+            let all = ranking.points.len();
+            if s.evaluated == all {
+                format!("{} (not finite)", s.display)
+            } else {
+                format!("{} ({} of {all} evaluations)", s.display, s.evaluated)
+            }
+        })
+        .collect();
+    if names.is_empty() || names.len() == ranking.results.len() {
+        String::new()
+    } else {
+        format!("; not ranked: {}", listed(&names, "and"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

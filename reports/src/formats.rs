@@ -1,0 +1,29 @@
+//! The formats of a report. A new one is a file here that implements [`Format`], and a line in [`FORMATS`].
+
+mod chart;
+mod contents;
+mod csv;
+mod html;
+mod markdown;
+mod parquet;
+mod png;
+mod svg;
+mod tex;
+
+pub use self::contents::{Contents, Format, FormatError, OutFile};
+pub use self::html::{html_document, html_table, plain_page};
+pub use self::markdown::markdown_document;
+
+/// Every format that [`crate::write_report`] writes.
+pub const FORMATS: &[&dyn Format] = &[
+    &html::Html,
+    &markdown::Markdown,
+    &csv::Csv,
+    &tex::Tex,
+    &parquet::Parquet,
+    &svg::Svg,
+    &png::Png,
+];
+
+#[cfg(test)]
+mod hostile;

@@ -1,0 +1,39 @@
+//! Figures as SVG: for papers, and the source of the PNG files.
+//!
+//! Plotters is not used: it writes every colour as an attribute and places text by measuring fonts. Here marks
+//! have CSS classes, so that one style sheet serves light and dark screens, and text is text.
+
+mod dots;
+mod draw;
+mod heat;
+mod lines;
+mod scatter;
+mod style;
+
+pub(crate) use self::style::{COLOURS, of_pages};
+use crate::document::figures::{Figure, Plot};
+
+/// Draws a figure as an SVG file: with its own style sheet, and a width for viewers that need one.
+pub(super) fn svg(figure: &Figure) -> String {
+    chart_of(&figure.title, &figure.plot)
+}
+
+/// Draws a plot under a title as SVG.
+pub(crate) fn chart_of(title: &str, plot: &Plot) -> String {
+    let svg = match plot {
+        Plot::Lines(plot) => lines::lines(title, plot),
+        Plot::Dots(plot) => dots::dots(title, plot),
+        Plot::Scatter(plot) => scatter::scatter(title, plot),
+        Plot::Heat(plot) => heat::heat(title, plot),
+    };
+    standalone(&svg)
+}
+
+fn standalone(svg: &str) -> String {
+    let (open, rest) = svg.split_once('>').unwrap_or((svg, ""));
+    let open = open.replacen("<svg", "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"720\"", 1);
+    format!("{open}><style>{}</style>{rest}\n", style::of_files())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,58 @@
+//! Dots along a horizontal axis, in groups.
+
+use super::draw::{TOP, WIDTH, classes, label, marker, open, put, text, widest};
+use crate::document::figures::plot::Dots;
+use crate::text::html as escape;
+
+/// Each group has a heading and one row for each series.
+pub(super) fn dots(title: &str, chart: &Dots) -> String {
+    const ROW: f64 = 18.0;
+    const HEAD: f64 = 22.0;
+    let (groups, scale) = (&chart.groups, &chart.value.scale);
+    let labels = groups.iter().flat_map(|(_, series)| series.iter().map(|s| s.label.as_str()));
+    let left = widest(labels).clamp(30.0, 190.0) + 18.0;
+    let right = WIDTH - 24.0;
+    let rows: usize = groups.iter().map(|(_, series)| series.len()).sum();
+    let floor = TOP + HEAD * groups.len() as f64 + ROW * rows as f64;
+    let x = |value: f64| left + scale.place(value) * (right - left);
+    let mut out = open(title, floor + 26.0);
+    let mut last = f64::NEG_INFINITY;
+    for (value, label) in &scale.ticks {
+        let x = x(*value);
+        put!(
+            out,
+            "<line class=\"grid\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" y2=\"{floor:.1}\"/>"
+        );
+        if x - last >= widest(std::iter::once(label.as_str())) + 8.0 {
+            put!(out, "{}", text(x, floor + 16.0, "middle", label));
+            last = x;
+        }
+    }
+    let mut y = TOP;
+    for (heading, series) in groups {
+        y += HEAD;
+        put!(out, "{}", text(8.0, y - 7.0, "start", &label(heading, WIDTH - 16.0)));
+        for series in series {
+            y += ROW;
+            let middle = y - ROW / 2.0;
+            let (class, name) = (classes(series.slot), escape(&series.label));
+            put!(out, "<g class=\"{class}\"><title>{name}</title>");
+            let shown = label(&series.label, left - 16.0);
+            put!(out, "{}", text(left - 8.0, middle + 4.0, "end", &shown));
+            for point in series.points.iter().filter(|p| p.y.is_finite()) {
+                if let Some((low, high)) = point.bar {
+                    put!(
+                        out,
+                        "<line class=\"bar\" x1=\"{:.1}\" x2=\"{:.1}\" y1=\"{middle:.1}\" y2=\"{middle:.1}\"/>",
+                        x(low),
+                        x(high)
+                    );
+                }
+                put!(out, "{}", marker(series.slot, x(point.y), middle));
+            }
+            put!(out, "</g>");
+        }
+    }
+    out.push_str("</svg>");
+    out
+}

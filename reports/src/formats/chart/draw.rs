@@ -1,0 +1,69 @@
+//! Parts of an SVG drawing.
+
+use crate::text::html as escape;
+
+pub(super) const WIDTH: f64 = 480.0;
+pub(super) const TOP: f64 = 34.0;
+/// Width of a character, on the wide side for 12 px sans-serif.
+pub(super) const CHARACTER: f64 = 6.7;
+
+/// Writes into the string; `fmt::Write` for `String` cannot fail.
+macro_rules! put {
+    ($out:expr, $($argument:tt)*) => {{
+        use std::fmt::Write as _;
+        let _ = writeln!($out, $($argument)*);
+    }};
+}
+pub(super) use put;
+
+pub(super) fn open(title: &str, height: f64) -> String {
+    // A title that does not fit is cut at the frame; the label for screen readers has all of it.
+    let most = ((WIDTH - 16.0) / 7.2) as usize;
+    let short = if title.chars().count() > most {
+        escape(&title.chars().take(most - 1).chain(['…']).collect::<String>())
+    } else {
+        escape(title)
+    };
+    let title = escape(title);
+    format!(
+        "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{title}\">\n\
+         <rect class=\"bg\" width=\"{WIDTH}\" height=\"{height}\"/>\n\
+         <text class=\"title\" x=\"8\" y=\"18\">{short}</text>\n"
+    )
+}
+
+pub(super) fn classes(slot: usize) -> String {
+    format!("s c{} d{}", slot % 8, (slot / 8) % 3)
+}
+
+/// A filled mark whose shape, beside its colour, tells the slot.
+pub(super) fn marker(slot: usize, x: f64, y: f64) -> String {
+    let d = match slot % 5 {
+        0 => return format!("<circle class=\"m\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\"/>"),
+        1 => "-3.5,-3.5 3.5,-3.5 3.5,3.5 -3.5,3.5",
+        2 => "0,-5 5,0 0,5 -5,0",
+        3 => "0,-4.5 4.5,3.5 -4.5,3.5",
+        _ => "0,4.5 4.5,-3.5 -4.5,-3.5",
+    };
+    format!("<polygon class=\"m\" transform=\"translate({x:.1} {y:.1})\" points=\"{d}\"/>")
+}
+
+/// Width of the widest label in pixels.
+pub(super) fn widest<'a>(labels: impl Iterator<Item = &'a str>) -> f64 {
+    labels.map(|l| l.chars().count()).max().unwrap_or(0) as f64 * CHARACTER
+}
+
+/// A series' name where there is room for `width` pixels.
+pub(super) fn label(text: &str, width: f64) -> String {
+    let most = (width / CHARACTER).ceil().max(2.0) as usize;
+    if text.chars().count() > most {
+        text.chars().take(most - 1).chain(['…']).collect()
+    } else {
+        text.to_owned()
+    }
+}
+
+pub(super) fn text(x: f64, y: f64, anchor: &str, text: &str) -> String {
+    let text = escape(text);
+    format!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>")
+}

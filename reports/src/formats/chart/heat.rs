@@ -1,0 +1,115 @@
+//! Maps of shares, one for each encoding, side by side on one scale of colours.
+
+use super::draw::{TOP, WIDTH, label, open, put, text, widest};
+use crate::document::figures::plot::Heat;
+use crate::text::html as escape;
+
+const ACROSS: usize = 3;
+const LEFT: f64 = 44.0;
+const GAP: f64 = 16.0;
+const HEAD: f64 = 20.0;
+const FOOT: f64 = 20.0;
+const BAR: f64 = 120.0;
+
+/// Cividis at 0, 1/8 ... 1 (Nuñez, Anderton, Renslow 2018, PLOS ONE 13(7): e0199239): rises evenly in
+/// lightness, also for colour-blind readers and in grey print.
+const COLOURS: [[f64; 3]; 9] = [
+    [0.0, 34.0, 78.0],
+    [33.0, 58.0, 110.0],
+    [67.0, 79.0, 107.0],
+    [97.0, 101.0, 111.0],
+    [125.0, 124.0, 120.0],
+    [155.0, 149.0, 119.0],
+    [188.0, 175.0, 111.0],
+    [222.0, 204.0, 92.0],
+    [254.0, 232.0, 56.0],
+];
+
+/// The colour of a share, as `#rrggbb`.
+fn colour(share: f64) -> String {
+    let place = share.clamp(0.0, 1.0) * (COLOURS.len() - 1) as f64;
+    let from = (place.floor() as usize).min(COLOURS.len() - 2);
+    let between = place - from as f64;
+    let [r, g, b] = [0, 1, 2].map(|i| {
+        let (low, high) = (COLOURS[from][i], COLOURS[from + 1][i]);
+        (low + between * (high - low)).round() as u8
+    });
+    format!("#{r:02x}{g:02x}{b:02x}")
+}
+
+/// Draws the maps; rows rise upwards, as on an axis.
+pub(super) fn heat(title: &str, chart: &Heat) -> String {
+    let across = ACROSS.min(chart.maps.len()).max(1);
+    let width = (WIDTH - LEFT - GAP * across as f64) / across as f64;
+    let cell_w = width / chart.columns.len().max(1) as f64;
+    let cell_h = (width / chart.rows.len().max(1) as f64).clamp(3.0, 14.0);
+    let map_h = cell_h * chart.rows.len() as f64;
+    let down = chart.maps.len().div_ceil(across);
+    let height = TOP + down as f64 * (HEAD + map_h + FOOT) + 50.0;
+    let mut out = open(title, height);
+    for (index, map) in chart.maps.iter().enumerate() {
+        let left = LEFT + (index % across) as f64 * (width + GAP);
+        let top = TOP + (index / across) as f64 * (HEAD + map_h + FOOT) + HEAD;
+        put!(out, "<g class=\"map\"><title>{}</title>", escape(&map.label));
+        put!(out, "{}", text(left, top - 6.0, "start", &label(&map.label, width)));
+        put!(
+            out,
+            "<rect class=\"frame\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{map_h:.1}\"/>"
+        );
+        for (row, values) in map.values.iter().enumerate() {
+            let y = top + map_h - (row + 1) as f64 * cell_h;
+            for (column, value) in values.iter().enumerate() {
+                let Some(value) = value else { continue };
+                let x = left + column as f64 * cell_w;
+                // Cells overlap by a hair: else the background shines through.
+                put!(
+                    out,
+                    "<rect x=\"{x:.2}\" y=\"{y:.2}\" width=\"{:.2}\" height=\"{:.2}\" fill=\"{}\"/>",
+                    cell_w + 0.3,
+                    cell_h + 0.3,
+                    colour(*value)
+                );
+            }
+        }
+        let ends = |values: &[u64]| (values.first().copied(), values.last().copied());
+        if let (Some(first), Some(last)) = ends(&chart.columns) {
+            put!(out, "{}", text(left, top + map_h + 13.0, "start", &first.to_string()));
+            put!(out, "{}", text(left + width, top + map_h + 13.0, "end", &last.to_string()));
+        }
+        if let (0, (Some(first), Some(last))) = (index % across, ends(&chart.rows)) {
+            put!(out, "{}", text(left - 5.0, top + map_h, "end", &first.to_string()));
+            put!(out, "{}", text(left - 5.0, top + 9.0, "end", &last.to_string()));
+        }
+        put!(out, "</g>");
+    }
+    let foot = height - 36.0;
+    let names = format!("across: {}; up: {}", chart.x_label, chart.y_label);
+    put!(out, "{}", text(8.0, height - 8.0, "start", &label(&names, WIDTH - 16.0)));
+    for step in 0..24 {
+        let share = f64::from(step) / 23.0;
+        let x = LEFT + share * (BAR - BAR / 24.0);
+        put!(
+            out,
+            "<rect x=\"{x:.1}\" y=\"{foot:.1}\" width=\"{:.1}\" height=\"9\" fill=\"{}\"/>",
+            BAR / 24.0 + 0.3,
+            colour(share)
+        );
+    }
+    put!(out, "{}", text(LEFT - 5.0, foot + 9.0, "end", "0 %"));
+    put!(out, "{}", text(LEFT + BAR + 5.0, foot + 9.0, "start", "100 %"));
+    debug_assert!(widest(["0 %"].into_iter()) < LEFT);
+    out.push_str("</svg>");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_run_from_dark_blue_to_yellow() {
+        assert_eq!((&*colour(0.0), &*colour(1.0)), ("#00224e", "#fee838"));
+        assert_eq!(colour(0.5), "#7d7c78");
+        assert_eq!(colour(7.0), colour(1.0));
+    }
+}

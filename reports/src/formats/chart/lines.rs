@@ -1,0 +1,176 @@
+//! Lines along a horizontal axis, named at their right ends.
+
+use super::draw::{TOP, WIDTH, classes, label, marker, open, put, text, widest};
+use crate::document::figures::plot::{Lines, Marks, Point, Series};
+use crate::text::html as escape;
+
+const HEIGHT: f64 = 300.0;
+const BOTTOM: f64 = 40.0;
+const LEFT: f64 = 50.0;
+/// Between labels, baseline to baseline.
+const LABEL_GAP: f64 = 14.0;
+
+/// Baselines for labels as near to `wanted` as keeps them `LABEL_GAP` apart within `top..bottom`.
+fn spread(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..wanted.len()).collect();
+    order.sort_by(|a, b| wanted[*a].total_cmp(&wanted[*b]));
+    let mut places = wanted.to_vec();
+    let mut least = top;
+    for index in &order {
+        places[*index] = places[*index].max(least);
+        least = places[*index] + LABEL_GAP;
+    }
+    let mut most = bottom;
+    for index in order.iter().rev() {
+        places[*index] = places[*index].min(most);
+        most = places[*index] - LABEL_GAP;
+    }
+    places
+}
+
+/// Drawing area: from `LEFT` to `right` and from `TOP` to `floor`.
+struct PlotArea<'a> {
+    chart: &'a Lines,
+    right: f64,
+    floor: f64,
+}
+
+impl PlotArea<'_> {
+    fn x(&self, value: f64) -> f64 {
+        LEFT + 8.0 + self.chart.x.scale.place(value) * (self.right - LEFT - 16.0)
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        self.floor - self.chart.y.scale.place(value) * (self.floor - TOP)
+    }
+
+    fn horizontal(&self, class: &str, y: f64) -> String {
+        let right = self.right;
+        format!(
+            "<line class=\"{class}\" x1=\"{LEFT}\" x2=\"{right:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>"
+        )
+    }
+
+    fn axes(&self, out: &mut String) {
+        for (value, label) in &self.chart.y.scale.ticks {
+            let y = self.y(*value);
+            put!(out, "{}", self.horizontal("grid", y));
+            put!(out, "{}", text(LEFT - 6.0, y + 4.0, "end", label));
+        }
+        let below = self.floor + 16.0;
+        let mut last = f64::NEG_INFINITY;
+        for (value, label) in &self.chart.x.scale.ticks {
+            let x = self.x(*value);
+            // A label that would touch the one before is left out.
+            if x - last >= widest(std::iter::once(label.as_str())) + 8.0 {
+                put!(out, "{}", text(x, below, "middle", label));
+                last = x;
+            }
+        }
+        let middle = f64::midpoint(LEFT, self.right);
+        put!(out, "{}", text(middle, self.floor + 33.0, "middle", &self.chart.x.label));
+    }
+
+    fn rules(&self, out: &mut String) {
+        for (value, label) in &self.chart.rules {
+            let (x, floor) = (self.x(*value), self.floor);
+            put!(
+                out,
+                "<line class=\"rule\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" y2=\"{floor:.1}\"/>"
+            );
+            // The label stays within the plot.
+            let (anchor, shift) =
+                if x > f64::midpoint(LEFT, self.right) { ("end", -4.0) } else { ("start", 4.0) };
+            put!(out, "{}", text(x + shift, TOP - 3.0, anchor, label));
+        }
+        if let Some((points, label)) = &self.chart.level {
+            let path: Vec<String> = points
+                .iter()
+                .map(|(x, y)| format!("{:.1} {:.1}", self.x(*x), self.y(*y)))
+                .collect();
+            put!(out, "<path class=\"rule\" d=\"M{}\"/>", path.join("L"));
+            if let Some((_, y)) = points.last() {
+                put!(out, "{}", text(self.right - 2.0, self.y(*y) - 4.0, "end", label));
+            }
+        }
+    }
+
+    /// A line with its marks, and its label at height `label_y`.
+    fn series(&self, out: &mut String, series: &Series, shift: f64, label_y: f64) {
+        let points = || finite(series);
+        let (class, name) = (classes(series.slot), escape(&series.label));
+        put!(out, "<g class=\"{class}\"><title>{name}</title>");
+        let path: Vec<String> =
+            points().map(|p| format!("{:.1} {:.1}", self.x(p.x) + shift, self.y(p.y))).collect();
+        put!(out, "<path class=\"line\" d=\"M{}\"/>", path.join("L"));
+        let marked = if self.chart.marks == Marks::Points { usize::MAX } else { 0 };
+        for point in points().take(marked) {
+            let (x, y) = (self.x(point.x) + shift, self.y(point.y));
+            if let Some((low, high)) = point.bar {
+                let (low, high) = (self.y(low), self.y(high));
+                put!(
+                    out,
+                    "<line class=\"bar\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{low:.1}\" y2=\"{high:.1}\"/>"
+                );
+            }
+            put!(out, "{}", marker(series.slot, x, y));
+        }
+        let label_x = self.right + 18.0;
+        if let Some(end) = points().last() {
+            put!(
+                out,
+                "<line class=\"lead\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{label_y:.1}\"/>",
+                self.x(end.x) + shift + 5.0,
+                self.y(end.y),
+                label_x - 3.0
+            );
+        }
+        let shown = label(&series.label, WIDTH - label_x);
+        put!(out, "{}</g>", text(label_x, label_y + 4.0, "start", &shown));
+    }
+}
+
+fn finite(series: &Series) -> impl Iterator<Item = &Point> {
+    series.points.iter().filter(|p| p.y.is_finite())
+}
+
+/// Draws the chart; series without a finite value are left out.
+pub(super) fn lines(title: &str, chart: &Lines) -> String {
+    let shown: Vec<(&Series, f64)> =
+        chart.series.iter().filter_map(|series| Some((series, finite(series).last()?.y))).collect();
+    let count = shown.len() as f64;
+    let label_width = widest(shown.iter().map(|(s, _)| s.label.as_str())).clamp(30.0, 170.0);
+    let height = HEIGHT.max(TOP + BOTTOM + LABEL_GAP * (count + 1.0));
+    let area = PlotArea { chart, right: WIDTH - label_width - 26.0, floor: height - BOTTOM };
+    let mut out = open(title, height);
+    area.axes(&mut out);
+    area.rules(&mut out);
+    let ends: Vec<f64> = shown.iter().map(|(_, end)| area.y(*end)).collect();
+    let labels = spread(&ends, TOP + 4.0, area.floor);
+    for (index, ((series, _), label_y)) in shown.iter().zip(labels).enumerate() {
+        // Bars at the same length stand side by side.
+        let shift = if chart.marks == Marks::Points {
+            (index as f64 - (count - 1.0) / 2.0) * (14.0 / count).min(3.0)
+        } else {
+            0.0
+        };
+        area.series(&mut out, series, shift, label_y);
+    }
+    out.push_str("</svg>");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_keep_apart_and_within_the_frame() {
+        let places = spread(&[100.0, 101.0, 100.5, 290.0, 20.0], 30.0, 260.0);
+        let mut sorted = places.clone();
+        sorted.sort_by(f64::total_cmp);
+        assert!(sorted.windows(2).all(|w| w[1] - w[0] >= LABEL_GAP - 1e-9), "{places:?}");
+        assert!(sorted[0] >= 30.0 && sorted[4] <= 260.0);
+        assert!(places[0] < places[2] && places[2] < places[1], "order is kept: {places:?}");
+    }
+}

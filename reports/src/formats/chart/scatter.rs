@@ -1,0 +1,70 @@
+//! One mark for each encoding against two axes, named in a legend at the right.
+
+use super::draw::{TOP, WIDTH, classes, label, marker, open, put, text, widest};
+use crate::document::figures::plot::Scatter;
+use crate::text::html as escape;
+
+const HEIGHT: f64 = 300.0;
+const BOTTOM: f64 = 40.0;
+const LEFT: f64 = 50.0;
+const ROW: f64 = 16.0;
+
+/// Draws the chart. The legend runs from the best value to the worst, as the marks do.
+pub(super) fn scatter(title: &str, chart: &Scatter) -> String {
+    let rows = chart.series.len() as f64;
+    let width = widest(chart.series.iter().map(|s| s.label.as_str())).clamp(30.0, 150.0);
+    let (right, height) = (WIDTH - width - 34.0, HEIGHT.max(TOP + BOTTOM + ROW * (rows + 1.0)));
+    let floor = height - BOTTOM;
+    let x = |value: f64| LEFT + 10.0 + chart.x.scale.place(value) * (right - LEFT - 20.0);
+    let y = |value: f64| floor - chart.y.scale.place(value) * (floor - TOP);
+    let mut out = open(title, height);
+    for (value, label) in &chart.y.scale.ticks {
+        let y = y(*value);
+        put!(
+            out,
+            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{right:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>"
+        );
+        put!(out, "{}", text(LEFT - 6.0, y + 4.0, "end", label));
+    }
+    let mut last = f64::NEG_INFINITY;
+    for (value, label) in &chart.x.scale.ticks {
+        let x = x(*value);
+        put!(
+            out,
+            "<line class=\"grid\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" y2=\"{floor:.1}\"/>"
+        );
+        if x - last >= widest(std::iter::once(label.as_str())) + 8.0 {
+            put!(out, "{}", text(x, floor + 16.0, "middle", label));
+            last = x;
+        }
+    }
+    put!(out, "{}", text(f64::midpoint(LEFT, right), floor + 33.0, "middle", &chart.x.label));
+    let front: Vec<String> =
+        chart.front.iter().map(|(cost, gain)| format!("{:.1} {:.1}", x(*cost), y(*gain))).collect();
+    if front.len() > 1 {
+        put!(out, "<path class=\"rule\" d=\"M{}\"/>", front.join("L"));
+    }
+    let mut order: Vec<_> = chart.series.iter().filter(|s| !s.points.is_empty()).collect();
+    order.sort_by(|a, b| y(a.points[0].y).total_cmp(&y(b.points[0].y)));
+    for (row, series) in order.into_iter().enumerate() {
+        let (class, name) = (classes(series.slot), escape(&series.label));
+        put!(out, "<g class=\"{class}\"><title>{name}</title>");
+        for point in series.points.iter().filter(|p| p.x.is_finite() && p.y.is_finite()) {
+            let (x, high) = (x(point.x), y(point.y));
+            if let Some((from, to)) = point.bar {
+                let (from, to) = (y(from), y(to));
+                put!(
+                    out,
+                    "<line class=\"bar\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{from:.1}\" y2=\"{to:.1}\"/>"
+                );
+            }
+            put!(out, "{}", marker(series.slot, x, high));
+        }
+        let place = TOP + 8.0 + ROW * row as f64;
+        put!(out, "{}", marker(series.slot, right + 18.0, place));
+        let shown = label(&series.label, WIDTH - right - 28.0);
+        put!(out, "{}</g>", text(right + 28.0, place + 4.0, "start", &shown));
+    }
+    out.push_str("</svg>");
+    out
+}

@@ -1,0 +1,97 @@
+use super::*;
+use crate::analysis::Report;
+use crate::analysis::ReportMeta;
+use crate::document::figures::plot::{
+    Axis, Dots, Heat, HeatMap, Lines, Marks, Point, Scatter, Series,
+};
+use crate::document::figures::scale::Scale;
+use crate::document::figures::{Subject, figures};
+use crate::testkit::suite;
+
+fn figure(title: &str, plot: Plot) -> Figure {
+    Figure {
+        workload: None,
+        subject: Subject::Headline,
+        title: title.into(),
+        caption: String::new(),
+        plot,
+        file: "f".into(),
+        pixels: true,
+    }
+}
+
+fn series(slot: usize, label: &str, values: &[f64]) -> Series {
+    let points = values
+        .iter()
+        .zip(1..)
+        .map(|(y, x)| Point { x: f64::from(x), y: *y, bar: None, note: String::new() })
+        .collect();
+    Series { slot, label: label.into(), points }
+}
+
+#[test]
+fn a_file_has_namespace_and_style_and_asks_nobody() {
+    let axis = Axis::new("value", Scale::percent());
+    let file = svg(&figure("t", Plot::Dots(Dots { value: axis, groups: Vec::new() })));
+    assert!(file.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""));
+    assert!(file.contains(".chart .s") && file.trim_end().ends_with("</svg>"));
+    assert_eq!(file.matches("http").count(), 1, "the namespace alone");
+}
+
+#[test]
+fn values_that_are_not_finite_leave_no_mark() {
+    let plot = Lines {
+        x: Axis::new("length", Scale::at(&[1.0, 2.0])),
+        y: Axis::new("share", Scale::percent()),
+        rules: vec![(1.0, "trained".into())],
+        level: Some((vec![(1.0, 0.5), (2.0, 0.5)], "chance".into())),
+        marks: Marks::Points,
+        series: vec![series(0, "a<b", &[0.5, f64::NAN]), series(9, "gone", &[f64::NAN])],
+    };
+    let file = svg(&figure("t & u", Plot::Lines(plot)));
+    assert!(!file.contains("NaN") && !file.contains("inf"), "{file}");
+    assert!(file.contains("a&lt;b") && file.contains("t &amp; u") && !file.contains("gone"));
+    assert_eq!(file.matches("class=\"m\"").count(), 1);
+}
+
+#[test]
+fn an_encoding_keeps_its_colour_in_every_figure() {
+    let report = Report::new(suite(), &ReportMeta::default()).unwrap();
+    let rope = report.encoding("rope").unwrap().slot;
+    for figure in figures(&report) {
+        let mark = format!("<g class=\"s c{rope} d0\"><title>RoPE</title>");
+        assert!(svg(&figure).contains(&mark), "{}", figure.title);
+    }
+}
+
+#[test]
+fn a_scatter_names_every_encoding_and_draws_the_front() {
+    let plot = Scatter {
+        x: Axis::new("FLOPs", Scale::around(&[1.0, 2.0])),
+        y: Axis::new("share", Scale::percent()),
+        front: vec![(1.0, 0.2), (2.0, 0.9)],
+        series: (0..30).map(|i| series(i, &format!("encoding {i}"), &[0.03 * i as f64])).collect(),
+    };
+    let file = svg(&figure("t", Plot::Scatter(plot)));
+    assert_eq!(file.matches("<g class=\"s ").count(), 30);
+    assert_eq!(file.matches("<path class=\"rule\"").count(), 1);
+}
+
+#[test]
+fn what_was_not_measured_is_a_hole_in_the_map() {
+    let map = HeatMap {
+        slot: 0,
+        label: "RoPE".into(),
+        values: vec![vec![Some(0.0), Some(1.0)], vec![None, Some(0.5)]],
+    };
+    let plot = Heat {
+        x_label: "length".into(),
+        y_label: "depth".into(),
+        columns: vec![64, 128],
+        rows: vec![0, 1],
+        maps: vec![map],
+    };
+    let file = svg(&figure("t", Plot::Heat(plot)));
+    // Three cells and the 24 steps of the scale.
+    assert_eq!(file.matches(" fill=\"#").count(), 27);
+}

@@ -1,0 +1,107 @@
+//! Input and output of formats: the contents of a report, and files.
+
+use polars::prelude::PolarsError;
+
+use crate::analysis::Report;
+use crate::document::figures::{Figure, figures};
+use crate::document::text;
+use crate::reproduction::{PublishedError, Reproduction, reproduction};
+
+/// Why a report cannot be rendered.
+#[derive(Debug, thiserror::Error)]
+pub enum FormatError {
+    /// Polars could not build or write a table.
+    #[error("the tables of the report cannot be made: {0}")]
+    Frame(#[from] PolarsError),
+    /// There is no format of this name.
+    #[error("there is no report format `{name}`; choose among {known}")]
+    Unknown {
+        /// Name that was asked for.
+        name: String,
+        /// Names of all formats.
+        known: String,
+    },
+    /// Published numbers cannot be read.
+    #[error(transparent)]
+    Published(#[from] PublishedError),
+    /// A figure cannot be written as JSON.
+    #[error(
+        "the figure `{figure}` cannot be put on the page: {source}; this is a fault of the program"
+    )]
+    Figure {
+        /// Title of the figure.
+        figure: String,
+        /// Error of the serializer.
+        source: serde_json::Error,
+    },
+    /// A figure cannot be rasterized.
+    #[error("the figure `{figure}` cannot be made a PNG file: {reason}")]
+    Picture {
+        /// Title of the figure.
+        figure: String,
+        /// Error of the renderer.
+        reason: String,
+    },
+}
+
+/// A file of a report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutFile {
+    /// Path relative to the folder of the report, with `/` between folders.
+    pub path: String,
+    /// Content of the file.
+    pub bytes: Vec<u8>,
+}
+
+impl OutFile {
+    pub(crate) fn text(path: impl Into<String>, text: String) -> Self {
+        Self { path: path.into(), bytes: text.into_bytes() }
+    }
+}
+
+/// Everything that a format may show.
+#[derive(Debug)]
+pub struct Contents<'a> {
+    /// The analysis of the records.
+    pub report: &'a Report,
+    /// The most important results, at most three sentences.
+    pub(crate) overview: Vec<String>,
+    /// One text for each workload, in the order of the report.
+    pub(crate) workloads: Vec<String>,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) figures: Vec<Figure>,
+    /// Published numbers beside those of the records.
+    pub(crate) reproduction: Reproduction,
+}
+
+impl<'a> Contents<'a> {
+    /// Gathers the report with its sentences, its figures and the published numbers.
+    ///
+    /// # Errors
+    /// [`FormatError::Published`] when the published numbers cannot be read.
+    pub fn of(report: &'a Report) -> Result<Self, FormatError> {
+        let (reproduction, figures) =
+            rayon::join(|| reproduction(&report.cells), || figures(report));
+        let sentence = |workload| text::workload_sentence(report, workload);
+        Ok(Self {
+            report,
+            overview: text::overview(report),
+            workloads: report.workloads.iter().map(sentence).collect(),
+            warnings: text::warnings(report),
+            figures,
+            reproduction: reproduction?,
+        })
+    }
+}
+
+/// A format of reports.
+pub trait Format: Sync {
+    /// Name of the format, for example `html`.
+    fn name(&self) -> &'static str;
+
+    /// Renders the report to files; depends on nothing but its contents.
+    ///
+    /// # Errors
+    /// [`FormatError`], when the format cannot hold what the report says.
+    fn render(&self, contents: &Contents<'_>) -> Result<Vec<OutFile>, FormatError>;
+}

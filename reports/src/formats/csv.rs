@@ -1,0 +1,119 @@
+//! `tables/*.csv`, for other programs: `evaluations`, `ranks`, `pairs`, `costs`, `training`, `slices`,
+//! `gates`, `cells`. Empty fields: no value.
+
+mod curves;
+mod evaluations;
+mod ranks;
+
+use polars::prelude::*;
+
+use super::contents::{Contents, Format, FormatError, OutFile};
+use crate::analysis::aggregate::Aggregate;
+use crate::frame::runs_frame;
+
+pub(super) struct Csv;
+
+impl Format for Csv {
+    fn name(&self) -> &'static str {
+        "csv"
+    }
+
+    fn render(&self, contents: &Contents<'_>) -> Result<Vec<OutFile>, FormatError> {
+        let report = contents.report;
+        let rows: Vec<Aggregate> =
+            report.workloads.iter().flat_map(|w| w.rows.iter().cloned()).collect();
+        let mut files = Vec::new();
+        for (name, frame) in [
+            ("evaluations", evaluations::evaluations(&rows)?),
+            ("ranks", ranks::ranks(report)?),
+            ("pairs", ranks::pairs(report)?),
+            ("costs", curves::costs(report)?),
+            ("training", curves::training(report)?),
+            ("slices", curves::slices(report)?),
+            ("gates", curves::gates(report)?),
+            ("cells", runs_frame(&report.cells)?),
+        ] {
+            let mut bytes = Vec::new();
+            CsvWriter::new(&mut bytes).finish(&mut harmless(frame)?)?;
+            files.push(OutFile { path: format!("tables/{name}.csv"), bytes });
+        }
+        Ok(files)
+    }
+}
+
+/// Spreadsheets run fields that begin like a formula. Such text gets an apostrophe in front, which they
+/// read as "this is text"; numbers are left alone.
+fn harmless(mut frame: DataFrame) -> PolarsResult<DataFrame> {
+    let texts: Vec<PlSmallStr> = frame
+        .columns()
+        .iter()
+        .filter(|column| column.dtype() == &DataType::String)
+        .map(|column| column.name().clone())
+        .collect();
+    for name in texts {
+        let column = frame.column(&name)?.str()?;
+        if column.iter().flatten().any(is_formula) {
+            let safe: Vec<Option<String>> =
+                column
+                    .iter()
+                    .map(|field| {
+                        field.map(|text| {
+                            if is_formula(text) { format!("'{text}") } else { text.to_owned() }
+                        })
+                    })
+                    .collect();
+            frame.with_column(Column::new(name, safe))?;
+        }
+    }
+    Ok(frame)
+}
+
+fn is_formula(text: &str) -> bool {
+    text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::Report;
+    use crate::analysis::ReportMeta;
+    use crate::testkit::suite;
+
+    #[test]
+    fn ranks_and_pairs_hold_what_the_pages_show() {
+        let report = Report::new(suite(), &ReportMeta::default()).unwrap();
+        let ranks = ranks::ranks(&report).unwrap();
+        let rankings = report.workloads.iter().flat_map(|w| [&w.inside, &w.beyond]);
+        let results: usize = rankings.clone().map(|c| c.results.len()).sum();
+        assert_eq!(ranks.height(), results);
+        let row = (0..ranks.height())
+            .find(|row| {
+                let is = |column: &str, value: &str| {
+                    ranks.column(column).unwrap().str().unwrap().get(*row) == Some(value)
+                };
+                is("workload", "flip-flop") && is("region", "beyond") && is("encoding", "rope")
+            })
+            .unwrap();
+        let real = |column: &str| ranks.column(column).unwrap().f64().unwrap().get(row);
+        let whole = |column: &str| ranks.column(column).unwrap().u32().unwrap().get(row);
+        assert_eq!((whole("rank"), whole("n"), whole("comparisons")), (Some(2), Some(3), Some(3)));
+        assert_eq!(real("value_median"), real("value_mean"), "three values at equal distances");
+        // CoPE is .96 and RoPE .60 plus the same noise.
+        assert!((real("difference").unwrap() - 0.36).abs() < 1e-12);
+        assert_eq!((real("hedges_g"), real("p_permutation")), (None, Some(0.25)));
+        assert_eq!((real("fit_rate"), real("effective_len")), (Some(1.0), Some(64.0)));
+        let pairs = ranks::pairs(&report).unwrap();
+        assert_eq!(pairs.height(), rankings.map(|c| c.pairs.len()).sum::<usize>());
+        assert_eq!(pairs.column("p_holm").unwrap().null_count(), 6, "text has one seed");
+    }
+
+    #[test]
+    fn nothing_gives_tables_with_heads() {
+        let report = Report::new(&[][..], &ReportMeta::default()).unwrap();
+        for file in Csv.render(&Contents::of(&report).unwrap()).unwrap() {
+            let text = String::from_utf8(file.bytes).unwrap();
+            assert!(text.starts_with("workload,") || text.starts_with("suite,"), "{}", file.path);
+            assert_eq!(text.lines().count(), 1, "{}", file.path);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Standings and comparisons as tables for other programs.
+
+use polars::prelude::*;
+
+use super::evaluations::estimate_columns;
+use crate::analysis::ranking::{EncodingResult, Rank, RankedPair, Ranking, Region};
+use crate::analysis::run_metrics::RunMetrics;
+use crate::analysis::{Report, Workload};
+use crate::record::Metric;
+use crate::stats::Comparison;
+
+fn rankings(report: &Report) -> impl Iterator<Item = (&Workload, &Ranking)> {
+    report
+        .workloads
+        .iter()
+        .flat_map(|w| [(w, &w.inside), (w, &w.beyond)])
+        .filter(|(_, ranking)| !ranking.points.is_empty())
+}
+
+fn region(ranking: &Ranking) -> &'static str {
+    match ranking.region {
+        Region::Inside => "inside",
+        Region::Beyond => "beyond",
+    }
+}
+
+/// The scale of the values: perplexity is held as nll.
+fn scale(metric: Metric) -> &'static str {
+    match metric {
+        Metric::ExactMatch => "exact_match",
+        Metric::TokenAccuracy => "token_accuracy",
+        Metric::Perplexity => "nll",
+    }
+}
+
+fn comparison_columns(found: &[Option<Comparison>]) -> Vec<Column> {
+    macro_rules! column {
+        ($name:literal, $f:expr) => {
+            Column::new($name.into(), found.iter().map(|c| c.and_then($f)).collect::<Vec<_>>())
+        };
+    }
+    vec![
+        column!("seeds_compared", |c| Some(c.paired.n)),
+        column!("difference", |c| Some(c.paired.mean_difference)),
+        column!("difference_ci_low", |c| c.paired.ci95.map(|(low, _)| low)),
+        column!("difference_ci_high", |c| c.paired.ci95.map(|(_, high)| high)),
+        column!("hedges_g", |c| c.paired.effect),
+        column!("p_t", |c| c.paired.p_t),
+        column!("p_permutation", |c| Some(c.paired.p_sign_flip)),
+        column!("test", |c| Some(c.test.name())),
+        column!("p", |c| c.p),
+        column!("comparisons", |c| Some(c.family)),
+        column!("p_holm", |c| c.p_holm),
+        column!("separable", |c| Some(c.separable)),
+    ]
+}
+
+/// One row for each workload, region and encoding. The comparison is the one with the best, so that
+/// a positive difference says how far behind it an encoding is.
+pub(super) fn ranks(report: &Report) -> PolarsResult<DataFrame> {
+    let rows: Vec<(&Workload, &Ranking, &EncodingResult, Option<&RunMetrics>)> = rankings(report)
+        .flat_map(|(workload, ranking)| ranking.results.iter().map(move |s| (workload, ranking, s)))
+        .map(|(workload, ranking, s)| {
+            let metrics = workload.run_metrics.iter().find(|o| o.encoding == s.encoding);
+            (workload, ranking, s, metrics)
+        })
+        .collect();
+    macro_rules! column {
+        ($f:expr) => {
+            rows.iter().map($f).collect::<Vec<_>>()
+        };
+    }
+    let mut frame = df!(
+        "workload" => column!(|(w, ..)| w.name.as_str()),
+        "region" => column!(|(_, c, ..)| region(c)),
+        "scale" => column!(|(_, c, ..)| scale(c.metric)),
+        "encoding" => column!(|(_, _, s, _)| s.encoding.as_str()),
+        "rank" => column!(|(_, _, s, _)| s.group),
+        "best" => column!(|(_, _, s, _)| s.rank == Rank::Best),
+        "n" => column!(|(_, _, s, _)| s.estimate.map_or(0, |e| e.n)),
+    )?;
+    let mut columns = estimate_columns("value", &column!(|(_, _, s, _)| s.estimate));
+    columns.extend(comparison_columns(&column!(|(_, _, s, _)| match s.rank {
+        Rank::Behind(comparison) => comparison,
+        Rank::Best | Rank::Unranked => None,
+    })));
+    for column in columns {
+        frame.with_column(column)?;
+    }
+    let run_metrics = df!(
+        "solved_seeds" => column!(|(.., o)| o.map(|o| o.solved)),
+        "trained_seeds" => column!(|(.., o)| o.map(|o| o.run)),
+        "fit_rate" => column!(|(.., o)| o.and_then(RunMetrics::fit_rate)),
+        "solve_steps" => column!(|(.., o)| o.and_then(|o| o.solve_steps).map(|m| m.median)),
+        "solve_seconds" => column!(|(.., o)| o.and_then(|o| o.solve_seconds).map(|m| m.median)),
+        "effective_len" => column!(|(.., o)| o.and_then(|o| o.effective).map(|m| m.median)),
+        "effective_at_least" => column!(|(.., o)| o.map(|o| o.effective_at_least)),
+        "effective_ratio" => column!(|(.., o)| o.and_then(|o| o.effective_ratio)),
+    )?;
+    frame.hstack(run_metrics.columns())
+}
+
+/// One row for each pair of ranked encodings.
+pub(super) fn pairs(report: &Report) -> PolarsResult<DataFrame> {
+    let rows: Vec<(&Workload, &Ranking, &RankedPair)> = rankings(report)
+        .flat_map(|(workload, ranking)| ranking.pairs.iter().map(move |p| (workload, ranking, p)))
+        .collect();
+    macro_rules! column {
+        ($f:expr) => {
+            rows.iter().map($f).collect::<Vec<_>>()
+        };
+    }
+    let frame = df!(
+        "workload" => column!(|(w, ..)| w.name.as_str()),
+        "region" => column!(|(_, c, _)| region(c)),
+        "scale" => column!(|(_, c, _)| scale(c.metric)),
+        "better" => column!(|(.., p)| p.better.as_str()),
+        "worse" => column!(|(.., p)| p.worse.as_str()),
+    )?;
+    frame.hstack(&comparison_columns(&column!(|(.., p)| Some(p.comparison))))
+}

@@ -1,0 +1,216 @@
+//! Records that anybody may have written, with names made to break out: no format lets them.
+
+use super::*;
+use crate::analysis::{Report, ReportMeta};
+use crate::record::{RunRecord, Status};
+use crate::testkit::TestCell;
+
+/// What attackers write, one of each kind.
+const WICKED: [&str; 9] = [
+    "<script>alert(1)</script>",
+    "\"onload=\"alert(2)",
+    "]]><svg onload=alert(3)>",
+    "\\input{/etc/passwd}$x$",
+    "=cmd|' /C calc'!A0",
+    "line\nbreak<!--",
+    "\u{202E}gnp.exe\u{2066}",
+    "![x](http://example.test/p.png)`</code>",
+    "<a href='javascript:alert(4)'>%{meta}</a>",
+];
+
+fn records() -> Vec<RunRecord> {
+    let mut records = Vec::new();
+    for (index, name) in WICKED.iter().enumerate() {
+        for seed in 0..2 {
+            let cell = TestCell::new(name, name, seed).eval(name, false, 256, 0.5).change(|r| {
+                let wicked = (*name).to_owned();
+                r.key = format!("{index:015x}{seed}");
+                r.encoding.label.clone_from(&wicked);
+                r.encoding.id.clone_from(&wicked);
+                r.task.id.clone_from(&wicked);
+                r.task.label.clone_from(&wicked);
+                r.task.len_unit.clone_from(&wicked);
+                r.suite = "s".into();
+                r.host.cpu.clone_from(&wicked);
+                r.host.os.clone_from(&wicked);
+                r.commit = Some(wicked.clone());
+                r.started_utc.clone_from(&wicked);
+                r.versions.insert(wicked.clone(), wicked.clone());
+                r.config = serde_json::json!({ *name: name });
+                if seed == 1 {
+                    r.status = Status::Failed { reason: wicked };
+                }
+            });
+            records.push(cell.record());
+            // A second encoding, so that there is something to compare.
+            records.push(TestCell::new(name, "rope", seed).eval(name, false, 256, 0.4).record());
+        }
+    }
+    records
+}
+
+fn files() -> Vec<OutFile> {
+    let all = WICKED.join(" ");
+    let meta = ReportMeta { title: all.clone(), command: all.clone(), skipped: vec![all] };
+    let report = Report::new(records(), &meta).unwrap();
+    let contents = Contents::of(&report).unwrap();
+    FORMATS.iter().flat_map(|format| format.render(&contents).unwrap()).collect()
+}
+
+fn texts(extension: &str) -> Vec<(String, String)> {
+    let files: Vec<_> = files()
+        .into_iter()
+        .filter(|f| f.path.ends_with(extension))
+        .map(|f| (f.path, String::from_utf8(f.bytes).unwrap()))
+        .collect();
+    assert!(!files.is_empty(), "{extension}");
+    files
+}
+
+#[test]
+fn file_names_are_plain() {
+    for file in files() {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-./".contains(c);
+        assert!(file.path.chars().all(plain) && !file.path.contains(".."), "{}", file.path);
+    }
+}
+
+#[test]
+fn the_page_holds_no_foreign_element_attribute_or_hidden_sign() {
+    let (_, page) = texts("index.html").remove(0);
+    // Everything up to the page's own scripts, which no record can change.
+    let end = page.find("<script>").unwrap();
+    let (markup, scripts) = page.split_at(end);
+    assert_eq!(scripts.matches("<script>").count(), 2);
+    for block in markup.split("<script type=\"application/json\">").skip(1) {
+        let json = block.split("</script>").next().unwrap();
+        assert!(!json.contains('<'), "{json}");
+        let value: serde_json::Value = serde_json::from_str(json).unwrap();
+        for label in strings(&value) {
+            let tags = label.replace("<br>", "").replace("<b>", "").replace("</b>", "");
+            let tags =
+                tags.replace("<extra>%{fullData.name}</extra>", "").replace("<extra></extra>", "");
+            assert!(!tags.contains('<') && !tags.contains("%{meta}"), "{label}");
+        }
+    }
+    let markup: String = markup
+        .split("<script type=\"application/json\">")
+        .enumerate()
+        .map(|(i, part)| if i == 0 { part } else { part.split_once("</script>").unwrap().1 })
+        .collect();
+    for tag in markup.split('<').skip(1).map(|rest| rest.split('>').next().unwrap()) {
+        let name = tag.split([' ', '\n']).next().unwrap().trim_start_matches('/');
+        let known = [
+            "!DOCTYPE",
+            "html",
+            "head",
+            "meta",
+            "title",
+            "style",
+            "body",
+            "header",
+            "h1",
+            "h2",
+            "h3",
+            "h4",
+            "h5",
+            "div",
+            "p",
+            "a",
+            "nav",
+            "button",
+            "i",
+            "ul",
+            "li",
+            "section",
+            "span",
+            "table",
+            "thead",
+            "tbody",
+            "tr",
+            "th",
+            "td",
+            "small",
+            "b",
+            "code",
+            "figure",
+            "figcaption",
+            "details",
+            "summary",
+            "pre",
+            "noscript",
+        ];
+        assert!(known.contains(&name), "<{tag}>");
+        // An attribute outside quotation marks that begins with `on` is a handler.
+        let outside: String = tag.split('"').step_by(2).collect();
+        assert!(!outside.contains(" on"), "<{tag}>");
+    }
+    for hidden in ['\u{202E}', '\u{2066}'] {
+        assert!(!page[..end].contains(hidden));
+    }
+    assert!(markup.contains("[U+202E]"), "shown, not dropped");
+}
+
+fn strings(value: &serde_json::Value) -> Vec<&str> {
+    match value {
+        serde_json::Value::String(text) => vec![text],
+        serde_json::Value::Array(items) => items.iter().flat_map(strings).collect(),
+        serde_json::Value::Object(map) => map.values().flat_map(strings).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn figures_hold_no_script_and_are_well_formed() {
+    for (path, svg) in texts(".svg") {
+        for tag in svg.split('<').skip(1).map(|rest| rest.split('>').next().unwrap()) {
+            let name = tag.split([' ', '\n', '/']).find(|part| !part.is_empty()).unwrap();
+            let known =
+                ["svg", "style", "rect", "text", "g", "title", "path", "line", "circle", "polygon"];
+            assert!(known.contains(&name), "{path}: <{tag}>");
+        }
+        let parsed = resvg::usvg::roxmltree::Document::parse(&svg);
+        assert!(parsed.is_ok(), "{path}: {parsed:?}");
+    }
+}
+
+#[test]
+fn markdown_has_no_foreign_link_picture_or_tag() {
+    let (_, text) = texts("report.md").remove(0);
+    for line in text.lines() {
+        let plain = line.replace("\\`", "");
+        let outside: Vec<&str> = plain.split('`').step_by(2).collect();
+        assert!(!outside.iter().any(|part| part.contains('<')), "{line}");
+        for part in outside {
+            let places: Vec<usize> = part.match_indices("](").map(|(at, _)| at).collect();
+            for at in places {
+                let escaped = part[..at].ends_with('\\');
+                assert!(escaped || part[at..].starts_with("](figures/"), "{line}");
+            }
+        }
+    }
+    assert!(!text.contains('\u{202E}'));
+}
+
+#[test]
+fn tex_runs_nothing() {
+    for (path, text) in texts(".tex") {
+        for line in text.lines().filter(|line| !line.starts_with('%')) {
+            assert!(!line.contains("\\input") && !line.contains("$x$"), "{path}: {line}");
+        }
+    }
+}
+
+#[test]
+fn no_field_of_a_table_is_a_formula() {
+    use polars::prelude::*;
+    for (path, text) in texts(".csv") {
+        let frame = CsvReader::new(std::io::Cursor::new(text)).finish().unwrap();
+        for column in frame.columns() {
+            let Ok(fields) = column.str() else { continue };
+            for field in fields.iter().flatten() {
+                assert!(!field.starts_with(['=', '+', '@']), "{path}: {field}");
+            }
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! `index.html`, and pages without scripts.
+
+mod document;
+mod interactive;
+mod page;
+mod parts;
+mod plain;
+mod records;
+mod script;
+
+pub use self::document::html_document;
+pub use self::parts::html_table;
+pub use self::plain::plain_page;
+use super::contents::{Contents, Format, FormatError, OutFile};
+
+pub(super) struct Html;
+
+impl Format for Html {
+    fn name(&self) -> &'static str {
+        "html"
+    }
+
+    fn render(&self, contents: &Contents<'_>) -> Result<Vec<OutFile>, FormatError> {
+        Ok(vec![OutFile::text("index.html", page::page(contents)?)])
+    }
+}

@@ -1,0 +1,32 @@
+//! Documents as pages without scripts.
+
+use askama::Template;
+
+use super::parts::{details, html_table, prose, rendered};
+use super::plain::plain_page;
+use crate::document::{Document, DocumentFigure};
+use crate::formats::chart::chart_of;
+
+/// Longest table that a page folds, in rows; longer ones are only pointed to.
+const MOST: usize = 150;
+
+#[derive(Template)]
+#[template(path = "document.html")]
+struct Body<'a> {
+    document: &'a Document,
+}
+
+#[derive(Template)]
+#[template(path = "figures.html")]
+struct Figures<'a> {
+    figures: &'a [DocumentFigure],
+}
+
+/// A document as a page of its own, without scripts.
+pub fn html_document(document: &Document) -> String {
+    plain_page(&document.title, &rendered(&Body { document }))
+}
+
+fn figures(figures: &[DocumentFigure]) -> String {
+    rendered(&Figures { figures })
+}

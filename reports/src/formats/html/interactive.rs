@@ -1,0 +1,357 @@
+//! Figures as plotly.js takes them: data and layout as JSON, without colours, which the page gives them
+//! from its style sheet so that light and dark are one figure.
+
+use plotly::common::{
+    Anchor, ColorScale, ColorScalePalette, DashType, ErrorData, ErrorType, Fill, HoverInfo, Line,
+    Marker, MarkerSymbol, Mode, Orientation, Title,
+};
+use plotly::layout::{
+    Annotation, Axis as PlotAxis, AxisType, HoverMode, Legend, Margin, Shape, ShapeLine, ShapeType,
+};
+use plotly::{HeatMap, Layout, Scatter, Trace, Traces};
+
+use crate::document::figures::plot::{
+    Axis, Dots, Heat, Lines, Marks, Plot, Point, Scatter as Trade, Series,
+};
+use crate::document::figures::scale::{Scale, Spacing};
+use crate::text::visible;
+
+/// Maximum number of names in a legend: the page has a list of all encodings.
+const LEGEND: usize = 12;
+const HEIGHT: usize = 334;
+const LEGEND_ROW: usize = 20;
+/// ByteBudget above a drawing, and below it for numbers and the name of the axis.
+const TOP: usize = 22;
+const AXIS: usize = 68;
+
+/// Width of a digit, in shares of an axis on a narrow screen.
+const DIGIT: f64 = 7.0 / 290.0;
+
+/// A drawing area of plotly.js.
+pub(super) struct Canvas {
+    /// A heading of its own, where a figure has several areas.
+    pub(super) label: Option<(usize, String)>,
+    /// Height in pixels.
+    pub(super) height: usize,
+    /// `{"data":[...],"layout":{...}}`, fit to stand in a `script` element.
+    pub(super) json: String,
+}
+
+/// The drawing areas of a figure.
+pub(super) fn canvases(plot: &Plot) -> serde_json::Result<Vec<Canvas>> {
+    match plot {
+        Plot::Lines(plot) => lines(plot).map(|canvas| vec![canvas]),
+        Plot::Dots(plot) => dots(plot).map(|canvas| vec![canvas]),
+        Plot::Scatter(plot) => scatter(plot).map(|canvas| vec![canvas]),
+        Plot::Heat(plot) => (0..plot.maps.len()).map(|map| heat(plot, map)).collect(),
+    }
+}
+
+/// Text that plotly.js, which reads some HTML and `%{...}` in labels, shows as it is.
+fn plain(text: &str) -> String {
+    visible(text)
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace("%{", "%&#123;")
+}
+
+/// Hover texts of points, which may have several lines.
+fn notes(points: &[&Point]) -> Vec<String> {
+    let lines = |note: &str| note.split('\n').map(plain).collect::<Vec<_>>().join("<br>");
+    points.iter().map(|point| lines(&point.note)).collect()
+}
+
+fn canvas(traces: &Traces, layout: &Layout, height: usize) -> serde_json::Result<Canvas> {
+    let (data, layout) = (serde_json::to_string(traces)?, serde_json::to_string(layout)?);
+    // `<` inside a string is all that could end the script element; JSON has it nowhere else.
+    let json = format!("{{\"data\":{data},\"layout\":{layout}}}").replace('<', "\\u003c");
+    Ok(Canvas { label: None, height, json })
+}
+
+fn layout(names: usize, height: usize) -> (Layout, usize) {
+    // Three names stand in a row, at least.
+    let rows = if (2..=LEGEND).contains(&names) { names.div_ceil(3) } else { 0 };
+    let height = height + rows * LEGEND_ROW;
+    // In shares of the drawing itself, below the numbers and the name of the axis.
+    let below = AXIS as f64 / (height - TOP - AXIS - rows * LEGEND_ROW) as f64;
+    let layout = Layout::new()
+        .auto_size(true)
+        .height(height)
+        .margin(Margin::new().left(56).right(12).top(TOP).bottom(AXIS + rows * LEGEND_ROW))
+        .hover_mode(HoverMode::Closest)
+        .show_legend(rows > 0)
+        .legend(
+            Legend::new()
+                .orientation(Orientation::Horizontal)
+                .x(0.0)
+                .y(-below)
+                .y_anchor(Anchor::Top),
+        );
+    (layout, height)
+}
+
+fn axis(axis: &Axis) -> PlotAxis {
+    let scale = &axis.scale;
+    let plotted = PlotAxis::new().title(Title::with_text(plain(&axis.label))).zero_line(false);
+    let plotted = match scale.spacing {
+        Spacing::Percent => plotted.tick_format(".0%").range(vec![-0.03, 1.03]),
+        Spacing::Linear => plotted.range(padded(scale.low, scale.high)),
+        Spacing::Log => {
+            plotted.type_(AxisType::Log).range(padded(scale.low.log10(), scale.high.log10()))
+        }
+    };
+    if scale.only_ticks || scale.spacing == Spacing::Log {
+        let values = scale.ticks.iter().map(|(value, _)| *value).collect();
+        plotted.tick_values(values).tick_text(thinned(scale))
+    } else {
+        plotted
+    }
+}
+
+/// Labels of ticks; those that would lie on the one before, on a narrow screen, are empty.
+fn thinned(scale: &Scale) -> Vec<String> {
+    let mut end = f64::NEG_INFINITY;
+    let shown = |(value, label): &(f64, String)| {
+        let half = 0.5 * DIGIT * label.chars().count() as f64;
+        let at = scale.place(*value);
+        if at - half < end {
+            return String::new();
+        }
+        end = at + half + DIGIT;
+        label.clone()
+    };
+    scale.ticks.iter().map(shown).collect()
+}
+
+fn padded(low: f64, high: f64) -> Vec<f64> {
+    let margin = if high > low { 0.03 * (high - low) } else { 0.5 };
+    vec![low - margin, high + margin]
+}
+
+fn dash(slot: usize) -> DashType {
+    match (slot / crate::formats::chart::COLOURS) % 3 {
+        0 => DashType::Solid,
+        1 => DashType::Dash,
+        _ => DashType::Dot,
+    }
+}
+
+/// The shapes of the SVG files, in the same order.
+fn symbol(slot: usize) -> MarkerSymbol {
+    match slot % 5 {
+        0 => MarkerSymbol::Circle,
+        1 => MarkerSymbol::Square,
+        2 => MarkerSymbol::Diamond,
+        3 => MarkerSymbol::TriangleUp,
+        _ => MarkerSymbol::TriangleDown,
+    }
+}
+
+fn finite(series: &Series) -> Vec<&Point> {
+    series.points.iter().filter(|p| p.x.is_finite() && p.y.is_finite()).collect()
+}
+
+/// Points of a series, with what tells it from others; `meta` is the slot, by which the page colours it.
+fn trace(series: &Series, points: &[&Point], mode: Mode) -> Box<Scatter<f64, f64>> {
+    let (x, y) = points.iter().map(|p| (p.x, p.y)).unzip();
+    Scatter::new(x, y)
+        .name(plain(&series.label))
+        .mode(mode)
+        .legend_group(series.slot.to_string())
+        .meta(series.slot)
+        .line(Line::new().width(2.0).dash(dash(series.slot)))
+        .marker(Marker::new().symbol(symbol(series.slot)).size(8))
+        .text_array(notes(points))
+        .hover_template("%{text}<extra>%{fullData.name}</extra>")
+}
+
+/// The intervals of a series as an area.
+fn band(series: &Series, points: &[&Point]) -> Option<Box<Scatter<f64, f64>>> {
+    let ends: Vec<(f64, f64, f64)> = points
+        .iter()
+        .filter_map(|p| p.bar.map(|(low, high)| (p.x, low, high)))
+        .filter(|(_, low, high)| low.is_finite() && high.is_finite())
+        .collect();
+    if ends.len() < 2 {
+        return None;
+    }
+    let there = ends.iter().map(|(x, _, high)| (*x, *high));
+    let back = ends.iter().rev().map(|(x, low, _)| (*x, *low));
+    let (x, y) = there.chain(back).unzip();
+    Some(
+        Scatter::new(x, y)
+            .mode(Mode::Lines)
+            .legend_group(series.slot.to_string())
+            .show_legend(false)
+            .meta(series.slot)
+            .fill(Fill::ToSelf)
+            .line(Line::new().width(0.0))
+            .hover_info(HoverInfo::Skip),
+    )
+}
+
+/// A line that belongs to no encoding.
+fn rule(points: &[(f64, f64)], name: &str) -> Box<Scatter<f64, f64>> {
+    let (x, y) = points.iter().copied().unzip();
+    Scatter::new(x, y)
+        .name(name)
+        .mode(Mode::Lines)
+        .meta("rule")
+        .line(Line::new().width(1.0).dash(DashType::Dot))
+        .hover_template(format!("{name} %{{y}}<extra></extra>"))
+}
+
+fn lines(plot: &Lines) -> serde_json::Result<Canvas> {
+    let mut traces = Traces::new();
+    let mode = match plot.marks {
+        Marks::Points => Mode::LinesMarkers,
+        Marks::None => Mode::Lines,
+    };
+    for series in &plot.series {
+        let points = finite(series);
+        if let Some(band) = band(series, &points) {
+            traces.push(band);
+        }
+    }
+    for series in &plot.series {
+        let points = finite(series);
+        if !points.is_empty() {
+            traces.push(trace(series, &points, mode.clone()));
+        }
+    }
+    if let Some((points, label)) = &plot.level {
+        traces.push(rule(points, &plain(label)));
+    }
+    let log = plot.x.scale.spacing == Spacing::Log;
+    let (layout, height) = layout(plot.series.len(), HEIGHT);
+    let shapes = plot.rules.iter().map(|(x, _)| {
+        let line = ShapeLine::new().width(1.0).dash(DashType::Dot);
+        let shape = Shape::new().shape_type(ShapeType::Line).x_ref("x").y_ref("paper").line(line);
+        shape.x0(*x).x1(*x).y0(0.0).y1(1.0)
+    });
+    let annotations = plot.rules.iter().map(|(x, label)| {
+        // Annotations, unlike shapes, count a logarithmic axis in powers of ten.
+        let place = if log { x.log10() } else { *x };
+        let text = Annotation::new().text(plain(label)).x_ref("x").y_ref("paper");
+        text.x(place).y(1.0).y_anchor(Anchor::Bottom).show_arrow(false)
+    });
+    let layout = layout
+        .x_axis(axis(&plot.x))
+        .y_axis(axis(&plot.y))
+        .shapes(shapes.collect())
+        .annotations(annotations.collect());
+    canvas(&traces, &layout, height)
+}
+
+fn errors(points: &[&Point]) -> Option<ErrorData> {
+    if points.iter().all(|p| p.bar.is_none()) {
+        return None;
+    }
+    let of = |get: fn(&Point) -> f64| points.iter().map(|p| get(p).max(0.0)).collect();
+    Some(
+        ErrorData::new(ErrorType::Data)
+            .symmetric(false)
+            .array(of(|p| p.bar.map_or(0.0, |(_, high)| high - p.y)))
+            .array_minus(of(|p| p.bar.map_or(0.0, |(low, _)| p.y - low)))
+            .thickness(1.5)
+            .width(0),
+    )
+}
+
+fn dots(plot: &Dots) -> serde_json::Result<Canvas> {
+    let mut traces = Traces::new();
+    let mut ticks: Vec<(f64, String)> = Vec::new();
+    let mut row = 0.0;
+    for (heading, group) in &plot.groups {
+        if plot.groups.len() > 1 {
+            ticks.push((row, format!("<b>{}</b>", plain(heading))));
+            row += 1.0;
+        }
+        for series in group {
+            ticks.push((row, plain(&series.label)));
+            let points: Vec<&Point> = series.points.iter().filter(|p| p.y.is_finite()).collect();
+            let placed = Series {
+                points: points
+                    .iter()
+                    .map(|p| Point { x: p.y, y: row, bar: None, note: p.note.clone() })
+                    .collect(),
+                ..series.clone()
+            };
+            let mut dots = trace(&placed, &finite(&placed), Mode::Markers).show_legend(false);
+            if let Some(errors) = errors(&points) {
+                dots = dots.error_x(errors);
+            }
+            traces.push(dots);
+            row += 1.0;
+        }
+    }
+    let (values, labels): (Vec<f64>, Vec<String>) = ticks.into_iter().unzip();
+    let height = 80 + 22 * values.len();
+    let rows = PlotAxis::new()
+        .tick_values(values)
+        .tick_text(labels)
+        .range(vec![row - 0.4, -0.6])
+        .auto_margin(true)
+        .zero_line(false);
+    let (layout, height) = layout(0, height);
+    let layout = layout.x_axis(axis(&plot.value)).y_axis(rows);
+    canvas(&traces, &layout, height)
+}
+
+fn scatter(plot: &Trade) -> serde_json::Result<Canvas> {
+    let mut traces = Traces::new();
+    if plot.front.len() > 1 {
+        traces.push(rule(&plot.front, "Pareto front"));
+    }
+    for series in &plot.series {
+        let points = finite(series);
+        let mut marks = trace(series, &points, Mode::Markers);
+        if let Some(errors) = errors(&points) {
+            marks = marks.error_y(errors);
+        }
+        traces.push(marks);
+    }
+    let (layout, height) = layout(plot.series.len(), HEIGHT);
+    let layout = layout.x_axis(axis(&plot.x)).y_axis(axis(&plot.y));
+    canvas(&traces, &layout, height)
+}
+
+fn heat(plot: &Heat, index: usize) -> serde_json::Result<Canvas> {
+    let map = &plot.maps[index];
+    let words = |values: &[u64]| values.iter().map(u64::to_string).collect::<Vec<_>>();
+    let said = format!(
+        "{} %{{x}}<br>{} %{{y}}<br>%{{z:.1%}}<extra></extra>",
+        plain(&plot.x_label),
+        plain(&plot.y_label)
+    );
+    let mut traces = Traces::new();
+    let cells: Box<dyn Trace> =
+        HeatMap::new(words(&plot.columns), words(&plot.rows), map.values.clone())
+            .zmin(0.0)
+            .zmax(1.0)
+            .color_scale(ColorScale::Palette(ColorScalePalette::Cividis))
+            .show_scale(false)
+            .hover_template(said);
+    traces.push(cells);
+    let (layout, height) = layout(0, 230);
+    let named = |label: &str| {
+        let axis = PlotAxis::new().title(Title::with_text(plain(label))).type_(AxisType::Category);
+        axis.n_ticks(6).zero_line(false)
+    };
+    let layout = layout.x_axis(named(&plot.x_label)).y_axis(named(&plot.y_label));
+    let canvas = canvas(&traces, &layout, height)?;
+    Ok(Canvas { label: Some((map.slot, map.label.clone())), ..canvas })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_that_would_lie_on_each_other_are_left_out() {
+        let close = Scale::at(&[1.0, 12.0, 14.0, 16.0, 60.0, 64.0]);
+        assert_eq!(thinned(&close), ["1", "12", "", "", "60", ""]);
+        assert_eq!(thinned(&Scale::at(&[64.0, 128.0])), ["64", "128"]);
+    }
+}

@@ -1,0 +1,161 @@
+//! Pieces of HTML: tables, lists, figures, sections.
+
+use std::borrow::Borrow;
+use std::fmt::Write as _;
+
+use askama::Template;
+
+use super::interactive::{Canvas, canvases};
+use crate::document::figures::Figure;
+use crate::document::{Table, TableCell};
+use crate::formats::chart::COLOURS;
+use crate::formats::contents::FormatError;
+use crate::text::html as escape;
+
+/// Columns beside the first that fit on a page without scrolling sideways.
+const COLUMNS: usize = 7;
+
+/// Budget of bytes that the page may still take.
+pub(super) struct ByteBudget(usize);
+
+impl ByteBudget {
+    pub(super) fn of(bytes: usize) -> Self {
+        Self(bytes)
+    }
+
+    /// Takes the length of `text` from the budget; returns whether it fits.
+    pub(super) fn take(&mut self, text: &str) -> bool {
+        let fits = text.len() <= self.0;
+        if fits {
+            self.0 -= text.len();
+        }
+        fits
+    }
+}
+
+/// Escaped text in which `x` between backticks is code.
+pub(super) fn prose(text: &str) -> String {
+    let mut out = String::new();
+    for (index, part) in text.split('`').enumerate() {
+        if index > 0 {
+            out.push_str(if index % 2 == 1 { "<code>" } else { "</code>" });
+        }
+        out.push_str(&escape(part));
+    }
+    if text.matches('`').count() % 2 == 1 {
+        out.push_str("</code>");
+    }
+    out
+}
+
+/// The mark of an encoding, in its colour.
+pub(super) fn swatch(slot: impl Borrow<usize>) -> String {
+    let slot = *slot.borrow();
+    format!("<i class=\"k c{} m{} d{}\"></i>", slot % COLOURS, slot % 5, (slot / COLOURS) % 3)
+}
+
+/// Renders a template.
+pub(super) fn rendered<T: Template>(template: &T) -> String {
+    let mut out = String::with_capacity(T::SIZE_HINT);
+    // Writing to a string cannot fail.
+    let _ = template.render_into(&mut out);
+    out
+}
+
+/// A table; `labelled` puts the head of the column into each cell, for narrow screens without scripts.
+#[derive(Template)]
+#[template(path = "table.html")]
+struct Grid<'a> {
+    table: &'a Table,
+    notes: &'a [String],
+    labelled: bool,
+}
+
+/// The slot of the encoding whose row this is.
+fn slot(row: &[TableCell]) -> Option<usize> {
+    row.first()?.encoding
+}
+
+/// A table with its notes; empty when it has no rows, a pointer when it exceeds the budget.
+pub(super) fn table(whole: &Table, budget: &mut ByteBudget) -> String {
+    if whole.rows.is_empty() {
+        return String::new();
+    }
+    let pieces = whole.pieces(if whole.words { usize::MAX } else { COLUMNS });
+    let grid = |table: &Table| rendered(&Grid { table, notes: &table.notes, labelled: false });
+    let out: String = pieces.iter().map(grid).collect();
+    if budget.take(&out) {
+        out
+    } else {
+        format!(
+            "<p class=\"note\">{} rows have no room on this page; they are in the folder \
+             <code>tables</code>.</p>\n",
+            whole.rows.len()
+        )
+    }
+}
+
+/// A table in one piece for a page without scripts, with its notes; empty when it has no rows.
+pub fn html_table(table: &Table) -> String {
+    if table.rows.is_empty() {
+        return String::new();
+    }
+    rendered(&Grid { table, notes: &table.notes, labelled: true })
+}
+
+pub(super) fn list(class: &str, items: &[String]) -> String {
+    if items.is_empty() {
+        return String::new();
+    }
+    let mut out = format!("<ul class=\"{class}\">\n");
+    for item in items {
+        let _ = writeln!(out, "<li>{}</li>", prose(item));
+    }
+    out.push_str("</ul>\n");
+    out
+}
+
+pub(super) fn details(summary: &str, body: &str) -> String {
+    if body.is_empty() {
+        return String::new();
+    }
+    format!("<details><summary>{}</summary>\n{body}</details>\n", escape(summary))
+}
+
+pub(super) fn section(out: &mut String, id: &str, heading: &str, body: &str) {
+    if !body.is_empty() {
+        let _ = write!(
+            out,
+            "<section id=\"{}\">\n<h2>{}</h2>\n{body}</section>\n",
+            escape(id),
+            escape(heading)
+        );
+    }
+}
+
+#[derive(Template)]
+#[template(path = "figure.html")]
+struct FigureTemplate<'a> {
+    figure: &'a Figure,
+    title: &'a str,
+    canvases: Vec<Canvas>,
+}
+
+/// A figure: drawing areas for the script, their data, and links to the files.
+pub(super) fn figure(figure: &Figure) -> Result<String, FormatError> {
+    let canvases = canvases(&figure.plot)
+        .map_err(|source| FormatError::Figure { figure: figure.title.clone(), source })?;
+    // The heading above names the workload.
+    let prefix = figure.workload.as_ref().map(|name| format!("{name}: ")).unwrap_or_default();
+    let title = figure.title.strip_prefix(&prefix).unwrap_or(&figure.title);
+    Ok(rendered(&FigureTemplate { figure, title, canvases }))
+}
+
+/// Text in which numbers stay on the line of what they are numbers of.
+fn unbroken(text: &str) -> String {
+    let mut out = text.replace(" %", "\u{a0}%");
+    for word in ["rank ", "fit ", "n = "] {
+        out = out.replace(word, &word.replace(' ', "\u{a0}"));
+    }
+    out
+}

@@ -1,0 +1,21 @@
+//! `report.md`, and other documents as Markdown.
+
+mod document;
+mod escape;
+mod report;
+mod table;
+
+pub use self::document::markdown_document;
+use super::contents::{Contents, Format, FormatError, OutFile};
+
+pub(super) struct Markdown;
+
+impl Format for Markdown {
+    fn name(&self) -> &'static str {
+        "markdown"
+    }
+
+    fn render(&self, contents: &Contents<'_>) -> Result<Vec<OutFile>, FormatError> {
+        Ok(vec![OutFile::text("report.md", report::page(contents))])
+    }
+}

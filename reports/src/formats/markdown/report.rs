@@ -1,0 +1,121 @@
+//! `report.md`: the page for terminals and repositories, figures linked.
+
+use std::fmt::Write as _;
+
+use super::escape::{escape, prose};
+use super::table::table;
+use crate::document::figures::{Figure, Subject};
+use crate::document::{tables, text};
+use crate::formats::contents::Contents;
+use crate::reproduction::Reproduction;
+
+fn list(items: &[String]) -> String {
+    let mut out = String::new();
+    for item in items {
+        let _ = writeln!(out, "- {}", prose(item));
+    }
+    out.push('\n');
+    out
+}
+
+fn section(out: &mut String, heading: &str, body: &str) {
+    if !body.trim().is_empty() {
+        let _ = write!(out, "## {heading}\n\n{body}");
+    }
+}
+
+fn section_of(out: &mut String, heading: &str, body: &str) {
+    if !body.is_empty() {
+        let _ = write!(out, "### {heading}\n\n{body}");
+    }
+}
+
+fn pictures<'a>(figures: impl Iterator<Item = &'a Figure>) -> String {
+    let mut out = String::new();
+    for figure in figures {
+        let (title, caption) = (escape(&figure.title), escape(&figure.caption));
+        let title = title.replace(['[', ']'], "");
+        let _ = writeln!(out, "![{title}]({})\n\n{caption}\n", figure.path("svg"));
+    }
+    out
+}
+
+/// Figures that are too many to be shown.
+fn links<'a>(figures: impl Iterator<Item = &'a Figure>) -> String {
+    let link = |figure: &Figure| {
+        let title = escape(&figure.title).replace(['[', ']'], "");
+        format!("- [{title}]({})\n", figure.path("svg"))
+    };
+    let list: String = figures.map(link).collect();
+    if list.is_empty() { list } else { format!("By sample property:\n\n{list}\n") }
+}
+
+/// The verdicts, and those tables of papers that some record stands beside.
+fn published(reproduction: &Reproduction) -> String {
+    const FILE: &str = "index.html";
+    let paragraphs = |texts: &[String]| texts.iter().map(|t| prose(t) + "\n\n").collect::<String>();
+    let mut out = table(&reproduction.summary(), FILE);
+    for found in reproduction.sections() {
+        let cells = found.tables.iter().flat_map(|(_, table)| table.rows.iter().flatten());
+        if cells.into_iter().any(|cell| !cell.detail.is_empty()) {
+            let tables = found.tables.iter().map(|(_, found)| table(found, FILE));
+            let body = paragraphs(&found.paragraphs) + &tables.collect::<String>();
+            section_of(&mut out, &escape(&found.heading), &body);
+        }
+    }
+    out
+}
+
+pub(super) fn page(contents: &Contents<'_>) -> String {
+    const EVALUATIONS: &str = "tables/evaluations.csv";
+    const RANKS: &str = "tables/ranks.csv";
+    const COSTS: &str = "tables/costs.csv";
+    const CELLS: &str = "tables/cells.csv";
+    let Contents { report, figures, reproduction, .. } = contents;
+    let mut out = format!("# {}\n\n", escape(&report.meta.title));
+    for line in text::about(report) {
+        let _ = writeln!(out, "{}  ", prose(&line));
+    }
+    let _ = write!(out, "\n{}", list(&contents.overview));
+    section(&mut out, "Summary", &table(&tables::summary(report), RANKS));
+    section(&mut out, "Cost and effective length", &table(&tables::prices(report), COSTS));
+    for workload in &report.workloads {
+        let mut body = format!("{}\n\n", prose(&contents.workloads[workload.index]));
+        let own = |f: &&Figure| f.workload.as_ref() == Some(&workload.name);
+        let of_cost = |f: &&Figure| f.subject == Subject::Cost;
+        let sliced = |f: &&Figure| f.subject == Subject::Slices;
+        let shown = |f: &&Figure| own(f) && !of_cost(f) && !sliced(f);
+        body.push_str(&pictures(figures.iter().filter(shown)));
+        body.push_str(&links(figures.iter().filter(|f| own(f) && sliced(f))));
+        for (heading, ranks) in tables::statistics(report, workload) {
+            section_of(&mut body, &escape(&heading), &table(&ranks, RANKS));
+        }
+        let all = table(&tables::evaluations(report, workload), EVALUATIONS);
+        section_of(&mut body, "All evaluations", &all);
+        let cost = pictures(figures.iter().filter(|f| own(f) && of_cost(f)))
+            + &table(&tables::costs(report, workload), COSTS)
+            + &table(&tables::flops(report, workload), COSTS);
+        section_of(&mut body, "Cost", &cost);
+        section(&mut out, &escape(&workload.name), &body);
+    }
+    let several = pictures(figures.iter().filter(|f| f.workload.is_none()));
+    section(&mut out, "Training-set size", &several);
+    section(&mut out, "Published numbers", &published(reproduction));
+    let skipped = table(&tables::skipped_evaluations(report), CELLS);
+    section(&mut out, "Skipped evaluations", &skipped);
+    let lost = table(&tables::not_counted(report), CELLS);
+    section(&mut out, "Cells that are not counted", &lost);
+    section(&mut out, "Not run", &list(&report.meta.skipped));
+    section(&mut out, "Warnings", &list(&contents.warnings));
+    let facts = table(&tables::provenance(report), CELLS);
+    section(&mut out, "Provenance", &facts);
+    section(&mut out, "Limitations", &list(&text::limits(report)));
+    let groups = table(&tables::groups(report), CELLS);
+    section(&mut out, "Cells", &(groups + "Every cell: `tables/cells.csv` and `data.parquet`.\n"));
+    out.truncate(out.trim_end().len());
+    out.push('\n');
+    out
+}
+
+#[cfg(test)]
+mod tests;

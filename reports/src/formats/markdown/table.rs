@@ -1,0 +1,55 @@
+//! Tables as Markdown.
+
+use std::fmt::Write as _;
+
+use super::escape::{escape, prose};
+use crate::document::{Table, TableCell};
+
+/// Columns beside the first that a repository's page shows without scrolling.
+const COLUMNS: usize = 7;
+/// Maximum number of rows; longer tables are complete in their files only.
+const ROWS: usize = 400;
+
+/// A table with its notes, wide tables in pieces; empty when it has no rows. Rows that do not fit are said to be
+/// in `file`.
+pub(super) fn table(whole: &Table, file: &str) -> String {
+    if whole.rows.is_empty() {
+        return String::new();
+    }
+    let mut out = String::new();
+    for piece in whole.pieces(if whole.words { usize::MAX } else { COLUMNS }) {
+        out.push_str(&grid(&piece, ROWS));
+        if piece.rows.len() > ROWS {
+            let more = piece.rows.len() - ROWS;
+            let _ = writeln!(out, "{more} more rows are in `{file}`.\n");
+        }
+    }
+    out + &notes(whole)
+}
+
+/// A table with its notes, in one piece and with all rows.
+pub(super) fn whole_table(table: &Table) -> String {
+    grid(table, usize::MAX) + &notes(table)
+}
+
+fn grid(table: &Table, rows: usize) -> String {
+    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let mut out = line(table.columns.iter().map(|c| escape(&c.replacen('\n', ": ", 1))).collect());
+    let rule = |column| if table.words || column == 0 { "---" } else { "---:" };
+    out.push_str(&line((0..table.columns.len()).map(|column| rule(column).to_owned()).collect()));
+    for row in table.rows.iter().take(rows) {
+        out.push_str(&line(row.iter().map(cell).collect()));
+    }
+    out.push('\n');
+    out
+}
+
+fn cell(cell: &TableCell) -> String {
+    let text = escape(&cell.text);
+    let text = if cell.strong { format!("**{text}**") } else { text };
+    if cell.detail.is_empty() { text } else { format!("{text} {}", escape(&cell.detail)) }
+}
+
+fn notes(table: &Table) -> String {
+    table.notes.iter().map(|note| prose(note) + "\n\n").collect()
+}

@@ -1,0 +1,17 @@
+//! `figures/*.svg`: every figure as a file, for papers.
+
+use super::chart;
+use super::contents::{Contents, Format, FormatError, OutFile};
+
+pub(super) struct Svg;
+
+impl Format for Svg {
+    fn name(&self) -> &'static str {
+        "svg"
+    }
+
+    fn render(&self, contents: &Contents<'_>) -> Result<Vec<OutFile>, FormatError> {
+        let files = contents.figures.iter();
+        Ok(files.map(|figure| OutFile::text(figure.path("svg"), chart::svg(figure))).collect())
+    }
+}

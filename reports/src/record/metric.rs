@@ -1,0 +1,77 @@
+//! Metrics that rank encodings, and their formatting.
+
+use super::eval::EvalPoint;
+use crate::number;
+
+/// A metric of an evaluation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Metric {
+    /// Exact match: share of samples that are correct as a whole; higher is better.
+    ExactMatch,
+    /// Token accuracy: share of scored tokens that are correct; higher is better.
+    TokenAccuracy,
+    /// Perplexity, `exp(nll)`; lower is better. Averaged and compared as nll, shown as perplexity.
+    Perplexity,
+}
+
+impl Metric {
+    /// The metric that a record's `task.headline` names.
+    pub fn from_headline(name: &str) -> Option<Self> {
+        match name {
+            "exact-match" => Some(Self::ExactMatch),
+            "perplexity" => Some(Self::Perplexity),
+            _ => None,
+        }
+    }
+
+    /// Name of the metric for use in text.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ExactMatch => "exact match",
+            Self::TokenAccuracy => "token accuracy",
+            Self::Perplexity => "perplexity",
+        }
+    }
+
+    /// Reports whether higher values are better.
+    pub fn higher_is_better(self) -> bool {
+        self != Self::Perplexity
+    }
+
+    pub(crate) fn of(self, eval: &EvalPoint) -> f64 {
+        match self {
+            Self::ExactMatch => eval.exact_match,
+            Self::TokenAccuracy => eval.token_accuracy,
+            Self::Perplexity => eval.nll,
+        }
+    }
+
+    /// Formats a value: `97.1 %` or `4.53`.
+    pub fn show(self, value: f64) -> String {
+        if self.higher_is_better() {
+            number::percent(value)
+        } else {
+            number::three_digits(value.exp())
+        }
+    }
+
+    /// Formats an interval; shares are clamped to 0 and 100 %, which a t interval does not respect.
+    pub fn show_interval(self, (low, high): (f64, f64)) -> String {
+        if self.higher_is_better() {
+            let (low, high) = (low.max(0.0), high.min(1.0));
+            format!("{} to {}", number::points(low), number::points(high))
+        } else {
+            format!("{} to {}", number::three_digits(low.exp()), number::three_digits(high.exp()))
+        }
+    }
+
+    /// Distance between seeds of one encoding from which they count as bimodal: half of the scale above `chance`.
+    /// `None` for a metric without a scale.
+    pub(crate) fn bimodal_gap(self, chance: Option<f64>) -> Option<f64> {
+        match self {
+            Self::ExactMatch => Some(0.5 * (1.0 - chance.unwrap_or(0.0))),
+            Self::TokenAccuracy => Some(0.5),
+            Self::Perplexity => None,
+        }
+    }
+}

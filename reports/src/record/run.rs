@@ -1,0 +1,251 @@
+//! The run record: the result of one cell (encoding x task x sizes x seed).
+//!
+//! Units stand in the field names or their comments; what was not measured is `None`, never 0.
+//! Numbers that are not finite: see the schema note on [`RunRecord`].
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::eval::{EvalPoint, SkippedEval};
+use super::gates::GateScore;
+use super::json_float;
+use super::train::TrainSummary;
+
+/// The schema that this crate writes, and the newest one that it reads.
+pub const SCHEMA: u32 = 2;
+
+/// One cell's complete result, kept as one JSON file `cells/<key>.json`.
+///
+/// Numbers are written with 15 significant digits. NaN and infinities are written as `null`: a plain
+/// `f64` comes back as NaN, an `Option<f64>` as `None`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunRecord {
+    /// Version of this layout; see [`SCHEMA`].
+    pub schema: u32,
+    /// 16 lower-case hex digits: [`crate::store::cell_key`] of the cell's complete configuration.
+    pub key: String,
+    /// The suite that the cell belongs to.
+    pub suite: String,
+    /// Display name of the task-and-sizes group in the suite, for example `flip-flop`.
+    pub workload: String,
+    /// The position encoding that was trained.
+    pub encoding: EncodingInfo,
+    /// The task that it was trained on.
+    pub task: TaskInfo,
+    /// The cell's complete configuration, defaults included.
+    pub config: Value,
+    /// Seed of initialisation and data.
+    pub seed: u64,
+    /// Position in a grid, if the suite has one; not written otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grid: Option<GridPoint>,
+    /// Status of the cell.
+    pub status: Status,
+    /// Sequence length in training, in `task.len_unit`.
+    pub train_len: u64,
+    /// Numbers of parameters of the model.
+    pub params: ParamCount,
+    /// Analytic floating-point operations of training and inference.
+    pub flops: FlopCount,
+    /// Allocations of one training step; `None` if not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_allocations: Option<Allocations>,
+    /// Instructions of one training step, those of the operating system excluded; `None` if not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_instructions: Option<u64>,
+    /// Cost and course of training.
+    pub train: TrainSummary,
+    /// One entry per split and length that was evaluated.
+    pub evals: Vec<EvalPoint>,
+    /// Evaluations that the suite asks for and that were not possible.
+    pub skipped_evals: Vec<SkippedEval>,
+    /// Agreement of gates with the counted tokens, by layer and head; empty where there are no gates or nothing is
+    /// counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<GateScore>,
+    /// Peak memory in bytes; `None`: not measured.
+    pub peak_bytes: Option<u64>,
+    /// Machine that the cell ran on.
+    pub host: Host,
+    /// The tensor backend, for example `flex`.
+    pub backend: String,
+    /// The attention engine, for example `reference`.
+    pub engine: String,
+    /// The number format of training, for example `f32`.
+    pub precision: String,
+    /// Commit of the source; `None`: unknown.
+    pub commit: Option<String>,
+    /// Whether the source had uncommitted changes; `None` if unknown.
+    pub dirty: Option<bool>,
+    /// Versions of what matters for the numbers, by name.
+    pub versions: BTreeMap<String, String>,
+    /// Start time of the cell, RFC 3339, UTC.
+    pub started_utc: String,
+}
+
+/// One point of a grid that is the same for all encodings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GridPoint {
+    /// Path into the cell's configuration of the setting that varies, for example `train.optimizer.learning_rate`.
+    pub axis: String,
+    /// Value of the setting in this cell.
+    #[serde(with = "json_float")]
+    pub value: f64,
+    /// Whether it is the value that the suite states without a grid.
+    pub default: bool,
+}
+
+/// Status of a cell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Status {
+    /// Trained and evaluated to the end.
+    Done,
+    /// Training left the finite numbers: a result about the encoding, and final.
+    Diverged {
+        /// Step at which it was detected.
+        step: u64,
+        /// Reason, for example a loss that is NaN.
+        reason: String,
+    },
+    /// It took longer than its budget; final until a retry is asked for.
+    TimedOut {
+        /// The budget and the progress made.
+        reason: String,
+    },
+    /// It took more memory than its budget or the machine has; final until a retry is asked for.
+    OutOfMemory {
+        /// The budget and the memory taken.
+        reason: String,
+    },
+    /// Something broke; a new run tries again.
+    Failed {
+        /// Description of the failure.
+        reason: String,
+    },
+    /// Stopped from outside; a new run tries again.
+    Interrupted,
+}
+
+impl Status {
+    /// The state's name in JSON and in tables.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Diverged { .. } => "diverged",
+            Self::TimedOut { .. } => "timed-out",
+            Self::OutOfMemory { .. } => "out-of-memory",
+            Self::Failed { .. } => "failed",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    /// Reason why the cell did not finish; empty for [`Status::Done`].
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Done => String::new(),
+            Self::Diverged { step, reason } => format!("at step {step}: {reason}"),
+            Self::TimedOut { reason } | Self::OutOfMemory { reason } | Self::Failed { reason } => {
+                reason.clone()
+            }
+            Self::Interrupted => "stopped before its end; run the suite again".to_owned(),
+        }
+    }
+}
+
+/// Encoding of a cell with its settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EncodingInfo {
+    /// Registry id, for example `rope`.
+    pub id: String,
+    /// Display expression, unique in a suite: `rope`, `rope(linear)`.
+    pub name: String,
+    /// Display name, for example `RoPE`.
+    pub label: String,
+    /// Complete settings, defaults included.
+    pub config: Value,
+}
+
+/// Task of a cell with its settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskInfo {
+    /// Registry id, for example `rope`.
+    pub id: String,
+    /// Display name of the task.
+    pub label: String,
+    /// Version of the generator: results of different versions are not comparable.
+    pub version: u32,
+    /// The metric that ranks: `exact-match` or `perplexity`.
+    pub headline: String,
+    /// Unit of lengths, for example `tokens`.
+    pub len_unit: String,
+    /// Headline metric of guessing, if it is known.
+    #[serde(with = "json_float::option")]
+    pub chance: Option<f64>,
+    /// Complete settings, defaults included.
+    pub config: Value,
+}
+
+/// Numbers of learned parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ParamCount {
+    /// Parameters of the whole model.
+    pub total: u64,
+    /// Parameters of the encoding alone, all layers.
+    pub encoding: u64,
+}
+
+/// Analytic floating-point operations (a multiply-add counts as two).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlopCount {
+    /// One training step: forward, backward, whole batch.
+    pub train_step: u64,
+    /// One token of a forward pass at the training length.
+    pub forward_per_token: u64,
+}
+
+/// Allocations of memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Allocations {
+    /// Number of allocations and reallocations.
+    pub count: u64,
+    /// Bytes of these blocks in total.
+    pub bytes: u64,
+}
+
+/// The machine that a cell ran on.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// Model name of the CPU.
+    pub cpu: String,
+    /// Logical CPUs that the process may use.
+    pub logical_cpus: u64,
+    /// Operating system of the machine.
+    pub os: String,
+    /// Threads given to the cell.
+    pub threads: u64,
+    /// Cells that ran at the same time.
+    pub jobs: u64,
+}
+
+impl RunRecord {
+    /// Reports whether the result is final: [`Status::Done`] or [`Status::Diverged`].
+    pub fn is_finished(&self) -> bool {
+        matches!(self.status, Status::Done | Status::Diverged { .. })
+    }
+
+    /// Start time and key: the order from oldest to newest.
+    pub(crate) fn started(&self) -> (&str, &str) {
+        (&self.started_utc, &self.key)
+    }
+}

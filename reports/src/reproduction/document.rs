@@ -1,0 +1,140 @@
+//! The reproduction as sections with tables, for any format.
+
+use std::collections::BTreeMap;
+
+use super::published::{Coverage, PublishedTable};
+use super::result::{NumberResult, PaperResult, Reproduction, TableResult};
+use super::verdict::{VERDICTS, Verdict};
+use crate::document::{Section, Table, TableCell, heads};
+
+/// Explanation of the verdicts, in the words of METHODOLOGY.md.
+const RULE: [&str; 3] = [
+    "Agrees: the published recipe as far as it is known, at least 3 seeds, none diverged, and our 95 % \
+     interval over seeds (Student's t, a spread of at least 0.1 points) meets the published number, which \
+     is taken with its rounding and, where it is published, its own uncertainty.",
+    "Differs: the same recipe and seeds, and they do not meet. Too few seeds: the same recipe with fewer \
+     than 3 seeds.",
+    "Other recipe: every run has settings other than the published ones, or the task is not quite the \
+     same. Such a run never agrees or differs: the differences are listed. Of several recipes the one with \
+     the fewest differences is shown.",
+];
+
+impl Reproduction {
+    /// Table of the number of verdicts of each kind by source.
+    pub fn summary(&self) -> Table {
+        let mut columns = heads(["source", "numbers"]);
+        columns.extend(VERDICTS.map(|verdict| verdict.label().to_owned()));
+        let rows = self
+            .papers
+            .iter()
+            .map(|paper| {
+                let mut counts: BTreeMap<Verdict, usize> = BTreeMap::new();
+                for (_, number) in paper.tables.iter().flat_map(TableResult::numbers) {
+                    *counts.entry(number.verdict).or_default() += 1;
+                }
+                let mut row = vec![TableCell::from(&paper.source.label)];
+                row.push(counts.values().sum::<usize>().to_string().into());
+                row.extend(
+                    VERDICTS
+                        .map(|v| counts.get(&v).copied().unwrap_or_default().to_string().into()),
+                );
+                row
+            })
+            .collect();
+        Table { columns, rows, words: false, notes: RULE.map(str::to_owned).to_vec() }
+    }
+
+    /// One section for each table of each source.
+    pub fn sections(&self) -> Vec<Section> {
+        let of = |paper: &PaperResult| {
+            let label = paper.source.label.clone();
+            paper.tables.iter().map(move |table| section(&label, table)).collect::<Vec<_>>()
+        };
+        self.papers.iter().flat_map(of).collect()
+    }
+}
+
+fn section(paper: &str, result: &TableResult) -> Section {
+    let table = &result.table;
+    let mut columns = vec!["encoding".to_owned()];
+    columns.extend(table.columns.iter().map(|column| match &column.metric {
+        Some(metric) => format!("{} ({})", column.name, metric.unit()),
+        None => column.name.clone(),
+    }));
+    let mut recipes: Vec<String> = Vec::new();
+    let rows = result
+        .rows
+        .iter()
+        .map(|row| {
+            let mut cells = vec![TableCell::from(&row.title)];
+            let columns = table.columns.iter();
+            cells.extend(row.numbers.iter().zip(columns).map(|(number, column)| TableCell {
+                text: table.show(number.published),
+                detail: detail(
+                    number,
+                    number.runs.first().map(|r| r.text(table.metric_of(column))),
+                    &mut recipes,
+                ),
+                strong: number.verdict == Verdict::Agrees,
+                ..TableCell::default()
+            }));
+            cells
+        })
+        .collect();
+    let mut notes: Vec<String> = recipes
+        .into_iter()
+        .enumerate()
+        .map(|(index, recipe)| format!("Recipe {}: {recipe}.", index + 1))
+        .collect();
+    notes.push(format!("Trust: {}", table.trust));
+    if !table.unknown.is_empty() {
+        notes.push(format!("Not published: {}", table.unknown.join(" ")));
+    }
+    notes.extend(table.unlike.iter().map(|unlike| format!("Not the same: {unlike}.")));
+    Section {
+        heading: format!("{paper}, {}: {}", lower_first(&table.source), table.id),
+        paragraphs: vec![format!("{}; {}.", table.what, unit(table)), plan(table)],
+        tables: vec![(String::new(), Table { columns, rows, words: false, notes })],
+        ..Section::default()
+    }
+}
+
+/// `Table 1` stays, `Flip-flop, main table` becomes `flip-flop, main table`.
+fn lower_first(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+}
+
+fn unit(table: &PublishedTable) -> String {
+    format!("numbers are {}", table.metric.unit())
+}
+
+fn plan(table: &PublishedTable) -> String {
+    match &table.plan {
+        Coverage::Records { suite: Some(suite), .. } => {
+            format!("The suite `{suite}` has this recipe: `pe-bench run {suite}`.")
+        }
+        Coverage::Records { suite: None, task } => {
+            format!("Any run of the task `{task}` is shown here; no suite has the recipe.")
+        }
+        Coverage::Instead(command) => format!("Shown by `{command}`."),
+        Coverage::Missing(reason) => format!("Not run: {reason}."),
+    }
+}
+
+/// `ours 12.1 [8.0 to 16.1] n=3, other recipe 1`; nothing where there is no run.
+fn detail(number: &NumberResult, ours: Option<String>, recipes: &mut Vec<String>) -> String {
+    let Some(ours) = ours else { return String::new() };
+    let listed = number.listed_differences();
+    let which = if listed.is_empty() {
+        String::new()
+    } else {
+        let known = recipes.iter().position(|known| *known == listed);
+        let index = known.unwrap_or_else(|| {
+            recipes.push(listed);
+            recipes.len() - 1
+        });
+        format!(" {}", index + 1)
+    };
+    format!("ours {ours}, {}{which}", number.verdict.label())
+}

@@ -1,0 +1,262 @@
+//! Tables of published numbers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+
+use crate::reproduction::recipe::Paths;
+
+/// A source with its tables.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Paper {
+    /// Source of the numbers.
+    pub paper: Source,
+    /// Tables of the source.
+    #[serde(rename = "table")]
+    pub tables: Vec<PublishedTable>,
+}
+
+/// Source of published numbers.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Source {
+    /// Kebab-case id, equal to the name of the file.
+    pub id: String,
+    /// Short name for headings.
+    pub label: String,
+    /// Full title of the source.
+    pub title: String,
+    /// URL of the source.
+    pub url: String,
+    /// Description of how the numbers were read.
+    pub about: String,
+}
+
+/// Metric of a published number.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PublishedMetric {
+    /// Answers that are right as a whole, in percent.
+    ExactMatchPercent,
+    /// Answers that are wrong anywhere, in percent.
+    ErrorPercent,
+    /// Scored tokens that are wrong, in percent.
+    TokenErrorPercent,
+    /// Perplexity per token.
+    Perplexity,
+    /// Something that records do not hold, in this unit.
+    Other(String),
+}
+
+impl PublishedMetric {
+    /// Unit or name of the metric for use in text.
+    pub fn unit(&self) -> &str {
+        match self {
+            Self::ExactMatchPercent => "% right",
+            Self::ErrorPercent | Self::TokenErrorPercent => "% wrong",
+            Self::Perplexity => "perplexity",
+            Self::Other(unit) => unit,
+        }
+    }
+
+    pub(in crate::reproduction) fn is_percent(&self) -> bool {
+        matches!(self, Self::ExactMatchPercent | Self::ErrorPercent | Self::TokenErrorPercent)
+    }
+}
+
+/// Way in which a published table is covered here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Coverage {
+    /// Records of a task.
+    Records {
+        /// Registry id, for example `rope`.
+        task: String,
+        /// The suite with the paper's recipe.
+        suite: Option<String>,
+    },
+    /// This command instead of records.
+    Instead(String),
+    /// Not covered, for this reason.
+    Missing(String),
+}
+
+/// A table of a paper.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "RawTable")]
+pub struct PublishedTable {
+    /// Kebab-case, unique in its file.
+    pub id: String,
+    /// Place in the source, for example `Table 1`.
+    pub source: String,
+    /// Description of the experiment and its sizes.
+    pub what: String,
+    /// Metric of the numbers, unless their column has another.
+    pub metric: PublishedMetric,
+    /// Half of the last printed digit.
+    pub rounding: f64,
+    /// Seeds behind each number, if that is published.
+    pub seeds: Option<u32>,
+    /// Assessment of how far to trust the numbers.
+    pub trust: String,
+    /// Facts that the source does not state.
+    pub unknown: Vec<String>,
+    /// Differences of the task that exist whatever the settings.
+    pub unlike: Vec<String>,
+    /// Way in which the table is covered here.
+    pub plan: Coverage,
+    /// Settings that make a record this experiment.
+    pub identity: Paths,
+    /// Settings of the published training.
+    pub recipe: Paths,
+    /// Columns: settings of the evaluation.
+    pub columns: Vec<PublishedColumn>,
+    /// Rows: encodings or methods.
+    pub rows: Vec<PublishedRow>,
+}
+
+/// The file's side of [`PublishedTable`], where exclusive keys stand beside each other.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawTable {
+    id: String,
+    source: String,
+    what: String,
+    metric: PublishedMetric,
+    rounding: f64,
+    seeds: Option<u32>,
+    trust: String,
+    #[serde(default)]
+    unknown: Vec<String>,
+    #[serde(default)]
+    unlike: Vec<String>,
+    task: Option<String>,
+    suite: Option<String>,
+    instead: Option<String>,
+    missing: Option<String>,
+    #[serde(default)]
+    identity: Paths,
+    #[serde(default)]
+    recipe: Paths,
+    columns: Vec<PublishedColumn>,
+    rows: Vec<PublishedRow>,
+}
+
+impl TryFrom<RawTable> for PublishedTable {
+    type Error = String;
+
+    fn try_from(raw: RawTable) -> Result<Self, String> {
+        let plan = match (raw.task, raw.suite, raw.instead, raw.missing) {
+            (Some(task), suite, None, None) => Coverage::Records { task, suite },
+            (None, None, Some(command), None) => Coverage::Instead(command),
+            (None, None, None, Some(reason)) => Coverage::Missing(reason),
+            _ => {
+                return Err(format!(
+                    "table `{}`: expected exactly one of `task` (with or without `suite`), `instead` and `missing`",
+                    raw.id
+                ));
+            }
+        };
+        Ok(Self {
+            id: raw.id,
+            source: raw.source,
+            what: raw.what,
+            metric: raw.metric,
+            rounding: raw.rounding,
+            seeds: raw.seeds,
+            trust: raw.trust,
+            unknown: raw.unknown,
+            unlike: raw.unlike,
+            plan,
+            identity: raw.identity,
+            recipe: raw.recipe,
+            columns: raw.columns,
+            rows: raw.rows,
+        })
+    }
+}
+
+/// A column: one evaluation of the models of the rows.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedColumn {
+    /// Name in the paper, unique in its table.
+    pub name: String,
+    /// The split of our task.
+    pub split: Option<String>,
+    /// Length of the evaluation over that of training.
+    #[serde(default = "one")]
+    pub length_ratio: f64,
+    /// Metric, if it differs from that of the table.
+    pub metric: Option<PublishedMetric>,
+    /// Overrides of the table's identity.
+    #[serde(default)]
+    pub identity: Paths,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+/// A row: one encoding or method.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedRow {
+    /// Expression in the grammar of `pe-bench`, if it is an encoding.
+    pub encoding: Option<String>,
+    /// Name in the paper, if it differs from the encoding's expression.
+    pub name: Option<String>,
+    /// Settings of the encoding that are not published: any value will do.
+    #[serde(default)]
+    pub free: BTreeSet<String>,
+    /// Overrides of the table's identity.
+    #[serde(default)]
+    pub identity: Paths,
+    /// Values, one for each column.
+    pub values: Vec<f64>,
+    /// Standard deviation over seeds, by name of the column.
+    #[serde(default)]
+    pub deviations: BTreeMap<String, f64>,
+    /// Standard error of the evaluation, by name of the column.
+    #[serde(default)]
+    pub standard_errors: BTreeMap<String, f64>,
+}
+
+impl PublishedRow {
+    /// Title of the row.
+    pub fn title(&self) -> &str {
+        self.name.as_deref().or(self.encoding.as_deref()).unwrap_or_default()
+    }
+}
+
+impl PublishedTable {
+    /// Id of the task whose records are compared, if any.
+    pub fn task(&self) -> Option<&str> {
+        match &self.plan {
+            Coverage::Records { task, .. } => Some(task),
+            Coverage::Instead(_) | Coverage::Missing(_) => None,
+        }
+    }
+
+    /// A published number with the digits of its table, or with its own where it has more.
+    pub fn show(&self, value: f64) -> String {
+        let decimals = (-(2.0 * self.rounding).log10()).ceil().max(0.0) as usize;
+        let text = format!("{value:.decimals$}");
+        if text.parse() == Ok(value) { text } else { value.to_string() }
+    }
+
+    /// Metric of a column.
+    pub fn metric_of<'a>(&'a self, column: &'a PublishedColumn) -> &'a PublishedMetric {
+        column.metric.as_ref().unwrap_or(&self.metric)
+    }
+
+    /// Settings that make a record one of this row and column.
+    pub fn identity_of(&self, row: &PublishedRow, column: &PublishedColumn) -> Paths {
+        let nearer = row.identity.iter().chain(&column.identity);
+        self.identity
+            .iter()
+            .chain(nearer)
+            .map(|(path, value)| (path.clone(), value.clone()))
+            .collect()
+    }
+}

@@ -1,0 +1,73 @@
+//! Published numbers with the runs beside them, as data.
+
+use super::published::{PublishedColumn, PublishedTable, Source};
+use super::runs::RecipeRun;
+use super::verdict::Verdict;
+
+/// All published numbers with the results of our records.
+#[derive(Debug, Clone)]
+pub struct Reproduction {
+    /// Sources, sorted by id.
+    pub papers: Vec<PaperResult>,
+}
+
+/// A source with its tables.
+#[derive(Debug, Clone)]
+pub struct PaperResult {
+    /// Source of the numbers.
+    pub source: Source,
+    /// Entries in the order of the file.
+    pub tables: Vec<TableResult>,
+}
+
+/// A table of a paper.
+#[derive(Debug, Clone)]
+pub struct TableResult {
+    /// The published table.
+    pub table: PublishedTable,
+    /// Entries in the order of the file.
+    pub rows: Vec<RowResult>,
+}
+
+/// A row of a table.
+#[derive(Debug, Clone)]
+pub struct RowResult {
+    /// Title: the paper's name of the row, or the expression of its encoding.
+    pub title: String,
+    /// Numbers, one for each column.
+    pub numbers: Vec<NumberResult>,
+}
+
+/// A published number with our runs.
+#[derive(Debug, Clone)]
+pub struct NumberResult {
+    /// The number as published.
+    pub published: f64,
+    /// The values that it stands for; see [`published_interval`].
+    pub published_interval: (f64, f64),
+    /// Verdict, from the first of `runs`.
+    pub verdict: Verdict,
+    /// Ours, by recipe: the nearest to the published one first.
+    pub runs: Vec<RecipeRun>,
+    /// Differences of the task that exist whatever the settings.
+    pub unlike: Vec<String>,
+}
+
+impl NumberResult {
+    /// Differences of the nearest run as one text; empty without differences.
+    pub fn listed_differences(&self) -> String {
+        let Some(run) = self.runs.first() else { return String::new() };
+        let settings = run.differences.iter().map(ToString::to_string);
+        settings.chain(self.unlike.iter().cloned()).collect::<Vec<_>>().join("; ")
+    }
+}
+
+impl TableResult {
+    /// Iterates over all numbers with their row and column, row by row.
+    pub fn numbers(&self) -> impl Iterator<Item = ((&str, &PublishedColumn), &NumberResult)> {
+        self.rows.iter().flat_map(|row| {
+            let places = self.table.columns.iter().map(|column| (row.title.as_str(), column));
+            places.zip(&row.numbers)
+        })
+    }
+}

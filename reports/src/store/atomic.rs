@@ -1,0 +1,54 @@
+//! Files that appear as a whole or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Removes temporary files that interrupted writes of `path` left behind. Only for the sole writer of that file.
+pub fn remove_leftovers(path: &Path) {
+    let Some(folder) = path.parent() else { return };
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let (begin, end) = (format!(".{name}."), ".tmp");
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let file = entry.file_name();
+        let file = file.to_string_lossy();
+        if file.starts_with(&begin) && file.ends_with(end) {
+            // A leftover is in nobody's way.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Writes `bytes` to `path` so that a reader sees the old file, or the new one, and nothing between; also
+/// after a loss of power.
+///
+/// # Errors
+/// What the file system says; the old file is then still there, and no other.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    // Several threads of several processes may write the same cell.
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = path.with_file_name(format!(
+        ".{name}.{}.{}.tmp",
+        std::process::id(),
+        COUNTER.fetch_add(1, Ordering::Relaxed)
+    ));
+    let written = File::create(&temporary)
+        .and_then(|mut file| {
+            file.write_all(bytes)?;
+            file.sync_all()
+        })
+        .and_then(|()| fs::rename(&temporary, path));
+    if let Err(error) = written {
+        // The first error is the one to tell; a failed clean-up would only hide it.
+        let _ = fs::remove_file(&temporary);
+        return Err(error);
+    }
+    // The rename is durable once the folder is; some systems cannot sync a folder, and the record
+    // is whole either way.
+    if let Some(folder) = path.parent().and_then(|folder| File::open(folder).ok()) {
+        let _ = folder.sync_all();
+    }
+    Ok(())
+}

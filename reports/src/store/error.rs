@@ -1,0 +1,67 @@
+//! Errors of reading and writing record files.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Errors of reading and writing records.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// An operation of the file system failed.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// Operation that failed, as a verb: `read`, `write` ...
+        action: &'static str,
+        /// Path of the operation.
+        path: PathBuf,
+        /// Error of the operating system.
+        source: io::Error,
+    },
+    /// A record written by a newer version of this program.
+    #[error(
+        "{} has record schema {found}, this program reads up to {supported}; nothing was changed: \
+         use the newer program that wrote it, or another results folder",
+        path.display()
+    )]
+    NewerSchema {
+        /// Path of the record.
+        path: PathBuf,
+        /// Schema of the record.
+        found: u64,
+        /// The newest schema that this program reads, [`crate::SCHEMA`].
+        supported: u32,
+    },
+    /// A file that is not a complete and valid record.
+    #[error(
+        "{} is damaged or not a run record: {reason}; restore a good copy, or run the suite with \
+         --retry damaged, which keeps the file beside a new one",
+        path.display()
+    )]
+    Damaged {
+        /// Path of the file.
+        path: PathBuf,
+        /// Description of the defect, with the field's path where it is known.
+        reason: String,
+    },
+    /// A key that [`cell_key`] cannot have made, and that must not become a file name.
+    #[error(
+        "cell key `{key}` is not 16 lower-case hexadecimal digits; make it with `reports::cell_key`"
+    )]
+    BadKey {
+        /// Key of the cell.
+        key: String,
+    },
+    /// The record cannot be serialized.
+    #[error("cell {key} cannot be written as JSON: {source}")]
+    Unwritable {
+        /// Key of the record.
+        key: String,
+        /// Error of the serializer.
+        source: serde_json::Error,
+    },
+}
+
+impl RecordError {
+    pub(super) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Io { action, path: path.to_owned(), source }
+    }
+}

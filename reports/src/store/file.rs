@@ -1,0 +1,147 @@
+//! One record as a file: written atomically, sealed with a checksum, read strictly.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::atomic::write_atomically;
+use super::canonical::{is_key, seal};
+use super::error::RecordError;
+use super::layout::join_innermost;
+use super::scan;
+use crate::record::{RunRecord, SCHEMA};
+
+impl RunRecord {
+    /// Writes the record to `dir/cells/<key>.json` and returns that path.
+    ///
+    /// The file appears whole or not at all: it is written beside its place, synced, and renamed. An
+    /// older record of the same cell is replaced.
+    ///
+    /// # Errors
+    /// [`RecordError::BadKey`] and [`RecordError::Unwritable`] before anything is touched;
+    /// [`RecordError::Io`] when the file system refuses, in which case no temporary file is left.
+    pub fn write(&self, dir: &Path) -> Result<PathBuf, RecordError> {
+        if !is_key(&self.key) {
+            return Err(RecordError::BadKey { key: self.key.clone() });
+        }
+        let text = self.text()?;
+        let cells = dir.join("cells");
+        fs::create_dir_all(&cells).map_err(|e| RecordError::io("create", &cells, e))?;
+        let path = cells.join(format!("{}.json", self.key));
+        write_atomically(&path, text.as_bytes()).map_err(|e| RecordError::io("write", &path, e))?;
+        Ok(path)
+    }
+
+    /// Serializes the record as its file holds it.
+    ///
+    /// # Errors
+    /// [`RecordError::Unwritable`].
+    pub fn text(&self) -> Result<String, RecordError> {
+        let text = Sealed::of(self)
+            .and_then(|sealed| serde_json::to_string_pretty(&sealed))
+            .map_err(|source| RecordError::Unwritable { key: self.key.clone(), source })?;
+        Ok(join_innermost(&text))
+    }
+
+    /// The record as it would be read from its file: with as many digits as are written.
+    ///
+    /// # Errors
+    /// [`RecordError::Unwritable`] when it has no JSON form.
+    pub fn as_written(&self) -> Result<Self, RecordError> {
+        serde_json::to_string(self)
+            .and_then(|text| serde_json::from_str(&text))
+            .map_err(|source| RecordError::Unwritable { key: self.key.clone(), source })
+    }
+
+    /// Reads one record.
+    ///
+    /// # Errors
+    /// [`RecordError::NewerSchema`], [`RecordError::Damaged`] or [`RecordError::Io`], each naming
+    /// the file; nothing is ever changed on disk.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self, RecordError> {
+        let path = path.as_ref();
+        let bytes = fs::read(path).map_err(|e| RecordError::io("read", path, e))?;
+        Self::parse(path, &bytes)
+    }
+
+    /// Reads one record from the bytes of its file; `path` is for the error.
+    ///
+    /// # Errors
+    /// [`RecordError::NewerSchema`] or [`RecordError::Damaged`].
+    pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self, RecordError> {
+        // Nearly every file is whole; of the others it takes another look to say what is wrong.
+        if let Some(record) = scan::read(bytes) {
+            return Ok(record);
+        }
+        Self::parse_carefully(path, bytes)
+    }
+
+    pub(super) fn parse_carefully(path: &Path, bytes: &[u8]) -> Result<Self, RecordError> {
+        let damaged = |reason: String| RecordError::Damaged { path: path.to_owned(), reason };
+        // The schema is looked at first: a newer record has fields that the strict parser rejects.
+        let mut value: Value = serde_json::from_slice(bytes).map_err(|e| damaged(e.to_string()))?;
+        match value.get("schema").and_then(Value::as_u64) {
+            Some(found) if found > u64::from(SCHEMA) => {
+                Err(RecordError::NewerSchema { path: path.to_owned(), found, supported: SCHEMA })
+            }
+            Some(1..) => {
+                let sealed = check_seal(&mut value);
+                // What names a field says more than the checksum does.
+                let record = serde_path_to_error::deserialize(value)
+                    .map_err(|e| damaged(format!("field `{}`: {}", e.path(), e.inner())))?;
+                sealed.map_err(damaged)?;
+                Ok(record)
+            }
+            Some(found) => {
+                Err(damaged(format!("there is no record schema {found}, the first is 1")))
+            }
+            None => Err(damaged("it has no number `schema`, which every record has".to_owned())),
+        }
+    }
+}
+
+/// A record with its checksum, as it is written.
+#[derive(Serialize)]
+struct Sealed<'a> {
+    #[serde(flatten)]
+    record: &'a RunRecord,
+    /// See [`seal`]; a field of the file, and of no record.
+    sha256: String,
+}
+
+impl<'a> Sealed<'a> {
+    fn of(record: &'a RunRecord) -> Result<Self, serde_json::Error> {
+        // What a reader will see: JSON may give a number of 16 digits and more back one digit off.
+        let read = serde_json::from_str(&serde_json::to_string(record)?)?;
+        Ok(Self { record, sha256: seal(&read) })
+    }
+}
+
+/// Takes the checksum out of a record's JSON. Files from before there was one have none.
+fn check_seal(value: &mut Value) -> Result<(), String> {
+    let Some(written) = value.as_object_mut().and_then(|fields| fields.remove("sha256")) else {
+        return Ok(());
+    };
+    if written == seal(value) {
+        return Ok(());
+    }
+    Err("its checksum does not match: something in it was changed after it was written".to_owned())
+}
+
+/// Renames a damaged record to `<name>.damaged`, or `<name>.damaged.2` and so on, and returns that path.
+///
+/// # Errors
+/// [`RecordError::Io`].
+pub fn set_aside(path: &Path) -> Result<PathBuf, RecordError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let numbered = (2u32..).map(|n| format!("{name}.damaged.{n}"));
+    let mut free = std::iter::once(format!("{name}.damaged"))
+        .chain(numbered)
+        .map(|name| path.with_file_name(name))
+        .filter(|aside| !aside.exists());
+    let aside = free.next().unwrap_or_else(|| path.with_extension("damaged"));
+    fs::rename(path, &aside).map_err(|e| RecordError::io("rename", path, e))?;
+    Ok(aside)
+}

@@ -1,0 +1,54 @@
+//! File errors that name their path, and atomic replacement of files.
+
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// Failure of an operation on a file or folder.
+#[derive(Debug, Error)]
+#[error("cannot {action} {path}: {cause}{help}", path = .path.display())]
+pub struct FileError {
+    /// The operation, such as `read`.
+    pub action: &'static str,
+    /// The file or folder.
+    pub path: PathBuf,
+    /// The error of the operating system. It is part of the message, so it is not a `source` as well.
+    pub cause: std::io::Error,
+    /// Advice at the end of the message, with its separator; may be empty.
+    pub help: &'static str,
+}
+
+/// Advice for files below the cache folder.
+const CACHE_HELP: &str =
+    "; free space on the disk, or set PE_ZOO_CACHE to a folder that can be written";
+
+impl FileError {
+    /// Returns a function that wraps an error of the operating system.
+    pub(crate) fn of(action: &'static str, path: &Path) -> impl Fn(std::io::Error) -> Self + use<> {
+        let path = path.to_path_buf();
+        move |cause| Self { action, path: path.clone(), cause, help: "" }
+    }
+}
+
+/// Writes a file of the cache folder in one step: under a temporary name first, then renamed. Creates missing folders.
+pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let with_help = |error| FileError { help: CACHE_HELP, ..error };
+    std::fs::create_dir_all(folder)
+        .map_err(FileError::of("create the folder", folder))
+        .map_err(with_help)?;
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = folder.join(format!(".{name}.{}.{number}", std::process::id()));
+    let written =
+        std::fs::write(&temporary, bytes).map_err(FileError::of("write", &temporary)).and_then(
+            |()| std::fs::rename(&temporary, path).map_err(FileError::of("rename a file to", path)),
+        );
+    if written.is_err() {
+        // A partial file is useless, and a failure to remove it must not hide the first error.
+        let _ = std::fs::remove_file(&temporary);
+    }
+    written.map_err(with_help)
+}
