@@ -52,17 +52,25 @@ pub(super) fn add<const R: usize>(
     if keep {
         grow(&mut s.rises, n);
     }
+    let (last, slope) = (block.last_seen, steps.slope);
     let mut sums = [0.0; R];
     for (j, (logits, prices)) in logits[..n].iter_mut().zip(&mut s.prices[..n]).enumerate().rev() {
-        let mut rises = [0.0; R];
+        // In arrays of its own, so that nothing can be aliased and the loop becomes SIMD.
+        let products = *prices;
+        let (mut own, mut rises) = ([0.0; R], [0.0; R]);
         for r in 0..R {
-            let seen = j as f32 <= block.last_seen[r];
-            let (price, rise) = lanes::log_sigmoid_and_slope(prices[r]);
-            logits[r] += steps.slope * sums[r];
-            prices[r] = if seen { price } else { 0.0 };
+            let seen = j as f32 <= last[r];
+            let (price, rise) = lanes::log_sigmoid_and_slope(products[r]);
+            own[r] = if seen { price } else { 0.0 };
             rises[r] = if seen { rise } else { 0.0 };
-            sums[r] += prices[r];
         }
+        for r in 0..R {
+            logits[r] += slope * sums[r];
+        }
+        for r in 0..R {
+            sums[r] += own[r];
+        }
+        *prices = own;
         if keep {
             s.rises[j] = rises;
         }
@@ -81,16 +89,19 @@ pub(super) fn backward<const R: usize>(
     let slots = [Slot::StepQueries, Slot::StepKeys, Slot::StepSlopes];
     let Some([of_queries, of_keys, of_factor]) = grads.all(slots) else { return };
     let n = block.columns;
+    let slope = steps.slope;
     // A price is part of the sum of every older column.
     let mut older = [0.0; R];
     let mut of_slope = [0.0; R];
     let kept = s.prices[..n].iter().zip(&mut s.rises[..n]);
     for ((prices, rises), logit_grads) in kept.zip(&logit_grads[..n]) {
+        let mut of_products = *rises;
         for r in 0..R {
             of_slope[r] += prices[r] * older[r];
-            rises[r] *= steps.slope * older[r];
+            of_products[r] *= slope * older[r];
             older[r] += logit_grads[r];
         }
+        *rises = of_products;
     }
     *of_factor.get(0, 0) += of_slope[..block.rows].iter().sum::<f32>();
     let of_products = read(&s.rises, n, block.rows);
