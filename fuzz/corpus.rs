@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use pe_bench::suite::BUILT_IN;
-use pe_zoo::EncodingConfig;
 use pe_zoo::Registry;
 use tasks::TaskConfig;
 

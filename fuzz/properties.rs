@@ -10,7 +10,7 @@ use pe_bench::experiment::Experiment;
 use pe_bench::experiment::budget;
 use pe_bench::flops::config::CostConfig;
 use pe_bench::suite::{self, Overrides};
-use pe_zoo::{Combination, EncodingConfig};
+use pe_zoo::Combination;
 use reports::{RunRecord, Settings};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -5,7 +5,8 @@ use std::time::Instant;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use pe_zoo::PeError;
 use pe_zoo::attention::Weights;
-use pe_zoo::encoding::{PositionRequest, positions};
+use pe_zoo::encoding::PositionRequest;
+use pe_zoo::erased::positions;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 

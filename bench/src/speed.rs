@@ -6,7 +6,6 @@ mod attention;
 
 use std::time::Instant;
 
-use pe_zoo::Combination;
 use pe_zoo::attention::Engine;
 use pe_zoo::ops::MatmulPrecision;
 use rand::RngExt;

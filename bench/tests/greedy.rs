@@ -15,7 +15,8 @@ use pe_bench::run::evaluate::{EvalRequest, evaluate};
 use pe_bench::run::train::{Stop, TrainObserver, Trainer, train};
 use pe_zoo::Combination;
 use pe_zoo::attention::{Engine, Weights};
-use pe_zoo::encoding::{PositionRequest, positions};
+use pe_zoo::encoding::PositionRequest;
+use pe_zoo::erased::positions;
 use serde_json::{Value, json};
 use tasks::{Sample, Task, TaskConfig};
 

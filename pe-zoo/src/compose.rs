@@ -46,8 +46,8 @@ use burn::tensor::Device;
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Map, Value, json};
 
-use crate::card::{ActsOn, Composition};
-use crate::probe::{self, Properties};
+use crate::card::{ActsOn, Composition, Properties};
+use crate::probe;
 use crate::registry::{EncodingConfig, Registry};
 use crate::{Cost, Dims, PeError};
 

@@ -81,6 +81,36 @@ impl<E: PositionEncoding> Hooks for E {
     }
 }
 
+/// Positions of a pass, checked against the encoding's length limit.
+///
+/// # Errors
+/// [`PeError::TooLong`] past the limit, and the errors of [`PositionEncoding::positions`].
+pub fn positions(
+    encoding: &dyn Hooks,
+    id: &str,
+    request: PositionRequest<'_>,
+) -> Result<Positions, PeError> {
+    let at = encoding.positions(request)?;
+    check_limit(encoding, id, &at)?;
+    Ok(at)
+}
+
+/// Refuses positions past the encoding's length limit.
+///
+/// # Errors
+/// [`PeError::TooLong`].
+pub fn check_limit(encoding: &dyn Hooks, id: &str, at: &Positions) -> Result<(), PeError> {
+    let last = at.cols().last().copied().unwrap_or(0);
+    match encoding.max_len() {
+        Some(limit) if last >= limit => Err(PeError::TooLong {
+            pe: id.to_owned(),
+            position: last,
+            max_position: limit.saturating_sub(1),
+        }),
+        _ => Ok(()),
+    }
+}
+
 /// An encoding of any type, as one module.
 #[derive(Debug)]
 pub struct AnyEncoding(Box<dyn ErasedModule>);

@@ -20,56 +20,11 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use serde_json::{Map, Value};
 
-use crate::card::ActsOn;
+use crate::card::Properties;
 use crate::count::macs_of;
 use crate::erased::AnyEncoding;
 use crate::registry::EncodingConfig;
 use crate::{Dims, PeError, Positions};
-
-/// Properties of an encoding at its settings.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a property of its own")]
-pub struct Properties {
-    /// Parts of the attention computation that it changes, sorted.
-    pub acts_on: Vec<ActsOn>,
-    /// Adding a constant to all positions leaves the output unchanged.
-    pub shift_invariant: bool,
-    /// The logits are not a sum of one product of query and key and of a term that depends on
-    /// positions alone.
-    pub content_dependent: bool,
-    /// Positions beyond a limit are refused.
-    pub limited_length: bool,
-    /// The output of a token changes with the length of the sequence, not only with the tokens before
-    /// it: a decoding step equals the full pass of its own length only.
-    pub depends_on_length: bool,
-    /// The output depends on the order of tokens, but not on the numbers in
-    /// [`Positions`](crate::Positions).
-    pub ignores_positions: bool,
-    /// The output of a head depends on queries, keys or values of other heads.
-    pub mixes_heads: bool,
-    /// Its `mixed_values` gives columns for the attention weights to mix.
-    pub mixes_values: bool,
-    /// The change of the logits depends on queries other than through their products with keys, for
-    /// example through a table of vectors.
-    pub reads_queries: bool,
-    /// It replaces the products of queries with keys.
-    pub replaces_products: bool,
-    /// It replaces the softmax.
-    pub replaces_softmax: bool,
-    /// Transformed queries depend on tokens that come later, by factors that cancel only against keys.
-    pub stretches_queries: bool,
-    /// It leaves out the division of the logits by `sqrt(D)`.
-    pub undivided: bool,
-    /// Transformed queries and keys are twice `head_dim` wide.
-    pub widens_queries: bool,
-}
-
-impl Properties {
-    /// Whether the encoding changes this part of the attention computation.
-    pub fn acts_on(&self, part: ActsOn) -> bool {
-        self.acts_on.contains(&part)
-    }
-}
 
 /// Device on which encodings are probed and counted: the CPU where it is available.
 pub fn device() -> Device {

@@ -3,16 +3,15 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use burn::tensor::Device;
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Map, Value, json};
 
-use crate::card::{Card, Composition};
+use crate::card::{Card, Composition, Properties};
 use crate::encoding::PositionEncoding;
 use crate::erased::AnyEncoding;
-use crate::probe::Properties;
 use crate::{Cost, Dims, PeError, settings};
 
 /// Encodings by id: those of this crate and any others.
@@ -31,13 +30,10 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The encodings of this crate.
-    pub fn builtin() -> Self {
-        static BUILTIN: LazyLock<Registry> = LazyLock::new(|| {
-            let entries = crate::zoo::entries().into_iter();
-            Registry { entries: entries.map(|entry| (entry.card.id, Arc::new(entry))).collect() }
-        });
-        BUILTIN.clone()
+    /// A registry of these entries, whose ids differ.
+    pub(crate) fn of(entries: Vec<Entry>) -> Self {
+        let entries = entries.into_iter().map(|entry| (entry.card.id, Arc::new(entry)));
+        Self { entries: entries.collect() }
     }
 
     /// Adds an encoding.

@@ -4,7 +4,9 @@
 //! [`PositionEncoding`](crate::PositionEncoding), its scalar reference, and a documentation that
 //! `pe-bench explain` prints. The build script makes the registry from the lines below.
 
-use crate::registry::Entry;
+use std::sync::LazyLock;
+
+use crate::registry::{Entry, Registry};
 
 pub mod abacus;
 pub mod alibi;
@@ -33,9 +35,13 @@ pub mod t5_bias;
 pub mod tape;
 pub mod xpos;
 
-/// An entry for each module above.
-pub(crate) fn entries() -> Vec<Entry> {
-    include!(concat!(env!("OUT_DIR"), "/entries.rs"))
+impl Registry {
+    /// The encodings of this crate.
+    pub fn builtin() -> Self {
+        static BUILTIN: LazyLock<Registry> =
+            LazyLock::new(|| Registry::of(include!(concat!(env!("OUT_DIR"), "/entries.rs"))));
+        BUILTIN.clone()
+    }
 }
 
 #[cfg(test)]

@@ -14,9 +14,9 @@ use crate::store::write_atomically;
 /// Paths of a written report and its most important sentences.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportSummary {
-    /// Path of `index.html`.
+    /// Path of the page, `index.html`.
     pub html: PathBuf,
-    /// Path of `report.md`.
+    /// Path of the Markdown file, `report.md`.
     pub markdown: PathBuf,
     /// Path of the folder of tables.
     pub tables: PathBuf,

@@ -11,11 +11,10 @@ mod scan;
 pub use self::atomic::{remove_leftovers, write_atomically};
 pub use self::canonical::cell_key;
 pub(crate) use self::canonical::cell_key_without;
+pub use self::canonical::hex;
 pub use self::error::RecordError;
 pub use self::file::set_aside;
 pub use self::folder::{read_dir, read_each};
-/// Bytes as lower-case hexadecimal digits.
-pub use hex::encode as hex;
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,8 @@
 //! Tokens of texts, in memory or mapped from a file in the cache folder.
 //!
 //! A cached file is named by the hash of text, borders, tokenizer and format version. It is written under a temporary
-//! name, moved into place in one step and read back; hashes detect a damaged file, which is then made again. Files never
-//! change once they are in place, so several processes can map one.
+//! name, moved into place in one step and read back; hashes detect a damaged file, which is then made again. Files
+//! never change once they are in place, so several processes can map one.
 
 mod encode;
 mod file;

@@ -5,7 +5,8 @@ use burn::tensor::activation::log_softmax;
 use burn::tensor::{Int, Tensor, TensorData};
 use pe_zoo::PeError;
 use pe_zoo::attention::Weights;
-use pe_zoo::encoding::{PositionRequest, positions};
+use pe_zoo::encoding::PositionRequest;
+use pe_zoo::erased::positions;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 

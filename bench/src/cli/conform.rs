@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use pe_zoo::probe::Properties;
+use pe_zoo::card::Properties;
 use pe_zoo::testkit::{Finding, Verdict, examine_on};
 use pe_zoo::{Combination, PeError};
 

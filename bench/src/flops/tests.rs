@@ -1,4 +1,3 @@
-use pe_zoo::Combination;
 use pe_zoo::cost::InTable3;
 
 use super::config::{BUILT_IN, CostConfig};

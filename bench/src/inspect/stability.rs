@@ -11,7 +11,8 @@
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use pe_zoo::Positions;
 use pe_zoo::attention::TraceKind;
-use pe_zoo::encoding::{PositionRequest, check_limit, positions};
+use pe_zoo::encoding::PositionRequest;
+use pe_zoo::erased::{check_limit, positions};
 use serde::Serialize;
 
 use crate::model::Decoder;

@@ -5,7 +5,8 @@ mod slices;
 use std::time::Instant;
 
 use burn::tensor::{Device, Tensor};
-use pe_zoo::encoding::{PositionRequest, positions};
+use pe_zoo::encoding::PositionRequest;
+use pe_zoo::erased::positions;
 use pe_zoo::{PeError, Positions};
 use reports::EvalPoint;
 use tasks::{Batch, Sample, Task, TaskError};

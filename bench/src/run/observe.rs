@@ -3,7 +3,8 @@
 use burn::tensor::{Device, Int, Tensor};
 use pe_zoo::Positions;
 use pe_zoo::attention::{Trace, TraceKind, Weights};
-use pe_zoo::encoding::{PositionRequest, positions};
+use pe_zoo::encoding::PositionRequest;
+use pe_zoo::erased::positions;
 use tasks::{Batch, Sample};
 
 use crate::model::{Decoder, Dropout};

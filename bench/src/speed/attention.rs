@@ -4,7 +4,8 @@ use std::time::Instant;
 
 use burn::tensor::{Device, Tensor, TensorData};
 use pe_zoo::attention::{AttentionKind, LayerInput, Weights, layer};
-use pe_zoo::encoding::{PositionRequest, positions};
+use pe_zoo::encoding::PositionRequest;
+use pe_zoo::erased::positions;
 use pe_zoo::init::standard_normal;
 use pe_zoo::{Combination, Dims, TokenState};
 use rand_chacha::ChaCha8Rng;

@@ -1,6 +1,5 @@
 //! Experiments as workers receive them.
 
-use pe_zoo::Combination;
 use pe_zoo::attention::Engine;
 use reports::GridPoint;
 use serde::{Deserialize, Serialize};

@@ -5,12 +5,11 @@ use burn::tensor::{Device, Tensor};
 
 use std::sync::Arc;
 
-use crate::card::ActsOn;
+use crate::card::{ActsOn, Properties};
 use crate::encoding::{
     EmbedContext, LayerContext, PositionRequest, ScoreContext, StateContext, Update,
 };
 use crate::erased::{AnyEncoding, Hooks};
-use crate::probe::Properties;
 use crate::reference::ScalarReference;
 use crate::{Dims, PeError, Positions, ScoreMod, TokenState};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{ActsOn, is_over, probed};
 use crate::PeError;
-use crate::probe::Properties;
+use crate::card::Properties;
 use crate::registry::EncodingConfig;
 
 /// Why these encodings cannot be combined, if they cannot.

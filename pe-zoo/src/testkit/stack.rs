@@ -9,7 +9,7 @@ use super::checks::Outcome;
 use crate::attention::{AttentionKind, Engine, LayerCache, LayerInput, Weights, layer};
 use crate::encoding::Update;
 use crate::ops::MatmulPrecision;
-use crate::probe::close::{self, F32, F32_REORDERED, Tolerance, numbers};
+use crate::probe::close::{self, F32, F32_REORDERED, numbers};
 use crate::probe::passes::engines;
 use crate::probe::problem::{Problem, tensor3, tensor4};
 use crate::probe::randomise_by;

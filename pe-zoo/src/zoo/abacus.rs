@@ -219,7 +219,7 @@ impl ScalarReference for Abacus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::encoding::positions;
+    use crate::erased::positions;
     use burn::tensor::TensorData;
     use rand_chacha::rand_core::SeedableRng;
 

@@ -135,7 +135,7 @@ impl PositionEncoding for Randomized {
 
     fn build(
         settings: &Config,
-        dims: &Dims,
+        _dims: &Dims,
         _rng: &mut ChaCha8Rng,
         _device: &Device,
     ) -> Result<Self, PeError> {

@@ -80,7 +80,7 @@ impl PositionEncoding for Sinusoidal {
 
     fn build(
         settings: &Config,
-        dims: &Dims,
+        _dims: &Dims,
         _rng: &mut ChaCha8Rng,
         _device: &Device,
     ) -> Result<Self, PeError> {

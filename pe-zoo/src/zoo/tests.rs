@@ -3,8 +3,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use crate::card::Composition;
-use crate::probe::Properties;
+use crate::card::{Composition, Properties};
 use crate::{Combination, Registry};
 
 fn folder() -> std::path::PathBuf {

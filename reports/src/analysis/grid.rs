@@ -88,7 +88,7 @@ pub struct Score {
 /// Total cost of cells, those that diverged or failed included as far as they got.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct GridCost {
-    /// Number of cells.
+    /// Number of cells that were run.
     pub cells: u32,
     /// Optimizer steps of all cells.
     pub steps: u64,
@@ -127,7 +127,7 @@ pub(crate) struct GridSelection<'a> {
     pub(crate) selected: Vec<&'a RunRecord>,
     /// Records at the default value of a grid.
     pub(crate) defaults: Vec<&'a RunRecord>,
-    /// Grids by workload.
+    /// Grids by name of the workload.
     pub(crate) grids: BTreeMap<String, Grid>,
 }
 
@@ -163,7 +163,7 @@ pub(crate) fn select_grid_values(records: &[RunRecord]) -> GridSelection<'_> {
 }
 
 fn newest<'a>(records: impl Iterator<Item = &'a RunRecord>) -> Option<&'a RunRecord> {
-    records.max_by_key(|r| (&r.started_utc, &r.key))
+    records.max_by_key(|r| r.started())
 }
 
 fn same(a: f64, b: f64) -> bool {
@@ -212,7 +212,7 @@ fn choose(axis: String, placed: &Placed<'_>) -> Grid {
         let Some(value) = value else { continue };
         let cells = cells.entry(&record.encoding.name).or_default();
         let held = cells.entry((value.to_bits(), record.seed)).or_insert(record);
-        if (&record.started_utc, &record.key) > (&held.started_utc, &held.key) {
+        if record.started() > held.started() {
             *held = record;
         }
     }

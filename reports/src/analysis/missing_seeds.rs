@@ -12,7 +12,7 @@ pub struct MissingSeeds {
     pub workload: String,
     /// Name of the encoding.
     pub encoding: String,
-    /// The seeds, sorted.
+    /// Seeds that are missing, sorted.
     pub seeds: Vec<u64>,
 }
 

@@ -105,7 +105,7 @@ pub struct RankedPair {
 pub struct Ranking {
     /// Region of the evaluations.
     pub region: Region,
-    /// Metric that ranks.
+    /// Metric that ranks the encodings.
     pub metric: Metric,
     /// The common exact match of all encodings, if there is one and token accuracy ranks instead.
     pub fallback: Option<f64>,

@@ -77,7 +77,7 @@ pub struct Workload {
     pub name: String,
     /// Label of the task.
     pub task: String,
-    /// Metric that ranks.
+    /// Metric that ranks the encodings.
     pub headline: Metric,
     /// Unit of lengths, for example `tokens`.
     pub len_unit: String,

@@ -102,7 +102,7 @@ pub struct MedianRange {
     pub median: f64,
     /// Minimum and maximum over the seeds.
     pub range: (f64, f64),
-    /// Number of seeds.
+    /// Number of seeds behind the median.
     pub n: u32,
 }
 

@@ -48,7 +48,7 @@ pub(crate) fn select<'a>(
     }
     let (mut counted, mut others) = (Vec::new(), Vec::new());
     for mut group in groups.into_values() {
-        group.sort_by(|a, b| (&a.started_utc, &a.key).cmp(&(&b.started_utc, &b.key)));
+        group.sort_by(|a, b| a.started().cmp(&b.started()));
         let Some(newest) = group.pop() else { continue };
         match newest.status {
             Status::Done => counted.push(newest),

@@ -1,5 +1,5 @@
-//! What intervals and verdicts promise, held against made-up seeds with known truth. The numbers
-//! that METHODOLOGY.md quotes are those that these tests measure (`--nocapture` shows them).
+//! Simulations of intervals and verdicts on artificial seeds with known truth. The numbers that METHODOLOGY.md
+//! quotes are measured by these tests (`--nocapture` shows them).
 #![expect(clippy::print_stdout, reason = "the measured numbers are what METHODOLOGY.md quotes")]
 
 use rand::{RngExt, SeedableRng};

@@ -13,9 +13,9 @@ pub struct SkippedEvals {
     pub encoding: String,
     /// Name of the split.
     pub split: String,
-    /// Lengths concerned, sorted.
+    /// Lengths that were skipped, sorted.
     pub lens: BTreeSet<u64>,
-    /// Seeds concerned, sorted.
+    /// Seeds that were skipped, sorted.
     pub seeds: BTreeSet<u64>,
     /// Reason, as a phrase.
     pub reason: String,

@@ -20,9 +20,9 @@ pub struct Request {
 /// Comparison of two encodings on all workloads.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HeadToHead {
-    /// The first encoding.
+    /// Names of the first encoding.
     pub a: ComparedEncoding,
-    /// The second encoding.
+    /// Names of the second encoding.
     pub b: ComparedEncoding,
     /// Comparisons on the workloads that have seeds of both, sorted by suite and name.
     #[serde(rename = "duels")]
@@ -72,10 +72,10 @@ pub struct PairwiseComparison {
 /// A difference and the evaluations that it is about.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Compared<P> {
-    /// The evaluations.
+    /// Evaluations that the difference is about.
     #[serde(flatten)]
     pub place: P,
-    /// The difference.
+    /// Difference of the two encodings.
     #[serde(flatten)]
     pub difference: Difference,
 }
@@ -85,7 +85,7 @@ pub struct Compared<P> {
 pub struct Region {
     /// `in distribution` or `beyond training`.
     pub region: &'static str,
-    /// Number of evaluations.
+    /// Number of evaluations in the region.
     pub evaluations: usize,
 }
 

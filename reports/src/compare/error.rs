@@ -16,7 +16,7 @@ pub enum CompareError {
         name: String,
         /// Most similar known name, if one is similar enough.
         nearest: Option<String>,
-        /// All known names.
+        /// All names that records have.
         known: Vec<String>,
     },
     /// An encoding compared with itself.

@@ -137,7 +137,7 @@ fn pair<'a>(
         let side = if record.encoding.name == a { &mut group.a } else { &mut group.b };
         // One seed counts once: the settings of an encoding may have changed under its name.
         let newest = side.entry(record.seed).or_insert(record);
-        if (&newest.started_utc, &newest.key) < (&record.started_utc, &record.key) {
+        if newest.started() < record.started() {
             *newest = record;
         }
     }

@@ -17,7 +17,7 @@ pub struct Table {
 /// A cell of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TableCell {
-    /// Main text.
+    /// Main text of the cell.
     pub text: String,
     /// Text in smaller print, for example an interval and n.
     pub detail: String,

@@ -5,7 +5,7 @@ use crate::analysis::{Report, ReportMeta};
 use crate::record::{RunRecord, Status};
 use crate::testkit::TestCell;
 
-/// What attackers write, one of each kind.
+/// Hostile texts, one of each kind.
 const WICKED: [&str; 9] = [
     "<script>alert(1)</script>",
     "\"onload=\"alert(2)",

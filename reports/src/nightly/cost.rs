@@ -88,7 +88,7 @@ const COUNTED: [Counted; 3] = [
     },
 ];
 
-/// Comparison of counts.
+/// Result of comparing counts.
 #[derive(Default)]
 pub(super) struct Counts {
     pub(super) rises: Vec<CostChange>,

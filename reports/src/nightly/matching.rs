@@ -54,7 +54,7 @@ pub(super) fn matched<'a>(night: &'a [RunRecord], baseline: &'a [RunRecord]) -> 
             Some((night, None)) => matched.pairs.push(MatchedCell { night, baseline }),
             Some((_, Some(reason))) => matched.incomparable.push(of(baseline, reason)),
             None => {
-                matched.incomparable.push(of(baseline, "it was not run in this night".to_owned()))
+                matched.incomparable.push(of(baseline, "it was not run in this night".to_owned()));
             }
         }
     }

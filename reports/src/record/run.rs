@@ -212,7 +212,7 @@ pub struct FlopCount {
     pub forward_per_token: u64,
 }
 
-/// Allocations of memory.
+/// Number and size of memory allocations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Allocations {

@@ -8,7 +8,7 @@ use super::json_float;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainSummary {
-    /// Optimizer steps done.
+    /// Number of optimizer steps done.
     pub steps: u64,
     /// Sequences per training step.
     pub batch_size: u64,

@@ -20,10 +20,10 @@ const ROUNDING: f64 = 1e-12;
 pub enum Expected {
     /// One of several values.
     Any {
-        /// Allowed values.
+        /// Values that are allowed.
         any: Vec<Value>,
     },
-    /// Exactly this value.
+    /// Exactly the given value.
     One(Value),
 }
 

@@ -23,7 +23,7 @@ pub struct PaperResult {
 /// A table of a paper.
 #[derive(Debug, Clone)]
 pub struct TableResult {
-    /// The published table.
+    /// Table as it was published.
     pub table: PublishedTable,
     /// Entries in the order of the file.
     pub rows: Vec<RowResult>,

@@ -103,7 +103,7 @@ pub(super) fn runs(candidates: &Candidates<'_>, wanted: &Wanted<'_>) -> Vec<Reci
         let seeds = recipes.entry(key).or_default();
         let held = seeds.entry(record.seed).or_insert(record);
         // Two records of one seed are one seed: the one started last counts.
-        if (&record.started_utc, &record.key) > (&held.started_utc, &held.key) {
+        if record.started() > held.started() {
             *held = record;
         }
     }

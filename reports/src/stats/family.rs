@@ -28,7 +28,7 @@ pub enum SeedSpread {
 pub enum Test {
     /// No test: fewer than [`LEAST_SEEDS`] seeds.
     TooFewSeeds,
-    /// Sign-flip permutation test.
+    /// Two-sided sign-flip permutation test.
     SignFlip,
     /// Two-sided paired t test.
     PairedT,
@@ -51,9 +51,9 @@ impl Test {
 /// A paired comparison with its test and verdict.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Comparison {
-    /// The paired differences.
+    /// Statistics of the paired differences.
     pub paired: Paired,
-    /// Test that decided.
+    /// Test whose p-value decided.
     pub test: Test,
     /// p-value of the test; `None` with too few seeds.
     pub p: Option<f64>,

@@ -24,7 +24,7 @@ pub fn remove_leftovers(path: &Path) {
 /// after a loss of power.
 ///
 /// # Errors
-/// What the file system says; the old file is then still there, and no other.
+/// The error of the file system; the old file is then unchanged and no other is left.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     // Several threads of several processes may write the same cell.
     static COUNTER: AtomicU64 = AtomicU64::new(0);

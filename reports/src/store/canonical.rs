@@ -29,6 +29,11 @@ pub(super) fn seal(value: &Value) -> String {
     hex::encode(Sha256::digest(&text))
 }
 
+/// Encodes bytes as lower-case hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    hex::encode(bytes)
+}
+
 fn canonical(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Object(map) => object(map.iter(), out),

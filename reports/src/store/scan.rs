@@ -1,7 +1,7 @@
 //! Fast path for intact record files: one pass for the checksum and one for the fields.
 //!
-//! What is wrong with a file is not told here: the careful reading in [`super`] does that. This one builds no tree of
-//! values, which is most of the work of reading a hundred thousand files.
+//! Defects are described by the careful parser in [`super::file`]. This one builds no tree of values, which would be
+//! most of the work of reading a hundred thousand files.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -34,8 +34,8 @@ pub(crate) fn read_text(path: &Path) -> Result<String, DataError> {
     })
 }
 
-/// Lists the accepted files below a folder, as path within it (with `/`) and path, sorted by the former. Names that begin
-/// with a dot are skipped; links to files are followed, links to folders are not.
+/// Lists the accepted files below a folder, as path within it (with `/`) and path, sorted by the former. Names that
+/// begin with a dot are skipped; links to files are followed, links to folders are not.
 pub(crate) fn files_below(
     folder: &Path,
     accept: impl Fn(&Path) -> bool,

@@ -11,11 +11,11 @@
 //!
 //! ## Definition
 //! `a + b = c .`, with one token per digit and all numbers written from their least significant digit on
-//! (`order = "reversed"`) or from the most significant one (`"plain"`). `a` has `i` digits and `b` has `j`, both uniform
-//! among the numbers of that size (no leading zero; 1 to 9 for one digit). `c` and the final `.` are scored. `len` is
-//! the greatest number of digits: in training `i` and `j` are uniform in `1 ..= len`. The split `grid` enumerates the
-//! `len * len` pairs of sizes, evenly for any number of samples (100 for each pair: `100 len * len` samples);
-//! `diagonal` has `i = j = len`. A sequence has at most `3 len + 4` tokens.
+//! (`order = "reversed"`) or from the most significant one (`"plain"`). `a` has `i` digits and `b` has `j`, both
+//! uniform among the numbers of that size (no leading zero; 1 to 9 for one digit). `c` and the final `.` are scored.
+//! `len` is the greatest number of digits: in training `i` and `j` are uniform in `1 ..= len`. The split `grid`
+//! enumerates the `len * len` pairs of sizes, evenly for any number of samples (100 for each pair: `100 len * len`
+//! samples); `diagonal` has `i = j = len`. A sequence has at most `3 len + 4` tokens.
 //!
 //! Setting: `order`. Slices: `digits-a` and `digits-b`, the axes of a heat map; `carries`, the longest run of digits
 //! that produce a carry. Slice of tokens: `place`, the digit's place in `c`, 0 for the least significant; the `.` has

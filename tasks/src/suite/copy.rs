@@ -6,7 +6,8 @@
 //! ## Predicted order
 //! Within the trained lengths every encoding solves it. With a large alphabet content alone nearly suffices (find the
 //! last letters, read the next one); with a small one it does not. Beyond the trained lengths ALiBi and NoPE before
-//! RoPE before learned tables, which fail at once (Jelassi et al. 2024, whose own hard windows of different widths lead).
+//! RoPE before learned tables, which fail at once (Jelassi et al. 2024, whose own hard windows of different widths
+//! lead).
 //!
 //! ## Definition
 //! `$ s | s .` with `s` independent and uniform over the first `letters` letters. The second `s` and the final `.`

@@ -67,8 +67,8 @@ const MIN_OPS: u32 = 3;
 /// `a = 0 ; pass; pass; print a 0`: below this length every sample would lose its `set`.
 const MIN_LEN: usize = 9;
 
-/// Settings of counting; the defaults are the authors'. Token ids: `pass;`, `=`, `;`, `++;`, `print`, the values from 0,
-/// the variables.
+/// Settings of counting; the defaults are the authors'. Token ids: `pass;`, `=`, `;`, `++;`, `print`, the values from
+/// 0, the variables.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CountingConfig {

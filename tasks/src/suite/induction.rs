@@ -10,8 +10,9 @@
 //! the trained length.
 //!
 //! ## Definition
-//! `len` tokens, independent and uniform over `symbols`, except for the signal `S` at a uniform position among the first
-//! `len - 3` and again as the last but one. The last token, which is scored, is the one that followed the first signal.
+//! `len` tokens, independent and uniform over `symbols`, except for the signal `S` at a uniform position among the
+//! first `len - 3` and again as the last but one. The last token, which is scored, is the one that followed the first
+//! signal.
 //!
 //! Setting: `symbols` 15 (2 to 65536). Slice: `distance` in tokens from the symbol to be recalled to the answer.
 //! Chance: one in `symbols`.

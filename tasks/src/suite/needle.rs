@@ -8,15 +8,15 @@
 //! beyond the trained lengths; ALiBi only at short distances. More needles cost all of them (Hsieh et al. 2024).
 //!
 //! ## Definition
-//! Filler, with `needles` statements `name = d1 ... dn ;` at uniform positions in it, all names different; then, for each
-//! of `queries` needles in random order, `? name = d1 ... dn ;`, of which the digits and the `;` are scored. Digits
-//! are independent and uniform. The filler is random words (`words`) or five short sentences repeated (`sentences`).
-//! `len` counts all tokens.
+//! Filler, with `needles` statements `name = d1 ... dn ;` at uniform positions in it, all names different; then, for
+//! each of `queries` needles in random order, `? name = d1 ... dn ;`, of which the digits and the `;` are scored.
+//! Digits are independent and uniform. The filler is random words (`words`) or five short sentences repeated
+//! (`sentences`). `len` counts all tokens.
 //!
 //! Settings: `needles` 2, `queries` 1 (at most `needles`), `digits` 2 (1 to 18), `names` 64 (2 to 65536), `filler`
 //! `words`. Slices, of the first needle in the questions: `depth`, the tenth of the filler in which it stands (0 first,
-//! 9 last), and `distance` in tokens from a digit to its copy. Slice of tokens: `query`, from 0. Chance: 10 to the power
-//! of minus `digits * queries`.
+//! 9 last), and `distance` in tokens from a digit to its copy. Slice of tokens: `query`, from 0. Chance: 10 to the
+//! power of minus `digits * queries`.
 //!
 //! ## Sample
 //! ```text

@@ -27,8 +27,9 @@
 //!
 //! ## Source
 //! Mohtashami, Jaggi: Landmark Attention, 2023, arXiv 2305.16300; Zhu et al. 2025 (TAPE), arXiv 2501.00712
-//! (`eval_retrieval.py`: keys from 1 to 49,999, lengths to 8192). Theirs is English for pretrained language models; here
-//! words are tokens, so that a small model can learn the task from scratch, and all keys have the same number of digits.
+//! (`eval_retrieval.py`: keys from 1 to 49,999, lengths to 8192). Theirs is English for pretrained language models;
+//! here words are tokens, so that a small model can learn the task from scratch, and all keys have the same number of
+//! digits.
 
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};

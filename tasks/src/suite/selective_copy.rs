@@ -23,8 +23,8 @@
 //!   `copied` 16 symbols, every order of symbols and blanks equally likely (Mamba's length is `len` 4112).
 //!   `symbols` 14.
 //!
-//! Slices: `copied`, the number of symbols, and `blanks`. Slices of tokens: `index` of the symbol, from 0; `distance` in
-//! tokens from the symbol to its copy. Chance: `symbols` to the power of minus `copied`.
+//! Slices: `copied`, the number of symbols, and `blanks`. Slices of tokens: `index` of the symbol, from 0; `distance`
+//! in tokens from the symbol to its copy. Chance: `symbols` to the power of minus `copied`.
 //!
 //! ## Sample
 //! ```text

@@ -1,7 +1,7 @@
 //! # Text: predict the next token
 //! ## What it asks of an encoding
-//! The mixture of natural language: mostly the last few words, at times a name or a bracket far back. It shows the value
-//! of an encoding where no single mechanism solves the task.
+//! The mixture of natural language: mostly the last few words, at times a name or a bracket far back. It shows the
+//! value of an encoding where no single mechanism solves the task.
 //!
 //! ## Predicted order
 //! Small differences: at 125 million parameters and up, CoPE, FIRE, T5's bias, ALiBi and RoPE lie within a few per cent
@@ -9,13 +9,13 @@
 //! (Press et al. 2022, Li et al. 2024).
 //!
 //! ## Definition
-//! A text consists of documents, which are divided into training, validation and test by the text itself or by a rule. A
-//! single text is one document, split at nine tenths of its characters into training and validation. A window has
+//! A text consists of documents, which are divided into training, validation and test by the text itself or by a rule.
+//! A single text is one document, split at nine tenths of its characters into training and validation. A window has
 //! `len + 1` tokens of one document, so that `len` of them are scored.
 //!
-//! Training samples are windows at uniform positions: a document is drawn by its size, then a position in it; a document
-//! that is shorter than a window is one window. The splits `validation` and, if the text has such a part, `test` are
-//! evaluated as `eval_windows` says; a seed changes nothing:
+//! Training samples are windows at uniform positions: a document is drawn by its size, then a position in it; a
+//! document that is shorter than a window is one window. The splits `validation` and, if the text has such a part,
+//! `test` are evaluated as `eval_windows` says; a seed changes nothing:
 //! - `spread` (default): `count` windows of full length that do not overlap, evenly spread over the part.
 //! - `whole`: consecutive windows, each scoring what the previous one has not, so that every token but the first of a
 //!   document is scored once; the last window of a document is shorter. There are as many as the part needs; if fewer
@@ -26,12 +26,12 @@
 //!
 //! Settings: `corpus` (a known text, default `tinyshakespeare`) or `path` (a file or folder, with `field` for the
 //! column of its rows), not both; `documents`: `apart` (default) or `joined` (borders are ignored); `tokenizer`:
-//! `chars` (default: the sorted set of all characters of the whole text), `bytes`, `gpt2`, `{ file = "tokenizer.json" }`
-//! or `{ bpe = 4096 }` (byte pairs learned from the training part).
+//! `chars` (default: the sorted set of all characters of the whole text), `bytes`, `gpt2`,
+//! `{ file = "tokenizer.json" }` or `{ bpe = 4096 }` (byte pairs learned from the training part).
 //!
 //! Slice of tokens: `position` in the window, from 1, rounded down to a power of two. Slices of samples if a part has
-//! several documents: `document`, its number, up to 256 of them; beyond that `document-tokens`, its size rounded down to
-//! a power of two.
+//! several documents: `document`, its number, up to 256 of them; beyond that `document-tokens`, its size rounded down
+//! to a power of two.
 //!
 //! ## Sample
 //! ```text
@@ -41,7 +41,8 @@
 //!
 //! ## Source
 //! The usual character-level set-up of `char-rnn` and `nanoGPT` (Karpathy), with their split of 90 to 10; windows over
-//! the whole text as in Press et al. (2021), who compare the two; the sample above is from the invented text of the tests.
+//! the whole text as in Press et al. (2021), who compare the two; the sample above is from the invented text of the
+//! tests.
 
 mod config;
 mod windows;

@@ -9,11 +9,11 @@
 //! comparison of encodings.
 //!
 //! ## Definition
-//! Filler with `chains` chains of statements at uniform positions in it: `x = v`, with a different value for each chain,
-//! then `hops` times `y = x` with the previous name and a new one. A chain's statements are in order, those of different
-//! chains interleaved; all names differ. At the end `? v` for one chain, its names in order and `;`, which are scored.
-//! The filler is five short sentences repeated (`sentences`) or random words from them (`words`). `len` counts all
-//! tokens.
+//! Filler with `chains` chains of statements at uniform positions in it: `x = v`, with a different value for each
+//! chain, then `hops` times `y = x` with the previous name and a new one. A chain's statements are in order, those of
+//! different chains interleaved; all names differ. At the end `? v` for one chain, its names in order and `;`, which
+//! are scored. The filler is five short sentences repeated (`sentences`) or random words from them (`words`). `len`
+//! counts all tokens.
 //!
 //! Settings: `chains` 1, `hops` 2, `names` 64, `values` 64 (both at most 65536), `filler` `sentences`. Slices, of the
 //! chain in the question: `span`, tokens from its first statement to its last, and `distance`, tokens from its first

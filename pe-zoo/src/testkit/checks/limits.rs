@@ -5,7 +5,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use super::{Outcome, engine};
-use crate::encoding::{PositionRequest, check_limit};
+use crate::encoding::PositionRequest;
+use crate::erased::check_limit;
 use crate::probe::close::numbers;
 use crate::probe::passes::{DIMS, TOKENS, embedded, full_pass};
 use crate::probe::problem::Problem;

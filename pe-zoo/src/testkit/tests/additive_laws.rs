@@ -1,8 +1,6 @@
 //! Laws of additive and mixing encodings: where one becomes another, and where a shift shows.
 
 use burn::tensor::Device;
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::SeedableRng;
 use serde_json::{Value, json};
 
 use super::{built, encoding};

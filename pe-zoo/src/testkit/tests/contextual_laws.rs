@@ -1,8 +1,5 @@
 //! Laws of the contextual encodings, with parameters that are not zero.
 
-use burn::tensor::Device;
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::SeedableRng;
 use serde_json::json;
 
 use super::{built, encoding};

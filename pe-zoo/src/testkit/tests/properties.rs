@@ -6,10 +6,9 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use super::{BROKEN, Choice, combination};
-use crate::card::{ActsOn, Card};
+use crate::card::{ActsOn, Card, Properties};
 use crate::count::CountedMatmul;
 use crate::encoding::{EmbedContext, LayerContext, PositionRequest, ScoreContext, StateContext};
-use crate::probe::Properties;
 use crate::reference::{Heads, ScalarInput, ScalarReference};
 use crate::score::{
     Contextual, ContextualFunction, Current, GateSource, LogitScaling, Remainder, StickBreaking,

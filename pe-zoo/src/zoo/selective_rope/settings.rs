@@ -2,13 +2,10 @@
 
 use std::f64::consts::PI;
 
-use burn::tensor::Device;
-use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use super::SelectiveRope;
 use crate::math::frequencies::inverse_frequencies;
-use crate::rotary::check_pairs;
 use crate::{Dims, PeError, PositionEncoding};
 
 /// How steps are read off the tokens.

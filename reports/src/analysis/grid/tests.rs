@@ -209,8 +209,8 @@ fn a_diverged_seed_of_a_value_that_was_not_chosen_is_no_failure_to_fit() {
     assert!(report.not_counted.is_empty(), "{:?}", report.not_counted);
 }
 
-/// What METHODOLOGY.md says of choosing: between equal encodings it makes no more false differences than
-/// 5 %, even where the luck of a training shows in its validation and in its evaluation alike.
+/// Check of a claim in METHODOLOGY.md: between equal encodings, selection makes no more false differences than 5 %,
+/// even where the luck of a training shows in its validation and in its evaluation alike.
 #[test]
 fn choosing_among_equals_makes_no_false_differences() {
     use rand::{RngExt, SeedableRng};

@@ -7,9 +7,9 @@ use crate::number;
 pub(crate) enum Spacing {
     /// Shares from 0 to 1, shown as percent.
     Percent,
-    /// Linear spacing.
+    /// Linear spacing of values.
     Linear,
-    /// Logarithmic spacing.
+    /// Logarithmic spacing of positive values.
     Log,
 }
 

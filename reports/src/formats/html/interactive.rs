@@ -31,7 +31,7 @@ const DIGIT: f64 = 7.0 / 290.0;
 pub(super) struct Canvas {
     /// A heading of its own, where a figure has several areas.
     pub(super) label: Option<(usize, String)>,
-    /// Height in pixels.
+    /// Height of the area in pixels.
     pub(super) height: usize,
     /// `{"data":[...],"layout":{...}}`, fit to stand in a `script` element.
     pub(super) json: String,

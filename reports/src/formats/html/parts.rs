@@ -54,7 +54,7 @@ pub(super) fn swatch(slot: impl Borrow<usize>) -> String {
     format!("<i class=\"k c{} m{} d{}\"></i>", slot % COLOURS, slot % 5, (slot / COLOURS) % 3)
 }
 
-/// Renders a template.
+/// Renders a template to a string.
 pub(super) fn rendered<T: Template>(template: &T) -> String {
     let mut out = String::with_capacity(T::SIZE_HINT);
     // Writing to a string cannot fail.

@@ -43,7 +43,7 @@ pub enum PublishedMetric {
     ErrorPercent,
     /// Scored tokens that are wrong, in percent.
     TokenErrorPercent,
-    /// Perplexity per token.
+    /// Perplexity per scored token.
     Perplexity,
     /// Something that records do not hold, in this unit.
     Other(String),

@@ -20,8 +20,8 @@ pub(super) struct Choice {
 /// Chooses among the listed files by their names.
 ///
 /// - A named file is downloaded alone.
-/// - Otherwise all readable files below the named folder, and only the training, validation and test parts if names tell
-///   these apart.
+/// - Otherwise all readable files below the named folder, and only the training, validation and test parts if names
+///   tell these apart.
 /// - Without a validation part, only the training part, which is then divided by number.
 /// - Several folders with a training part each are several data sets, one of which must be named.
 pub(super) fn choose(set: &DataSet, files: &[String]) -> Result<Choice, HubError> {
