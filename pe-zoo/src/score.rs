@@ -11,18 +11,28 @@
 mod block;
 mod dual;
 mod graph;
+mod head_mlp;
 mod number;
 mod pair;
+mod position_mlp;
+mod reflections;
+mod step_prices;
 mod term;
+mod token_price;
 
 #[cfg(feature = "flex")]
 pub(crate) use block::{TermBlock, TermGrads};
 pub use dual::{Derivative, Dual};
+pub use head_mlp::HeadMlp;
 pub use number::{Number, Real};
 pub use pair::{Pair, PairTerm};
+pub use position_mlp::PositionMlp;
+pub use reflections::Reflections;
+pub use step_prices::StepPrices;
 pub use term::Term;
 #[cfg(feature = "flex")]
 pub(crate) use term::TermKernel;
+pub use token_price::TokenPrice;
 
 use burn::tensor::Tensor;
 
@@ -69,6 +79,17 @@ pub enum ScoreMod {
     /// finite where the row may not see the column. Gates read queries and keys as before. At most one
     /// of a sum.
     Products(Tensor<4>),
+    /// As [`Products`](Self::Products), but of queries with keys that every token in between has
+    /// reflected; no `T x S` tensor on the CPU.
+    Reflected(Reflections),
+    /// Adds a perceptron of each pair's distance as a fraction of the row's position.
+    PositionMlp(PositionMlp),
+    /// Adds a perceptron of all heads' content logits and biases at each pair.
+    HeadMlp(HeadMlp),
+    /// Adds the distance at a price per token.
+    TokenPrice(TokenPrice),
+    /// Adds a price for every step between key and query.
+    StepPrices(StepPrices),
     /// Puts the whole weight on the largest logit, the first of equals. Gradients are those of the
     /// weights that it replaces (straight through).
     Hard,
@@ -88,6 +109,15 @@ impl ScoreMod {
         match self {
             Self::Hard => true,
             Self::Sum(parts) => parts.iter().any(Self::is_hard),
+            _ => false,
+        }
+    }
+
+    /// Whether something else stands in for the products of queries and keys.
+    pub(crate) fn replaces_products(&self) -> bool {
+        match self {
+            Self::Products(_) | Self::Reflected(_) => true,
+            Self::Sum(parts) => parts.iter().any(Self::replaces_products),
             _ => false,
         }
     }

@@ -18,7 +18,9 @@ pub enum Engine {
     /// Blocks in the cache or in shared memory, no `T x S` tensor: f32 on Flex; on GPUs (CUDA, Vulkan,
     /// Metal, WebGPU) also narrower types, which it computes in f32. Falls back to the reference for
     /// other types, for hard attention, where weights are asked for, and on GPUs for heads and tables
-    /// that do not fit into shared memory.
+    /// that do not fit into shared memory. On GPUs [`ScoreMod::PositionMlp`], [`ScoreMod::HeadMlp`],
+    /// [`ScoreMod::Reflected`], [`ScoreMod::TokenPrice`] and [`ScoreMod::StepPrices`] become a `T x S`
+    /// tensor; on the CPU they do not.
     Fused,
 }
 

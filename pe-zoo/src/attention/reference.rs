@@ -1,5 +1,9 @@
 //! The reference engine: plain tensor operations, any backend, any [`ScoreMod`].
 
+mod head_mlp;
+mod position_mlp;
+mod prices;
+
 use std::cell::OnceCell;
 
 use burn::tensor::activation::{gelu, log_sigmoid, relu, sigmoid, softmax};
@@ -7,9 +11,10 @@ use burn::tensor::{Device, Int, Tensor};
 
 use super::Weights;
 use crate::count::CountedMatmul;
+use crate::parts::householder::{self, CHUNK, Path};
 use crate::score::{
     Beyond, Contextual, ContextualFunction, Current, GateSource, HiddenActivation, LogitScaling,
-    Perceptron, Remainder, StickBreaking, Term,
+    Perceptron, Reflections, Remainder, StickBreaking, Term,
 };
 use crate::{Positions, ScoreMod};
 
@@ -56,7 +61,7 @@ pub fn attend(
 /// A modifier with its sums flattened.
 pub(super) struct Plan<'a> {
     pub(super) parts: Vec<&'a ScoreMod>,
-    products: Option<&'a Tensor<4>>,
+    products: Option<&'a ScoreMod>,
     pub(super) terms: Vec<&'a Term>,
     pub(super) stick_breaking: Option<StickBreaking>,
     hard: bool,
@@ -81,7 +86,7 @@ impl<'a> Plan<'a> {
         match modifier {
             ScoreMod::Sum(parts) => parts.iter().for_each(|part| self.add(part)),
             ScoreMod::StickBreaking(settings) => self.stick_breaking = Some(*settings),
-            ScoreMod::Products(products) => self.products = Some(products),
+            ScoreMod::Products(_) | ScoreMod::Reflected(_) => self.products = Some(modifier),
             ScoreMod::Hard => self.hard = true,
             ScoreMod::Term(term) => self.terms.push(term),
             ScoreMod::Contextual(contextual) => {
@@ -100,12 +105,12 @@ impl<'a> Plan<'a> {
 /// The tensors that biases of the logits are computed from.
 pub(crate) struct LogitInputs<'a> {
     q: &'a Tensor<4>,
-    k: &'a Tensor<4>,
+    pub(super) k: &'a Tensor<4>,
     v: &'a Tensor<4>,
     content: OnceCell<Tensor<4>>,
-    at: &'a Positions,
+    pub(super) at: &'a Positions,
     scale: f64,
-    device: Device,
+    pub(super) device: Device,
 }
 
 impl<'a> LogitInputs<'a> {
@@ -132,10 +137,23 @@ impl<'a> LogitInputs<'a> {
         biases.fold(content, |logits, bias| logits + bias)
     }
 
+    /// What takes the place of the content, undivided, if the modifier says so.
+    pub(crate) fn products(&self, modifier: &ScoreMod) -> Option<Tensor<4>> {
+        match modifier {
+            ScoreMod::Products(products) => Some(products.clone()),
+            ScoreMod::Reflected(Reflections { directions, strengths }) => {
+                let k = self.k.clone();
+                let maps = Path { k, w: directions.clone(), beta: strengths.clone() };
+                Some(householder::products(self.q, maps, self.at, CHUNK))
+            }
+            _ => None,
+        }
+    }
+
     /// The content logits, `[B, H, T, S]`.
     pub(super) fn before_terms(&self, plan: &Plan<'_>) -> Tensor<4> {
-        let products = plan.products.cloned().unwrap_or_else(|| self.content());
-        products * plan.content_scale(self.scale)
+        let products = plan.products.and_then(|products| self.products(products));
+        products.unwrap_or_else(|| self.content()) * plan.content_scale(self.scale)
     }
 
     /// Content logits as the pair terms leave them.
@@ -154,6 +172,7 @@ impl<'a> LogitInputs<'a> {
             ScoreMod::None
             | ScoreMod::StickBreaking(_)
             | ScoreMod::Products(_)
+            | ScoreMod::Reflected(_)
             | ScoreMod::Term(_)
             | ScoreMod::Hard
             | ScoreMod::Sum(_) => return None,
@@ -169,6 +188,13 @@ impl<'a> LogitInputs<'a> {
                 rows.swap_dims(2, 3) - cumulative
             }
             ScoreMod::Contextual(contextual) => self.contextual(contextual),
+            ScoreMod::PositionMlp(mlp) => mlp.dense(self.at, &self.device),
+            ScoreMod::HeadMlp(mlp) => {
+                let base = mlp.base.as_ref().and_then(|base| self.bias(base));
+                mlp.dense(self.content(), base, self.at)
+            }
+            ScoreMod::TokenPrice(price) => return price.dense(self.at, &self.device),
+            ScoreMod::StepPrices(prices) => prices.dense(self.at, &self.device),
             ScoreMod::Dense(bias) => bias.clone(),
         })
     }

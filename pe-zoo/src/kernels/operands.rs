@@ -82,6 +82,43 @@ slots! {
     TermState: Plane,
     /// Biases of single pairs, `[B, H, T, S]`.
     Dense: Plane,
+    /// Slopes of the pieces of a curve, then their values at 0, `[H, 2 N]`.
+    CurveLines: HeadRow,
+    /// Scaled distances at which the curve is read, ascending, `[1, N]`.
+    CurveDistances: Whole,
+    /// Factors of the scaled distances in each row, `[1, T]`.
+    CurveRows: Whole,
+    /// Bias per unit of distance that each key sets, `[B, H, S]`.
+    KeyPrices: Column,
+    /// Bias per unit of distance that each query sets, `[B, H, T]`.
+    QueryPrices: Column,
+    /// Queries of the prices of steps, `[B, H, T, E]`.
+    StepQueries: Plane,
+    /// Keys of the prices of steps, `[B, H, S, E]`.
+    StepKeys: Plane,
+    /// Factors of the sums of prices, `[H]`.
+    StepSlopes: HeadScalar,
+    /// Directions of Householder-like maps, `[B, H, S, D]`.
+    Directions: Plane,
+    /// Matrices by which each chunk of `K` maps changes keys, then queries, `[B, H, S, K + D]`.
+    ChunkMaps: Plane,
+    /// Hidden weights of a perceptron across heads, `[N, taps planes]`.
+    MixerInner: Whole,
+    /// Hidden biases of the perceptron across heads, `[1, N]`.
+    MixerInnerBias: Whole,
+    /// Output weights of the perceptron across heads, `[H, taps N]`.
+    MixerOuter: Whole,
+    /// Output biases of the perceptron across heads, `[1, H]`.
+    MixerOuterBias: Whole,
+    /// Biases by distance that the perceptron sees, `[H, N]`; the last entry serves all longer
+    /// distances.
+    BaseTable: HeadRow,
+    /// [`CurveLines`](Self::CurveLines) of a curve that the perceptron sees.
+    BaseLines: HeadRow,
+    /// [`CurveDistances`](Self::CurveDistances) of a curve that the perceptron sees.
+    BaseDistances: Whole,
+    /// [`CurveRows`](Self::CurveRows) of a curve that the perceptron sees.
+    BaseRows: Whole,
 }
 
 /// One tensor for each [`Slot`]; a tensor without elements stands for an absent operand.

@@ -27,6 +27,12 @@ pub(crate) struct Spec {
     pub precision: MatmulPrecision,
     /// Contextual positions, if there are any.
     pub contextual: Option<ContextualSpec>,
+    /// Where the pieces of the curve end, ascending.
+    #[cfg_attr(not(feature = "flex"), expect(dead_code, reason = "GPUs have none"))]
+    pub bends: Arc<[f32]>,
+    /// A perceptron across heads, if there is one.
+    #[cfg_attr(not(feature = "flex"), expect(dead_code, reason = "GPUs have none"))]
+    pub mixer: Option<MixerSpec>,
     /// Pair terms that the content logits pass through, in this order; they do not run on GPUs.
     #[cfg(feature = "flex")]
     pub terms: Vec<Arc<dyn TermKernel>>,
@@ -79,6 +85,12 @@ impl Spec {
         self.content_scale.map_or(1.0, |scale| contextual.gate_scale / scale)
     }
 
+    /// Number of heads that are worked on together: those of a sequence that see each other, or one.
+    #[cfg(feature = "flex")]
+    pub(crate) fn heads_together(&self, heads: usize) -> usize {
+        if self.mixer.is_some() { heads.max(1) } else { 1 }
+    }
+
     /// Whether a token does not attend to itself.
     pub(crate) fn strict(&self) -> bool {
         match self.weights {
@@ -94,4 +106,18 @@ pub(crate) fn contiguous(columns: &[usize]) -> bool {
         (Some(first), Some(last)) => last - first + 1 == columns.len(),
         _ => true,
     }
+}
+
+/// A perceptron across heads.
+#[derive(Debug, Clone)]
+#[cfg_attr(not(feature = "flex"), expect(dead_code, reason = "GPUs have none"))]
+pub(crate) struct MixerSpec {
+    /// Columns that it sees in each of its layers: 1, or 3.
+    pub(crate) taps: usize,
+    /// What products of queries and keys are multiplied with.
+    pub(crate) scale: f32,
+    /// Slope of the activation below 0.
+    pub(crate) negative_slope: f32,
+    /// Where the pieces of the base's curve end, ascending.
+    pub(crate) bends: Arc<[f32]>,
 }

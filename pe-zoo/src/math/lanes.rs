@@ -102,6 +102,14 @@ pub(crate) fn log_sigmoid(x: f32) -> f32 {
     x.min(0.0) - 2.0 * t * series
 }
 
+/// `ln(sigmoid(x))` as [`log_sigmoid`] has it, and its slope `sigmoid(-x)`.
+#[inline(always)]
+pub(crate) fn log_sigmoid_and_slope(x: f32) -> (f32, f32) {
+    let e = exp(-x.abs());
+    let smaller = e / (1.0 + e);
+    (log_sigmoid(x), if x > 0.0 { smaller } else { 1.0 - smaller })
+}
+
 /// The normal distribution at `x`: share below, and density. Absolute error below 2e-7.
 #[inline(always)]
 pub(crate) fn normal(x: f32) -> (f32, f32) {
@@ -185,6 +193,12 @@ mod tests {
             let expected = -(-x).exp().ln_1p();
             let found = f64::from(log_sigmoid(x as f32));
             assert!((found - expected).abs() <= 3e-7 * expected.abs().max(1e-30), "{x}: {found}");
+        }
+        for x in grid(-80.0, 45.0) {
+            let (value, slope) = log_sigmoid_and_slope(x as f32);
+            assert_eq!(value.to_bits(), log_sigmoid(x as f32).to_bits());
+            let relative = f64::from(slope) * (1.0 + x.exp()) - 1.0;
+            assert!(relative.abs() < 4e-7, "slope at {x} is off by {relative}");
         }
         assert!((log_sigmoid(-1e4) + 1e4).abs() < 1e-3);
         assert!(sigmoid(200.0) >= 1.0 && sigmoid(-200.0) <= 0.0);

@@ -55,7 +55,7 @@ pub(super) fn observe(config: &EncodingConfig, dims: &Dims) -> Result<Properties
         mixes_heads: subject.mixes_heads(),
         mixes_values: mixed.into_iter().any(|gives| gives),
         reads_queries: (0..dims.layers).any(|layer| subject.reads_queries(layer)),
-        replaces_products: has(|score| matches!(score, ScoreMod::Products(_))),
+        replaces_products: has(ScoreMod::replaces_products),
         replaces_softmax,
         // MatmulPrecision that depend on the length and do not cancel are a dependence on the length.
         stretches_queries: !depends_on_length && subject.stretches_queries(),

@@ -35,7 +35,7 @@ use crate::encoding::ScoreContext;
 use crate::math::slopes;
 use crate::reference::{Heads, ScalarInput, ScalarReference, alibi, values_f64};
 use crate::settings::{Sharing, of_layer};
-use crate::{Cost, Dims, PeError, PositionEncoding, Positions, ScoreMod, init};
+use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
 /// Which slopes heads get, or start from.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -112,13 +112,6 @@ impl Alibi {
             return Tensor::from_data(slopes.as_slice(), device);
         }
         of_layer(&self.log_slopes, layer).val().exp()
-    }
-
-    /// The bias of every pair, `[1, H, T, S]`.
-    pub(super) fn dense(&self, layer: usize, at: &Positions, device: &Device) -> Tensor<4> {
-        let slopes = self.slopes(layer, device);
-        let [heads] = slopes.dims();
-        slopes.reshape([1, heads, 1, 1]) * at.float_distances(device).unsqueeze::<4>().neg()
     }
 
     /// The bias of every pair in scalar f64.

@@ -11,7 +11,7 @@
 //! convolution `W1` and `W2` look at keys `j - 1`, `j`, `j + 1`; keys after the row count as 0.
 //!
 //! ## Shapes
-//! `score: Dense([B, H, T, S])`; `W1` `[width, taps 2H]`, `W2` `[H, taps width]`.
+//! `score: HeadMlp`; `W1` `[width, taps 2H]`, `W2` `[H, taps width]`.
 //!
 //! ## Settings
 //! `base`: `{ type = "none" }`, `{ type = "alibi", .. }`, `{ type = "kerple", .. }` (default) or
@@ -32,7 +32,6 @@
 mod base;
 
 use burn::module::{Module, Param};
-use burn::tensor::activation::leaky_relu;
 use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
@@ -41,10 +40,10 @@ pub use base::{Base, BaseBias};
 
 use super::kerple;
 use crate::card::{Card, Composition};
-use crate::count::CountedMatmul;
 use crate::encoding::ScoreContext;
 use crate::reference::{Heads, ScalarInput, ScalarReference, dape, table_f64, values_f64};
-use crate::{Cost, Dims, PeError, PositionEncoding, Positions, ScoreMod, init};
+use crate::score::HeadMlp;
+use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
 /// What LeakyReLU multiplies negative numbers with (PyTorch's default).
 const NEGATIVE_SLOPE: f64 = 0.01;
@@ -128,49 +127,6 @@ impl Config {
     }
 }
 
-/// `weights [M, K]` at every pair of `[B, K, T, S]`, plus a bias `[M]`: `[B, M, T, S]`.
-fn per_pair(planes: Tensor<4>, weights: &Param<Tensor<2>>, bias: &Param<Tensor<1>>) -> Tensor<4> {
-    let [batch, inputs, rows, columns] = planes.dims();
-    let flat = planes.reshape([batch, inputs, rows * columns]);
-    let out = weights.val().unsqueeze::<3>().counted_matmul(flat);
-    let [_batch, outputs, _pairs] = out.dims();
-    out.reshape([batch, outputs, rows, columns]) + bias.val().reshape([1, outputs, 1, 1])
-}
-
-/// Planes `[B, K, T, S]` beside themselves as each key's left and right neighbour has them,
-/// `[B, 3 K, T, S]`; 0 past either end.
-fn with_neighbours(planes: Tensor<4>) -> Tensor<4> {
-    let [batch, inputs, rows, columns] = planes.dims();
-    let none = Tensor::zeros([batch, inputs, rows, 1], &planes.device());
-    let before = planes.clone().slice_dim(3, 0..columns - 1);
-    let after = planes.clone().slice_dim(3, 1..columns);
-    let left = Tensor::cat(vec![none.clone(), before], 3);
-    let right = Tensor::cat(vec![after, none], 3);
-    Tensor::cat(vec![left, planes, right], 1)
-}
-
-impl Dape {
-    /// `g`, `[B, planes, T, S] -> [B, H, T, S]`.
-    fn mix(&self, layer: usize, planes: Tensor<4>, at: &Positions) -> Tensor<4> {
-        let network = &self.networks[layer];
-        let hidden =
-            |planes| leaky_relu(per_pair(planes, &network.w1, &network.c1), NEGATIVE_SLOPE);
-        match self.mixer {
-            Mixer::PerPair => per_pair(hidden(planes), &network.w2, &network.c2),
-            Mixer::Convolution => {
-                let [batch, inputs, rows, columns] = planes.dims();
-                let device = planes.device();
-                let seen = planes * at.visible(&device).unsqueeze::<4>();
-                // One key more than there are, so that the last row's hidden units see past it as
-                // those of every other row do.
-                let next = Tensor::zeros([batch, inputs, rows, 1], &device);
-                let hidden = hidden(with_neighbours(Tensor::cat(vec![seen, next], 3)));
-                per_pair(with_neighbours(hidden), &network.w2, &network.c2).slice_dim(3, 0..columns)
-            }
-        }
-    }
-}
-
 impl PositionEncoding for Dape {
     type Settings = Config;
 
@@ -233,7 +189,7 @@ impl PositionEncoding for Dape {
         let pairs = layers * len * keys;
         Some(
             Cost::none()
-                .pair_product("queries with keys once more", layers * len * len * dims.width())
+                .pair_product_kept("queries with keys", layers * len * len * dims.width())
                 .over_queries()
                 .pair_product("network", pairs * settings.weights(dims))
                 .pair_activation("LeakyReLU", pairs * settings.width, 1)
@@ -248,20 +204,20 @@ impl PositionEncoding for Dape {
     }
 
     fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
-        let (layer, at) = (ctx.layer.layer, ctx.layer.at);
-        let [batch, heads, rows, _width] = ctx.q.dims();
-        // An encoding beside this one may have made queries wider; the division stays.
-        let scale = 1.0 / (self.head_dim as f64).sqrt();
-        let content = ctx.q.clone().counted_matmul(ctx.k.clone().swap_dims(2, 3)) * scale;
-        let bias = match &self.base {
-            None => self.mix(layer, content, at),
-            Some(base) => {
-                let base = base.dense(layer, at, &content.device());
-                let planes = base.clone().expand([batch, heads, rows, at.cols().len()]);
-                base + self.mix(layer, Tensor::cat(vec![content, planes], 1), at)
-            }
-        };
-        ScoreMod::Dense(bias)
+        let layer = ctx.layer.layer;
+        let network = &self.networks[layer];
+        let base = self.base.as_ref().map(|base| base.score(ctx));
+        ScoreMod::HeadMlp(HeadMlp {
+            base: base.map(Box::new),
+            taps: self.mixer.taps(),
+            w1: network.w1.val(),
+            c1: network.c1.val(),
+            w2: network.w2.val(),
+            c2: network.c2.val(),
+            negative_slope: NEGATIVE_SLOPE,
+            // An encoding beside this one may have made queries wider; the division stays.
+            scale: 1.0 / (self.head_dim as f64).sqrt(),
+        })
     }
 }
 

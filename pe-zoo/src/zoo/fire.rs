@@ -10,7 +10,7 @@
 //! `logit[h, i, j] = q_i . k_j / sqrt(D) + (W2 act(w1 u[i, j] + b1) + b2)[h]`
 //!
 //! ## Shapes
-//! `score: Dense([1, H, T, S])`; `w1`, `b1` `[width]`, `W2` `[H, width]`, `b2` `[H]`, `c` and `m`
+//! `score: PositionMlp`; `w1`, `b1` `[width]`, `W2` `[H, width]`, `b2` `[H]`, `c` and `m`
 //! one number each.
 //!
 //! ## Settings
@@ -31,17 +31,16 @@
 //! Transformers", arXiv 2310.04418.
 
 use burn::module::{Module, Param};
-use burn::tensor::activation::{leaky_relu, relu};
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::card::Card;
-use crate::count::CountedMatmul;
 use crate::encoding::ScoreContext;
 use crate::reference::{Heads, ScalarInput, ScalarReference, fire, table_f64, values_f64};
+use crate::score::PositionMlp;
 use crate::settings::{Sharing, of_layer};
-use crate::{Cost, Dims, PeError, PositionEncoding, Positions, ScoreMod, init};
+use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
 /// What LeakyReLU multiplies negative numbers with (PyTorch's default).
 const NEGATIVE_SLOPE: f64 = 0.01;
@@ -118,31 +117,22 @@ pub struct Fire {
 }
 
 impl Fire {
-    /// The bias of every pair, `[1, H, T, S]`.
-    pub(super) fn dense(&self, layer: usize, at: &Positions, device: &Device) -> Tensor<4> {
+    /// The modifier of one layer.
+    fn bias(&self, layer: usize) -> ScoreMod {
         let network = of_layer(&self.networks, layer);
-        let (rows, columns) = (at.rows().len(), at.cols().len());
-        let positions = at.memo("fire-rows", device, || {
-            let values = at.rows().iter().map(|n| *n as f32).collect::<Vec<_>>();
-            Tensor::<2>::from_data(TensorData::new(values, [rows, 1]), device)
-        });
-        let c = network.c.val().unsqueeze::<2>();
-        // `|c x|` and not `c |x|`: `c` may cross 0, and the logarithm must not.
-        let psi = |x: Tensor<2>| (x * c.clone()).abs().log1p();
-        let threshold = (network.multiplier.val() * self.initial_len).abs();
-        let threshold = threshold.unsqueeze::<2>().expand([rows, 1]);
-        let u = psi(at.float_distances(device)) / (psi(positions.max_pair(threshold)) + self.eps);
-
-        let column = |x: &Param<Tensor<1>>| x.val().unsqueeze_dim::<2>(1);
-        let u = u.reshape([1, rows * columns]);
-        let hidden = column(&network.w1).counted_matmul(u) + column(&network.b1);
-        let hidden = match self.activation {
-            Activation::Relu => relu(hidden),
-            Activation::LeakyRelu => leaky_relu(hidden, NEGATIVE_SLOPE),
-        };
-        let bias = network.w2.val().counted_matmul(hidden) + column(&network.b2);
-        let [heads, _pairs] = bias.dims();
-        bias.reshape([1, heads, rows, columns])
+        ScoreMod::PositionMlp(PositionMlp {
+            c: network.c.val(),
+            threshold: network.multiplier.val() * self.initial_len,
+            eps: self.eps,
+            w1: network.w1.val(),
+            b1: network.b1.val(),
+            w2: network.w2.val(),
+            b2: network.b2.val(),
+            negative_slope: match self.activation {
+                Activation::Relu => 0.0,
+                Activation::LeakyRelu => NEGATIVE_SLOPE,
+            },
+        })
     }
 
     /// The bias of every pair in scalar f64.
@@ -156,7 +146,7 @@ impl Fire {
             hidden: vector(&network.w1).into_iter().zip(vector(&network.b1)).collect(),
             negative_slope: match self.activation {
                 Activation::Relu => 0.0,
-                Activation::LeakyRelu => 0.01,
+                Activation::LeakyRelu => NEGATIVE_SLOPE,
             },
             outer: table_f64(&network.w2),
             outer_bias: vector(&network.b2),
@@ -243,7 +233,7 @@ impl PositionEncoding for Fire {
     }
 
     fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
-        ScoreMod::Dense(self.dense(ctx.layer.layer, ctx.layer.at, &ctx.q.device()))
+        self.bias(ctx.layer.layer)
     }
 }
 
@@ -256,6 +246,8 @@ impl ScalarReference for Fire {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Positions;
+    use crate::attention::{Engine, Weights};
     use crate::testkit::close::numbers;
 
     #[test]
@@ -286,11 +278,16 @@ mod tests {
         let mut fire = Fire::build(&Config::default(), &dims, &mut rng, &device).unwrap();
         for c in [-0.3, 0.0] {
             fire.networks[0].c = init::constant(c, [1], &device);
-            let bias = fire.dense(0, &Positions::contiguous(0, 5), &device);
-            assert!(numbers(bias.clone()).iter().all(|x| x.is_finite()), "c {c}");
-            let gradients = bias.sum().backward();
-            let gradient = fire.networks[0].c.val().grad(&gradients).unwrap();
-            assert!(numbers(gradient)[0].is_finite(), "c {c}");
+            for engine in [Engine::Reference, Engine::Fused] {
+                let x = Tensor::<4>::ones([1, 2, 5, 4], &device);
+                let (values, at) = (x.clone().cumsum(2), Positions::contiguous(0, 5));
+                let (bias, drop) = (fire.bias(0), Weights::Drop);
+                let output = engine.attend(&x, &x, &x, values, &bias, &at, 0.5, drop).output;
+                assert!(numbers(output.clone()).iter().all(|x| x.is_finite()), "c {c}");
+                let gradients = output.sum().backward();
+                let gradient = fire.networks[0].c.val().grad(&gradients).unwrap();
+                assert!(numbers(gradient)[0].is_finite(), "c {c}");
+            }
         }
     }
 }

@@ -16,8 +16,8 @@
 //! Slopes are ALiBi's. QK normalisation: `q <- w_q q / rms(q)`, `k <- w_k k / rms(k)`.
 //!
 //! ## Shapes
-//! `transform_qk: [B, H, T, D], [B, H, S, D]` unchanged; `score: Dense([B, H, T, S])` (`additive`,
-//! `path`); `state: [B, 1 or H, T, 1]` (`contextual`, `omega`), `[B, H, T, d]` (`path`, `p`).
+//! `transform_qk: [B, H, T, D], [B, H, S, D]` unchanged; `score: TokenPrice`
+//! (`additive`), `StepPrices` (`path`); `state: [B, 1 or H, T, 1]` (`contextual`, `omega`), `[B, H, T, d]` (`path`, `p`).
 //!
 //! ## Settings
 //! `variant`: `{ type = "path", .. }` (default, the best in the paper), `{ type = "multiplicative", .. }`,

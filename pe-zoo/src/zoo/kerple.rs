@@ -38,7 +38,7 @@ use crate::encoding::ScoreContext;
 use crate::reference::{Heads, ScalarInput, ScalarReference, kerple, values_f64};
 use crate::score::Beyond;
 use crate::settings::{Sharing, of_layer};
-use crate::{Cost, Dims, PeError, PositionEncoding, Positions, ScoreMod, init};
+use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
 /// The smallest value that a parameter is used with.
 const SMALLEST: f32 = 0.01;
@@ -109,17 +109,6 @@ impl Kerple {
                 (p * logs).exp() * apart * a.neg()
             }
         }
-    }
-
-    /// The bias of every pair, `[1, H, T, S]`.
-    pub(super) fn dense(&self, layer: usize, at: &Positions, device: &Device) -> Tensor<4> {
-        let (rows, columns) = (at.rows().len(), at.cols().len());
-        let distances = at.float_distances(device).reshape([1, rows * columns]);
-        let logs = at
-            .memo("kerple-log-distances-dense", device, || distances.clone().clamp_min(1.0).log());
-        let bias = self.kernel(layer, distances, logs);
-        let [heads, _pairs] = bias.dims();
-        bias.reshape([1, heads, rows, columns])
     }
 
     /// The bias of every pair in scalar f64.

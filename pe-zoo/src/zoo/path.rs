@@ -11,7 +11,7 @@
 //!
 //! ## Shapes
 //! `state: [B, H, T, D]` (before the convolution), `[B, H, T, 1]` (`beta`), and with forgetting
-//! `[B, H, T, 1]` (`ln f`); `score: Products([B, H, T, S])`, and with forgetting `Decay`.
+//! `[B, H, T, 1]` (`ln f`); `score: Reflected`, and with forgetting `Decay`.
 //!
 //! ## Settings
 //! `rank` (32, the authors'): of the projection to `w`. `kernel` (3, the authors'): tokens that the
@@ -38,9 +38,9 @@ use crate::card::Card;
 use crate::encoding::{ScoreContext, StateContext};
 use crate::ops::linear;
 use crate::parts::head_projection::HeadProjection;
-use crate::parts::householder::{self, CHUNK, Path as Maps};
-use crate::parts::{by_head, forget};
+use crate::parts::{by_head, forget, householder};
 use crate::reference::{Heads, ScalarInput, ScalarReference, fox, path, table_f64};
+use crate::score::Reflections;
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, TokenState, init};
 
 /// Inside the square root of the norm of `w`, as in the authors' code.
@@ -235,13 +235,10 @@ impl PositionEncoding for Path {
 
     fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
         let LayerState { projected, strength, log_forget } = LayerState::of(ctx.layer.cols);
-        let maps = Maps {
-            k: ctx.k.clone(),
-            w: self.layers[ctx.layer.layer].directions(projected),
-            beta: strength.clone(),
-        };
-        let products = householder::products(ctx.q, maps, ctx.layer.at, CHUNK);
-        let products = ScoreMod::Products(products);
+        let products = ScoreMod::Reflected(Reflections {
+            directions: self.layers[ctx.layer.layer].directions(projected),
+            strengths: strength.clone(),
+        });
         let Some(log_forget) = log_forget else { return products };
         let [_batch, _heads, _rows, head_dim] = ctx.q.dims();
         let decay = forget::decay(log_forget.clone(), 1.0 / (head_dim as f64).sqrt());

@@ -3,7 +3,10 @@
 //! A modifier is taken apart into the operands of the kernels (`parts`), which are in
 //! `crate::kernels`.
 
+#[cfg(feature = "flex")]
+mod forms;
 mod parts;
+mod tables;
 
 #[cfg(all(test, feature = "flex"))]
 mod tests;

@@ -5,19 +5,20 @@ use std::sync::Arc;
 use burn::backend::{Dispatch, DispatchTensor};
 use burn::tensor::{DType, Tensor};
 
+#[cfg(feature = "flex")]
+use super::forms;
+use super::tables::{endless, stretched};
 use crate::attention::reference::LogitInputs;
-#[cfg(feature = "cube")]
 use crate::kernels;
 use crate::kernels::operands::{Operands, SLOTS, Slot};
-use crate::kernels::spec::{self, ContextualSpec, Spec, WeightRule};
+use crate::kernels::spec::{self, ContextualSpec, MixerSpec, Spec, WeightRule};
 use crate::ops::MatmulPrecision;
-use crate::score::{
-    Beyond, Contextual, ContextualFunction, GateSource, LogitScaling, Perceptron, Term,
-};
+#[cfg(feature = "cube")]
+use crate::score::Beyond;
+use crate::score::{Contextual, ContextualFunction, GateSource, LogitScaling, Perceptron, Term};
 use crate::{Positions, ScoreMod};
 
 /// A modifier as the kernels take it: at most one of each kind.
-#[derive(Default)]
 pub(super) struct Parts {
     /// By slot, all f32; queries, keys, values and gate keys are not part of a modifier.
     tensors: [Option<DispatchTensor>; SLOTS],
@@ -30,13 +31,26 @@ pub(super) struct Parts {
     /// Content logits that have passed through them, `[B, H, T, S]`.
     content: Option<Tensor<4>>,
     weights: Option<WeightRule>,
+    /// Where the pieces of the curve end.
+    bends: Arc<[f32]>,
+    mixer: Option<MixerSpec>,
     /// The content logits are not divided by `sqrt(D)`.
     undivided: bool,
 }
 
 impl Parts {
     pub(super) fn of(modifier: &ScoreMod, inputs: &LogitInputs<'_>) -> Self {
-        let mut parts = Self::default();
+        let mut parts = Self {
+            tensors: [const { None }; SLOTS],
+            contextual: None,
+            products: None,
+            terms: Vec::new(),
+            content: None,
+            weights: None,
+            bends: Arc::default(),
+            mixer: None,
+            undivided: false,
+        };
         parts.add(modifier, inputs);
         parts
     }
@@ -66,6 +80,36 @@ impl Parts {
             ScoreMod::Products(products) => self.products = Some(in_f32(products.clone())),
             ScoreMod::Term(term) => self.terms.push(term.clone()),
             ScoreMod::Dense(bias) => self.plus(Slot::Dense, bias.clone()),
+            ScoreMod::Reflected(_)
+            | ScoreMod::PositionMlp(_)
+            | ScoreMod::HeadMlp(_)
+            | ScoreMod::TokenPrice(_)
+            | ScoreMod::StepPrices(_) => self.add_form(modifier, inputs),
+        }
+    }
+
+    /// Adds a modifier that only the CPU's kernels have operands for; elsewhere, and beside another one
+    /// of its kind, it is made dense.
+    fn add_form(&mut self, modifier: &ScoreMod, inputs: &LogitInputs<'_>) {
+        #[cfg(feature = "flex")]
+        if kernels::of(&inputs.device) == Some(kernels::Kernels::Cpu)
+            && let Some(form) = forms::of(modifier, inputs)
+            && form.tensors.iter().all(|(slot, _)| self.tensors[*slot as usize].is_none())
+        {
+            for (slot, tensor) in form.tensors {
+                self.tensors[slot as usize] = Some(tensor);
+            }
+            if !form.bends.is_empty() {
+                self.bends = form.bends;
+            }
+            self.mixer = form.mixer.or(self.mixer.take());
+            return;
+        }
+        if let Some(products) = inputs.products(modifier) {
+            self.products = Some(in_f32(products));
+        }
+        if let Some(bias) = inputs.bias(modifier) {
+            self.plus(Slot::Dense, bias);
         }
     }
 
@@ -176,6 +220,7 @@ impl Parts {
                 None
             }
         };
+        let mapped = self.tensors[Slot::ChunkMaps as usize].is_some();
         let terms = std::mem::take(&mut self.terms);
         self.put_terms(&terms);
         let contextual = self.contextual.take().map(|contextual| {
@@ -186,7 +231,9 @@ impl Parts {
             };
             let gate_keys = match gates {
                 // The kernel has the products at hand unless others take their place.
-                GateSource::QueryKey => (content.is_none() || !terms.is_empty()).then(|| k.clone()),
+                GateSource::QueryKey => {
+                    (content.is_none() || mapped || !terms.is_empty()).then(|| k.clone())
+                }
                 GateSource::QueryValue => Some(v.clone()),
                 GateSource::Keys(keys) => Some(keys),
             };
@@ -213,6 +260,8 @@ impl Parts {
             weights: self.weights.unwrap_or(WeightRule::Softmax),
             precision,
             contextual,
+            bends: self.bends,
+            mixer: self.mixer,
             #[cfg(feature = "flex")]
             terms: terms.iter().map(|term| term.kernel().clone()).collect(),
         };
@@ -223,30 +272,6 @@ impl Parts {
 /// The kernels' type; tensors of it are handed on as they are.
 fn in_f32<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
     if tensor.dtype() == DType::F32 { tensor } else { tensor.cast(DType::F32) }
-}
-
-/// The same table with its last entry going on for ever.
-fn endless(table: &Tensor<2>, beyond: Beyond) -> Tensor<2> {
-    match beyond {
-        Beyond::Last => table.clone(),
-        Beyond::Zero => {
-            let [rows, _entries] = table.dims();
-            Tensor::cat(
-                vec![table.clone(), Tensor::zeros([rows, 1], (&table.device(), table.dtype()))],
-                1,
-            )
-        }
-    }
-}
-
-/// A table of so many entries, the last one repeated.
-fn stretched(table: Tensor<2>, to: usize) -> Tensor<2> {
-    let [rows, entries] = table.dims();
-    if to == entries {
-        return table;
-    }
-    let last = table.clone().slice_dim(1, entries - 1..entries);
-    Tensor::cat(vec![table, last.expand([rows, to - entries])], 1)
 }
 
 /// For the GPU's kernels: in the place of tables that are multiplied with queries the products,

@@ -10,7 +10,12 @@ use crate::math::lanes::Lanes;
 /// Entry of a table of `entries` for each lane's distance to column `j`; any entry where the lane
 /// does not see the column.
 #[inline(always)]
-fn index<const R: usize>(head: &Head<'_>, block: &Block<R>, j: usize, entries: usize) -> [u32; R] {
+pub(super) fn index<const R: usize>(
+    head: &Head<'_>,
+    block: &Block<R>,
+    j: usize,
+    entries: usize,
+) -> [u32; R] {
     let first = head.spec.first_row + block.first;
     let last = (entries - 1) as i32;
     if head.spec.contiguous {
@@ -27,14 +32,14 @@ fn index<const R: usize>(head: &Head<'_>, block: &Block<R>, j: usize, entries: u
 
 /// Start of the lanes' distances to column `j` in a table that was laid out by [`unroll`].
 #[inline(always)]
-fn window<const R: usize>(head: &Head<'_>, block: &Block<R>, j: usize) -> usize {
+pub(super) fn window<const R: usize>(head: &Head<'_>, block: &Block<R>, j: usize) -> usize {
     head.spec.first_row + block.first + R - j
 }
 
 /// Writes out a table for contiguous positions, from distance `-R` (0, never seen) on, so that the
 /// lanes of one column are neighbours.
 #[inline(always)]
-fn unroll<const R: usize>(block: &Block<R>, table: &Matrix<'_>, out: &mut Vec<f32>) {
+pub(super) fn unroll<const R: usize>(block: &Block<R>, table: &Matrix<'_>, out: &mut Vec<f32>) {
     let last = table.shape().columns - 1;
     out.clear();
     out.resize(R, 0.0);
@@ -42,7 +47,11 @@ fn unroll<const R: usize>(block: &Block<R>, table: &Matrix<'_>, out: &mut Vec<f3
 }
 
 /// Entries of a distance table that a block can reach.
-fn reach<const R: usize>(head: &Head<'_>, block: &Block<R>, table: &Matrix<'_>) -> usize {
+pub(super) fn reach<const R: usize>(
+    head: &Head<'_>,
+    block: &Block<R>,
+    table: &Matrix<'_>,
+) -> usize {
     let columns = &head.spec.columns;
     let farthest = columns[block.columns - 1] - columns[0];
     table.shape().columns.min(farthest + 1)
@@ -50,7 +59,7 @@ fn reach<const R: usize>(head: &Head<'_>, block: &Block<R>, table: &Matrix<'_>) 
 
 /// Positions of the block's rows; unused lanes repeat the last one.
 #[inline(always)]
-fn row_positions<const R: usize>(head: &Head<'_>, block: &Block<R>) -> Lanes<R> {
+pub(super) fn row_positions<const R: usize>(head: &Head<'_>, block: &Block<R>) -> Lanes<R> {
     let first = head.spec.first_row + block.first;
     std::array::from_fn(|r| head.spec.columns[(first + r).min(block.columns - 1)] as f32)
 }

@@ -9,10 +9,9 @@ use burn::tensor::Shape as TensorShape;
 use burn::tensor::{Bytes, DType};
 use rayon::prelude::*;
 
-use super::kernel;
-use super::problem::{Block, Head};
+use super::rows::{self, HeadOutput};
 use super::scratch::Scratch;
-use super::view::{MatrixMut, planes};
+use super::view::planes;
 use crate::kernels::operands::{Operands, Sizes};
 use crate::kernels::spec::Spec;
 use crate::math::lanes::{NARROW, WIDE};
@@ -30,8 +29,8 @@ pub(super) struct Kept {
 
 /// Rows of each task of one head: as many tasks as make the whole pass `TASKS`, of equal area under
 /// the causal diagonal, at multiples of a block.
-pub(super) fn cuts(sizes: &Sizes, lanes: usize) -> Vec<usize> {
-    let heads = sizes.batch * sizes.heads;
+pub(super) fn cuts(sizes: &Sizes, spec: &Spec, lanes: usize) -> Vec<usize> {
+    let heads = sizes.batch * sizes.heads / spec.heads_together(sizes.heads);
     let pieces = TASKS.div_ceil(heads.max(1)).min(sizes.rows.div_ceil(lanes)).max(1);
     let mut cuts = (0..pieces)
         .map(|piece| {
@@ -61,12 +60,35 @@ pub(super) fn forward(operands: &Operands<Flex>, spec: &Spec) -> (FlexTensor, Ke
     }
 }
 
-struct ForwardTask<'a> {
-    head: Head<'a>,
-    first: usize,
-    end: usize,
-    out: MatrixMut<'a>,
-    log: &'a mut [f32],
+/// The tasks of a pass: pieces of rows of the heads that are worked on together.
+pub(super) struct Tasks<T> {
+    pub(super) all: Vec<Task<T>>,
+    together: usize,
+    pieces: usize,
+}
+
+/// Rows `rows[0]..rows[1]` of some heads of one sequence.
+pub(super) struct Task<T> {
+    pub(super) rows: [usize; 2],
+    pub(super) heads: Vec<T>,
+}
+
+impl<T> Tasks<T> {
+    /// Tasks without heads.
+    pub(super) fn new(sizes: &Sizes, spec: &Spec, cuts: &[usize]) -> Self {
+        let together = spec.heads_together(sizes.heads);
+        let groups = sizes.batch * sizes.heads / together;
+        let all = (0..groups)
+            .flat_map(|_| cuts.windows(2))
+            .map(|cut| Task { rows: [cut[0], cut[1]], heads: Vec::with_capacity(together) })
+            .collect();
+        Self { all, together, pieces: cuts.len() - 1 }
+    }
+
+    /// Adds a head, by its index among those of all sequences, to one piece of its rows.
+    pub(super) fn add(&mut self, head: usize, piece: usize, task: T) {
+        self.all[head / self.together * self.pieces + piece].heads.push(task);
+    }
 }
 
 fn forward_lanes<const R: usize>(operands: &Operands<Flex>, spec: &Spec) -> (FlexTensor, Kept) {
@@ -74,33 +96,23 @@ fn forward_lanes<const R: usize>(operands: &Operands<Flex>, spec: &Spec) -> (Fle
     let Sizes { batch, heads, rows, value_dim, .. } = sizes;
     let mut output = vec![0.0; batch * heads * rows * value_dim];
     let mut log = vec![0.0; batch * heads * rows];
-    let cuts = cuts(&sizes, R);
-    let mut tasks = Vec::new();
+    let cuts = cuts(&sizes, spec, R);
+    let mut tasks = Tasks::new(&sizes, spec, &cuts);
     let outs = planes(&mut output, [batch, rows, heads, value_dim]);
     for (plane, (mut out, mut log)) in outs.into_iter().zip(log.chunks_mut(rows)).enumerate() {
         let head = operands.head(spec, plane / heads, plane % heads);
-        for cut in cuts.windows(2) {
+        for (piece, cut) in cuts.windows(2).enumerate() {
             let (own, rest) = out.split_at_row(cut[1] - cut[0]);
             let (own_log, rest_log) = log.split_at_mut(cut[1] - cut[0]);
             (out, log) = (rest, rest_log);
-            tasks.push(ForwardTask { head, first: cut[0], end: cut[1], out: own, log: own_log });
+            tasks.add(plane, piece, HeadOutput { head, out: own, log: own_log });
         }
     }
-    tasks.into_par_iter().for_each_init(Scratch::<R>::default, |scratch, task| {
+    tasks.all.into_par_iter().for_each_init(Scratch::<R>::default, |scratch, mut task| {
         simd::dispatch(
             #[inline(always)]
-            || forward_task(task, scratch),
+            || rows::forward(&mut task.heads, task.rows, scratch),
         );
     });
     (tensor(output, [batch, heads, rows, value_dim]), Kept { log: log.into() })
-}
-
-#[inline(always)]
-fn forward_task<const R: usize>(mut task: ForwardTask<'_>, scratch: &mut Scratch<R>) {
-    for first in (task.first..task.end).step_by(R) {
-        let block = Block::<R>::new(first, task.end, task.head.spec.first_row);
-        let out = task.out.rows(first - task.first, block.rows);
-        let log = &mut task.log[first - task.first..][..block.rows];
-        kernel::forward(&task.head, &block, scratch, out, log);
-    }
 }

@@ -5,11 +5,12 @@ use burn::backend::flex::FlexTensor;
 use burn::tensor::Shape as TensorShape;
 use rayon::prelude::*;
 
-use super::engine::{Kept, cuts, tensor};
+use super::engine::{Kept, Task, Tasks, cuts, tensor};
 use super::heads::plane;
-use super::kernel::{self, UpstreamGrad};
-use super::problem::{Block, Head};
+use super::kernel::UpstreamGrad;
+use super::problem::Head;
 use super::reduce::{self, Collection, Grads, Sums, collection, summed_as};
+use super::rows::{self, HeadGrads};
 use super::scratch::Scratch;
 use super::tensors::contiguous;
 use super::view::{MatrixMut, Shape, planes};
@@ -41,30 +42,40 @@ pub(super) fn backward(pass: Pass<'_>) -> [Option<FlexTensor>; SLOTS] {
 
 fn backward_lanes<const R: usize>(pass: Pass<'_>) -> [Option<FlexTensor>; SLOTS] {
     let sizes = pass.operands.sizes();
-    let cuts = cuts(&sizes, R);
+    let cuts = cuts(&sizes, pass.spec, R);
+    let pieces = cuts.len() - 1;
+    let together = pass.spec.heads_together(sizes.heads);
     let mut buffers = Buffers::new(pass.operands, &sizes);
-    let alone = cuts.len() == 2;
-    let sums = buffers
+    let found = buffers
         .tasks(pass, &sizes, &cuts)
+        .all
         .into_par_iter()
         .map_init(Scratch::<R>::default, |scratch, task| {
-            let seen = pass.spec.first_row + task.end;
-            let mut sums = Sums::new(&task.head, seen, alone);
+            let seen = pass.spec.first_row + task.rows[1];
+            let new = |head: &TaskHead<'_>| Sums::new(&head.head, seen, pieces == 1);
+            let mut sums = task.heads.iter().map(new).collect::<Vec<_>>();
             simd::dispatch(
                 #[inline(always)]
                 || run(task, scratch, &mut sums),
             );
             sums
         })
-        .collect::<Vec<Sums>>();
-    buffers.finish(pass.operands, &sizes, &sums, cuts.len() - 1)
+        .collect::<Vec<Vec<Sums>>>();
+    // From the order of the tasks to heads, and within each to its pieces.
+    let placed = found.into_iter().enumerate().flat_map(|(task, heads)| {
+        let place = move |h| (task / pieces * together + h) * pieces + task % pieces;
+        heads.into_iter().enumerate().map(move |(h, sums)| (place(h), sums))
+    });
+    let mut sums = placed.collect::<Vec<_>>();
+    sums.sort_by_key(|(place, _)| *place);
+    let sums = sums.into_iter().map(|(_, sums)| sums).collect::<Vec<_>>();
+    buffers.finish(pass.operands, &sizes, &sums, pieces)
 }
 
-struct Task<'a> {
+/// One head of a task.
+struct TaskHead<'a> {
     head: Head<'a>,
     upstream: UpstreamGrad<'a>,
-    first: usize,
-    end: usize,
     dq: MatrixMut<'a>,
     dense: Option<MatrixMut<'a>>,
     /// Gradients of tokens, if the head is this task's alone.
@@ -72,15 +83,12 @@ struct Task<'a> {
 }
 
 #[inline(always)]
-fn run<const R: usize>(task: Task<'_>, scratch: &mut Scratch<R>, sums: &mut Sums) {
-    let Task { head, upstream, first: start, end, mut dq, mut dense, own } = task;
-    let mut grads = sums.grads(&head, own);
-    for first in (start..end).step_by(R) {
-        let block = Block::<R>::new(first, end, head.spec.first_row);
-        let own_dq = dq.rows(first - start, block.rows);
-        let own_dense = dense.as_mut().map(|dense| dense.rows(first - start, block.rows));
-        kernel::backward(&head, &block, &upstream, scratch, own_dq, own_dense, &mut grads);
-    }
+fn run<const R: usize>(task: Task<TaskHead<'_>>, scratch: &mut Scratch<R>, sums: &mut [Sums]) {
+    let heads = task.heads.into_iter().zip(sums).map(|(task, sums)| {
+        let TaskHead { head, upstream, dq, dense, own } = task;
+        HeadGrads { head, upstream, dq, dense, grads: sums.grads(&head, own) }
+    });
+    rows::backward(&mut heads.collect::<Vec<_>>(), task.rows, scratch);
 }
 
 /// Memory of the gradients that tasks write to directly; empty for other operands.
@@ -107,7 +115,12 @@ impl Buffers {
     }
 
     /// Cuts the pass, and the memory with it.
-    fn tasks<'a>(&'a mut self, pass: Pass<'a>, sizes: &Sizes, cuts: &[usize]) -> Vec<Task<'a>> {
+    fn tasks<'a>(
+        &'a mut self,
+        pass: Pass<'a>,
+        sizes: &Sizes,
+        cuts: &[usize],
+    ) -> Tasks<TaskHead<'a>> {
         let Sizes { heads, rows, columns, .. } = *sizes;
         let alone = cuts.len() == 2;
         let mut slots = Slot::ALL.into_iter();
@@ -121,10 +134,10 @@ impl Buffers {
             Some(slot) => planes(data, layout(slot, sizes)),
             None => Vec::new(),
         });
+        let queries = std::mem::take(&mut memory[Slot::Query as usize]).into_iter();
         let mut memory = memory.each_mut().map(|planes| planes.drain(..));
-        let mut tasks = Vec::new();
-        while let Some(mut dq) = memory[Slot::Query as usize].next() {
-            let plane_index = tasks.len() / (cuts.len() - 1);
+        let mut tasks = Tasks::new(sizes, pass.spec, cuts);
+        for (plane_index, mut dq) in queries.enumerate() {
             let (b, h) = (plane_index / heads, plane_index % heads);
             let head = pass.operands.head(pass.spec, b, h);
             let upstream = UpstreamGrad {
@@ -137,7 +150,7 @@ impl Buffers {
             for slot in Slot::ALL.into_iter().filter(|s| collection(*s) == Collection::Tokens) {
                 own.0[slot as usize] = memory[slot as usize].next().filter(|_| alone);
             }
-            for cut in cuts.windows(2) {
+            for (piece, cut) in cuts.windows(2).enumerate() {
                 let own_rows;
                 (own_rows, dq) = dq.split_at_row(cut[1] - cut[0]);
                 let own_dense = dense.take().map(|whole| {
@@ -145,15 +158,9 @@ impl Buffers {
                     dense = Some(rest);
                     own
                 });
-                tasks.push(Task {
-                    head,
-                    upstream,
-                    first: cut[0],
-                    end: cut[1],
-                    dq: own_rows,
-                    dense: own_dense,
-                    own: std::mem::replace(&mut own, Grads::none()),
-                });
+                let own = std::mem::replace(&mut own, Grads::none());
+                let task = TaskHead { head, upstream, dq: own_rows, dense: own_dense, own };
+                tasks.add(plane_index, piece, task);
             }
         }
         tasks

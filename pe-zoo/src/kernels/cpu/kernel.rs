@@ -2,6 +2,8 @@
 
 use super::contextual;
 use super::distance;
+use super::forms::bias;
+use super::forms::maps::{self, Maps};
 use super::problem::{Block, Head};
 use super::reduce::Grads;
 use super::scratch::{Scratch, grow, lanes as read, lanes_mut as write};
@@ -23,12 +25,15 @@ fn logits<const R: usize>(
     let n = block.columns;
     grow(&mut s.logits, n);
     let query = head.q().rows(block.first, block.rows);
-    match head.spec.content_scale {
-        Some(scale) => {
+    match (head.spec.content_scale, Maps::of(head)) {
+        (Some(scale), Some(maps)) => {
+            maps::products(&maps, head, block, scale, &mut s.forms.maps, &mut s.logits, keep);
+        }
+        (Some(scale), None) => {
             let out = write(&mut s.logits, n, block.rows);
             multiply(out, head.k().rows(0, n), query.t(), scale, Add::Overwrite);
         }
-        None => s.logits[..n].fill([0.0; R]),
+        (None, _) => s.logits[..n].fill([0.0; R]),
     }
     if !head.spec.terms.is_empty() {
         term::apply(head, block, s, keep);
@@ -49,6 +54,7 @@ fn logits<const R: usize>(
             }
         }
     }
+    bias::add(head, block, &mut s.forms, &mut s.logits, keep);
     if let Some(dense) = head.given(Slot::Dense) {
         let dense = dense.rows(block.first, block.rows);
         for (j, logits) in s.logits[..n].iter_mut().enumerate() {
@@ -218,6 +224,7 @@ pub(super) fn backward<const R: usize>(
             *decay.get(first + r, 0) += sum;
         }
     }
+    bias::backward(head, block, &mut s.forms, &s.grads, grads);
     if let Some(mut dense) = dense {
         for (j, logit_grads) in s.grads[..n].iter().enumerate() {
             for (r, value) in logit_grads.iter().enumerate().take(block.rows) {
@@ -231,7 +238,9 @@ pub(super) fn backward<const R: usize>(
     if !head.spec.terms.is_empty() {
         term::backward(head, block, s, grads);
     }
-    if let Some(scale) = head.spec.content_scale {
+    if let Some(maps) = Maps::of(head) {
+        maps::backward(&maps, head, block, &mut s.forms.maps, &s.grads, &mut dq, grads);
+    } else if let Some(scale) = head.spec.content_scale {
         let logit_grads = read(&s.grads, n, block.rows);
         let query = head.q().rows(block.first, block.rows);
         multiply(dq.reborrow(), logit_grads.t(), head.k().rows(0, n), scale, Add::Accumulate);

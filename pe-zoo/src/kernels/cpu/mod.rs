@@ -11,14 +11,18 @@
 //! | `op` | the operation that Burn differentiates |
 //! | `heads` | operands cut into heads |
 //! | `engine`, `gradients`, `reduce` | tasks in parallel, and sums over them in a fixed order |
-//! | `kernel` | one block of rows, forward and backward |
+//! | `rows` | rows of the heads that are worked on together |
+//! | `kernel` | one block of rows of one head, forward and backward |
 //! | `contextual`, `perceptron`, `distance`, `term`, `term_inputs` | the biases that take more than a line |
+//! | `forms`, `form_scratch` | biases and products with operands of their own |
 //! | `problem`, `scratch` | heads and blocks, buffers |
 //! | `view`, `parallel`, `tensors` | matrices, threads and tensors, for the operations of models too |
 
 mod contextual;
 mod distance;
 mod engine;
+mod form_scratch;
+pub(crate) mod forms;
 mod gradients;
 mod heads;
 mod kernel;
@@ -27,6 +31,7 @@ pub(crate) mod parallel;
 mod perceptron;
 mod problem;
 mod reduce;
+mod rows;
 mod scratch;
 pub(crate) mod tensors;
 mod term;

@@ -42,6 +42,16 @@ impl<'a> Grads<'a> {
     pub(super) fn get(&mut self, slot: Slot) -> Option<&mut MatrixMut<'a>> {
         self.0[slot as usize].as_mut()
     }
+
+    /// Several gradients at once, if all are there; `slots` must differ.
+    pub(super) fn all<const N: usize>(
+        &mut self,
+        slots: [Slot; N],
+    ) -> Option<[&mut MatrixMut<'a>; N]> {
+        let found = self.0.get_disjoint_mut(slots.map(|slot| slot as usize)).ok()?;
+        let found = found.into_iter().filter_map(Option::as_mut).collect::<Vec<_>>();
+        found.try_into().ok()
+    }
 }
 
 /// Contributions of one task, row-major; empty for operands to which it has none.

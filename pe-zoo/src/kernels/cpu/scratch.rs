@@ -1,5 +1,6 @@
 //! Buffers of one thread: a few rows of lanes per column, reused from block to block.
 
+use super::form_scratch::FormScratch;
 use super::term_inputs;
 use super::view::{Matrix, MatrixMut, Shape};
 use crate::math::lanes::Lanes;
@@ -35,6 +36,7 @@ pub(super) struct Scratch<const R: usize> {
     pub(super) contents: Vec<Vec<Lanes<R>>>,
     /// A distance table, or its gradient, written out per distance.
     pub(super) unrolled: Vec<f32>,
+    pub(super) forms: FormScratch<R>,
 }
 
 /// Makes room for `count` rows; what was there stays.

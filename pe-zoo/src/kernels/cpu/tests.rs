@@ -12,7 +12,7 @@ use super::tensors::{contiguous, numbers};
 use crate::init::standard_normal;
 use crate::kernels::operands::{Operands, SLOTS, Slot};
 use crate::kernels::precision::MatmulPrecision;
-use crate::kernels::spec::{ContextualSpec, Spec, WeightRule};
+use crate::kernels::spec::{ContextualSpec, MixerSpec, Spec, WeightRule};
 use crate::score::{HiddenActivation, Number, Pair, PairTerm, Term};
 
 /// A term with a parameter and token state.
@@ -39,8 +39,12 @@ fn bits(tensor: &FlexTensor) -> Vec<u32> {
 }
 
 /// Output and all gradients as bits.
-fn run([batch, heads, rows]: [usize; 3], activation: Option<HiddenActivation>) -> Vec<Vec<u32>> {
-    let (dim, entries) = (8, 17);
+fn run(
+    [batch, heads, rows]: [usize; 3],
+    activation: Option<HiddenActivation>,
+    forms: bool,
+) -> Vec<Vec<u32>> {
+    let (dim, entries, planes) = (8, 17, 2 * heads);
     let plane = [batch, heads, rows, dim];
     let hidden: &[usize] = if activation.is_some() { &[2, 16] } else { &[0] };
     let operands = Operands::<Flex>(Slot::ALL.map(|slot| {
@@ -55,8 +59,34 @@ fn run([batch, heads, rows]: [usize; 3], activation: Option<HiddenActivation>) -
             Slot::TermParams => &[heads, 1],
             Slot::TermState => &[batch, heads, rows, 1],
             Slot::Dense => &[batch, heads, rows, rows],
+            _ if !forms => &[0],
+            Slot::CurveLines => &[heads, 6],
+            Slot::CurveDistances | Slot::CurveRows => &[1, rows],
+            Slot::KeyPrices | Slot::QueryPrices => &[batch, heads, rows],
+            Slot::StepQueries | Slot::StepKeys => &[batch, heads, rows, 4],
+            Slot::StepSlopes => &[heads],
+            Slot::Directions => &plane,
+            Slot::ChunkMaps => &[batch, heads, rows, 32 + dim],
+            Slot::MixerInner => &[5, 3 * planes],
+            Slot::MixerInnerBias => &[1, 5],
+            Slot::MixerOuter => &[heads, 3 * 5],
+            Slot::MixerOuterBias => &[1, heads],
+            Slot::BaseTable => &[heads, 9],
+            Slot::BaseLines | Slot::BaseDistances | Slot::BaseRows => &[0],
         };
-        tensor(shape, slot as u64)
+        let random = tensor(shape, slot as u64);
+        let mut values = numbers(&random).to_vec();
+        match slot {
+            Slot::CurveDistances => values.sort_by(f32::total_cmp),
+            // Maps of large numbers would grow from chunk to chunk.
+            Slot::Directions | Slot::ChunkMaps | Slot::KeyPrices | Slot::QueryPrices => {
+                for value in &mut values {
+                    *value *= 0.02;
+                }
+            }
+            _ => {}
+        }
+        contiguous(values, Shape::from(shape.to_vec()))
     }));
     let spec = Spec {
         columns: (0..rows).collect(),
@@ -71,6 +101,13 @@ fn run([batch, heads, rows]: [usize; 3], activation: Option<HiddenActivation>) -
             function_scale: 1.0,
             gate_scale: 0.3,
             activation,
+        }),
+        bends: [0.2, 0.6].into(),
+        mixer: forms.then(|| MixerSpec {
+            taps: 3,
+            scale: 0.3,
+            negative_slope: 0.01,
+            bends: [].into(),
         }),
         terms: vec![Term::new(Tempered).kernel().clone()],
     };
@@ -90,21 +127,28 @@ fn run([batch, heads, rows]: [usize; 3], activation: Option<HiddenActivation>) -
 fn one_two_and_four_threads_give_the_same_bits() {
     // One head in many pieces, and many heads in one piece each.
     let functions = [None, Some(HiddenActivation::Gelu)];
-    for (sizes, activation) in [[1, 1, 700], [3, 2, 130], [5, 4, 65]]
+    for (sizes, activation, forms) in [[1, 1, 700], [3, 2, 130], [5, 4, 65]]
         .into_iter()
         .flat_map(|sizes| functions.map(|function| (sizes, function)))
+        .flat_map(|(sizes, function)| [false, true].map(|forms| (sizes, function, forms)))
     {
         let on = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| run(sizes, activation))
+            pool.install(|| run(sizes, activation, forms))
         };
         let expected = on(1);
         // The output and a gradient for every operand but the slopes of contextual positions, and
         // the hidden layer where there is none.
         let absent = if activation.is_some() { 1 } else { 2 };
+        // The eighteen operands of forms; a base that is a table has no curve.
+        let absent = absent + if forms { 3 } else { 18 };
+        assert!(expected.iter().flatten().all(|bits| f32::from_bits(*bits).is_finite()));
         assert_eq!(expected.len(), 1 + SLOTS - absent);
         for threads in [2, 4] {
-            assert!(on(threads) == expected, "{threads} threads, {sizes:?}, {activation:?}");
+            assert!(
+                on(threads) == expected,
+                "{threads} threads, {sizes:?}, {activation:?}, {forms}"
+            );
         }
     }
 }

@@ -78,6 +78,14 @@ impl<'a> Matrix<'a> {
         Self { data: self.data, shape: Shape { columns: count, ..self.shape } }
     }
 
+    /// Columns `from..`.
+    pub(crate) fn columns_from(self, from: usize) -> Self {
+        assert!(from <= self.shape.columns, "columns from {from} of {:?}", self.shape);
+        let start = (from * self.shape.column_stride).min(self.data.len());
+        let shape = Shape { columns: self.shape.columns - from, ..self.shape };
+        Self::new(&self.data[start..], shape)
+    }
+
     /// Row `row` of `self` times the same row of `other`.
     pub(crate) fn row_dot(&self, other: &Self, row: usize) -> f32 {
         (0..self.shape.columns).map(|column| self.at(row, column) * other.at(row, column)).sum()
@@ -130,6 +138,15 @@ impl<'a> MatrixMut<'a> {
     pub(crate) fn columns(&mut self, count: usize) -> MatrixMut<'_> {
         assert!(count <= self.shape.columns, "{count} columns of {:?}", self.shape);
         MatrixMut { shape: Shape { columns: count, ..self.shape }, ..self.reborrow() }
+    }
+
+    /// Columns `from..`.
+    pub(crate) fn columns_from(&mut self, from: usize) -> MatrixMut<'_> {
+        assert!(from <= self.shape.columns, "columns from {from} of {:?}", self.shape);
+        let shape = Shape { columns: self.shape.columns - from, ..self.shape };
+        let skip = if shape.extent() == 0 { 0 } else { from * shape.column_stride };
+        // SAFETY: if there are columns from `from` on, they lie within what `self` owns.
+        MatrixMut { start: unsafe { self.start.add(skip) }, shape, owner: PhantomData }
     }
 
     pub(crate) fn fill(&mut self, value: f32) {

@@ -88,8 +88,8 @@ pub(super) fn gradients(
             Slot::Hidden => Some(sum(of_rows(FIXED, 2 * hidden), &[0, 1, 2], &[2, hidden])),
             Slot::ContextualSlopes => Some(per_head(CONTEXTUAL_SLOPE)),
             Slot::Dense => Some(found.dense.clone()),
-            // Pair terms are made dense before the kernels.
-            Slot::TermParams | Slot::TermState => None,
+            // Pair terms, and forms of the CPU's own, are made dense before the kernels.
+            _ => None,
         }
     })
 }

@@ -1,16 +1,17 @@
 //! What DAPE adapts: one of the fixed or learned biases, with its own settings.
 
 use burn::module::Module;
-use burn::tensor::{Device, Tensor};
+use burn::tensor::Device;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use super::Dape;
+use crate::encoding::ScoreContext;
 use crate::reference::{Heads, ScalarInput, ScalarReference};
 use crate::zoo::alibi::{self, Alibi};
 use crate::zoo::fire::{self, Fire};
 use crate::zoo::kerple::{self, Kerple};
-use crate::{Cost, Dims, PeError, PositionEncoding, Positions};
+use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod};
 
 /// The bias that is adapted, with its own settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -95,12 +96,12 @@ impl Base {
 }
 
 impl BaseBias {
-    /// `[1, H, T, S]`.
-    pub(super) fn dense(&self, layer: usize, at: &Positions, device: &Device) -> Tensor<4> {
+    /// The modifier that the base is by itself.
+    pub(super) fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
         match self {
-            Self::Alibi(base) => base.dense(layer, at, device),
-            Self::Kerple(base) => base.dense(layer, at, device),
-            Self::Fire(base) => base.dense(layer, at, device),
+            Self::Alibi(base) => base.score(ctx),
+            Self::Kerple(base) => base.score(ctx),
+            Self::Fire(base) => base.score(ctx),
         }
     }
 

@@ -11,6 +11,7 @@ use crate::card::Card;
 use crate::encoding::{LayerContext, ScoreContext};
 use crate::math::slopes;
 use crate::reference::{Heads, ScalarInput, ScalarReference, Tokens, grape, table_f64, values_f64};
+use crate::score::TokenPrice;
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
 /// A vector shorter than this counts as this long.
@@ -158,20 +159,14 @@ impl PositionEncoding for Additive {
     fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
         let device = ctx.q.device();
         let layer = ctx.layer.layer;
-        let heads = self.slopes.len();
         let slopes = self.slopes.iter().map(|slope| *slope as f32).collect::<Vec<_>>();
         let rate = softplus(self.omega[layer].val(), 1.0)
             * Tensor::<1>::from_data(slopes.as_slice(), &device);
-        let price =
-            rate.reshape([1, heads, 1, 1]) * ctx.layer.at.float_distances(&device).unsqueeze::<4>();
-        let by_key = self.key.get(layer).map(|key| gate(ctx.k, key).swap_dims(2, 3));
-        let by_query = self.query.get(layer).map(|query| gate(ctx.q, query));
-        let gates = match (by_key, by_query) {
-            (Some(key), Some(query)) => key + query,
-            (Some(gate), None) | (None, Some(gate)) => gate,
-            (None, None) => return ScoreMod::None,
-        };
-        ScoreMod::Dense((price * gates).neg())
+        ScoreMod::TokenPrice(TokenPrice {
+            rate,
+            keys: self.key.get(layer).map(|key| gate(ctx.k, key)),
+            queries: self.query.get(layer).map(|query| gate(ctx.q, query)),
+        })
     }
 }
 

@@ -1,20 +1,19 @@
 //! GRAPE-AP: a price for every step of the path from the key to the query.
 
 use burn::module::{Module, Param};
-use burn::tensor::activation::log_sigmoid;
 use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use super::norm::{QkNorm, QkNorms};
 use crate::card::Card;
-use crate::count::CountedMatmul;
 use crate::encoding::{LayerContext, ScoreContext, StateContext};
 use crate::math::slopes;
 use crate::ops::{linear, rms_norm};
 use crate::parts::by_head;
 use crate::reference::{Heads, ScalarInput, ScalarReference, grape, table_f64};
 use crate::rotary::{Pairs, Rotation};
+use crate::score::StepPrices;
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, TokenState, init};
 
 /// Added to the mean of squares of `p`: what PyTorch takes for f32 if nothing is given.
@@ -133,19 +132,15 @@ impl PositionEncoding for Path {
         let at = ctx.layer.at;
         let device = ctx.q.device();
         let (rows, cols) = (ctx.layer.rows.tensors[0].clone(), ctx.layer.cols.tensors[0].clone());
-        let [_batch, heads, _rows, dim] = rows.dims();
+        let [_batch, _heads, _rows, dim] = rows.dims();
         let rotation = at.memo(&format!("grape-path {dim}"), &device, || {
             let turn = |position: usize, _pair: usize| (-(position as f64), 1.0);
             Rotation::tabulate(at, Pairs::HalfSplit, dim / 2, &device, turn)
         });
         let turned = rotation.turn(rms_norm(cols, Tensor::ones([dim], &device), EPS));
-        let price = log_sigmoid(rows.counted_matmul(turned.swap_dims(2, 3)) / dim as f64);
-        let price = price * at.visible(&device).unsqueeze::<4>();
-        // From the step after the key to the query: all from the key on, less the key's own.
-        let path = price.clone().flip([3]).cumsum(3).flip([3]) - price;
         let slopes = self.slopes.iter().map(|slope| *slope as f32).collect::<Vec<_>>();
-        let slopes = Tensor::<1>::from_data(slopes.as_slice(), &device).reshape([1, heads, 1, 1]);
-        ScoreMod::Dense(path * slopes)
+        let slopes = Tensor::from_data(slopes.as_slice(), &device);
+        ScoreMod::StepPrices(StepPrices { queries: rows, keys: turned, slopes })
     }
 }
 

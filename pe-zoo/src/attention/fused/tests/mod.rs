@@ -1,6 +1,7 @@
 //! The fused engine against the reference engine: outputs and every gradient.
 
 mod extremes;
+mod forms;
 mod random;
 mod terms;
 

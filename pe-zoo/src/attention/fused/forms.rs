@@ -1,0 +1,173 @@
+//! Modifiers that the CPU's kernels have operands of their own for.
+
+use std::sync::Arc;
+
+use burn::backend::DispatchTensor;
+use burn::tensor::{Device, Tensor, TensorData};
+
+use super::tables::endless;
+use crate::attention::reference::LogitInputs;
+use crate::count::CountedMatmul;
+use crate::kernels::cpu::forms::chunk_maps;
+use crate::kernels::operands::Slot;
+use crate::kernels::spec::MixerSpec;
+use crate::score::{HeadMlp, PositionMlp, Reflections, StepPrices, TokenPrice};
+use crate::{Positions, ScoreMod};
+
+/// A modifier as operands.
+#[derive(Default)]
+pub(super) struct Form {
+    pub(super) tensors: Vec<(Slot, DispatchTensor)>,
+    /// Where the pieces of the curve end, ascending; empty without a curve.
+    pub(super) bends: Arc<[f32]>,
+    pub(super) mixer: Option<MixerSpec>,
+}
+
+/// The operands of a modifier; `None` if the kernels have none for it.
+pub(super) fn of(modifier: &ScoreMod, inputs: &LogitInputs<'_>) -> Option<Form> {
+    let mut form = Form::default();
+    match modifier {
+        ScoreMod::PositionMlp(mlp) => {
+            let curve = Curve::of(mlp, inputs.at);
+            form.put(Slot::CurveLines, curve.lines);
+            form.put(Slot::CurveDistances, curve.distances);
+            form.put(Slot::CurveRows, curve.rows);
+            form.bends = curve.bends;
+        }
+        ScoreMod::TokenPrice(TokenPrice { rate, keys, queries }) => {
+            let [heads] = rate.dims();
+            let rate = rate.clone().neg().reshape([1, heads, 1]);
+            for (slot, gates) in [(Slot::KeyPrices, keys), (Slot::QueryPrices, queries)] {
+                if let Some(gates) = gates {
+                    form.put(slot, gates.clone().squeeze_dim::<3>(3) * rate.clone());
+                }
+            }
+        }
+        ScoreMod::StepPrices(StepPrices { queries, keys, slopes }) => {
+            form.put(Slot::StepQueries, queries.clone());
+            form.put(Slot::StepKeys, keys.clone());
+            form.put(Slot::StepSlopes, slopes.clone());
+        }
+        ScoreMod::Reflected(Reflections { directions, strengths }) => {
+            let maps = chunk_maps(inputs.k.clone(), directions.clone(), strengths.clone());
+            form.put(Slot::Directions, directions.clone());
+            form.put(Slot::ChunkMaps, maps);
+        }
+        ScoreMod::HeadMlp(mlp) => form.put_mixer(mlp, inputs)?,
+        _ => return None,
+    }
+    Some(form)
+}
+
+impl Form {
+    fn put<const D: usize>(&mut self, slot: Slot, tensor: Tensor<D>) {
+        self.tensors.push((slot, tensor.into_dispatch()));
+    }
+
+    fn put_mixer(&mut self, mlp: &HeadMlp, inputs: &LogitInputs<'_>) -> Option<()> {
+        let mut bends = Arc::from([]);
+        match mlp.base.as_deref() {
+            None => {}
+            Some(ScoreMod::Slope(slopes)) => {
+                let distances = every_distance(inputs.at, &inputs.device);
+                self.put(Slot::BaseTable, slopes.clone().neg().unsqueeze_dim::<2>(1) * distances);
+            }
+            Some(ScoreMod::Distance { table, beyond }) => {
+                self.put(Slot::BaseTable, endless(table, *beyond));
+            }
+            Some(ScoreMod::PositionMlp(base)) => {
+                let curve = Curve::of(base, inputs.at);
+                self.put(Slot::BaseLines, curve.lines);
+                self.put(Slot::BaseDistances, curve.distances);
+                self.put(Slot::BaseRows, curve.rows);
+                bends = curve.bends;
+            }
+            Some(_) => return None,
+        }
+        self.put(Slot::MixerInner, mlp.w1.clone());
+        self.put(Slot::MixerInnerBias, mlp.c1.clone().unsqueeze::<2>());
+        self.put(Slot::MixerOuter, mlp.w2.clone());
+        self.put(Slot::MixerOuterBias, mlp.c2.clone().unsqueeze::<2>());
+        self.mixer = Some(MixerSpec {
+            taps: mlp.taps,
+            scale: mlp.scale as f32,
+            negative_slope: mlp.negative_slope as f32,
+            bends,
+        });
+        Some(())
+    }
+}
+
+/// Every distance from 0 to the longest, `[1, N]`.
+fn every_distance(at: &Positions, device: &Device) -> Tensor<2> {
+    at.memo("every-distance", device, || {
+        let values = (0..=at.longest_distance()).map(|n| n as f32).collect::<Vec<_>>();
+        let len = values.len();
+        Tensor::from_data(TensorData::new(values, [1, len]), device)
+    })
+}
+
+/// A perceptron of one number whose activation is piecewise linear, as the piecewise linear function
+/// that it is.
+struct Curve {
+    bends: Arc<[f32]>,
+    /// `[H, 2 N]`.
+    lines: Tensor<2>,
+    /// `[1, N]`.
+    distances: Tensor<2>,
+    /// `[1, T]`.
+    rows: Tensor<2>,
+}
+
+impl Curve {
+    fn of(mlp: &PositionMlp, at: &Positions) -> Self {
+        let device = mlp.w1.device();
+        let positions = at.memo("row-positions-flat", &device, || {
+            let values = at.rows().iter().map(|n| *n as f32).collect::<Vec<_>>();
+            let rows = values.len();
+            Tensor::<2>::from_data(TensorData::new(values, [1, rows]), &device)
+        });
+        let (bends, slopes) = pieces(&host(&mlp.w1), &host(&mlp.b1), mlp.negative_slope as f32);
+        let pieces = bends.len() + 1;
+        let units = slopes.len() / pieces;
+        let slopes = TensorData::new(slopes, [pieces, units]);
+        let slopes = Tensor::<2>::from_data(slopes, &device).transpose();
+        let row = |x: &Tensor<1>| x.clone().unsqueeze::<2>();
+        let rises = (mlp.w2.clone() * row(&mlp.w1)).counted_matmul(slopes.clone());
+        let starts = (mlp.w2.clone() * row(&mlp.b1)).counted_matmul(slopes)
+            + mlp.b2.clone().unsqueeze_dim::<2>(1);
+        Self {
+            bends,
+            lines: Tensor::cat(vec![rises, starts], 1),
+            distances: mlp.psi(every_distance(at, &device)),
+            rows: mlp.normalisers(positions).recip(),
+        }
+    }
+}
+
+/// Where hidden units of `w1 u + b1` bend for `u` of 0 and more, ascending, and the activation's slope
+/// in each piece for each unit.
+fn pieces(w1: &[f32], b1: &[f32], negative_slope: f32) -> (Arc<[f32]>, Vec<f32>) {
+    let slope = |above: bool| if above { 1.0 } else { negative_slope };
+    // A unit of falling input that bends at 0 is the same wherever it is read.
+    let mut bends = (0..w1.len())
+        .map(|unit| (-b1[unit] / w1[unit], unit))
+        .filter(|(u, unit)| u.is_finite() && (*u > 0.0 || (*u == 0.0 && w1[*unit] > 0.0)))
+        .collect::<Vec<_>>();
+    bends.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    let mut first = b1.iter().map(|b| slope(*b > 0.0)).collect::<Vec<_>>();
+    for (_, unit) in &bends {
+        first[*unit] = slope(w1[*unit] < 0.0);
+    }
+    let mut slopes = first.clone();
+    let mut piece = first;
+    for (_, unit) in &bends {
+        piece[*unit] = slope(w1[*unit] > 0.0);
+        slopes.extend_from_slice(&piece);
+    }
+    (bends.into_iter().map(|(u, _)| u).collect(), slopes)
+}
+
+fn host(x: &Tensor<1>) -> Vec<f32> {
+    x.clone().into_data().convert::<f32>().try_into_vec().unwrap_or_default()
+}

@@ -1,0 +1,185 @@
+//! A piecewise linear function of the distance as a fraction of the row's position.
+//!
+//! Along a row, from the newest column to the oldest, the fraction only grows: each lane remembers the
+//! piece that it is in and moves on at a bend. A pair costs a product and a sum, whatever the number of
+//! pieces, and gradients of a piece are added up until the lane leaves it.
+
+use crate::kernels::cpu::reduce::Grads;
+use crate::kernels::cpu::view::Matrix;
+use crate::kernels::operands::Slot;
+use crate::math::lanes::Lanes;
+
+use super::distances::{DistanceSums, Distances};
+use crate::kernels::cpu::problem::{Block, Head};
+
+/// The operands of a curve.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CurveSlots {
+    lines: Slot,
+    distances: Slot,
+    rows: Slot,
+}
+
+/// Those of a curve that is added to the logits.
+pub(super) const OWN: CurveSlots =
+    CurveSlots { lines: Slot::CurveLines, distances: Slot::CurveDistances, rows: Slot::CurveRows };
+
+/// Those of a curve that a perceptron across heads sees.
+pub(super) const BASE: CurveSlots =
+    CurveSlots { lines: Slot::BaseLines, distances: Slot::BaseDistances, rows: Slot::BaseRows };
+
+/// A curve of one head.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Curve<'a> {
+    slots: CurveSlots,
+    /// Where pieces end, ascending.
+    bends: &'a [f32],
+    /// Slopes of the pieces, then their values at 0, `[1, 2 N]`.
+    lines: Matrix<'a>,
+    /// `[1, N]`.
+    distances: Matrix<'a>,
+    /// `[1, T]`.
+    rows: Matrix<'a>,
+}
+
+impl<'a> Curve<'a> {
+    /// The curve in some slots, if there is one.
+    pub(super) fn of(head: &Head<'a>, slots: CurveSlots, bends: &'a [f32]) -> Option<Self> {
+        let CurveSlots { distances, rows, .. } = slots;
+        let lines = head.given(slots.lines)?;
+        Some(Self { slots, bends, lines, distances: head.part(distances), rows: head.part(rows) })
+    }
+}
+
+/// The piece that each lane is in.
+struct Walk<const R: usize> {
+    piece: [usize; R],
+    end: Lanes<R>,
+    slope: Lanes<R>,
+    start: Lanes<R>,
+}
+
+impl<const R: usize> Walk<R> {
+    #[inline(always)]
+    fn new(curve: &Curve<'_>) -> Self {
+        let mut walk = Self { piece: [0; R], end: [0.0; R], slope: [0.0; R], start: [0.0; R] };
+        for lane in 0..R {
+            walk.enter(curve, lane, 0);
+        }
+        walk
+    }
+
+    fn enter(&mut self, curve: &Curve<'_>, lane: usize, piece: usize) {
+        let pieces = curve.bends.len() + 1;
+        self.piece[lane] = piece;
+        self.end[lane] = curve.bends.get(piece).copied().unwrap_or(f32::INFINITY);
+        self.slope[lane] = curve.lines.at(0, piece);
+        self.start[lane] = curve.lines.at(0, pieces + piece);
+    }
+
+    /// Moves lanes on whose piece has ended; `leave` is told of each before it does.
+    #[inline(always)]
+    fn reach(&mut self, curve: &Curve<'_>, at: &Lanes<R>, mut leave: impl FnMut(usize, usize)) {
+        let mut ended = 0;
+        for r in 0..R {
+            ended += u32::from(at[r] > self.end[r]);
+        }
+        if ended > 0 {
+            for (lane, at) in at.iter().enumerate() {
+                if *at > self.end[lane] {
+                    leave(lane, self.piece[lane]);
+                    let piece = curve.bends.partition_point(|bend| bend < at);
+                    self.enter(curve, lane, piece);
+                }
+            }
+        }
+    }
+}
+
+/// What scaled distances are multiplied with in each lane; 0 in unused ones.
+#[inline(always)]
+fn normalisers<const R: usize>(curve: &Curve<'_>, block: &Block<R>) -> Lanes<R> {
+    let mut rows = [0.0; R];
+    for (r, row) in rows.iter_mut().enumerate().take(block.rows) {
+        *row = curve.rows.at(0, block.first + r);
+    }
+    rows
+}
+
+/// Adds the function to `out`.
+#[inline(always)]
+pub(super) fn add<const R: usize>(
+    head: &Head<'_>,
+    curve: &Curve<'_>,
+    block: &Block<R>,
+    unrolled: &mut Vec<f32>,
+    out: &mut [Lanes<R>],
+) {
+    let rows = normalisers(curve, block);
+    let distances = Distances::new(head, block, curve.distances, unrolled);
+    let mut walk = Walk::new(curve);
+    for (j, out) in out[..block.columns].iter_mut().enumerate().rev() {
+        let scaled = distances.at(j);
+        let mut at = [0.0; R];
+        for r in 0..R {
+            at[r] = scaled[r] * rows[r];
+        }
+        walk.reach(curve, &at, |_, _| {});
+        for r in 0..R {
+            out[r] += walk.slope[r] * at[r] + walk.start[r];
+        }
+    }
+}
+
+/// Adds the gradients of the operands, from those of the function.
+#[inline(always)]
+pub(super) fn backward<const R: usize>(
+    head: &Head<'_>,
+    curve: &Curve<'_>,
+    block: &Block<R>,
+    unrolled: &mut Vec<f32>,
+    sums: &mut Vec<f32>,
+    function_grads: &[Lanes<R>],
+    grads: &mut Grads<'_>,
+) {
+    let CurveSlots { lines, distances, rows } = curve.slots;
+    let Some([of_lines, of_distances, of_row_factors]) = grads.all([lines, distances, rows]) else {
+        return;
+    };
+    let n = block.columns;
+    let pieces = curve.bends.len() + 1;
+    let rows = normalisers(curve, block);
+    let distances = Distances::new(head, block, curve.distances, unrolled);
+    let mut of_distances = DistanceSums::new(head, block, &curve.distances, sums, of_distances);
+    let mut walk = Walk::new(curve);
+    // Since the lane entered its piece: gradients, and gradients times places.
+    let (mut of_start, mut of_slope) = ([0.0; R], [0.0; R]);
+    let mut of_rows = [0.0; R];
+    for (j, function_grads) in function_grads[..n].iter().enumerate().rev() {
+        let scaled = distances.at(j);
+        let mut at = [0.0; R];
+        for r in 0..R {
+            at[r] = scaled[r] * rows[r];
+        }
+        walk.reach(curve, &at, |lane, piece| {
+            *of_lines.get(0, piece) += of_slope[lane];
+            *of_lines.get(0, pieces + piece) += of_start[lane];
+            (of_slope[lane], of_start[lane]) = (0.0, 0.0);
+        });
+        let mut of_scaled = [0.0; R];
+        for r in 0..R {
+            of_start[r] += function_grads[r];
+            of_slope[r] += function_grads[r] * at[r];
+            let through = function_grads[r] * walk.slope[r];
+            of_rows[r] += through * scaled[r];
+            of_scaled[r] = through * rows[r];
+        }
+        of_distances.add(j, &of_scaled);
+    }
+    of_distances.finish();
+    for lane in 0..block.rows {
+        *of_lines.get(0, walk.piece[lane]) += of_slope[lane];
+        *of_lines.get(0, pieces + walk.piece[lane]) += of_start[lane];
+        *of_row_factors.get(0, block.first + lane) += of_rows[lane];
+    }
+}

@@ -1,0 +1,32 @@
+//! A perceptron across heads.
+
+use burn::tensor::Tensor;
+
+use super::ScoreMod;
+
+/// Adds `b + g([s; b])` with `s = q k^T scale` the content logits and `b` the base bias of all heads at
+/// a pair, and `g(y) = w2 act(w1 y + c1) + c2` with LeakyReLU.
+///
+/// With 3 taps each layer of `g` also sees the neighbouring keys, where those count as 0 that the row
+/// does not see.
+#[derive(Debug, Clone)]
+pub struct HeadMlp {
+    /// The bias that is seen and added: [`ScoreMod::Slope`], [`ScoreMod::Distance`] or
+    /// [`ScoreMod::PositionMlp`]; without one `g` sees the `H` content logits alone.
+    pub base: Option<Box<ScoreMod>>,
+    /// Keys that each layer sees: 1, or 3.
+    pub taps: usize,
+    /// Weights of the hidden layer, `[N, taps planes]`, columns ordered by tap; planes are the heads'
+    /// content logits, then the heads' base biases.
+    pub w1: Tensor<2>,
+    /// Biases of the hidden layer, `[N]`.
+    pub c1: Tensor<1>,
+    /// Weights of the output, `[H, taps N]`, columns ordered by tap.
+    pub w2: Tensor<2>,
+    /// Biases of the output, `[H]`.
+    pub c2: Tensor<1>,
+    /// Slope of the activation below 0.
+    pub negative_slope: f64,
+    /// What products of queries and keys are multiplied with.
+    pub scale: f64,
+}

@@ -1,0 +1,15 @@
+//! A price for every step between key and query.
+
+use burn::tensor::Tensor;
+
+/// Adds `slopes[h]` times the sum over the columns `l` after `j`, up to and with the row's own, of
+/// `ln sigma(queries[i] . keys[l] / E)`.
+#[derive(Debug, Clone)]
+pub struct StepPrices {
+    /// `[B, H, T, E]`.
+    pub queries: Tensor<4>,
+    /// `[B, H, S, E]`.
+    pub keys: Tensor<4>,
+    /// `[H]`.
+    pub slopes: Tensor<1>,
+}

@@ -1,0 +1,14 @@
+//! The distance at a price that keys, queries or both set.
+
+use burn::tensor::Tensor;
+
+/// Adds `-rate[h] (i - j) (keys[j] + queries[i])`: an ALiBi whose slope depends on the tokens.
+#[derive(Debug, Clone)]
+pub struct TokenPrice {
+    /// `[H]`.
+    pub rate: Tensor<1>,
+    /// `[B, H, S, 1]`; 0 where absent.
+    pub keys: Option<Tensor<4>>,
+    /// `[B, H, T, 1]`; 0 where absent.
+    pub queries: Option<Tensor<4>>,
+}
