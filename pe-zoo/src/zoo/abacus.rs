@@ -43,30 +43,30 @@ use crate::encoding::{EmbedContext, PositionRequest};
 use crate::reference::{ScalarReference, Tokens, abacus, table_f64};
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions, init};
 
-/// What becomes of a run of digits that is longer than the table.
+/// Treatment of a run of digits that is longer than the table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Beyond {
-    /// Its further digits share the last row.
+    /// The digits past the end of the table share its last row.
     #[default]
     LastRow,
-    /// Sequences in which it would fit are refused.
+    /// Sequences long enough to hold such a run are refused.
     Refuse,
 }
 
-/// Settings.
+/// Settings of Abacus embeddings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Rows of the table; row 0 is for all that is no digit.
+    /// Number of rows of the table; row 0 is for every token that is not a digit.
     pub size: usize,
     /// First and last id of the digits, both included.
     pub digits: [usize; 2],
     /// Largest offset drawn in training.
     pub max_offset: usize,
-    /// What becomes of a run of digits that is longer than the table.
+    /// Treatment of a run of digits that is longer than the table.
     pub beyond: Beyond,
-    /// Deviation of the initial table; `None`: `C^(-1/2)`.
+    /// Standard deviation of the initial table; `None`: `C^(-1/2)`.
     pub std: Option<f64>,
 }
 
@@ -76,10 +76,10 @@ impl Default for Config {
     }
 }
 
-/// A table of learned vectors, read at each digit's place.
+/// Table of learned vectors, indexed by the place of each digit in its run.
 #[derive(Module, Debug)]
 pub struct Abacus {
-    /// `[size, C]`.
+    /// Learned vectors of the places, `[size, C]`.
     pub table: Param<Tensor<2>>,
     #[module(skip)]
     digits: [usize; 2],
@@ -90,7 +90,7 @@ pub struct Abacus {
 }
 
 impl Abacus {
-    /// Rows of the table for all tokens, `[B, S]`.
+    /// Row of the table for each token, `[B, S]`.
     fn indices(&self, tokens: &Tensor<2, Int>, offset: usize) -> Tensor<2, Int> {
         let [_batch, columns] = tokens.dims();
         let [size, _width] = self.table.val().dims();
@@ -101,7 +101,7 @@ impl Abacus {
             .bool_and(tokens.clone().lower_equal_elem(last))
             .int();
         let place = Tensor::arange(1..columns as i64 + 1, &tokens.device()).unsqueeze::<2>();
-        // The place of the last token that was no digit, 0 before the first of them.
+        // Place of the last token that is not a digit; 0 before the first of them.
         let before = (place.clone() * (digit.clone().neg() + 1)).cummax(1);
         let within = place - before;
         ((within + offset as i64).clamp_max(size as i64 - 1)) * digit
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn digits_are_counted_within_each_run_and_the_rest_is_zero() {
-        // Two numbers, one of them at the start, a sign between them, a single digit at the end.
+        // Two numbers, one at the start, separated by a sign, and a single digit at the end.
         let ids = [5, 13, 4, 14, 4, 4, 17, 3, 9];
         let config = Config::default();
         assert_eq!(indices(&config, &ids, 0), [1, 2, 3, 0, 1, 2, 0, 0, 1]);

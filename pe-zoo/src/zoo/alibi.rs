@@ -37,21 +37,22 @@ use crate::reference::{Heads, ScalarInput, ScalarReference, alibi, values_f64};
 use crate::settings::{Sharing, of_layer};
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions, ScoreMod, init};
 
-/// Which slopes heads get, or start from.
+/// Slopes of the heads; initial values if the slopes are learned.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Slopes {
-    /// The authors' code: for head counts that are no power of two, two sequences are spliced.
+    /// Slopes of the authors' code: for head counts that are not a power of two, two sequences are
+    /// spliced.
     #[default]
     Authors,
-    /// The paper's formula for any head count.
+    /// Slopes by the paper's formula, applied to any head count.
     Paper,
-    /// These, one per head.
+    /// Explicit slopes, one per head.
     Given(Vec<f64>),
 }
 
 impl Slopes {
-    /// The slopes of `heads` heads.
+    /// Returns one slope per head.
     pub fn values(&self, heads: usize) -> Vec<f64> {
         match self {
             Self::Authors => slopes::spliced(heads),
@@ -61,21 +62,21 @@ impl Slopes {
     }
 }
 
-/// Whether slopes are learned.
+/// Whether slopes are learned, and which layers share them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Learning {
-    /// They stay as they are.
+    /// Slopes are constants.
     #[default]
     Fixed,
-    /// One learned set for all layers.
+    /// One learned set of slopes for all layers.
     AllLayers,
-    /// Each layer learns its own.
+    /// One learned set of slopes per layer.
     PerLayer,
 }
 
 impl Learning {
-    /// Learned sets in a model of so many layers.
+    /// Number of learned sets in a model of `layers` layers.
     fn sets(self, layers: usize) -> usize {
         match self {
             Self::Fixed => 0,
@@ -85,27 +86,27 @@ impl Learning {
     }
 }
 
-/// Settings.
+/// Settings of ALiBi.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Which slopes heads get, or start from.
+    /// Slopes of the heads; initial values if the slopes are learned.
     pub slopes: Slopes,
-    /// Whether slopes are learned.
+    /// Whether slopes are learned, and which layers share them.
     pub learning: Learning,
 }
 
-/// A slope per head.
+/// Linear penalty on distance with one slope per head.
 #[derive(Module, Debug)]
 pub struct Alibi {
-    /// Logarithms of learned slopes, `[H]` each: none, one, or one per layer.
+    /// Logarithms of learned slopes, `[H]` each: no tensor, one, or one per layer.
     pub log_slopes: Vec<Param<Tensor<1>>>,
     #[module(skip)]
     slopes: Vec<f64>,
 }
 
 impl Alibi {
-    /// `[H]`.
+    /// Slopes of a layer, `[H]`.
     fn slopes(&self, layer: usize, device: &Device) -> Tensor<1> {
         if self.log_slopes.is_empty() {
             let slopes = self.slopes.iter().map(|slope| *slope as f32).collect::<Vec<_>>();
@@ -114,14 +115,14 @@ impl Alibi {
         of_layer(&self.log_slopes, layer).val().exp()
     }
 
-    /// The bias of every pair, `[1, H, T, S]`.
+    /// Bias of every pair of tokens, `[1, H, T, S]`.
     pub(super) fn dense(&self, layer: usize, at: &Positions, device: &Device) -> Tensor<4> {
         let slopes = self.slopes(layer, device);
         let [heads] = slopes.dims();
         slopes.reshape([1, heads, 1, 1]) * at.float_distances(device).unsqueeze::<4>().neg()
     }
 
-    /// The bias of every pair in scalar f64.
+    /// Bias of every pair of tokens in scalar f64, `[head][row][column]`.
     pub(super) fn scalar_bias(&self, input: &ScalarInput) -> Heads {
         alibi::bias(input, &self.scalar_slopes(input.layer))
     }

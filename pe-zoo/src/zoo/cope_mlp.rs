@@ -45,19 +45,19 @@ use crate::score::{
 };
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
-/// Settings.
+/// Settings of CoPE with a perceptron.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Hidden units.
+    /// Number of hidden units.
     pub width: usize,
-    /// Counts are clamped to one less.
+    /// Contextual positions are clamped to `max_positions - 1`.
     pub max_positions: usize,
-    /// Of the hidden units.
+    /// Activation of the hidden units.
     pub activation: HiddenActivation,
-    /// Which layers have the encoding.
+    /// Layers that have the encoding.
     pub layers: Layers,
-    /// Where the division by `sqrt(D)` stands.
+    /// Placement of the division by `sqrt(D)`.
     pub convention: LogitScaling,
 }
 
@@ -73,23 +73,23 @@ impl Default for Config {
     }
 }
 
-/// One layer's network.
+/// Perceptron of one layer, from a contextual position to a vector of `D` channels.
 #[derive(Module, Debug)]
 pub struct Network {
-    /// `W1`, `[width]`.
+    /// Weights `W1` of the hidden units, `[width]`.
     pub w1: Param<Tensor<1>>,
-    /// `b1`, `[width]`.
+    /// Biases `b1` of the hidden units, `[width]`.
     pub b1: Param<Tensor<1>>,
-    /// `W2`, `[D, width]`.
+    /// Output weights `W2`, `[D, width]`.
     pub w2: Param<Tensor<2>>,
-    /// `b2`, `[D]`.
+    /// Output biases `b2`, `[D]`.
     pub b2: Param<Tensor<1>>,
 }
 
-/// Contextual positions read by networks.
+/// Contextual position encoding with a perceptron in place of a table.
 #[derive(Module, Debug)]
 pub struct CopeMlp {
-    /// One per layer that has the encoding.
+    /// Perceptrons, one per layer that has the encoding.
     pub networks: Vec<Network>,
     #[module(skip)]
     config: Config,
@@ -184,7 +184,7 @@ impl PositionEncoding for CopeMlp {
                 .pair_product_kept("queries with keys", pairs * dims.head_dim)
                 .pair_activation("gates", pairs, 3)
                 .pair_activation(activation, pairs * settings.width, each)
-                // A product and a sum on either side of the activation.
+                // One product and one sum before the activation, and the same after it.
                 .pair_elementwise("network", 4 * pairs * settings.width)
                 .pair_elementwise("running sum, clamp, sum of logits", 3 * pairs),
         )

@@ -40,28 +40,28 @@ use crate::score::Beyond;
 use crate::settings::{Sharing, of_layer};
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions, ScoreMod, init};
 
-/// The smallest value that a parameter is used with.
+/// Lower bound of both parameters.
 const SMALLEST: f32 = 0.01;
 
 /// The largest exponent that keeps the power kernel conditionally positive definite.
 const LARGEST_EXPONENT: f32 = 2.0;
 
-/// The function of distance.
+/// Kernel: the bias as a function of the distance `n`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kernel {
-    /// `-p ln(1 + a n)`.
+    /// Logarithmic kernel, `-p ln(1 + a n)`.
     #[default]
     Logarithmic,
-    /// `-a n^p`.
+    /// Power kernel, `-a n^p`.
     Power,
 }
 
-/// Settings.
+/// Settings of KERPLE.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// The function of distance.
+    /// Kernel: the bias as a function of distance.
     pub kernel: Kernel,
     /// Which layers share parameters.
     pub sharing: Sharing,
@@ -73,25 +73,26 @@ impl Default for Config {
     }
 }
 
-/// A kernel per head.
+/// Bias by a learned kernel of distance per head.
 #[derive(Module, Debug)]
 pub struct Kerple {
-    /// `[H]` each: one, or one per layer.
+    /// Parameter `a`, `[H]` each: one tensor, or one per layer.
     pub a: Vec<Param<Tensor<1>>>,
-    /// `[H]` each: one, or one per layer.
+    /// Parameter `p`, `[H]` each: one tensor, or one per layer.
     pub p: Vec<Param<Tensor<1>>>,
     #[module(skip)]
     kernel: Kernel,
 }
 
-/// `x` as at least `low` and at most `high`, with a gradient of 1 everywhere.
+/// Clamps `x` to `low..=high` with a gradient of 1 everywhere.
 fn clamp_straight_through(x: Tensor<1>, low: f32, high: f32) -> Tensor<1> {
     let clamped = x.clone().detach().clamp(low, high);
     clamped + (x.clone() - x.detach())
 }
 
 impl Kerple {
-    /// The kernel at distances `[1, N]`, given with their logarithms (0 for distance 0), `[H, N]`.
+    /// Evaluates the kernel at distances `[1, N]`, given with their logarithms (0 for distance 0);
+    /// returns `[H, N]`.
     fn kernel(&self, layer: usize, distances: Tensor<2>, logs: Tensor<2>) -> Tensor<2> {
         let column = |x: Tensor<1>| x.unsqueeze_dim::<2>(1);
         let a = of_layer(&self.a, layer).val();
@@ -104,14 +105,14 @@ impl Kerple {
             }
             Kernel::Power => {
                 let p = column(clamp_straight_through(p, SMALLEST, LARGEST_EXPONENT));
-                // 0^p by way of its logarithm would have no gradient that is a number.
+                // The gradient of 0^p computed through its logarithm is NaN.
                 let apart = distances.greater_elem(0).float();
                 (p * logs).exp() * apart * a.neg()
             }
         }
     }
 
-    /// The bias of every pair, `[1, H, T, S]`.
+    /// Bias of every pair of tokens, `[1, H, T, S]`.
     pub(super) fn dense(&self, layer: usize, at: &Positions, device: &Device) -> Tensor<4> {
         let (rows, columns) = (at.rows().len(), at.cols().len());
         let distances = at.float_distances(device).reshape([1, rows * columns]);
@@ -122,7 +123,7 @@ impl Kerple {
         bias.reshape([1, heads, rows, columns])
     }
 
-    /// The bias of every pair in scalar f64.
+    /// Bias of every pair of tokens in scalar f64, `[head][row][column]`.
     pub(super) fn scalar_bias(&self, input: &ScalarInput) -> Heads {
         let a = values_f64(of_layer(&self.a, input.layer));
         let p = values_f64(of_layer(&self.p, input.layer));
@@ -201,7 +202,7 @@ impl PositionEncoding for Kerple {
 }
 
 impl ScalarReference for Kerple {
-    /// Not past a bound, where the gradient passes straight through.
+    /// False past a bound, where gradients pass straight through.
     fn differentiable_at(&self, parameter: usize, value: f64) -> bool {
         let (low, high) = (f64::from(SMALLEST), f64::from(LARGEST_EXPONENT));
         let exponent = self.kernel == Kernel::Power && parameter >= self.a.len();

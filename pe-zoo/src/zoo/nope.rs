@@ -28,12 +28,12 @@ use crate::card::Card;
 use crate::reference::ScalarReference;
 use crate::{Dims, PeError, PositionEncoding};
 
-/// No settings.
+/// Settings of NoPE, which has none.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {}
 
-/// No position encoding.
+/// The absence of a position encoding: every hook keeps its default.
 #[derive(Module, Debug)]
 pub struct Nope {}
 

@@ -39,24 +39,25 @@ use crate::math::frequencies::check_base;
 use crate::reference::{Heads, ScalarInput, ScalarReference, pope, table_f64};
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions, init};
 
-/// Where the learned phases start.
+/// Initial values of the learned phases.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InitialPhase {
-    /// At 0.
+    /// All phases start at 0.
     #[default]
     Zero,
-    /// Evenly in `-2 pi ..= 0`.
+    /// Phases are drawn uniformly from `-2 pi ..= 0`.
     Uniform,
 }
 
-/// Settings.
+/// Settings of PoPE.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// The slowest channel turns about once in `2 pi base` positions.
+    /// Base of the frequencies: the slowest channel completes a turn in about `2 pi base`
+    /// positions.
     pub base: f64,
-    /// Where the learned phases start.
+    /// Initial values of the learned phases.
     pub initial_phase: InitialPhase,
 }
 
@@ -66,14 +67,14 @@ impl Default for Config {
     }
 }
 
-/// Polar queries and keys.
+/// Polar coordinates: magnitudes from queries and keys, angles from positions.
 #[derive(Module, Debug)]
 pub struct Pope {
-    /// `delta` of each layer, `[H, D]`.
+    /// Learned phases `delta` of each layer, `[H, D]`.
     pub phases: Vec<Param<Tensor<2>>>,
     #[module(skip)]
     base: f64,
-    /// Names all that the tables depend on besides positions.
+    /// Cache key of everything that the tables depend on besides positions.
     #[module(skip)]
     key: String,
 }

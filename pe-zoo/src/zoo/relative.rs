@@ -33,20 +33,20 @@ use crate::reference::{Heads, ScalarInput, ScalarReference, relative, table_f64}
 use crate::score::Beyond;
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
-/// Settings.
+/// Settings of learned relative positions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Entries of the table; `None`: the training length.
+    /// Number of entries of the table; `None`: the training length.
     pub max_distance: Option<usize>,
-    /// Deviation of the initial table; `None`: `D^(-1/2)`.
+    /// Standard deviation of the initial table; `None`: `D^(-1/2)`.
     pub std: Option<f64>,
 }
 
-/// A table of learned vectors, one per distance.
+/// Table of learned vectors, one per distance; longer distances add nothing.
 #[derive(Module, Debug)]
 pub struct Relative {
-    /// `[D, max_distance]`.
+    /// Learned vectors of the distances, `[D, max_distance]`.
     pub table: Param<Tensor<2>>,
 }
 

@@ -36,10 +36,10 @@ use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod};
 #[serde(transparent)]
 pub struct Config(pub uncapped::Config);
 
-/// A table of learned vectors, the last one reused.
+/// Table of learned vectors, one per distance; longer distances use the last one.
 #[derive(Module, Debug)]
 pub struct RelativeCapped {
-    /// `[D, max_distance]`.
+    /// Learned vectors of the distances, `[D, max_distance]`.
     pub table: Param<Tensor<2>>,
 }
 

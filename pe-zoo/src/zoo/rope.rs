@@ -48,17 +48,17 @@ pub use crate::rotary::{Pairs, Scaling};
 use crate::rotary::{Rotation, check_pairs};
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions};
 
-/// Settings.
+/// Settings of RoPE.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// Which channels form a pair.
     pub layout: Pairs,
-    /// The slowest pair turns about once in `2 pi base` positions.
+    /// Base of the frequencies: the slowest pair completes a turn in about `2 pi base` positions.
     pub base: f64,
-    /// Share of the channels that turn, the first ones, from 0 to 1.
+    /// Fraction of the channels, from the first, that are rotated; from 0 to 1.
     pub rotary_fraction: f64,
-    /// How angles are changed for longer sequences.
+    /// Scaling of the frequencies for sequences longer than in training.
     pub scaling: Scaling,
 }
 
@@ -73,23 +73,24 @@ impl Default for Config {
     }
 }
 
-/// Rotation of queries and keys.
+/// Rotation of queries and keys by angles proportional to position.
 #[derive(Module, Debug)]
 pub struct Rope {
     #[module(skip)]
     config: Config,
-    /// Channels that turn.
+    /// Number of channels that are rotated.
     #[module(skip)]
     turning: usize,
     #[module(skip)]
     train_len: usize,
-    /// Names all that the tables depend on besides positions; made once, looked up in every layer.
+    /// Cache key of everything that the tables depend on besides positions; built once, looked up
+    /// in every layer.
     #[module(skip)]
     key: String,
 }
 
 impl Config {
-    /// Channels that turn.
+    /// Number of channels that are rotated.
     fn turning(&self, head_dim: usize) -> usize {
         (self.rotary_fraction * head_dim as f64) as usize
     }
@@ -283,7 +284,7 @@ mod tests {
     }
 
     proptest! {
-        /// The tensors' frequencies and those of the equations, over the settings of all kinds.
+        /// Compares the tensors' frequencies with the equations for the settings of all kinds.
         #[test]
         fn frequencies_are_those_of_the_equations(
             half in 2usize..40, base in 2.0f64..1e6, factor in 1.0f64..64.0,

@@ -52,20 +52,20 @@ use crate::reference::{Heads, ScalarInput, ScalarReference, selective_rope};
 use crate::rotary::{Rotation, check_pairs};
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions, TokenState};
 
-/// Rotation by angles that the tokens make.
+/// Rotation of queries and keys by angles computed from the tokens.
 #[derive(Module, Debug)]
 pub struct SelectiveRope {
-    /// One per layer.
+    /// Learned parameters, one set per layer.
     pub layers: Vec<Phases>,
     #[module(skip)]
     temperatures: Vec<f64>,
-    /// Names the temperatures among what is kept beside positions.
+    /// Cache key of the temperatures among the values kept with the positions.
     #[module(skip)]
     key: String,
 }
 
 impl SelectiveRope {
-    /// `[1, 1, 1, D/2]`.
+    /// Temperatures of the pairs, `[1, 1, 1, D/2]`.
     fn temperatures(&self, at: &Positions, device: &Device) -> Tensor<4> {
         at.memo(&self.key, device, || {
             let values = self.temperatures.iter().map(|t| *t as f32).collect::<Vec<_>>();

@@ -32,11 +32,11 @@ use crate::math::frequencies::{check_base, inverse_frequencies};
 use crate::reference::{ScalarReference, Tokens, sinusoidal};
 use crate::{Cost, Dims, PeError, PositionEncoding};
 
-/// Settings.
+/// Settings of sinusoidal positions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Wavelengths run from `2 pi` to `2 pi base`.
+    /// Base of the wavelengths, which run from `2 pi` to `2 pi base`.
     pub base: f64,
 }
 
@@ -46,7 +46,7 @@ impl Default for Config {
     }
 }
 
-/// Fixed sines and cosines.
+/// Sum of embeddings with fixed sines and cosines of the position.
 #[derive(Module, Debug)]
 pub struct Sinusoidal {
     #[module(skip)]

@@ -38,17 +38,17 @@ use crate::reference::{Heads, ScalarInput, ScalarReference, score};
 use crate::score::{Current, Remainder};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod};
 
-/// Settings.
+/// Settings of stick-breaking attention.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// Whether a row's own token takes part.
     pub current: Current,
-    /// What becomes of the part that no token takes.
+    /// Use of the remainder that no token takes.
     pub remainder: Remainder,
 }
 
-/// Weights by stick-breaking.
+/// Attention weights by stick-breaking in place of the softmax.
 #[derive(Module, Debug)]
 pub struct StickBreaking {
     #[module(skip)]

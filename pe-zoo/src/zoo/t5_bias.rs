@@ -41,15 +41,15 @@ use crate::score::Beyond;
 use crate::settings::{Sharing, of_layer};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
-/// Settings.
+/// Settings of the T5 bias.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Rows of the table.
+    /// Number of buckets: rows of the table.
     pub num_buckets: usize,
-    /// Distances from here on are in the last bucket.
+    /// Distance from which on all distances share the last bucket.
     pub max_distance: usize,
-    /// Deviation of the table's initial values.
+    /// Standard deviation of the initial table.
     pub std: f64,
     /// Which layers share a table.
     pub sharing: Sharing,
@@ -61,12 +61,12 @@ impl Default for Config {
     }
 }
 
-/// A table of biases by bucket.
+/// Table of learned biases, one per bucket of distances and head.
 #[derive(Module, Debug)]
 pub struct T5Bias {
-    /// `[num_buckets, H]` each: one, or one per layer.
+    /// Learned biases, `[num_buckets, H]` each: one tensor, or one per layer.
     pub tables: Vec<Param<Tensor<2>>>,
-    /// Bucket of each distance; the last is that of all longer ones.
+    /// Bucket of each distance; the last entry serves all longer distances.
     #[module(skip)]
     buckets: Vec<usize>,
     #[module(skip)]
@@ -93,7 +93,7 @@ impl PositionEncoding for T5Bias {
     }
 
     fn check(settings: &Config, _dims: &Dims) -> Result<(), PeError> {
-        /// Buckets are told apart exactly up to here.
+        /// Largest accepted `max_distance`.
         const LONGEST: usize = 1_000_000;
         let invalid = |field: &str, value: String, expected: &str| {
             Err(PeError::invalid(T5Bias::CARD.id, field, value, expected))

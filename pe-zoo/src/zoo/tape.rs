@@ -67,10 +67,10 @@ pub use crate::rotary::Scaling;
 use crate::rotary::{Spectrum, turn_halves};
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions, TokenState};
 
-/// Rotations that travel through the layers.
+/// Rotations that are updated from layer to layer.
 #[derive(Module, Debug)]
 pub struct Tape {
-    /// One per layer.
+    /// Learned maps, one set per layer.
     pub layers: Vec<Maps>,
     #[module(skip)]
     config: Config,
@@ -85,7 +85,7 @@ pub struct Tape {
 }
 
 impl Tape {
-    /// The state that layer 0 starts from, `[1, 1, T, 2 E]`: RoPE's angles at the rows.
+    /// State at the input of layer 0, `[1, 1, T, 2 E]`: RoPE's angles at the rows.
     fn initial(&self, at: &Positions, device: &Device) -> Tensor<4> {
         let pairs = self.frequencies.len();
         let kept = self.config.form.state_dim(2 * pairs);
@@ -105,7 +105,7 @@ impl Tape {
         })
     }
 
-    /// The state with an axis for heads, `[B, H, T, 2 E]`.
+    /// State with an axis for heads, `[B, H, T, 2 E]`.
     fn with_heads(&self, z: Tensor<4>) -> Tensor<4> {
         let [batch, _heads, tokens, both] = z.dims();
         z.expand([batch, self.heads, tokens, both])
@@ -132,12 +132,12 @@ impl Tape {
     }
 }
 
-/// `u` `[B, H, T, D]` turned by the state `[B, 1 or H, T, 2 E]`.
+/// Rotates `u`, `[B, H, T, D]`, by the state, `[B, 1 or H, T, 2 E]`.
 fn turned(u: Tensor<4>, z: &Tensor<4>) -> Tensor<4> {
     let [_batch, _heads, _tokens, head_dim] = u.dims();
     let [_batch, _heads, _tokens, both] = z.dims();
     let (half, kept) = (head_dim / 2, both / 2);
-    // With only one half kept, both channels of a pair have the same state.
+    // If only one half is kept, both channels of a pair have the same state.
     let part = |start: usize| z.clone().slice_dim(3, start..start + half);
     let later = kept - half;
     turn_halves(u, [part(0), part(later)], [part(kept), part(kept + later)])

@@ -39,18 +39,18 @@ use crate::reference::{Heads, ScalarInput, ScalarReference, rope_scaling, xpos};
 use crate::rotary::{Pairs, Rotation, check_pairs};
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions};
 
-/// Natural logarithm of the largest factor that f32 takes without trouble, its square included.
+/// Natural logarithm of the largest factor whose square does not overflow f32.
 const LARGEST_LOG: f64 = 40.0;
 
-/// Settings.
+/// Settings of xPos.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// Which channels form a pair.
     pub layout: Pairs,
-    /// As in RoPE.
+    /// Base of the frequencies, as in RoPE.
     pub base: f64,
-    /// Positions over which a pair fades by its `zeta`.
+    /// Number of positions over which a pair decays by the factor `zeta`.
     pub scale_base: f64,
 }
 
@@ -60,26 +60,26 @@ impl Default for Config {
     }
 }
 
-/// Rotation with fading.
+/// Rotation of queries and keys with exponential decay.
 #[derive(Module, Debug)]
 pub struct Xpos {
     #[module(skip)]
     config: Config,
     #[module(skip)]
     head_dim: usize,
-    /// Names all that the tables depend on besides positions.
+    /// Cache key of everything that the tables depend on besides positions.
     #[module(skip)]
     key: String,
 }
 
-/// `ln zeta` of each pair; at most 0.
+/// Logarithm of the decay `zeta` of each pair; at most 0.
 fn fading(head_dim: usize) -> Vec<f64> {
     let width = head_dim as f64;
     (0..head_dim / 2).map(|m| ((2.0 * m as f64 + 0.4 * width) / (1.4 * width)).ln()).collect()
 }
 
 impl Xpos {
-    /// For queries and for keys.
+    /// Rotations of queries and of keys.
     fn rotations(&self, at: &Positions, device: &Device) -> (Rotation, Rotation) {
         at.memo(&self.key, device, || {
             let Config { layout, base, scale_base } = self.config;
@@ -177,7 +177,7 @@ impl ScalarReference for Xpos {
 mod tests {
     use super::*;
 
-    /// `spec/encodings.md` 5.1: D 64, and 100 positions at a scale base of 512.
+    /// Expected values for D 64 and 100 positions at a scale base of 512.
     #[test]
     fn fading_is_that_of_the_specification() {
         let fading = fading(64);
