@@ -1,4 +1,4 @@
-//! The checks that every encoding passes. Call [`assert_conforms`] on your own.
+//! Conformance checks that every encoding passes; call [`assert_conforms`] on your own encoding.
 //!
 //! ```
 //! use pe_zoo::{Combination, testkit};
@@ -26,13 +26,13 @@ use rand_chacha::rand_core::SeedableRng;
 use crate::probe::passes::DIMS;
 use crate::{Combination, Combined};
 
-/// The encoding as it is at the start of training.
+/// Builds the encoding with its initial parameters.
 fn build(config: &Combination, seed: u64, device: &Device) -> Result<Combined, String> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     config.init(&DIMS, &mut rng, device).map_err(|error| error.to_string())
 }
 
-/// The encoding with random numbers in every parameter.
+/// Builds the encoding with random numbers in every parameter.
 fn random(config: &Combination, device: &Device) -> Result<Combined, String> {
     Ok(randomise(build(config, 7, device)?, 11))
 }
