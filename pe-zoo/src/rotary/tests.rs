@@ -70,7 +70,7 @@ fn frequencies_are_those_of_huggingfaces_tests() {
     assert_printed(&of(llama, 2048), &expected, DIGITS);
 }
 
-/// Further values for the same settings, from each scaling's definition.
+/// Values of YaRN and Llama 3 scaling, tabulated with six decimals.
 #[test]
 fn frequencies_are_those_of_the_specification() {
     const DIGITS: f64 = 6e-7;

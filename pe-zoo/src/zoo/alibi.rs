@@ -86,7 +86,7 @@ impl Learning {
     }
 }
 
-/// Settings of ALiBi.
+/// Settings of the ALiBi encoding.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {

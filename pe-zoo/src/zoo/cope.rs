@@ -109,7 +109,7 @@ impl Layers {
     }
 }
 
-/// Settings of CoPE.
+/// Settings of the CoPE encoding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {

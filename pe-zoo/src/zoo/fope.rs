@@ -68,7 +68,7 @@ impl Padding {
     }
 }
 
-/// Settings of FoPE.
+/// Settings of the FoPE encoding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {

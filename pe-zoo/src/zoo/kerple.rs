@@ -57,7 +57,7 @@ pub enum Kernel {
     Power,
 }
 
-/// Settings of KERPLE.
+/// Settings of the KERPLE encoding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {

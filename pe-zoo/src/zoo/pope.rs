@@ -50,7 +50,7 @@ pub enum InitialPhase {
     Uniform,
 }
 
-/// Settings of PoPE.
+/// Settings of the PoPE encoding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {

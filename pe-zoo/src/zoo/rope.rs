@@ -48,7 +48,7 @@ pub use crate::rotary::{Pairs, Scaling};
 use crate::rotary::{Rotation, check_pairs};
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions};
 
-/// Settings of RoPE.
+/// Settings of the RoPE encoding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {

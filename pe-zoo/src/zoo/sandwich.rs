@@ -35,7 +35,7 @@ use crate::reference::{Heads, ScalarInput, ScalarReference, sandwich};
 use crate::score::Beyond;
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod};
 
-/// Settings of Sandwich.
+/// Settings of the Sandwich encoding.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {

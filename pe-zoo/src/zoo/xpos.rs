@@ -42,7 +42,7 @@ use crate::{Cost, Dims, PeError, PositionEncoding, Positions};
 /// Natural logarithm of the largest factor whose square does not overflow f32.
 const LARGEST_LOG: f64 = 40.0;
 
-/// Settings of xPos.
+/// Settings of the xPos encoding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {

@@ -65,7 +65,7 @@ fn fire_on_both_sides_of_the_initial_length() {
     assert_additive("fire_bias_past_the_initial_length", &fire(5.0, 0.0).bias(&input()));
 }
 
-/// `spec/encodings.md` 4.5, nine decimals; the last one of (10, 0) is misprinted there.
+/// Values tabulated with nine decimals; the last one of (10, 0) was misprinted in the table.
 #[test]
 fn fire_s_normalised_distance_at_its_defaults() {
     let fire = fire::Fire { c: 0.1, threshold: 512.0, ..fire(512.0, 0.0) };

@@ -59,7 +59,7 @@ impl TrainingShift {
     }
 }
 
-/// Settings of TAPE.
+/// Settings of the TAPE encoding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
