@@ -91,7 +91,7 @@ pub struct Cost {
 /// Totals of a cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sums {
-    /// Number of multiply-accumulates.
+    /// Number of multiply-accumulate operations.
     pub macs: u64,
     /// Number of operations, two per multiply-accumulate.
     pub flops: u64,

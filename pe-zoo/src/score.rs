@@ -154,7 +154,7 @@ pub enum GateSource {
 pub enum ContextualFunction {
     /// `q_i . e[p]`, linear between integer positions; `e` is `[D, N]` with `N > max_position`.
     Table(Tensor<2>),
-    /// `slope[h] * p`; `[H]`.
+    /// Linear bias `slope[h] * p`; `[H]`.
     Slope(Tensor<1>),
     /// `q_i . e(p)` with `e` a perceptron of one hidden layer.
     Mlp(Perceptron),
@@ -167,11 +167,11 @@ pub enum ContextualFunction {
 pub struct Perceptron {
     /// Hidden weights, `[N]` for `N` hidden units.
     pub w1: Tensor<1>,
-    /// Hidden biases, `[N]`.
+    /// Biases of the hidden units, `[N]`.
     pub b1: Tensor<1>,
     /// Output weights, `[D, N]`.
     pub w2: Tensor<2>,
-    /// Output biases, `[D]`.
+    /// Biases of the outputs, `[D]`.
     pub b2: Tensor<1>,
     /// Activation of the hidden units.
     pub activation: HiddenActivation,

@@ -12,13 +12,13 @@ use crate::{Dims, Positions};
 /// Queries, keys, values, layer inputs and token ids of one batch.
 #[derive(Debug, Clone)]
 pub struct Problem {
-    /// Queries, `[batch][head][token][D]`.
+    /// Queries of all heads, `[batch][head][token][D]`.
     pub q: Vec<Heads>,
-    /// Keys, `[batch][head][token][D]`.
+    /// Keys of all heads, `[batch][head][token][D]`.
     pub k: Vec<Heads>,
-    /// Values, `[batch][head][token][D]`.
+    /// Values of all heads, `[batch][head][token][D]`.
     pub v: Vec<Heads>,
-    /// Layer inputs, `[batch][token][C]`.
+    /// Inputs of the layer, `[batch][token][C]`.
     pub x: Vec<Tokens>,
     /// Token ids, `[batch][token]`, from a small vocabulary, so that runs of digits occur.
     pub tokens: Vec<Vec<usize>>,

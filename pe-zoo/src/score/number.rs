@@ -21,7 +21,7 @@ pub trait Number:
     /// Converts a constant to this number type.
     fn constant(value: f64) -> Self;
 
-    /// Exponential function, `e^self`.
+    /// Natural exponential function, `e^self`.
     #[must_use]
     fn exp(self) -> Self;
 

@@ -131,7 +131,7 @@ impl Finding {
 /// A check that failed.
 #[derive(Debug, Clone)]
 pub struct Failure {
-    /// Check that failed.
+    /// The check that failed.
     pub check: Check,
     /// Reason why the check failed.
     pub found: String,

@@ -18,7 +18,7 @@
 //! `digits` (`[4, 13]`, the character vocabulary of the addition task): first and last id of the
 //! ten digits.
 //! `max_offset` (99, the authors').
-//! `beyond`: `last-row` (default) or `refuse`: what becomes of a run that is longer than the table.
+//! `beyond`: `last-row` (default) or `refuse`: the treatment of a run that is longer than the table.
 //! `std` (default `C^(-1/2)`, the deviation of the model's own token embeddings).
 //!
 //! ## Deviations

@@ -66,7 +66,7 @@ impl Slopes {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Learning {
-    /// Slopes are constants.
+    /// Slopes are constants, not learned.
     #[default]
     Fixed,
     /// One learned set of slopes for all layers.

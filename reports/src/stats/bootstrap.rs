@@ -112,7 +112,7 @@ impl Resamples {
     }
 }
 
-/// Statistics of draws, each with the number of ways in which it comes about.
+/// Statistics of draws, each with the number of ways to draw it.
 struct Draws {
     sorted: Vec<f64>,
     means: Vec<(f64, u64)>,

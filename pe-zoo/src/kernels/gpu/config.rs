@@ -129,8 +129,8 @@ impl KernelConfig {
         !self.cores() || self.distance || self.query_distance || self.decay || self.has_products()
     }
 
-    /// The contribution of older columns is the whole less that of newer ones; where factors are rounded,
-    /// the output is not that whole to enough digits.
+    /// Whether the contribution of older columns is the total minus that of newer ones; where
+    /// factors are rounded, the output is not that total to enough digits.
     pub(super) const fn own_whole(&self) -> bool {
         self.sticks && self.cores()
     }

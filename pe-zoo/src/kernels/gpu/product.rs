@@ -181,8 +181,8 @@ mod tests {
         Tensor::from_data(data, (device, dtype)).require_grad()
     }
 
-    /// The product and both gradients; `turn` says which factors are stored with their last axes
-    /// exchanged.
+    /// The product and both gradients; `turn` selects the factors that are stored with their last
+    /// axes exchanged.
     fn all<const D: usize>(
         (device, dtype): (&Device, DType),
         shapes: [[usize; D]; 2],

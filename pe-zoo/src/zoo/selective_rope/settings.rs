@@ -45,7 +45,7 @@ pub enum Activation {
     /// The identity: no activation.
     #[default]
     None,
-    /// SiLU, `x sigma(x)`.
+    /// The SiLU function, `x sigma(x)`.
     Silu,
 }
 

@@ -1,4 +1,4 @@
-//! A figure: what it is about, its title, caption and plot.
+//! A figure: subject, title, caption and plot.
 
 use super::plot::{Plot, Point, Series};
 use crate::analysis::{Report, Workload};

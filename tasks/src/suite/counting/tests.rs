@@ -24,7 +24,8 @@ pub(crate) fn example() -> Example {
     Example::synthetic(config, 40, oracle, GOLDEN).with_oracle_config(uncut, 64)
 }
 
-/// Runs the program text from its first token and prints what it is asked for, if that was ever set.
+/// Runs the program text from its first token and returns the value that it prints, if the variable
+/// was ever set.
 fn oracle(prefix: &[String]) -> Option<String> {
     let mut values = BTreeMap::new();
     let mut words = prefix.iter().map(String::as_str);
