@@ -1,14 +1,14 @@
 //! # Abacus: digits numbered within their number
 //!
 //! ## What it does
-//! Counts the digits of each number from its first one and adds a vector that is learned for that
-//! count; where numbers are written backwards, the count is the digit's worth. In training all
-//! counts are moved by one random offset, so that later rows of the table are learned too.
+//! Counts the digits of each number from its first one and adds a learned vector for that count. If
+//! numbers are written backwards, the count is the place value of the digit. In training all counts
+//! are shifted by one random offset, so that later rows of the table are learned too.
 //!
 //! ## Formula
-//! `index[n] = 0` for a token that is no digit; `1, 2, 3, … + k` from the first to the last of each
-//! run of digits, at most `size - 1`; `x[n] += table[index[n]]`; `k` evenly from `0..=max_offset`
-//! for each training batch, 0 in evaluation.
+//! `index[n] = 0` for a token that is not a digit; `1, 2, 3, … + k` from the first to the last of
+//! each run of digits, at most `size - 1`; `x[n] += table[index[n]]`; `k` uniform on
+//! `0..=max_offset` for each training batch, 0 in evaluation.
 //!
 //! ## Shapes
 //! `embed: [B, T, C] -> [B, T, C]`; table `[size, C]`.
@@ -23,10 +23,10 @@
 //!
 //! ## Deviations
 //! The offset is the position of the first column: `positions` draws it, so that an attention
-//! encoding beside it moves along and any positions can be asked for. The authors' code fails at a
-//! run that is longer than the table; here its digits share the last row, or, with `refuse`, every
-//! sequence so long that such a run would fit into it is an error before anything is computed. The
-//! authors' table starts with deviation 1, beside embeddings of the same.
+//! encoding combined with it is shifted as well and any positions can be requested. The authors'
+//! code fails at a run that is longer than the table; here its digits share the last row, or, with
+//! `refuse`, a sequence long enough to contain such a run is an error before anything is computed.
+//! The authors' table is initialised with standard deviation 1, like their token embeddings.
 //!
 //! ## References
 //! McLeish et al. 2024, "Transformers Can Do Arithmetic with the Right Embeddings", arXiv 2405.17399;

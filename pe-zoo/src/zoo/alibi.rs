@@ -1,8 +1,8 @@
 //! # ALiBi: a penalty on the logits that grows with distance
 //!
 //! ## What it does
-//! Subtracts from each logit the distance times a slope. Each head has its own fixed slope, so some
-//! heads look near and some far.
+//! Subtracts from each logit the distance times a slope. Each head has its own fixed slope, so that
+//! some heads attend to near tokens and others to far ones.
 //!
 //! ## Formula
 //! `logit[h, i, j] = q_i . k_j / sqrt(D) - slope_h * (i - j)`, `slope_h = 2^(-8 (h+1) / H)`
@@ -11,15 +11,15 @@
 //! `score: Slope([H])`.
 //!
 //! ## Settings
-//! `slopes`: `authors` (default), `paper`, or `{ given = [..] }`, one per head. The first two differ
-//! only where the number of heads is no power of two.
-//! `learning`: `fixed` (default; `slopes` for good), `all-layers` (learned from `slopes` on, one set
-//! for the model) or `per-layer`.
+//! `slopes`: `authors` (default), `paper`, or `{ given = [..] }`, one per head. The first two
+//! differ only if the number of heads is not a power of two.
+//! `learning`: `fixed` (default; `slopes` are constants), `all-layers` (learned with initial values
+//! `slopes`, one set for the model) or `per-layer`.
 //!
 //! ## Deviations
 //! The authors' code adds `slope * j` instead; a constant per row cancels in the softmax. Learned
-//! slopes are kept as their logarithms, as in McGill-NLP's code, so that a head never comes to prefer
-//! what is far; the paper tried learned slopes and does not say how they were kept.
+//! slopes are kept as their logarithms, as in McGill-NLP's code, so that a head never prefers far
+//! tokens; the paper tried learned slopes and does not state how they were parametrised.
 //!
 //! ## References
 //! Press et al. 2021, "Train Short, Test Long", arXiv 2108.12409; slopes as in

@@ -1,9 +1,9 @@
 //! # CoPE: positions counted by gates that look at the content
 //!
 //! ## What it does
-//! Each query opens or closes a gate at every earlier token; the position of a key is the sum of the
-//! gates between it and the query. Such a position is a fraction, so a learned table is read between
-//! its entries.
+//! Each query opens or closes a gate at every earlier token; the position of a key is the sum of
+//! the gates between it and the query. Such a position is in general not an integer, so a learned table is
+//! interpolated between its entries.
 //!
 //! ## Formula
 //! `g[i, j] = sigma(q_i . k_j / sqrt(D))`, `p[i, j] = min(sum of g[i, m] for m in j..=i, N - 1)`,
@@ -19,17 +19,17 @@
 //! `max_positions - 1`.
 //! `convention`: `listing` (default; formula above), `code` (the authors' default: `(q.k + z) /
 //! sqrt(D)`), `equation` (equations 3 to 5: no division anywhere).
-//! `gates`: `query-key` (default), `query-value`, or `separate-keys` (queries with keys of their
-//! own, a projection `[C, C]` of the layer's input in each layer).
+//! `gates`: `query-key` (default), `query-value`, or `separate-keys` (queries with separate keys, a
+//! projection `[C, C]` of the layer's input in each layer).
 //! `sharing`: `per-layer` (default) or `all-layers` (one table).
 //! `layers`: `{ type = "all" }` (default), `{ type = "first" }`, or `{ type = "every", n = K }`
 //! (layers K, 2 K and so on, counted from 1); the others have no encoding.
 //!
 //! ## Deviations
 //! Eq. 5 counts `p_max + 1` rows, Listing 1 has `npos`; `max_positions` is the number of rows. The
-//! table starts at zero as in the authors' code, so that the model is NoPE at step 0. Separate keys
-//! start even in `+-1 / sqrt(C)`. The authors' `--cope-layers K` has a relative encoding in the other
-//! layers.
+//! table starts at zero as in the authors' code, so that the model is NoPE at step 0. Projections
+//! to separate keys are initialised uniformly in `+-1 / sqrt(C)`. The authors' `--cope-layers K`
+//! has a relative encoding in the other layers.
 //!
 //! ## References
 //! Golovneva et al. 2024, "Contextual Position Encoding", arXiv 2405.18719; authors' code

@@ -12,15 +12,15 @@
 //! `score: Contextual` with slopes `[H]`.
 //!
 //! ## Settings
-//! `slopes`: `from-1`, `from-1/4` (default, the best of the paper's on flip-flop) or `from-1/16`: the
+//! `slopes`: `from-1`, `from-1/4` (default, the best on flip-flop in the paper) or `from-1/16`: the
 //! first head's slope, halved from head to head; or `learned`, per head and layer, from 0.
 //! `sign`: `minus` (default: a penalty on far tokens, as in ALiBi) or `plus`, as eq. 10 is printed.
 //! `convention`: `listing` (default), `code` or `equation` (as eq. 10 is printed, without any
 //! division), as in CoPE.
 //!
 //! ## Deviations
-//! The paper gives slopes for four heads; halving goes on for more. Its first set is misprinted and is
-//! read as 1, 1/2, 1/4, 1/8. Counts are not clamped: eq. 10 has no table that would end.
+//! The paper gives slopes for four heads; for more heads the halving continues. Its first set is
+//! misprinted and is read as 1, 1/2, 1/4, 1/8. Counts are not clamped: eq. 10 has no table.
 //!
 //! ## References
 //! Golovneva et al. 2024, "Contextual Position Encoding", arXiv 2405.18719, eq. 10. Not in the

@@ -1,8 +1,8 @@
 //! # CoPE-MLP: contextual positions read by a small network
 //!
 //! ## What it does
-//! Counts positions with gates as CoPE does, and turns a count into a vector by a network of one
-//! hidden layer instead of reading a table between its entries.
+//! Counts positions with gates as CoPE does, and maps a count to a vector by a network with one
+//! hidden layer instead of an interpolated table.
 //!
 //! ## Formula
 //! `p[i, j]` as in CoPE, `e(p) = W2 act(W1 p + b1) + b2`, `logit = q_i . k_j / sqrt(D) + q_i . e(p)`
@@ -19,10 +19,10 @@
 //! `convention`: `listing` (default), `code` or `equation`, as in CoPE.
 //!
 //! ## Deviations
-//! The paper says no more than "an N-dimensional MLP", N 32 to 256; one hidden layer is the plainest
-//! reading, and its clamp, activation and initial values are ours. `W2 = b2 = 0`, so that the model is
-//! NoPE at step 0; `W1 = +-1 / (max_positions - 1)` with the sign drawn, and `b1` such that the bends
-//! of the units are drawn evenly from the range of positions.
+//! The paper states only "an N-dimensional MLP", N 32 to 256; one hidden layer is the simplest
+//! reading, and its clamp, activation and initial values are this project's choice. `W2 = b2 = 0`,
+//! so that the model is NoPE at step 0; `W1 = +-1 / (max_positions - 1)` with the sign drawn, and
+//! `b1` such that the kinks of the units are drawn uniformly from the range of positions.
 //!
 //! ## References
 //! Golovneva et al. 2024, "Contextual Position Encoding", arXiv 2405.18719, appendix C. Not in the

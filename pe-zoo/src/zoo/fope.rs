@@ -2,8 +2,8 @@
 //!
 //! ## What it does
 //! Takes the frequencies of RoPE that complete a turn within the training length, drops the slower
-//! ones, and turns each pair of channels by a fixed random mixture of what is left, so that a
-//! channel no longer lives from one frequency alone.
+//! ones, and rotates each pair of channels by a fixed random mixture of the remaining waves, so
+//! that a channel no longer depends on a single frequency.
 //!
 //! ## Formula
 //! `f_d = base^(-2d / D)` for those `d` with `f_d >= 2 pi / L`, `L` the training length: `K` of them;
@@ -17,15 +17,16 @@
 //!
 //! ## Settings
 //! `base` (10000).
-//! `gain` (0.3; the authors take 0.3, 0.4 or 0.6 by size of the model): `A` and `B` are ones at
-//! `(m ceil(K / M), m)` plus normal numbers of deviation `gain sqrt(2 / (fan_in + fan_out))`.
-//! `padding`: `code` (default: 1, as the authors' code has it) or `zero` (0, what a frequency of zero
-//! would have).
+//! `gain` (0.3; the authors take 0.3, 0.4 or 0.6 by size of the model): `A` and `B` are ones at `(m
+//! ceil(K / M), m)` plus normal numbers with standard deviation `gain sqrt(2 / (fan_in +
+//! fan_out))`.
+//! `padding`: `code` (default: 1, as the authors' code has it) or `zero` (0, what a frequency of
+//! zero would have).
 //!
 //! ## Deviations
-//! `A` and `B` are no parameters: they are drawn from the seed when the encoding is built, so that a
-//! checkpoint need not hold them. The fans of a `[H, K, M]` tensor are `K M` and `H M`, as PyTorch
-//! counts them, which the authors' initialisation goes by.
+//! `A` and `B` are not parameters: they are drawn from the seed when the encoding is built, so that
+//! a checkpoint need not contain them. The fans of a `[H, K, M]` tensor are `K M` and `H M`, as
+//! PyTorch defines them for the authors' initialisation.
 //!
 //! ## References
 //! Hua et al. 2024, "Fourier Position Embedding", arXiv 2412.17739; authors' code

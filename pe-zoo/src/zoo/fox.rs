@@ -1,8 +1,8 @@
 //! # FoX: attention that forgets
 //!
 //! ## What it does
-//! Each token decides, from its own content, how much of everything before it is to be forgotten.
-//! What lies between two tokens adds up to a penalty on their logit.
+//! Each token computes from its content a gate that decides how much of everything before it is
+//! forgotten. The logarithms of the gates between two tokens add up to a penalty on their logit.
 //!
 //! ## Formula
 //! `f_t = sigma(w_h . x_t + b_h)`,
@@ -10,7 +10,7 @@
 //!
 //! ## Shapes
 //! `state: [B, H, T, 1]`, `ln f` of each token; `score: Decay([B, H, S])`, its running sum over all
-//! columns, and for more than 256 columns a second one with what rounding the first has lost.
+//! columns, and for more than 256 columns a second one with the rounding error of the first.
 //!
 //! ## Settings
 //! `gates`: `{ type = "full", bias = 0.0 }` (default; the bias at the start: 0 as in the authors'

@@ -1,27 +1,27 @@
 //! # KERPLE: a learned kernel of distance
 //!
 //! ## What it does
-//! Subtracts from each logit a function of distance with two learned numbers per head: one says how
-//! much, the other in which shape. The logarithmic kernel flattens out far away, the power kernel
-//! ranges from nearly flat to a parabola.
+//! Subtracts from each logit a function of distance with two learned numbers per head: a scale and
+//! a shape. The logarithmic kernel flattens out at large distances, the power kernel ranges from
+//! nearly flat to a parabola.
 //!
 //! ## Formula
 //! `logarithmic`: `logit[h, i, j] = q_i . k_j / sqrt(D) - p_h ln(1 + a_h (i - j))`
 //! `power`: `logit[h, i, j] = q_i . k_j / sqrt(D) - a_h (i - j)^p_h`
-//! `a_h` and `p_h` are used as at least 0.01, `p_h` of the power kernel as at most 2.
+//! `a_h` and `p_h` are clamped to at least 0.01, `p_h` of the power kernel to at most 2.
 //!
 //! ## Shapes
 //! `score: Distance([H, N])`, `N` one more than the longest distance of the pass.
 //!
 //! ## Settings
 //! `kernel`: `logarithmic` (default, the better in the paper) or `power`.
-//! `sharing`: `all-layers` (default, as in the paper) or `per-layer` (as in DAPE's code).
-//! Initial values are the authors': `p` even in 0..2, `a` even in 0..1.
+//! `sharing`: `all-layers` (default, as in the paper) or `per-layer` (as in DAPE's code). Initial
+//! values are the authors': `p` uniform in 0..2, `a` uniform in 0..1.
 //!
 //! ## Deviations
 //! The authors' code writes the clamped values back into the parameters before each use, which does
 //! not zero their gradients. Here the gradient passes the clamp in the same way, but the parameter
-//! itself may wander past the limit, and then takes as long to come back.
+//! itself may move past the limit, and then takes as many steps to return.
 //!
 //! ## References
 //! Chi et al. 2022, "KERPLE", arXiv 2205.09921; `chijames/KERPLE` at 25be3d712e,

@@ -1,8 +1,8 @@
 //! # Learned absolute: one learned vector per position
 //!
 //! ## What it does
-//! Adds to each token's embedding a vector that is learned for its position. Positions past the
-//! end of the table do not exist.
+//! Adds to each token's embedding a learned vector for its position. Positions past the end of the
+//! table are errors.
 //!
 //! ## Formula
 //! `x[n] += table[n]`
@@ -12,8 +12,8 @@
 //!
 //! ## Settings
 //! `max_len` (positions; default: the longest sequence that the run will ask for, so that
-//! evaluation beyond the training length runs over rows that training never touched).
-//! `std` (default `C^(-1/2)`, as in CoPE's code): deviation of the initial table.
+//! evaluation beyond the training length uses rows that training never updated).
+//! `std` (default `C^(-1/2)`, as in CoPE's code): standard deviation of the initial table.
 //!
 //! ## Deviations
 //! None.

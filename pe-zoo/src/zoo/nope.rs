@@ -1,7 +1,8 @@
 //! # NoPE: no position encoding at all
 //!
 //! ## What it does
-//! Nothing. A causal decoder can still count, because each token sees a different number of others.
+//! Adds nothing. A causal decoder can still infer positions, because each token sees a different
+//! number of earlier ones.
 //!
 //! ## Formula
 //! `logit[i, j] = q_i . k_j / sqrt(D)`

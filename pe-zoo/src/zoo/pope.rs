@@ -1,9 +1,8 @@
 //! # PoPE: content as magnitude, position as angle
 //!
 //! ## What it does
-//! Lets each channel of a query or key say only how much, never in which direction: a softplus
-//! makes it a magnitude, and its angle is the position's alone. What matches and where it stands no
-//! longer mix.
+//! Uses each channel of a query or key as a magnitude: a softplus makes it positive, and its angle
+//! depends on the position alone. Content and position are thereby separated.
 //!
 //! ## Formula
 //! `logit = sum over c of mu(q_c) mu(k_c) cos((j - i) theta_c + delta[h, c]) / sqrt(D)`,

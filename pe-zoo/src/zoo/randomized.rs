@@ -6,7 +6,8 @@
 //! and so meets in training the large positions and distances of longer sequences.
 //!
 //! ## Formula
-//! `p[0] < p[1] < … < p[N-1]`, drawn without replacement from `0..longest`, all draws alike.
+//! `p[0] < p[1] < … < p[N-1]`, drawn without replacement from `0..longest`, all subsets equally
+//! likely.
 //!
 //! ## Shapes
 //! `positions`: one position per token.
@@ -19,12 +20,12 @@
 //! each number of tokens), `{ type = "spread" }` (evenly over the range, `floor(i longest / N)`), or
 //! `{ type = "contiguous" }` (0, 1, 2 and so on).
 //!
-//! Written as `randomized(rope)`; without brackets it stands over RoPE. Decoding asks for positions
-//! at every step: with `sampled` and `spread` they move as the sequence grows, with `contiguous` they
-//! do not.
+//! Written as `randomized(rope)`; without brackets it acts on RoPE. Decoding requests positions at
+//! every step: with `sampled` and `spread` they change as the sequence grows, with `contiguous`
+//! they do not.
 //!
 //! ## Deviations
-//! The authors draw anew for every evaluation pass too; here an evaluation is the same each time.
+//! The authors also draw new positions for every evaluation pass; here evaluation is deterministic.
 //! Their relative encoding draws from `1..longest`; here every encoding sees the same positions.
 //!
 //! ## References

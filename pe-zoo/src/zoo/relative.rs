@@ -1,8 +1,8 @@
 //! # Relative: a learned vector per distance, met by the query
 //!
 //! ## What it does
-//! Adds to each logit the dot product of the query with a vector that is learned for the distance.
-//! One table serves all layers and heads. Distances past the end of the table add nothing.
+//! Adds to each logit the dot product of the query with a learned vector for the distance. One
+//! table serves all layers and heads. Distances past the end of the table add nothing.
 //!
 //! ## Formula
 //! `logit[i, j] = (q_i . k_j + q_i . e[i - j]) / sqrt(D)`
@@ -11,12 +11,13 @@
 //! `score: QueryDistance([D, max_distance])`.
 //!
 //! ## Settings
-//! `max_distance` (entries of the table, distances `0..max_distance`; default: the training
-//! length, as CoPE's code has it). `std` (default `D^(-1/2)`): deviation of the initial table.
+//! `max_distance` (entries of the table, distances `0..max_distance`; default: the training length,
+//! as CoPE's code has it). `std` (default `D^(-1/2)`): standard deviation of the initial table.
 //!
 //! ## Deviations
-//! The authors' code stores the table backwards (column `N - 1 - distance`); a permutation of
-//! independent equal draws. Shaw et al. also learn vectors for the values; the baseline does not.
+//! The authors' code stores the table backwards (column `N - 1 - distance`); this is a permutation
+//! of independent draws from one distribution. Shaw et al. also learn vectors for the values; the
+//! baseline does not.
 //!
 //! ## References
 //! Shaw et al. 2018, arXiv 1803.02155, as the baseline of CoPE in `facebookresearch/RAM`

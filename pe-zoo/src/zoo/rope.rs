@@ -1,8 +1,9 @@
 //! # RoPE: queries and keys turned by their position
 //!
 //! ## What it does
-//! Rotates pairs of channels of each query and key by an angle proportional to its position, so that
-//! their dot product feels only the difference. Slow pairs see far, fast pairs near.
+//! Rotates pairs of channels of each query and key by an angle proportional to its position, so
+//! that their dot product depends only on the difference of positions. Slow pairs resolve long
+//! distances, fast pairs short ones.
 //!
 //! ## Formula
 //! `angle[n, m] = n * f_m`, `f_m = base^(-2m / R)`, `R = floor(rotary_fraction D)`;
@@ -12,22 +13,23 @@
 //! `transform_qk: [B, H, T, D], [B, H, S, D]` unchanged; `R` even.
 //!
 //! ## Settings
-//! `layout`: `half-split` (default; pairs `(m, m + R/2)`, as Llama and TAPE) or `interleaved` (pairs
-//! `(2m, 2m+1)`, as RoFormer). The same weights give different numbers under the two.
+//! `layout`: `half-split` (default; pairs `(m, m + R/2)`, as Llama and TAPE) or `interleaved`
+//! (pairs `(2m, 2m+1)`, as RoFormer). The same weights give different numbers under the two.
 //! `base` (10000, the paper's).
-//! `rotary_fraction` (1): share of the channels that turn; GPT-NeoX turns a quarter.
+//! `rotary_fraction` (1): fraction of the channels that are rotated; GPT-NeoX rotates a quarter.
 //! `scaling`: an object as HuggingFace's `rope_scaling`, `{ rope_type = "default" }` (default),
 //! `linear`, `dynamic`, `yarn`, `longrope`, `llama3`, `proportional` (p-RoPE), and `ntk`, which has
-//! no name there; see [`Scaling`]. `type` is read for `rope_type`. Without
-//! `original_max_position_embeddings` the training length stands for it.
+//! no name there; see [`Scaling`]. `type` is accepted in place of `rope_type`. The default of
+//! `original_max_position_embeddings` is the training length.
 //!
 //! ## Deviations
-//! `dynamic` and `longrope` look at the length of the sequence. Keys come raw from the cache, so
-//! all of them turn anew in every pass, and a decoding step equals the full pass of its own length;
-//! HuggingFace keeps the keys as they were first turned. LongRoPE's multiplier comes from `factor`,
-//! not from Phi-3's quotient of two lengths, which stand outside the object. YaRN's ramp runs over
-//! pairs, as in its code, not over wavelengths, as in its paper. What HuggingFace only warns of
-//! (unknown keys, factors below 1) is refused, and so are settings of YaRN that it would ignore.
+//! `dynamic` and `longrope` depend on the length of the sequence. The cache holds keys before
+//! rotation, so all of them are rotated again in every pass, and a decoding step equals the full
+//! pass of its own length; HuggingFace caches the keys as first rotated. LongRoPE's multiplier
+//! comes from `factor`, not from Phi-3's quotient of two lengths, which are not part of the object.
+//! YaRN's ramp runs over pairs, as in its code, not over wavelengths, as in its paper. Settings of
+//! which HuggingFace only warns (unknown keys, factors below 1) are refused, and so are settings of
+//! YaRN that it would ignore.
 //!
 //! ## References
 //! Su et al. 2021, "RoFormer", arXiv 2104.09864. Scalings: Chen et al. 2023, arXiv 2306.15595

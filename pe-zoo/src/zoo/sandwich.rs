@@ -1,8 +1,8 @@
 //! # Sandwich: what sinusoidal embeddings say about distance, as a bias
 //!
 //! ## What it does
-//! Adds to each logit the dot product of two tokens' sinusoidal embeddings, which depends on their
-//! distance only, less its value at distance 0. Heads differ by a fixed factor.
+//! Adds to each logit the dot product of two tokens' sinusoidal embeddings, which depends only on
+//! their distance, minus its value at distance 0. Heads differ by a fixed factor.
 //!
 //! ## Formula
 //! `logit[h, i, j] = q_i . k_j / sqrt(D) + (sum over k in 1..=d/2 of cos((i - j) / 10000^(2k/d)) -
@@ -12,7 +12,7 @@
 //! `score: Distance([H, N])`, `N` one more than the longest distance of the pass.
 //!
 //! ## Settings
-//! `d_bar` (default: the head dimension, as in NeMo; even): how many waves, twice.
+//! `d_bar` (default: the head dimension, as in NeMo; even): twice the number of waves.
 //!
 //! ## Deviations
 //! There is no authors' code; this is NVIDIA NeMo's form. The paper's experiments are said to have `d_bar` 128.

@@ -1,8 +1,8 @@
 //! # Selective RoPE: each token says by how much to turn
 //!
 //! ## What it does
-//! Turns queries and keys as RoPE does, but the angle grows from token to token by steps that are
-//! read off the tokens themselves. A token can thus hurry the position on or hold it still.
+//! Rotates queries and keys as RoPE does, but the angle grows from token to token by steps computed
+//! from the tokens. A token can thus advance the position quickly or not at all.
 //!
 //! ## Formula
 //! `u` is the layer's input, each head's slice of it divided by `sqrt(|slice|^2 + 1e-6)`;
@@ -18,19 +18,20 @@
 //! `map`: `{ kind = "low-rank", rank = 32 }` (default, the published configurations; all heads from
 //! the whole width) or `{ kind = "full-rank" }` (per head, its columns of length 1, one learned
 //! multiplier per head).
-//! `filter`: `{ kind = "convolution", kernel = 4, activation = "none" }` (default; or `silu`) or
-//! `{ kind = "difference" }` (the sum then gives `s` itself).
+//! `filter`: `{ kind = "convolution", kernel = 4, activation = "none" }` (default; or `silu`) or `{
+//! kind = "difference" }` (the sum then gives `s` itself).
 //! `bias` (false): a learned step of `exp(b)`, 1 at the start.
 //! `gate`: `{ kind = "none" }` (default), `{ kind = "per-head" }`, `{ kind = "per-head-low-rank",
 //! rank = 16 }` or `{ kind = "per-channel", rank = 16 }`.
 //! `temperature`: `{ kind = "rope", base = 500000, largest = 1 }` (default; `tau_m = largest
-//! base^(-2m / D)`) or `{ kind = "rfa", theta, largest = 1 }` (`0 < theta < 1`; `tau_m` proportional
-//! to `sqrt((1 - cos a_m) / (1 + cos a_m))`, `a_m` evenly from 0 to `theta pi`).
+//! base^(-2m / D)`) or `{ kind = "rfa", theta, largest = 1 }` (`0 < theta < 1`; `tau_m`
+//! proportional to `sqrt((1 - cos a_m) / (1 + cos a_m))`, `a_m` spaced evenly from 0 to `theta
+//! pi`).
 //!
 //! ## Deviations
 //! Temperatures are fixed, as in the published configurations (the authors' code can train them).
 //! Initial values are those of PyTorch's layers, `+-1 / sqrt(inputs)`, and for the full-rank map
-//! `+-sqrt(12 / D)`, which its normalisation takes back.
+//! `+-sqrt(12 / D)`, whose scale its normalisation removes.
 //!
 //! ## References
 //! Movahedi et al. 2025, "Selective Rotary Position Embedding", arXiv 2511.17388; authors' code

@@ -15,8 +15,7 @@
 //!
 //! ## Deviations
 //! None. (Some code concatenates all sines and all cosines: equal up to a permutation.) The paper
-//! multiplies token embeddings by `sqrt(C)`; that is the model's business, see the `embedding`
-//! setting of the model.
+//! multiplies token embeddings by `sqrt(C)`; see the `embedding` setting of the model for that.
 //!
 //! ## References
 //! Vaswani et al. 2017, "Attention Is All You Need", arXiv 1706.03762, section 3.5.

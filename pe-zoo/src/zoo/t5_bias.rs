@@ -1,9 +1,9 @@
 //! # T5 bias: a learned number per head and bucket of distances
 //!
 //! ## What it does
-//! Adds a learned number to each logit, looked up by head and by how far apart the two tokens are.
-//! Near distances have a number each, far ones share them in ever wider buckets, and everything
-//! beyond the longest has the last.
+//! Adds a learned number to each logit, looked up by head and by bucket of the distance. Short
+//! distances have a bucket each, longer ones share buckets of growing width, and all distances
+//! beyond the longest share the last.
 //!
 //! ## Formula
 //! `logit[h, i, j] = q_i . k_j / sqrt(D) + table[bucket(i - j), h]`; with `E = num_buckets / 2`,
@@ -16,12 +16,12 @@
 //!
 //! ## Settings
 //! `num_buckets` (32) and `max_distance` (128), T5's.
-//! `std` (0.02): deviation of the table's initial values.
+//! `std` (0.02): standard deviation of the initial table.
 //! `sharing`: `all-layers` (default, as in T5) or `per-layer` (as in TAPE's baseline).
 //!
 //! ## Deviations
 //! T5 does not divide `q . k` by `sqrt(D)`; here every encoding does, as in TAPE's baseline.
-//! Buckets are computed in f64 and a distance that stands exactly on an edge belongs above it; in
+//! Buckets are computed in f64 and a distance exactly on an edge belongs to the bucket above it; in
 //! f32, as in the authors' code, rounding decides (no such distance exists at the defaults).
 //!
 //! ## References

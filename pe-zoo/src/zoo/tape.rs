@@ -1,9 +1,9 @@
 //! # TAPE: rotations that attention and feed-forward parts update from layer to layer
 //!
 //! ## What it does
-//! Starts as RoPE, but hands each token's rotation on from layer to layer: attention mixes the
-//! rotations of the tokens that it looks at, and the feed-forward part changes them by what the token
-//! holds. Updates commute with rotations, so shifting all positions changes nothing.
+//! Starts as RoPE, but carries each token's rotation from layer to layer: attention mixes the
+//! rotations of the attended tokens, and the feed-forward block changes them depending on the
+//! token. Updates commute with rotations, so that a shift of all positions changes nothing.
 //!
 //! ## Formula
 //! `z = cos(n f_m) + i sin(n f_m)` per head and channel, `f_m = base^(-2m / D)`; queries and keys are
@@ -20,22 +20,24 @@
 //!
 //! ## Settings
 //! `base` (10000).
-//! `attention_update`: `code` (default: what the authors' code computes), `full-mix` (what it seems to
-//! mean), `none`.
-//! `feed_forward_update`: `{ type = "on", position_size = I }` (default; `I` without a value is four
-//! times the heads, 48 for the paper's 12) or `{ type = "off" }`.
+//! `attention_update`: `code` (default: what the authors' code computes), `full-mix` (what it seems
+//! to mean), `none`.
+//! `feed_forward_update`: `{ type = "on", position_size = I }` (default; `I` without a value is
+//! four times the heads, 48 for the paper's 12) or `{ type = "off" }`.
 //! `form`: `tensor` (default), `vector`, `tensor-not-equivariant`, `vector-not-equivariant` (the
 //! paper's ablations).
-//! `scaling`: as in RoPE, `{ rope_type = "default" }` (default), `linear`, `ntk`, `yarn` (the authors'
-//! `adayarn.py`), `llama3`, `proportional`; see [`Scaling`]. Those that look at the length are refused.
-//! `tape(yarn)` and the like say the same in an expression.
-//! `training_shift`: `{ type = "random" }` (default: all positions of a training pass later by
-//! 0 to twice the training length), `{ type = "random", max = k }`, or `{ type = "none" }`.
+//! `scaling`: as in RoPE, `{ rope_type = "default" }` (default), `linear`, `ntk`, `yarn` (the
+//! authors' `adayarn.py`), `llama3`, `proportional`; see [`Scaling`]. Scalings that depend on the
+//! length are refused. `tape(yarn)` and the like say the same in an expression.
+//! `training_shift`: `{ type = "random" }` (default: all positions of a training pass later by 0 to
+//! twice the training length), `{ type = "random", max = k }`, or `{ type = "none" }`.
 //!
 //! ## Deviations
-//! The authors compute YaRN anew for each length; here its factor is fixed, since tokens in the cache
-//! keep their state. Their file for `vector-not-equivariant` shares "one pair of maps"; here these are
-//! `W_U` and `W_D`. The last layer's update is made, as in their code, though no layer reads it.
+//! The authors recompute YaRN for each length; here its factor is fixed, since tokens in the cache
+//! keep their state. Their file for `vector-not-equivariant` shares "one pair of maps"; here these
+//! are
+//! `W_U` and `W_D`. As in their code, the last layer's update is computed although no layer reads
+//! it.
 //!
 //! ## References
 //! Zhu et al. 2025, "Rethinking Addressing in Language Models via Contextualized Equivariant

@@ -1,13 +1,13 @@
 //! # xPos: RoPE whose pairs fade with the distance
 //!
 //! ## What it does
-//! Turns queries and keys as RoPE does, and stretches queries while it shrinks keys by the same
-//! factor for each position, so that far keys count less. Fast pairs fade sooner than slow ones.
+//! Rotates queries and keys as RoPE does, and multiplies queries and divides keys by a factor that
+//! depends on position, so that far keys have less weight. Fast pairs decay sooner than slow ones.
 //!
 //! ## Formula
-//! `q[n] -> zeta_m^((n - c) / S) R(n f_m) q`, `k[n] -> zeta_m^(-(n - c) / S) R(n f_m) k`,
-//! `zeta_m = (2m + 0.4 D) / (1.4 D)`, `f_m = base^(-2m / D)`; in their product
-//! `zeta_m^((i - j) / S)` is left, whatever the centre `c`.
+//! `q[n] -> zeta_m^((n - c) / S) R(n f_m) q`, `k[n] -> zeta_m^(-(n - c) / S) R(n f_m) k`, `zeta_m =
+//! (2m + 0.4 D) / (1.4 D)`, `f_m = base^(-2m / D)`; their product contains `zeta_m^((i - j) / S)`,
+//! which does not depend on the centre `c`.
 //!
 //! ## Shapes
 //! `transform_qk: [B, H, T, D], [B, H, S, D]` unchanged; `D` even.
