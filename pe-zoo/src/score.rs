@@ -69,8 +69,8 @@ pub enum ScoreMod {
     /// where the row may not see the column. Gates still read queries and keys. A sum has at most
     /// one.
     Products(Tensor<4>),
-    /// Gives the whole weight to the largest logit, the first of equals. Gradients are those of the
-    /// weights that it replaces (straight-through).
+    /// Puts the whole weight on the largest logit, the first of equals. Gradients are those of the
+    /// weights that it replaces (straight through).
     Hard,
     /// Replaces the content logit by a function of the pair. In a sum, terms apply one after the other,
     /// each to the result of the one before; everything else is added to the result of the last. Gates

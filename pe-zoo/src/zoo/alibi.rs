@@ -115,14 +115,14 @@ impl Alibi {
         of_layer(&self.log_slopes, layer).val().exp()
     }
 
-    /// Bias of every pair of tokens, `[1, H, T, S]`.
+    /// The bias of every pair, `[1, H, T, S]`.
     pub(super) fn dense(&self, layer: usize, at: &Positions, device: &Device) -> Tensor<4> {
         let slopes = self.slopes(layer, device);
         let [heads] = slopes.dims();
         slopes.reshape([1, heads, 1, 1]) * at.float_distances(device).unsqueeze::<4>().neg()
     }
 
-    /// Bias of every pair of tokens in scalar f64, `[head][row][column]`.
+    /// The bias of every pair in scalar f64.
     pub(super) fn scalar_bias(&self, input: &ScalarInput) -> Heads {
         alibi::bias(input, &self.scalar_slopes(input.layer))
     }

@@ -112,7 +112,7 @@ impl Kerple {
         }
     }
 
-    /// Bias of every pair of tokens, `[1, H, T, S]`.
+    /// The bias of every pair, `[1, H, T, S]`.
     pub(super) fn dense(&self, layer: usize, at: &Positions, device: &Device) -> Tensor<4> {
         let (rows, columns) = (at.rows().len(), at.cols().len());
         let distances = at.float_distances(device).reshape([1, rows * columns]);
@@ -123,7 +123,7 @@ impl Kerple {
         bias.reshape([1, heads, rows, columns])
     }
 
-    /// Bias of every pair of tokens in scalar f64, `[head][row][column]`.
+    /// The bias of every pair in scalar f64.
     pub(super) fn scalar_bias(&self, input: &ScalarInput) -> Heads {
         let a = values_f64(of_layer(&self.a, input.layer));
         let p = values_f64(of_layer(&self.p, input.layer));

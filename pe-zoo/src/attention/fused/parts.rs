@@ -225,7 +225,7 @@ fn in_f32<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
     if tensor.dtype() == DType::F32 { tensor } else { tensor.cast(DType::F32) }
 }
 
-/// The same table, its last entry repeated for all longer distances.
+/// The same table with its last entry going on for ever.
 fn endless(table: &Tensor<2>, beyond: Beyond) -> Tensor<2> {
     match beyond {
         Beyond::Last => table.clone(),
