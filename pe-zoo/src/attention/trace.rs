@@ -57,7 +57,7 @@ impl TraceKind {
         Self::PositionProducts,
     ];
 
-    /// The name in files.
+    /// Name of the quantity in files.
     pub fn id(self) -> &'static str {
         match self {
             Self::Gates => "gates",

@@ -32,7 +32,7 @@ pub(super) struct Inputs {
     pub(super) contextual_slopes: Box<[f32]>,
     /// `[plane, T, S]`.
     pub(super) dense: Box<[f32]>,
-    /// Of the columns, `[S]`.
+    /// Positions of the columns, `[S]`.
     pub(super) positions: Box<[f32]>,
 }
 

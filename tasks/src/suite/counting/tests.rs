@@ -10,7 +10,7 @@ use crate::settings::TaskSettings as _;
 use crate::testing::Example;
 use crate::{Task, TaskConfig};
 
-/// Of `checks::golden`: version and hash.
+/// Golden output of `checks::golden`: generator version and hash.
 const GOLDEN: &str = "v1 83aaa169ae3ddf69169fefcd3f2ed2c6a083fa467acad058c3999f62b8e2a9d4";
 
 pub(crate) fn example() -> Example {
