@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 # One folder outside the clone saves a cold build; a fresh machine passes without it.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/pe-zoo/ci-target}"
 
-steps_declared=8
+steps_declared=9
 steps_run=0
 step() {
   local name=$1
@@ -72,6 +72,7 @@ step "smoke run" smoke
 step "encodings from outside" outside
 step "docs" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 step "no machine names" bash ci/no-machine-names.sh
+step "language" bash ci/language.sh
 
 [ "$steps_run" -eq "$steps_declared" ] || { echo "only $steps_run of $steps_declared steps ran"; exit 1; }
 echo "all $steps_run steps passed in $SECONDS s"

@@ -5,9 +5,9 @@
 pub struct Card {
     /// Kebab-case identifier, unique in a [`Registry`](crate::Registry).
     pub id: &'static str,
-    /// Display name.
+    /// Display name in tables and figures.
     pub label: &'static str,
-    /// What the encoding does, in one sentence without symbols.
+    /// Effect of the encoding, in one sentence without symbols.
     pub summary: &'static str,
     /// Number of learned parameters as a formula of `L` layers, `C` width, `H` heads and `D` head
     /// dimension, at the default settings.
@@ -28,7 +28,7 @@ pub enum Composition {
         /// Id of the encoding in the brackets if none is written.
         default: &'static str,
     },
-    /// The word in the brackets, its options included, is the value of a setting.
+    /// The word in the brackets, with its options, is the value of a setting.
     Setting {
         /// Name of the setting.
         field: &'static str,
@@ -49,7 +49,7 @@ pub enum ActsOn {
     QueryKey,
     /// Changes the attention logits.
     Logits,
-    /// Replaces the softmax.
+    /// Replaces the softmax over the logits.
     Weights,
     /// Chooses the positions of tokens.
     Positions,
@@ -58,7 +58,7 @@ pub enum ActsOn {
 }
 
 impl ActsOn {
-    /// Word for tables.
+    /// Name of the part in tables.
     pub fn label(self) -> &'static str {
         match self {
             Self::Embedding => "embedding",
@@ -77,35 +77,36 @@ impl ActsOn {
 pub struct Properties {
     /// Parts of the attention computation that it changes, sorted.
     pub acts_on: Vec<ActsOn>,
-    /// Adding a constant to all positions leaves the output unchanged.
+    /// Whether adding a constant to all positions leaves the output unchanged.
     pub shift_invariant: bool,
-    /// The logits are not a sum of one product of query and key and of a term that depends on
-    /// positions alone.
+    /// Whether the logits are other than a sum of one product of query and key and a term that
+    /// depends on positions alone.
     pub content_dependent: bool,
-    /// Positions beyond a limit are refused.
+    /// Whether positions beyond a limit are refused.
     pub limited_length: bool,
-    /// The output of a token changes with the length of the sequence, not only with the tokens before
-    /// it: a decoding step equals the full pass of its own length only.
+    /// Whether the output of a token changes with the length of the sequence, not only with the
+    /// tokens before it. A decoding step then equals the full pass of its own length only.
     pub depends_on_length: bool,
-    /// The output depends on the order of tokens, but not on the numbers in
+    /// Whether the output depends on the order of tokens, but not on the numbers in
     /// [`Positions`](crate::Positions).
     pub ignores_positions: bool,
-    /// The output of a head depends on queries, keys or values of other heads.
+    /// Whether the output of a head depends on queries, keys or values of other heads.
     pub mixes_heads: bool,
-    /// Its `mixed_values` gives columns for the attention weights to mix.
+    /// Whether `mixed_values` returns columns for the attention weights to mix.
     pub mixes_values: bool,
-    /// The change of the logits depends on queries other than through their products with keys, for
-    /// example through a table of vectors.
+    /// Whether the change of the logits depends on queries other than through their products with
+    /// keys, for example through a table of vectors.
     pub reads_queries: bool,
-    /// It replaces the products of queries with keys.
+    /// Whether the products of queries and keys are replaced.
     pub replaces_products: bool,
-    /// It replaces the softmax.
+    /// Whether the softmax is replaced.
     pub replaces_softmax: bool,
-    /// Transformed queries depend on tokens that come later, by factors that cancel only against keys.
+    /// Whether transformed queries depend on later tokens, by factors that cancel only against
+    /// keys.
     pub stretches_queries: bool,
-    /// It leaves out the division of the logits by `sqrt(D)`.
+    /// Whether the division of the logits by `sqrt(D)` is left out.
     pub undivided: bool,
-    /// Transformed queries and keys are twice `head_dim` wide.
+    /// Whether transformed queries and keys are twice `head_dim` wide.
     pub widens_queries: bool,
 }
 

@@ -62,9 +62,9 @@ pub struct Combination {
 /// Description of a combination: the cards of its parts, joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CombinationCard {
-    /// Canonical text.
+    /// Canonical text of the combination.
     pub id: String,
-    /// Display name.
+    /// Display name in tables and figures.
     pub label: String,
     /// Effect of each part, one sentence a part.
     pub summary: String,
@@ -72,7 +72,7 @@ pub struct CombinationCard {
     pub parameters: String,
     /// Authors and years of the papers.
     pub paper: String,
-    /// Address of the first paper.
+    /// Address of the first part's paper.
     pub url: String,
 }
 
@@ -137,7 +137,7 @@ impl Combination {
         &self.parts
     }
 
-    /// Description for people.
+    /// Description for tables, reports and help texts.
     pub fn card(&self) -> &CombinationCard {
         &self.card
     }
@@ -161,7 +161,7 @@ impl Combination {
         }
     }
 
-    /// Sizes for which encodings that act together with this combination are built.
+    /// Dimensions for the encodings that act together with this combination.
     pub fn dims_beside(&self, dims: &Dims) -> Dims {
         self.parts.iter().fold(*dims, |dims, part| part.dims_beside(&dims))
     }
@@ -177,7 +177,7 @@ impl Combination {
         })
     }
 
-    /// Builds all parts; every random number comes from `rng`.
+    /// Builds all parts; `rng` is the source of all random numbers.
     ///
     /// # Errors
     /// As [`check`](Self::check).
@@ -229,18 +229,18 @@ impl Combination {
         sum.with_wider_queries(if wider { 2 } else { 1 })
     }
 
-    /// Canonical text, by which records, reports and suites know the combination.
+    /// Canonical text, the id of the combination in records, reports and suites.
     pub fn id(&self) -> &str {
         &self.card.id
     }
 
-    /// Sizes for which one part is built.
+    /// Dimensions with which one part is built.
     fn dims_of(&self, part: usize, dims: &Dims) -> Dims {
         let others = self.parts.iter().enumerate().filter(|(other, _)| *other != part);
         others.fold(*dims, |dims, (_, other)| other.dims_beside(&dims))
     }
 
-    /// Each part with the sizes for which it is built.
+    /// Each part with the dimensions with which it is built.
     fn sized(&self, dims: &Dims) -> impl Iterator<Item = (&EncodingConfig, Dims)> {
         let dims = *dims;
         self.parts.iter().enumerate().map(move |(at, part)| (part, self.dims_of(at, &dims)))
@@ -270,12 +270,13 @@ impl TryFrom<EncodingConfig> for Combination {
     }
 }
 
-/// All settings of an encoding as an expression has them, `{key=value,...}`; empty if it has none.
+/// All settings of an encoding in the syntax of an expression, `{key=value,...}`; empty if it has
+/// none.
 pub fn settings_text(part: &EncodingConfig) -> String {
     print::all_options(part)
 }
 
-/// The settings of the one part, or a list of the parts' ids and settings.
+/// Serialises the settings of a single part, or a list of the ids and settings of several.
 impl serde::Serialize for Combination {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.parts.as_slice() {

@@ -1,53 +1,53 @@
-//! What an encoding costs, as formulas of the sizes: an itemised bill for one forward pass.
+//! Operation counts of an encoding as formulas of the sizes: an itemised cost of one forward pass.
 //!
 //! One multiply-accumulate is two operations. Items say what kind of work they are, because
 //! published counts leave some kinds out; nothing is left out here.
 
-/// What kind of work an item is.
+/// Kind of work of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
     /// Multiply-accumulates of a matrix product. The testkit counts these.
     Product,
-    /// The same written as a contraction over named axes (einsum): profilers that know functions
-    /// count its operations, and not its multiply-accumulates.
+    /// Matrix product written as a contraction over named axes (einsum): profilers that know
+    /// functions count its operations, and not its multiply-accumulates.
     Contraction,
-    /// A function applied to every element which profilers know (softmax, `SiLU`, `ReLU`), and which
-    /// they count as one operation an element.
+    /// Function applied to every element that profilers know (softmax, `SiLU`, `ReLU`) and count as
+    /// one operation per element.
     Activation {
-        /// Elementary operations in truth.
+        /// Number of elementary operations per element.
         each: u64,
     },
-    /// Any other operation on every element: sums, rotations, running sums. Table look-ups are
-    /// free.
+    /// Any other elementwise operation: sums, rotations, running sums. Table look-ups are free.
     Elementwise,
 }
 
-/// How an item goes into a sum.
+/// Sign with which an item enters a sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Share {
-    /// It is done.
+    /// The work is done and added.
     Done,
-    /// It is taken off: a model without any encoding does it, and this encoding makes it needless.
+    /// The work is subtracted: a model without any encoding does it, and this encoding makes it
+    /// needless.
     Spared,
-    /// Done anyway, so that an encoding beside this one spares nothing by it.
+    /// The work is done in any case, so that an encoding beside this one cannot save it.
     Kept,
 }
 
-/// How TAPE's table 3 counts an item.
+/// Count of an item in table 3 of the TAPE paper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InTable3 {
-    /// As it is.
+    /// The item is counted once.
     Once,
-    /// Several times, as the authors' code does it.
+    /// The item is counted several times, as often as the authors' code computes it.
     AsDoneThere {
-        /// How often.
+        /// Number of times that the item is counted.
         times: u64,
-        /// What it does otherwise.
+        /// Difference of the authors' code that explains the count.
         why: &'static str,
     },
-    /// Several times: the printed number is met only so, and nothing says why.
+    /// The item is counted several times to match the printed number; no source explains it.
     Fitted {
-        /// How often.
+        /// Number of times that the item is counted.
         times: u64,
     },
 }
@@ -61,43 +61,44 @@ impl InTable3 {
     }
 }
 
-/// One item of a bill.
+/// One item of a cost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// What is done, in a few words.
+    /// Description in a few words.
     pub what: &'static str,
-    /// What kind of work.
+    /// Kind of work of the item.
     pub work: Work,
-    /// Multiply-accumulates, elements of an activation, or operations, all layers.
+    /// Number of multiply-accumulates, of elements of an activation, or of operations, over all
+    /// layers.
     pub count: u64,
-    /// Whether it is done for every pair of tokens, of which a causal model needs only half.
+    /// Whether the work is done for every pair of tokens, of which a causal model needs only half.
     pub pairs: bool,
-    /// Whether it is done, or not done, or done after all.
+    /// Sign with which the item enters a sum.
     pub share: Share,
-    /// Whether it runs over the channels of queries, of which an encoding may make more.
+    /// Whether the work is proportional to the width of queries, which an encoding may increase.
     pub over_queries: bool,
-    /// How TAPE's table 3 counts it.
+    /// Count of the item in table 3 of the TAPE paper.
     pub in_table_3: InTable3,
 }
 
-/// An itemised bill for one forward pass over one sequence, every pair of tokens counted.
+/// Itemised cost of one forward pass over one sequence, every pair of tokens counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// The items.
+    /// Items in the order of addition.
     pub items: Vec<Item>,
 }
 
-/// Sums of a bill.
+/// Totals of a cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sums {
-    /// Multiply-accumulates.
+    /// Number of multiply-accumulate operations.
     pub macs: u64,
-    /// Operations, two for each multiply-accumulate.
+    /// Number of operations, two per multiply-accumulate.
     pub flops: u64,
 }
 
 impl Cost {
-    /// Nothing.
+    /// Creates a cost without items.
     pub fn none() -> Self {
         Self::default()
     }
@@ -133,57 +134,57 @@ impl Cost {
         self.with(what, Work::Contraction, macs, false)
     }
 
-    /// Adds a function that profilers know, on `elements` elements of `each` operations.
+    /// Adds a function that profilers know, with `each` operations on each of `elements` elements.
     #[must_use]
     pub fn activation(self, what: &'static str, elements: usize, each: u64) -> Self {
         self.with(what, Work::Activation { each }, elements, false)
     }
 
-    /// Adds such a function on all pairs of tokens.
+    /// Adds a function that profilers know, on all pairs of tokens.
     #[must_use]
     pub fn pair_activation(self, what: &'static str, elements: usize, each: u64) -> Self {
         self.with(what, Work::Activation { each }, elements, true)
     }
 
-    /// Adds `operations` on elements.
+    /// Adds `operations` elementwise operations.
     #[must_use]
     pub fn elementwise(self, what: &'static str, operations: usize) -> Self {
         self.with(what, Work::Elementwise, operations, false)
     }
 
-    /// Adds operations on all pairs of tokens.
+    /// Adds elementwise operations on all pairs of tokens.
     #[must_use]
     pub fn pair_elementwise(self, what: &'static str, operations: usize) -> Self {
         self.with(what, Work::Elementwise, operations, true)
     }
 
-    /// Says how TAPE's table 3 counts the last item.
+    /// Sets the count of the last item in table 3 of the TAPE paper.
     #[must_use]
     pub fn in_table_3(self, counted: InTable3) -> Self {
         self.last(|item| item.in_table_3 = counted)
     }
 
-    /// Takes off a product over all pairs of tokens that a model without any encoding does and
+    /// Subtracts a product over all pairs of tokens that a model without any encoding computes and
     /// this encoding makes needless.
     #[must_use]
     pub fn pair_product_spared(self, what: &'static str, macs: usize) -> Self {
         self.with(what, Work::Product, macs, true).last(|item| item.share = Share::Spared)
     }
 
-    /// Says that a product over all pairs of tokens of a model without any encoding is read, and so
-    /// done even beside an encoding that spares it.
+    /// Marks a product over all pairs of tokens of a model without any encoding as needed, even
+    /// beside an encoding that would save it.
     #[must_use]
     pub fn pair_product_kept(self, what: &'static str, macs: usize) -> Self {
         self.with(what, Work::Product, macs, true).last(|item| item.share = Share::Kept)
     }
 
-    /// Says that the last item runs over the channels of queries.
+    /// Marks the last item as proportional to the width of queries.
     #[must_use]
     pub fn over_queries(self) -> Self {
         self.last(|item| item.over_queries = true)
     }
 
-    /// The bill where queries are `times` as wide.
+    /// Returns the cost with queries `times` as wide.
     #[must_use]
     pub fn with_wider_queries(mut self, times: u64) -> Self {
         self.items.iter_mut().filter(|item| item.over_queries).for_each(|i| i.count *= times);
@@ -195,25 +196,26 @@ impl Cost {
         self
     }
 
-    /// Both bills.
+    /// Concatenates the items of both costs.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.items.extend(other.items);
         self
     }
 
-    /// Multiply-accumulates, every pair of tokens counted: what the reference engine does.
+    /// Number of multiply-accumulates with every pair of tokens counted, as the reference engine
+    /// computes them.
     pub fn macs(&self) -> u64 {
         let products = self.items.iter().filter(|item| item.is_product());
         sum(products.map(|item| (item.share, item.count)))
     }
 
-    /// Operations on elements, every pair of tokens counted.
+    /// Number of elementwise operations with every pair of tokens counted.
     pub fn elementwise_operations(&self) -> u64 {
         self.items.iter().filter(|item| !item.is_product()).map(Item::operations).sum()
     }
 
-    /// What a causal model needs over `len` tokens: each pair once, every operation counted.
+    /// Totals of a causal model over `len` tokens: each visible pair once, every operation counted.
     pub fn causal(&self, len: usize) -> Sums {
         let needed = |count: u64, item: &Item| {
             if !item.pairs {
@@ -230,8 +232,8 @@ impl Cost {
         Sums { macs, flops: 2 * macs + elementwise }
     }
 
-    /// What TAPE's table 3 counts: every pair, activations once an element, contractions only as
-    /// operations, nothing else on elements.
+    /// Totals as counted in table 3 of the TAPE paper: every pair, activations once per element,
+    /// contractions only as operations, no other elementwise operations.
     pub fn as_in_table_3(&self) -> Sums {
         let (mut products, mut others) = (Vec::new(), 0);
         for item in &self.items {
@@ -248,7 +250,7 @@ impl Cost {
     }
 }
 
-/// What is done less what is spared; what is spared is part of what is done in a whole model.
+/// Sums the work done minus the work saved. The saved work is part of the work of a whole model.
 fn sum(counts: impl Iterator<Item = (Share, u64)>) -> u64 {
     let [mut done, mut spared, mut kept] = [0; 3];
     for (share, count) in counts {
@@ -262,12 +264,12 @@ fn sum(counts: impl Iterator<Item = (Share, u64)>) -> u64 {
 }
 
 impl Item {
-    /// Whether it is counted in multiply-accumulates.
+    /// Whether the work is counted in multiply-accumulates.
     pub fn is_product(&self) -> bool {
         matches!(self.work, Work::Product | Work::Contraction)
     }
 
-    /// Operations in truth.
+    /// Number of elementary operations of the work.
     pub fn operations(&self) -> u64 {
         match self.work {
             Work::Product | Work::Contraction => 2 * self.count,
@@ -291,7 +293,7 @@ mod tests {
             .pair_activation("d", 16, 5)
             .elementwise("e", 3);
         assert_eq!((cost.macs(), cost.elementwise_operations()), (267, 83));
-        // Four tokens: 10 of 16 pairs.
+        // Four tokens have 10 visible pairs of 16.
         assert_eq!(cost.causal(4), Sums { macs: 207, flops: 414 + 50 + 3 });
         assert_eq!(cost.as_in_table_3(), Sums { macs: 260, flops: 520 + 28 + 16 });
         let spared = cost.pair_product_spared("f", 16);

@@ -1,4 +1,4 @@
-//! Facts about a device, and whether it works.
+//! Description of a device, and a test whether it works.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use crate::ops::MatmulPrecision;
 /// Name, memory and number types of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceFacts {
-    /// The name; `None` where the backend knows of no device but the processor.
+    /// Name; `None` if the backend knows no device but the processor.
     pub name: Option<String>,
     /// Memory in bytes; `None` if unknown.
     pub memory_bytes: Option<u64>,
@@ -20,7 +20,7 @@ pub struct DeviceFacts {
     pub floats: Vec<&'static str>,
 }
 
-/// Opens a device and reads its facts.
+/// Opens a device and reads its name, memory and number types.
 ///
 /// # Errors
 /// As [`open`].
@@ -29,13 +29,13 @@ pub fn facts(device: &Device) -> Result<DeviceFacts, String> {
     Ok(asked(device))
 }
 
-/// Opens a device and adds two numbers on it.
+/// Opens a device and checks that it adds two numbers correctly.
 ///
 /// # Errors
 /// The reason why it cannot be opened, in the words of its driver.
 pub fn open(device: &Device) -> Result<(), String> {
-    // A missing driver panics on a thread of its own: that message is the reason, not the panic that
-    // follows from it on this thread.
+    // A missing driver panics on a thread of its own: the reason is in that message, and not in
+    // the panic that follows from it on this thread.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let said = Arc::new(Mutex::new(None));
@@ -57,7 +57,7 @@ pub fn open(device: &Device) -> Result<(), String> {
     }
 }
 
-/// The beginning of a message: up to a dash or the end of the first line.
+/// Returns the beginning of a message, up to a dash or the end of the first line.
 fn first_words(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     let words = line.split(" - ").next().unwrap_or_default().trim();
@@ -70,7 +70,7 @@ fn first_words(text: &str) -> String {
 
 fn asked(device: &Device) -> DeviceFacts {
     let (name, memory_bytes) = named(&device.clone().inner());
-    // What supports storage alone computes nothing.
+    // Types that support storage only are left out.
     let types =
         [("f32", DType::F32), ("bf16", DType::BF16), ("f16", DType::F16), ("f64", DType::F64)];
     let floats = types
@@ -82,7 +82,7 @@ fn asked(device: &Device) -> DeviceFacts {
     DeviceFacts { name, memory_bytes, floats }
 }
 
-/// Name and memory, where the backend knows them.
+/// Name and memory in bytes, if the backend knows them.
 fn named(device: &Device) -> (Option<String>, Option<u64>) {
     #[cfg(feature = "cube")]
     if let DispatchDevice::Cube(device) = device.as_dispatch() {
@@ -94,7 +94,7 @@ fn named(device: &Device) -> (Option<String>, Option<u64>) {
     (None, None)
 }
 
-/// Whether 1 + 1 is 2 in this type.
+/// Whether the device computes 1 + 1 = 2 in this type.
 fn adds(device: &Device, dtype: DType) -> bool {
     let sum = || sum_of_ones(device, dtype);
     catch_unwind(AssertUnwindSafe(sum)).ok().flatten() == Some(2.0)

@@ -20,18 +20,18 @@ use crate::{Cost, PeError, Positions, ScoreMod, TokenState};
 pub struct Dims {
     /// Number of attention layers.
     pub layers: usize,
-    /// Heads per layer.
+    /// Number of heads per layer.
     pub heads: usize,
-    /// Width of one head.
+    /// Number of channels of one head.
     pub head_dim: usize,
     /// Longest training sequence in tokens.
     pub train_len: usize,
-    /// Longest sequence in tokens that will ever be asked for, evaluation included.
+    /// Longest sequence in tokens, evaluation included.
     pub max_len: usize,
 }
 
 impl Dims {
-    /// Width of the model, `heads * head_dim`.
+    /// Width of the model, `C = heads * head_dim`.
     pub fn width(&self) -> usize {
         self.heads * self.head_dim
     }
@@ -48,7 +48,7 @@ pub struct PositionRequest<'a> {
     pub training_rng: Option<&'a mut ChaCha8Rng>,
 }
 
-/// Input of [`PositionEncoding::embed`].
+/// Input of the hook [`PositionEncoding::embed`].
 #[derive(Debug)]
 pub struct EmbedContext<'a> {
     /// Positions of the tokens; the embeddings are those of the rows.
@@ -57,7 +57,7 @@ pub struct EmbedContext<'a> {
     pub tokens: &'a Tensor<2, Int>,
 }
 
-/// Input of [`PositionEncoding::state`].
+/// Input of the hook [`PositionEncoding::state`].
 #[derive(Debug)]
 pub struct StateContext<'a> {
     /// Index of the layer, from 0.
@@ -83,7 +83,7 @@ pub struct LayerContext<'a> {
     pub cols: &'a TokenState,
 }
 
-/// Input of [`PositionEncoding::score`].
+/// Input of the hook [`PositionEncoding::score`].
 #[derive(Debug)]
 pub struct ScoreContext<'a> {
     /// Layer, positions and state.

@@ -1,6 +1,7 @@
-//! What can be wrong with an encoding's settings or with the positions asked of it.
+//! Errors in the settings of encodings and in the positions requested from them.
 
-/// Every error of this crate. The text says what was wrong, what was expected and what to do next.
+/// Every error of this crate. The message names the value at fault, what was expected, and how to
+/// fix it.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PeError {
     /// A setting has a value that the encoding cannot use.
@@ -8,22 +9,22 @@ pub enum PeError {
     InvalidSetting {
         /// Id of the encoding.
         pe: String,
-        /// The field at fault, as it is written in a suite.
+        /// Name of the field, as written in a suite.
         field: String,
-        /// Its value.
+        /// Value of the field.
         value: String,
-        /// What would be accepted.
+        /// Description of the accepted values.
         expected: String,
     },
-    /// A setting that does not exist, or has the wrong type.
+    /// A setting does not exist or has the wrong type.
     #[error("{pe}: {reason}")]
     Settings {
         /// Id of the encoding.
         pe: String,
-        /// The parser's words, the field named.
+        /// Message of the parser, with the name of the field.
         reason: String,
     },
-    /// A position beyond what the encoding can stand for.
+    /// A position is beyond the last one that the encoding supports.
     #[error(
         "{pe}: position {position} is beyond its longest, {max_position}; \
          raise the encoding's `max_len` or shorten the sequence"
@@ -31,65 +32,65 @@ pub enum PeError {
     TooLong {
         /// Id of the encoding.
         pe: String,
-        /// The position asked for.
+        /// Position that was requested.
         position: usize,
-        /// The last position that the encoding has.
+        /// Last position that the encoding supports.
         max_position: usize,
     },
-    /// Positions that are empty or do not ascend.
+    /// Positions are empty or do not ascend.
     #[error("positions: {reason}")]
     Positions {
-        /// What was wrong and what was expected.
+        /// Fault, and what was expected.
         reason: String,
     },
-    /// Text that is no expression of encodings.
+    /// A text is not an expression of encodings.
     #[error("`{text}`: at character {at}: {reason}")]
     Expression {
-        /// What was given.
+        /// Text that was parsed.
         text: String,
-        /// Where it is wrong, counted in characters from 1.
+        /// Place of the fault, counted in characters from 1.
         at: usize,
-        /// What was wrong, what was expected.
+        /// Fault, and what was expected.
         reason: String,
     },
-    /// Encodings that cannot stand together.
+    /// Encodings cannot be combined.
     #[error("`{text}`: {reason}")]
     Combination {
-        /// The ids, with `+` between them.
+        /// Ids of the encodings, joined by `+`.
         text: String,
-        /// Which place they both claim, and what to do.
+        /// Conflict between the encodings, and how to resolve it.
         reason: String,
     },
-    /// An encoding that cannot be added to a registry.
+    /// An encoding cannot be added to a registry.
     #[error("encoding `{id}` cannot be registered: {reason}")]
     Registration {
-        /// The id of its card.
+        /// Id on the card of the encoding.
         id: String,
-        /// What is wrong with it.
+        /// Fault of the id or of the encoding.
         reason: String,
     },
-    /// An encoding whose properties cannot be found out.
+    /// The properties of an encoding cannot be determined by probing.
     #[error("{pe}: probing it at a small size failed: {reason}")]
     Probe {
         /// Id of the encoding.
         pe: String,
-        /// What went wrong.
+        /// Cause of the failure.
         reason: String,
     },
-    /// An encoding that does not exist.
+    /// No encoding has the requested id.
     #[error("unknown encoding `{id}`{}; known: {known}", nearest.as_ref().map(|n| format!(", did you mean `{n}`?")).unwrap_or_default())]
     UnknownId {
-        /// What was asked for.
+        /// Id that was requested.
         id: String,
-        /// The nearest id, if one is near.
+        /// Known id with a similar spelling, if there is one.
         nearest: Option<String>,
-        /// All ids.
+        /// All known ids.
         known: String,
     },
 }
 
 impl PeError {
-    /// Builds [`PeError::InvalidSetting`].
+    /// Builds a [`PeError::InvalidSetting`] from its fields.
     pub fn invalid(
         pe: &str,
         field: &str,

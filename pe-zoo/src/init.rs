@@ -5,12 +5,12 @@ use burn::tensor::{Device, Tensor, TensorData};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-/// A learned tensor of zeros.
+/// Creates a learned tensor of zeros.
 pub fn zeros<const D: usize>(shape: [usize; D], device: &Device) -> Param<Tensor<D>> {
     constant(0.0, shape, device)
 }
 
-/// A learned tensor, every entry `value`.
+/// Creates a learned tensor with every entry equal to `value`.
 pub fn constant<const D: usize>(
     value: f32,
     shape: [usize; D],
@@ -19,7 +19,7 @@ pub fn constant<const D: usize>(
     param(vec![value; shape.iter().product()], shape, device)
 }
 
-/// A learned tensor that starts at the given values, in row-major order.
+/// Creates a learned tensor with the given initial values, in row-major order.
 ///
 /// # Panics
 /// If their number is not that of the shape.
@@ -31,7 +31,8 @@ pub fn given<const D: usize>(
     param(values, shape, device)
 }
 
-/// A learned tensor drawn from the normal distribution with mean 0 and the given deviation.
+/// Creates a learned tensor drawn from the normal distribution with mean 0 and the given standard
+/// deviation.
 pub fn normal<const D: usize>(
     std: f64,
     shape: [usize; D],
@@ -42,7 +43,7 @@ pub fn normal<const D: usize>(
     param(values, shape, device)
 }
 
-/// A learned tensor drawn evenly from `-bound..bound`.
+/// Creates a learned tensor drawn uniformly from `-bound..bound`.
 pub fn uniform<const D: usize>(
     bound: f64,
     shape: [usize; D],
@@ -55,7 +56,7 @@ pub fn uniform<const D: usize>(
     param(values, shape, device)
 }
 
-/// A learned tensor drawn evenly from a range.
+/// Creates a learned tensor drawn uniformly from a range.
 pub fn uniform_between<const D: usize>(
     range: std::ops::Range<f64>,
     shape: [usize; D],
@@ -69,7 +70,7 @@ pub fn uniform_between<const D: usize>(
     param(values, shape, device)
 }
 
-/// One draw from the standard normal distribution (Box-Muller, cosine branch).
+/// Draws from the standard normal distribution (Box-Muller, cosine branch).
 pub fn standard_normal(rng: &mut ChaCha8Rng) -> f64 {
     let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
     radius * (std::f64::consts::TAU * rng.random::<f64>()).cos()

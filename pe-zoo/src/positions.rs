@@ -1,4 +1,4 @@
-//! Positions of the rows (queries) and columns (keys) of an attention.
+//! Positions of the rows (queries) and columns (keys) of attention.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ impl PartialEq for Positions {
 impl Eq for Positions {}
 
 impl Positions {
-    /// Takes the positions of all columns; rows are the columns from `first_row` on.
+    /// Creates positions from those of all columns; the rows are the columns from `first_row` on.
     ///
     /// # Errors
     /// [`PeError::Positions`] if there is no row, or if positions do not ascend strictly.
@@ -64,7 +64,8 @@ impl Positions {
         Ok(Self { cols: cols.into(), first_row, memo: Memo::default() })
     }
 
-    /// `new_tokens` rows after `cached_tokens` tokens that came before, counted from 0.
+    /// Creates positions 0, 1, 2 and so on for `cached_tokens` cached and `new_tokens` new tokens;
+    /// the rows are the new ones.
     ///
     /// # Panics
     /// If `new_tokens` is 0.
@@ -77,7 +78,7 @@ impl Positions {
         }
     }
 
-    /// The same tokens, all positions later by `offset`.
+    /// Returns the same tokens with all positions increased by `offset`.
     #[must_use]
     pub fn shifted(&self, offset: usize) -> Self {
         Self {
@@ -97,12 +98,12 @@ impl Positions {
         &self.cols
     }
 
-    /// Index among the columns of the first row: the number of tokens in the cache.
+    /// Index of the first row among the columns: the number of cached tokens.
     pub fn first_row(&self) -> usize {
         self.first_row
     }
 
-    /// The longest distance between a row and a column; 0 for a single token.
+    /// Longest distance between a row and a column; 0 for a single token.
     pub fn longest_distance(&self) -> usize {
         self.cols.last().zip(self.cols.first()).map_or(0, |(last, first)| last - first)
     }
@@ -143,8 +144,9 @@ impl Positions {
         Tensor::from_data(TensorData::new(values, [rows.len(), cols.len()]), device)
     }
 
-    /// A value that depends only on these positions, made once: layers, and training steps that
-    /// use the same positions, share it. `key` must name everything else it depends on.
+    /// Returns a value that depends only on these positions, computed once and shared by layers and
+    /// by training steps that use the same positions. `key` must name everything else that the
+    /// value depends on.
     pub fn memo<T: Clone + Send + 'static>(
         &self,
         key: &str,

@@ -34,7 +34,7 @@ pub fn device() -> Device {
     Device::default()
 }
 
-/// Properties of an encoding; probed once for each kind and settings.
+/// Properties of an encoding, probed once for each kind and settings.
 ///
 /// # Errors
 /// [`PeError::Probe`] if no small size suits the settings, or if the encoding panics.
@@ -51,7 +51,7 @@ pub fn properties(config: &EncodingConfig) -> Result<Arc<Properties>, PeError> {
     })
 }
 
-/// Text of a caught panic.
+/// Extracts the message of a caught panic.
 pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().cloned();
     let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
@@ -62,7 +62,7 @@ pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 /// the sizes of tables, and probing must stay cheap for settings meant for large models.
 const LARGEST_SIZE: u64 = 1024;
 
-/// The encoding with large sizes cut, and dimensions that its settings accept.
+/// Returns the encoding with large sizes reduced, and dimensions that its settings accept.
 ///
 /// Settings that no candidate accepts are for sequences shorter than those that probing needs; the
 /// properties are then those of the default settings.
@@ -95,7 +95,8 @@ fn cut(value: &mut Value) {
     }
 }
 
-/// Sizes to try, the smallest first. Some settings need a number of layers, heads or channels.
+/// Candidate dimensions, the smallest first. Some settings need a certain number of layers, heads
+/// or channels.
 fn candidates() -> impl Iterator<Item = Dims> {
     let layers = [2, 3, 4, 6, 8, 12, 16, 24, 32];
     let heads = [3, 2, 4, 6, 8, 12, 16, 1, 5, 7, 9, 10, 11, 13, 14, 15, 20, 24, 25, 32];
@@ -112,14 +113,14 @@ fn candidates() -> impl Iterator<Item = Dims> {
     })
 }
 
-/// The encoding with random numbers of this deviation in every parameter.
+/// Builds the encoding and fills every parameter with normal draws of standard deviation `std`.
 fn built(config: &EncodingConfig, dims: &Dims, std: f64) -> Result<AnyEncoding, String> {
     let mut rng = ChaCha8Rng::seed_from_u64(7);
     let encoding = config.build(dims, &mut rng, &device()).map_err(|error| error.to_string())?;
     Ok(randomise_by(std, encoding, 11))
 }
 
-/// Lengths at which products are counted; the last one checks the polynomial through the others.
+/// Lengths at which products are counted; the last one verifies the polynomial through the others.
 const COUNTED_LENS: [usize; 4] = [8, 16, 24, 32];
 
 /// Multiply-accumulates that an encoding adds to one forward pass over `len` tokens, counted by running
@@ -141,7 +142,7 @@ pub fn products(config: &EncodingConfig, dims: &Dims, len: usize) -> Result<usiz
         counted as i128 - (2 * dims.layers * len * len * dims.width()) as i128
     };
     let counts = COUNTED_LENS.map(count);
-    // Newton's divided differences, at steps of the first length.
+    // Newton's divided differences with steps of the first length.
     let at = |len: usize| {
         let step = COUNTED_LENS[0] as i128;
         let n = len as i128 - step;

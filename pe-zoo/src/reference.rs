@@ -1,4 +1,5 @@
-//! Scalar f64 loops straight from each paper's equation: the truth that the engines are tested against.
+//! Scalar f64 loops written straight from each paper's equations: the reference that the engines
+//! are tested against.
 //!
 //! Nothing here is fast and nothing here is shared with the tensor code.
 
@@ -30,40 +31,41 @@ pub mod xpos;
 use burn::module::Param;
 use burn::tensor::Tensor;
 
-/// One sequence: `[token][channel]`.
+/// Vectors of one sequence, `[token][channel]`.
 pub type Tokens = Vec<Vec<f64>>;
 
-/// Per head: `[head][row][..]`; for logits, the columns that the row may see.
+/// Vectors or rows per head, `[head][row][..]`; for logits, the last axis holds the columns that
+/// the row may see.
 pub type Heads = Vec<Vec<Vec<f64>>>;
 
-/// What a logit is made of, for one sequence.
+/// Attention problem of one layer and one sequence, in scalars.
 #[derive(Debug, Clone)]
 pub struct ScalarInput {
     /// Index of the layer.
     pub layer: usize,
-    /// Queries, `[head][row][D]`.
+    /// Queries of the rows, `[head][row][D]`.
     pub q: Heads,
-    /// Keys, `[head][column][D]`.
+    /// Keys of all columns, `[head][column][D]`.
     pub k: Heads,
-    /// Values, `[head][column][D]`.
+    /// Values of all columns, `[head][column][D]`.
     pub v: Heads,
     /// The layer's normalised input, `[column][C]`.
     pub x: Tokens,
     /// Positions of the columns.
     pub positions: Vec<usize>,
-    /// Index among the columns of the first row.
+    /// Index of the first row among the columns.
     pub first_row: usize,
 }
 
 impl ScalarInput {
-    /// Width of one head.
+    /// Number of channels of one head, `D`.
     pub fn head_dim(&self) -> usize {
-        // Queries and keys may have been made wider.
+        // Values are used because an encoding may have widened queries and keys.
         self.v[0][0].len()
     }
 
-    /// Fills `[head][row][column]` for the columns that each row may see; `logit` gets head, row,
-    /// the row's index among the columns, and the column.
+    /// Computes `[head][row][column]` for the columns that each row may see. `logit` gets the head,
+    /// the row, the row's index among the columns, and the column.
     pub fn map(&self, mut logit: impl FnMut(usize, usize, usize, usize) -> f64) -> Heads {
         (0..self.q.len())
             .map(|h| {
@@ -77,25 +79,26 @@ impl ScalarInput {
             .collect()
     }
 
-    /// `q_i . k_j`.
+    /// Dot product of query and key, `q_i . k_j`.
     pub fn content(&self, h: usize, row: usize, j: usize) -> f64 {
         dot(&self.q[h][row], &self.k[h][j])
     }
 
-    /// `q_i . k_j / sqrt(D)`, every pair that may be seen, with a bias of the same shape added.
+    /// Content logits plus a bias, `q_i . k_j / sqrt(D) + bias`, for every visible pair; `bias` has
+    /// the shape of the result.
     pub fn biased(&self, bias: &Heads) -> Heads {
         let root = (self.head_dim() as f64).sqrt();
         self.map(|h, row, _i, j| self.content(h, row, j) / root + bias[h][row][j])
     }
 
-    /// `q_i . k_j / sqrt(D)`, every pair that may be seen.
+    /// Content logits `q_i . k_j / sqrt(D)` for every visible pair.
     pub fn plain(&self) -> Heads {
         let root = (self.head_dim() as f64).sqrt();
         self.map(|h, row, _i, j| self.content(h, row, j) / root)
     }
 
-    /// The same problem with other queries and keys; functions get the head, the vector and its
-    /// column.
+    /// Returns the problem with queries and keys replaced by the results of two functions of the
+    /// head, the vector and its column.
     #[must_use]
     pub fn changed(
         &self,
@@ -125,46 +128,49 @@ impl ScalarInput {
 /// One layer of a stack in which tokens carry state.
 #[derive(Debug, Clone)]
 pub struct ScalarLayer {
-    /// What its logits are made of.
+    /// Attention problem of the layer.
     pub input: ScalarInput,
-    /// Output of its feed-forward part before the residual sum, `[column][C]`.
+    /// Output of the layer's feed-forward block before the residual sum, `[column][C]`.
     pub feed_forward: Tokens,
 }
 
-/// How an encoding looks in scalar f64. The defaults are those of an encoding that does nothing.
+/// Implementation of an encoding in scalar f64. The defaults are those of an encoding without
+/// effect.
 pub trait ScalarReference {
-    /// Embeddings of a whole sequence with the encoding added; ids and positions of its tokens.
+    /// Adds the encoding to the embeddings `x` of a whole sequence, given the ids and positions of
+    /// its tokens.
     fn scalar_embed(&self, x: &Tokens, _ids: &[usize], _positions: &[usize]) -> Tokens {
         x.clone()
     }
 
-    /// The problem with its queries and keys changed as `transform_qk` changes them, for the
-    /// encodings beside it that look at them. Whoever has that hook says it here too; the testkit
-    /// compares the two ([`Conduct::StretchesQueries`](crate::meta::Conduct) excepted).
+    /// Returns the problem with queries and keys transformed as by `transform_qk`. An encoding that
+    /// has that hook implements this method too; the testkit compares the two, except for encodings
+    /// whose queries depend on later tokens
+    /// ([`stretches_queries`](crate::card::Properties::stretches_queries)).
     fn scalar_transformed(&self, input: &ScalarInput) -> ScalarInput {
         input.clone()
     }
 
-    /// The logits before the softmax.
+    /// Logits before the softmax, `[head][row][column]`.
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
         let scale = 1.0 / (input.head_dim() as f64).sqrt();
         input.map(|h, row, _i, j| input.content(h, row, j) * scale)
     }
 
-    /// The attention weights, for encodings that replace the softmax; the default is the softmax
-    /// of [`scalar_logits`](Self::scalar_logits).
+    /// Attention weights, for encodings that replace the softmax; the default is the softmax of
+    /// [`scalar_logits`](Self::scalar_logits).
     fn scalar_weights(&self, input: &ScalarInput) -> Heads {
         attention::softmax(&self.scalar_logits(input))
     }
 
-    /// The attention weights of every layer of a stack; the default is for encodings that carry
-    /// nothing from layer to layer.
+    /// Attention weights of every layer of a stack; the default is for encodings without state that
+    /// is carried from layer to layer.
     fn scalar_stack(&self, layers: &[ScalarLayer]) -> Vec<Heads> {
         layers.iter().map(|layer| self.scalar_weights(&layer.input)).collect()
     }
 
-    /// As [`scalar_stack`](Self::scalar_stack) with another encoding beside this one that makes
-    /// weights of the problem with its queries and keys changed, and of the logits of this one.
+    /// Computes [`scalar_stack`](Self::scalar_stack) in combination with another encoding, which
+    /// turns the transformed problem and the logits of this encoding into weights.
     fn scalar_stack_beside(
         &self,
         layers: &[ScalarLayer],
@@ -176,20 +182,20 @@ pub trait ScalarReference {
             .collect()
     }
 
-    /// Whether the gradient of a learned number is its derivative where it has this value; not
-    /// beyond a bound at which gradients pass straight through. Parameters are counted in the
-    /// order in which a visitor meets them.
+    /// Whether the gradient of a parameter equals its derivative at this value. It does not beyond
+    /// a bound at which gradients pass straight through. Parameters are counted in the order in
+    /// which a visitor meets them.
     fn differentiable_at(&self, _parameter: usize, _value: f64) -> bool {
         true
     }
 }
 
-/// Dot product.
+/// Dot product of two vectors.
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
 
-/// A learned table as `[row][column]` in f64.
+/// Converts a learned table to `[row][column]` in f64.
 ///
 /// # Panics
 /// If the tensor cannot be read back as f32.
@@ -198,7 +204,7 @@ pub fn table_f64(table: &Param<Tensor<2>>) -> Tokens {
     values_f64(table).chunks(columns).map(<[f64]>::to_vec).collect()
 }
 
-/// All learned numbers of a tensor in f64, the last axis running fastest.
+/// Converts a learned tensor to f64 in row-major order.
 ///
 /// # Panics
 /// If the tensor cannot be read back as f32.

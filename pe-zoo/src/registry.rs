@@ -30,7 +30,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// A registry of these entries, whose ids differ.
+    /// Creates a registry of these entries, whose ids must differ.
     pub(crate) fn of(entries: Vec<Entry>) -> Self {
         let entries = entries.into_iter().map(|entry| (entry.card.id, Arc::new(entry)));
         Self { entries: entries.collect() }
@@ -103,13 +103,13 @@ impl Registry {
 
 /// One kind of encoding in a [`Registry`].
 pub struct Entry {
-    /// Description for people.
+    /// Description of the encoding for tables, reports and help texts.
     pub card: Card,
     /// Text of the encoding's source file, whose module documentation is its full description; known
     /// for the encodings of this crate.
     pub source: Option<&'static str>,
     read: fn(Map<String, Value>) -> Result<Arc<dyn ErasedSettings>, PeError>,
-    /// Properties that have been found out, by settings.
+    /// Properties found by probing so far, by settings.
     probed: Mutex<BTreeMap<String, Arc<Properties>>>,
 }
 
@@ -138,7 +138,7 @@ impl Entry {
 }
 
 impl Entry {
-    /// The properties at these settings, found out by `probe` at the first call.
+    /// Properties at these settings, computed by `probe` at the first call.
     pub(crate) fn probed(
         &self,
         settings: String,
@@ -186,7 +186,7 @@ impl PartialEq for EncodingConfig {
     }
 }
 
-/// The settings alone.
+/// Serialises the settings alone.
 impl serde::Serialize for EncodingConfig {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.settings.to_value().map_err(serde::ser::Error::custom)?.serialize(serializer)
@@ -207,12 +207,12 @@ impl EncodingConfig {
         Ok(Self { card: settings.card(), entry, settings, fields })
     }
 
-    /// The kind of encoding.
+    /// Registry entry of the encoding.
     pub fn entry(&self) -> &Arc<Entry> {
         &self.entry
     }
 
-    /// Description at these settings.
+    /// Description of the encoding at these settings.
     pub fn card(&self) -> &Card {
         &self.card
     }
@@ -245,7 +245,7 @@ impl EncodingConfig {
         self.settings.check(dims)
     }
 
-    /// Builds the encoding; every random number comes from `rng`.
+    /// Builds the encoding; `rng` is the source of all random numbers.
     ///
     /// # Errors
     /// As [`check`](Self::check).

@@ -1,4 +1,4 @@
-//! What the rotary encodings share: tables of angles, scaled frequencies, checks.
+//! Shared parts of the rotary encodings: tables of angles, scaled frequencies, checks.
 
 mod scaling;
 mod spectrum;
@@ -13,7 +13,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 
 use crate::{PeError, Positions, ops};
 
-/// How the columns' channels are turned: `(a, b) -> (a cos - b sin, a sin + b cos)` for each pair.
+/// Rotation of channel pairs, `(a, b) -> (a cos - b sin, a sin + b cos)`, by column.
 ///
 /// `cos` and `sin` need not be those of one angle: an encoding may stretch or mix them.
 #[derive(Debug, Clone)]
@@ -22,15 +22,15 @@ pub struct Rotation(Waves);
 #[derive(Debug, Clone)]
 enum Waves {
     /// Constants, `[S sets, R / 2]`, one set for all heads or one per head; the first `R` channels
-    /// of the head turn.
+    /// of the head are rotated.
     Fixed { cos: Tensor<2>, sin: Tensor<2>, pairs: Pairs, sets: usize },
-    /// What gradients flow through, `[1 or B, 1 or H, S, D / 2]`, half-split.
+    /// Tensors with gradients, `[1 or B, 1 or H, S, D / 2]`, half-split.
     Learned { cos: Tensor<4>, sin: Tensor<4> },
 }
 
 impl Rotation {
-    /// Tabulates cosines and sines on the host in f64; `turn` is given position and pair and says
-    /// by which angle the pair turns and by what it is multiplied.
+    /// Tabulates cosines and sines on the host in f64. `turn` maps a position and a pair to the
+    /// angle of the rotation and the factor of its cosine and sine.
     pub fn tabulate(
         at: &Positions,
         pairs: Pairs,
@@ -51,7 +51,8 @@ impl Rotation {
         Self(Waves::Fixed { cos: table(cos), sin: table(sin), pairs, sets: 1 })
     }
 
-    /// From constant cosines and sines of each head, `[S, H, pairs]`, half-split.
+    /// Creates a rotation from constant cosines and sines of each head, `[S, H, pairs]`,
+    /// half-split.
     pub fn of_heads(cos: Tensor<3>, sin: Tensor<3>) -> Self {
         let [columns, heads, count] = cos.dims();
         let flat = |wave: Tensor<3>| wave.reshape([columns * heads, count]);
@@ -59,12 +60,12 @@ impl Rotation {
         Self(Waves::Fixed { cos, sin, pairs: Pairs::HalfSplit, sets: heads })
     }
 
-    /// By angles that gradients flow through, `[1 or B, 1 or H, S, D / 2]`, half-split.
+    /// Creates a rotation from angles with gradients, `[1 or B, 1 or H, S, D / 2]`, half-split.
     pub fn by_angles(angles: Tensor<4>) -> Self {
         Self(Waves::Learned { cos: angles.clone().cos(), sin: angles.sin() })
     }
 
-    /// The part that belongs to the rows.
+    /// The part of the rotation that belongs to the rows.
     #[must_use]
     pub fn rows(&self, at: &Positions) -> Self {
         let (first, columns) = (at.first_row(), at.cols().len());
@@ -84,7 +85,7 @@ impl Rotation {
         })
     }
 
-    /// Turns `u`, `[B, H, S, D]`; channels past the first `R` stay as they are.
+    /// Rotates `u`, `[B, H, S, D]`; channels past the first `R` stay unchanged.
     pub fn turn(&self, u: Tensor<4>) -> Tensor<4> {
         match &self.0 {
             Waves::Fixed { cos, sin, pairs, sets } => {
@@ -96,7 +97,7 @@ impl Rotation {
         }
     }
 
-    /// Turns queries as rows and keys as columns.
+    /// Rotates queries as rows and keys as columns.
     pub fn turn_both(&self, q: Tensor<4>, k: Tensor<4>, at: &Positions) -> (Tensor<4>, Tensor<4>) {
         (self.rows(at).turn(q), self.turn(k))
     }
@@ -120,14 +121,14 @@ fn turn_fixed(
     if sets == 1 {
         return ops::rotate(u, cos, sin, pairs);
     }
-    // Heads lie beside each other in each token: each (token, head) is a row of the tables.
+    // Heads are adjacent in each token: each (token, head) is a row of the tables.
     let rows = u.swap_dims(1, 2).reshape([batch, 1, tokens * heads, head_dim]);
     let rotated = ops::rotate(rows, cos, sin, pairs);
     rotated.reshape([batch, tokens, heads, head_dim]).swap_dims(1, 2)
 }
 
-/// Turns half-split pairs of `[B, H, S, D]` by tensors that gradients flow through, each
-/// `[1 or B, 1 or H, S, D / 2]`: those of the pairs' first channels and those of their second ones.
+/// Rotates half-split pairs of `[B, H, S, D]` by tensors with gradients, each `[1 or B, 1 or H, S,
+/// D / 2]`: one for the first channel of each pair and one for the second.
 pub(crate) fn turn_halves(u: Tensor<4>, cos: [Tensor<4>; 2], sin: [Tensor<4>; 2]) -> Tensor<4> {
     let [_batch, _heads, _tokens, head_dim] = u.dims();
     let first = u.clone().slice_dim(3, 0..head_dim / 2);
@@ -137,7 +138,7 @@ pub(crate) fn turn_halves(u: Tensor<4>, cos: [Tensor<4>; 2], sin: [Tensor<4>; 2]
     Tensor::cat(vec![rotated, second * cos_second + first * sin_second], 3)
 }
 
-/// Refuses heads whose channels do not make pairs.
+/// Refuses an odd number of channels per head.
 pub(crate) fn check_pairs(pe: &str, head_dim: usize) -> Result<(), PeError> {
     if head_dim == 0 || !head_dim.is_multiple_of(2) {
         let expected = "an even number; channels turn in pairs (head_dim = width / heads)";

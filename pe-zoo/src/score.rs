@@ -39,16 +39,16 @@ use burn::tensor::Tensor;
 /// The bias at distances past the end of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Beyond {
-    /// 0.
+    /// The bias is 0.
     Zero,
-    /// The last entry.
+    /// The bias of the last entry of the table.
     Last,
 }
 
 /// A modification of the attention logits.
 #[derive(Debug, Clone)]
 pub enum ScoreMod {
-    /// No modification.
+    /// Leaves the logits unchanged.
     None,
     /// Adds `-slope[h] * (i - j)`; `[H]`.
     Slope(Tensor<1>),
@@ -75,9 +75,9 @@ pub enum ScoreMod {
     Contextual(Contextual),
     /// Replaces the softmax: each column, nearest first, takes a share of what is left.
     StickBreaking(StickBreaking),
-    /// Takes the place of the products `q_i . k_j` in the logits, before any division; `[B, H, T, S]`,
-    /// finite where the row may not see the column. Gates read queries and keys as before. At most one
-    /// of a sum.
+    /// Replaces the products `q_i . k_j` in the logits, before any division; `[B, H, T, S]`, finite
+    /// where the row may not see the column. Gates still read queries and keys. A sum has at most
+    /// one.
     Products(Tensor<4>),
     /// As [`Products`](Self::Products), but of queries with keys that every token in between has
     /// reflected; no `T x S` tensor on the CPU.
@@ -99,7 +99,7 @@ pub enum ScoreMod {
     Term(Term),
     /// Adds this tensor, `[1 or B, 1 or H, T, S]`.
     Dense(Tensor<4>),
-    /// Applies all of them.
+    /// Applies all modifications of the list.
     Sum(Vec<ScoreMod>),
 }
 
@@ -129,7 +129,7 @@ impl ScoreMod {
 pub struct StickBreaking {
     /// Whether the row's own token takes part.
     pub current: Current,
-    /// The use of the part that no column takes.
+    /// Use of the part of the stick that no column takes.
     pub remainder: Remainder,
 }
 
@@ -144,34 +144,34 @@ pub enum Current {
     Included,
 }
 
-/// The use of the part of the stick that no column takes.
+/// Use of the part of the stick that no column takes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Remainder {
-    /// It is dropped: weights sum to less than 1.
+    /// The remainder is dropped: weights sum to less than 1.
     #[default]
     Dropped,
-    /// The own token gets it: weights sum to 1.
+    /// The own token gets the remainder: weights sum to 1.
     OwnToken,
 }
 
 /// Positions that gates count along the row, as in CoPE.
 #[derive(Debug, Clone)]
 pub struct Contextual {
-    /// The source of the gate logits.
+    /// Source of the gate logits.
     pub gates: GateSource,
     /// Contextual positions are clamped to `0..=max_position`.
     pub max_position: f64,
-    /// The bias at a contextual position.
+    /// Bias as a function of the contextual position.
     pub function: ContextualFunction,
-    /// The place of the division by `sqrt(D)`.
+    /// Placement of the division by `sqrt(D)`.
     pub convention: LogitScaling,
 }
 
-/// The source of gate logits.
+/// Source of the gate logits of contextual positions.
 #[derive(Debug, Clone)]
 pub enum GateSource {
-    /// The content logits.
+    /// The content logits `q_i . k_j`, divided as [`LogitScaling`] says.
     QueryKey,
     /// Products of queries with values.
     QueryValue,
@@ -179,12 +179,12 @@ pub enum GateSource {
     Keys(Tensor<4>),
 }
 
-/// The bias at a contextual position `p`.
+/// Bias as a function of the contextual position `p`.
 #[derive(Debug, Clone)]
 pub enum ContextualFunction {
     /// `q_i . e[p]`, linear between integer positions; `e` is `[D, N]` with `N > max_position`.
     Table(Tensor<2>),
-    /// `slope[h] * p`; `[H]`.
+    /// Linear bias `slope[h] * p`; `[H]`.
     Slope(Tensor<1>),
     /// `q_i . e(p)` with `e` a perceptron of one hidden layer.
     Mlp(Perceptron),
@@ -195,15 +195,15 @@ pub enum ContextualFunction {
 /// An engine needs no vector per pair of tokens: `q_i . e(p) = (w2^T q_i) . act(w1 p + b1) + q_i . b2`.
 #[derive(Debug, Clone)]
 pub struct Perceptron {
-    /// `[N]`.
+    /// Hidden weights, `[N]` for `N` hidden units.
     pub w1: Tensor<1>,
-    /// `[N]`.
+    /// Biases of the hidden units, `[N]`.
     pub b1: Tensor<1>,
-    /// `[D, N]`.
+    /// Output weights, `[D, N]`.
     pub w2: Tensor<2>,
-    /// `[D]`.
+    /// Biases of the outputs, `[D]`.
     pub b2: Tensor<1>,
-    /// The activation `act`.
+    /// Activation of the hidden units.
     pub activation: HiddenActivation,
 }
 
@@ -213,14 +213,15 @@ pub struct Perceptron {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum HiddenActivation {
-    /// `max(x, 0)`.
+    /// Rectified linear unit, `max(x, 0)`.
     #[default]
     Relu,
-    /// `x Phi(x)`, exact.
+    /// Gaussian error linear unit `x Phi(x)`, without approximation.
     Gelu,
 }
 
-/// The published placements of the division in CoPE's logits; `z` is the bias of the contextual position.
+/// Published placements of the division in CoPE's logits; `z` is the bias at the contextual
+/// position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LogitScaling {

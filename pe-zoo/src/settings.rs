@@ -1,4 +1,4 @@
-//! Reading settings: unknown keys are errors that name the key and the nearest valid one.
+//! Parsing of settings: unknown keys are errors that name the key and the nearest valid one.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -6,18 +6,18 @@ use serde_json::{Map, Value};
 
 use crate::PeError;
 
-/// Which layers share learned numbers.
+/// Which layers share learned parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sharing {
-    /// Each layer has its own.
+    /// Each layer has its own parameters.
     PerLayer,
-    /// One set for all.
+    /// All layers share one set of parameters.
     AllLayers,
 }
 
 impl Sharing {
-    /// How many sets a model of so many layers has.
+    /// Number of parameter sets in a model of `layers` layers.
     pub fn sets(self, layers: usize) -> usize {
         match self {
             Self::PerLayer => layers,
@@ -26,12 +26,13 @@ impl Sharing {
     }
 }
 
-/// The set among `sets` that a layer uses: its own, or the only one.
+/// The set among `sets` that a layer uses: its own, or the shared one.
 pub(crate) fn of_layer<T>(sets: &[T], layer: usize) -> &T {
     &sets[layer.min(sets.len() - 1)]
 }
 
-/// The name among `known` that is nearest to `given`, if one is near enough to be meant.
+/// Finds the name among `known` with the smallest edit distance to `given`, if it is close enough
+/// to be a misspelling.
 pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     known
         .into_iter()
@@ -52,20 +53,20 @@ pub fn read<T: DeserializeOwned>(pe: &str, fields: Map<String, Value>) -> Result
     })
 }
 
-/// Settings of an encoding that has none.
+/// Settings type of encodings without settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NoSettings {}
 
-/// The message about a field that does not exist, with the nearest of those that do.
+/// Message about a field that does not exist, with the nearest existing one.
 pub(crate) fn unknown_field<'a>(field: &str, known: impl Iterator<Item = &'a str>) -> String {
     let known = known.map(|name| format!("`{name}`")).collect::<Vec<_>>();
     let expected = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
     explain(&format!("unknown field `{field}`, expected {expected}"))
 }
 
-/// A parser's complaint about an unknown field or variant, with the nearest of the names that it
-/// expected put after it. Other complaints come back as they are.
+/// Extends a parser's message about an unknown field or variant by the nearest of the expected
+/// names. Other messages are returned unchanged.
 pub fn explain(complaint: &str) -> String {
     let quoted = |text: &str| -> Vec<String> {
         text.split('`').skip(1).step_by(2).map(str::to_owned).collect()

@@ -1,4 +1,4 @@
-//! The checks that every encoding passes. Call [`assert_conforms`] on your own.
+//! Conformance checks that every encoding passes; call [`assert_conforms`] on your own encoding.
 //!
 //! ```
 //! use pe_zoo::{Combination, testkit};
@@ -35,7 +35,7 @@ fn build(config: &Combination, seed: u64, device: &Device) -> Result<Combined, S
     config.init(&DIMS, &mut rng, device).map_err(|error| error.to_string())
 }
 
-/// The encoding with random numbers in every parameter.
+/// Builds the encoding with random numbers in every parameter.
 fn random(config: &Combination, device: &Device) -> Result<Combined, String> {
     Ok(randomise(build(config, 7, device)?, 11))
 }

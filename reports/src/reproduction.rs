@@ -25,7 +25,7 @@ use self::runs::{Candidates, Wanted, runs};
 pub use self::verdict::{VERDICTS, Verdict, published_interval};
 use crate::record::RunRecord;
 
-/// Sets every published number beside what `records` say, in whatever order they come.
+/// Compares every published number with `records`, in whatever order they come.
 ///
 /// # Errors
 /// [`PublishedError`] if the numbers that are compiled in cannot be used.

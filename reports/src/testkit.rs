@@ -174,7 +174,7 @@ impl TestCell {
         self
     }
 
-    /// Drops the evaluations longer than `limit` and says so.
+    /// Drops the evaluations longer than `limit` and records that they were skipped.
     pub(crate) fn limited_to(mut self, limit: u64) -> Self {
         let (kept, cut): (Vec<_>, Vec<_>) = self.0.evals.into_iter().partition(|e| e.len <= limit);
         self.0.evals = kept;

@@ -77,7 +77,7 @@ pub(crate) fn hide<S: AsRef<[u32]>>(
 pub(crate) struct Hidden {
     /// Index of its first token.
     pub(crate) start: usize,
-    /// Tenth of the filler in which it stands, 0 (early) to 9 (late).
+    /// Tenth of the filler that contains the needle, 0 (early) to 9 (late).
     pub(crate) tenth: u32,
 }
 

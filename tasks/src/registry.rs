@@ -108,8 +108,8 @@ impl TaskRegistry {
         self.find(id).map(|entry| (entry.default)())
     }
 
-    /// The card of a task in Markdown: what it asks of an encoding, the predicted order of encodings, its definition, a
-    /// sample, its source.
+    /// Renders the card of a task in Markdown: its demands on an encoding, the predicted order of
+    /// encodings, its definition, a sample, its source.
     ///
     /// # Errors
     /// [`TaskError::UnknownTask`], with the most similar id.

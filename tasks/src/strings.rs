@@ -41,12 +41,12 @@ pub trait StringRule: Debug + Clone + PartialEq + Send + Sync + 'static {
     /// Appends the answer to the string in this range of `tokens`.
     fn answer(tokens: &mut Vec<u32>, string: Range<usize>, letters: u32);
 
-    /// Whether this string has an answer; one without is drawn again.
+    /// Whether this string has an answer; strings without one are drawn again.
     fn is_asked(_string: &[u32], _letters: u32) -> bool {
         true
     }
 
-    /// Slice of the sample beside `length`, if the task has one.
+    /// Second slice of the sample besides `length`, if the task has one.
     fn slice(_string: &[u32], _letters: u32) -> Option<(&'static str, u32)> {
         None
     }

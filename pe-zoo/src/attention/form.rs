@@ -13,7 +13,7 @@ pub enum ScoreForm {
     Fused,
     /// Inside the fused kernels, with a part as a bias of size `T x S`.
     Dense,
-    /// By the reference engine: all logits are a tensor of size `T x S`.
+    /// Reference engine: all logits are a tensor of size `T x S`.
     Reference,
 }
 

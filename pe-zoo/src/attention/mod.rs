@@ -24,7 +24,7 @@ use crate::{Positions, ScoreMod, TokenState};
 /// Whether attention weights are wanted besides the output; only the reference engine has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weights {
-    /// Not returned.
+    /// Attention weights are not returned.
     Drop,
     /// Returned, `[B, H, T, S]`.
     Return,

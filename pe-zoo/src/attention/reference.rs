@@ -21,7 +21,7 @@ use crate::{Positions, ScoreMod};
 /// Output of the engine.
 #[derive(Debug)]
 pub struct Attended {
-    /// `[B, H, T, E]`.
+    /// Attention output, `[B, H, T, E]`.
     pub output: Tensor<4>,
     /// `[B, H, T, S]`, if asked for.
     pub weights: Option<Tensor<4>>,

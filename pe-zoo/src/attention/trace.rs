@@ -18,7 +18,7 @@ const ROUNDING: f64 = 1e-6;
 /// One quantity of one layer.
 #[derive(Debug, Clone)]
 pub struct Trace {
-    /// The quantity.
+    /// Quantity that was traced.
     pub kind: TraceKind,
     /// `[1 or B, 1 or H, T, S]`; `[B, H, 1, S]` where it belongs to columns alone. Entries of columns that a
     /// row does not see mean nothing.
@@ -46,7 +46,7 @@ pub enum TraceKind {
 }
 
 impl TraceKind {
-    /// All kinds.
+    /// All kinds of quantities.
     pub const ALL: [Self; 7] = [
         Self::Gates,
         Self::ContextualPositions,
@@ -57,7 +57,7 @@ impl TraceKind {
         Self::PositionProducts,
     ];
 
-    /// The name in files.
+    /// Name of the quantity in files.
     pub fn id(self) -> &'static str {
         match self {
             Self::Gates => "gates",

@@ -1,4 +1,4 @@
-//! Reading expressions: text to parts, each mistake with its place.
+//! Parser of expressions; every error names its place in the text.
 
 use serde_json::{Map, Number, Value};
 
@@ -7,20 +7,20 @@ use crate::PeError;
 use crate::card::Composition;
 use crate::registry::{EncodingConfig, Registry};
 
-/// Brackets within brackets; far more than anything needs, few enough for the stack.
+/// Largest nesting depth of brackets; bounds the recursion.
 const DEEPEST: usize = 24;
 
-/// One part as it is written.
+/// One part of an expression as written.
 struct Node {
     id: String,
     at: usize,
     options: Map<String, Value>,
-    /// Where each option's key stands.
+    /// Offset of each option's key in the text.
     keys: Vec<(String, usize)>,
     brackets: Option<(usize, Vec<Node>)>,
 }
 
-/// What is wrong, and at which byte.
+/// Parse error: a reason and a byte offset.
 struct Trouble {
     at: usize,
     reason: String,
@@ -30,7 +30,7 @@ fn trouble<T>(at: usize, reason: impl Into<String>) -> Result<T, Trouble> {
     Err(Trouble { at, reason: reason.into() })
 }
 
-/// Reads an expression; `more` are options for its only part.
+/// Parses an expression; `more` are further options for its only part.
 pub(super) fn read(
     registry: &Registry,
     text: &str,
@@ -75,8 +75,8 @@ pub(super) fn read(
     build(registry, parts)
 }
 
-/// The combination of these parts; those that have no effect by themselves get their default partner
-/// if there is no other part.
+/// Builds the combination of these parts. A part that has no effect by itself gets its default
+/// partner if it is the only one.
 fn build(registry: &Registry, mut parts: Vec<EncodingConfig>) -> Result<Combination, PeError> {
     if parts.iter().all(is_over)
         && let Some(Composition::Over { default }) = parts.first().map(EncodingConfig::composition)
@@ -86,7 +86,7 @@ fn build(registry: &Registry, mut parts: Vec<EncodingConfig>) -> Result<Combinat
     Combination::new(parts)
 }
 
-/// Turns what is written into settings.
+/// Converts the written options to settings.
 fn collect(
     registry: &Registry,
     node: Node,
@@ -135,7 +135,7 @@ fn settings(registry: &Registry, node: &Node) -> Result<EncodingConfig, Trouble>
     })
 }
 
-/// Splits at commas that stand in no brackets and no quotes.
+/// Splits at commas outside brackets and quotes.
 pub(super) fn split_list(text: &str) -> Vec<&str> {
     let (mut depth, mut quoted, mut escaped, mut start) = (0_i32, false, false, 0);
     let mut items = Vec::new();
@@ -171,13 +171,13 @@ pub(super) fn is_word(text: &str) -> bool {
 
 struct Reader<'a> {
     text: &'a str,
-    /// The next byte, always at the start of a character.
+    /// Byte offset of the next character.
     at: usize,
     depth: usize,
 }
 
 impl Reader<'_> {
-    /// The next character that is no blank, looked at and not taken.
+    /// Returns the next character other than white space without consuming it.
     fn next(&mut self) -> Option<char> {
         let rest = &self.text[self.at..];
         let trimmed = rest.trim_start();
@@ -185,7 +185,7 @@ impl Reader<'_> {
         trimmed.chars().next()
     }
 
-    /// Takes a character if it is the next one.
+    /// Consumes the next character if it is `wanted`.
     fn take(&mut self, wanted: char) -> bool {
         let found = self.next() == Some(wanted);
         if found {
@@ -206,7 +206,7 @@ impl Reader<'_> {
         self.next().map_or("the end".to_owned(), |c| format!("`{c}`"))
     }
 
-    /// Takes as many characters as satisfy `part`.
+    /// Consumes characters while they satisfy `part`; returns their offset and text.
     fn run(&mut self, part: impl Fn(char) -> bool) -> (usize, &str) {
         self.next();
         let start = self.at;
@@ -258,7 +258,7 @@ impl Reader<'_> {
         Ok(Node { id, at, options, keys, brackets })
     }
 
-    /// `{ key = value, … }`, with the place of each key.
+    /// Parses `{ key = value, … }`; returns the options and the offset of each key.
     #[expect(clippy::type_complexity, reason = "the two halves of one list")]
     fn options(&mut self) -> Result<(Map<String, Value>, Vec<(String, usize)>), Trouble> {
         self.expect('{', "")?;

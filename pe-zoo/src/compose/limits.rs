@@ -1,15 +1,15 @@
-//! Sizes that no table and no count can hold.
+//! Upper limits of whole numbers in settings, above which tables and counts would overflow.
 
 use serde_json::Value;
 
 use crate::PeError;
 use crate::registry::EncodingConfig;
 
-/// Largest whole number among an encoding's settings. Positions are exact in f32 up to it, and products of a
-/// few such sizes fit the machine's integers.
+/// Largest accepted whole number among an encoding's settings. Positions up to it are exact in f32,
+/// and products of a few such sizes fit 64-bit integers.
 const LARGEST: u64 = 1 << 24;
 
-/// Refuses whole numbers that are too large. Seeds may be any.
+/// Refuses whole numbers that are too large. Seeds are exempt.
 pub(super) fn check(part: &EncodingConfig) -> Result<(), PeError> {
     match too_large("", &Value::Object(part.fields().clone())) {
         None => Ok(()),

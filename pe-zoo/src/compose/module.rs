@@ -1,4 +1,4 @@
-//! What a combination does: the hooks of its parts, folded.
+//! The module of a combination: the hooks of its parts, applied in order.
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
@@ -17,14 +17,14 @@ use crate::{Dims, PeError, Positions, ScoreMod, TokenState};
 #[derive(Module, Debug)]
 pub struct Combined {
     pub(super) parts: Vec<AnyEncoding>,
-    /// Tensors that each part keeps per token, by layer.
+    /// Number of tensors that each part keeps per token, by layer.
     #[module(skip)]
     state_tensors: Vec<Vec<usize>>,
     #[module(skip)]
     pub(super) places: Places,
 }
 
-/// Which part has the places that have room for one.
+/// Indices of the parts that use the hooks which only one part may use.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Places {
     chooses_positions: Option<usize>,
@@ -62,7 +62,7 @@ impl Combined {
         Self { parts, state_tensors, places }
     }
 
-    /// What one part keeps, out of what all keep in a layer.
+    /// Selects the state of one part from the state of all parts in a layer.
     fn own(&self, all: &TokenState, layer: usize, part: usize) -> TokenState {
         if self.parts.len() == 1 {
             return all.clone();
@@ -72,7 +72,7 @@ impl Combined {
         TokenState { tensors: all.tensors[start..start + tensors[part]].to_vec() }
     }
 
-    /// What all parts keep in a layer, each asked in turn.
+    /// Collects the state of all parts in a layer.
     fn all(
         &self,
         layer: usize,
@@ -102,7 +102,8 @@ impl Combined {
     }
 }
 
-/// How many tensors each part keeps per token in each layer: it is asked for one token.
+/// Number of tensors that each part keeps per token in each layer, found by asking it for the state
+/// of one token.
 fn tensors(parts: &[AnyEncoding], dims: &Dims, device: &Device) -> Vec<Vec<usize>> {
     let at = Positions::contiguous(0, 1);
     let x = Tensor::zeros([1, 1, dims.width()], device);
@@ -118,7 +119,7 @@ fn tensors(parts: &[AnyEncoding], dims: &Dims, device: &Device) -> Vec<Vec<usize
 }
 
 impl Combined {
-    /// The parts' hooks, in order.
+    /// Hooks of the parts, in order.
     pub(super) fn hooks(&self) -> impl Iterator<Item = &dyn Hooks> {
         self.parts.iter().map(AnyEncoding::hooks)
     }
@@ -139,7 +140,7 @@ impl Hooks for Combined {
 
     fn state(&self, ctx: &StateContext<'_>) -> TokenState {
         self.all(ctx.layer, |at, part| {
-            // Nothing is carried into the first layer.
+            // Layer 0 has no carried state.
             let carried = match ctx.layer.checked_sub(1) {
                 Some(before) if !ctx.carried.tensors.is_empty() => {
                     self.own(ctx.carried, before, at)

@@ -1,4 +1,4 @@
-//! Writing expressions: the canonical text, and the joined cards of several encodings.
+//! Printer of expressions: the canonical text, and the joined cards of several encodings.
 
 use std::collections::BTreeMap;
 
@@ -25,8 +25,8 @@ pub(super) fn card(parts: &[EncodingConfig]) -> CombinationCard {
     }
 }
 
-/// The parts by `name`, with the settings that are not at their defaults; those that have no effect by
-/// themselves have the others in brackets.
+/// Joins the parts by `name`, with the settings that differ from their defaults. Parts that have no
+/// effect by themselves enclose the others in brackets.
 fn joined(
     parts: &[EncodingConfig],
     between: &str,
@@ -40,13 +40,14 @@ fn joined(
     over.into_iter().rev().fold(beside, |inner, over| format!("{over}({inner})"))
 }
 
-/// All settings, as an expression has them; empty for none.
+/// All settings in the syntax of an expression; empty if there are none.
 pub(super) fn all_options(part: &EncodingConfig) -> String {
     let fields = part.fields();
     if fields.is_empty() { String::new() } else { table(fields) }
 }
 
-/// The settings that are not at their defaults, as an expression has them; empty for none.
+/// Settings that differ from their defaults in the syntax of an expression; empty if there are
+/// none.
 fn options(part: &EncodingConfig) -> String {
     let mut own = part.fields().clone();
     if let Ok(default) = part.reread(Map::new()) {
@@ -57,8 +58,8 @@ fn options(part: &EncodingConfig) -> String {
     options + &brackets
 }
 
-/// Takes the setting that brackets stand for out of the options and writes it as brackets, without
-/// what is at its default for its kind.
+/// Removes the setting that is written in brackets from the options and returns it as brackets,
+/// without the options at the defaults of its kind.
 fn bracketed(part: &EncodingConfig, own: &mut Map<String, Value>) -> Option<String> {
     let Composition::Setting { field, tag } = part.composition() else { return None };
     let Some(Value::Object(value)) = own.get(field) else { return None };
@@ -81,7 +82,8 @@ fn bracketed(part: &EncodingConfig, own: &mut Map<String, Value>) -> Option<Stri
 }
 
 fn table(fields: &Map<String, Value>) -> String {
-    // Sorted here and not left to the map type, which a dependency may switch.
+    // Sorted explicitly: the order of the map type depends on a feature that any dependency may
+    // enable.
     let sorted = fields.iter().collect::<BTreeMap<_, _>>();
     let fields = sorted.into_iter().map(|(key, value)| format!("{key}={}", written(value)));
     format!("{{{}}}", fields.collect::<Vec<_>>().join(","))

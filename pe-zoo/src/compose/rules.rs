@@ -7,7 +7,7 @@ use crate::PeError;
 use crate::card::Properties;
 use crate::registry::EncodingConfig;
 
-/// Why these encodings cannot be combined, if they cannot.
+/// Returns the reason why these encodings cannot be combined; `None` if they can.
 ///
 /// # Errors
 /// [`PeError::Probe`] if one of several encodings cannot be probed.
@@ -61,7 +61,7 @@ fn needs_another(over: &EncodingConfig) -> String {
     )
 }
 
-/// A part that has no effect beside the others.
+/// Finds a part that has no effect beside the others.
 fn without_effect(parts: &[Part<'_>]) -> Option<String> {
     if let Some(part) = parts.iter().find(|part| part.properties.acts_on.is_empty()) {
         return Some(format!("`{}` has no effect beside others; leave it out", part.id));
@@ -78,7 +78,7 @@ fn without_effect(parts: &[Part<'_>]) -> Option<String> {
     })
 }
 
-/// Two parts that change what only one can change.
+/// Finds two parts that change something that only one part may change.
 fn same_place(parts: &[Part<'_>]) -> Option<String> {
     let two = |has: &dyn Fn(&Part<'_>) -> bool, what: &str| {
         let mut having = parts.iter().filter(|part| has(part));
@@ -92,7 +92,7 @@ fn same_place(parts: &[Part<'_>]) -> Option<String> {
         })
 }
 
-/// Two parts of which one removes something that the other needs.
+/// Finds two parts of which one removes something that the other needs.
 fn at_odds(parts: &[Part<'_>]) -> Option<String> {
     let pair = |removes: &dyn Fn(&Part<'_>) -> bool, needs: &dyn Fn(&Part<'_>) -> bool| {
         let at = parts.iter().position(removes)?;
@@ -128,14 +128,14 @@ fn at_odds(parts: &[Part<'_>]) -> Option<String> {
     ))
 }
 
-/// Properties of the parts together.
+/// Properties of the combination of these parts.
 pub(super) fn together(parts: &[Arc<Properties>]) -> Properties {
     let any = |has: fn(&Properties) -> bool| parts.iter().any(|part| has(part));
     let all = |has: fn(&Properties) -> bool| parts.iter().all(|part| has(part));
     let mut acts_on = parts.iter().flat_map(|part| &part.acts_on).copied().collect::<Vec<_>>();
     acts_on.sort_unstable();
     acts_on.dedup();
-    // A table meets queries after a rotation by their positions.
+    // A table of vectors is multiplied with queries that were already rotated by their positions.
     let rotates = |part: &Properties| part.acts_on(ActsOn::QueryKey) && !part.ignores_positions;
     let read_after_rotation = parts.iter().any(|part| rotates(part))
         && parts.iter().any(|part| part.reads_queries && !rotates(part));

@@ -6,13 +6,13 @@ use burn::tensor::Tensor;
 use super::Combined;
 use crate::reference::{Heads, ScalarInput, ScalarLayer, ScalarReference, Tokens, attention};
 
-/// The reference of an encoding that does nothing.
+/// Scalar reference of an encoding without effect.
 struct Plain;
 
 impl ScalarReference for Plain {}
 
 impl Combined {
-    /// The reference of one part.
+    /// Scalar reference of one part.
     ///
     /// # Panics
     /// If the part has none: a combination has a reference only if all its parts have.
@@ -24,20 +24,20 @@ impl Combined {
         (0..self.parts.len()).map(|part| self.part(part))
     }
 
-    /// The part that transforms queries and keys.
+    /// Reference of the part that transforms queries and keys, if there is one.
     fn transforming(&self) -> Option<&dyn ScalarReference> {
         self.places.transforms.map(|part| self.part(part))
     }
 
-    /// What the parts beside the one that transforms queries and keys look at.
+    /// Input of the parts other than the one that transforms queries and keys.
     fn seen(&self, input: &ScalarInput) -> ScalarInput {
         self.transforming().map_or_else(|| input.clone(), |part| part.scalar_transformed(input))
     }
 }
 
 impl Combined {
-    /// Logits of the part that transforms queries and keys, plus what each other part adds to the
-    /// plain logits of what it sees.
+    /// Adds to the logits of the transforming part the change that each other part makes to the
+    /// plain logits of its input.
     fn with_others(&self, seen: &ScalarInput, mut logits: Heads) -> Heads {
         let plain = Plain.scalar_logits(seen);
         for (at, part) in self.references().enumerate() {
@@ -56,7 +56,7 @@ impl Combined {
         logits
     }
 
-    /// Weights of what the parts beside the one that transforms see, and of its own logits.
+    /// Attention weights from the logits of the transforming part and the input of the other parts.
     fn weights(&self, seen: &ScalarInput, own: Heads) -> Heads {
         match self.places.replaces_softmax {
             Some(part) => self.part(part).scalar_weights(seen),

@@ -123,7 +123,7 @@ fn a_single_encoding_at_its_defaults_keeps_its_own_facts_and_identity() {
         );
         assert_eq!(single.identity(), part.identity());
     }
-    // With settings, the id tells them, and what a cell's key is made of stays as it was.
+    // With settings, the id contains them; the identity in a cell's key does not change.
     let set = Combination::parse("rope{base=500}").unwrap();
     assert_eq!(
         (set.card().id.as_str(), set.card().label.as_str()),
@@ -219,7 +219,7 @@ fn every_pair_that_may_stand_together_conforms_and_every_other_has_a_reason() {
     assert!(failed.is_empty(), "{failed:#?}");
 }
 
-/// Any setting of any encoding, at its default or at another value of the same type.
+/// Strategy for any setting of any encoding, at its default or at another value of the same type.
 fn arbitrary_part() -> impl Strategy<Value = EncodingConfig> {
     let parts = Registry::builtin().cards().map(|card| card.id).collect::<Vec<_>>();
     (proptest::sample::select(parts), 1_usize..2000, -1e3_f64..1e9, any::<bool>()).prop_map(

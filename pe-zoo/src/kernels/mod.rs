@@ -23,10 +23,10 @@ use burn::tensor::{Device, Tensor};
 /// A set of kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kernels {
-    /// Those of `cpu`.
+    /// CPU kernels, module `cpu`.
     #[cfg(feature = "flex")]
     Cpu,
-    /// Those of `gpu`.
+    /// GPU kernels, module `gpu`.
     #[cfg(feature = "cube")]
     Gpu,
 }

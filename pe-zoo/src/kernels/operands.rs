@@ -8,7 +8,7 @@ use burn::backend::{
     ExtensionType, TensorMetadata,
 };
 
-/// Which part of an operand belongs to one head of one sequence, as a matrix.
+/// Part of an operand that belongs to one head of one sequence, as a matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     /// `[B, H, X, Y]` at a sequence and a head: `[X, Y]`.

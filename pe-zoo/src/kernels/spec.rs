@@ -79,8 +79,8 @@ impl ContextualSpec {
 }
 
 impl Spec {
-    /// Factor from content logits to the logits of gates that have no keys of their own. It is not 1
-    /// where two contextual parts stand together of which one leaves all content undivided.
+    /// Factor from content logits to the logits of gates that have no keys of their own. It is not
+    /// 1 in a sum of two contextual parts of which one leaves all content undivided.
     pub(crate) fn gates_from_content(&self, contextual: ContextualSpec) -> f32 {
         self.content_scale.map_or(1.0, |scale| contextual.gate_scale / scale)
     }

@@ -33,8 +33,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Without a logarithm: the largest `m` with `(n / half)^steps >= (max / half)^m`, in integers
-    /// of any size.
+    /// Bucket computed without a logarithm: the largest `m` with `(n / half)^steps >= (max /
+    /// half)^m`, in integers of any size.
     fn slow(distance: usize, buckets: usize, max_distance: usize) -> usize {
         let half = buckets / 2;
         if distance < half {
@@ -72,7 +72,7 @@ mod tests {
         digits
     }
 
-    /// `spec/encodings.md` 4.2: where the logarithmic buckets of T5's default start.
+    /// Distances at which the logarithmic buckets start at T5's defaults.
     #[test]
     fn the_default_buckets_start_where_they_do_in_t5() {
         let table = causal(32, 128);

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// `spec/encodings.md` section 5: static NTK bases for D 128 and 64 at factors 2, 4, 8.
+    /// Expected bases of static NTK scaling for D 128 and 64 at factors 2, 4, 8.
     #[test]
     fn ntk_bases_are_those_of_the_specification() {
         for (dim, factor, expected) in [
@@ -84,7 +84,7 @@ mod tests {
         }
     }
 
-    /// The same section: D 64, L 1024, original length 512; at factor 1 the base still grows.
+    /// Expected bases for D 64, L 1024, original length 512; at factor 1 the base still grows.
     #[test]
     fn dynamic_ntk_bases_are_those_of_the_specification() {
         for (factor, expected) in [(2.0, 31_082.236_7), (1.0, 20_452.228_7)] {
@@ -93,7 +93,7 @@ mod tests {
         }
     }
 
-    /// The same section: the bounds of YaRN's ramp, and the trap of a small head.
+    /// Expected bounds of YaRN's ramp, with the special case of a small head.
     #[test]
     fn yarn_bounds_are_those_of_the_specification() {
         let betas = [32.0, 1.0];
@@ -112,7 +112,7 @@ mod tests {
         assert!(low > 3.0 && low < 4.0 && high > 15.0 && high < 16.0, "{low} {high}");
     }
 
-    /// The same section, factors 2 to 64.
+    /// Expected attention factors for factors 2 to 64.
     #[test]
     fn yarn_magnitudes_are_those_of_the_specification() {
         let table = [1.069_315, 1.138_629, 1.207_944, 1.277_259, 1.346_574, 1.415_888];

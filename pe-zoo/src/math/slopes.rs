@@ -22,7 +22,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// `spec/encodings.md` 4.1, computed with the rule of the authors' `get_slopes`.
+    /// Expected values computed with the rule of the authors' `get_slopes`.
     #[test]
     fn spliced_slopes_are_those_of_the_authors() {
         assert_eq!(spliced(2), vec![0.0625, 0.003_906_25]);

@@ -32,7 +32,7 @@ use crate::count::count;
 #[cfg(feature = "flex")]
 use crate::kernels::{self, Kernels};
 
-/// `0.5 x (1 + erf(x / sqrt(2)))`, any shape.
+/// Exact GELU, `0.5 x (1 + erf(x / sqrt(2)))`, any shape.
 pub fn gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
     #[cfg(feature = "flex")]
     if fused(&x) {

@@ -25,7 +25,7 @@ pub struct AdamW {
     pub betas: [f64; 2],
     /// Added to the root of the second moment.
     pub epsilon: f64,
-    /// Decoupled weight decay.
+    /// Factor of the decoupled weight decay.
     pub weight_decay: f64,
     /// Factor of the gradients, for clipping.
     pub grad_scale: f64,

@@ -1,4 +1,4 @@
-//! From the logarithms of forget gates to what they do to the logits.
+//! Decay of the logits from the logarithms of forget gates.
 
 use burn::tensor::Tensor;
 

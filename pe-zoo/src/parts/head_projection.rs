@@ -1,4 +1,4 @@
-//! One number per head and token, affine in the layer's input.
+//! Affine projection of the layer input to one number per head and token.
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
@@ -8,18 +8,18 @@ use crate::ops::linear;
 use crate::reference::{Tokens, table_f64, values_f64};
 use crate::{Dims, init};
 
-/// `x . weight + bias`; the same start as the authors of FoX and PaTH give their linear layers:
-/// weights of deviation 0.02.
+/// Projection `x . weight + bias`, initialised as the linear layers of FoX and PaTH: weights with
+/// standard deviation 0.02.
 #[derive(Module, Debug)]
 pub(crate) struct HeadProjection {
-    /// `[C, H]`.
+    /// Weight of the projection, `[C, H]`.
     weight: Param<Tensor<2>>,
-    /// `[H]`.
+    /// Bias of the projection, `[H]`.
     bias: Param<Tensor<1>>,
 }
 
 impl HeadProjection {
-    /// Every bias starts at `bias`.
+    /// Initialises the weights from `rng` and every bias at `bias`.
     pub(crate) fn init(dims: &Dims, bias: f64, rng: &mut ChaCha8Rng, device: &Device) -> Self {
         Self {
             weight: init::normal(0.02, [dims.width(), dims.heads], rng, device),
@@ -27,18 +27,18 @@ impl HeadProjection {
         }
     }
 
-    /// Learned numbers of one projection.
+    /// Number of learned parameters of one projection.
     pub(crate) fn param_count(dims: &Dims) -> usize {
         dims.width() * dims.heads + dims.heads
     }
 
-    /// `[B, T, C] -> [B, H, T, 1]`.
+    /// Applies the projection, `[B, T, C] -> [B, H, T, 1]`.
     pub(crate) fn forward(&self, x: &Tensor<3>) -> Tensor<4> {
         let values = linear(x.clone(), self.weight.val(), Some(self.bias.val()));
         values.swap_dims(1, 2).unsqueeze_dim(3)
     }
 
-    /// The weight `[channel][head]` and the bias, for scalar references.
+    /// The weight, `[channel][head]`, and the bias for scalar references.
     pub(crate) fn scalars(&self) -> (Tokens, Vec<f64>) {
         (table_f64(&self.weight), values_f64(&self.bias))
     }

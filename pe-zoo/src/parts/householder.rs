@@ -15,10 +15,10 @@ use burn::tensor::{Device, Tensor, TensorData};
 use crate::Positions;
 use crate::count::CountedMatmul;
 
-/// Columns per chunk: larger ones mean fewer steps, smaller ones less work within each.
+/// Number of columns per chunk. Larger chunks mean fewer steps, smaller ones less work within each.
 pub(crate) const CHUNK: usize = 32;
 
-/// The maps and keys of all columns.
+/// Householder-like maps and keys of all columns.
 #[derive(Debug)]
 pub(crate) struct Path {
     /// Keys, `[B, H, S, D]`.
@@ -29,7 +29,8 @@ pub(crate) struct Path {
     pub(crate) beta: Tensor<4>,
 }
 
-/// `q_i . H_i ... H_{j+1} k_j`, `[B, H, T, S]`; 0 or another finite number where `j > i`.
+/// Products `q_i . H_i ... H_{j+1} k_j`, `[B, H, T, S]`; a finite number without meaning where `j >
+/// i`.
 ///
 /// Rows `q`, `[B, H, T, D]`, are the last `T` of the `S` columns.
 pub(crate) fn products(q: &Tensor<4>, path: Path, at: &Positions, chunk: usize) -> Tensor<4> {
@@ -40,7 +41,8 @@ pub(crate) fn products(q: &Tensor<4>, path: Path, at: &Positions, chunk: usize) 
     let parts = Chunks::new(path, at, chunk, &device);
     let q = q.clone().reshape([batch * heads, rows, head_dim]);
 
-    // From the last chunk to the first; `query` holds the rows met so far, as seen from there.
+    // Iterates from the last chunk to the first; `query` holds the rows seen so far, multiplied by
+    // the maps of the chunks already passed.
     let mut query: Option<Tensor<3>> = None;
     let mut met = rows;
     let mut blocks = Vec::new();
@@ -75,11 +77,11 @@ pub(crate) fn products(q: &Tensor<4>, path: Path, at: &Positions, chunk: usize) 
     Tensor::cat(blocks, 2).reshape([batch, heads, rows, columns])
 }
 
-/// What each chunk of columns needs, all chunks at once; `N` chunks of `K` columns.
+/// Precomputed products of all chunks: `N` chunks of `K` columns.
 struct Chunks {
-    /// `[B H, N, K, D]`.
+    /// Keys of the chunks, `[B H, N, K, D]`.
     k: Tensor<4>,
-    /// `[B H, N, K, D]`.
+    /// Directions of the chunks, `[B H, N, K, D]`.
     w: Tensor<4>,
     /// `X (beta W K^T)` below the diagonal, `[B H, N, K, K]`.
     to_key: Tensor<4>,
@@ -87,7 +89,7 @@ struct Chunks {
     to_query: Tensor<4>,
 }
 
-/// One chunk of [`Chunks`], without its axis.
+/// Products of one chunk of [`Chunks`], without the chunk axis.
 struct Part {
     k: Tensor<3>,
     w: Tensor<3>,
@@ -127,7 +129,8 @@ impl Chunks {
     }
 }
 
-/// `[B, H, S, E] -> [B H, N, K, E]`, filled up with zeros (a strength of 0 is the identity).
+/// Reshapes `[B, H, S, E]` to `[B H, N, K, E]`, padded with zeros (a strength of 0 is the
+/// identity).
 fn into_chunks(u: Tensor<4>, chunk: usize) -> Tensor<4> {
     let [batch, heads, columns, width] = u.dims();
     let chunks = columns.div_ceil(chunk);
@@ -141,7 +144,7 @@ fn into_chunks(u: Tensor<4>, chunk: usize) -> Tensor<4> {
     u.reshape([batch * heads, chunks, chunk, width])
 }
 
-/// `(I + lower)^-1` for a strictly lower `lower`, from blocks of 1 to blocks of the whole: with `A`
+/// Inverts `I + lower` for a strictly lower triangular `lower` by doubling the block size: with `A`
 /// and `C` inverted, `[[A, 0], [B, C]]^-1 = [[A^-1, 0], [-C^-1 B A^-1, C^-1]]`.
 ///
 /// The series `I - L + L^2 - ...` would be shorter to write, but its powers grow like binomials
@@ -152,7 +155,7 @@ fn inverse(lower: &Tensor<4>, levels: &[Tensor<4>]) -> Tensor<4> {
     for (level, corners) in levels.iter().enumerate() {
         let corners = lower.clone() * corners.clone();
         inverse = if level == 0 {
-            // Blocks of 1 are their own inverses.
+            // Blocks of size 1 are their own inverses.
             inverse - corners
         } else {
             inverse.clone() - inverse.clone().counted_matmul(corners).counted_matmul(inverse)
@@ -161,8 +164,8 @@ fn inverse(lower: &Tensor<4>, levels: &[Tensor<4>]) -> Tensor<4> {
     inverse.expand(lower.dims())
 }
 
-/// 1 below the diagonal, and for each doubling of the blocks 1 in the new lower left corners; each
-/// `[1, 1, K, K]`.
+/// Masks of shape `[1, 1, K, K]`: 1 below the diagonal, then for each doubling of the block size 1
+/// in the new lower left corners.
 fn masks(chunk: usize, device: &Device) -> (Tensor<4>, Vec<Tensor<4>>) {
     let mask = |holds: &dyn Fn(usize, usize) -> bool| {
         let values = (0..chunk * chunk)
@@ -186,7 +189,8 @@ pub(crate) fn macs(len: usize, head_dim: usize) -> usize {
     let within = CHUNK * CHUNK * (3 * head_dim + CHUNK + 2 * (levels - 1) * CHUNK);
     let chunk = |start: usize| {
         let columns = CHUNK.min(len - start);
-        // Rows that see the chunk meet its directions and keys, and pass on to the chunk before.
+        // Rows that see the chunk are multiplied with its directions and keys, and passed on to
+        // the chunk before.
         let passed_on = if start > 0 { head_dim } else { 0 };
         (len - start) * columns * (2 * head_dim + columns + passed_on)
     };

@@ -1,26 +1,26 @@
-//! Comparing numbers: finite first, then close, within a tolerance that has a name and a reason.
+//! Comparison of numbers: finite, then equal within a named tolerance.
 
 use burn::tensor::Tensor;
 
-/// How far two numbers may be apart: `absolute + relative * |expected|`.
+/// Largest accepted difference of two numbers, `absolute + relative * |expected|`.
 #[derive(Debug, Clone, Copy)]
 pub struct Tolerance {
-    /// In the numbers' own unit.
+    /// Absolute part, in the unit of the numbers.
     pub absolute: f64,
-    /// As a fraction of the expected number.
+    /// Relative part, as a fraction of the expected number.
     pub relative: f64,
 }
 
-/// f32 against f64 through sums of a few hundred products of numbers near 1.
+/// Tolerance of f32 against f64 for sums of a few hundred products of numbers near 1.
 pub const F32: Tolerance = Tolerance { absolute: 3e-5, relative: 3e-5 };
 
-/// f32 against f32 by another order of summation.
+/// Tolerance of f32 against f32 with another order of summation.
 pub const F32_REORDERED: Tolerance = Tolerance { absolute: 1e-5, relative: 1e-5 };
 
-/// f64 against numbers printed with twelve digits.
+/// Tolerance of f64 against numbers printed with twelve digits.
 pub const PRINTED: Tolerance = Tolerance { absolute: 2e-11, relative: 2e-11 };
 
-/// Says where two sequences of numbers differ, or that one of them is not finite.
+/// Compares two sequences of numbers, which must be finite.
 ///
 /// # Errors
 /// The first place and both numbers.

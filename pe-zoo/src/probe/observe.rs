@@ -1,4 +1,4 @@
-//! The observations that properties are made of.
+//! Observations from which properties are derived.
 
 use burn::tensor::{Device, Int, Tensor};
 use rand_chacha::ChaCha8Rng;
@@ -17,7 +17,7 @@ use crate::registry::EncodingConfig;
 use crate::score::LogitScaling;
 use crate::{Dims, Positions, ScoreMod, TokenState};
 
-/// Deviation of random parameters where a stack of layers is run: larger ones make logits so large
+/// Standard deviation of random parameters in a stack of layers: larger ones make logits so large
 /// that rounding errors look like effects.
 const STACK_STD: f64 = 0.2;
 
@@ -57,7 +57,7 @@ pub(super) fn observe(config: &EncodingConfig, dims: &Dims) -> Result<Properties
         reads_queries: (0..dims.layers).any(|layer| subject.reads_queries(layer)),
         replaces_products: has(ScoreMod::replaces_products),
         replaces_softmax,
-        // MatmulPrecision that depend on the length and do not cancel are a dependence on the length.
+        // Factors that depend on the length and do not cancel count as a dependence on the length.
         stretches_queries: !depends_on_length && subject.stretches_queries(),
         undivided: has(
             |score| matches!(score, ScoreMod::Contextual(own) if own.convention == LogitScaling::Equation),
@@ -81,16 +81,16 @@ fn changes_logits(score: &ScoreMod) -> bool {
     )
 }
 
-/// Sums of a few dozen products in f32, of numbers near 1.
+/// Tolerance for sums of a few dozen products in f32, of numbers near 1.
 const LINEAR: Tolerance = Tolerance { absolute: 1e-3, relative: 1e-3 };
 
-/// Attention weights, from f32 logits.
+/// Tolerance for attention weights from f32 logits.
 const WEIGHTS: Tolerance = Tolerance { absolute: 1e-4, relative: 0.0 };
 
-/// Outputs of rotations by f32 angles of a few dozen radians.
+/// Tolerance for outputs of rotations by f32 angles of a few dozen radians.
 const SHIFTED: Tolerance = Tolerance { absolute: 1e-4, relative: 1e-4 };
 
-/// As [`SHIFTED`], through three layers, and by angles of thousands of radians.
+/// Tolerance for three layers with rotations by angles of thousands of radians.
 const SHIFTED_FAR: Tolerance = Tolerance { absolute: 5e-3, relative: 5e-3 };
 
 struct Subject<'a> {
@@ -115,7 +115,7 @@ impl Subject<'_> {
         numbers(embedded(self.encoding, problem, at, &self.device))
     }
 
-    /// Outputs of all layers, each by itself, and the embeddings.
+    /// Outputs of all layers, each run separately, and the embeddings.
     fn everything(&self, problem: &Problem, at: &Positions) -> Vec<f64> {
         let mut found = self.embedding(problem, at);
         for layer in 0..self.dims.layers {
@@ -143,7 +143,7 @@ impl Subject<'_> {
         self.embedding(&problem, &at) != numbers(tensor3(&problem.x, &self.device))
     }
 
-    /// Whether queries or keys change in any layer, and how wide they are after it.
+    /// Whether queries or keys change in any layer, and their width after the change.
     fn transforms(&self) -> (bool, usize) {
         let problem = self.problem(TOKENS, 16);
         let (q, k) = (tensor4(&problem.q, &self.device), tensor4(&problem.k, &self.device));
@@ -174,7 +174,7 @@ impl Subject<'_> {
         kept.into_iter().any(|kept| kept) || !carried.tensors.is_empty()
     }
 
-    /// Whether the positions are others than `0, 1, 2, ...` in training or in evaluation.
+    /// Whether the positions differ from `0, 1, 2, ...` in training or in evaluation.
     fn chooses_positions(&self, longest: usize) -> Result<bool, String> {
         let mut chosen = false;
         for (cached_tokens, new_tokens) in [(0, TOKENS), (0, 1), (9, 1), (6, 3)] {
@@ -196,7 +196,7 @@ impl Subject<'_> {
         let problem = self.problem(TOKENS, 5);
         let at = Positions::contiguous(0, TOKENS);
         let plain = self.everything(&problem, &at);
-        // Some encodings tell shifts apart only past a length of their own.
+        // Some encodings react to shifts only past a length of their own.
         let far = self.encoding.max_len().is_none().then_some((4000, SHIFTED_FAR));
         let near = [1, 9, 40].map(|shift| (shift, SHIFTED));
         near.into_iter().chain(far).any(|(shift, tolerance)| {
@@ -251,7 +251,7 @@ impl Subject<'_> {
         })
     }
 
-    /// Whether queries of the same tokens are transformed otherwise when more tokens follow.
+    /// Whether queries of the same tokens are transformed differently when more tokens follow.
     fn stretches_queries(&self) -> bool {
         let problem = self.problem(TOKENS, 16);
         let queries = |tokens: usize, layer| {
@@ -270,15 +270,16 @@ impl Subject<'_> {
         })
     }
 
-    /// Logits of the pairs that may be seen, row by row.
+    /// Logits of the visible pairs, row by row.
     fn logits(&self, problem: &Problem, layer: usize) -> Vec<Vec<f64>> {
         let tensor = |heads: &[Heads]| tensor4(heads, &self.device);
         let ctx = Pass { subject: self, problem, layer };
         ctx.logits(|ctx| self.encoding.transform_qk(tensor(&problem.q), tensor(&problem.k), ctx))
     }
 
-    /// An encoding that does not look at tokens gives logits that are linear in queries and in keys,
-    /// plus a constant, embeddings that do not depend on token ids, and no state of tokens.
+    /// Whether the encoding looks at tokens. If it does not, its logits are linear in queries and
+    /// in keys plus a constant, its embeddings do not depend on token ids, and it keeps no state of
+    /// tokens.
     fn looks_at_tokens(&self) -> bool {
         (0..self.dims.layers).any(|layer| self.breaks_linearity(layer))
             || self.carries_content()
@@ -331,8 +332,8 @@ impl Subject<'_> {
         embed(range) != embed(Tensor::zeros([1, TOKENS], &self.device))
     }
 
-    /// A common reflection of transformed queries and keys changes the attention weights only where
-    /// something other than the other one meets them.
+    /// Whether queries or keys are read other than through their products: a common reflection of
+    /// both then changes the attention weights.
     fn reads_queries(&self, layer: usize) -> bool {
         let problem = self.problem(TOKENS, 18);
         let pass = Pass { subject: self, problem: &problem, layer };
@@ -376,7 +377,7 @@ impl Pass<'_> {
         })
     }
 
-    /// Logits of the pairs that may be seen, row by row, for transformed queries and keys.
+    /// Logits of the visible pairs, row by row, for transformed queries and keys.
     fn logits(
         &self,
         queries_and_keys: impl FnOnce(&LayerContext<'_>) -> (Tensor<4>, Tensor<4>),
@@ -397,7 +398,7 @@ impl Pass<'_> {
     }
 }
 
-/// Whether a shift of all positions moves outputs of a stack of layers.
+/// Whether a shift of all positions changes the outputs of a stack of layers.
 fn moved_in_a_stack(encoding: &dyn Hooks, dims: &Dims) -> bool {
     let (layers, device) = (dims.layers.max(3), device());
     let problem = Problem::random(1, TOKENS, dims, 240);
@@ -406,12 +407,12 @@ fn moved_in_a_stack(encoding: &dyn Hooks, dims: &Dims) -> bool {
         let (outputs, _) = stack(encoding, &problem, at, layers, &device);
         outputs.into_iter().flat_map(numbers).collect::<Vec<_>>()
     };
-    // Rotations lose digits as angles grow, and three layers multiply the loss.
+    // The rounding error of rotations grows with the angle, and three layers multiply it.
     const STACK: Tolerance = Tolerance { absolute: 3e-4, relative: 3e-4 };
     close::compare(&run(&at.shifted(9)), &run(&at), STACK).is_err()
 }
 
-/// `a + by * b`.
+/// Elementwise sum `a + by * b`.
 fn sum(a: &[Heads], b: &[Heads], by: f64) -> Vec<Heads> {
     let mut sum = a.to_vec();
     let terms = sum.iter_mut().flatten().flatten().flatten();
@@ -419,7 +420,7 @@ fn sum(a: &[Heads], b: &[Heads], by: f64) -> Vec<Heads> {
     sum
 }
 
-/// Every vector reflected at the plane with this normal.
+/// Reflects every vector at the plane with this normal.
 fn reflected(heads: &[Heads], normal: &[f64]) -> Vec<Heads> {
     let length = dot(normal, normal);
     let mut out = heads.to_vec();
@@ -436,7 +437,7 @@ fn softmax(row: &[f64]) -> Vec<f64> {
     row.iter().map(|x| (x - largest).exp() / sum).collect()
 }
 
-/// `[batch][head][row][column]` of a tensor.
+/// Converts a tensor to `[batch][head][row][column]`.
 fn nested(tensor: Tensor<4>) -> Vec<Heads> {
     let [_batch, heads, rows, columns] = tensor.dims();
     let values = numbers(tensor);

@@ -1,4 +1,4 @@
-//! Running an encoding on random problems.
+//! Passes of an encoding over random problems.
 
 use burn::tensor::{Device, Tensor};
 
@@ -9,11 +9,12 @@ use crate::erased::Hooks;
 use crate::ops::MatmulPrecision;
 use crate::{Dims, Positions, TokenState};
 
-/// Sizes without luck: three heads, a length that is no multiple of anything.
+/// Dimensions that hide no error of indexing: three heads, and a length that is no multiple of a
+/// block.
 pub(crate) const DIMS: Dims = Dims { layers: 2, heads: 3, head_dim: 6, train_len: 16, max_len: 64 };
 pub(crate) const TOKENS: usize = 13;
 
-/// Output of one layer, `[B, H, T, D]`, for rows `at.first_row()..` computed in one go.
+/// Output of one layer, `[B, H, T, D]`, for the rows `at.first_row()..` in one pass.
 pub(crate) fn full_pass(
     encoding: &dyn Hooks,
     problem: &Problem,
@@ -24,7 +25,7 @@ pub(crate) fn full_pass(
     chunk(encoding, problem, at, 0..at.cols().len(), index, None, device)
 }
 
-/// Output for the tokens in `range`, those before it being in the cache, by the fastest engine.
+/// Output for the tokens in `range`, with the tokens before it in the cache, by the fastest engine.
 pub(crate) fn chunk(
     encoding: &dyn Hooks,
     problem: &Problem,
@@ -38,21 +39,21 @@ pub(crate) fn chunk(
     chunk_by(encoding, problem, at, range, place, cache, device)
 }
 
-/// Which layer, and which engine attends.
+/// Layer and attention engine of a pass.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     pub(crate) layer: usize,
     pub(crate) engine: Engine,
 }
 
-/// The engines that an encoding is run on: the fastest, which most checks use, and the reference.
+/// Engines on which encodings are run: the fastest, which most checks use, and the reference.
 pub(crate) fn engines(device: &Device) -> Vec<Engine> {
     let mut engines = vec![Engine::best(device), Engine::Reference];
     engines.dedup();
     engines
 }
 
-/// As [`chunk`], by a given engine.
+/// Output of [`chunk`] by a given engine.
 pub(crate) fn chunk_by(
     encoding: &dyn Hooks,
     problem: &Problem,
@@ -93,8 +94,8 @@ pub(crate) fn embedded(
     encoding.embed(x, &EmbedContext { at, tokens: &tokens })
 }
 
-/// All layers over the same problem, what tokens carry handed from one to the next, by the
-/// reference engine: outputs of each layer, and what the last one leaves.
+/// Runs all layers over the same problem by the reference engine, passing the state from layer to
+/// layer; returns the outputs of each layer and the final state.
 pub(crate) fn stack(
     encoding: &dyn Hooks,
     problem: &Problem,

@@ -1,4 +1,4 @@
-//! Attention problems with the same numbers as tensors and as scalars.
+//! Attention problems with the same numbers in tensors and in scalars.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use rand::RngExt;
@@ -12,20 +12,21 @@ use crate::{Dims, Positions};
 /// Queries, keys, values, layer inputs and token ids of one batch.
 #[derive(Debug, Clone)]
 pub struct Problem {
-    /// `[batch][head][token][D]`.
+    /// Queries of all heads, `[batch][head][token][D]`.
     pub q: Vec<Heads>,
-    /// `[batch][head][token][D]`.
+    /// Keys of all heads, `[batch][head][token][D]`.
     pub k: Vec<Heads>,
-    /// `[batch][head][token][D]`.
+    /// Values of all heads, `[batch][head][token][D]`.
     pub v: Vec<Heads>,
-    /// `[batch][token][C]`.
+    /// Inputs of the layer, `[batch][token][C]`.
     pub x: Vec<Tokens>,
-    /// Ids, `[batch][token]`: a few, so that runs of kindred ones come about.
+    /// Token ids, `[batch][token]`, from a small vocabulary, so that runs of digits occur.
     pub tokens: Vec<Vec<usize>>,
 }
 
 impl Problem {
-    /// Standard normal numbers; ids below 19, that of the addition task's vocabulary.
+    /// Draws standard normal numbers, and token ids below 19, the size of the addition task's
+    /// vocabulary.
     pub fn random(batch: usize, tokens: usize, dims: &Dims, seed: u64) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut draw = |rows: usize, columns: usize| -> Tokens {
@@ -47,7 +48,7 @@ impl Problem {
         Self { q, k, v, x, tokens }
     }
 
-    /// The scalar problem of one batch entry; rows start at `at.first_row()`.
+    /// Scalar problem of one batch entry; rows start at `at.first_row()`.
     pub fn scalar(&self, batch: usize, layer: usize, at: &Positions) -> ScalarInput {
         let rows = |heads: &Heads| -> Heads {
             heads.iter().map(|head| head[at.first_row()..at.cols().len()].to_vec()).collect()
@@ -67,21 +68,21 @@ impl Problem {
     }
 }
 
-/// `[batch][head][token][D]` as a tensor.
+/// Converts `[batch][head][token][D]` to a tensor.
 pub fn tensor4(values: &[Heads], device: &Device) -> Tensor<4> {
     let shape = [values.len(), values[0].len(), values[0][0].len(), values[0][0][0].len()];
     let flat = values.iter().flatten().flatten().flatten().map(|x| *x as f32).collect::<Vec<_>>();
     Tensor::from_data(TensorData::new(flat, shape), device)
 }
 
-/// `[batch][token][C]` as a tensor.
+/// Converts `[batch][token][C]` to a tensor.
 pub fn tensor3(values: &[Tokens], device: &Device) -> Tensor<3> {
     let shape = [values.len(), values[0].len(), values[0][0].len()];
     let flat = values.iter().flatten().flatten().map(|x| *x as f32).collect::<Vec<_>>();
     Tensor::from_data(TensorData::new(flat, shape), device)
 }
 
-/// `[batch][token]` as a tensor of ids.
+/// Converts `[batch][token]` to a tensor of ids.
 pub fn ids(values: &[Vec<usize>], device: &Device) -> Tensor<2, Int> {
     let shape = [values.len(), values[0].len()];
     let flat = values.iter().flatten().map(|id| *id as i64).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! Tables that start at zero would pass most checks trivially: fill them first.
+//! Random parameters for tests: tables that start at zero would pass most checks trivially.
 
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Tensor, TensorData};
@@ -7,13 +7,13 @@ use rand_chacha::rand_core::SeedableRng;
 
 use crate::init::standard_normal;
 
-/// The module with every float parameter replaced by normal draws of deviation 0.5.
+/// Replaces every float parameter of the module by normal draws with standard deviation 0.5.
 #[must_use]
 pub fn randomise<M: Module>(module: M, seed: u64) -> M {
     randomise_by(0.5, module, seed)
 }
 
-/// The module with every float parameter replaced by normal draws of this deviation.
+/// Replaces every float parameter of the module by normal draws with standard deviation `std`.
 #[must_use]
 pub fn randomise_by<M: Module>(std: f64, module: M, seed: u64) -> M {
     module.map(&mut Randomiser { std, rng: ChaCha8Rng::seed_from_u64(seed) })

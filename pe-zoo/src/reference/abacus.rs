@@ -2,8 +2,8 @@
 
 use super::Tokens;
 
-/// Which row of the table each token gets: 1, 2, 3, … from the first digit of each run, `offset`
-/// added, no more than `last`; 0 for what is no digit.
+/// Row of the table for each token: 1, 2, 3, … from the first digit of each run, plus `offset`, at
+/// most `last`; 0 for tokens that are not digits.
 pub fn indices(ids: &[usize], digits: [usize; 2], offset: usize, last: usize) -> Vec<usize> {
     let mut run = 0;
     ids.iter()
@@ -18,7 +18,7 @@ pub fn indices(ids: &[usize], digits: [usize; 2], offset: usize, last: usize) ->
         .collect()
 }
 
-/// `x[n] + table[index of n]`.
+/// Embeddings with the encoding added, `x[n] + table[index of n]`.
 pub fn embed(x: &Tokens, indices: &[usize], table: &Tokens) -> Tokens {
     x.iter()
         .zip(indices)

@@ -2,17 +2,18 @@
 
 use super::{Heads, ScalarInput};
 
-/// `-slope_h (i - j)`.
+/// Bias of every visible pair, `-slope_h (i - j)`.
 pub fn bias(input: &ScalarInput, slopes: &[f64]) -> Heads {
     input.map(|h, _row, i, j| -slopes[h] * input.distance(i, j) as f64)
 }
 
-/// `q.k / sqrt(D) - slope_h (i - j)`.
+/// Logits `q.k / sqrt(D) - slope_h (i - j)`.
 pub fn logits(input: &ScalarInput, slopes: &[f64]) -> Heads {
     input.biased(&bias(input, slopes))
 }
 
-/// The authors' form, `q.k / sqrt(D) + slope_h j`: another constant in each row.
+/// Logits in the authors' form, `q.k / sqrt(D) + slope_h j`, which differs by a constant in each
+/// row.
 pub fn logits_by_column(input: &ScalarInput, slopes: &[f64]) -> Heads {
     let bias = input.map(|h, _row, _i, j| slopes[h] * input.positions[j] as f64);
     input.biased(&bias)

@@ -12,7 +12,7 @@ pub fn softmax(logits: &Heads) -> Heads {
     logits.iter().map(|head| head.iter().map(row).collect()).collect()
 }
 
-/// Values mixed by the weights, `[head][row][D]`.
+/// Sums of the values, weighted by `weights`, `[head][row][D]`.
 pub fn mix(weights: &Heads, values: &Heads) -> Heads {
     weights
         .iter()
@@ -33,7 +33,8 @@ pub fn mix(weights: &Heads, values: &Heads) -> Heads {
         .collect()
 }
 
-/// Each row's whole weight on its largest, the first of equals; rows of zeros stay.
+/// Moves the whole weight of each row to its largest entry, the first of equals; rows of zeros
+/// stay.
 pub fn hardened(weights: &Heads) -> Heads {
     let row = |row: &Vec<f64>| {
         let mut largest = 0;

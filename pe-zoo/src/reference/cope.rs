@@ -3,18 +3,18 @@
 use super::{Heads, ScalarInput, Tokens, dot};
 use crate::score::LogitScaling;
 
-/// What queries are multiplied with to open a gate.
+/// Vectors that queries are multiplied with for the gate logits.
 #[derive(Debug, Clone, Copy)]
 pub enum GateSide<'a> {
-    /// The keys.
+    /// Keys of the attention.
     Keys,
-    /// The values.
+    /// Values of the attention.
     Values,
-    /// Keys for this alone, `[head][column][D]`.
+    /// Separate keys for the gates, `[head][column][D]`.
     Own(&'a Heads),
 }
 
-/// `k'[h][j] = the h-th part of x_j W`; `weight[c][c']`.
+/// Separate keys: `k'[h][j]` is slice `h` of `x_j W`, with `weight[c][c']`.
 pub fn own_keys(x: &Tokens, weight: &Tokens, heads: usize) -> Heads {
     let width = weight[0].len();
     let head_dim = width / heads;
@@ -31,13 +31,13 @@ pub fn own_keys(x: &Tokens, weight: &Tokens, heads: usize) -> Heads {
         .collect()
 }
 
-/// `q.k / sqrt(D)`: a layer that has no contextual positions.
+/// Content logits `q.k / sqrt(D)`, those of a layer without contextual positions.
 pub fn content(input: &ScalarInput) -> Heads {
     let root = (input.head_dim() as f64).sqrt();
     input.map(|h, row, _i, j| input.content(h, row, j) / root)
 }
 
-/// `p[i, j] = min(sum over m in j..=i of gate[i, m], max_position)`.
+/// Contextual positions `p[i, j] = min(sum over m in j..=i of gate[i, m], max_position)`.
 pub fn positions(
     input: &ScalarInput,
     max_position: f64,
@@ -62,7 +62,8 @@ pub fn positions(
     })
 }
 
-/// `e[p]`, linear between the entries on both sides; `table[d][entry]`.
+/// Position vector `e[p]`, interpolated linearly between the neighbouring entries;
+/// `table[d][entry]`.
 pub fn interpolated(table: &Tokens, position: f64) -> Vec<f64> {
     let (below, above) = (position.floor(), position.ceil());
     let weight = position - below;
@@ -72,7 +73,7 @@ pub fn interpolated(table: &Tokens, position: f64) -> Vec<f64> {
         .collect()
 }
 
-/// Content logits and what the contextual positions add to them; `added` gets head, row and
+/// Sum of the content logits and the bias of the contextual positions; `added` gets head, row and
 /// position.
 pub fn combine(
     input: &ScalarInput,
@@ -91,7 +92,7 @@ pub fn combine(
     })
 }
 
-/// Content logits with the interpolated table's contribution; `table[d][entry]`.
+/// Logits with the bias of the interpolated table; `table[d][entry]`.
 pub fn logits(
     input: &ScalarInput,
     table: &Tokens,

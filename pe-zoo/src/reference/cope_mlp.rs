@@ -3,23 +3,23 @@
 use super::Tokens;
 use crate::score::HiddenActivation;
 
-/// `e(p) = W2 act(W1 p + b1) + b2`.
+/// Perceptron `e(p) = W2 act(W1 p + b1) + b2`.
 #[derive(Debug, Clone)]
 pub struct Perceptron {
-    /// `W1`, one per hidden unit.
+    /// Weights `W1`, one per hidden unit.
     pub w1: Vec<f64>,
-    /// `b1`, one per hidden unit.
+    /// Biases `b1`, one per hidden unit.
     pub b1: Vec<f64>,
-    /// `W2`, `[D][hidden unit]`.
+    /// Output weights `W2`, `[D][hidden unit]`.
     pub w2: Tokens,
-    /// `b2`, one per channel.
+    /// Output biases `b2`, one per channel.
     pub b2: Vec<f64>,
-    /// What `act` is.
+    /// Activation of the hidden units.
     pub activation: HiddenActivation,
 }
 
 impl Perceptron {
-    /// The vector of position `p`.
+    /// Vector of position `p`, `D` channels.
     pub fn embedding(&self, p: f64) -> Vec<f64> {
         let hidden = self.w1.iter().zip(&self.b1).map(|(w, b)| match self.activation {
             HiddenActivation::Relu => (w * p + b).max(0.0),

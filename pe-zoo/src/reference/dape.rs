@@ -2,23 +2,25 @@
 
 use super::{Heads, ScalarInput};
 
-/// The function across heads, at one set of weights.
+/// Weights of the perceptron across heads.
 #[derive(Debug, Clone)]
 pub struct Mixer {
-    /// `[hidden unit][tap][plane]`; planes are the heads' logits, then the heads' base biases.
+    /// Hidden weights, `[hidden unit][tap][plane]`; planes are the heads' logits, then the heads'
+    /// base biases.
     pub inner: Vec<Vec<Vec<f64>>>,
-    /// `[hidden unit]`.
+    /// Hidden biases, one per hidden unit.
     pub inner_bias: Vec<f64>,
-    /// `[head][tap][hidden unit]`.
+    /// Output weights, `[head][tap][hidden unit]`.
     pub outer: Vec<Vec<Vec<f64>>>,
-    /// `[head]`.
+    /// Output biases, one per head.
     pub outer_bias: Vec<f64>,
 }
 
-/// What LeakyReLU multiplies negative numbers with.
+/// Slope of LeakyReLU for negative inputs.
 const NEGATIVE_SLOPE: f64 = 0.01;
 
-/// `s + b + g([s; b])`, `s` the plain logits, `b` the base bias, `g` along the keys of one row.
+/// Logits `s + b + g([s; b])`, with `s` the plain logits, `b` the base bias and `g` the perceptron
+/// along the keys of one row.
 pub fn logits(input: &ScalarInput, base: Option<&Heads>, mixer: &Mixer) -> Heads {
     let content =
         input.map(|h, row, _i, j| input.content(h, row, j) / (input.head_dim() as f64).sqrt());
@@ -34,7 +36,7 @@ impl Mixer {
     fn at(&self, planes: &Heads, head: usize, row: usize, key: usize) -> f64 {
         let mut sum = self.outer_bias[head];
         for (tap, weights) in self.outer[head].iter().enumerate() {
-            // Left of the first key there is nothing, not even the hidden units' bias.
+            // Left of the first key everything is 0, the hidden units' bias included.
             if let Some(key) = (key + tap).checked_sub(weights_side(&self.outer[head])) {
                 for (unit, weight) in weights.iter().enumerate() {
                     sum += weight * self.hidden(planes, unit, row, key);
@@ -57,7 +59,7 @@ impl Mixer {
     }
 }
 
-/// Taps on one side of the middle.
+/// Number of taps on one side of the middle.
 fn weights_side(taps: &[Vec<f64>]) -> usize {
     taps.len() / 2
 }

@@ -2,33 +2,34 @@
 
 use super::{Heads, ScalarInput};
 
-/// The learned function of distance over position, at one set of weights.
+/// Parameters of the learned function of distance and position.
 #[derive(Debug, Clone)]
 pub struct Fire {
-    /// How fast the logarithm bends.
+    /// Scale `c` inside the logarithm.
     pub c: f64,
-    /// The length below which the normaliser stays as it is: multiplier times initial length.
+    /// Length below which the normaliser is constant: multiplier times initial length.
     pub threshold: f64,
-    /// Added to the normaliser.
+    /// Constant added to the normaliser.
     pub eps: f64,
     /// Weight and bias of each hidden unit.
     pub hidden: Vec<(f64, f64)>,
-    /// What a negative hidden value is multiplied with.
+    /// Slope of the activation for negative inputs.
     pub negative_slope: f64,
-    /// `[head][hidden unit]`.
+    /// Output weights, `[head][hidden unit]`.
     pub outer: Vec<Vec<f64>>,
-    /// `[head]`.
+    /// Output biases, one per head.
     pub outer_bias: Vec<f64>,
 }
 
 impl Fire {
-    /// `psi(i - j) / (psi(max(i, |threshold|)) + eps)`, `psi(x) = ln(|c x| + 1)`.
+    /// Normalised distance `psi(i - j) / (psi(max(i, |threshold|)) + eps)`, `psi(x) = ln(|c x| +
+    /// 1)`.
     pub fn normalised(&self, i: usize, j: usize) -> f64 {
         let psi = |x: f64| ((self.c * x).abs() + 1.0).ln();
         psi((i - j) as f64) / (psi((i as f64).max(self.threshold.abs())) + self.eps)
     }
 
-    /// The bias of every pair.
+    /// Bias of every visible pair, `[head][row][column]`.
     pub fn bias(&self, input: &ScalarInput) -> Heads {
         input.map(|h, _row, i, j| {
             let u = self.normalised(input.positions[i], input.positions[j]);

@@ -2,18 +2,18 @@
 
 use super::{ScalarInput, Tokens};
 
-/// What one layer mixes its waves with.
+/// Mixing weights of the waves of one layer.
 #[derive(Debug, Clone)]
 pub struct Mixture {
-    /// `[head][frequency][output]`.
+    /// Weights of the cosines, `[head][frequency][output]`.
     pub cos: Vec<Tokens>,
-    /// `[head][frequency][output]`.
+    /// Weights of the sines, `[head][frequency][output]`.
     pub sin: Vec<Tokens>,
-    /// What stands for the sine of pairs past the outputs.
+    /// Value in place of the sine of pairs past the outputs.
     pub padded_sin: f64,
 }
 
-/// Pairs `(m, m + D/2)` of queries and keys turned by the mixed cosines and sines.
+/// Rotates pairs `(m, m + D/2)` of queries and keys by the mixed cosines and sines.
 pub fn transformed(input: &ScalarInput, frequencies: &[f64], mixture: &Mixture) -> ScalarInput {
     let head_dim = input.head_dim();
     let half = head_dim / 2;

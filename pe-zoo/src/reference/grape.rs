@@ -5,19 +5,19 @@ use super::{Heads, ScalarInput, Tokens, dot};
 /// Weights of the normalisation of queries and keys, `[D]` each.
 #[derive(Debug, Clone)]
 pub struct Norm {
-    /// For queries.
+    /// Weights for queries, `[D]`.
     pub q: Vec<f64>,
-    /// For keys.
+    /// Weights for keys, `[D]`.
     pub k: Vec<f64>,
 }
 
-/// `u / sqrt(mean of squares + eps)`.
+/// Root mean square normalisation, `u / sqrt(mean of squares + eps)`.
 pub fn rms(u: &[f64], eps: f64) -> Vec<f64> {
     let mean = u.iter().map(|x| x * x).sum::<f64>() / u.len() as f64;
     u.iter().map(|x| x / (mean + eps).sqrt()).collect()
 }
 
-/// Plane `(m, m + D/2)` of `u` turned by minus `angles[m]`.
+/// Rotates plane `(m, m + D/2)` of `u` by `-angles[m]`.
 pub fn turn_back(u: &[f64], angles: &[f64]) -> Vec<f64> {
     let half = angles.len();
     let mut out = u.to_vec();
@@ -29,8 +29,8 @@ pub fn turn_back(u: &[f64], angles: &[f64]) -> Vec<f64> {
     out
 }
 
-/// The same problem with every query and key changed; `change` gets the head, the column and
-/// the vector.
+/// Returns the problem with every query and key changed; `change` gets the head, the column and the
+/// vector.
 fn changed(
     input: &ScalarInput,
     norm: Option<&Norm>,
@@ -54,12 +54,12 @@ fn changed(
     out
 }
 
-/// The same problem with queries and keys normalised.
+/// Returns the problem with queries and keys normalised.
 pub fn normed(input: &ScalarInput, norm: Option<&Norm>) -> ScalarInput {
     changed(input, norm, |_, _, u| u.to_vec())
 }
 
-/// GRAPE-M: position `n` turns plane `m` by `-n f_m`; `frequencies[head][m]`.
+/// GRAPE-M: position `n` rotates plane `m` by `-n f_m`; `frequencies[head][m]`.
 pub fn multiplicative(
     input: &ScalarInput,
     frequencies: &Tokens,
@@ -71,7 +71,7 @@ pub fn multiplicative(
     })
 }
 
-/// Contextual GRAPE-M: token `t` turns plane `m` by minus `f_m` times the sum of `omega` over the
+/// Contextual GRAPE-M: token `t` rotates plane `m` by minus `f_m` times the sum of `omega` over the
 /// tokens before it; `omega = sigma((W x + b) / 16)`, `weight[channel][head or 0]`.
 pub fn contextual(
     input: &ScalarInput,
@@ -91,12 +91,12 @@ pub fn contextual(
     })
 }
 
-/// What opens GRAPE-A's penalty, `[head][D]` each, before they are brought to length 1.
+/// Gate directions of GRAPE-A, `[head][D]` each, before they are normalised to length 1.
 #[derive(Debug, Clone, Default)]
 pub struct Gates {
-    /// Read against keys.
+    /// Directions multiplied with keys.
     pub key: Option<Tokens>,
-    /// Read against queries.
+    /// Directions multiplied with queries.
     pub query: Option<Tokens>,
 }
 
@@ -104,7 +104,7 @@ fn softplus(x: f64) -> f64 {
     x.exp().ln_1p()
 }
 
-/// GRAPE-A: `-(i - j) softplus(omega_h) slope_h` times the sum of the gates
+/// GRAPE-A: the bias is `-(i - j) softplus(omega_h) slope_h` times the sum of the gates
 /// `softplus(u_h . k_j / sqrt(D))` and `softplus(v_h . q_i / sqrt(D))`.
 pub fn additive(
     input: &ScalarInput,
@@ -132,8 +132,8 @@ pub fn additive(
     input.biased(&bias)
 }
 
-/// GRAPE-AP's bias from given `p[head][column]`: `slope_h` times the sum over `l` in `j+1..=i` of
-/// `ln sigma(p_i . R_l rms(p_l) / d)`, where `R_l` turns every plane by minus `l`.
+/// Bias of GRAPE-AP from given `p[head][column]`: `slope_h` times the sum over `l` in `j+1..=i` of
+/// `ln sigma(p_i . R_l rms(p_l) / d)`, where `R_l` rotates every plane by `-l`.
 pub fn path_bias(input: &ScalarInput, p: &Heads, slopes: &[f64]) -> Heads {
     let dim = p[0][0].len();
     let edge = |h: usize, i: usize, l: usize| {
@@ -144,7 +144,7 @@ pub fn path_bias(input: &ScalarInput, p: &Heads, slopes: &[f64]) -> Heads {
     input.map(|h, _row, i, j| slopes[h] * (j + 1..=i).map(|l| edge(h, i, l)).sum::<f64>())
 }
 
-/// GRAPE-AP; `projection[channel][head * dim + d]`.
+/// Logits of GRAPE-AP; `projection[channel][head * dim + d]`.
 pub fn path(
     input: &ScalarInput,
     projection: &Tokens,

@@ -1,11 +1,11 @@
-//! Chi et al. 2022 (KERPLE), the two kernels of the experiments.
+//! Chi et al. 2022 (KERPLE): the two kernels of the paper's experiments.
 
 use super::{Heads, ScalarInput};
 
-/// The smallest value that either parameter is used with.
+/// Lower bound of both parameters.
 const SMALLEST: f64 = 0.01;
 
-/// `-p_h ln(1 + a_h (i - j))`.
+/// Logarithmic kernel, `-p_h ln(1 + a_h (i - j))`.
 pub fn logarithmic(input: &ScalarInput, a: &[f64], p: &[f64]) -> Heads {
     input.map(|h, _row, i, j| {
         let distance = input.distance(i, j) as f64;
@@ -13,7 +13,7 @@ pub fn logarithmic(input: &ScalarInput, a: &[f64], p: &[f64]) -> Heads {
     })
 }
 
-/// `-a_h (i - j)^p_h`, `p_h` at most 2.
+/// Power kernel, `-a_h (i - j)^p_h`, `p_h` at most 2.
 pub fn power(input: &ScalarInput, a: &[f64], p: &[f64]) -> Heads {
     input.map(|h, _row, i, j| {
         let distance = input.distance(i, j) as f64;

@@ -2,7 +2,7 @@
 
 use super::Tokens;
 
-/// `x[n] + table[n]`.
+/// Embeddings with the table added, `x[n] + table[n]`.
 pub fn embed(x: &Tokens, positions: &[usize], table: &Tokens) -> Tokens {
     x.iter()
         .zip(positions)

@@ -2,8 +2,8 @@
 
 use super::{Heads, ScalarInput, Tokens, dot, fox};
 
-/// `w_t = L2norm(SiLU(conv(x_t down up)))`, `[head][token][D]`; `kernel[tap][channel]`, the last
-/// tap being the token itself and tokens before the first being zero.
+/// Directions `w_t = L2norm(SiLU(conv(x_t down up)))`, `[head][token][D]`; `kernel[tap][channel]`,
+/// the last tap being the token itself and tokens before the first being zero.
 pub fn directions(x: &Tokens, down: &Tokens, up: &Tokens, kernel: &Tokens, heads: usize) -> Heads {
     let row_times = |row: &[f64], matrix: &Tokens| -> Vec<f64> {
         (0..matrix[0].len()).map(|c| row.iter().zip(matrix).map(|(a, m)| a * m[c]).sum()).collect()
@@ -34,7 +34,7 @@ pub fn directions(x: &Tokens, down: &Tokens, up: &Tokens, kernel: &Tokens, heads
         .collect()
 }
 
-/// `beta_t = 2 sigma(w_h . x_t + b_h)`, `[head][token]`.
+/// Strengths `beta_t = 2 sigma(w_h . x_t + b_h)`, `[head][token]`.
 pub fn strengths(x: &Tokens, weight: &Tokens, bias: &[f64]) -> Tokens {
     fox::per_head(x, weight, bias)
         .into_iter()
@@ -42,7 +42,7 @@ pub fn strengths(x: &Tokens, weight: &Tokens, bias: &[f64]) -> Tokens {
         .collect()
 }
 
-/// `q_i . H_i H_{i-1} ... H_{j+1} k_j / sqrt(D)` with `H_t = I - beta_t w_t w_t^T`.
+/// Logits `q_i . H_i H_{i-1} ... H_{j+1} k_j / sqrt(D)` with `H_t = I - beta_t w_t w_t^T`.
 pub fn logits(input: &ScalarInput, w: &Heads, beta: &Tokens) -> Heads {
     let scale = 1.0 / (input.head_dim() as f64).sqrt();
     input.map(|h, row, i, j| {
@@ -57,8 +57,8 @@ pub fn logits(input: &ScalarInput, w: &Heads, beta: &Tokens) -> Heads {
     })
 }
 
-/// PaTH-FoX as the authors' code has it: the sum of `ln f` over `j+1..=i` is divided by `sqrt(D)`
-/// like the product.
+/// PaTH-FoX as in the authors' code: both the product and the sum of `ln f` over `j+1..=i` are
+/// divided by `sqrt(D)`.
 pub fn logits_with_forgetting(
     input: &ScalarInput,
     w: &Heads,

@@ -2,7 +2,7 @@
 
 use super::{Heads, ScalarInput, Tokens};
 
-/// `sum over c of softplus(q_c) softplus(k_c) cos((j - i) theta_c + delta_hc) / sqrt(D)`,
+/// Logits `sum over c of softplus(q_c) softplus(k_c) cos((j - i) theta_c + delta_hc) / sqrt(D)`,
 /// `theta_c = base^(-c / D)`; `phase[head][channel]`, clamped to `-2 pi ..= 0`.
 pub fn logits(input: &ScalarInput, base: f64, phase: &Tokens) -> Heads {
     let head_dim = input.head_dim() as f64;
@@ -19,7 +19,8 @@ pub fn logits(input: &ScalarInput, base: f64, phase: &Tokens) -> Heads {
     })
 }
 
-/// Queries and keys as they meet: magnitudes times cosines, then times sines, of their angles.
+/// Transformed queries and keys: magnitudes times the cosines, then times the sines, of their
+/// angles.
 pub fn transformed(input: &ScalarInput, base: f64, phase: &Tokens) -> ScalarInput {
     let magnitude = |u: f64| if u > 30.0 { u } else { u.exp().ln_1p() };
     let polar = |u: &[f64], angle: &dyn Fn(usize) -> f64| -> Vec<f64> {

@@ -1,17 +1,18 @@
-//! Shaw et al. 2018, eq. 5, keys only and one table for all heads, as CoPE's baseline has it.
+//! Shaw et al. 2018, eq. 5, for keys only and with one table for all heads, as in the baseline of
+//! the CoPE paper.
 
 use super::{Heads, ScalarInput, Tokens};
 
-/// What distances past the table add.
+/// Bias at distances past the end of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Past {
-    /// Nothing.
+    /// No bias is added.
     Nothing,
-    /// What the last entry adds.
+    /// The bias of the last entry.
     LastEntry,
 }
 
-/// `(q.k + q.e[i - j]) / sqrt(D)`; `table[d][distance]`.
+/// Logits `(q.k + q.e[i - j]) / sqrt(D)`; `table[d][distance]`.
 pub fn logits(input: &ScalarInput, table: &Tokens, past: Past) -> Heads {
     let scale = 1.0 / (input.head_dim() as f64).sqrt();
     let entries = table[0].len();

@@ -2,8 +2,8 @@
 
 use super::{Heads, ScalarInput};
 
-/// Each pair of channels of `u`, turned by `position * frequency`; channels past the last pair
-/// stay as they are.
+/// Rotates each pair of channels of `u` by `position * frequency`; channels past the last pair stay
+/// unchanged.
 pub fn rotate(u: &[f64], position: usize, frequencies: &[f64], interleaved: bool) -> Vec<f64> {
     let mut out = u.to_vec();
     let pairs = frequencies.len();
@@ -16,7 +16,7 @@ pub fn rotate(u: &[f64], position: usize, frequencies: &[f64], interleaved: bool
     out
 }
 
-/// Queries and keys turned, `R_i q` and `R_j k`, with cosines and sines multiplied by
+/// Rotated queries and keys, `R_i q` and `R_j k`, with cosines and sines multiplied by
 /// `attention_factor`.
 pub fn transformed(
     input: &ScalarInput,
@@ -32,7 +32,7 @@ pub fn transformed(
     input.changed(turned, turned)
 }
 
-/// `R_i q . R_j k / sqrt(D)`.
+/// Logits `R_i q . R_j k / sqrt(D)`.
 pub fn logits(input: &ScalarInput, frequencies: &[f64], interleaved: bool) -> Heads {
     transformed(input, frequencies, 1.0, interleaved).plain()
 }

@@ -1,4 +1,4 @@
-//! Frequencies of one pair `m` of `dim / 2`, as each scaling's source writes them.
+//! Frequency of pair `m` of `dim / 2`, as in the source of each scaling.
 
 use std::f64::consts::PI;
 
@@ -61,7 +61,8 @@ pub fn yarn(
     interpolated * own / factor + (1.0 - interpolated) * own
 }
 
-/// The real `m` at which a pair turns `rotations` times within `original`, found by bisection.
+/// Real `m` at which a pair completes `rotations` turns within `original` positions, found by
+/// bisection.
 fn turning(rotations: f64, base: f64, dim: usize, original: usize) -> f64 {
     let turns = |m: f64| original as f64 / (2.0 * PI * base.powf(2.0 * m / dim as f64));
     let (mut few, mut many) = (1e6, -1e6);
@@ -76,7 +77,7 @@ fn turning(rotations: f64, base: f64, dim: usize, original: usize) -> f64 {
     f64::midpoint(few, many)
 }
 
-/// Peng et al. 2023, and DeepSeek's quotient where both `mscale`s are given.
+/// Attention factor of Peng et al. 2023, or DeepSeek's quotient if both `mscale`s are given.
 pub fn yarn_attention(factor: f64, mscales: Option<[f64; 2]>) -> f64 {
     let magnitude = |mscale: f64| if factor > 1.0 { 0.1 * mscale * factor.ln() + 1.0 } else { 1.0 };
     match mscales {
@@ -85,12 +86,12 @@ pub fn yarn_attention(factor: f64, mscales: Option<[f64; 2]>) -> f64 {
     }
 }
 
-/// Ding et al. 2024 (LongRoPE): a divisor per pair.
+/// Ding et al. 2024 (LongRoPE): one divisor per pair.
 pub fn longrope(base: f64, dim: usize, divisors: &[f64], m: usize) -> f64 {
     1.0 / (divisors[m] * base.powf((2 * m) as f64 / dim as f64))
 }
 
-/// The same: `sqrt(1 + ln s / ln L0)`.
+/// Attention factor of LongRoPE, `sqrt(1 + ln s / ln L0)`.
 pub fn longrope_attention(factor: f64, original: usize) -> f64 {
     if factor <= 1.0 {
         return 1.0;
@@ -98,7 +99,7 @@ pub fn longrope_attention(factor: f64, original: usize) -> f64 {
     (1.0 + factor.ln() / (original as f64).ln()).sqrt()
 }
 
-/// Llama 3.1's rule by wavelength.
+/// Rule of Llama 3.1 by wavelength.
 pub fn llama3(
     base: f64,
     dim: usize,
@@ -120,7 +121,7 @@ pub fn llama3(
     }
 }
 
-/// HuggingFace's `proportional`: pairs from `floor(share dim / 2)` on do not turn.
+/// HuggingFace's `proportional`: pairs from `floor(share dim / 2)` on are not rotated.
 pub fn proportional(base: f64, dim: usize, [share, factor]: [f64; 2], m: usize) -> f64 {
     let turning = (share * dim as f64 / 2.0).floor();
     if (m as f64) < turning { plain(base, dim, m) / factor } else { 0.0 }

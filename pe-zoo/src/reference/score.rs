@@ -1,9 +1,9 @@
-//! The remaining modifiers of logits, from their papers' equations.
+//! Further modifications of the logits, from the equations of their papers.
 
 use super::{Heads, ScalarInput};
 use crate::score::{Current, Remainder};
 
-/// Lin et al. 2025 (Forgetting Transformer): `q.k / sqrt(D) + sum of ln f over j+1..=i`;
+/// Lin et al. 2025 (Forgetting Transformer): logits `q.k / sqrt(D) + sum of ln f over j+1..=i`;
 /// `log_forget[h][t]`.
 pub fn decay(input: &ScalarInput, log_forget: &[Vec<f64>]) -> Heads {
     let scale = 1.0 / (input.head_dim() as f64).sqrt();
@@ -12,13 +12,13 @@ pub fn decay(input: &ScalarInput, log_forget: &[Vec<f64>]) -> Heads {
     })
 }
 
-/// Tan et al. 2024 (stick-breaking attention): the weights themselves.
+/// Tan et al. 2024 (stick-breaking attention): the attention weights.
 pub fn stick_breaking(input: &ScalarInput, current: Current, remainder: Remainder) -> Heads {
     let scale = 1.0 / (input.head_dim() as f64).sqrt();
     let share =
         |h: usize, row: usize, j: usize| 1.0 / (1.0 + (-input.content(h, row, j) * scale).exp());
     input.map(|h, row, i, j| {
-        // Columns before `end` take shares, the last of them first.
+        // Columns before `end` take shares, from the last to the first.
         let end = if current == Current::Included { i + 1 } else { i };
         let left = |from: usize| (from..end).map(|m| 1.0 - share(h, row, m)).product::<f64>();
         let own = if j == i && remainder == Remainder::OwnToken { left(0) } else { 0.0 };

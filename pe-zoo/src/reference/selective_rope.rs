@@ -2,7 +2,7 @@
 
 use super::{Heads, ScalarInput, Tokens, dot};
 
-/// Slices of `x` of width `slice`, each divided by `sqrt(its squared length + 1e-6)`.
+/// Normalises slices of `x` of width `slice`: each is divided by `sqrt(its squared length + 1e-6)`.
 pub fn unit_slices(x: &[f64], slice: usize) -> Vec<f64> {
     x.chunks(slice)
         .flat_map(|part| {
@@ -12,14 +12,14 @@ pub fn unit_slices(x: &[f64], slice: usize) -> Vec<f64> {
         .collect()
 }
 
-/// `x W`, `weight[input][output]`.
+/// Matrix product `x W`, `weight[input][output]`.
 pub fn project(x: &[f64], weight: &Tokens) -> Vec<f64> {
     (0..weight[0].len())
         .map(|output| x.iter().zip(weight).map(|(value, row)| value * row[output]).sum())
         .collect()
 }
 
-/// Causal filter of one channel: `sum over k of taps[k] steps[t - (K - 1) + k]`.
+/// Causal filter of one channel, `sum over k of taps[k] steps[t - (K - 1) + k]`.
 pub fn filter(steps: &[f64], taps: &[f64]) -> Vec<f64> {
     (0..steps.len())
         .map(|t| {
@@ -31,7 +31,7 @@ pub fn filter(steps: &[f64], taps: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-/// Pairs `(m, m + D/2)` of queries and keys turned by `temperature[m] * sum of steps up to the
+/// Rotates pairs `(m, m + D/2)` of queries and keys by `temperature[m] * sum of steps up to the
 /// token`; `steps[head][column][pair]`.
 pub fn transformed(input: &ScalarInput, steps: &Heads, temperatures: &[f64]) -> ScalarInput {
     let half = temperatures.len();
@@ -48,7 +48,7 @@ pub fn transformed(input: &ScalarInput, steps: &Heads, temperatures: &[f64]) -> 
     input.changed(turned, turned)
 }
 
-/// Logits of queries and keys so turned.
+/// Logits of the queries and keys rotated by [`transformed`].
 pub fn logits(input: &ScalarInput, steps: &Heads, temperatures: &[f64]) -> Heads {
     let turned = transformed(input, steps, temperatures);
     let root = (input.head_dim() as f64).sqrt();

@@ -2,7 +2,8 @@
 
 use super::Tokens;
 
-/// `x[n, 2m] + sin(n / base^(2m/C))`, `x[n, 2m+1] + cos(n / base^(2m/C))`.
+/// Embeddings with the encoding added: `x[n, 2m] + sin(n / base^(2m/C))`, `x[n, 2m+1] + cos(n /
+/// base^(2m/C))`.
 pub fn embed(x: &Tokens, positions: &[usize], base: f64) -> Tokens {
     let mut out = x.clone();
     for (token, position) in out.iter_mut().zip(positions) {

@@ -2,12 +2,13 @@
 
 use super::{Heads, ScalarInput, Tokens};
 
-/// `table[bucket of (i - j)][h]`.
+/// Bias of every visible pair, `table[bucket of (i - j)][h]`.
 pub fn bias(input: &ScalarInput, table: &Tokens, max_distance: usize) -> Heads {
     input.map(|h, _row, i, j| table[bucket(input.distance(i, j), table.len(), max_distance)][h])
 }
 
-/// Half of the buckets for one distance each, the others logarithmic up to `max_distance`.
+/// Bucket of a distance: half of the buckets hold one distance each, the others are logarithmic up
+/// to `max_distance`.
 pub fn bucket(distance: usize, buckets: usize, max_distance: usize) -> usize {
     let exact = buckets / 2;
     if distance < exact {
@@ -15,6 +16,7 @@ pub fn bucket(distance: usize, buckets: usize, max_distance: usize) -> usize {
     }
     let (n, e, m) = (distance as f64, exact as f64, max_distance as f64);
     let logarithmic = (buckets - exact) as f64 * (n / e).log2() / (m / e).log2();
-    // A distance that is a power stands on an edge exactly; it belongs above it.
+    // A distance that is a power of the ratio lies exactly on an edge and belongs to the bucket
+    // above it.
     (exact + (logarithmic + 1e-9).floor() as usize).min(buckets - 1)
 }

@@ -1,37 +1,39 @@
-//! Zhu et al. 2025 (TAPE), as in the authors' code `models/llama/adape.py`.
+//! Zhu et al. 2025 (TAPE), as in the authors' code, `models/llama/adape.py`.
 
 use super::{Heads, ScalarInput, ScalarLayer, Tokens, dot};
 
-/// A complex number per head, token and channel, as cosine and sine part:
+/// State of the tokens: a complex number per head, token and channel, as cosine and sine parts,
 /// `[head][token][channel]`.
 pub type State = Vec<Vec<Vec<[f64; 2]>>>;
 
-/// Which numbers of a token the updates mix.
+/// Components of a token that the updates mix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mixes {
-    /// Heads, each channel for itself.
+    /// Heads are mixed, separately for each channel.
     Heads,
-    /// Channels, each head for itself.
+    /// Channels are mixed, separately for each head.
     Channels,
-    /// All of a token's.
+    /// All heads and channels of a token are mixed.
     Everything,
 }
 
-/// The weights of one layer; maps come in pairs, for cosine and for sine.
+/// Weights of one layer; maps come in pairs, for cosine and for sine.
 #[derive(Debug, Clone)]
 pub struct Maps {
-    /// Which numbers they mix.
+    /// Components that the maps mix.
     pub mixes: Mixes,
-    /// `W_A`, `[M][M]`, if the attention updates.
+    /// Maps `W_A`, `[M][M]`; `None` without an attention update.
     pub attention: Option<[Tokens; 2]>,
-    /// Whether `W_A` mixes, or scales each number by the sum of its row, as the code has it.
+    /// Whether `W_A` is applied as a matrix; otherwise each component is scaled by its row sum, as
+    /// in the authors' code.
     pub full_mix: bool,
-    /// `W_U` `[I][M]`, `W_X` `[I][C]`, `W_D` `[M][I]`, if the feed-forward part updates.
+    /// Maps `W_U` `[I][M]`, `W_X` `[I][C]` and `W_D` `[M][I]`; `None` without a feed-forward
+    /// update.
     pub feed_forward: Option<([Tokens; 2], Tokens, [Tokens; 2])>,
 }
 
-/// `factor * (cos, sin)(position * frequency)`, the same in both halves of the channels and in
-/// every head.
+/// Initial state `factor * (cos, sin)(position * frequency)`, the same in both halves of the
+/// channels and in every head.
 pub fn initial(positions: &[usize], heads: usize, frequencies: &[f64], factor: f64) -> State {
     let token = |position: &usize| -> Vec<[f64; 2]> {
         let half = frequencies.iter().map(|f| {
@@ -43,7 +45,7 @@ pub fn initial(positions: &[usize], heads: usize, frequencies: &[f64], factor: f
     vec![positions.iter().map(token).collect(); heads]
 }
 
-/// `u cos + rotate_half(u) sin`.
+/// Rotated vector `u cos + rotate_half(u) sin`.
 fn turned(u: &[f64], z: &[[f64; 2]]) -> Vec<f64> {
     let half = u.len() / 2;
     (0..u.len())
@@ -54,13 +56,13 @@ fn turned(u: &[f64], z: &[[f64; 2]]) -> Vec<f64> {
         .collect()
 }
 
-/// Queries and keys turned by their tokens' state.
+/// Queries and keys rotated by the state of their tokens.
 pub fn transformed(input: &ScalarInput, z: &State) -> ScalarInput {
     let turned = |h: usize, u: &[f64], column: usize| turned(u, &z[h][column]);
     input.changed(turned, turned)
 }
 
-/// Index of a number among those mixed with it, and all of those as (head, channel).
+/// Index of a component in its group, and all components of the group as (head, channel).
 fn group(
     mixes: Mixes,
     h: usize,
@@ -87,7 +89,8 @@ fn map(z: &State, f: impl Fn(usize, usize, usize, usize) -> f64) -> State {
         .collect()
 }
 
-/// `z + W_A (A z)`; `weights` are the attention's, `[head][row][column]`.
+/// State after the attention, `z + W_A (A z)`; `weights` are the attention weights `A`,
+/// `[head][row][column]`.
 pub fn attention_update(maps: &Maps, weights: &Heads, z: &State) -> State {
     let Some(w) = &maps.attention else { return z.clone() };
     let attended = map(z, |h, t, d, part| {
@@ -107,7 +110,8 @@ pub fn attention_update(maps: &Maps, weights: &Heads, z: &State) -> State {
     })
 }
 
-/// `z + W_D (silu(W_X x) . (W_U z))`; `x[token]` is the feed-forward part's output.
+/// State after the feed-forward block, `z + W_D (silu(W_X x) . (W_U z))`; `x[token]` is the output
+/// of the block.
 pub fn feed_forward_update(maps: &Maps, x: &Tokens, z: &State) -> State {
     let Some((up, gate, down)) = &maps.feed_forward else { return z.clone() };
     map(z, |h, t, d, part| {
@@ -128,8 +132,8 @@ pub fn feed_forward_update(maps: &Maps, x: &Tokens, z: &State) -> State {
     })
 }
 
-/// Attention weights of every layer, the state passed from layer to layer; `weigh` makes weights of
-/// the turned problem and its logits.
+/// Attention weights of every layer, the state passed from layer to layer; `weigh` turns the
+/// rotated problem and its logits into weights.
 pub fn stack(
     layers: &[ScalarLayer],
     maps: &[Maps],

@@ -1,9 +1,9 @@
-//! Sun et al. 2022 (xPos), as torchscale's `xpos_relative_position.py` has it.
+//! Sun et al. 2022 (xPos), as in torchscale's `xpos_relative_position.py`.
 
 use super::ScalarInput;
 use super::rope::rotate;
 
-/// `R_i q zeta^(i/S)` and `R_j k zeta^(-j/S)`, `zeta_m = (2m + 0.4 D) / (1.4 D)`.
+/// Queries `R_i q zeta^(i/S)` and keys `R_j k zeta^(-j/S)`, `zeta_m = (2m + 0.4 D) / (1.4 D)`.
 pub fn transformed(
     input: &ScalarInput,
     frequencies: &[f64],

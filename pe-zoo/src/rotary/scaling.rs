@@ -1,4 +1,4 @@
-//! How the angles of a rotation are changed for lengths beyond training: settings and checks.
+//! Frequency scaling of rotations for lengths beyond training: settings and checks.
 //!
 //! Settings read and write as the `rope_scaling` objects of HuggingFace's model configurations.
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::{Dims, PeError};
 
-/// How angles are changed for lengths beyond training.
+/// Frequency scaling of a rotation for lengths beyond training.
 ///
 /// `s` is `factor`, `f` a pair's own frequency, `L0` `original_max_position_embeddings` (default:
 /// the training length), `L` the length of the sequence: its last position plus one.
@@ -25,95 +25,96 @@ use crate::{Dims, PeError};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "rope_type", rename_all = "kebab-case", deny_unknown_fields, remote = "Self")]
 pub enum Scaling {
-    /// Not at all; written `default`, read also from `none` and from null.
+    /// No scaling; written `default`, read also from `none` and from null.
     #[default]
     #[serde(rename = "default", alias = "none")]
     None,
-    /// `f / s`: positions are interpolated.
+    /// Frequencies `f / s`: positions are interpolated.
     Linear {
-        /// `s`, at least 1.
+        /// Factor `s`, at least 1.
         factor: f64,
     },
-    /// The base becomes `base s^(R / (R - 2))`, `R` being the number of channels that turn.
-    /// HuggingFace has no name for it.
+    /// NTK-aware scaling: the base becomes `base s^(R / (R - 2))`, where `R` is the number of
+    /// rotated channels. HuggingFace has no name for it.
     Ntk {
-        /// `s`, at least 1.
+        /// Factor `s`, at least 1.
         factor: f64,
     },
     /// As `ntk` with `s L / L0 - (s - 1)` in place of `s`, once `L > L0`. Depends on the length:
-    /// all keys turn anew as the sequence grows.
+    /// the angles of all keys change as the sequence grows.
     Dynamic {
-        /// `s`, at least 1.
+        /// Factor `s`, at least 1.
         factor: f64,
-        /// `L0`.
+        /// Original length `L0` in positions.
         #[serde(skip_serializing_if = "Option::is_none")]
         original_max_position_embeddings: Option<usize>,
     },
-    /// Fast pairs keep `f`, slow ones get `f / s`, with a ramp in between.
+    /// Fast pairs keep `f`, slow ones get `f / s`, with a linear ramp in between.
     Yarn(Yarn),
-    /// `f / factor[m]`, with one list of factors up to `L0` and another beyond. Depends on the
-    /// length.
+    /// Frequencies `f / factor[m]`, with one list of factors up to `L0` and another beyond. Depends
+    /// on the length.
     #[serde(rename = "longrope")]
     LongRope(LongRope),
-    /// `f` for wavelengths below `L0 / high_freq_factor`, `f / s` for those above
-    /// `L0 / low_freq_factor`, a mixture in between.
+    /// Frequencies `f` for wavelengths below `L0 / high_freq_factor`, `f / s` for those above `L0 /
+    /// low_freq_factor`, and an interpolation in between.
     Llama3(Llama3),
-    /// The first `floor(p R / 2)` pairs get `f / s`, the others 0: they do not turn (p-RoPE).
+    /// The first `floor(p R / 2)` pairs get `f / s`, the others 0: they are not rotated (p-RoPE).
     Proportional {
-        /// `p`, from 0 to 1.
+        /// Fraction `p`, from 0 to 1.
         #[serde(default = "one")]
         partial_rotary_factor: f64,
-        /// `s`, at least 1.
+        /// Factor `s`, at least 1.
         #[serde(default = "one")]
         factor: f64,
     },
 }
 
-/// Settings of YaRN.
+/// Settings of YaRN scaling.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Yarn {
-    /// `s`, at least 1; `None`: the longest sequence of the run over `L0`.
+    /// Factor `s`, at least 1; `None`: the longest sequence of the run divided by `L0`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub factor: Option<f64>,
-    /// `L0`.
+    /// Original length `L0` in positions; `None`: the training length.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub original_max_position_embeddings: Option<usize>,
-    /// Pairs that turn at least this often within `L0` keep their frequency.
+    /// Pairs that complete at least this many turns within `L0` keep their frequency.
     #[serde(default = "thirty_two")]
     pub beta_fast: f64,
-    /// Pairs that turn at most this often within `L0` are divided by `s`.
+    /// Pairs that complete at most this many turns within `L0` are divided by `s`.
     #[serde(default = "one")]
     pub beta_slow: f64,
-    /// Whether the ramp's ends are rounded outward to whole pairs.
+    /// Whether the ends of the ramp are rounded outward to whole pairs.
     #[serde(default = "yes")]
     pub truncate: bool,
-    /// What cosines and sines are multiplied by; `None`: `0.1 ln s + 1`, or what `mscale` says.
+    /// Factor of cosines and sines; `None`: `0.1 ln s + 1`, or the quotient that `mscale` defines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attention_factor: Option<f64>,
-    /// With `mscale_all_dim`: `(0.1 mscale ln s + 1) / (0.1 mscale_all_dim ln s + 1)`.
+    /// Together with `mscale_all_dim` sets the factor of cosines and sines to `(0.1 mscale ln s +
+    /// 1) / (0.1 mscale_all_dim ln s + 1)`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mscale: Option<f64>,
-    /// See `mscale`.
+    /// Denominator's coefficient; used together with `mscale`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mscale_all_dim: Option<f64>,
 }
 
-/// Settings of LongRoPE.
+/// Settings of LongRoPE scaling.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LongRope {
-    /// One divisor per pair, up to `L0`.
+    /// Divisors of the frequencies up to `L0`, one per pair.
     pub short_factor: Vec<f64>,
-    /// One divisor per pair, beyond `L0`.
+    /// Divisors of the frequencies beyond `L0`, one per pair.
     pub long_factor: Vec<f64>,
-    /// `s`, at least 1: cosines and sines are multiplied by `sqrt(1 + ln s / ln L0)`.
+    /// Factor `s`, at least 1: cosines and sines are multiplied by `sqrt(1 + ln s / ln L0)`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub factor: Option<f64>,
-    /// The multiplier itself.
+    /// Factor of cosines and sines, in place of the one computed from `factor`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attention_factor: Option<f64>,
-    /// `L0`.
+    /// Original length `L0` in positions; `None`: the training length.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub original_max_position_embeddings: Option<usize>,
 }
@@ -122,13 +123,13 @@ pub struct LongRope {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Llama3 {
-    /// `s`, at least 1 (8 in the model).
+    /// Factor `s`, at least 1 (8 in the model).
     pub factor: f64,
-    /// Below `high_freq_factor` (1 in the model).
+    /// Divisor of `L0`: the wavelength above which frequencies are divided by `s` (1 in the model).
     pub low_freq_factor: f64,
-    /// Above `low_freq_factor` (4 in the model).
+    /// Divisor of `L0`: the wavelength below which frequencies stay unchanged (4 in the model).
     pub high_freq_factor: f64,
-    /// `L0` (8192 in the model).
+    /// Original length `L0` in positions (8192 in the model).
     pub original_max_position_embeddings: usize,
 }
 
@@ -150,7 +151,7 @@ impl Serialize for Scaling {
     }
 }
 
-/// Keys that HuggingFace puts into the same object and that are settings of their own here.
+/// Keys that HuggingFace puts into the same object and that are separate settings here.
 const ELSEWHERE: [(&str, &str); 2] =
     [("rope_theta", "base"), ("partial_rotary_factor", "rotary_fraction")];
 
@@ -177,7 +178,7 @@ impl<'de> Deserialize<'de> for Scaling {
             }
         }
         let scaling = Self::deserialize(Value::Object(fields.clone())).map_err(D::Error::custom)?;
-        // serde lets a variant without fields swallow any.
+        // serde accepts any fields for a variant without fields.
         match fields.keys().find(|key| *key != "rope_type") {
             Some(key) if scaling == Self::None => Err(D::Error::custom(format!(
                 "unknown field `{key}`, expected nothing besides `rope_type` = \"default\""
@@ -188,7 +189,7 @@ impl<'de> Deserialize<'de> for Scaling {
 }
 
 impl Scaling {
-    /// The name in `rope_type`.
+    /// Name of the scaling in `rope_type`.
     pub fn id(&self) -> &'static str {
         match self {
             Self::None => "default",
@@ -202,7 +203,8 @@ impl Scaling {
         }
     }
 
-    /// The same with YaRN's factor put in where it is left to the lengths of the run.
+    /// Returns the scaling with YaRN's factor computed from the lengths of the run if it is not
+    /// set.
     #[must_use]
     pub fn resolved(&self, dims: &Dims) -> Self {
         match self {
@@ -215,7 +217,7 @@ impl Scaling {
         }
     }
 
-    /// Whether frequencies change as the sequence grows.
+    /// Whether the frequencies change as the sequence grows.
     pub fn depends_on_length(&self) -> bool {
         match self {
             Self::Dynamic { .. } => true,
@@ -224,7 +226,7 @@ impl Scaling {
         }
     }
 
-    /// Refuses what HuggingFace refuses or warns of, for `dim` channels that turn.
+    /// Refuses settings that HuggingFace refuses or warns of, for `dim` rotated channels.
     ///
     /// # Errors
     /// [`PeError::InvalidSetting`], the field named as `scaling.<field>`.
@@ -356,7 +358,7 @@ impl Check<'_> {
         self.refuse("original_max_position_embeddings", value, &format!("at least {least}"))
     }
 
-    /// The exponent of the base divides by two channels less.
+    /// Refuses two channels or fewer: the exponent of the base is divided by `dim - 2`.
     fn channels(&self, dim: usize) -> Result<(), PeError> {
         if dim >= 4 {
             return Ok(());

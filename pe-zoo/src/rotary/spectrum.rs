@@ -1,22 +1,22 @@
-//! The frequencies that a scaling makes of a rotation's own.
+//! Frequencies of a rotation after scaling.
 
 use super::scaling::Scaling;
 use crate::math::frequencies::{
     dynamic_factor, inverse_frequencies, llama3_kept, ntk_base, ramp, yarn_bounds, yarn_magnitude,
 };
 
-/// Frequencies of the pairs of a rotation.
+/// Frequencies of the pairs of a rotation, and the factor of its cosines and sines.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spectrum {
-    /// Radians per position, one per pair.
+    /// Frequencies in radians per position, one per pair.
     pub frequencies: Vec<f64>,
-    /// What cosines and sines are multiplied by; logits feel its square.
+    /// Factor of cosines and sines; logits are multiplied by its square.
     pub attention_factor: f64,
 }
 
 impl Scaling {
-    /// The spectrum of `dim / 2` pairs for a sequence of `len` positions; `train_len` stands in
-    /// for an original length that is not given.
+    /// Computes the spectrum of `dim / 2` pairs for a sequence of `len` positions; `train_len` is
+    /// used in place of an original length that is not given.
     pub fn spectrum(&self, base: f64, dim: usize, train_len: usize, len: usize) -> Spectrum {
         let plain = || inverse_frequencies(base, dim);
         let unscaled = |frequencies| Spectrum { frequencies, attention_factor: 1.0 };
@@ -77,14 +77,14 @@ impl Scaling {
 }
 
 impl super::Yarn {
-    /// 1, no scaling, where [`Scaling::resolved`] has not put one in.
+    /// Factor of the scaling; 1 if neither the settings nor [`Scaling::resolved`] set it.
     pub(crate) fn factor(&self) -> f64 {
         self.factor.unwrap_or(1.0)
     }
 
-    /// What cosines and sines are multiplied by.
+    /// Factor of cosines and sines.
     fn attention(&self) -> f64 {
-        // HuggingFace takes a 0 for a setting that is not there.
+        // HuggingFace treats 0 as a missing setting.
         let given = |mscale: Option<f64>| mscale.filter(|mscale| *mscale > 0.0);
         match (self.attention_factor, given(self.mscale), given(self.mscale_all_dim)) {
             (Some(factor), ..) => factor,
@@ -97,7 +97,7 @@ impl super::Yarn {
 }
 
 impl super::LongRope {
-    /// What cosines and sines are multiplied by.
+    /// Factor of cosines and sines for the original length `original`.
     fn attention(&self, original: usize) -> f64 {
         match (self.attention_factor, self.factor) {
             (Some(factor), _) => factor,

@@ -14,7 +14,7 @@ fn spectrum(settings: Value, base: f64, dim: usize, original: usize, len: usize)
     scaling(settings).spectrum(base, dim, original, len)
 }
 
-/// Half a unit of the fifth digit, which is what the tables print.
+/// Compares with a tolerance of half a unit of the last digit that the tables print.
 #[track_caller]
 fn assert_printed(spectrum: &Spectrum, expected: &[(usize, f64)], digits: f64) {
     for (m, expected) in expected {
@@ -23,8 +23,8 @@ fn assert_printed(spectrum: &Spectrum, expected: &[(usize, f64)], digits: f64) {
     }
 }
 
-/// HuggingFace transformers, `tests/utils/test_modeling_rope_utils.py` at 087e80025, as
-/// `spec/encodings.md` section 5 gives them: D 128, base 10000, original length 2048.
+/// Values of HuggingFace transformers, `tests/utils/test_modeling_rope_utils.py` at 087e80025: D
+/// 128, base 10000, original length 2048.
 #[test]
 fn frequencies_are_those_of_huggingfaces_tests() {
     const DIGITS: f64 = 6e-5;
@@ -70,7 +70,7 @@ fn frequencies_are_those_of_huggingfaces_tests() {
     assert_printed(&of(llama, 2048), &expected, DIGITS);
 }
 
-/// The same section.
+/// Values of YaRN and Llama 3 scaling, tabulated with six decimals.
 #[test]
 fn frequencies_are_those_of_the_specification() {
     const DIGITS: f64 = 6e-7;
@@ -110,7 +110,7 @@ fn longrope_switches_its_list_past_the_original_length() {
         for (m, (scaled, own)) in scaled.frequencies.iter().zip(&plain.frequencies).enumerate() {
             assert!((own / scaled - (1.0 + step * m as f64)).abs() < 1e-9, "{len} {m}");
         }
-        // Section 5: s 10 and L0 2048, s 32 and L0 4096.
+        // Factors for s 10 and L0 2048, and for s 32 and L0 4096.
         assert!((scaled.attention_factor - 1.141_049).abs() < 5e-7);
     }
     let ones = vec![1.0; 64];
@@ -139,11 +139,11 @@ fn deepseeks_mscales_divide_each_other() {
     assert!((attention(0.707, 0.707) - 1.0).abs() < 1e-15);
     let expected = (0.1 * 40f64.ln() + 1.0) / (0.05 * 40f64.ln() + 1.0);
     assert!((attention(1.0, 0.5) - expected).abs() < 1e-15);
-    // A zero is as good as none there.
+    // A zero counts as missing.
     assert!((attention(0.5, 0.0) - (0.1 * 40f64.ln() + 1.0)).abs() < 1e-15);
 }
 
-/// Objects as they stand in published configurations, and how they are written again.
+/// Objects from published configurations, and the form in which they are written.
 #[test]
 fn objects_of_huggingface_survive_a_round_trip() {
     for object in [
@@ -272,7 +272,8 @@ fn what_cannot_work_is_refused_by_name() {
 }
 
 proptest! {
-    /// A rotation keeps the length of every pair, turns it by the angle, and leaves other channels.
+    /// A rotation keeps the length of every pair, rotates it by the angle, and leaves other
+    /// channels unchanged.
     #[test]
     fn pairs_keep_their_length_and_gain_the_angle(
         interleaved: bool, pairs in 1usize..5, rest in 0usize..4, first in 0usize..50, speed in 0.0f64..3.0,

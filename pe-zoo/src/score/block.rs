@@ -83,7 +83,7 @@ pub(super) fn apply<T: PairTerm<P, K>, const R: usize, const P: usize, const K: 
     }
 }
 
-/// The same pair in dual numbers, each input moved by itself.
+/// Inputs of the pair as dual numbers, one tangent direction per input.
 #[inline(always)]
 fn dual<const P: usize, const K: usize>(pair: &Pair<f32, P, K>) -> Pair<Dual<f32, P, K>, P, K> {
     let mut content = Dual::fixed(pair.content);

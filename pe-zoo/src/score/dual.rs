@@ -25,18 +25,18 @@ pub(super) use each;
 /// The derivative of a pair's value by each of its inputs; `P` parameters, `K` numbers of token state.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Derivative<N, const P: usize, const K: usize> {
-    /// By the content logit.
+    /// Derivative with respect to the content logit.
     pub content: N,
-    /// By the head's parameters.
+    /// Derivatives with respect to the head's parameters.
     pub params: [N; P],
-    /// By the token state at the row.
+    /// Derivatives with respect to the token state at the row.
     pub row: [N; K],
-    /// By the token state at the column.
+    /// Derivatives with respect to the token state at the column.
     pub column: [N; K],
 }
 
 impl<N: Copy, const P: usize, const K: usize> Derivative<N, P, K> {
-    /// The same derivative by every input.
+    /// Creates a derivative of `value` with respect to every input.
     #[inline(always)]
     pub fn all(value: N) -> Self {
         Self { content: value, params: [value; P], row: [value; K], column: [value; K] }

@@ -18,10 +18,10 @@ pub trait Number:
     + Div<Output = Self>
     + Neg<Output = Self>
 {
-    /// A constant.
+    /// Converts a constant to this number type.
     fn constant(value: f64) -> Self;
 
-    /// `e^self`.
+    /// Natural exponential function, `e^self`.
     #[must_use]
     fn exp(self) -> Self;
 
@@ -29,7 +29,7 @@ pub trait Number:
     #[must_use]
     fn ln(self) -> Self;
 
-    /// Square root.
+    /// Square root; NaN below 0.
     #[must_use]
     fn sqrt(self) -> Self;
 
@@ -38,11 +38,11 @@ pub trait Number:
     #[must_use]
     fn pow(self, exponent: Self) -> Self;
 
-    /// `1 / (1 + e^-self)`.
+    /// Logistic function, `1 / (1 + e^-self)`.
     #[must_use]
     fn sigmoid(self) -> Self;
 
-    /// `ln(1 + e^self)`.
+    /// Softplus function, `ln(1 + e^self)`.
     #[must_use]
     fn softplus(self) -> Self;
 

@@ -32,13 +32,14 @@ pub enum Check {
     /// The fused engine and the reference engine give the same outputs and the same gradients of
     /// queries, keys, values, layer inputs and parameters, through all layers.
     EnginesAgree,
-    /// Token by token, and in chunks of three, each step equals the full pass of its own length.
+    /// Decoding token by token, and in chunks of three, equals the full pass of the same length at
+    /// each step.
     DecodesAsFullPass,
     /// No output depends on a later token.
     Causal,
     /// Batch entries do not mix.
     BatchIndependent,
-    /// It runs at 8 times the training length, or refuses positions past its limit.
+    /// The encoding runs at 8 times the training length, or refuses positions past its limit.
     Length,
     /// There are as many positions as tokens, within the range that was asked for, and the same
     /// request gives the same positions.
@@ -62,7 +63,7 @@ pub enum Check {
 }
 
 impl Check {
-    /// One line for people.
+    /// Statement of the check in one line.
     pub fn statement(self) -> &'static str {
         match self {
             Self::Shapes => "builds, and keeps its shapes at odd sizes",
@@ -86,7 +87,7 @@ impl Check {
         }
     }
 
-    /// Optional part of an encoding without which the check cannot be run.
+    /// Optional part of an encoding that the check needs.
     fn needs(self) -> &'static str {
         match self {
             Self::ParameterFormula => "no parameter formula: implement `param_count`",
@@ -99,20 +100,20 @@ impl Check {
 /// Result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It holds.
+    /// The statement of the check holds.
     Holds,
-    /// It does not hold, for this reason.
+    /// The statement does not hold, for this reason.
     Fails(String),
-    /// The encoding lacks an optional part that the check compares with; says which.
+    /// The encoding lacks the named optional part that the check compares with.
     NotChecked(&'static str),
 }
 
-/// A check that was run, and its result.
+/// A check and its result.
 #[derive(Debug, Clone)]
 pub struct Finding {
-    /// The check.
+    /// Check that was run.
     pub check: Check,
-    /// Its result.
+    /// Result of the check.
     pub verdict: Verdict,
 }
 
@@ -130,9 +131,9 @@ impl Finding {
 /// A check that failed.
 #[derive(Debug, Clone)]
 pub struct Failure {
-    /// The check.
+    /// The check that failed.
     pub check: Check,
-    /// What it found.
+    /// Reason why the check failed.
     pub found: String,
 }
 
@@ -148,7 +149,8 @@ pub fn examine(config: &Combination) -> Vec<Finding> {
     examine_on(config, &Device::flex())
 }
 
-/// As [`examine`], with tensors on another device; references stay scalar loops in f64.
+/// Runs every check as [`examine`] does, with tensors on another device; references stay scalar
+/// loops in f64.
 pub fn examine_on(config: &Combination, device: &Device) -> Vec<Finding> {
     let encoding = match caught(|| Some(random(config, device))) {
         Some(Ok(encoding)) => encoding,
@@ -198,7 +200,7 @@ pub fn conforms(config: &Combination) -> Vec<Failure> {
     failures(examine(config))
 }
 
-/// The findings that are failures.
+/// Selects the findings that are failures.
 pub fn failures(findings: Vec<Finding>) -> Vec<Failure> {
     findings
         .into_iter()

@@ -1,4 +1,4 @@
-//! Decoding with a cache, and what the length of the sequence has to do with it.
+//! Checks of decoding with a cache.
 
 use burn::tensor::Device;
 
@@ -9,7 +9,7 @@ use crate::probe::passes::{DIMS, chunk, embedded, full_pass};
 use crate::probe::problem::Problem;
 use crate::{Hooks, Positions};
 
-/// Each step gives what the full pass over the tokens so far gives its rows.
+/// Checks that each decoding step equals the rows of the full pass over the tokens so far.
 ///
 /// Some steps lie beyond the training length, where encodings may begin to change.
 pub(super) fn decodes_as_full_pass(encoding: &dyn Hooks, device: &Device) -> Outcome {

@@ -1,5 +1,5 @@
-//! The same checks over a stack of layers: what tokens carry goes from layer to layer, and each
-//! layer's feed-forward part has an output, arbitrary but fixed.
+//! Checks over a stack of layers: state is carried from layer to layer, and the feed-forward block
+//! of each layer has an arbitrary but fixed output.
 
 use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
@@ -16,25 +16,25 @@ use crate::probe::randomise_by;
 use crate::reference::{Heads, ScalarLayer, ScalarReference, Tokens, attention};
 use crate::{Combination, Combined, Dims, Hooks, Positions, TokenState};
 
-/// Three layers, so that what the first one did passes through one that is neither first nor last.
+/// Dimensions with three layers, so that a layer lies between the first and the last.
 const DIMS: Dims = Dims { layers: 3, heads: 3, head_dim: 6, train_len: 16, max_len: 64 };
 const TOKENS: usize = 13;
 
-/// Deviation of random parameters. State that is updated thrice by larger ones makes logits so
-/// large that f32 and f64 differ by more than rounding.
+/// Standard deviation of random parameters. State that is updated three times by larger ones makes
+/// logits so large that f32 and f64 differ by more than rounding.
 const STD: f64 = 0.2;
 
-/// One problem per layer, and what its feed-forward part gives.
+/// Problem and output of the feed-forward block of each layer.
 #[derive(Debug, Clone)]
 pub(super) struct Stack {
     layers: Vec<(Problem, Vec<Tokens>)>,
 }
 
-/// What a stack gives.
+/// Result of a pass through a stack of layers.
 pub(super) struct StackOutput {
-    /// Each layer's mixed values, `[B, H, T, D]`.
+    /// Attention output of each layer, `[B, H, T, D]`.
     pub(super) outputs: Vec<Tensor<4>>,
-    /// What the last tokens that went in carry after the last layer.
+    /// State of the tokens of the last pass after the last layer.
     pub(super) carried: TokenState,
 }
 
@@ -49,7 +49,7 @@ impl Stack {
         Self { layers }
     }
 
-    /// Runs tokens through all layers, `step` at a time with a cache, by the fastest engine.
+    /// Runs the tokens through all layers, `step` at a time with a cache, by the fastest engine.
     pub(super) fn run(
         &self,
         encoding: &dyn Hooks,
@@ -102,7 +102,7 @@ impl Stack {
         StackOutput { outputs, carried }
     }
 
-    /// All outputs of one full pass.
+    /// All outputs of one full pass, concatenated.
     #[cfg(test)]
     pub(super) fn full_pass(
         &self,
@@ -114,7 +114,7 @@ impl Stack {
         outputs.into_iter().flat_map(numbers).collect()
     }
 
-    /// All outputs by the scalar reference, in the same order.
+    /// All outputs of the scalar reference, in the order of [`full_pass`](Self::full_pass).
     pub(super) fn scalar(&self, encoding: &dyn ScalarReference, at: &Positions) -> Vec<f64> {
         let batch = self.layers[0].0.x.len();
         let mut by_layer = vec![Vec::new(); self.layers.len()];
@@ -137,7 +137,7 @@ impl Stack {
     }
 }
 
-/// The encoding with random numbers that stay small through a stack.
+/// Builds the encoding with random parameters small enough for a stack.
 pub(super) fn built(
     config: &Combination,
     dims: &Dims,
@@ -152,7 +152,8 @@ fn within(outcome: Outcome) -> Outcome {
     outcome.map_err(|found| format!("stack of layers: {found}"))
 }
 
-/// Outputs of a stack of layers equal those of the scalar reference, which the encoding must have.
+/// Checks that the outputs of a stack equal those of the scalar reference, which the encoding must
+/// have.
 pub(super) fn equals_reference(config: &Combination, device: &Device) -> Outcome {
     let encoding = &built(config, &DIMS, device)?;
     let reference = encoding.reference().ok_or("no scalar reference")?;
@@ -172,7 +173,8 @@ pub(super) fn equals_reference(config: &Combination, device: &Device) -> Outcome
     Ok(())
 }
 
-/// Each step gives every layer what the full pass over the tokens so far gives it.
+/// Checks that each decoding step gives every layer the outputs of the full pass over the tokens so
+/// far.
 pub(super) fn decodes_as_full_pass(config: &Combination, device: &Device) -> Outcome {
     let encoding = &built(config, &DIMS, device)?;
     let stack = Stack::random(2, TOKENS, &DIMS, 210);
@@ -225,8 +227,8 @@ pub(super) fn causal(config: &Combination, device: &Device) -> Outcome {
     }
 }
 
-/// A sum to which every parameter contributes that any layer may read: squares of all outputs and
-/// of what the tokens carry on.
+/// Sum of the squares of all outputs and of the final state, to which every parameter read by any
+/// layer contributes.
 pub(super) fn loss(
     encoding: &dyn Hooks,
     dims: &Dims,

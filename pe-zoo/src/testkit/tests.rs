@@ -21,14 +21,14 @@ use rand_chacha::rand_core::SeedableRng;
 
 use crate::{AnyEncoding, Combination, Dims, EncodingConfig, PositionEncoding, Registry};
 
-/// Settings that choose one encoding of a family.
+/// Settings that select one encoding of a family.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Choice<F> {
     fault: F,
 }
 
-/// Card of encodings that are wrong on purpose.
+/// Card of the deliberately broken encodings.
 const BROKEN: Card = Card {
     id: "broken",
     label: "Broken",
@@ -38,7 +38,7 @@ const BROKEN: Card = Card {
     url: "",
 };
 
-/// The encoding of a family that has this fault.
+/// Member of a family with this fault.
 fn combination<E, F>(fault: F) -> Combination
 where
     E: PositionEncoding<Settings = Choice<F>>,
@@ -47,14 +47,14 @@ where
     Combination::try_from(config).unwrap()
 }
 
-/// The encoding with this id and these settings, from seed 1.
+/// Encoding with this id and these settings, built with seed 1.
 fn encoding(id: &str, settings: serde_json::Value, dims: &Dims) -> AnyEncoding {
     let serde_json::Value::Object(fields) = settings else { panic!("settings are a map") };
     let config = Registry::builtin().configured(id, fields).unwrap();
     config.build(dims, &mut ChaCha8Rng::seed_from_u64(1), &Device::flex()).unwrap()
 }
 
-/// The encoding of this type with these settings, from seed 1.
+/// Encoding of this type with these settings, built with seed 1.
 fn built<E: PositionEncoding>(settings: serde_json::Value, dims: &Dims) -> E {
     let settings = serde_json::from_value(settings).unwrap();
     E::build(&settings, dims, &mut ChaCha8Rng::seed_from_u64(1), &Device::flex()).unwrap()

@@ -1,14 +1,14 @@
 //! # Abacus: digits numbered within their number
 //!
 //! ## What it does
-//! Counts the digits of each number from its first one and adds a vector that is learned for that
-//! count; where numbers are written backwards, the count is the digit's worth. In training all
-//! counts are moved by one random offset, so that later rows of the table are learned too.
+//! Counts the digits of each number from its first one and adds a learned vector for that count. If
+//! numbers are written backwards, the count is the place value of the digit. In training all counts
+//! are shifted by one random offset, so that later rows of the table are learned too.
 //!
 //! ## Formula
-//! `index[n] = 0` for a token that is no digit; `1, 2, 3, … + k` from the first to the last of each
-//! run of digits, at most `size - 1`; `x[n] += table[index[n]]`; `k` evenly from `0..=max_offset`
-//! for each training batch, 0 in evaluation.
+//! `index[n] = 0` for a token that is not a digit; `1, 2, 3, … + k` from the first to the last of
+//! each run of digits, at most `size - 1`; `x[n] += table[index[n]]`; `k` uniform on
+//! `0..=max_offset` for each training batch, 0 in evaluation.
 //!
 //! ## Shapes
 //! `embed: [B, T, C] -> [B, T, C]`; table `[size, C]`.
@@ -18,15 +18,15 @@
 //! `digits` (`[4, 13]`, the character vocabulary of the addition task): first and last id of the
 //! ten digits.
 //! `max_offset` (99, the authors').
-//! `beyond`: `last-row` (default) or `refuse`: what becomes of a run that is longer than the table.
+//! `beyond`: `last-row` (default) or `refuse`: the treatment of a run that is longer than the table.
 //! `std` (default `C^(-1/2)`, the deviation of the model's own token embeddings).
 //!
 //! ## Deviations
 //! The offset is the position of the first column: `positions` draws it, so that an attention
-//! encoding beside it moves along and any positions can be asked for. The authors' code fails at a
-//! run that is longer than the table; here its digits share the last row, or, with `refuse`, every
-//! sequence so long that such a run would fit into it is an error before anything is computed. The
-//! authors' table starts with deviation 1, beside embeddings of the same.
+//! encoding combined with it is shifted as well and any positions can be requested. The authors'
+//! code fails at a run that is longer than the table; here its digits share the last row, or, with
+//! `refuse`, a sequence long enough to contain such a run is an error before anything is computed.
+//! The authors' table is initialised with standard deviation 1, like their token embeddings.
 //!
 //! ## References
 //! McLeish et al. 2024, "Transformers Can Do Arithmetic with the Right Embeddings", arXiv 2405.17399;
@@ -43,30 +43,30 @@ use crate::encoding::{EmbedContext, PositionRequest};
 use crate::reference::{ScalarReference, Tokens, abacus, table_f64};
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions, init};
 
-/// What becomes of a run of digits that is longer than the table.
+/// Treatment of a run of digits that is longer than the table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Beyond {
-    /// Its further digits share the last row.
+    /// The digits past the end of the table share its last row.
     #[default]
     LastRow,
-    /// Sequences in which it would fit are refused.
+    /// Sequences long enough to hold such a run are refused.
     Refuse,
 }
 
-/// Settings.
+/// Settings of Abacus embeddings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Rows of the table; row 0 is for all that is no digit.
+    /// Number of rows of the table; row 0 is for every token that is not a digit.
     pub size: usize,
     /// First and last id of the digits, both included.
     pub digits: [usize; 2],
     /// Largest offset drawn in training.
     pub max_offset: usize,
-    /// What becomes of a run of digits that is longer than the table.
+    /// Treatment of a run of digits that is longer than the table.
     pub beyond: Beyond,
-    /// Deviation of the initial table; `None`: `C^(-1/2)`.
+    /// Standard deviation of the initial table; `None`: `C^(-1/2)`.
     pub std: Option<f64>,
 }
 
@@ -76,10 +76,10 @@ impl Default for Config {
     }
 }
 
-/// A table of learned vectors, read at each digit's place.
+/// Table of learned vectors, indexed by the place of each digit in its run.
 #[derive(Module, Debug)]
 pub struct Abacus {
-    /// `[size, C]`.
+    /// Learned vectors of the places, `[size, C]`.
     pub table: Param<Tensor<2>>,
     #[module(skip)]
     digits: [usize; 2],
@@ -90,7 +90,7 @@ pub struct Abacus {
 }
 
 impl Abacus {
-    /// Rows of the table for all tokens, `[B, S]`.
+    /// Row of the table for each token, `[B, S]`.
     fn indices(&self, tokens: &Tensor<2, Int>, offset: usize) -> Tensor<2, Int> {
         let [_batch, columns] = tokens.dims();
         let [size, _width] = self.table.val().dims();
@@ -101,7 +101,7 @@ impl Abacus {
             .bool_and(tokens.clone().lower_equal_elem(last))
             .int();
         let place = Tensor::arange(1..columns as i64 + 1, &tokens.device()).unsqueeze::<2>();
-        // The place of the last token that was no digit, 0 before the first of them.
+        // Place of the last token that is not a digit; 0 before the first of them.
         let before = (place.clone() * (digit.clone().neg() + 1)).cummax(1);
         let within = place - before;
         ((within + offset as i64).clamp_max(size as i64 - 1)) * digit
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn digits_are_counted_within_each_run_and_the_rest_is_zero() {
-        // Two numbers, one of them at the start, a sign between them, a single digit at the end.
+        // Two numbers, one at the start, separated by a sign, and a single digit at the end.
         let ids = [5, 13, 4, 14, 4, 4, 17, 3, 9];
         let config = Config::default();
         assert_eq!(indices(&config, &ids, 0), [1, 2, 3, 0, 1, 2, 0, 0, 1]);

@@ -1,8 +1,8 @@
 //! # ALiBi: a penalty on the logits that grows with distance
 //!
 //! ## What it does
-//! Subtracts from each logit the distance times a slope. Each head has its own fixed slope, so some
-//! heads look near and some far.
+//! Subtracts from each logit the distance times a slope. Each head has its own fixed slope, so that
+//! some heads attend to near tokens and others to far ones.
 //!
 //! ## Formula
 //! `logit[h, i, j] = q_i . k_j / sqrt(D) - slope_h * (i - j)`, `slope_h = 2^(-8 (h+1) / H)`
@@ -11,15 +11,15 @@
 //! `score: Slope([H])`.
 //!
 //! ## Settings
-//! `slopes`: `authors` (default), `paper`, or `{ given = [..] }`, one per head. The first two differ
-//! only where the number of heads is no power of two.
-//! `learning`: `fixed` (default; `slopes` for good), `all-layers` (learned from `slopes` on, one set
-//! for the model) or `per-layer`.
+//! `slopes`: `authors` (default), `paper`, or `{ given = [..] }`, one per head. The first two
+//! differ only if the number of heads is not a power of two.
+//! `learning`: `fixed` (default; `slopes` are constants), `all-layers` (learned with initial values
+//! `slopes`, one set for the model) or `per-layer`.
 //!
 //! ## Deviations
 //! The authors' code adds `slope * j` instead; a constant per row cancels in the softmax. Learned
-//! slopes are kept as their logarithms, as in McGill-NLP's code, so that a head never comes to prefer
-//! what is far; the paper tried learned slopes and does not say how they were kept.
+//! slopes are kept as their logarithms, as in McGill-NLP's code, so that a head never prefers far
+//! tokens; the paper tried learned slopes and does not state how they were parametrised.
 //!
 //! ## References
 //! Press et al. 2021, "Train Short, Test Long", arXiv 2108.12409; slopes as in
@@ -37,21 +37,22 @@ use crate::reference::{Heads, ScalarInput, ScalarReference, alibi, values_f64};
 use crate::settings::{Sharing, of_layer};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
-/// Which slopes heads get, or start from.
+/// Slopes of the heads; initial values if the slopes are learned.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Slopes {
-    /// The authors' code: for head counts that are no power of two, two sequences are spliced.
+    /// Slopes of the authors' code: for head counts that are not a power of two, two sequences are
+    /// spliced.
     #[default]
     Authors,
-    /// The paper's formula for any head count.
+    /// Slopes by the paper's formula, applied to any head count.
     Paper,
-    /// These, one per head.
+    /// Explicit slopes, one per head.
     Given(Vec<f64>),
 }
 
 impl Slopes {
-    /// The slopes of `heads` heads.
+    /// Returns one slope per head.
     pub fn values(&self, heads: usize) -> Vec<f64> {
         match self {
             Self::Authors => slopes::spliced(heads),
@@ -61,21 +62,21 @@ impl Slopes {
     }
 }
 
-/// Whether slopes are learned.
+/// Whether slopes are learned, and which layers share them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Learning {
-    /// They stay as they are.
+    /// Slopes are constants, not learned.
     #[default]
     Fixed,
-    /// One learned set for all layers.
+    /// One learned set of slopes for all layers.
     AllLayers,
-    /// Each layer learns its own.
+    /// One learned set of slopes per layer.
     PerLayer,
 }
 
 impl Learning {
-    /// Learned sets in a model of so many layers.
+    /// Number of learned sets in a model of `layers` layers.
     fn sets(self, layers: usize) -> usize {
         match self {
             Self::Fixed => 0,
@@ -85,27 +86,27 @@ impl Learning {
     }
 }
 
-/// Settings.
+/// Settings of the ALiBi encoding.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Which slopes heads get, or start from.
+    /// Slopes of the heads; initial values if the slopes are learned.
     pub slopes: Slopes,
-    /// Whether slopes are learned.
+    /// Whether slopes are learned, and which layers share them.
     pub learning: Learning,
 }
 
-/// A slope per head.
+/// Linear penalty on distance with one slope per head.
 #[derive(Module, Debug)]
 pub struct Alibi {
-    /// Logarithms of learned slopes, `[H]` each: none, one, or one per layer.
+    /// Logarithms of learned slopes, `[H]` each: no tensor, one, or one per layer.
     pub log_slopes: Vec<Param<Tensor<1>>>,
     #[module(skip)]
     slopes: Vec<f64>,
 }
 
 impl Alibi {
-    /// `[H]`.
+    /// Slopes of a layer, `[H]`.
     fn slopes(&self, layer: usize, device: &Device) -> Tensor<1> {
         if self.log_slopes.is_empty() {
             let slopes = self.slopes.iter().map(|slope| *slope as f32).collect::<Vec<_>>();

@@ -1,9 +1,9 @@
 //! # CoPE: positions counted by gates that look at the content
 //!
 //! ## What it does
-//! Each query opens or closes a gate at every earlier token; the position of a key is the sum of the
-//! gates between it and the query. Such a position is a fraction, so a learned table is read between
-//! its entries.
+//! Each query opens or closes a gate at every earlier token; the position of a key is the sum of
+//! the gates between it and the query. Such a position is in general not an integer, so a learned table is
+//! interpolated between its entries.
 //!
 //! ## Formula
 //! `g[i, j] = sigma(q_i . k_j / sqrt(D))`, `p[i, j] = min(sum of g[i, m] for m in j..=i, N - 1)`,
@@ -19,17 +19,17 @@
 //! `max_positions - 1`.
 //! `convention`: `listing` (default; formula above), `code` (the authors' default: `(q.k + z) /
 //! sqrt(D)`), `equation` (equations 3 to 5: no division anywhere).
-//! `gates`: `query-key` (default), `query-value`, or `separate-keys` (queries with keys of their
-//! own, a projection `[C, C]` of the layer's input in each layer).
+//! `gates`: `query-key` (default), `query-value`, or `separate-keys` (queries with separate keys, a
+//! projection `[C, C]` of the layer's input in each layer).
 //! `sharing`: `per-layer` (default) or `all-layers` (one table).
 //! `layers`: `{ type = "all" }` (default), `{ type = "first" }`, or `{ type = "every", n = K }`
 //! (layers K, 2 K and so on, counted from 1); the others have no encoding.
 //!
 //! ## Deviations
 //! Eq. 5 counts `p_max + 1` rows, Listing 1 has `npos`; `max_positions` is the number of rows. The
-//! table starts at zero as in the authors' code, so that the model is NoPE at step 0. Separate keys
-//! start even in `+-1 / sqrt(C)`. The authors' `--cope-layers K` has a relative encoding in the other
-//! layers.
+//! table starts at zero as in the authors' code, so that the model is NoPE at step 0. Projections
+//! to separate keys are initialised uniformly in `+-1 / sqrt(C)`. The authors' `--cope-layers K`
+//! has a relative encoding in the other layers.
 //!
 //! ## References
 //! Golovneva et al. 2024, "Contextual Position Encoding", arXiv 2405.18719; authors' code
@@ -50,41 +50,42 @@ use crate::score::{Contextual, ContextualFunction, GateSource, LogitScaling};
 use crate::settings::{Sharing, of_layer};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, TokenState, init};
 
-/// What opens a gate.
+/// Source of the gate logits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gates {
-    /// Query and key.
+    /// Products of queries and keys.
     #[default]
     QueryKey,
-    /// Query and value (the paper's value gates).
+    /// Products of queries and values (the paper's value gates).
     QueryValue,
-    /// Query and a key of its own (the paper's separate keys).
+    /// Products of queries and separate keys (the paper's separate keys).
     SeparateKeys,
 }
 
-/// Which layers have the encoding.
+/// Layers that have the encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Layers {
-    /// All of them.
+    /// All layers of the model.
     All {},
-    /// The first only.
+    /// The first layer only.
     First {},
     /// Layers `n`, `2 n` and so on, counted from 1.
     Every {
-        /// At least 1, at most the number of layers.
+        /// Interval in layers; at least 1, at most the number of layers.
         n: usize,
     },
 }
 
 impl Layers {
-    /// How many of `layers` layers have it.
+    /// Number of layers, out of `layers`, that have the encoding.
     pub fn count(self, layers: usize) -> usize {
         (0..layers).filter(|layer| self.slot(*layer).is_some()).count()
     }
 
-    /// Which of those that have it this layer is, counted from 0.
+    /// Index of `layer` among the layers that have the encoding, counted from 0; `None` if it does
+    /// not have it.
     pub fn slot(self, layer: usize) -> Option<usize> {
         match self {
             Self::All {} => Some(layer),
@@ -93,7 +94,7 @@ impl Layers {
         }
     }
 
-    /// Refuses a choice that leaves no layer.
+    /// Checks that at least one layer has the encoding.
     ///
     /// # Errors
     /// [`PeError::InvalidSetting`] for `layers.n` of encoding `pe`.
@@ -108,19 +109,19 @@ impl Layers {
     }
 }
 
-/// Settings.
+/// Settings of the CoPE encoding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Entries of the table.
+    /// Number of entries of the table.
     pub max_positions: usize,
-    /// Where the division by `sqrt(D)` stands.
+    /// Placement of the division by `sqrt(D)`.
     pub convention: LogitScaling,
-    /// What opens a gate.
+    /// Source of the gate logits.
     pub gates: Gates,
     /// Which layers share a table.
     pub sharing: Sharing,
-    /// Which layers have the encoding.
+    /// Layers that have the encoding.
     pub layers: Layers,
 }
 
@@ -136,12 +137,14 @@ impl Default for Config {
     }
 }
 
-/// Contextual positions.
+/// Contextual position encoding with a table of learned vectors.
 #[derive(Module, Debug)]
 pub struct Cope {
-    /// `[D, max_positions]` each: one, or one per layer that has the encoding.
+    /// Tables of position vectors, `[D, max_positions]` each: one, or one per layer that has the
+    /// encoding.
     pub tables: Vec<Param<Tensor<2>>>,
-    /// Projections to separate keys, `[C, C]` each, one per layer that has the encoding; or none.
+    /// Projections to separate keys, `[C, C]` each, one per layer that has the encoding; empty if
+    /// gates use the keys or values of the attention.
     pub key_weights: Vec<Param<Tensor<2>>>,
     #[module(skip)]
     config: Config,
@@ -160,12 +163,12 @@ impl Config {
 }
 
 impl Cope {
-    /// The table of a layer, if the layer has one.
+    /// Table of a layer; `None` if the layer does not have the encoding.
     fn table(&self, layer: usize) -> Option<&Param<Tensor<2>>> {
         self.config.layers.slot(layer).map(|slot| of_layer(&self.tables, slot))
     }
 
-    /// The projection to a layer's separate keys, if it has one.
+    /// Projection to the separate keys of a layer; `None` if the layer has none.
     fn key_weight(&self, layer: usize) -> Option<&Param<Tensor<2>>> {
         self.key_weights.get(self.config.layers.slot(layer)?)
     }

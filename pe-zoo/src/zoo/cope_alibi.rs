@@ -12,15 +12,15 @@
 //! `score: Contextual` with slopes `[H]`.
 //!
 //! ## Settings
-//! `slopes`: `from-1`, `from-1/4` (default, the best of the paper's on flip-flop) or `from-1/16`: the
+//! `slopes`: `from-1`, `from-1/4` (default, the best on flip-flop in the paper) or `from-1/16`: the
 //! first head's slope, halved from head to head; or `learned`, per head and layer, from 0.
 //! `sign`: `minus` (default: a penalty on far tokens, as in ALiBi) or `plus`, as eq. 10 is printed.
 //! `convention`: `listing` (default), `code` or `equation` (as eq. 10 is printed, without any
 //! division), as in CoPE.
 //!
 //! ## Deviations
-//! The paper gives slopes for four heads; halving goes on for more. Its first set is misprinted and is
-//! read as 1, 1/2, 1/4, 1/8. Counts are not clamped: eq. 10 has no table that would end.
+//! The paper gives slopes for four heads; for more heads the halving continues. Its first set is
+//! misprinted and is read as 1, 1/2, 1/4, 1/8. Counts are not clamped: eq. 10 has no table.
 //!
 //! ## References
 //! Golovneva et al. 2024, "Contextual Position Encoding", arXiv 2405.18719, eq. 10. Not in the
@@ -37,26 +37,26 @@ use crate::reference::{Heads, ScalarInput, ScalarReference, cope, values_f64};
 use crate::score::{Contextual, ContextualFunction, GateSource, LogitScaling};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
-/// Which slopes heads get.
+/// Slopes of the heads.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Slopes {
-    /// 1, 1/2, 1/4 and so on.
+    /// Slopes 1, 1/2, 1/4 and so on.
     #[serde(rename = "from-1")]
     FromOne,
-    /// 1/4, 1/8, 1/16 and so on.
+    /// Slopes 1/4, 1/8, 1/16 and so on.
     #[default]
     #[serde(rename = "from-1/4")]
     FromQuarter,
-    /// 1/16, 1/32, 1/64 and so on.
+    /// Slopes 1/16, 1/32, 1/64 and so on.
     #[serde(rename = "from-1/16")]
     FromSixteenth,
-    /// Learned per head and layer, from 0.
+    /// Slopes learned per head and layer, initially 0.
     #[serde(rename = "learned")]
     Learned,
 }
 
 impl Slopes {
-    /// The slopes of `heads` heads, as they are fixed or as they start.
+    /// Slopes of `heads` heads; the initial values if slopes are learned.
     pub fn values(self, heads: usize) -> Vec<f64> {
         let first = match self {
             Self::FromOne => 0,
@@ -68,14 +68,14 @@ impl Slopes {
     }
 }
 
-/// Whether slopes are a penalty or a bonus.
+/// Sign of the slopes: a penalty or a bonus on contextual positions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sign {
-    /// Subtracted.
+    /// The bias is subtracted from the logits.
     #[default]
     Minus,
-    /// Added.
+    /// The bias is added to the logits.
     Plus,
 }
 
@@ -88,15 +88,15 @@ impl Sign {
     }
 }
 
-/// Settings.
+/// Settings of ALiBi on contextual positions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Which slopes heads get.
+    /// Slopes of the heads.
     pub slopes: Slopes,
-    /// Whether they are subtracted or added.
+    /// Sign with which the bias enters the logits.
     pub sign: Sign,
-    /// Where the division by `sqrt(D)` stands.
+    /// Placement of the division by `sqrt(D)`.
     pub convention: LogitScaling,
 }
 
@@ -106,10 +106,10 @@ impl Default for Config {
     }
 }
 
-/// Slopes on contextual positions.
+/// Bias of one slope per head times the contextual position.
 #[derive(Module, Debug)]
 pub struct CopeAlibi {
-    /// `[H]` per layer; none if slopes are fixed.
+    /// Learned slopes, `[H]` per layer; empty if slopes are fixed.
     pub learned: Vec<Param<Tensor<1>>>,
     #[module(skip)]
     fixed: Vec<f64>,

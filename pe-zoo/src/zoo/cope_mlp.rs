@@ -1,8 +1,8 @@
 //! # CoPE-MLP: contextual positions read by a small network
 //!
 //! ## What it does
-//! Counts positions with gates as CoPE does, and turns a count into a vector by a network of one
-//! hidden layer instead of reading a table between its entries.
+//! Counts positions with gates as CoPE does, and maps a count to a vector by a network with one
+//! hidden layer instead of an interpolated table.
 //!
 //! ## Formula
 //! `p[i, j]` as in CoPE, `e(p) = W2 act(W1 p + b1) + b2`, `logit = q_i . k_j / sqrt(D) + q_i . e(p)`
@@ -19,10 +19,10 @@
 //! `convention`: `listing` (default), `code` or `equation`, as in CoPE.
 //!
 //! ## Deviations
-//! The paper says no more than "an N-dimensional MLP", N 32 to 256; one hidden layer is the plainest
-//! reading, and its clamp, activation and initial values are ours. `W2 = b2 = 0`, so that the model is
-//! NoPE at step 0; `W1 = +-1 / (max_positions - 1)` with the sign drawn, and `b1` such that the bends
-//! of the units are drawn evenly from the range of positions.
+//! The paper states only "an N-dimensional MLP", N 32 to 256; one hidden layer is the simplest
+//! reading, and its clamp, activation and initial values are this project's choice. `W2 = b2 = 0`,
+//! so that the model is NoPE at step 0; `W1 = +-1 / (max_positions - 1)` with the sign drawn, and
+//! `b1` such that the kinks of the units are drawn uniformly from the range of positions.
 //!
 //! ## References
 //! Golovneva et al. 2024, "Contextual Position Encoding", arXiv 2405.18719, appendix C. Not in the
@@ -45,19 +45,19 @@ use crate::score::{
 };
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
-/// Settings.
+/// Settings of CoPE with a perceptron.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Hidden units.
+    /// Number of hidden units.
     pub width: usize,
-    /// Counts are clamped to one less.
+    /// Contextual positions are clamped to `max_positions - 1`.
     pub max_positions: usize,
-    /// Of the hidden units.
+    /// Activation of the hidden units.
     pub activation: HiddenActivation,
-    /// Which layers have the encoding.
+    /// Layers that have the encoding.
     pub layers: Layers,
-    /// Where the division by `sqrt(D)` stands.
+    /// Placement of the division by `sqrt(D)`.
     pub convention: LogitScaling,
 }
 
@@ -73,23 +73,23 @@ impl Default for Config {
     }
 }
 
-/// One layer's network.
+/// Perceptron of one layer, from a contextual position to a vector of `D` channels.
 #[derive(Module, Debug)]
 pub struct Network {
-    /// `W1`, `[width]`.
+    /// Weights `W1` of the hidden units, `[width]`.
     pub w1: Param<Tensor<1>>,
-    /// `b1`, `[width]`.
+    /// Biases `b1` of the hidden units, `[width]`.
     pub b1: Param<Tensor<1>>,
-    /// `W2`, `[D, width]`.
+    /// Output weights `W2`, `[D, width]`.
     pub w2: Param<Tensor<2>>,
-    /// `b2`, `[D]`.
+    /// Output biases `b2`, `[D]`.
     pub b2: Param<Tensor<1>>,
 }
 
-/// Contextual positions read by networks.
+/// Contextual position encoding with a perceptron in place of a table.
 #[derive(Module, Debug)]
 pub struct CopeMlp {
-    /// One per layer that has the encoding.
+    /// Perceptrons, one per layer that has the encoding.
     pub networks: Vec<Network>,
     #[module(skip)]
     config: Config,
@@ -184,7 +184,7 @@ impl PositionEncoding for CopeMlp {
                 .pair_product_kept("queries with keys", pairs * dims.head_dim)
                 .pair_activation("gates", pairs, 3)
                 .pair_activation(activation, pairs * settings.width, each)
-                // A product and a sum on either side of the activation.
+                // One product and one sum before the activation, and the same after it.
                 .pair_elementwise("network", 4 * pairs * settings.width)
                 .pair_elementwise("running sum, clamp, sum of logits", 3 * pairs),
         )

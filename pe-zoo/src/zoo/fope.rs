@@ -2,8 +2,8 @@
 //!
 //! ## What it does
 //! Takes the frequencies of RoPE that complete a turn within the training length, drops the slower
-//! ones, and turns each pair of channels by a fixed random mixture of what is left, so that a
-//! channel no longer lives from one frequency alone.
+//! ones, and rotates each pair of channels by a fixed random mixture of the remaining waves, so
+//! that a channel no longer depends on a single frequency.
 //!
 //! ## Formula
 //! `f_d = base^(-2d / D)` for those `d` with `f_d >= 2 pi / L`, `L` the training length: `K` of them;
@@ -17,15 +17,16 @@
 //!
 //! ## Settings
 //! `base` (10000).
-//! `gain` (0.3; the authors take 0.3, 0.4 or 0.6 by size of the model): `A` and `B` are ones at
-//! `(m ceil(K / M), m)` plus normal numbers of deviation `gain sqrt(2 / (fan_in + fan_out))`.
-//! `padding`: `code` (default: 1, as the authors' code has it) or `zero` (0, what a frequency of zero
-//! would have).
+//! `gain` (0.3; the authors take 0.3, 0.4 or 0.6 by size of the model): `A` and `B` are ones at `(m
+//! ceil(K / M), m)` plus normal numbers with standard deviation `gain sqrt(2 / (fan_in +
+//! fan_out))`.
+//! `padding`: `code` (default: 1, as the authors' code has it) or `zero` (0, what a frequency of
+//! zero would have).
 //!
 //! ## Deviations
-//! `A` and `B` are no parameters: they are drawn from the seed when the encoding is built, so that a
-//! checkpoint need not hold them. The fans of a `[H, K, M]` tensor are `K M` and `H M`, as PyTorch
-//! counts them, which the authors' initialisation goes by.
+//! `A` and `B` are not parameters: they are drawn from the seed when the encoding is built, so that
+//! a checkpoint need not contain them. The fans of a `[H, K, M]` tensor are `K M` and `H M`, as
+//! PyTorch defines them for the authors' initialisation.
 //!
 //! ## References
 //! Hua et al. 2024, "Fourier Position Embedding", arXiv 2412.17739; authors' code
@@ -48,14 +49,14 @@ use crate::reference::{Heads, ScalarInput, ScalarReference, fope};
 use crate::rotary::Rotation;
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions};
 
-/// What stands for the sine of pairs that no mixture turns.
+/// Value in place of the sine of pairs that no mixture rotates.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Padding {
-    /// 1, as in the authors' code: such a pair is turned by 45 degrees and stretched.
+    /// 1, as in the authors' code: such a pair is rotated by 45 degrees and scaled by `sqrt(2)`.
     #[default]
     Code,
-    /// 0: such a pair stays as it is.
+    /// 0: such a pair stays unchanged.
     Zero,
 }
 
@@ -68,15 +69,15 @@ impl Padding {
     }
 }
 
-/// Settings.
+/// Settings of the FoPE encoding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// As in RoPE.
+    /// Base of the frequencies, as in RoPE.
     pub base: f64,
-    /// How far the mixtures are from single waves.
+    /// Scale of the random part of the mixtures; 0 leaves single waves.
     pub gain: f64,
-    /// What stands for the sine of pairs that no mixture turns.
+    /// Value in place of the sine of pairs that no mixture rotates.
     pub padding: Padding,
 }
 
@@ -86,24 +87,26 @@ impl Default for Config {
     }
 }
 
-/// Mixed waves. The mixtures are constants: the module carries them, no optimizer sees them.
+/// Rotation by mixtures of waves. The mixtures are constants: they are part of the module's record
+/// but are not optimised.
 #[derive(Module, Debug)]
 pub struct Fope {
-    /// For the cosines of each layer, `[H, K, M]`.
+    /// Mixtures of the cosines of each layer, `[H, K, M]`.
     pub cos_mixtures: Vec<Tensor<3>>,
-    /// For the sines of each layer, `[H, K, M]`.
+    /// Mixtures of the sines of each layer, `[H, K, M]`.
     pub sin_mixtures: Vec<Tensor<3>>,
     #[module(skip)]
     frequencies: Vec<f64>,
     #[module(skip)]
     padding: Padding,
-    /// Names all that the tables depend on besides positions and layer, the drawn numbers included.
+    /// Cache key of everything that the tables depend on besides positions and layer, the drawn
+    /// numbers included.
     #[module(skip)]
     key: String,
 }
 
 impl Config {
-    /// The frequencies that complete a turn within the training length.
+    /// Frequencies that complete a turn within the training length.
     fn frequencies(&self, dims: &Dims) -> Vec<f64> {
         let slowest = TAU / dims.train_len as f64;
         inverse_frequencies(self.base, dims.head_dim)
@@ -112,7 +115,7 @@ impl Config {
             .collect()
     }
 
-    /// `[H, K, M]`.
+    /// Shape `[H, K, M]` of the mixtures of one layer.
     fn shape(&self, dims: &Dims) -> [usize; 3] {
         let kept = self.frequencies(dims).len();
         [dims.heads, kept, kept.min(dims.head_dim / 4)]
@@ -269,7 +272,7 @@ mod tests {
         Fope::build(&config, &DIMS, &mut ChaCha8Rng::seed_from_u64(4), device).unwrap()
     }
 
-    /// `spec/encodings.md` 5.2.
+    /// Numbers of kept frequencies from FoPE's definition.
     #[test]
     fn the_numbers_of_frequencies_kept_are_those_of_the_specification() {
         for (head_dim, train_len, kept) in
@@ -298,7 +301,7 @@ mod tests {
         let device = Device::flex();
         let plain = fope(&Config { gain: 0.0, ..Config::default() }, &device);
         let ones = numbers(plain.cos_mixtures[0].clone());
-        // 16 frequencies kept, 16 mixed: the identity for each head.
+        // 16 frequencies are kept and 16 are mixed: the identity for each head.
         for (at, value) in ones.iter().enumerate() {
             let expected = if at / 16 % 16 == at % 16 { 1.0 } else { 0.0 };
             assert!((value - expected).abs() < 1e-12, "{at}");

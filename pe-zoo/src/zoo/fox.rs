@@ -1,8 +1,8 @@
 //! # FoX: attention that forgets
 //!
 //! ## What it does
-//! Each token decides, from its own content, how much of everything before it is to be forgotten.
-//! What lies between two tokens adds up to a penalty on their logit.
+//! Each token computes from its content a gate that decides how much of everything before it is
+//! forgotten. The logarithms of the gates between two tokens add up to a penalty on their logit.
 //!
 //! ## Formula
 //! `f_t = sigma(w_h . x_t + b_h)`,
@@ -10,7 +10,7 @@
 //!
 //! ## Shapes
 //! `state: [B, H, T, 1]`, `ln f` of each token; `score: Decay([B, H, S])`, its running sum over all
-//! columns, and for more than 256 columns a second one with what rounding the first has lost.
+//! columns, and for more than 256 columns a second one with the rounding error of the first.
 //!
 //! ## Settings
 //! `gates`: `{ type = "full", bias = 0.0 }` (default; the bias at the start: 0 as in the authors'
@@ -41,13 +41,13 @@ use crate::parts::head_projection::HeadProjection;
 use crate::reference::{Heads, ScalarInput, ScalarReference, Tokens, fox, score, values_f64};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, TokenState, init};
 
-/// Time constants of the heads, in tokens: log-spaced from the first head to the last.
+/// Time constants of the heads in tokens, log-spaced from the first head to the last.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DecayTimes {
-    /// Of the first head.
+    /// Time constant of the first head, in tokens.
     pub tau_min: f64,
-    /// Of the last head.
+    /// Time constant of the last head, in tokens.
     pub tau_max: f64,
 }
 
@@ -58,7 +58,7 @@ impl Default for DecayTimes {
 }
 
 impl DecayTimes {
-    /// The time constant of each head; with one head, `tau_min`.
+    /// Time constant of each head; `tau_min` if there is one head.
     pub fn values(self, heads: usize) -> Vec<f64> {
         let ratio = (self.tau_max / self.tau_min).ln();
         let steps = heads.saturating_sub(1).max(1) as f64;
@@ -78,27 +78,27 @@ impl DecayTimes {
     }
 }
 
-/// What a forget gate depends on.
+/// Input of the forget gates, and whether they are learned.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Gates {
-    /// On the token, through a learned projection per layer.
+    /// Each gate depends on the token through a learned projection per layer.
     Full {
-        /// Every bias at the start.
+        /// Initial value of every bias.
         #[serde(default)]
         bias: f64,
     },
-    /// On the head alone, learned.
+    /// Each gate depends on the head alone and is learned.
     BiasOnly(DecayTimes),
-    /// On the head alone, not learned.
+    /// Each gate depends on the head alone and is constant.
     Fixed(DecayTimes),
 }
 
-/// Settings.
+/// Settings of forgetting attention.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// What a forget gate depends on.
+    /// Input of the forget gates, and whether they are learned.
     pub gates: Gates,
 }
 
@@ -108,24 +108,24 @@ impl Default for Config {
     }
 }
 
-/// Forgetting attention.
+/// Forgetting attention: a decay of the logits by forget gates.
 #[derive(Module, Debug)]
 pub struct Fox {
     gates: Forget,
 }
 
-/// The gates as they are built.
+/// Parameters of the forget gates.
 #[derive(Module, Debug)]
 enum Forget {
-    /// One projection per layer.
+    /// Projections from tokens to gate logits, one per layer.
     Full(Vec<HeadProjection>),
-    /// `[H]` per layer.
+    /// Gate logits of the heads, `[H]` per layer.
     BiasOnly(Vec<Param<Tensor<1>>>),
-    /// The same in all layers.
+    /// Constant gates, the same in all layers.
     Fixed(Fixed),
 }
 
-/// Gates that are not learned.
+/// Constant forget gates of the heads.
 #[derive(Module, Debug)]
 struct Fixed {
     #[module(skip)]
@@ -305,8 +305,8 @@ mod tests {
         assert!(error.contains("bias"), "{error}");
     }
 
-    /// Weights of the last of 32768 rows over the last 300 columns: by the encoding, by a plain
-    /// running sum, and in f64.
+    /// Attention weights of the last of 32768 rows over the last 300 columns: by the encoding, by a
+    /// plain running sum, and in f64.
     fn far_weights(gates: Gates) -> [Vec<f64>; 3] {
         const TOKENS: usize = 32_768;
         let device = Device::flex();
@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     fn weights_at_32768_tokens_are_those_of_f64() {
-        // Sums of 300 terms near 1, in f32.
+        // Tolerance for sums of 300 terms near 1 in f32.
         const FAR: Tolerance = Tolerance { absolute: 1e-9, relative: 1e-4 };
         let fixed = Gates::Fixed(DecayTimes { tau_min: 1.5, tau_max: 100.0 });
         for gates in [fixed, Gates::Full { bias: 0.0 }] {

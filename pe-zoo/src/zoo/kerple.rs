@@ -1,27 +1,27 @@
 //! # KERPLE: a learned kernel of distance
 //!
 //! ## What it does
-//! Subtracts from each logit a function of distance with two learned numbers per head: one says how
-//! much, the other in which shape. The logarithmic kernel flattens out far away, the power kernel
-//! ranges from nearly flat to a parabola.
+//! Subtracts from each logit a function of distance with two learned numbers per head: a scale and
+//! a shape. The logarithmic kernel flattens out at large distances, the power kernel ranges from
+//! nearly flat to a parabola.
 //!
 //! ## Formula
 //! `logarithmic`: `logit[h, i, j] = q_i . k_j / sqrt(D) - p_h ln(1 + a_h (i - j))`
 //! `power`: `logit[h, i, j] = q_i . k_j / sqrt(D) - a_h (i - j)^p_h`
-//! `a_h` and `p_h` are used as at least 0.01, `p_h` of the power kernel as at most 2.
+//! `a_h` and `p_h` are clamped to at least 0.01, `p_h` of the power kernel to at most 2.
 //!
 //! ## Shapes
 //! `score: Distance([H, N])`, `N` one more than the longest distance of the pass.
 //!
 //! ## Settings
 //! `kernel`: `logarithmic` (default, the better in the paper) or `power`.
-//! `sharing`: `all-layers` (default, as in the paper) or `per-layer` (as in DAPE's code).
-//! Initial values are the authors': `p` even in 0..2, `a` even in 0..1.
+//! `sharing`: `all-layers` (default, as in the paper) or `per-layer` (as in DAPE's code). Initial
+//! values are the authors': `p` uniform in 0..2, `a` uniform in 0..1.
 //!
 //! ## Deviations
 //! The authors' code writes the clamped values back into the parameters before each use, which does
 //! not zero their gradients. Here the gradient passes the clamp in the same way, but the parameter
-//! itself may wander past the limit, and then takes as long to come back.
+//! itself may move past the limit, and then takes as many steps to return.
 //!
 //! ## References
 //! Chi et al. 2022, "KERPLE", arXiv 2205.09921; `chijames/KERPLE` at 25be3d712e,
@@ -40,28 +40,28 @@ use crate::score::Beyond;
 use crate::settings::{Sharing, of_layer};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
-/// The smallest value that a parameter is used with.
+/// Lower bound of both parameters.
 const SMALLEST: f32 = 0.01;
 
 /// The largest exponent that keeps the power kernel conditionally positive definite.
 const LARGEST_EXPONENT: f32 = 2.0;
 
-/// The function of distance.
+/// Kernel: the bias as a function of the distance `n`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kernel {
-    /// `-p ln(1 + a n)`.
+    /// Logarithmic kernel, `-p ln(1 + a n)`.
     #[default]
     Logarithmic,
-    /// `-a n^p`.
+    /// Power kernel, `-a n^p`.
     Power,
 }
 
-/// Settings.
+/// Settings of the KERPLE encoding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// The function of distance.
+    /// Kernel: the bias as a function of distance.
     pub kernel: Kernel,
     /// Which layers share parameters.
     pub sharing: Sharing,
@@ -73,25 +73,26 @@ impl Default for Config {
     }
 }
 
-/// A kernel per head.
+/// Bias by a learned kernel of distance per head.
 #[derive(Module, Debug)]
 pub struct Kerple {
-    /// `[H]` each: one, or one per layer.
+    /// Parameter `a`, `[H]` each: one tensor, or one per layer.
     pub a: Vec<Param<Tensor<1>>>,
-    /// `[H]` each: one, or one per layer.
+    /// Parameter `p`, `[H]` each: one tensor, or one per layer.
     pub p: Vec<Param<Tensor<1>>>,
     #[module(skip)]
     kernel: Kernel,
 }
 
-/// `x` as at least `low` and at most `high`, with a gradient of 1 everywhere.
+/// Clamps `x` to `low..=high` with a gradient of 1 everywhere.
 fn clamp_straight_through(x: Tensor<1>, low: f32, high: f32) -> Tensor<1> {
     let clamped = x.clone().detach().clamp(low, high);
     clamped + (x.clone() - x.detach())
 }
 
 impl Kerple {
-    /// The kernel at distances `[1, N]`, given with their logarithms (0 for distance 0), `[H, N]`.
+    /// Evaluates the kernel at distances `[1, N]`, given with their logarithms (0 for distance 0);
+    /// returns `[H, N]`.
     fn kernel(&self, layer: usize, distances: Tensor<2>, logs: Tensor<2>) -> Tensor<2> {
         let column = |x: Tensor<1>| x.unsqueeze_dim::<2>(1);
         let a = of_layer(&self.a, layer).val();
@@ -104,7 +105,7 @@ impl Kerple {
             }
             Kernel::Power => {
                 let p = column(clamp_straight_through(p, SMALLEST, LARGEST_EXPONENT));
-                // 0^p by way of its logarithm would have no gradient that is a number.
+                // The gradient of 0^p computed through its logarithm is NaN.
                 let apart = distances.greater_elem(0).float();
                 (p * logs).exp() * apart * a.neg()
             }
@@ -190,7 +191,7 @@ impl PositionEncoding for Kerple {
 }
 
 impl ScalarReference for Kerple {
-    /// Not past a bound, where the gradient passes straight through.
+    /// False past a bound, where gradients pass straight through.
     fn differentiable_at(&self, parameter: usize, value: f64) -> bool {
         let (low, high) = (f64::from(SMALLEST), f64::from(LARGEST_EXPONENT));
         let exponent = self.kernel == Kernel::Power && parameter >= self.a.len();

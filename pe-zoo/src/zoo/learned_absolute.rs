@@ -1,8 +1,8 @@
 //! # Learned absolute: one learned vector per position
 //!
 //! ## What it does
-//! Adds to each token's embedding a vector that is learned for its position. Positions past the
-//! end of the table do not exist.
+//! Adds to each token's embedding a learned vector for its position. Positions past the end of the
+//! table are errors.
 //!
 //! ## Formula
 //! `x[n] += table[n]`
@@ -12,8 +12,8 @@
 //!
 //! ## Settings
 //! `max_len` (positions; default: the longest sequence that the run will ask for, so that
-//! evaluation beyond the training length runs over rows that training never touched).
-//! `std` (default `C^(-1/2)`, as in CoPE's code): deviation of the initial table.
+//! evaluation beyond the training length uses rows that training never updated).
+//! `std` (default `C^(-1/2)`, as in CoPE's code): standard deviation of the initial table.
 //!
 //! ## Deviations
 //! None.
@@ -32,20 +32,20 @@ use crate::encoding::EmbedContext;
 use crate::reference::{ScalarReference, Tokens, learned_absolute, table_f64};
 use crate::{Cost, Dims, PeError, PositionEncoding, init};
 
-/// Settings.
+/// Settings of learned absolute positions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Rows of the table; `None`: the longest sequence of the run.
+    /// Number of rows of the table; `None`: the longest sequence of the run.
     pub max_len: Option<usize>,
-    /// Deviation of the initial table; `None`: `C^(-1/2)`.
+    /// Standard deviation of the initial table; `None`: `C^(-1/2)`.
     pub std: Option<f64>,
 }
 
-/// A table of learned vectors.
+/// Table of learned vectors, one per absolute position.
 #[derive(Module, Debug)]
 pub struct LearnedAbsolute {
-    /// `[max_len, C]`.
+    /// Learned vectors of the positions, `[max_len, C]`.
     pub table: Param<Tensor<2>>,
 }
 

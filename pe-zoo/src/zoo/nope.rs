@@ -1,7 +1,8 @@
 //! # NoPE: no position encoding at all
 //!
 //! ## What it does
-//! Nothing. A causal decoder can still count, because each token sees a different number of others.
+//! Adds nothing. A causal decoder can still infer positions, because each token sees a different
+//! number of earlier ones.
 //!
 //! ## Formula
 //! `logit[i, j] = q_i . k_j / sqrt(D)`
@@ -28,12 +29,12 @@ use crate::card::Card;
 use crate::reference::ScalarReference;
 use crate::{Cost, Dims, PeError, PositionEncoding};
 
-/// No settings.
+/// Settings of NoPE, which has none.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {}
 
-/// No position encoding.
+/// The absence of a position encoding: every hook keeps its default.
 #[derive(Module, Debug)]
 pub struct Nope {}
 

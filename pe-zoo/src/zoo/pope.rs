@@ -1,9 +1,8 @@
 //! # PoPE: content as magnitude, position as angle
 //!
 //! ## What it does
-//! Lets each channel of a query or key say only how much, never in which direction: a softplus
-//! makes it a magnitude, and its angle is the position's alone. What matches and where it stands no
-//! longer mix.
+//! Uses each channel of a query or key as a magnitude: a softplus makes it positive, and its angle
+//! depends on the position alone. Content and position are thereby separated.
 //!
 //! ## Formula
 //! `logit = sum over c of mu(q_c) mu(k_c) cos((j - i) theta_c + delta[h, c]) / sqrt(D)`,
@@ -39,24 +38,25 @@ use crate::math::frequencies::check_base;
 use crate::reference::{Heads, ScalarInput, ScalarReference, pope, table_f64};
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions, init};
 
-/// Where the learned phases start.
+/// Initial values of the learned phases.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InitialPhase {
-    /// At 0.
+    /// All phases start at 0.
     #[default]
     Zero,
-    /// Evenly in `-2 pi ..= 0`.
+    /// Phases are drawn uniformly from `-2 pi ..= 0`.
     Uniform,
 }
 
-/// Settings.
+/// Settings of the PoPE encoding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// The slowest channel turns about once in `2 pi base` positions.
+    /// Base of the frequencies: the slowest channel completes a turn in about `2 pi base`
+    /// positions.
     pub base: f64,
-    /// Where the learned phases start.
+    /// Initial values of the learned phases.
     pub initial_phase: InitialPhase,
 }
 
@@ -66,14 +66,14 @@ impl Default for Config {
     }
 }
 
-/// Polar queries and keys.
+/// Polar coordinates: magnitudes from queries and keys, angles from positions.
 #[derive(Module, Debug)]
 pub struct Pope {
-    /// `delta` of each layer, `[H, D]`.
+    /// Learned phases `delta` of each layer, `[H, D]`.
     pub phases: Vec<Param<Tensor<2>>>,
     #[module(skip)]
     base: f64,
-    /// Names all that the tables depend on besides positions.
+    /// Cache key of everything that the tables depend on besides positions.
     #[module(skip)]
     key: String,
 }

@@ -6,7 +6,8 @@
 //! and so meets in training the large positions and distances of longer sequences.
 //!
 //! ## Formula
-//! `p[0] < p[1] < … < p[N-1]`, drawn without replacement from `0..longest`, all draws alike.
+//! `p[0] < p[1] < … < p[N-1]`, drawn without replacement from `0..longest`, all subsets equally
+//! likely.
 //!
 //! ## Shapes
 //! `positions`: one position per token.
@@ -19,12 +20,12 @@
 //! each number of tokens), `{ type = "spread" }` (evenly over the range, `floor(i longest / N)`), or
 //! `{ type = "contiguous" }` (0, 1, 2 and so on).
 //!
-//! Written as `randomized(rope)`; without brackets it stands over RoPE. Decoding asks for positions
-//! at every step: with `sampled` and `spread` they move as the sequence grows, with `contiguous` they
-//! do not.
+//! Written as `randomized(rope)`; without brackets it acts on RoPE. Decoding requests positions at
+//! every step: with `sampled` and `spread` they change as the sequence grows, with `contiguous`
+//! they do not.
 //!
 //! ## Deviations
-//! The authors draw anew for every evaluation pass too; here an evaluation is the same each time.
+//! The authors also draw new positions for every evaluation pass; here evaluation is deterministic.
 //! Their relative encoding draws from `1..longest`; here every encoding sees the same positions.
 //!
 //! ## References
@@ -43,28 +44,28 @@ use crate::encoding::PositionRequest;
 use crate::reference::ScalarReference;
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions};
 
-/// Which positions tokens have when nothing is trained.
+/// Positions of tokens in evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Evaluation {
-    /// 0, 1, 2 and so on.
+    /// Positions 0, 1, 2 and so on.
     Contiguous {},
-    /// Random, the same for the same number of tokens.
+    /// Random positions, the same for the same number of tokens.
     Sampled {
-        /// Seed of the draw.
+        /// Seed of the random positions.
         seed: u64,
     },
-    /// Evenly over the range.
+    /// Positions spaced evenly over the range.
     Spread {},
 }
 
-/// Settings.
+/// Settings of randomized positions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Positions are drawn from `0..longest`.
+    /// Upper end of the range: positions are drawn from `0..longest`.
     pub longest: usize,
-    /// Which positions tokens have when nothing is trained.
+    /// Positions of tokens in evaluation.
     pub evaluation: Evaluation,
 }
 
@@ -74,7 +75,7 @@ impl Default for Config {
     }
 }
 
-/// The choice of positions.
+/// Random positions for the encodings in the brackets.
 #[derive(Module, Debug)]
 pub struct Randomized {
     #[module(skip)]
@@ -84,8 +85,8 @@ pub struct Randomized {
 }
 
 impl Randomized {
-    /// Every choice of `tokens` positions is as likely as every other: going up, each is taken with
-    /// the share of what is still needed in what is still left.
+    /// Draws `tokens` positions so that every subset is equally likely: in ascending order, each
+    /// candidate is taken with probability (positions still needed) / (candidates left).
     fn sample(&self, tokens: usize, rng: &mut ChaCha8Rng) -> Vec<usize> {
         let mut chosen = Vec::with_capacity(tokens);
         for position in 0..self.longest {
@@ -167,7 +168,7 @@ impl PositionEncoding for Randomized {
             (None, Evaluation::Contiguous {}) => (0..tokens).collect(),
             (None, Evaluation::Sampled { seed }) => {
                 let mut rng = ChaCha8Rng::seed_from_u64(seed);
-                // Sequences of different lengths are different draws.
+                // Sequences of different lengths use different random streams.
                 rng.set_stream(tokens as u64);
                 self.sample(tokens, &mut rng)
             }
@@ -221,7 +222,7 @@ mod tests {
             }
         }
         assert_ne!(draws[0], draws[1]);
-        // 1000 expected each; deviation 27.
+        // The expected count is 1000 each, the standard deviation 27.
         assert!(counts.iter().all(|count| count.abs_diff(1000) < 140), "{counts:?}");
     }
 

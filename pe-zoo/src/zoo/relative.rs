@@ -1,8 +1,8 @@
 //! # Relative: a learned vector per distance, met by the query
 //!
 //! ## What it does
-//! Adds to each logit the dot product of the query with a vector that is learned for the distance.
-//! One table serves all layers and heads. Distances past the end of the table add nothing.
+//! Adds to each logit the dot product of the query with a learned vector for the distance. One
+//! table serves all layers and heads. Distances past the end of the table add nothing.
 //!
 //! ## Formula
 //! `logit[i, j] = (q_i . k_j + q_i . e[i - j]) / sqrt(D)`
@@ -11,12 +11,13 @@
 //! `score: QueryDistance([D, max_distance])`.
 //!
 //! ## Settings
-//! `max_distance` (entries of the table, distances `0..max_distance`; default: the training
-//! length, as CoPE's code has it). `std` (default `D^(-1/2)`): deviation of the initial table.
+//! `max_distance` (entries of the table, distances `0..max_distance`; default: the training length,
+//! as CoPE's code has it). `std` (default `D^(-1/2)`): standard deviation of the initial table.
 //!
 //! ## Deviations
-//! The authors' code stores the table backwards (column `N - 1 - distance`); a permutation of
-//! independent equal draws. Shaw et al. also learn vectors for the values; the baseline does not.
+//! The authors' code stores the table backwards (column `N - 1 - distance`); this is a permutation
+//! of independent draws from one distribution. Shaw et al. also learn vectors for the values; the
+//! baseline does not.
 //!
 //! ## References
 //! Shaw et al. 2018, arXiv 1803.02155, as the baseline of CoPE in `facebookresearch/RAM`
@@ -33,20 +34,20 @@ use crate::reference::{Heads, ScalarInput, ScalarReference, relative, table_f64}
 use crate::score::Beyond;
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
-/// Settings.
+/// Settings of learned relative positions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Entries of the table; `None`: the training length.
+    /// Number of entries of the table; `None`: the training length.
     pub max_distance: Option<usize>,
-    /// Deviation of the initial table; `None`: `D^(-1/2)`.
+    /// Standard deviation of the initial table; `None`: `D^(-1/2)`.
     pub std: Option<f64>,
 }
 
-/// A table of learned vectors, one per distance.
+/// Table of learned vectors, one per distance; longer distances add nothing.
 #[derive(Module, Debug)]
 pub struct Relative {
-    /// `[D, max_distance]`.
+    /// Learned vectors of the distances, `[D, max_distance]`.
     pub table: Param<Tensor<2>>,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ## What it does
 //! As `relative`, but every distance past the end of the table uses the vector of the longest
-//! distance in it, so that there is something to add at any length.
+//! distance in it, so that the bias is defined at any distance.
 //!
 //! ## Formula
 //! `logit[i, j] = (q_i . k_j + q_i . e[min(i - j, N - 1)]) / sqrt(D)`
@@ -36,10 +36,10 @@ use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod};
 #[serde(transparent)]
 pub struct Config(pub uncapped::Config);
 
-/// A table of learned vectors, the last one reused.
+/// Table of learned vectors, one per distance; longer distances use the last one.
 #[derive(Module, Debug)]
 pub struct RelativeCapped {
-    /// `[D, max_distance]`.
+    /// Learned vectors of the distances, `[D, max_distance]`.
     pub table: Param<Tensor<2>>,
 }
 

@@ -1,8 +1,9 @@
 //! # RoPE: queries and keys turned by their position
 //!
 //! ## What it does
-//! Rotates pairs of channels of each query and key by an angle proportional to its position, so that
-//! their dot product feels only the difference. Slow pairs see far, fast pairs near.
+//! Rotates pairs of channels of each query and key by an angle proportional to its position, so
+//! that their dot product depends only on the difference of positions. Slow pairs resolve long
+//! distances, fast pairs short ones.
 //!
 //! ## Formula
 //! `angle[n, m] = n * f_m`, `f_m = base^(-2m / R)`, `R = floor(rotary_fraction D)`;
@@ -12,22 +13,23 @@
 //! `transform_qk: [B, H, T, D], [B, H, S, D]` unchanged; `R` even.
 //!
 //! ## Settings
-//! `layout`: `half-split` (default; pairs `(m, m + R/2)`, as Llama and TAPE) or `interleaved` (pairs
-//! `(2m, 2m+1)`, as RoFormer). The same weights give different numbers under the two.
+//! `layout`: `half-split` (default; pairs `(m, m + R/2)`, as Llama and TAPE) or `interleaved`
+//! (pairs `(2m, 2m+1)`, as RoFormer). The same weights give different numbers under the two.
 //! `base` (10000, the paper's).
-//! `rotary_fraction` (1): share of the channels that turn; GPT-NeoX turns a quarter.
+//! `rotary_fraction` (1): fraction of the channels that are rotated; GPT-NeoX rotates a quarter.
 //! `scaling`: an object as HuggingFace's `rope_scaling`, `{ rope_type = "default" }` (default),
 //! `linear`, `dynamic`, `yarn`, `longrope`, `llama3`, `proportional` (p-RoPE), and `ntk`, which has
-//! no name there; see [`Scaling`]. `type` is read for `rope_type`. Without
-//! `original_max_position_embeddings` the training length stands for it.
+//! no name there; see [`Scaling`]. `type` is accepted in place of `rope_type`. The default of
+//! `original_max_position_embeddings` is the training length.
 //!
 //! ## Deviations
-//! `dynamic` and `longrope` look at the length of the sequence. Keys come raw from the cache, so
-//! all of them turn anew in every pass, and a decoding step equals the full pass of its own length;
-//! HuggingFace keeps the keys as they were first turned. LongRoPE's multiplier comes from `factor`,
-//! not from Phi-3's quotient of two lengths, which stand outside the object. YaRN's ramp runs over
-//! pairs, as in its code, not over wavelengths, as in its paper. What HuggingFace only warns of
-//! (unknown keys, factors below 1) is refused, and so are settings of YaRN that it would ignore.
+//! `dynamic` and `longrope` depend on the length of the sequence. The cache holds keys before
+//! rotation, so all of them are rotated again in every pass, and a decoding step equals the full
+//! pass of its own length; HuggingFace caches the keys as first rotated. LongRoPE's multiplier
+//! comes from `factor`, not from Phi-3's quotient of two lengths, which are not part of the object.
+//! YaRN's ramp runs over pairs, as in its code, not over wavelengths, as in its paper. Settings of
+//! which HuggingFace only warns (unknown keys, factors below 1) are refused, and so are settings of
+//! YaRN that it would ignore.
 //!
 //! ## References
 //! Su et al. 2021, "RoFormer", arXiv 2104.09864. Scalings: Chen et al. 2023, arXiv 2306.15595
@@ -48,17 +50,17 @@ pub use crate::rotary::{Pairs, Scaling};
 use crate::rotary::{Rotation, check_pairs};
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions};
 
-/// Settings.
+/// Settings of the RoPE encoding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// Which channels form a pair.
     pub layout: Pairs,
-    /// The slowest pair turns about once in `2 pi base` positions.
+    /// Base of the frequencies: the slowest pair completes a turn in about `2 pi base` positions.
     pub base: f64,
-    /// Share of the channels that turn, the first ones, from 0 to 1.
+    /// Fraction of the channels, from the first, that are rotated; from 0 to 1.
     pub rotary_fraction: f64,
-    /// How angles are changed for longer sequences.
+    /// Scaling of the frequencies for sequences longer than in training.
     pub scaling: Scaling,
 }
 
@@ -73,23 +75,24 @@ impl Default for Config {
     }
 }
 
-/// Rotation of queries and keys.
+/// Rotation of queries and keys by angles proportional to position.
 #[derive(Module, Debug)]
 pub struct Rope {
     #[module(skip)]
     config: Config,
-    /// Channels that turn.
+    /// Number of channels that are rotated.
     #[module(skip)]
     turning: usize,
     #[module(skip)]
     train_len: usize,
-    /// Names all that the tables depend on besides positions; made once, looked up in every layer.
+    /// Cache key of everything that the tables depend on besides positions; built once, looked up
+    /// in every layer.
     #[module(skip)]
     key: String,
 }
 
 impl Config {
-    /// Channels that turn.
+    /// Number of channels that are rotated.
     fn turning(&self, head_dim: usize) -> usize {
         (self.rotary_fraction * head_dim as f64) as usize
     }
@@ -283,7 +286,7 @@ mod tests {
     }
 
     proptest! {
-        /// The tensors' frequencies and those of the equations, over the settings of all kinds.
+        /// Compares the tensors' frequencies with the equations for the settings of all kinds.
         #[test]
         fn frequencies_are_those_of_the_equations(
             half in 2usize..40, base in 2.0f64..1e6, factor in 1.0f64..64.0,

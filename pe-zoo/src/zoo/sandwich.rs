@@ -1,8 +1,8 @@
 //! # Sandwich: what sinusoidal embeddings say about distance, as a bias
 //!
 //! ## What it does
-//! Adds to each logit the dot product of two tokens' sinusoidal embeddings, which depends on their
-//! distance only, less its value at distance 0. Heads differ by a fixed factor.
+//! Adds to each logit the dot product of two tokens' sinusoidal embeddings, which depends only on
+//! their distance, minus its value at distance 0. Heads differ by a fixed factor.
 //!
 //! ## Formula
 //! `logit[h, i, j] = q_i . k_j / sqrt(D) + (sum over k in 1..=d/2 of cos((i - j) / 10000^(2k/d)) -
@@ -12,7 +12,7 @@
 //! `score: Distance([H, N])`, `N` one more than the longest distance of the pass.
 //!
 //! ## Settings
-//! `d_bar` (default: the head dimension, as in NeMo; even): how many waves, twice.
+//! `d_bar` (default: the head dimension, as in NeMo; even): twice the number of waves.
 //!
 //! ## Deviations
 //! There is no authors' code; this is NVIDIA NeMo's form. The paper's experiments are said to have `d_bar` 128.
@@ -35,15 +35,15 @@ use crate::reference::{Heads, ScalarInput, ScalarReference, sandwich};
 use crate::score::Beyond;
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod};
 
-/// Settings.
+/// Settings of the Sandwich encoding.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Twice the number of waves; the head dimension if absent.
+    /// Twice the number of waves; `None`: the head dimension.
     pub d_bar: Option<usize>,
 }
 
-/// A fixed function of distance per head.
+/// Bias by a fixed function of distance per head.
 #[derive(Module, Debug)]
 pub struct Sandwich {
     #[module(skip)]
@@ -53,9 +53,9 @@ pub struct Sandwich {
 }
 
 impl Sandwich {
-    /// `[head][distance]`, `len` distances.
+    /// Bias at the first `len` distances, `[head][distance]`.
     fn table(&self, len: usize) -> Vec<f32> {
-        // The usual frequencies start at `k = 0`; one step makes them start at 1.
+        // The usual frequencies start at `k = 0`; skipping one makes them start at 1.
         let waves = inverse_frequencies(10_000.0, self.d_bar);
         let step = 10_000f64.powf(-2.0 / self.d_bar as f64);
         let sums = (0..len)
@@ -140,7 +140,7 @@ mod tests {
         assert!(Sandwich::check(&Config { d_bar: Some(6) }, &dims).is_ok());
     }
 
-    /// `spec/encodings.md` 4.4, `d_bar` 64 and 8 heads, printed with six digits.
+    /// Expected values for `d_bar` 64 and 8 heads, printed with six digits.
     #[test]
     fn the_table_holds_the_specification_s_numbers() {
         let sandwich = Sandwich { d_bar: 64, heads: 8 };

@@ -1,8 +1,8 @@
 //! # Selective RoPE: each token says by how much to turn
 //!
 //! ## What it does
-//! Turns queries and keys as RoPE does, but the angle grows from token to token by steps that are
-//! read off the tokens themselves. A token can thus hurry the position on or hold it still.
+//! Rotates queries and keys as RoPE does, but the angle grows from token to token by steps computed
+//! from the tokens. A token can thus advance the position quickly or not at all.
 //!
 //! ## Formula
 //! `u` is the layer's input, each head's slice of it divided by `sqrt(|slice|^2 + 1e-6)`;
@@ -18,19 +18,20 @@
 //! `map`: `{ kind = "low-rank", rank = 32 }` (default, the published configurations; all heads from
 //! the whole width) or `{ kind = "full-rank" }` (per head, its columns of length 1, one learned
 //! multiplier per head).
-//! `filter`: `{ kind = "convolution", kernel = 4, activation = "none" }` (default; or `silu`) or
-//! `{ kind = "difference" }` (the sum then gives `s` itself).
+//! `filter`: `{ kind = "convolution", kernel = 4, activation = "none" }` (default; or `silu`) or `{
+//! kind = "difference" }` (the sum then gives `s` itself).
 //! `bias` (false): a learned step of `exp(b)`, 1 at the start.
 //! `gate`: `{ kind = "none" }` (default), `{ kind = "per-head" }`, `{ kind = "per-head-low-rank",
 //! rank = 16 }` or `{ kind = "per-channel", rank = 16 }`.
 //! `temperature`: `{ kind = "rope", base = 500000, largest = 1 }` (default; `tau_m = largest
-//! base^(-2m / D)`) or `{ kind = "rfa", theta, largest = 1 }` (`0 < theta < 1`; `tau_m` proportional
-//! to `sqrt((1 - cos a_m) / (1 + cos a_m))`, `a_m` evenly from 0 to `theta pi`).
+//! base^(-2m / D)`) or `{ kind = "rfa", theta, largest = 1 }` (`0 < theta < 1`; `tau_m`
+//! proportional to `sqrt((1 - cos a_m) / (1 + cos a_m))`, `a_m` spaced evenly from 0 to `theta
+//! pi`).
 //!
 //! ## Deviations
 //! Temperatures are fixed, as in the published configurations (the authors' code can train them).
 //! Initial values are those of PyTorch's layers, `+-1 / sqrt(inputs)`, and for the full-rank map
-//! `+-sqrt(12 / D)`, which its normalisation takes back.
+//! `+-sqrt(12 / D)`, whose scale its normalisation removes.
 //!
 //! ## References
 //! Movahedi et al. 2025, "Selective Rotary Position Embedding", arXiv 2511.17388; authors' code
@@ -52,20 +53,20 @@ use crate::reference::{Heads, ScalarInput, ScalarReference, selective_rope};
 use crate::rotary::{Rotation, check_pairs};
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions, TokenState};
 
-/// Rotation by angles that the tokens make.
+/// Rotation of queries and keys by angles computed from the tokens.
 #[derive(Module, Debug)]
 pub struct SelectiveRope {
-    /// One per layer.
+    /// Learned parameters, one set per layer.
     pub layers: Vec<Phases>,
     #[module(skip)]
     temperatures: Vec<f64>,
-    /// Names the temperatures among what is kept beside positions.
+    /// Cache key of the temperatures among the values kept with the positions.
     #[module(skip)]
     key: String,
 }
 
 impl SelectiveRope {
-    /// `[1, 1, 1, D/2]`.
+    /// Temperatures of the pairs, `[1, 1, 1, D/2]`.
     fn temperatures(&self, at: &Positions, device: &Device) -> Tensor<4> {
         at.memo(&self.key, device, || {
             let values = self.temperatures.iter().map(|t| *t as f32).collect::<Vec<_>>();

@@ -15,8 +15,7 @@
 //!
 //! ## Deviations
 //! None. (Some code concatenates all sines and all cosines: equal up to a permutation.) The paper
-//! multiplies token embeddings by `sqrt(C)`; that is the model's business, see the `embedding`
-//! setting of the model.
+//! multiplies token embeddings by `sqrt(C)`; see the `embedding` setting of the model for that.
 //!
 //! ## References
 //! Vaswani et al. 2017, "Attention Is All You Need", arXiv 1706.03762, section 3.5.
@@ -32,11 +31,11 @@ use crate::math::frequencies::{check_base, inverse_frequencies};
 use crate::reference::{ScalarReference, Tokens, sinusoidal};
 use crate::{Cost, Dims, PeError, PositionEncoding};
 
-/// Settings.
+/// Settings of sinusoidal positions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Wavelengths run from `2 pi` to `2 pi base`.
+    /// Base of the wavelengths, which run from `2 pi` to `2 pi base`.
     pub base: f64,
 }
 
@@ -46,7 +45,7 @@ impl Default for Config {
     }
 }
 
-/// Fixed sines and cosines.
+/// Sum of embeddings with fixed sines and cosines of the position.
 #[derive(Module, Debug)]
 pub struct Sinusoidal {
     #[module(skip)]

@@ -1,9 +1,9 @@
 //! # Stick-breaking: each token takes a share of what the nearer ones have left
 //!
 //! ## What it does
-//! Instead of a softmax, the row starts with a stick of length one. Going back from the nearest
-//! token, each breaks off the share that its logit asks for, so that near tokens come first and no
-//! position need be stated.
+//! Replaces the softmax: each row starts with a stick of length 1. From the nearest token to the
+//! farthest, each token breaks off the share given by the sigmoid of its logit, so that near tokens
+//! come first without any explicit position.
 //!
 //! ## Formula
 //! `z[i, j] = q_i . k_j / sqrt(D)`,
@@ -15,7 +15,8 @@
 //!
 //! ## Settings
 //! `current`: `excluded` (default; strictly earlier tokens, so that the first row attends to
-//! nothing) or `included` (the own token takes its share first; all products above reach `m = i`).
+//! nothing) or `included` (the row's own token takes its share first; all products above include `m
+//! = i`).
 //! `remainder`: `dropped` (default; weights sum to `1 - r[i]`) or `own-token` (the row's own value
 //! gets the weight `r[i]`, and weights sum to 1).
 //!
@@ -38,17 +39,17 @@ use crate::reference::{Heads, ScalarInput, ScalarReference, score};
 use crate::score::{Current, Remainder};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod};
 
-/// Settings.
+/// Settings of stick-breaking attention.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// Whether a row's own token takes part.
     pub current: Current,
-    /// What becomes of the part that no token takes.
+    /// Use of the remainder that no token takes.
     pub remainder: Remainder,
 }
 
-/// Weights by stick-breaking.
+/// Attention weights by stick-breaking in place of the softmax.
 #[derive(Module, Debug)]
 pub struct StickBreaking {
     #[module(skip)]

@@ -1,9 +1,9 @@
 //! # T5 bias: a learned number per head and bucket of distances
 //!
 //! ## What it does
-//! Adds a learned number to each logit, looked up by head and by how far apart the two tokens are.
-//! Near distances have a number each, far ones share them in ever wider buckets, and everything
-//! beyond the longest has the last.
+//! Adds a learned number to each logit, looked up by head and by bucket of the distance. Short
+//! distances have a bucket each, longer ones share buckets of growing width, and all distances
+//! beyond the longest share the last.
 //!
 //! ## Formula
 //! `logit[h, i, j] = q_i . k_j / sqrt(D) + table[bucket(i - j), h]`; with `E = num_buckets / 2`,
@@ -16,12 +16,12 @@
 //!
 //! ## Settings
 //! `num_buckets` (32) and `max_distance` (128), T5's.
-//! `std` (0.02): deviation of the table's initial values.
+//! `std` (0.02): standard deviation of the initial table.
 //! `sharing`: `all-layers` (default, as in T5) or `per-layer` (as in TAPE's baseline).
 //!
 //! ## Deviations
 //! T5 does not divide `q . k` by `sqrt(D)`; here every encoding does, as in TAPE's baseline.
-//! Buckets are computed in f64 and a distance that stands exactly on an edge belongs above it; in
+//! Buckets are computed in f64 and a distance exactly on an edge belongs to the bucket above it; in
 //! f32, as in the authors' code, rounding decides (no such distance exists at the defaults).
 //!
 //! ## References
@@ -41,15 +41,15 @@ use crate::score::Beyond;
 use crate::settings::{Sharing, of_layer};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
-/// Settings.
+/// Settings of the T5 bias.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Rows of the table.
+    /// Number of buckets: rows of the table.
     pub num_buckets: usize,
-    /// Distances from here on are in the last bucket.
+    /// Distance from which on all distances share the last bucket.
     pub max_distance: usize,
-    /// Deviation of the table's initial values.
+    /// Standard deviation of the initial table.
     pub std: f64,
     /// Which layers share a table.
     pub sharing: Sharing,
@@ -61,12 +61,12 @@ impl Default for Config {
     }
 }
 
-/// A table of biases by bucket.
+/// Table of learned biases, one per bucket of distances and head.
 #[derive(Module, Debug)]
 pub struct T5Bias {
-    /// `[num_buckets, H]` each: one, or one per layer.
+    /// Learned biases, `[num_buckets, H]` each: one tensor, or one per layer.
     pub tables: Vec<Param<Tensor<2>>>,
-    /// Bucket of each distance; the last is that of all longer ones.
+    /// Bucket of each distance; the last entry serves all longer distances.
     #[module(skip)]
     buckets: Vec<usize>,
     #[module(skip)]
@@ -93,7 +93,7 @@ impl PositionEncoding for T5Bias {
     }
 
     fn check(settings: &Config, _dims: &Dims) -> Result<(), PeError> {
-        /// Buckets are told apart exactly up to here.
+        /// Largest accepted `max_distance`.
         const LONGEST: usize = 1_000_000;
         let invalid = |field: &str, value: String, expected: &str| {
             Err(PeError::invalid(T5Bias::CARD.id, field, value, expected))

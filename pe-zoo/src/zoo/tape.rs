@@ -1,9 +1,9 @@
 //! # TAPE: rotations that attention and feed-forward parts update from layer to layer
 //!
 //! ## What it does
-//! Starts as RoPE, but hands each token's rotation on from layer to layer: attention mixes the
-//! rotations of the tokens that it looks at, and the feed-forward part changes them by what the token
-//! holds. Updates commute with rotations, so shifting all positions changes nothing.
+//! Starts as RoPE, but carries each token's rotation from layer to layer: attention mixes the
+//! rotations of the attended tokens, and the feed-forward block changes them depending on the
+//! token. Updates commute with rotations, so that a shift of all positions changes nothing.
 //!
 //! ## Formula
 //! `z = cos(n f_m) + i sin(n f_m)` per head and channel, `f_m = base^(-2m / D)`; queries and keys are
@@ -20,22 +20,24 @@
 //!
 //! ## Settings
 //! `base` (10000).
-//! `attention_update`: `code` (default: what the authors' code computes), `full-mix` (what it seems to
-//! mean), `none`.
-//! `feed_forward_update`: `{ type = "on", position_size = I }` (default; `I` without a value is four
-//! times the heads, 48 for the paper's 12) or `{ type = "off" }`.
+//! `attention_update`: `code` (default: what the authors' code computes), `full-mix` (what it seems
+//! to mean), `none`.
+//! `feed_forward_update`: `{ type = "on", position_size = I }` (default; `I` without a value is
+//! four times the heads, 48 for the paper's 12) or `{ type = "off" }`.
 //! `form`: `tensor` (default), `vector`, `tensor-not-equivariant`, `vector-not-equivariant` (the
 //! paper's ablations).
-//! `scaling`: as in RoPE, `{ rope_type = "default" }` (default), `linear`, `ntk`, `yarn` (the authors'
-//! `adayarn.py`), `llama3`, `proportional`; see [`Scaling`]. Those that look at the length are refused.
-//! `tape(yarn)` and the like say the same in an expression.
-//! `training_shift`: `{ type = "random" }` (default: all positions of a training pass later by
-//! 0 to twice the training length), `{ type = "random", max = k }`, or `{ type = "none" }`.
+//! `scaling`: as in RoPE, `{ rope_type = "default" }` (default), `linear`, `ntk`, `yarn` (the
+//! authors' `adayarn.py`), `llama3`, `proportional`; see [`Scaling`]. Scalings that depend on the
+//! length are refused. `tape(yarn)` and the like say the same in an expression.
+//! `training_shift`: `{ type = "random" }` (default: all positions of a training pass later by 0 to
+//! twice the training length), `{ type = "random", max = k }`, or `{ type = "none" }`.
 //!
 //! ## Deviations
-//! The authors compute YaRN anew for each length; here its factor is fixed, since tokens in the cache
-//! keep their state. Their file for `vector-not-equivariant` shares "one pair of maps"; here these are
-//! `W_U` and `W_D`. The last layer's update is made, as in their code, though no layer reads it.
+//! The authors recompute YaRN for each length; here its factor is fixed, since tokens in the cache
+//! keep their state. Their file for `vector-not-equivariant` shares "one pair of maps"; here these
+//! are
+//! `W_U` and `W_D`. As in their code, the last layer's update is computed although no layer reads
+//! it.
 //!
 //! ## References
 //! Zhu et al. 2025, "Rethinking Addressing in Language Models via Contextualized Equivariant
@@ -67,10 +69,10 @@ pub use crate::rotary::Scaling;
 use crate::rotary::{Spectrum, turn_halves};
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions, TokenState};
 
-/// Rotations that travel through the layers.
+/// Rotations that are updated from layer to layer.
 #[derive(Module, Debug)]
 pub struct Tape {
-    /// One per layer.
+    /// Learned maps, one set per layer.
     pub layers: Vec<Maps>,
     #[module(skip)]
     config: Config,
@@ -85,7 +87,7 @@ pub struct Tape {
 }
 
 impl Tape {
-    /// The state that layer 0 starts from, `[1, 1, T, 2 E]`: RoPE's angles at the rows.
+    /// State at the input of layer 0, `[1, 1, T, 2 E]`: RoPE's angles at the rows.
     fn initial(&self, at: &Positions, device: &Device) -> Tensor<4> {
         let pairs = self.frequencies.len();
         let kept = self.config.form.state_dim(2 * pairs);
@@ -105,7 +107,7 @@ impl Tape {
         })
     }
 
-    /// The state with an axis for heads, `[B, H, T, 2 E]`.
+    /// State with an axis for heads, `[B, H, T, 2 E]`.
     fn with_heads(&self, z: Tensor<4>) -> Tensor<4> {
         let [batch, _heads, tokens, both] = z.dims();
         z.expand([batch, self.heads, tokens, both])
@@ -132,12 +134,12 @@ impl Tape {
     }
 }
 
-/// `u` `[B, H, T, D]` turned by the state `[B, 1 or H, T, 2 E]`.
+/// Rotates `u`, `[B, H, T, D]`, by the state, `[B, 1 or H, T, 2 E]`.
 fn turned(u: Tensor<4>, z: &Tensor<4>) -> Tensor<4> {
     let [_batch, _heads, _tokens, head_dim] = u.dims();
     let [_batch, _heads, _tokens, both] = z.dims();
     let (half, kept) = (head_dim / 2, both / 2);
-    // With only one half kept, both channels of a pair have the same state.
+    // If only one half is kept, both channels of a pair have the same state.
     let part = |start: usize| z.clone().slice_dim(3, start..start + half);
     let later = kept - half;
     turn_halves(u, [part(0), part(later)], [part(kept), part(kept + later)])

@@ -10,7 +10,7 @@ fn folder() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src/zoo")
 }
 
-/// File stems of the folder.
+/// Names, without extension, of the files in the folder.
 fn files() -> BTreeSet<String> {
     std::fs::read_dir(folder())
         .unwrap()
@@ -36,9 +36,10 @@ fn every_file_documents_itself_under_the_same_headings() {
     }
 }
 
-/// Every file below a folder that may multiply for an encoding or for the reference engine.
+/// Collects every file below `folder` that may contain products of an encoding or of the reference
+/// engine.
 fn sources(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
-    // Kernels have their own products, and tests none of an encoding's.
+    // Kernels count their own products, and tests contain no products of an encoding.
     let others = ["count.rs", "fused", "kernels", "ops", "testkit", "tests", "tests.rs"];
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -109,7 +110,7 @@ fn option_sets() -> BTreeMap<String, Vec<Map<String, Value>>> {
     serde_json::from_str(include_str!("tests/option_sets.json")).unwrap()
 }
 
-/// An encoding at these settings; with RoPE if it has no effect by itself.
+/// Encoding at these settings, combined with RoPE if it has no effect by itself.
 fn alone(id: &str, settings: Map<String, Value>) -> Combination {
     let registry = Registry::builtin();
     let mut parts = vec![registry.configured(id, settings).unwrap()];
@@ -127,7 +128,7 @@ fn conforms(id: &str) {
     }
 }
 
-/// One conformance test for each encoding, so that a failure has its name.
+/// One conformance test per encoding, so that a failure names the encoding.
 mod conformance {
     include!(concat!(env!("OUT_DIR"), "/conformance.rs"));
 }
@@ -139,7 +140,7 @@ fn option_sets_are_of_known_encodings() {
     }
 }
 
-/// Properties that the papers state, of every encoding, option set and some combinations.
+/// Properties stated by the papers, for every encoding, option set and some combinations.
 #[test]
 fn properties_found_by_probing_are_those_that_are_known() {
     let known: Vec<(String, Properties)> =

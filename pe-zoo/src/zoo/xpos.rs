@@ -1,13 +1,13 @@
 //! # xPos: RoPE whose pairs fade with the distance
 //!
 //! ## What it does
-//! Turns queries and keys as RoPE does, and stretches queries while it shrinks keys by the same
-//! factor for each position, so that far keys count less. Fast pairs fade sooner than slow ones.
+//! Rotates queries and keys as RoPE does, and multiplies queries and divides keys by a factor that
+//! depends on position, so that far keys have less weight. Fast pairs decay sooner than slow ones.
 //!
 //! ## Formula
-//! `q[n] -> zeta_m^((n - c) / S) R(n f_m) q`, `k[n] -> zeta_m^(-(n - c) / S) R(n f_m) k`,
-//! `zeta_m = (2m + 0.4 D) / (1.4 D)`, `f_m = base^(-2m / D)`; in their product
-//! `zeta_m^((i - j) / S)` is left, whatever the centre `c`.
+//! `q[n] -> zeta_m^((n - c) / S) R(n f_m) q`, `k[n] -> zeta_m^(-(n - c) / S) R(n f_m) k`, `zeta_m =
+//! (2m + 0.4 D) / (1.4 D)`, `f_m = base^(-2m / D)`; their product contains `zeta_m^((i - j) / S)`,
+//! which does not depend on the centre `c`.
 //!
 //! ## Shapes
 //! `transform_qk: [B, H, T, D], [B, H, S, D]` unchanged; `D` even.
@@ -39,18 +39,18 @@ use crate::reference::{Heads, ScalarInput, ScalarReference, rope_scaling, xpos};
 use crate::rotary::{Pairs, Rotation, check_pairs};
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions};
 
-/// Natural logarithm of the largest factor that f32 takes without trouble, its square included.
+/// Natural logarithm of the largest factor whose square does not overflow f32.
 const LARGEST_LOG: f64 = 40.0;
 
-/// Settings.
+/// Settings of the xPos encoding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// Which channels form a pair.
     pub layout: Pairs,
-    /// As in RoPE.
+    /// Base of the frequencies, as in RoPE.
     pub base: f64,
-    /// Positions over which a pair fades by its `zeta`.
+    /// Number of positions over which a pair decays by the factor `zeta`.
     pub scale_base: f64,
 }
 
@@ -60,26 +60,26 @@ impl Default for Config {
     }
 }
 
-/// Rotation with fading.
+/// Rotation of queries and keys with exponential decay.
 #[derive(Module, Debug)]
 pub struct Xpos {
     #[module(skip)]
     config: Config,
     #[module(skip)]
     head_dim: usize,
-    /// Names all that the tables depend on besides positions.
+    /// Cache key of everything that the tables depend on besides positions.
     #[module(skip)]
     key: String,
 }
 
-/// `ln zeta` of each pair; at most 0.
+/// Logarithm of the decay `zeta` of each pair; at most 0.
 fn fading(head_dim: usize) -> Vec<f64> {
     let width = head_dim as f64;
     (0..head_dim / 2).map(|m| ((2.0 * m as f64 + 0.4 * width) / (1.4 * width)).ln()).collect()
 }
 
 impl Xpos {
-    /// For queries and for keys.
+    /// Rotations of queries and of keys.
     fn rotations(&self, at: &Positions, device: &Device) -> (Rotation, Rotation) {
         at.memo(&self.key, device, || {
             let Config { layout, base, scale_base } = self.config;
@@ -177,7 +177,7 @@ impl ScalarReference for Xpos {
 mod tests {
     use super::*;
 
-    /// `spec/encodings.md` 5.1: D 64, and 100 positions at a scale base of 512.
+    /// Expected values for D 64 and 100 positions at a scale base of 512.
     #[test]
     fn fading_is_that_of_the_specification() {
         let fading = fading(64);

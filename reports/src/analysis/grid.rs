@@ -21,7 +21,7 @@ pub struct Grid {
     pub axis: String,
     /// Values of the grid, ascending.
     pub values: Vec<f64>,
-    /// Value that the suite states without a grid, as the newest cell has it.
+    /// Value of the axis in the suite without a grid, taken from the newest cell.
     pub default: Option<f64>,
     /// Selected values, one for each encoding, sorted by name.
     pub choices: Vec<GridChoice>,

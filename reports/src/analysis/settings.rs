@@ -34,7 +34,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Refuses what cannot work.
+    /// Refuses settings that cannot work.
     ///
     /// # Errors
     /// [`AnalysisError::Setting`], which names the field.

@@ -49,10 +49,11 @@ fn intervals_cover_as_methodology_says() {
     }
 }
 
-/// By seed, for each encoding.
+/// Values of each encoding, by seed.
 type Values = [Vec<(u64, f64)>];
 
-/// Values of `encodings` by seed: what a seed does to all of them, and noise. None is better.
+/// Draws values of `encodings` by seed, as a shared effect of the seed plus noise. No encoding is
+/// better than another.
 fn equals(rng: &mut ChaCha8Rng, encodings: usize, n: u64) -> Vec<Vec<(u64, f64)>> {
     let seeds: Vec<f64> = (0..n).map(|_| 0.05 * normal(rng)).collect();
     (0..encodings)

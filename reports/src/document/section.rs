@@ -3,18 +3,18 @@
 use super::figures::Plot;
 use super::table::Table;
 
-/// A document that stands by itself.
+/// A self-contained document of sections.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Document {
     /// Title of the document.
     pub title: String,
-    /// Introduction; code stands between backticks.
+    /// Paragraphs of the introduction; code is enclosed in backticks.
     pub paragraphs: Vec<String>,
     /// Figures of the introduction.
     pub figures: Vec<DocumentFigure>,
     /// Sections of the document.
     pub sections: Vec<Section>,
-    /// Clause that says where tables are that are too long for a page.
+    /// Clause that names the file of tables too long for a page.
     pub elsewhere: String,
 }
 
@@ -31,7 +31,7 @@ pub struct DocumentFigure {
 pub struct Section {
     /// Heading of the section.
     pub heading: String,
-    /// Paragraphs; code stands between backticks.
+    /// Paragraphs of the section; code is enclosed in backticks.
     pub paragraphs: Vec<String>,
     /// Remarks that qualify the numbers, one sentence each.
     pub notes: Vec<String>,

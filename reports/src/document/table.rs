@@ -25,7 +25,8 @@ pub struct TableCell {
     pub strong: bool,
     /// The encoding whose row begins here, by its slot.
     pub encoding: Option<usize>,
-    /// The group of records that the number comes from; see [`crate::analysis::Report::anchor`].
+    /// Group of records from which the number was computed; see
+    /// [`crate::analysis::Report::anchor`].
     pub cells: Option<String>,
 }
 

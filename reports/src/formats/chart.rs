@@ -13,7 +13,7 @@ mod style;
 pub(crate) use self::style::{COLOURS, of_pages};
 use crate::document::figures::{Figure, Plot};
 
-/// Draws a figure as an SVG file: with its own style sheet, and a width for viewers that need one.
+/// Renders a figure as an SVG file with an embedded style sheet and an explicit width.
 pub(super) fn svg(figure: &Figure) -> String {
     chart_of(&figure.title, &figure.plot)
 }

@@ -13,7 +13,7 @@ use super::chart;
 use super::contents::{Contents, Format, FormatError, OutFile};
 use crate::document::figures::Figure;
 
-/// Pixels for each unit of the SVG's own size: sharp at the width of a page.
+/// Number of pixels per SVG unit, chosen for the width of a page.
 const SCALE: f32 = 2.0;
 
 pub(super) struct Png;
@@ -57,7 +57,7 @@ mod tests {
     use crate::analysis::ReportMeta;
     use crate::testkit::suite;
 
-    /// Pixels of `file` that are nearly black: text, for nothing else in a figure is.
+    /// Number of nearly black pixels of `file`; only text is black in a figure.
     fn ink(file: &OutFile) -> usize {
         let pixels = Pixmap::decode_png(&file.bytes).unwrap();
         let dark = |p: &&resvg::tiny_skia::PremultipliedColorU8| p.red().max(p.green()) < 60;

@@ -68,7 +68,7 @@ fn tabular(table: &Table) -> String {
     out
 }
 
-/// A head of several lines as a table of its own.
+/// Sets a column head of several lines as a nested table.
 fn stacked(head: &str) -> String {
     let lines: Vec<String> = head.split('\n').map(escape).collect();
     match lines.as_slice() {

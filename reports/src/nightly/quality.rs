@@ -91,7 +91,8 @@ struct Candidate {
     metric: Metric,
     before: f64,
     after: f64,
-    /// Gains: this night's values less the baseline's, turned so that more is better.
+    /// Gains: values of this night minus those of the baseline, with the sign changed where less is
+    /// better.
     paired: Paired,
     jumps: bool,
 }
@@ -158,7 +159,7 @@ pub(super) fn judge(changed: &[&MatchedCell<'_>], gate: &Thresholds) -> Quality 
     quality
 }
 
-/// Candidate from pairs of cells; `None` if the region was not evaluated.
+/// Compares pairs of cells in one region; `None` if the region was not evaluated.
 ///
 /// Fails with a loss when numbers that were finite are so no more.
 fn candidate(

@@ -34,7 +34,7 @@ fn night_of(seeds: u64) -> Vec<RunRecord> {
     records
 }
 
-/// The same night with a change to one encoding's records.
+/// Records of the same night with a change to one encoding.
 fn with(
     records: &[RunRecord],
     encoding: &str,

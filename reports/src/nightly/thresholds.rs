@@ -7,11 +7,12 @@ pub struct Thresholds {
     pub least_share: f64,
     /// Least rise of the nll that fails, nats per scored token.
     pub least_nats: f64,
-    /// A median step that takes so many times as long is warned of.
+    /// Ratio of median step times from which the comparison warns.
     pub slower: f64,
-    /// Peak memory that is so many times as large is warned of.
+    /// Ratio of peak memory from which the comparison warns.
     pub more_memory: f64,
-    /// Allocations of a step may differ by this share; see METHODOLOGY.md for what was seen.
+    /// Largest accepted relative difference of the allocations of a step; METHODOLOGY.md lists
+    /// observed differences.
     pub allocations_tolerance: f64,
     /// The bytes that they ask for may differ by this share.
     pub allocated_bytes_tolerance: f64,

@@ -80,7 +80,7 @@ pub struct RunRecord {
     pub commit: Option<String>,
     /// Whether the source had uncommitted changes; `None` if unknown.
     pub dirty: Option<bool>,
-    /// Versions of what matters for the numbers, by name.
+    /// Versions of the programs and libraries that affect the numbers, by name.
     pub versions: BTreeMap<String, String>,
     /// Start time of the cell, RFC 3339, UTC.
     pub started_utc: String,
@@ -112,12 +112,13 @@ pub enum Status {
         /// Reason, for example a loss that is NaN.
         reason: String,
     },
-    /// It took longer than its budget; final until a retry is asked for.
+    /// The run exceeded its time budget; final until a retry is requested.
     TimedOut {
         /// The budget and the progress made.
         reason: String,
     },
-    /// It took more memory than its budget or the machine has; final until a retry is asked for.
+    /// The run exceeded its memory budget or the memory of the machine; final until a retry is
+    /// requested.
     OutOfMemory {
         /// The budget and the memory taken.
         reason: String,

@@ -99,7 +99,7 @@ fn section(paper: &str, result: &TableResult) -> Section {
     }
 }
 
-/// `Table 1` stays, `Flip-flop, main table` becomes `flip-flop, main table`.
+/// Lower-cases the first letter of a text.
 fn lower_first(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())

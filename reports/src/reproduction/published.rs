@@ -54,7 +54,7 @@ pub enum PublishedError {
     Entry {
         /// Path of the file.
         file: String,
-        /// The table, and what of it.
+        /// Table, and the field or row within it.
         at: String,
         /// Description of the defect and what was expected.
         reason: String,

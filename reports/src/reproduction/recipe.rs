@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Paths of a record's configuration with the values that they must have.
 pub type Paths = BTreeMap<String, Expected>;
 
-/// Stands for a path without a value: absent, or null.
+/// Placeholder for a path that is absent or null.
 const UNSET: &str = "unset";
 
 /// Two numbers are one if they differ by no more than this share: one may have been through a file.

@@ -12,7 +12,7 @@ use crate::stats::estimate::half_width_factor;
 use crate::stats::{Estimate, RESOLUTION};
 use crate::store::cell_key_without;
 
-/// All seeds of one recipe beside a published number.
+/// Runs of one recipe with all their seeds, for comparison with a published number.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecipeRun {
     /// Settings that are not the published ones.
@@ -27,15 +27,15 @@ pub struct RecipeRun {
     pub seeds: u32,
     /// Number of diverged seeds.
     pub diverged: u32,
-    /// Suites and workloads that they come from, as `suite/workload`.
+    /// Suites and workloads of the runs, as `suite/workload`.
     pub workloads: BTreeSet<String>,
-    /// Keys of the cells that the number comes from.
+    /// Keys of the cells from which the number was computed.
     pub keys: BTreeSet<String>,
     /// Start time of the newest record.
     pub newest: String,
 }
 
-/// Criteria for the records beside a number.
+/// Criteria for the records that are compared with a number.
 pub(super) struct Wanted<'a> {
     pub(super) table: &'a PublishedTable,
     pub(super) column: &'a PublishedColumn,
@@ -144,7 +144,8 @@ fn run(seeds: &[&RunRecord], wanted: &Wanted<'_>) -> Option<RecipeRun> {
     })
 }
 
-/// Differences of the configuration, and of what came of it.
+/// All differences from the published recipe: of the configuration and of the quantities derived
+/// from it.
 fn all_differences(seeds: &[&RunRecord], wanted: &Wanted<'_>) -> Vec<Difference> {
     let config = seeds.first().map(|record| differences(&record.config, &wanted.table.recipe));
     let early =
@@ -157,7 +158,7 @@ fn all_differences(seeds: &[&RunRecord], wanted: &Wanted<'_>) -> Vec<Difference>
     config.into_iter().flatten().chain(stopped).collect()
 }
 
-/// The value of one seed on the scale on which it is averaged: a share, or nats.
+/// Value of one seed on the scale on which values are averaged: a fraction, or nats.
 fn raw(metric: &PublishedMetric, eval: &EvalPoint) -> f64 {
     match metric {
         PublishedMetric::ExactMatchPercent => eval.exact_match,
@@ -183,7 +184,7 @@ fn interval(metric: &PublishedMetric, estimate: &Estimate) -> Option<(f64, f64)>
 }
 
 impl RecipeRun {
-    /// `12.1 [8.0 to 16.1] n=3`, and what the run chose.
+    /// Formats the result as `12.1 [8.0 to 16.1] n=3`, followed by the choices of the run.
     pub fn text(&self, metric: &PublishedMetric) -> String {
         let one = |value: f64| {
             if metric.is_percent() {

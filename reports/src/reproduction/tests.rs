@@ -50,7 +50,7 @@ fn config(encoding: &str, settings: &Value, seed: u64, steps: u64) -> Value {
     })
 }
 
-/// RoPE at these errors beyond training, by seed; all else as published.
+/// Records of RoPE with these errors beyond training, by seed; everything else as published.
 fn rope(errors: &[f64]) -> Vec<RunRecord> {
     let cell = |(seed, error): (usize, &f64)| {
         TestCell::new("flip-flop", "rope", seed as u64)

@@ -5,7 +5,8 @@ use super::runs::RecipeRun;
 use crate::stats::LEAST_SEEDS;
 use crate::stats::estimate::half_width_factor;
 
-/// 97.5 % quantile of the normal distribution: a published standard error is of many samples.
+/// 97.5 % quantile of the normal distribution, used because a published standard error comes from
+/// many samples.
 const NORMAL_QUANTILE: f64 = 1.96;
 
 /// Verdict on a published number.
@@ -17,11 +18,11 @@ pub enum Verdict {
     Differs,
     /// The published recipe, with fewer seeds than a claim needs.
     TooFewSeeds,
-    /// Only runs with other settings, or the task is not quite the same: no claim.
+    /// All runs have other settings, or the task differs slightly: no claim.
     OtherRecipe,
     /// No record of the experiment.
     NotRun,
-    /// Not shown by records but by a command.
+    /// Verified by a command and not by records.
     Elsewhere,
 }
 

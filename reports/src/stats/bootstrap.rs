@@ -63,8 +63,8 @@ pub struct Resamples {
     /// One list for each place, as long as there are draws. Bytes, so that all lists of 50 seeds fit into the cache of
     /// a core; one place 256 times in a draw is as likely as 1 in 10^500.
     counts: Vec<Vec<u8>>,
-    /// The places, in ascending order of values, that the median of a draw lies between; with how many
-    /// draws have it there.
+    /// Pairs of places, in ascending order of values, between which the median of a draw lies, with
+    /// the number of draws for each.
     medians: BTreeMap<(usize, usize), u64>,
 }
 
@@ -112,7 +112,7 @@ impl Resamples {
     }
 }
 
-/// Statistics of draws, each with the number of ways in which it comes about.
+/// Statistics of draws, each with the number of ways to draw it.
 struct Draws {
     sorted: Vec<f64>,
     means: Vec<(f64, u64)>,

@@ -3,10 +3,10 @@
 use super::paired::Paired;
 use super::sign_flip::least_p;
 
-/// The share of families with a false "separable" that is put up with: 5 %.
+/// Accepted rate of families with a false "separable": 5 %.
 pub const LEVEL: f64 = 0.05;
 
-/// Below this many seeds nothing is called separable.
+/// Smallest number of seeds at which encodings can be called separable.
 ///
 /// Two encodings that both solve a task by luck, each seed with chance q, differ in the same way in
 /// all n seeds with probability `2 (q (1 - q))^n <= 2^(1 - 2n)`: 1 in 8 for two seeds, 1 in 32 for

@@ -63,7 +63,7 @@ fn fixture() -> Fixture {
     serde_json::from_str(include_str!("../../fixtures/statistics.json")).unwrap()
 }
 
-/// Both sides work in f64; what is left is the order of sums.
+/// Tolerance for the order of summation; both sides compute in f64.
 const ROUNDING: f64 = 1e-10;
 
 fn close(what: &str, got: f64, expected: f64, tolerance: f64) {

@@ -21,7 +21,7 @@ const ROUNDING: f64 = 1e-9;
 pub struct Paired {
     /// Mean of the differences.
     pub mean_difference: f64,
-    /// Standard deviation of the differences as it was seen; `None` for n = 1.
+    /// Observed standard deviation of the differences; `None` for n = 1.
     pub std: Option<f64>,
     /// 95 % interval of the mean difference, `mean -+ t(0.975, n - 1) * max(std, RESOLUTION) /
     /// sqrt(n)`, not corrected for the number of comparisons; `None` for n = 1.

@@ -22,7 +22,8 @@ pub(crate) fn cell_key_without(config: &Value, fields: &[&str]) -> String {
     hex::encode(&Sha256::digest(&text)[..8])
 }
 
-/// The checksum is of what the file says and not of its bytes: layout and ends of lines may change.
+/// Computes the checksum of the parsed content and not of the bytes: layout and line endings may
+/// change.
 pub(super) fn seal(value: &Value) -> String {
     let mut text = Vec::new();
     canonical(value, &mut text);

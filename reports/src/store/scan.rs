@@ -39,7 +39,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<RunRecord> {
 /// State of the pass over a file.
 #[derive(Default)]
 struct Pass<'de> {
-    /// Canonical JSON without the checksum, as far as it has come.
+    /// Canonical JSON without the checksum, up to the current position.
     text: Vec<u8>,
     /// Fields of the objects that are open: the name, and where its text begins and ends.
     fields: Vec<(Cow<'de, str>, usize, usize)>,
@@ -166,7 +166,7 @@ impl<'de> Visitor<'de> for Canonical<'_, 'de> {
     }
 }
 
-/// A field's name, not copied where the file has it as it is.
+/// Name of a field, borrowed from the file where it needs no unescaping.
 struct Name;
 
 impl<'de> DeserializeSeed<'de> for Name {

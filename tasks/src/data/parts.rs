@@ -83,9 +83,10 @@ pub struct Parts {
 /// Rule that divides documents if the data do not specify their parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SplitRule {
-    /// By the number of the document in order if there are at least ten; otherwise each is split at nine tenths.
+    /// Split by the number of the document in order if there are at least ten; otherwise each
+    /// document is split at nine tenths.
     ByNumber,
-    /// By the year at the start of the name.
+    /// Split by the year at the start of the document's name.
     ByYear,
 }
 

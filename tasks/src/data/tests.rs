@@ -254,7 +254,7 @@ fn unreadable_texts_are_told_apart_with_their_path() {
     assert_eq!(read_text(&good).unwrap(), "é\r\n");
 }
 
-/// Reading a pipe would wait for ever for somebody to write to it.
+/// Reading a pipe without a writer would block forever.
 #[cfg(unix)]
 #[test]
 fn pipes_and_devices_are_refused() {

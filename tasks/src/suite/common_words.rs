@@ -157,7 +157,7 @@ pub(crate) mod tests {
     use crate::testing::Example;
     use crate::{Task, TaskConfig};
 
-    /// Of `checks::golden`: version and hash.
+    /// Golden output of `checks::golden`: generator version and hash.
     const GOLDEN: &str = "v1 a7923e456aab31ac1b3b8b37c7f63337b6d44780d89de2f683543304e851d90b";
 
     fn config(words: u32, common: u32, repeats: [u32; 2]) -> CommonWordsConfig {

@@ -73,7 +73,7 @@ pub(crate) mod tests {
     use crate::testing::strings::{alphabet_is_checked, next, parts, trained_to_a_length};
     use crate::{Task, TaskConfig};
 
-    /// Of `checks::golden`: version and hash.
+    /// Golden output of `checks::golden`: generator version and hash.
     const GOLDEN: &str = "v1 d81cc86488cad6c057c55cd26b50362f348082d0ddf4bbd8ee7661c9e98a5b31";
 
     pub(crate) fn example() -> Example {

@@ -72,7 +72,7 @@ pub(crate) mod tests {
     use crate::testing::Example;
     use crate::testing::strings::{alphabet_is_checked, next, parts, trained_to_a_length};
 
-    /// Of `checks::golden`: version and hash.
+    /// Golden output of `checks::golden`: generator version and hash.
     const GOLDEN: &str = "v1 ea24a7b50cd9dfaccada8349bd6d9e8e0360b1db380541ce2e2482a39c95cd97";
 
     pub(crate) fn example() -> Example {

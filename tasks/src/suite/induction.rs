@@ -99,7 +99,7 @@ pub(crate) mod tests {
     use crate::testing::Example;
     use crate::{Task, TaskConfig};
 
-    /// Of `checks::golden`: version and hash.
+    /// Golden output of `checks::golden`: generator version and hash.
     const GOLDEN: &str = "v1 3d9fe2d0bebde7e0b93a42b318a24a66d7542c56e25b8a693af298b135e729f5";
 
     pub(crate) fn example() -> Example {

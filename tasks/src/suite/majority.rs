@@ -105,7 +105,7 @@ pub(crate) mod tests {
     use crate::testing::strings::{alphabet_is_checked, next, parts, trained_to_a_length};
     use crate::{Task, TaskConfig};
 
-    /// Of `checks::golden`: version and hash.
+    /// Golden output of `checks::golden`: generator version and hash.
     const GOLDEN: &str = "v1 930c351a25ceda7a32947399773bbad3342ad3117c141323c4082463512bb97c";
 
     pub(crate) fn example() -> Example {

@@ -172,7 +172,7 @@ pub(crate) mod tests {
     use crate::testing::Example;
     use crate::{Task, TaskConfig};
 
-    /// Of `checks::golden`: version and hash.
+    /// Golden output of `checks::golden`: generator version and hash.
     const GOLDEN: &str = "v1 2c05796d0aa220891d7c56c225da4aeb93f6da957212d616c850b7b1a81dafc2";
 
     pub(crate) fn example() -> Example {

@@ -57,7 +57,7 @@ pub enum SlotFiller {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gaps {
-    /// Slot `k` with a probability of about `1 / k`: mostly early.
+    /// Slot `k` is drawn with a probability of about `1 / k`, so that early slots are frequent.
     PowerLaw,
     /// Every slot with the same probability.
     Uniform,

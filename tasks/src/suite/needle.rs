@@ -154,7 +154,7 @@ pub(crate) mod tests {
     use crate::testing::Example;
     use crate::{Task, TaskConfig};
 
-    /// Of `checks::golden`: version and hash.
+    /// Golden output of `checks::golden`: generator version and hash.
     const GOLDEN: &str = "v1 a3818ab290733ed508c30ec780fa5acf97831305956bc3b74a45d4ca4b05b080";
 
     pub(crate) fn example() -> Example {

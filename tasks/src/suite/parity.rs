@@ -81,7 +81,7 @@ pub(crate) mod tests {
     use crate::testing::strings::{next, parts, trained_to_a_length};
     use crate::{Task, TaskConfig};
 
-    /// Of `checks::golden`: version and hash.
+    /// Golden output of `checks::golden`: generator version and hash.
     const GOLDEN: &str = "v1 ca5a9f878419f5ab009e14a8a54d9722827ea4d2ff5cb7553b9deb12b3b2302e";
 
     pub(crate) fn example() -> Example {

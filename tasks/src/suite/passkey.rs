@@ -116,7 +116,7 @@ pub(crate) mod tests {
     use crate::testing::Example;
     use crate::{Task, TaskConfig};
 
-    /// Of `checks::golden`: version and hash.
+    /// Golden output of `checks::golden`: generator version and hash.
     const GOLDEN: &str = "v1 e9fc236c64301245bfaa85ddcc75731ac15a0829ffe1d54c061ae3f958421cf6";
 
     pub(crate) fn example() -> Example {

@@ -73,7 +73,7 @@ pub(crate) mod tests {
     use crate::testing::Example;
     use crate::testing::strings::{alphabet_is_checked, next, parts, trained_to_a_length};
 
-    /// Of `checks::golden`: version and hash.
+    /// Golden output of `checks::golden`: generator version and hash.
     const GOLDEN: &str = "v1 3021a2d5a97d687924c164ff25997051f66e5d4cb9617ce6f8a9caff2ef8b538";
 
     pub(crate) fn example() -> Example {

@@ -79,7 +79,7 @@ pub(crate) mod tests {
     use crate::testing::Example;
     use crate::testing::strings::{alphabet_is_checked, next, parts, trained_to_a_length};
 
-    /// Of `checks::golden`: version and hash.
+    /// Golden output of `checks::golden`: generator version and hash.
     const GOLDEN: &str = "v1 ed12209eb4bdeb2e15d60123e39745fffd01ad82299f81959f2a590717a77333";
 
     pub(crate) fn example() -> Example {

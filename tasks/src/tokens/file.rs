@@ -59,9 +59,9 @@ impl Mapped {
 /// Concatenated tokens of all documents.
 #[derive(Debug)]
 pub(crate) enum Tokens {
-    /// In memory.
+    /// Tokens held in memory.
     Memory(Vec<u32>),
-    /// In a mapped file.
+    /// Tokens in a memory-mapped file.
     Mapped(Mapped),
 }
 

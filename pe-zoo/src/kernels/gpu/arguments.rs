@@ -10,7 +10,7 @@ use super::inputs::{InputsLaunch, PlaceLaunch};
 use crate::kernels::operands::{Operands, Sizes, Slot, present};
 use crate::kernels::spec::Spec;
 
-/// In the place of infinity, which not every shading language can write down.
+/// Stands in for infinity, which not every shading language can express.
 const ENDLESS: f32 = 1e30;
 
 pub(super) fn last_axis<T: TensorMetadata>(tensor: &T) -> usize {

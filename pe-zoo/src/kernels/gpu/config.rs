@@ -46,7 +46,7 @@ pub(super) const SMALLEST: Tile = TILES[TILES.len() - 1];
 /// The function of contextual positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Function {
-    /// There are no contextual positions.
+    /// The modifier has no contextual positions.
     Absent,
     /// Linear between the entries of a table.
     Table,
@@ -129,8 +129,8 @@ impl KernelConfig {
         !self.cores() || self.distance || self.query_distance || self.decay || self.has_products()
     }
 
-    /// The contribution of older columns is the whole less that of newer ones; where factors are rounded,
-    /// the output is not that whole to enough digits.
+    /// Whether the contribution of older columns is the total minus that of newer ones; where
+    /// factors are rounded, the output is not that total to enough digits.
     pub(super) const fn own_whole(&self) -> bool {
         self.sticks && self.cores()
     }
@@ -193,13 +193,14 @@ impl KernelConfig {
         })
     }
 
-    /// With the largest tile of the forward kernel that a device has room for; `None` if there is
-    /// none.
+    /// Sets the largest tile of the forward kernel that fits the device limits; `None` if none
+    /// fits.
     pub(super) fn forward(self, rows: usize, limits: DeviceLimits) -> Option<Self> {
         self.fitting(rows, limits, Self::forward_bytes)
     }
 
-    /// As [`forward`](Self::forward), for the backward kernel.
+    /// Sets the largest tile of the backward kernel that fits the device limits; `None` if none
+    /// fits.
     pub(super) fn backward(self, rows: usize, limits: DeviceLimits) -> Option<Self> {
         self.fitting(rows, limits, Self::backward_bytes)
     }

@@ -53,9 +53,9 @@ pub(super) struct Product {
     pub(super) left_transposed: bool,
     /// The right factor lies there as `[columns, inner]`.
     pub(super) right_transposed: bool,
-    /// From one stored row of the left factor to the next.
+    /// Stride between stored rows of the left factor.
     pub(super) left_stride: usize,
-    /// From one stored row of the right factor to the next.
+    /// Stride between stored rows of the right factor.
     pub(super) right_stride: usize,
     /// Inner numbers of one step.
     pub(super) step: usize,

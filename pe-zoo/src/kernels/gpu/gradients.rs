@@ -129,8 +129,8 @@ fn of_softmax(
     }
 }
 
-/// Every column takes from all older ones: what those contribute is the whole less what newer ones
-/// and the column itself do.
+/// Every column takes from all older ones: their contribution is the total minus that of newer
+/// columns and of the column itself.
 #[cube]
 fn of_sticks<F: Float>(
     place: &Place,

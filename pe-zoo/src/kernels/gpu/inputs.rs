@@ -14,7 +14,7 @@ pub(super) struct Inputs {
     pub(super) values: Box<[f32]>,
     /// `[H]`.
     pub(super) slopes: Box<[f32]>,
-    /// `[H, N]`, whose last entry goes on for ever.
+    /// Table `[H, N]`, whose last entry holds for all longer distances.
     pub(super) distance: Box<[f32]>,
     /// Products of queries and distance table, `[plane, T, N]`.
     pub(super) query_distance: Box<[f32]>,
@@ -32,7 +32,7 @@ pub(super) struct Inputs {
     pub(super) contextual_slopes: Box<[f32]>,
     /// `[plane, T, S]`.
     pub(super) dense: Box<[f32]>,
-    /// Of the columns, `[S]`.
+    /// Positions of the columns, `[S]`.
     pub(super) positions: Box<[f32]>,
 }
 

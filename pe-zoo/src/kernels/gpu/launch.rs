@@ -25,7 +25,8 @@ const CUBES_EACH: usize = 2;
 /// Multiprocessors of a device that does not say.
 const MULTIPROCESSORS: usize = 32;
 
-/// Of the backward kernel: inputs, what comes from upstream, outputs, sizes and factors.
+/// Number of buffers of the backward kernel: inputs, upstream gradients, outputs, sizes and
+/// factors.
 const BUFFERS: usize = 14 + 3 + 8 + 1;
 
 /// The reason why a configuration exists.
@@ -53,7 +54,7 @@ fn rounded(client: &Client, factors: MatmulPrecision) -> Option<Rounded> {
     (planes == [cores::PLANE as u32; 2] && multiplies).then_some(rounded)
 }
 
-/// Without a tile, which depends on the kernel.
+/// Kernel configuration without its tile, which depends on the kernel.
 pub(super) fn config<B: Backend>(
     client: &Client,
     operands: &Operands<B>,

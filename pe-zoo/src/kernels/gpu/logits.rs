@@ -44,7 +44,8 @@ pub(super) fn sees(place: &Place, row: usize, column: usize) -> bool {
     row < place.rows && column <= place.first_row + row
 }
 
-/// As [`sees`], less the row's own token where that takes no part.
+/// Whether a row attends to a column: as [`sees`], without the row's own token if that takes no
+/// part.
 #[cube]
 pub(super) fn attends(
     place: &Place,

@@ -8,8 +8,8 @@
 //! number per row: memory grows with the rows, never with their square.
 //!
 //! The backward pass makes logits and weights again. Sums that run against the walk (through gates, and
-//! over older sticks) are the whole less what the walk has passed, so that the walk keeps its direction;
-//! for gates the whole takes a walk of its own. No sum is added to by two cubes, or by two units of one:
+//! over older sticks) are the total minus the part that the walk has passed, so that the walk keeps its
+//! direction; for gates the total takes a walk of its own. No sum is added to by two cubes, or by two units of one:
 //! each cube adds to a slot of its own, and slots are added up in a fixed order. The same numbers come
 //! out of every run.
 //!

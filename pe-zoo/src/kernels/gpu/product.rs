@@ -117,7 +117,7 @@ impl<C: CheckpointStrategy> CubeProduct for Autodiff<Cube, C> {
     }
 }
 
-/// Its last two axes exchanged.
+/// Returns the tensor with its last two axes exchanged.
 fn transposed(tensor: CubeTensor) -> CubeTensor {
     let axes = tensor.meta.shape().num_dims();
     Cube::float_swap_dims(tensor, axes - 2, axes - 1)
@@ -181,8 +181,8 @@ mod tests {
         Tensor::from_data(data, (device, dtype)).require_grad()
     }
 
-    /// The product and both gradients; `turn` says which factors are stored with their last axes
-    /// exchanged.
+    /// The product and both gradients; `turn` selects the factors that are stored with their last
+    /// axes exchanged.
     fn all<const D: usize>(
         (device, dtype): (&Device, DType),
         shapes: [[usize; D]; 2],

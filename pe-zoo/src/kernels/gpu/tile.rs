@@ -303,7 +303,7 @@ fn publish<N: Float>(
     }
 }
 
-/// As [`publish`], as they are.
+/// Stores the numbers of a tile without rounding.
 #[cube]
 pub(super) fn publish_exact(
     from: &Array<f32>,
@@ -313,7 +313,7 @@ pub(super) fn publish_exact(
     publish::<f32>(from, to, comptime![config.tile.columns() + 1], config);
 }
 
-/// As [`publish`], for products.
+/// Stores the numbers of a tile as factors of products, rounded for tensor cores if they are used.
 #[cube]
 pub(super) fn publish_factors<F: Float>(
     from: &Array<f32>,
@@ -332,7 +332,7 @@ pub(super) fn publish_factors<F: Float>(
     }
 }
 
-/// As [`publish`], for products and for sums of single numbers.
+/// Stores the numbers of a tile as factors of products and, unrounded, for elementwise sums.
 #[cube]
 pub(super) fn publish_both<F: Float>(
     from: &Array<f32>,

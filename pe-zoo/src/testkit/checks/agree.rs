@@ -1,4 +1,4 @@
-//! The fused engine against the reference engine.
+//! Comparison of the fused engine with the reference engine.
 
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor};
@@ -13,21 +13,22 @@ use crate::testkit::Outcome;
 use crate::testkit::stack::built;
 use crate::{Combination, Combined, Hooks, Positions, TokenState};
 
-/// Batch, tokens, shift: an offset, and more tokens than one block of the fused engine.
+/// Batch size, tokens and shift of positions: once with an offset, once with more tokens than one
+/// block of the fused engine.
 const SIZES: [(usize, usize, usize); 2] = [(2, TOKENS, 5), (1, 64, 0)];
 
-/// Numbers are compared as parts of the largest of their tensor: two orders of f32 sums.
+/// Tolerance for two orders of f32 sums, relative to the largest number of the tensor.
 const PART: Tolerance = Tolerance { absolute: 2e-5, relative: 1e-4 };
 
-/// What the largest number counts as at least: gradients that are 0 in truth are what rounding leaves
-/// of sums of terms near 1.
+/// Lower bound of the scale that differences are divided by: gradients whose true value is 0 are
+/// rounding errors of sums of terms near 1.
 const LEAST: f64 = 1.0;
 
 /// Outputs and gradients through all layers, by name.
 type Found = Vec<(String, Vec<f64>)>;
 
-/// Outputs of every layer, and the gradients of queries, keys, values, layer inputs and parameters,
-/// are those of the reference engine.
+/// Checks that the outputs of every layer and the gradients of queries, keys, values, layer inputs
+/// and parameters equal those of the reference engine.
 pub(in crate::testkit) fn engines_agree(config: &Combination, device: &Device) -> Outcome {
     let device = device.clone().autodiff();
     let encoding = built(config, &DIMS, &device)?;
@@ -85,14 +86,14 @@ fn through(
         let grad = tensor.grad(&grads).ok_or_else(|| format!("{name} get no gradient"))?;
         found.push((format!("gradient of {name}"), numbers(grad)));
     }
-    // Layer inputs may reach the output through queries alone.
+    // Layer inputs may have no gradient of their own.
     found.extend(x.grad(&grads).map(|grad| ("gradient of layer inputs".to_owned(), numbers(grad))));
     let mut visitor = Parameters { grads: &grads, seen: 0, found };
     encoding.visit(&mut visitor);
     Ok(visitor.found)
 }
 
-/// A sum in which every number has another weight, so that no error hides.
+/// Sum in which every number has a different weight, so that errors do not cancel.
 fn weighted(tensor: Tensor<4>) -> Tensor<1> {
     let shape = tensor.dims();
     let weights = (0..shape.iter().product())

@@ -1,4 +1,5 @@
-//! Formulas of size and work against what is built and done.
+//! Comparison of the formulas for parameters and cost with the parameters built and the products
+//! counted.
 
 use burn::module::Module;
 use burn::tensor::Device;
@@ -11,16 +12,15 @@ use crate::probe::problem::Problem;
 use crate::testkit::Outcome;
 use crate::{Combination, Combined, Dims, Positions};
 
-/// `None` if a part states no formula.
+/// Compares the number of parameters with the formula; `None` if a part states no formula.
 pub(super) fn parameters(encoding: &Combined, config: &Combination) -> Option<Outcome> {
     let (built, formula) = (encoding.num_params(), config.param_count(&DIMS)?);
     let equal = (built == formula).then_some(());
     Some(equal.ok_or_else(|| format!("{built} parameters built, the formula gives {formula}")))
 }
 
-/// Every product of a pass through all layers is counted; what a model without any encoding
-/// multiplies is taken off.
-/// `None` if a part states no cost.
+/// Compares the products counted in a pass through all layers, minus those of a model without any
+/// encoding, with the formula; `None` if a part states no cost.
 pub(super) fn macs(config: &Combination, device: &Device) -> Option<Outcome> {
     config.cost(&DIMS, 1)?;
     Some(counted_macs(config, device))
@@ -28,7 +28,8 @@ pub(super) fn macs(config: &Combination, device: &Device) -> Option<Outcome> {
 
 fn counted_macs(config: &Combination, device: &Device) -> Outcome {
     let wide = Dims { layers: 3, heads: 2, head_dim: 8, train_len: 11, max_len: 32 };
-    // Past a chunk and past a power of two, and other sizes unless the settings are for these.
+    // One length past a chunk and past a power of two, and other sizes if the settings accept
+    // them.
     let other = config.check(&wide).is_ok().then_some((wide, 13));
     for (dims, len) in [(DIMS, 13), (DIMS, 29), (DIMS, 64)].into_iter().chain(other) {
         let mut rng = ChaCha8Rng::seed_from_u64(7);

@@ -1,4 +1,4 @@
-//! Gradients: that there are any, and that they are right.
+//! Checks of gradients: their presence and their values.
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
@@ -15,14 +15,14 @@ use crate::testkit::random;
 use crate::testkit::stack;
 use crate::{Combination, Combined, Hooks, Positions, TokenState};
 
-/// Every parameter gets a finite gradient that is not zero everywhere.
+/// Checks that every parameter gets a finite gradient that is not zero everywhere.
 pub(super) fn present(config: &Combination, device: &Device) -> Outcome {
     let device = device.clone().autodiff();
     let encoding = random(config, &device)?;
     if encoding.num_params() == 0 {
         return Ok(());
     }
-    // As long as the longest sequence, so that every row of every table is used.
+    // The problem is as long as the longest sequence, so that every row of every table is used.
     let problem = Problem::random(2, DIMS.max_len, &DIMS, 8);
     let at = Positions::contiguous(0, DIMS.max_len);
     let loss = embedded(&encoding, &problem, &at, &device).powf_scalar(2.0).sum()
@@ -54,22 +54,22 @@ impl ModuleVisitor for Present<'_> {
     }
 }
 
-/// Few tokens, so that scalar loops stay quick.
+/// Number of tokens; small, because scalar loops are slow.
 const TOKENS: usize = 7;
 
-/// How far a number is moved for a difference: so little that hardly ever a kink of a ReLU lies
-/// within, and large against f64's digits. Parameters are f32: they move by what f32 makes of it, and
-/// that is divided by.
+/// Step of the central differences: small enough that an interval rarely contains a kink of a ReLU,
+/// and large compared with the precision of f64. Parameters are f32, so the difference is divided
+/// by the step as rounded to f32.
 const STEP: f64 = 4e-6;
 
-/// Entries that are tried of each tensor.
+/// Number of entries tried in each tensor.
 const TRIED: usize = 7;
 
-/// f32 through forward and backward sums of a few dozen products, and a difference's own error of
-/// `STEP^2` times a third derivative.
+/// Tolerance for f32 forward and backward sums of a few dozen products, and for the error of a
+/// difference, `STEP^2` times a third derivative.
 const DERIVATIVE: Tolerance = Tolerance { absolute: 5e-4, relative: 1e-3 };
 
-/// A loss that weighs every output by a fixed number, so that no error hides in a sum.
+/// Loss that weights every output by a fixed number, so that errors do not cancel.
 struct Weighted {
     problem: Problem,
     at: Positions,
@@ -88,7 +88,7 @@ impl Weighted {
         }
     }
 
-    /// By the scalar reference.
+    /// Loss of the scalar reference.
     fn scalar(&self, encoding: &dyn ScalarReference, input: &ScalarInput) -> f64 {
         let mut loss = 0.0;
         for layer in 0..DIMS.layers {
@@ -102,7 +102,7 @@ impl Weighted {
         loss + embedded.iter().flatten().zip(&self.embedding).map(|(a, b)| a * b).sum::<f64>()
     }
 
-    /// By the engine, with gradients of queries, keys, values, layer inputs and parameters.
+    /// Loss of the engine, with gradients of queries, keys, values, layer inputs and parameters.
     fn engine(&self, encoding: &Combined, device: &Device) -> Result<Slopes, String> {
         let tensor = |heads| tensor4(heads, device).require_grad();
         let [q, k, v] = [&self.problem.q, &self.problem.k, &self.problem.v].map(|h| tensor(h));
@@ -140,7 +140,7 @@ impl Weighted {
             let grad = tensor.grad(&grads).ok_or_else(|| format!("{name} get no gradient"))?;
             inputs.push((name, numbers(grad)));
         }
-        // Layer inputs may reach the output through queries alone.
+        // Layer inputs may have no gradient of their own.
         let x = x.grad(&grads).map_or_else(|| vec![0.0; TOKENS * DIMS.width()], numbers);
         inputs.push(("layer inputs", x));
         let mut visitor = Flat { grads: &grads, tensors: Vec::new() };
@@ -151,11 +151,12 @@ impl Weighted {
 
 struct Slopes {
     inputs: Vec<(&'static str, Vec<f64>)>,
-    /// Of each parameter, in the order of a visit.
+    /// Gradients of each parameter, in the order of a visit.
     parameters: Vec<Vec<f64>>,
 }
 
-/// Gradients equal central differences of the scalar reference; `None` if there is no reference.
+/// Checks that gradients equal central differences of the scalar reference; `None` if there is no
+/// reference.
 pub(super) fn values(config: &Combination, device: &Device) -> Option<Outcome> {
     let device = device.clone().autodiff();
     let encoding = match random(config, &device) {
@@ -203,8 +204,8 @@ fn differences(encoding: &Combined, device: &Device) -> Outcome {
     Ok(())
 }
 
-/// The encoding with those numbers moved elsewhere, by half of one or to their opposites, at which a gradient is, on purpose,
-/// no derivative.
+/// Returns the encoding with the parameters at which a gradient is deliberately no derivative moved
+/// to other values: halved or negated.
 fn differentiable(encoding: Combined) -> Result<Combined, String> {
     let truth = encoding.clone();
     let mut settler = Settler { truth: reference(&truth), parameter: 0, found: None };
@@ -244,7 +245,7 @@ impl ModuleMapper for Settler<'_> {
     }
 }
 
-/// Some entries of a tensor, spread over it.
+/// Indices of some entries of a tensor, spread over it.
 fn entries(len: usize) -> impl Iterator<Item = usize> {
     let tried = len.min(TRIED);
     (0..tried).map(move |n| (n * len + len / 2) / tried.max(1)).map(move |n| n.min(len - 1))
@@ -274,7 +275,7 @@ impl ModuleVisitor for Flat<'_> {
     }
 }
 
-/// Moves one entry of one parameter, and says where to.
+/// Moves one entry of one parameter and returns its new value.
 struct Mover {
     index: usize,
     entry: usize,

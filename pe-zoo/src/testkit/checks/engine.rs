@@ -1,4 +1,4 @@
-//! What the engine makes of an encoding.
+//! Checks of the attention outputs of an encoding.
 
 use burn::tensor::Device;
 
@@ -11,7 +11,8 @@ use crate::testkit::Outcome;
 use crate::testkit::build;
 use crate::{Combination, Hooks, Positions, TokenState};
 
-/// Batch, tokens, shift: one token, an odd number, an offset, longer than training.
+/// Batch size, tokens and shift of positions: one token, an odd number, an offset, longer than
+/// training.
 const SIZES: [(usize, usize, usize); 4] = [(1, 1, 0), (2, TOKENS, 0), (2, TOKENS, 5), (1, 40, 0)];
 
 fn each_size(mut check: impl FnMut(&Problem, &Positions, usize) -> Outcome) -> Outcome {
@@ -85,7 +86,7 @@ pub(super) fn equals_reference(
     each_size(|problem, at, index| equals_on(encoding, reference, problem, at, index, device))
 }
 
-/// As [`equals_reference`], for one sequence at these positions.
+/// Checks [`equals_reference`] for one sequence at these positions.
 pub(super) fn equals_reference_at(
     encoding: &dyn Hooks,
     reference: &dyn ScalarReference,

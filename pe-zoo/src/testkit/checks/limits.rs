@@ -1,4 +1,4 @@
-//! Length limits, and positions that an encoding chooses.
+//! Checks of length limits and of positions chosen by an encoding.
 
 use burn::tensor::Device;
 use rand_chacha::ChaCha8Rng;
@@ -13,8 +13,8 @@ use crate::probe::problem::Problem;
 use crate::testkit::Outcome;
 use crate::{Combination, Hooks, Positions};
 
-/// Outputs are finite at 8 times the training length and equal the reference there, or they are finite
-/// at the limit, past which positions are refused.
+/// Checks that outputs are finite at 8 times the training length and equal the reference there, or
+/// that they are finite at the limit past which positions are refused.
 pub(super) fn length(encoding: &dyn Hooks, config: &Combination, device: &Device) -> Outcome {
     let id = &config.card().id;
     let finite = |at: &Positions, place: &str| {
@@ -42,7 +42,8 @@ pub(super) fn length(encoding: &dyn Hooks, config: &Combination, device: &Device
     finite(&last, "at its limit")
 }
 
-/// There are as many positions as tokens, within range, and the same request gives the same positions.
+/// Checks that there are as many positions as tokens, that they are within range, and that the same
+/// request gives the same positions.
 pub(super) fn positions(encoding: &dyn Hooks, config: &Combination) -> Outcome {
     let longest = config.dims_beside(&DIMS).max_len;
     let ask = |cached_tokens, new_tokens, seed: Option<u64>| {

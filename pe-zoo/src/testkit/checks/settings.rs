@@ -1,11 +1,11 @@
-//! Settings as suites write them.
+//! Checks of the settings as written in suites.
 
 use serde_json::Value;
 
 use crate::EncodingConfig;
 use crate::testkit::Outcome;
 
-/// Settings survive being written and read.
+/// Checks that settings survive being written and read.
 pub(super) fn round_trip(config: &EncodingConfig) -> Outcome {
     let written = config.fields().clone();
     let read = config.reread(written.clone()).map_err(|error| error.to_string())?;
@@ -14,7 +14,7 @@ pub(super) fn round_trip(config: &EncodingConfig) -> Outcome {
     })
 }
 
-/// An unknown setting is refused by name.
+/// Checks that an unknown setting is refused by name.
 pub(super) fn unknown_refused(config: &EncodingConfig) -> Outcome {
     const UNKNOWN: &str = "no_such_setting";
     let mut written = config.fields().clone();

@@ -1,4 +1,4 @@
-//! Transformed queries and keys against the scalar reference.
+//! Comparison of transformed queries and keys with the scalar reference.
 
 use burn::tensor::{Device, Tensor};
 
@@ -10,8 +10,9 @@ use crate::reference::Heads;
 use crate::testkit::Outcome;
 use crate::{Combination, Hooks, Positions, TokenState};
 
-/// `None` if there is no reference to compare with. Encodings that stretch queries are excepted: their
-/// factors depend on all tokens and cancel only against keys.
+/// Compares transformed queries and keys with the reference; `None` if there is none. Encodings
+/// that stretch queries are exempt: their factors depend on all tokens and cancel only against
+/// keys.
 pub(super) fn check(
     encoding: &dyn Hooks,
     config: &Combination,

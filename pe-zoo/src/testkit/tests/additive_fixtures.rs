@@ -1,4 +1,4 @@
-//! The scalar references of additive and mixing encodings against independent numbers
+//! Comparison of the scalar references of additive and mixing encodings with independent numbers
 //! (`fixtures/SOURCE.md`).
 
 use serde_json::Value;
@@ -7,7 +7,7 @@ use super::fixtures::{assert_row, flat, input, printed};
 use crate::reference::{Heads, alibi, dape, fire, grape, kerple, sandwich};
 use crate::testkit::close::{self, PRINTED, Tolerance};
 
-/// Sums of a few products in f64, fifteen decimals kept.
+/// Tolerance for sums of a few products in f64, printed with fifteen decimals.
 const F64: Tolerance = Tolerance { absolute: 1e-13, relative: 1e-13 };
 
 const SLOPES: [f64; 2] = [0.0625, 0.003_906_25];
@@ -20,7 +20,7 @@ fn assert_additive(name: &str, actual: &Heads) {
     close::compare(&flat(actual), &expected, F64).unwrap_or_else(|e| panic!("{name}: {e}"));
 }
 
-/// `scale * f(start + step * n)` for `n` in `0..len`.
+/// Sequence `scale * f(start + step * n)` for `n` in `0..len`.
 fn wave(f: fn(f64) -> f64, start: f64, step: f64, len: u8, scale: f64) -> Vec<f64> {
     (0..len).map(|n| scale * f(start + step * f64::from(n))).collect()
 }
@@ -65,7 +65,7 @@ fn fire_on_both_sides_of_the_initial_length() {
     assert_additive("fire_bias_past_the_initial_length", &fire(5.0, 0.0).bias(&input()));
 }
 
-/// `spec/encodings.md` 4.5, nine decimals; the last one of (10, 0) is misprinted there.
+/// Values tabulated with nine decimals; the last one of (10, 0) was misprinted in the table.
 #[test]
 fn fire_s_normalised_distance_at_its_defaults() {
     let fire = fire::Fire { c: 0.1, threshold: 512.0, ..fire(512.0, 0.0) };

@@ -1,4 +1,5 @@
-//! Laws of additive and mixing encodings: where one becomes another, and where a shift shows.
+//! Identities of additive and mixing encodings: settings at which one equals another, and effects
+//! of a shift.
 
 use burn::tensor::Device;
 use serde_json::{Value, json};
@@ -103,7 +104,7 @@ fn fire_tells_shifts_apart_past_its_threshold_and_not_before() {
     let bias = |threshold: f64, shift: usize| fire(threshold).bias(&shifted(shift));
     compare(&bias(512.0, 0), &bias(512.0, 500)).unwrap();
     assert!(compare(&bias(512.0, 0), &bias(512.0, 600)).is_err());
-    // A threshold below 0 is as good as one above.
+    // Only the absolute value of the threshold matters.
     compare(&bias(-512.0, 0), &bias(512.0, 0)).unwrap();
 }
 
@@ -136,7 +137,7 @@ fn grape_m_starts_as_rope_that_turns_the_other_way() {
 fn contextual_grape_m_whose_tokens_all_step_alike_is_grape_m_at_that_pace() {
     let input = input();
     let frequencies = inverse_frequencies(50.0, DIMS.head_dim);
-    // spec/encodings.md 8.4: the initial omega.
+    // Initial value of omega.
     let omega = 0.393_720;
     let bias = -6.907_255;
     let contextual =

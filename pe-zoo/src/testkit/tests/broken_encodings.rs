@@ -1,4 +1,4 @@
-//! Encodings that are wrong on purpose, each with the check that must reject it.
+//! Deliberately broken encodings, each with the check that must reject it.
 //!
 //! Each family has one correct member, which must pass: the others are rejected for their fault alone.
 //! Most faults have been seen in public code.
@@ -14,7 +14,7 @@ use super::{Choice, combination};
 use crate::PositionEncoding;
 use crate::testkit::{Check, conforms};
 
-/// Rejects every faulty member of a family by the check that the fault was made for.
+/// Asserts that every faulty member of a family is rejected by the check that targets its fault.
 #[track_caller]
 fn assert_rejected<E, F>(correct: F, faults: &[(F, Check)])
 where

@@ -1,5 +1,5 @@
-//! Encodings whose carried state is wrong on purpose, each with the check that must reject it.
-//! One layer alone cannot tell any of them from the honest one.
+//! Encodings with deliberately broken state, each with the check that must reject it. A single
+//! layer cannot distinguish any of them from the correct one.
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};

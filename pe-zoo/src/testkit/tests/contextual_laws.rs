@@ -1,4 +1,4 @@
-//! Laws of the contextual encodings, with parameters that are not zero.
+//! Identities of the contextual encodings, with parameters that are not zero.
 
 use serde_json::json;
 
@@ -15,7 +15,8 @@ use crate::{AnyEncoding, Dims, Positions};
 const DIMS: Dims = Dims { layers: 2, heads: 4, head_dim: 6, train_len: 11, max_len: 11 };
 const EXACT: Tolerance = Tolerance { absolute: 1e-12, relative: 1e-12 };
 
-/// Sigmoids of a few hundred are 0 or 1 to the last bit, and sums of eleven of them are too.
+/// Tolerance for saturated gates: sigmoids of a few hundred are exactly 0 or 1, and so are sums of
+/// eleven of them.
 const SATURATED: Tolerance = Tolerance { absolute: 1e-9, relative: 1e-9 };
 
 fn pe(id: &str, settings: serde_json::Value) -> AnyEncoding {
@@ -26,7 +27,7 @@ fn input() -> ScalarInput {
     Problem::random(1, 11, &DIMS, 5).scalar(0, 0, &Positions::contiguous(0, 11))
 }
 
-/// Gate logits that are all huge, positive or negative, while queries differ: one channel decides.
+/// Problem whose gate logits are all large and of one sign while queries differ.
 fn saturated(sign: f64) -> ScalarInput {
     let mut input = input();
     for query in input.q.iter_mut().flatten() {

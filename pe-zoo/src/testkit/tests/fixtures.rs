@@ -1,4 +1,4 @@
-//! The scalar references against published numbers (`fixtures/SOURCE.md`).
+//! Comparison of the scalar references with published numbers (`fixtures/SOURCE.md`).
 
 mod rotary;
 
@@ -28,7 +28,7 @@ fn wave(f: fn(f64) -> f64, start: f64, [h, t, d]: [f64; 3]) -> Heads {
         .collect()
 }
 
-/// The problem that `meta` of the fixture states.
+/// Problem that `meta` of the fixture describes.
 pub(super) fn input() -> ScalarInput {
     ScalarInput {
         layer: 0,
@@ -101,7 +101,7 @@ fn cope_positions_and_three_forms_of_its_logits() {
     assert_row("cope_code_default", &logits(LogitScaling::Code, GateSide::Keys));
     assert_row("cope_nodiv_paper", &logits(LogitScaling::Listing, GateSide::Keys));
     assert_row("cope_val_gates_code", &logits(LogitScaling::Code, GateSide::Values));
-    // Keys of their own that are the values give the same gates.
+    // Separate keys equal to the values give the same gates.
     assert_row("cope_val_gates_code", &logits(LogitScaling::Code, GateSide::Own(&input.v)));
 }
 
@@ -117,7 +117,7 @@ fn stick_breaking_weights_and_remainders() {
     assert_row("stick_breaking_remainder", &remainders);
 }
 
-/// `f(h, t)` for two heads and five tokens.
+/// Values `f(h, t)` for two heads and five tokens.
 fn per_token(f: fn(f64, f64) -> f64) -> Vec<Vec<f64>> {
     (0..2).map(|h| (0..5).map(|t| f(f64::from(h), f64::from(t))).collect()).collect()
 }

@@ -1,4 +1,4 @@
-//! Positions that are neither contiguous nor from zero, for every encoding.
+//! Positions that are neither contiguous nor start at zero, for every encoding.
 
 use burn::tensor::Device;
 use rand_chacha::ChaCha8Rng;

@@ -1,4 +1,4 @@
-//! Hard attention: all weight on the largest logit, the gradient of the softmax.
+//! Hard attention: the whole weight on the largest logit, with the gradient of the softmax.
 
 use burn::tensor::{Device, Tensor};
 
@@ -18,7 +18,7 @@ fn pe(id: &str, device: &Device) -> AnyEncoding {
     Registry::builtin().encoding(id).unwrap().build(&DIMS, &mut rng, device).unwrap()
 }
 
-/// Output, weights and the queries that they came from.
+/// Output, weights, and the queries from which they were computed.
 fn attended(
     pe: &AnyEncoding,
     problem: &Problem,

@@ -1,4 +1,4 @@
-//! Laws between encodings: where one becomes another.
+//! Identities between encodings: settings at which one equals another.
 
 mod rotary;
 
@@ -223,7 +223,7 @@ fn permuting_early_tokens_moves_the_last_output_unless_nothing_encodes_order() {
         // Two tokens of one kind, digits among them.
         let embedded = pe.scalar().scalar_embed(&tokens, &[5, 5], &[1, 4]);
         let reaches_the_output = order_in_logits || embedded[0] != embedded[1];
-        // One that only chooses positions does nothing without another that reads them.
+        // An encoding that only chooses positions has no effect without another that reads them.
         let config = Registry::builtin().encoding(meta.id).unwrap();
         let properties = crate::probe::properties(&config).unwrap();
         let acts = properties.acts_on.iter().any(|part| *part != ActsOn::Positions);

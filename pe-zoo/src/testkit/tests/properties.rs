@@ -1,4 +1,4 @@
-//! What probing finds of an encoding, and faults that single checks find.
+//! Properties found by probing, and faults found by single checks.
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
@@ -20,7 +20,7 @@ use crate::{
     TokenState, init,
 };
 
-/// A learned slope per head times the distance, with one thing changed.
+/// Faults of an encoding whose bias is a learned slope per head times the distance.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 enum Variant {
     #[default]
@@ -337,7 +337,7 @@ fn a_panic_is_a_failure_among_others() {
     assert!(failures.iter().any(|f| f.found.contains("panicked: on purpose")), "{failures:?}");
 }
 
-/// Settings that are read and written in a wrong way.
+/// Settings whose serialisation does not survive a round trip.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Forgetful {

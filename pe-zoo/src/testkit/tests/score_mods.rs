@@ -1,4 +1,5 @@
-//! The reference engine against scalar f64 for every modifier that no encoding uses yet.
+//! Comparison of the reference engine with scalar f64 for every modification that no encoding uses
+//! yet.
 
 use burn::tensor::{Device, Int, Tensor};
 
@@ -26,7 +27,7 @@ struct Case {
 impl Case {
     fn new() -> Self {
         let problem = Problem::random(1, TOKENS, &DIMS, 17);
-        // Neither contiguous nor from zero.
+        // Positions neither contiguous nor from zero.
         let at = Positions::new((0..TOKENS).map(|n| 3 + n * n / 4 + n).collect(), 0).unwrap();
         let input = problem.scalar(0, 0, &at);
         Self { problem, at, input, device: Device::flex() }

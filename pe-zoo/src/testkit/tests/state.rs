@@ -1,4 +1,4 @@
-//! The hooks for state, through an encoding that uses all of them.
+//! Tests of the hooks for state, with an encoding that uses all of them.
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
@@ -58,7 +58,7 @@ impl PositionEncoding for Forgetful {
     }
 }
 
-/// Two layers in chunks; outputs of the second, `[B, H, T, D]`.
+/// Outputs of the second of two layers, computed in chunks, `[B, H, T, D]`.
 fn two_layers(problem: &Problem, step: usize, device: &Device) -> Vec<f64> {
     let mut caches = [LayerCache::default(), LayerCache::default()];
     let mut outputs = Vec::new();

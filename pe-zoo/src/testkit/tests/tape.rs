@@ -1,4 +1,4 @@
-//! TAPE: published numbers of both readings, and its laws over a stack of layers.
+//! Tests of TAPE: published numbers of both readings, and identities over a stack of layers.
 
 use burn::tensor::Device;
 use rand_chacha::ChaCha8Rng;
@@ -73,7 +73,7 @@ fn pe(id: &str, settings: Value) -> AnyEncoding {
     encoding(id, settings, &DIMS)
 }
 
-/// Every form, reading and scaling.
+/// Settings of every form, reading and scaling.
 fn settings() -> Vec<Value> {
     let mut all = vec![
         json!({ "attention_update": "none" }),

@@ -12,48 +12,48 @@ use crate::parts::by_head;
 use crate::reference::{Heads, Tokens, selective_rope as scalar, table_f64, values_f64};
 use crate::{Dims, init};
 
-/// Added to the squared length of a slice, as in the authors' library.
+/// Term added to the squared length of a slice, as in the authors' library.
 const EPSILON: f64 = 1e-6;
 
-/// A linear map, possibly through few numbers.
+/// Linear map, optionally of low rank.
 #[derive(Module, Debug)]
 pub struct Projection {
-    /// `[C, rank]`; `None`: directly.
+    /// First factor, `[C, rank]`; `None` for a map of full rank.
     pub down: Option<Param<Tensor<2>>>,
-    /// `[C or rank, outputs]`.
+    /// Second factor or the whole map, `[C or rank, outputs]`.
     pub up: Param<Tensor<2>>,
-    /// `[outputs]`.
+    /// Bias of the outputs, `[outputs]`.
     pub offset: Option<Param<Tensor<1>>>,
 }
 
-/// A map of each head's slice, with columns of length 1.
+/// Linear map of each head's slice, with columns of length 1.
 #[derive(Module, Debug)]
 pub struct PerHead {
-    /// `[H, D, D/2]`.
+    /// Weights before normalisation, `[H, D, D/2]`.
     pub weight: Param<Tensor<3>>,
-    /// `[H]`.
+    /// Scale of each head's map, `[H]`.
     pub multiplier: Param<Tensor<1>>,
 }
 
-/// How steps are read off the tokens.
+/// Map from tokens to steps, the increments of the angles.
 #[derive(Module, Debug)]
 pub enum PhaseMap {
-    /// From the whole width.
+    /// Low-rank map of the whole model width.
     LowRank(Projection),
-    /// Per head.
+    /// One map for the slice of each head.
     FullRank(PerHead),
 }
 
-/// One layer.
+/// Learned parameters of the angles of one layer.
 #[derive(Module, Debug)]
 pub struct Phases {
-    /// How steps are read off the tokens.
+    /// Map from tokens to steps.
     pub map: PhaseMap,
     /// Taps of the convolution, `[H D/2, kernel]`, the last one for the token itself.
     pub taps: Option<Param<Tensor<2>>>,
     /// Logarithm of the added step, `[H, D/2]`.
     pub bias: Option<Param<Tensor<2>>>,
-    /// What steps are multiplied by, before the sigmoid.
+    /// Map to the logits of the gate that multiplies the steps.
     pub gate: Option<Projection>,
     #[module(skip)]
     activation: Activation,
@@ -78,7 +78,7 @@ impl Projection {
         }
     }
 
-    /// `[B, T, C] -> [B, T, outputs]`.
+    /// Applies the map, `[B, T, C] -> [B, T, outputs]`.
     fn forward(&self, x: Tensor<3>) -> Tensor<3> {
         let x = match &self.down {
             Some(down) => linear(x, down.val(), None),
@@ -98,7 +98,7 @@ impl Projection {
 }
 
 impl PerHead {
-    /// The map as it is applied, `[H, D, D/2]`.
+    /// Map with normalised and scaled columns, `[H, D, D/2]`.
     fn normalised(&self) -> Tensor<3> {
         let weight = self.weight.val();
         let [heads, _inputs, _outputs] = weight.dims();
@@ -132,7 +132,8 @@ impl Phases {
                 PhaseMap::LowRank(Projection::new(sizes, Some(rank), false, rng, device))
             }
             Map::FullRank {} => {
-                // PyTorch takes the last axis of a matrix for its inputs, and the authors follow.
+                // PyTorch takes the last axis of a matrix as its inputs, and the authors' code
+                // does the same.
                 let bound = (6.0 / pairs as f64).sqrt();
                 PhaseMap::FullRank(PerHead {
                     weight: init::uniform(bound, [heads, dims.head_dim, pairs], rng, device),
@@ -159,7 +160,8 @@ impl Phases {
         Self { map, taps, bias, gate, activation, heads }
     }
 
-    /// Steps `[B, H, T, D/2]` and, if there is one, the gate `[B, H, T, 1 or D/2]`.
+    /// Steps of each token, `[B, H, T, D/2]`, followed by the gate, `[B, H, T, 1 or D/2]`, if there
+    /// is one.
     pub(super) fn per_token(&self, x: &Tensor<3>) -> Vec<Tensor<4>> {
         let [batch, tokens, width] = x.dims();
         let heads = self.heads;
@@ -178,7 +180,8 @@ impl Phases {
         tensors
     }
 
-    /// What angles grow by at each column, `[B, H, S, D/2]`, from [`Self::per_token`] of all.
+    /// Increment of the angles at each column, `[B, H, S, D/2]`, from the results of
+    /// [`Self::per_token`] for all columns.
     pub(super) fn phases(&self, columns: &[Tensor<4>]) -> Tensor<4> {
         let mut phases = self.filtered(&columns[0]);
         if let Some(bias) = &self.bias {
@@ -213,7 +216,7 @@ impl Phases {
         }
     }
 
-    /// What angles grow by, `[head][column][pair]`, in scalars.
+    /// Increment of the angles in scalar f64, `[head][column][pair]`.
     pub(super) fn scalar(&self, x: &Tokens, heads: usize) -> Heads {
         let width = x[0].len() / heads;
         let units = x.iter().map(|x| scalar::unit_slices(x, width)).collect::<Vec<_>>();
@@ -244,7 +247,7 @@ impl Phases {
             .collect()
     }
 
-    /// `[column][pair]` of one head.
+    /// Filtered steps of one head, `[column][pair]`.
     fn scalar_filtered(&self, head: usize, steps: &Tokens) -> Tokens {
         let pairs = steps[0].len();
         let taps = self.taps.as_ref().map(table_f64);

@@ -8,79 +8,79 @@ use super::SelectiveRope;
 use crate::math::frequencies::inverse_frequencies;
 use crate::{Dims, PeError, PositionEncoding};
 
-/// How steps are read off the tokens.
+/// Map from tokens to steps, the increments of the angles.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Map {
-    /// From the whole width through few numbers.
+    /// Low-rank map of the whole model width.
     LowRank {
-        /// How many.
+        /// Rank of the map.
         rank: usize,
     },
-    /// Per head, from its own slice.
+    /// One map for the slice of each head.
     FullRank {},
 }
 
-/// How steps of neighbouring tokens are combined.
+/// Filter over the steps of neighbouring tokens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Filter {
-    /// A learned causal convolution of each channel, without bias.
+    /// Learned causal convolution of each channel, without bias.
     Convolution {
-        /// Tokens that it sees.
+        /// Length of the convolution in tokens.
         #[serde(default = "four")]
         kernel: usize,
-        /// What follows it.
+        /// Activation after the convolution.
         #[serde(default)]
         activation: Activation,
     },
-    /// The difference from the token before.
+    /// Difference from the step of the token before.
     Difference {},
 }
 
-/// What follows the convolution.
+/// Activation after the convolution.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activation {
-    /// Nothing.
+    /// The identity: no activation.
     #[default]
     None,
-    /// `x sigma(x)`.
+    /// The SiLU function, `x sigma(x)`.
     Silu,
 }
 
-/// What steps are multiplied by.
+/// Gate that multiplies the steps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Gate {
-    /// Nothing.
+    /// Steps are not gated.
     None {},
     /// One gate per head.
     PerHead {},
-    /// One gate per head, through few numbers.
+    /// One gate per head, from a low-rank map.
     PerHeadLowRank {
-        /// How many.
+        /// Rank of the map.
         #[serde(default = "sixteen")]
         rank: usize,
     },
-    /// One gate per pair of channels, through few numbers.
+    /// One gate per pair of channels, from a low-rank map.
     PerChannel {
-        /// How many.
+        /// Rank of the map.
         #[serde(default = "sixteen")]
         rank: usize,
     },
 }
 
-/// How fast each pair turns per step.
+/// Temperatures: factors from the sum of steps to the angle of each pair.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Temperature {
-    /// As the frequencies of RoPE.
+    /// Spaced as the frequencies of RoPE.
     Rope {
-        /// The slowest pair is about this many times slower than the fastest.
+        /// Ratio of the largest temperature to the smallest, approximately.
         #[serde(default = "half_a_million")]
         base: f64,
-        /// The fastest.
+        /// Largest temperature, that of the first pair.
         #[serde(default = "one")]
         largest: f64,
     },
@@ -88,7 +88,7 @@ pub enum Temperature {
     Rfa {
         /// The largest angle as a share of pi, between 0 and 1.
         theta: f64,
-        /// The fastest.
+        /// Largest temperature, that of the last pair.
         #[serde(default = "one")]
         largest: f64,
     },
@@ -111,7 +111,7 @@ fn half_a_million() -> f64 {
 }
 
 impl Temperature {
-    /// One per pair.
+    /// Temperature of each pair.
     pub fn values(&self, head_dim: usize) -> Vec<f64> {
         match self {
             Self::Rope { base, largest } => {
@@ -152,19 +152,19 @@ impl Temperature {
     }
 }
 
-/// Settings.
+/// Settings of Selective RoPE.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// How steps are read off the tokens.
+    /// Map from tokens to steps.
     pub map: Map,
-    /// How steps of neighbouring tokens are combined.
+    /// Filter over the steps of neighbouring tokens.
     pub filter: Filter,
-    /// Whether a learned positive step is added to each.
+    /// Whether a learned positive step is added to each step.
     pub bias: bool,
-    /// What steps are multiplied by.
+    /// Gate that multiplies the steps.
     pub gate: Gate,
-    /// How fast each pair turns per step.
+    /// Temperatures of the pairs.
     pub temperature: Temperature,
 }
 
@@ -181,7 +181,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Tokens that the convolution sees, if there is one.
+    /// Length of the convolution in tokens; `None` without one.
     pub(super) fn kernel(&self) -> Option<usize> {
         match self.filter {
             Filter::Convolution { kernel, .. } => Some(kernel),
@@ -189,13 +189,13 @@ impl Config {
         }
     }
 
-    /// Numbers of one layer that each token is multiplied with once.
+    /// Number of weights of one layer that each token is multiplied with once.
     pub(super) fn weights(&self, dims: &Dims) -> usize {
         let channels = dims.heads * (dims.head_dim / 2);
         self.projections(dims) + channels * self.kernel().unwrap_or(0)
     }
 
-    /// Those of them in linear maps.
+    /// Number of those weights that belong to linear maps.
     pub(super) fn projections(&self, dims: &Dims) -> usize {
         let (width, channels) = (dims.width(), dims.heads * (dims.head_dim / 2));
         let map = match self.map {

@@ -9,7 +9,7 @@ fn config(settings: serde_json::Value) -> Config {
     serde_json::from_value(settings).unwrap()
 }
 
-/// `spec/encodings.md` 8.2: D 64.
+/// Expected values for D 64.
 #[test]
 fn temperatures_are_those_of_the_specification() {
     let rope = Config::default().temperature.values(64);

@@ -8,20 +8,20 @@ use super::{AttentionUpdate, Config};
 use crate::reference::{Tokens, table_f64, tape};
 use crate::{Dims, init};
 
-/// Deviation of the initial values that are not zero.
+/// Standard deviation of the initial values that are not zero.
 const STD: f64 = 0.02;
 
-/// One layer's maps; `M` numbers are mixed, `I` is the position size. Maps for cosine and sine
-/// are one and the same, or two.
+/// Learned maps of one layer; `M` is the number of mixed components, `I` the position size. Cosine
+/// and sine share their maps or have one each.
 #[derive(Module, Debug)]
 pub struct Maps {
-    /// `W_A`, `[M, M]`; none without an attention update. Starts at zero.
+    /// Maps `W_A`, `[M, M]`, initially zero; empty without an attention update.
     pub attention: Vec<Param<Tensor<2>>>,
-    /// `W_U`, `[I, M]`; none without a feed-forward update. Starts at zero.
+    /// Maps `W_U`, `[I, M]`, initially zero; empty without a feed-forward update.
     pub up: Vec<Param<Tensor<2>>>,
-    /// `W_X`, `[I, C]`.
+    /// Gate map `W_X`, `[I, C]`; `None` without a feed-forward update.
     pub gate: Option<Param<Tensor<2>>>,
-    /// `W_D`, `[M, I]`.
+    /// Maps `W_D`, `[M, I]`; empty without a feed-forward update.
     pub down: Vec<Param<Tensor<2>>>,
 }
 
@@ -43,7 +43,7 @@ impl Maps {
         }
     }
 
-    /// Learned numbers of one layer.
+    /// Number of learned parameters of one layer.
     pub(super) fn count(config: &Config, dims: &Dims) -> usize {
         let mixed = config.form.mixed(dims.heads, dims.head_dim);
         let attention = match config.attention_update {
@@ -58,7 +58,7 @@ impl Maps {
         attention + feed_forward
     }
 
-    /// For the scalar reference.
+    /// Converts the maps for the scalar reference.
     pub(super) fn scalar(&self, config: &Config) -> tape::Maps {
         tape::Maps {
             mixes: config.form.mixes(),
@@ -72,7 +72,7 @@ impl Maps {
     }
 }
 
-/// Cosine's and sine's maps, which may be the same one.
+/// Maps of cosine and sine; the same map twice if they share one.
 fn pair(maps: &[Param<Tensor<2>>]) -> Option<[Tokens; 2]> {
     Some([table_f64(maps.first()?), table_f64(maps.last()?)])
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::count::CountedMatmul;
 use crate::reference::tape::Mixes;
 
-/// What the updates mix; the ablations of the paper's Table 6.
+/// Components that the updates mix: the method, and the ablations of the paper's Table 6.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
@@ -23,7 +23,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// What the scalar reference calls it.
+    /// Corresponding mixing of the scalar reference.
     pub fn mixes(self) -> Mixes {
         match self {
             Self::Tensor | Self::TensorNotEquivariant => Mixes::Heads,
@@ -32,8 +32,8 @@ impl Form {
         }
     }
 
-    /// Channels `E` kept of cosine and of sine each. Where heads are mixed, both halves of the
-    /// channels stay equal for ever and one is kept.
+    /// Number of channels `E` kept of cosine and of sine each. Where heads are mixed, both halves
+    /// of the channels stay equal and only one is kept.
     pub fn state_dim(self, head_dim: usize) -> usize {
         match self.mixes() {
             Mixes::Heads => head_dim / 2,
@@ -50,7 +50,7 @@ impl Form {
         }
     }
 
-    /// Maps `W_A` per layer: one, or cosine's and sine's.
+    /// Number of maps `W_A` per layer: 1, or 2 if cosine and sine have one each.
     pub fn attention_maps(self) -> usize {
         match self {
             Self::Tensor | Self::Vector => 1,
@@ -58,13 +58,13 @@ impl Form {
         }
     }
 
-    /// Pairs of maps `W_U`, `W_D` per layer: one, or cosine's and sine's.
+    /// Number of pairs `W_U`, `W_D` per layer: 1, or 2 if cosine and sine have one each.
     pub fn feed_forward_maps(self) -> usize {
         if self == Self::TensorNotEquivariant { 2 } else { 1 }
     }
 
-    /// `[B, H, T, 2 E] -> [B, T, R, M]`, the mixed axis last; where maps are separate, the first
-    /// half of `R` is cosine and the second sine.
+    /// Reshapes `[B, H, T, 2 E]` to `[B, T, R, M]`, the mixed axis last. If maps are separate, the
+    /// first half of `R` is cosine and the second sine.
     pub(super) fn unfold(self, z: Tensor<4>) -> Tensor<4> {
         let [batch, heads, tokens, both] = z.dims();
         match self.mixes() {
@@ -92,7 +92,8 @@ impl Form {
     }
 }
 
-/// `[B, T, R, M] -> [B, T, R, M']` through one map `[M', M]`, or through cosine's and sine's.
+/// Multiplies `[B, T, R, M]` to `[B, T, R, M']` by one map `[M', M]`, or by the maps of cosine and
+/// sine.
 pub(super) fn through(maps: &[Param<Tensor<2>>], z: &Tensor<4>) -> Tensor<4> {
     let [batch, tokens, rest, mixed] = z.dims();
     let share = rest / maps.len();
@@ -112,7 +113,7 @@ pub(super) fn through(maps: &[Param<Tensor<2>>], z: &Tensor<4>) -> Tensor<4> {
     Tensor::cat(parts.collect(), 2)
 }
 
-/// Sums of the rows of one map `[M, M]`, or of cosine's and sine's, as `[1, 1, R, M]`.
+/// Row sums of one map `[M, M]`, or of the maps of cosine and sine, as `[1, 1, R, M]`.
 pub(super) fn row_sums(maps: &[Param<Tensor<2>>], rest: usize) -> Tensor<4> {
     let parts = maps.iter().map(|map| {
         let sums = map.val().sum_dim(1);

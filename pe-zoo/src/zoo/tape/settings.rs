@@ -8,50 +8,49 @@ use crate::math::frequencies::check_base;
 use crate::rotary::{Scaling, check_pairs};
 use crate::{Dims, PeError};
 
-/// What the attention does to the state.
+/// Update of the state by the attention.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AttentionUpdate {
-    /// What was attended to is added, scaled by the row sums of `W_A`: what the authors' code
-    /// computes.
+    /// Adds the attended state, scaled by the row sums of `W_A`, as the authors' code computes it.
     #[default]
     Code,
-    /// What was attended to is mixed by `W_A` and added.
+    /// Adds the attended state, multiplied by `W_A`.
     FullMix,
-    /// Nothing (the authors' `adamlp.py`).
+    /// No update (the authors' `adamlp.py`).
     None,
 }
 
-/// What the feed-forward part does to the state.
+/// Update of the state by the feed-forward block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum FeedForwardUpdate {
-    /// It is gated by the feed-forward part's output, mixed and added.
+    /// Adds the state, gated by the output of the feed-forward block and mixed.
     On {
-        /// Inner width `I`; `None`: four times the heads.
+        /// Inner width `I`; `None`: four times the number of heads.
         #[serde(default)]
         position_size: Option<usize>,
     },
-    /// Nothing (the authors' `adattention.py`).
+    /// No update (the authors' `adattention.py`).
     Off {},
 }
 
-/// Where positions start in training.
+/// First position of a sequence in training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum TrainingShift {
-    /// At a number drawn for each pass from 0 to `max`; passes longer than in training start at 0.
+    /// Drawn for each pass from `0..=max`; passes longer than in training start at 0.
     Random {
-        /// In tokens; `None`: twice the training length.
+        /// Largest first position in tokens; `None`: twice the training length.
         #[serde(default)]
         max: Option<usize>,
     },
-    /// At 0.
+    /// Every sequence starts at 0.
     None {},
 }
 
 impl TrainingShift {
-    /// The longest shift in tokens.
+    /// Largest first position in tokens.
     pub(super) fn longest(self, train_len: usize) -> usize {
         match self {
             Self::Random { max } => max.unwrap_or(2 * train_len),
@@ -60,21 +59,21 @@ impl TrainingShift {
     }
 }
 
-/// Settings.
+/// Settings of the TAPE encoding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// The slowest pair turns about once in `2 pi base` positions.
+    /// Base of the frequencies: the slowest pair completes a turn in about `2 pi base` positions.
     pub base: f64,
-    /// What the attention does to the state.
+    /// Update of the state by the attention.
     pub attention_update: AttentionUpdate,
-    /// What the feed-forward part does to the state.
+    /// Update of the state by the feed-forward block.
     pub feed_forward_update: FeedForwardUpdate,
-    /// What the updates mix.
+    /// Components that the updates mix.
     pub form: Form,
-    /// How the initial angles are changed for longer sequences.
+    /// Scaling of the initial angles for sequences longer than in training.
     pub scaling: Scaling,
-    /// Where positions start in training.
+    /// First position of a sequence in training.
     pub training_shift: TrainingShift,
 }
 
@@ -92,7 +91,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Inner width of the feed-forward update, if there is one.
+    /// Inner width of the feed-forward update; `None` without one.
     pub(super) fn position_size(&self, dims: &Dims) -> Option<usize> {
         match self.feed_forward_update {
             FeedForwardUpdate::On { position_size } => {
@@ -102,9 +101,9 @@ impl Config {
         }
     }
 
-    /// Whether the updates commute with the rotation by which a shift of all positions turns each
-    /// channel. They do not where they mix or scale channels, which takes the two halves of a pair
-    /// apart, or treat cosine and sine differently.
+    /// Whether the updates commute with the rotation that a shift of all positions applies to each
+    /// channel. They do not if they mix or scale channels, which separates the two halves of a
+    /// pair, or if they treat cosine and sine differently.
     pub(super) fn equivariant(&self) -> bool {
         self.form == Form::Tensor
     }

@@ -1,4 +1,4 @@
-//! A figure: what it is about, its title, caption and plot.
+//! A figure: subject, title, caption and plot.
 
 use super::plot::{Plot, Point, Series};
 use crate::analysis::{Report, Workload};
@@ -71,7 +71,7 @@ pub(super) fn note(metric: Metric, estimate: &Estimate) -> String {
     format!("{}{interval} n={}", metric.show(estimate.mean), estimate.n)
 }
 
-/// Mean and interval on the scale of the axis: perplexity is held as its logarithm.
+/// Mean and interval on the scale of the axis: perplexity is stored as its logarithm.
 pub(super) fn drawn(metric: Metric, estimate: &Estimate) -> (f64, Option<(f64, f64)>) {
     if metric.higher_is_better() {
         // A t interval does not know that a share ends at 0 and 1.

@@ -36,8 +36,8 @@ fn series_by_encoding(report: &Report, rows: &[&Aggregate], metric: Metric) -> V
         .collect()
 }
 
-/// A scale for `series`. Only means stretch it: the interval of two seeds may be a thousand times
-/// as wide as what is to be seen, so bars are cut at the frame.
+/// Creates a scale for `series` from the means only. The interval of two seeds may be a thousand
+/// times as wide as the means, so error bars are clipped at the frame.
 pub(super) fn scale_of<'a>(metric: Metric, series: impl IntoIterator<Item = &'a Series>) -> Scale {
     if metric.higher_is_better() {
         Scale::percent()

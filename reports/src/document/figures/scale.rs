@@ -23,12 +23,12 @@ pub(crate) struct Scale {
     pub(crate) spacing: Spacing,
     /// Ticks: value and label.
     pub(crate) ticks: Vec<(f64, String)>,
-    /// The ticks are the only values there are, so that others would mislead.
+    /// Whether values exist only at the ticks, so that ticks in between would mislead.
     pub(crate) only_ticks: bool,
 }
 
 impl Scale {
-    /// 0 to 100 %: always whole, so that figures can be compared at a glance.
+    /// Scale from 0 to 100 %, never cut, so that figures can be compared at a glance.
     pub(crate) fn percent() -> Self {
         let ticks = [0, 25, 50, 75, 100].map(|p| (f64::from(p) / 100.0, format!("{p} %"))).to_vec();
         Self { low: 0.0, high: 1.0, spacing: Spacing::Percent, ticks, only_ticks: false }

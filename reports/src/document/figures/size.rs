@@ -28,7 +28,7 @@ pub(super) fn figures(report: &Report) -> Vec<Figure> {
         .collect()
 }
 
-/// Workloads by what they have in common, each family by the number of its training samples.
+/// Groups workloads that differ only in the number of training samples, each group by that number.
 fn families(report: &Report) -> BTreeMap<String, BTreeMap<u64, &Workload>> {
     let mut families: BTreeMap<String, BTreeMap<u64, &Workload>> = BTreeMap::new();
     for workload in &report.workloads {
@@ -46,7 +46,8 @@ fn families(report: &Report) -> BTreeMap<String, BTreeMap<u64, &Workload>> {
     families
 }
 
-/// Takes the number of training samples out of the task's or the training's settings.
+/// Removes the number of training samples from the settings of the task or of the training and
+/// returns it.
 fn take(config: &mut Value) -> Option<u64> {
     ["task", "train"].into_iter().find_map(|section| {
         let settings = config.get_mut(section)?.as_object_mut()?;

@@ -165,7 +165,7 @@ fn by_length(report: &Report, workload: &Workload, sets: &[&SliceSet]) -> Option
     Some(heat_figure(workload, metric, &what, plot))
 }
 
-/// Two properties against each other, as [`SliceSet::pair`] tells them.
+/// Figure of two properties, as selected by [`SliceSet::pair`].
 fn pairs(report: &Report, workload: &Workload, set: &SliceSet) -> Option<Figure> {
     let (up, along) = set.pair()?;
     let metric = metric_of(workload, set);

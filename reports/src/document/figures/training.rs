@@ -17,7 +17,8 @@ pub(super) fn figures(report: &Report, workload: &Workload) -> Vec<Figure> {
     figures
 }
 
-/// `map` leads from values as they are held to values as they are drawn, `show` to words.
+/// Plots training curves. `map` converts stored values to the scale of the axis, `show` formats
+/// them.
 fn lines(
     report: &Report,
     curves: &[Curve],

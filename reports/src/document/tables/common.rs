@@ -22,7 +22,7 @@ impl TableCell {
         Self { encoding: slot, ..Self::from(report.display(name)) }
     }
 
-    /// Links the cell to the records that it comes from.
+    /// Links the cell to the records from which it was computed.
     pub(super) fn with_cells(self, report: &Report, workload: &Workload, encoding: &str) -> Self {
         Self { cells: report.anchor(workload, encoding), ..self }
     }

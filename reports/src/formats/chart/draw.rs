@@ -36,7 +36,7 @@ pub(super) fn classes(slot: usize) -> String {
     format!("s c{} d{}", slot % 8, (slot / 8) % 3)
 }
 
-/// A filled mark whose shape, beside its colour, tells the slot.
+/// Filled mark whose shape, like its colour, identifies the slot.
 pub(super) fn marker(slot: usize, x: f64, y: f64) -> String {
     let d = match slot % 5 {
         0 => return format!("<circle class=\"m\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\"/>"),

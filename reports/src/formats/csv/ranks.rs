@@ -24,7 +24,7 @@ fn region(ranking: &Ranking) -> &'static str {
     }
 }
 
-/// The scale of the values: perplexity is held as nll.
+/// Name of the scale of the values: perplexity is stored as nll.
 fn scale(metric: Metric) -> &'static str {
     match metric {
         Metric::ExactMatch => "exact_match",
@@ -55,8 +55,8 @@ fn comparison_columns(found: &[Option<Comparison>]) -> Vec<Column> {
     ]
 }
 
-/// One row for each workload, region and encoding. The comparison is the one with the best, so that
-/// a positive difference says how far behind it an encoding is.
+/// Table with one row for each workload, region and encoding. Each encoding is compared with the
+/// best one, so that a positive difference is its distance from the best.
 pub(super) fn ranks(report: &Report) -> PolarsResult<DataFrame> {
     let rows: Vec<(&Workload, &Ranking, &EncodingResult, Option<&RunMetrics>)> = rankings(report)
         .flat_map(|(workload, ranking)| ranking.results.iter().map(move |s| (workload, ranking, s)))

@@ -22,7 +22,7 @@ struct Figures<'a> {
     figures: &'a [DocumentFigure],
 }
 
-/// A document as a page of its own, without scripts.
+/// Renders a document as a standalone page without scripts.
 pub fn html_document(document: &Document) -> String {
     plain_page(&document.title, &rendered(&Body { document }))
 }

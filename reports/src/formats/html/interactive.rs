@@ -29,11 +29,11 @@ const DIGIT: f64 = 7.0 / 290.0;
 
 /// A drawing area of plotly.js.
 pub(super) struct Canvas {
-    /// A heading of its own, where a figure has several areas.
+    /// Heading of the plot, if a figure has several areas.
     pub(super) label: Option<(usize, String)>,
     /// Height of the area in pixels.
     pub(super) height: usize,
-    /// `{"data":[...],"layout":{...}}`, fit to stand in a `script` element.
+    /// Plot as `{"data":[...],"layout":{...}}`, escaped for a `script` element.
     pub(super) json: String,
 }
 
@@ -152,7 +152,8 @@ fn finite(series: &Series) -> Vec<&Point> {
     series.points.iter().filter(|p| p.x.is_finite() && p.y.is_finite()).collect()
 }
 
-/// Points of a series, with what tells it from others; `meta` is the slot, by which the page colours it.
+/// Trace of a series in a plotly figure; `meta` is the slot, from which the page derives its
+/// colour.
 fn trace(series: &Series, points: &[&Point], mode: Mode) -> Box<Scatter<f64, f64>> {
     let (x, y) = points.iter().map(|p| (p.x, p.y)).unzip();
     Scatter::new(x, y)

@@ -165,7 +165,8 @@ fn costs(contents: &Contents<'_>, budget: &mut ByteBudget) -> Result<String, For
     Ok(out)
 }
 
-/// Published numbers beside ours: the verdicts, and table by table.
+/// Section that compares published numbers with those of the records: the verdicts, then each
+/// table.
 fn published(contents: &Contents<'_>, budget: &mut ByteBudget) -> String {
     let mut out = table(&contents.reproduction.summary(), budget);
     for found in contents.reproduction.sections() {

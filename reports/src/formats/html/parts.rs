@@ -151,7 +151,7 @@ pub(super) fn figure(figure: &Figure) -> Result<String, FormatError> {
     Ok(rendered(&FigureTemplate { figure, title, canvases }))
 }
 
-/// Text in which numbers stay on the line of what they are numbers of.
+/// Replaces spaces between numbers and the words that belong to them by no-break spaces.
 fn unbroken(text: &str) -> String {
     let mut out = text.replace(" %", "\u{a0}%");
     for word in ["rank ", "fit ", "n = "] {

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 const OWN: &str = include_str!("page.js");
 
-/// plotly.js and the page's own script.
+/// Scripts of a page: plotly.js and the page's own code.
 pub(super) struct Scripts {
     plotly: String,
 }

@@ -2,7 +2,7 @@
 
 use crate::text::visible;
 
-/// Text of which Markdown reads nothing as its own: no link, picture, tag, code or heading.
+/// Escapes text so that Markdown renders it literally: no link, image, tag, code or heading.
 pub(super) fn escape(text: &str) -> String {
     let text = visible(text);
     let mut out = String::with_capacity(text.len());

@@ -50,7 +50,7 @@ fn links<'a>(figures: impl Iterator<Item = &'a Figure>) -> String {
     if list.is_empty() { list } else { format!("By sample property:\n\n{list}\n") }
 }
 
-/// The verdicts, and those tables of papers that some record stands beside.
+/// Section of the verdicts, and of the published tables for which there are records.
 fn published(reproduction: &Reproduction) -> String {
     const FILE: &str = "index.html";
     let paragraphs = |texts: &[String]| texts.iter().map(|t| prose(t) + "\n\n").collect::<String>();

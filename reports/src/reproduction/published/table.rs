@@ -75,7 +75,7 @@ pub enum Coverage {
         /// The suite with the paper's recipe.
         suite: Option<String>,
     },
-    /// This command instead of records.
+    /// Reproduced by this command, not from records.
     Instead(String),
     /// Not covered, for this reason.
     Missing(String),
@@ -115,7 +115,7 @@ pub struct PublishedTable {
     pub rows: Vec<PublishedRow>,
 }
 
-/// The file's side of [`PublishedTable`], where exclusive keys stand beside each other.
+/// Serialised form of [`PublishedTable`], in which mutually exclusive keys are separate fields.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawTable {
@@ -238,7 +238,8 @@ impl PublishedTable {
         }
     }
 
-    /// A published number with the digits of its table, or with its own where it has more.
+    /// Formats a published number with the digits of its table, or with more if the number has
+    /// more.
     pub fn show(&self, value: f64) -> String {
         let decimals = (-(2.0 * self.rounding).log10()).ceil().max(0.0) as usize;
         let text = format!("{value:.decimals$}");

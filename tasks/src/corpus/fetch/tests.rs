@@ -13,7 +13,7 @@ const TEXT: &str = "a text to learn from\n";
 
 const CARRIER: Package = Package { name: "carrier", version: "1.2.3" };
 
-/// A corpus of our own, so that no test needs the network.
+/// Corpus of the tests, so that no test needs the network.
 const META: CorpusMeta = CorpusMeta {
     id: "tiny",
     label: "tiny",
@@ -27,7 +27,7 @@ const META: CorpusMeta = CorpusMeta {
     split: SplitRule::ByNumber,
 };
 
-/// Tools of which only cargo may be asked for.
+/// Tools of which only cargo may be called.
 fn only_cargo(cargo: impl Into<OsString>) -> Tools {
     Tools { cargo: cargo.into(), python: "/no/such/python".into() }
 }
@@ -77,7 +77,8 @@ fn package_missing_from_the_metadata_is_named() {
     assert!(matches!(crate_folder(CARRIER, b"not json"), Err(CorpusError::NotFetched { .. })));
 }
 
-/// Fetches every corpus through the real cargo and pip. Run: `cargo test --workspace --lib every_corpus -- --ignored`.
+/// Fetches every corpus with the installed cargo and pip, then from the cache. Run: `cargo test
+/// --workspace --lib every_corpus -- --ignored`.
 #[test]
 #[ignore = "needs the registries of cargo and pip"]
 fn every_corpus_comes_and_then_from_the_cache() {
@@ -116,7 +117,7 @@ mod with_a_stand_in {
 
     use super::*;
 
-    /// A script that acts as cargo: `metadata` points at a package with the text in it.
+    /// Creates a script in place of cargo, whose `metadata` names a package that contains the text.
     fn stand_in(folder: &Path, on_fetch: &str) -> OsString {
         let package = folder.join("carrier-1.2.3");
         fs::create_dir_all(&package).unwrap();

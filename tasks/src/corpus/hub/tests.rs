@@ -19,7 +19,7 @@ fn set() -> DataSet {
     "hf:owner/name".parse().unwrap()
 }
 
-/// A hub of its own in memory.
+/// In-memory replacement of the hub.
 struct StandIn<'a> {
     folder: PathBuf,
     files: &'a BTreeMap<&'a str, &'a str>,
@@ -58,7 +58,7 @@ impl Client for StandIn<'_> {
     }
 }
 
-/// Fetches into `cache`; returns also what the hub was asked.
+/// Fetches into `cache`; also returns the requests that the hub received.
 fn fetched(
     cache: &Path,
     fault: Option<(&'static str, Fault)>,

@@ -9,7 +9,7 @@ use crate::settings::TaskSettings as _;
 use crate::testing::Example;
 use crate::{Task, TaskConfig};
 
-/// Of `checks::golden`: version and hash.
+/// Golden output of `checks::golden`: generator version and hash.
 const GOLDEN: &str = "v1 94144722c9d2e9ca2d7f71f7bb1a38f80ae7d9f94c7993106704f823fbba7fd3";
 
 fn config(order: DigitOrder) -> TaskConfig {

@@ -98,7 +98,7 @@ impl Rules {
 }
 
 impl Variables {
-    /// Draws a uniform variable among those set, of which there must be one.
+    /// Draws a uniform variable among those set; at least one must be set.
     fn any(&self, rng: &mut ChaCha8Rng) -> u32 {
         self.set[below(rng, self.set.len() as u32) as usize]
     }

@@ -10,7 +10,7 @@ use crate::settings::TaskSettings as _;
 use crate::testing::Example;
 use crate::{Task, TaskConfig};
 
-/// Of `checks::golden`: version and hash.
+/// Golden output of `checks::golden`: generator version and hash.
 const GOLDEN: &str = "v1 83aaa169ae3ddf69169fefcd3f2ed2c6a083fa467acad058c3999f62b8e2a9d4";
 
 pub(crate) fn example() -> Example {
@@ -24,7 +24,8 @@ pub(crate) fn example() -> Example {
     Example::synthetic(config, 40, oracle, GOLDEN).with_oracle_config(uncut, 64)
 }
 
-/// Runs the program text from its first token and prints what it is asked for, if that was ever set.
+/// Runs the program text from its first token and returns the value that it prints, if the variable
+/// was ever set.
 fn oracle(prefix: &[String]) -> Option<String> {
     let mut values = BTreeMap::new();
     let mut words = prefix.iter().map(String::as_str);

@@ -7,7 +7,7 @@ use crate::{Task, TaskConfig};
 
 const IGNORE: u32 = 2;
 
-/// Of `checks::golden`: version and hash.
+/// Golden output of `checks::golden`: generator version and hash.
 const GOLDEN: &str = "v1 a9160368629fa70e5b6e0eff5c414d2baec019bce532cdc64ef1bec62831b9f8";
 
 pub(crate) fn example() -> Example {

@@ -5,7 +5,7 @@ use crate::settings::TaskSettings as _;
 use crate::testing::Example;
 use crate::{Task, TaskConfig};
 
-/// Of `checks::golden`: version and hash.
+/// Golden output of `checks::golden`: generator version and hash.
 const GOLDEN: &str = "v1 66ae86c4e77162b812fe820b62585c734941359ce2f3529492b92cceb71dbd9b";
 
 fn small(pairs: u32, vocab: u32) -> MqarConfig {

@@ -5,7 +5,7 @@ use crate::settings::TaskSettings as _;
 use crate::testing::Example;
 use crate::{Task, TaskConfig};
 
-/// Of `checks::golden`: version and hash.
+/// Golden output of `checks::golden`: generator version and hash.
 const GOLDEN: &str = "v1 94907e8c3d292c0faa8ee7d369179d588be6fab62582914ca6d034da782591ab";
 
 fn config(query: Query) -> NGramCopyConfig {

@@ -7,7 +7,7 @@ use crate::settings::TaskSettings as _;
 use crate::testing::Example;
 use crate::{Task, TaskConfig};
 
-/// Of `checks::golden`: version and hash.
+/// Golden output of `checks::golden`: generator version and hash.
 const GOLDEN: &str = "v1 d5f086a72d6d3f2f001d46394ff34a5b59a1369278692d8082c0b1f602b09f9a";
 
 fn parse(json: &str) -> SelectiveCopyConfig {

@@ -5,7 +5,7 @@ use crate::settings::TaskSettings as _;
 use crate::testing::Example;
 use crate::{Task, TaskConfig};
 
-/// Of `checks::golden`: version and hash.
+/// Golden output of `checks::golden`: generator version and hash.
 const GOLDEN: &str = "v1 51a69f04ef80612e365c6175875f64762a4e81bb165c8fbbf2fb0e3abbe93acd";
 
 fn small(answer: NumberFormat) -> SelectiveCountingConfig {

@@ -5,7 +5,7 @@ use crate::settings::TaskSettings as _;
 use crate::testing::Example;
 use crate::{Task, TaskConfig};
 
-/// Of `checks::golden`: version and hash.
+/// Golden output of `checks::golden`: generator version and hash.
 const GOLDEN: &str = "v1 9e99a23de66ef5665c4b04f7af4273e7e9898e45b767c91dea154b2e44d2c1d9";
 
 fn config(group: Group, answer: AskedProducts) -> StateTrackingConfig {

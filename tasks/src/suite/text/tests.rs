@@ -11,7 +11,7 @@ use crate::TaskConfig;
 use crate::data::{Borders, Document};
 use crate::testing::{Example, harbour_text, write_temp};
 
-/// Of `checks::golden`: version and hash.
+/// Golden output of `checks::golden`: generator version and hash.
 const GOLDEN: &str = "v1 f33d643c502c8e2898997324dea6e924fa77e60d6c6abb0890f7a0b32f1eab87";
 
 fn of_path(path: std::path::PathBuf) -> TextConfig {

@@ -5,7 +5,7 @@ use crate::settings::TaskSettings as _;
 use crate::testing::Example;
 use crate::{Task, TaskConfig};
 
-/// Of `checks::golden`: version and hash.
+/// Golden output of `checks::golden`: generator version and hash.
 const GOLDEN: &str = "v1 3e6baf3123fab5c2826c874244443d7386dcea09ad4efbff0db26bd5e046ed7c";
 
 fn chains(chains: u32, hops: u32, names: u32) -> VariableTrackingConfig {

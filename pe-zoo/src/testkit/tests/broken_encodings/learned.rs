@@ -19,9 +19,10 @@ use crate::{Dims, PeError, PositionEncoding, ScoreMod, init};
 pub(super) enum Fault {
     #[default]
     None,
-    /// Past the table's end its last row is used again, and nobody is told.
+    /// Positions past the end of the table use its last row without an error.
     ClampInsteadOfError,
-    /// Built, counted and optimised, but read nowhere; the reference leaves it out as well.
+    /// The table is built, counted and optimised, but never read; the reference leaves it out as
+    /// well.
     TableNeverUsed,
     /// A parameter is left out of the formula.
     TableNotCounted,
@@ -47,15 +48,15 @@ pub(super) const FAULTS: &[(Fault, Check)] = &[
 
 #[derive(Module, Debug)]
 pub(super) struct Learned {
-    /// `[N, C]`.
+    /// Table of positions, `[N, C]`.
     positions: Param<Tensor<2>>,
-    /// `[H, N]`.
+    /// Table of distances, `[H, N]`.
     distances: Param<Tensor<2>>,
     #[module(skip)]
     fault: Fault,
 }
 
-/// What a process-wide generator would do: every model another start.
+/// Counter in place of a process-wide generator: every model gets different initial values.
 static MODELS: AtomicU64 = AtomicU64::new(0);
 
 impl PositionEncoding for Learned {

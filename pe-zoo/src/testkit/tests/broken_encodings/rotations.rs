@@ -1,4 +1,5 @@
-//! Rotations of queries and keys: each head's first two channels turn by the position.
+//! Broken rotations of queries and keys: the first two channels of each head rotate by the
+//! position.
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};
@@ -15,9 +16,9 @@ use crate::{Dims, PeError, PositionEncoding};
 pub(super) enum Fault {
     #[default]
     None,
-    /// Rotated queries and keys are made and thrown away.
+    /// Rotated queries and keys are computed and discarded.
     RotationDiscarded,
-    /// Keys turn against their position.
+    /// Keys rotate by the negative of their position.
     KeysTurnBackwards,
     /// Queries stay as they are.
     KeysAlone,
@@ -32,7 +33,7 @@ pub(super) const FAULTS: &[(Fault, Check)] = &[
     (Fault::CachedKeysUnturned, Check::DecodesAsFullPass),
 ];
 
-/// Radians per position.
+/// Angle in radians per position.
 const SPEED: f64 = 0.4;
 
 #[derive(Module, Debug)]
@@ -41,7 +42,7 @@ pub(super) struct Rotated {
     fault: Fault,
 }
 
-/// The first two channels of each token of `u` turned by its angle.
+/// Rotates the first two channels of each token of `u` by its angle.
 fn turn(u: &Tensor<4>, angles: impl Iterator<Item = f64>) -> Tensor<4> {
     let (sin, cos): (Vec<f32>, Vec<f32>) =
         angles.map(|angle| (angle.sin() as f32, angle.cos() as f32)).unzip();

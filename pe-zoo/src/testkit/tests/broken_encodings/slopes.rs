@@ -1,4 +1,4 @@
-//! Biases: a slope per head times the distance, divided by a normaliser of the row.
+//! Broken biases: a slope per head times the distance, divided by a normaliser of the row.
 
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, TensorData};

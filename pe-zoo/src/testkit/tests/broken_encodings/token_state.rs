@@ -1,5 +1,5 @@
-//! What tokens carry, and gates: each token subtracts its own amount from all logits that reach
-//! over it, and positions are counted by gates of query and key.
+//! Broken token state and gates: each token subtracts an amount of its own from the logits of all
+//! pairs that span it, and positions are counted by gates of query and key.
 
 use burn::module::Module;
 use burn::tensor::activation::sigmoid;
@@ -19,15 +19,15 @@ use crate::{Dims, PeError, PositionEncoding, ScoreMod, TokenState};
 pub(super) enum Fault {
     #[default]
     None,
-    /// Each token's amount is made from all tokens of the pass.
+    /// The amount of each token depends on all tokens of the pass.
     AcausalUpdate,
-    /// The running sum starts anew with each pass: right in training, wrong with a cache.
+    /// The running sum restarts with each pass: right in training, wrong with a cache.
     SumStartsAnewInDecode,
     /// Channels are cut into heads before tokens and channels change places.
     HeadsMixedUp,
-    /// Gates look at the key alone.
+    /// Gates depend on the key alone.
     GateForgetsTheQuery,
-    /// The sum counts the column's own amount too.
+    /// The sum includes the column's own amount.
     SumIncludesTheColumn,
 }
 
@@ -68,7 +68,7 @@ impl PositionEncoding for Counting {
         Some(self)
     }
 
-    /// `[B, H, T, 1]`: minus the mean square of the head's channels.
+    /// Minus the mean square of the head's channels, `[B, H, T, 1]`.
     fn state(&self, ctx: &StateContext<'_>) -> TokenState {
         let [batch, tokens, width] = ctx.x.dims();
         let head_dim = width / self.heads;

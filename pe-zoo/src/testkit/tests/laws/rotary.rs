@@ -1,4 +1,4 @@
-//! Where rotary encodings become RoPE, and where RoPE becomes nothing.
+//! Identities of the rotary encodings: settings at which one equals RoPE, or RoPE has no effect.
 
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, Tensor};
@@ -43,7 +43,7 @@ fn rope_scaled_by_one_is_rope() {
     }
 }
 
-/// The laws above are not empty: each scaling that does something does it here.
+/// The scalings of the identities above do change the logits at other factors.
 #[test]
 fn rope_scaled_by_more_than_one_is_not_rope() {
     let plain = rope(&json!({ "rope_type": "default" }));

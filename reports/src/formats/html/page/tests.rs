@@ -3,7 +3,7 @@ use crate::analysis::Report;
 use crate::analysis::ReportMeta;
 use crate::testkit::{TestCell, suite};
 
-/// The page without what is inside script elements.
+/// Removes the contents of script elements from a page.
 fn without_scripts(page: &str) -> String {
     let mut out = String::new();
     for (index, part) in page.split("<script").enumerate() {

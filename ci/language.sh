@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Checks the wording of doc comments in every tracked source file; the rules are in CONTRIBUTING.md, "Language".
+# Prints three counts and every place; fails unless all counts are zero.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# The forbidden phrases: the lines "- `phrase`" under "### Phrases" of CONTRIBUTING.md.
+phrases=$(awk '/^#/ { listed = ($0 == "### Phrases") } listed && /^- `/ { split($0, part, "`"); print part[2] }' CONTRIBUTING.md)
+[ -n "$phrases" ] || { echo "CONTRIBUTING.md has no list under \"### Phrases\""; exit 1; }
+
+mapfile -t files < <(git ls-files '*.rs' | awk '/\/src\//')
+[ "${#files[@]}" -gt 0 ] || { echo "no source files are tracked"; exit 1; }
+
+PHRASES="$phrases" awk '
+BEGIN { phrase_count = split(tolower(ENVIRON["PHRASES"]), phrase, "\n") }
+
+function report(rule, line, text) {
+  found[rule]++
+  printf "%s:%d: %s: %s\n", FILENAME, line, rule, text
+}
+
+# Whole words in lower case, whatever the punctuation between them.
+function check_phrases(text,   i, words) {
+  words = tolower(text)
+  gsub(/[^a-z0-9]+/, " ", words)
+  for (i = 1; i <= phrase_count; i++)
+    if (index(" " words " ", " " phrase[i] " ")) report("forbidden phrase \"" phrase[i] "\"", doc_line, text)
+}
+
+# `item` is the first line of the documented item, empty for the documentation of a module (`//!`).
+function finish(item,   words, count, public) {
+  if (doc == "") return
+  sub(/^ +/, "", doc)
+  if (item != "" && doc ~ /^What /) report("begins with \"What\"", doc_line, doc)
+  # Items of a public trait and variants of a public enum have no `pub` of their own.
+  public = item ~ /^ *pub / || (open_public && item ~ /^    [A-Za-z#]/)
+  count = split(doc, words, /[ \t]+/)
+  if (item != "" && public && count < 4) report("fewer than four words", doc_line, doc)
+  check_phrases(doc)
+  doc = ""
+}
+
+FNR == 1 { finish(""); open_public = 0 }
+/^ *\/\/[\/!]/ {
+  if (doc == "") doc_line = FNR
+  line = $0
+  sub(/^ *\/\/[\/!] ?/, "", line)
+  doc = doc " " line
+  next
+}
+# Attributes stand between the comment and its item.
+doc != "" && /^ *#\[/ { attribute = $0 !~ /\] *$/; next }
+doc != "" && attribute { attribute = $0 !~ /\] *$/; next }
+{ finish($0) }
+/^pub (unsafe )?(enum|trait) / { open_public = $0 !~ /\} *$/ }
+/^}/ { open_public = 0 }
+
+END {
+  finish("")
+  for (rule in found) {
+    if (rule ~ /^begins/) what += found[rule]
+    else if (rule ~ /^fewer/) short += found[rule]
+    else banned += found[rule]
+  }
+  printf "doc comments that begin with \"What\": %d\n", what
+  printf "doc comments of public items with fewer than four words: %d\n", short
+  printf "forbidden phrases in doc comments: %d\n", banned
+  exit what + short + banned > 0
+}' "${files[@]}"
