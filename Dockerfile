@@ -4,7 +4,7 @@
 #   docker run --rm -v "$PWD/results:/data/results" pe-bench              # run quick
 #   docker run --rm -v "$PWD/results:/data/results" pe-bench list suites
 #
-# For NVIDIA GPUs use nvidia/cuda:12.8.1-devel-ubuntu24.04 with rustup as the builder, build with
+# For NVIDIA GPUs (not tried) use nvidia/cuda:12.8.1-devel-ubuntu24.04 with rustup as the builder, build with
 # `--features cuda`, use nvidia/cuda:12.8.1-runtime-ubuntu24.04 for the second stage (its kernels are compiled at run
 # time: NVRTC must be there), and start with `docker run --gpus all ... run quick --backend cuda`. See doc/guide/gpus.md.
 
