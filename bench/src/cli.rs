@@ -168,7 +168,7 @@ enum Command {
         #[command(subcommand)]
         command: pretrained::PretrainedCommand,
     },
-    /// Writes the generated tables of README.md and the example report, or checks them.
+    /// Writes the generated tables of the guide and the example report, or checks them.
     #[command(after_help = "Example: pe-bench docs --check")]
     Docs {
         /// Fail if something is not what would be written.
@@ -266,6 +266,18 @@ pub fn main_with(registry: Result<Registry, PeError>) -> ExitCode {
         return ExitCode::FAILURE;
     }
     main()
+}
+
+/// Parses a command line, the program's name first, without running it.
+///
+/// # Errors
+/// What clap says of an unknown command or option, a missing argument or a value that cannot be read. A request for help or
+/// for the version is an error too.
+pub fn parses<I>(arguments: I) -> Result<(), clap::Error>
+where
+    I: IntoIterator<Item: Into<std::ffi::OsString> + Clone>,
+{
+    Cli::try_parse_from(arguments).map(drop)
 }
 
 fn main() -> ExitCode {

@@ -20,8 +20,8 @@ struct Part {
 }
 
 const PARTS: &[Part] = &[
-    Part { file: "README.md", marker: "encodings", make: encodings },
-    Part { file: "README.md", marker: "tasks", make: tasks_table },
+    Part { file: "doc/guide/encodings.md", marker: "encodings", make: encodings },
+    Part { file: "doc/guide/tasks.md", marker: "tasks", make: tasks_table },
 ];
 
 pub(super) fn docs(root: &Path, check: bool) -> anyhow::Result<()> {

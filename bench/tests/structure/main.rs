@@ -17,9 +17,12 @@ fn arrows_point_from_bench_to_the_other_three_and_nowhere_else() {
             let Some(dependencies) = manifest.get(section).and_then(|s| s.as_table()) else {
                 continue;
             };
-            arrows.extend(
-                members.iter().filter(|m| dependencies.contains_key(**m)).map(|to| (from, *to)),
-            );
+            // A member is named by its folder, or by its package.
+            let named = |member: &&str| {
+                dependencies.contains_key(*member)
+                    || dependencies.contains_key(&format!("pe-zoo-{member}"))
+            };
+            arrows.extend(members.into_iter().filter(named).map(|to| (from, to)));
         }
     }
     arrows.sort_unstable();

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Writes the site to a folder: the guide, and below nightly/ the report and the trend of the last night, if there is one.
+# Needs mdbook.
+#
+#   ci/site.sh FOLDER
+set -euo pipefail
+cd "$(dirname "$0")/.."
+site=${1:?"usage: ci/site.sh FOLDER"}
+mkdir -p "$site"
+site=$(cd "$site" && pwd)
+mdbook build doc/guide --dest-dir "$site"
+nights=${NIGHTLY_DIR:-results/nights}
+if [ -d "$nights/night" ]; then
+  mkdir -p "$site/nightly"
+  cp -r "$nights/night/." "$site/nightly/"
+  rm -rf "$site/nightly/cells"
+  for file in "$nights"/history/trend.* "$nights/verdict.txt"; do
+    [ ! -f "$file" ] || cp "$file" "$site/nightly/"
+  done
+fi
