@@ -26,7 +26,7 @@ pub enum PeError {
     },
     /// A position is beyond the last one that the encoding supports.
     #[error(
-        "{pe}: position {position} is beyond its longest, {max_position}; \
+        "{pe}: position {position} is beyond the last one, {max_position}; \
          raise the encoding's `max_len` or shorten the sequence"
     )]
     TooLong {

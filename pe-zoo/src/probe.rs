@@ -79,7 +79,7 @@ fn sized(config: &EncodingConfig) -> Result<(EncodingConfig, Dims), String> {
             }
         }
     }
-    Err(format!("no size for probing suits its settings: {refused}"))
+    Err(format!("its settings accept none of the sizes used for probing: {refused}"))
 }
 
 fn cut(value: &mut Value) {

@@ -63,7 +63,8 @@ pub(super) fn read(
         };
         for (key, value) in more {
             if node.options.insert(key.clone(), value).is_some() {
-                let reason = format!("`{key}` stands both here and outside; keep one");
+                let reason =
+                    format!("`{key}` is set both in the expression and outside it; keep one");
                 return Err(placed(Trouble { at: node.at, reason }));
             }
         }
@@ -113,7 +114,7 @@ fn collect(
                 return trouble(open, format!("expected one part for `{field}` of `{id}`"));
             };
             if options.contains_key(field) {
-                let reason = format!("`{field}` stands both in braces and in brackets; keep one");
+                let reason = format!("`{field}` is set both in braces and in brackets; keep one");
                 return trouble(open, reason);
             }
             let mut value = own;

@@ -300,7 +300,7 @@ impl LongRope {
         {
             if factors.len() != pairs {
                 let given = format!("{} numbers", factors.len());
-                return check.refuse(field, given, &format!("{pairs}, one per pair that turns"));
+                return check.refuse(field, given, &format!("{pairs}, one per rotated pair"));
             }
             if let Some(wrong) =
                 factors.iter().find(|factor| !(factor.is_finite() && **factor > 0.0))
@@ -363,7 +363,7 @@ impl Check<'_> {
         if dim >= 4 {
             return Ok(());
         }
-        let expected = "at least 4 channels that turn, for scaling of the base";
+        let expected = "at least 4 rotated channels, for scaling of the base";
         Err(PeError::invalid(self.pe, "model.head_dim", dim, expected))
     }
 }

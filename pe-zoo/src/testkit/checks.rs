@@ -71,7 +71,9 @@ impl Check {
             Self::EqualsReference => "equals its scalar f64 reference, at odd sizes and offsets",
             Self::Transform => "queries and keys are transformed as in the scalar reference",
             Self::EnginesAgree => "both engines give the same outputs and gradients",
-            Self::DecodesAsFullPass => "one token at a time, and three, equal a full pass each",
+            Self::DecodesAsFullPass => {
+                "decoding one or three tokens at a time equals a full pass at each step"
+            }
             Self::Causal => "no output depends on a later token",
             Self::BatchIndependent => "batch entries do not mix",
             Self::Length => "runs at 8 times the training length, or refuses past its limit",

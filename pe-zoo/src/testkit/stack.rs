@@ -221,7 +221,7 @@ pub(super) fn causal(config: &Combination, device: &Device) -> Outcome {
     let moved = before(&stack).into_iter().zip(before(&changed)).position(|(a, b)| a != b);
     match moved {
         Some(index) => within(Err(format!(
-            "changing token {CHANGED} moved an earlier output of layer {index}"
+            "changing token {CHANGED} changed an earlier output of layer {index}"
         ))),
         None => Ok(()),
     }

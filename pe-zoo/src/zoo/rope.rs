@@ -172,7 +172,7 @@ impl PositionEncoding for Rope {
     fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
         let (pe, whole) = (Rope::CARD.id, settings.rotary_fraction);
         if !(0.0..=1.0).contains(&whole) {
-            return Err(PeError::invalid(pe, "rotary_fraction", whole, "a share from 0 to 1"));
+            return Err(PeError::invalid(pe, "rotary_fraction", whole, "a fraction from 0 to 1"));
         }
         let turning = settings.turning(dims.head_dim);
         if turning == dims.head_dim {

@@ -149,10 +149,10 @@ pub(super) fn causal(encoding: &dyn Hooks, device: &Device) -> Outcome {
     };
     let ((before, after), (before_changed, after_changed)) = (split(&problem), split(&changed));
     if before != before_changed {
-        return Err(format!("changing token {changed_at} moved an earlier output"));
+        return Err(format!("changing token {changed_at} changed an earlier output"));
     }
     if after == after_changed {
-        return Err(format!("changing token {changed_at} moved nothing"));
+        return Err(format!("changing token {changed_at} changed no output"));
     }
     Ok(())
 }

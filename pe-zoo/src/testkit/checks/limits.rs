@@ -37,7 +37,7 @@ pub(super) fn length(encoding: &dyn Hooks, config: &Combination, device: &Device
     let last = Positions::contiguous(0, tokens).shifted(limit - tokens);
     check_limit(encoding, id, &last).map_err(|error| format!("at its limit: {error}"))?;
     if check_limit(encoding, id, &last.shifted(1)).is_ok() {
-        return Err(format!("has a limit, but position {limit} passes"));
+        return Err(format!("has a limit, but position {limit} is accepted"));
     }
     finite(&last, "at its limit")
 }

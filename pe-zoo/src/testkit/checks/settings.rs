@@ -22,6 +22,8 @@ pub(super) fn unknown_refused(config: &EncodingConfig) -> Outcome {
     match config.reread(written) {
         Ok(_) => Err(format!("`{UNKNOWN}` was accepted")),
         Err(error) if error.to_string().contains(UNKNOWN) => Ok(()),
-        Err(error) => Err(format!("`{UNKNOWN}` was refused without its name: {error}")),
+        Err(error) => {
+            Err(format!("`{UNKNOWN}` was refused by an error that does not name it: {error}"))
+        }
     }
 }

@@ -40,7 +40,7 @@ pub(super) fn check(
     let same = |name: &str, tensor: &Tensor<4>, heads: &Heads| {
         let expected = heads.iter().flatten().flatten().copied().collect::<Vec<_>>();
         close::compare(&numbers(tensor.clone()), &expected, F32)
-            .map_err(|e| format!("transformed {name} are not those of scalar_transformed: {e}"))
+            .map_err(|e| format!("transformed {name} differ from scalar_transformed: {e}"))
     };
     Some(same("queries", &q, &transformed.q).and_then(|()| same("keys", &k, &transformed.k)))
 }
