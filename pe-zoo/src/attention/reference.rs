@@ -137,7 +137,7 @@ impl<'a> LogitInputs<'a> {
         biases.fold(content, |logits, bias| logits + bias)
     }
 
-    /// What takes the place of the content, undivided, if the modifier says so.
+    /// Replacement of the content products, undivided, if the modifier has one.
     pub(crate) fn products(&self, modifier: &ScoreMod) -> Option<Tensor<4>> {
         match modifier {
             ScoreMod::Products(products) => Some(products.clone()),

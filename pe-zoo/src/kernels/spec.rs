@@ -114,7 +114,7 @@ pub(crate) fn contiguous(columns: &[usize]) -> bool {
 pub(crate) struct MixerSpec {
     /// Columns that it sees in each of its layers: 1, or 3.
     pub(crate) taps: usize,
-    /// What products of queries and keys are multiplied with.
+    /// Factor of the products of queries and keys.
     pub(crate) scale: f32,
     /// Slope of the activation below 0.
     pub(crate) negative_slope: f32,

@@ -27,6 +27,6 @@ pub struct HeadMlp {
     pub c2: Tensor<1>,
     /// Slope of the activation below 0.
     pub negative_slope: f64,
-    /// What products of queries and keys are multiplied with.
+    /// Factor of the products of queries and keys.
     pub scale: f64,
 }

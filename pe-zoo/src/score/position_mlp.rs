@@ -32,7 +32,7 @@ impl PositionMlp {
         (x * self.c.clone().reshape([1; D])).abs().log1p()
     }
 
-    /// What `psi` of a distance is divided by in the rows at these positions.
+    /// Divisor of `psi` of a distance in the rows at these positions.
     pub(crate) fn normalisers<const D: usize>(&self, positions: Tensor<D>) -> Tensor<D> {
         let threshold = self.threshold.clone().abs().reshape([1; D]).expand(positions.dims());
         self.psi(positions.max_pair(threshold)) + self.eps

@@ -10,6 +10,6 @@ pub struct StepPrices {
     pub queries: Tensor<4>,
     /// `[B, H, S, E]`.
     pub keys: Tensor<4>,
-    /// `[H]`.
+    /// Slopes of the heads, `[H]`.
     pub slopes: Tensor<1>,
 }

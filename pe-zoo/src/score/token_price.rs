@@ -5,7 +5,7 @@ use burn::tensor::Tensor;
 /// Adds `-rate[h] (i - j) (keys[j] + queries[i])`: an ALiBi whose slope depends on the tokens.
 #[derive(Debug, Clone)]
 pub struct TokenPrice {
-    /// `[H]`.
+    /// Rates of the heads, `[H]`.
     pub rate: Tensor<1>,
     /// `[B, H, S, 1]`; 0 where absent.
     pub keys: Option<Tensor<4>>,

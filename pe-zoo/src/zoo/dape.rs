@@ -45,14 +45,14 @@ use crate::reference::{Heads, ScalarInput, ScalarReference, dape, table_f64, val
 use crate::score::HeadMlp;
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
-/// What LeakyReLU multiplies negative numbers with (PyTorch's default).
+/// Slope of LeakyReLU for negative numbers (PyTorch's default).
 const NEGATIVE_SLOPE: f64 = 0.01;
 
-/// What the network sees of a row at once.
+/// Part of a row that the network sees at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mixer {
-    /// One pair.
+    /// A single pair of tokens.
     #[default]
     PerPair,
     /// A key and its two neighbours, in each of the two layers.
@@ -68,15 +68,15 @@ impl Mixer {
     }
 }
 
-/// Settings.
+/// Settings of DAPE and its base.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// The bias that is adapted.
     pub base: Base,
-    /// What the network sees of a row at once.
+    /// Part of a row that the network sees at once.
     pub mixer: Mixer,
-    /// Hidden units.
+    /// Number of hidden units.
     pub width: usize,
 }
 
@@ -89,22 +89,22 @@ impl Default for Config {
 /// The network of one layer. Columns are ordered by tap, then by plane or hidden unit.
 #[derive(Module, Debug)]
 pub struct Network {
-    /// `[width, taps planes]`.
+    /// Weights of the hidden layer, `[width, taps planes]`.
     pub w1: Param<Tensor<2>>,
-    /// `[width]`.
+    /// Biases of the hidden layer, `[width]`.
     pub c1: Param<Tensor<1>>,
-    /// `[H, taps width]`.
+    /// Weights of the output layer, `[H, taps width]`.
     pub w2: Param<Tensor<2>>,
-    /// `[H]`.
+    /// Biases of the output layer, `[H]`.
     pub c2: Param<Tensor<1>>,
 }
 
 /// A bias adapted to the content.
 #[derive(Module, Debug)]
 pub struct Dape {
-    /// What is adapted.
+    /// Static bias that the network adapts.
     pub base: Option<BaseBias>,
-    /// One per layer.
+    /// Networks, one for each layer.
     pub networks: Vec<Network>,
     #[module(skip)]
     mixer: Mixer,

@@ -42,28 +42,28 @@ use crate::score::PositionMlp;
 use crate::settings::{Sharing, of_layer};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
-/// What LeakyReLU multiplies negative numbers with (PyTorch's default).
+/// Slope of LeakyReLU for negative numbers (PyTorch's default).
 const NEGATIVE_SLOPE: f64 = 0.01;
 
 /// Between the two layers of the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activation {
-    /// 0 below 0.
+    /// ReLU: 0 for negative numbers.
     Relu,
     /// A hundredth below 0.
     LeakyRelu,
 }
 
-/// Settings.
+/// Settings of FIRE and its network.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Hidden units.
+    /// Number of hidden units.
     pub width: usize,
     /// Initial value of `c`.
     pub c: f64,
-    /// `L0`, in positions.
+    /// Initial threshold `L0`, in positions.
     pub initial_len: f64,
     /// Added to the normaliser.
     pub eps: f64,
@@ -89,17 +89,17 @@ impl Default for Config {
 /// One network of FIRE.
 #[derive(Module, Debug)]
 pub struct Network {
-    /// `[1]`.
+    /// Coefficient `c` of the distance, `[1]`.
     pub c: Param<Tensor<1>>,
-    /// `m`, `[1]`.
+    /// Multiplier `m` of the threshold, `[1]`.
     pub multiplier: Param<Tensor<1>>,
-    /// `[width]`.
+    /// Weights of the hidden layer, `[width]`.
     pub w1: Param<Tensor<1>>,
-    /// `[width]`.
+    /// Biases of the hidden layer, `[width]`.
     pub b1: Param<Tensor<1>>,
-    /// `[H, width]`.
+    /// Weights of the output layer, `[H, width]`.
     pub w2: Param<Tensor<2>>,
-    /// `[H]`.
+    /// Biases of the output layer, `[H]`.
     pub b2: Param<Tensor<1>>,
 }
 

@@ -65,7 +65,7 @@ use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, TokenState};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Variant {
-    /// Learned frequencies.
+    /// Rotation by learned frequencies.
     Multiplicative(MultiplicativeConfig),
     /// Angles that tokens add up.
     Contextual(ContextualConfig),
@@ -75,7 +75,7 @@ pub enum Variant {
     Path(PathConfig),
 }
 
-/// Settings.
+/// Settings of GRAPE: its variant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -92,7 +92,7 @@ impl Default for Config {
 /// One of the four variants.
 #[derive(Module, Debug)]
 pub enum Grape {
-    /// Learned frequencies.
+    /// Rotation by learned frequencies.
     Multiplicative(Multiplicative),
     /// Angles that tokens add up.
     Contextual(Contextual),

@@ -50,7 +50,7 @@ const NORM_EPSILON: f64 = 1e-6;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Forget {
-    /// They do not.
+    /// Tokens do not forget.
     #[default]
     None,
     /// Through a learned gate per head and layer, as FoX (PaTH-FoX).
@@ -61,7 +61,7 @@ pub enum Forget {
     },
 }
 
-/// Settings.
+/// Settings of PaTH: directions and forgetting.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -87,7 +87,7 @@ pub struct Path {
     heads: usize,
 }
 
-/// What one layer learns.
+/// Learned weights of one layer.
 #[derive(Module, Debug)]
 struct Layer {
     /// `[C, rank]`.

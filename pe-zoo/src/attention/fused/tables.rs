@@ -1,10 +1,10 @@
-//! Tables over distances that go on for ever.
+//! Tables over distances whose last entry stands for all greater distances.
 
 use burn::tensor::Tensor;
 
 use crate::score::Beyond;
 
-/// The same table with its last entry going on for ever.
+/// The same table with its last entry repeated for all greater distances.
 pub(super) fn endless(table: &Tensor<2>, beyond: Beyond) -> Tensor<2> {
     match beyond {
         Beyond::Last => table.clone(),

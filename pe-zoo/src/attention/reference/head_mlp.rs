@@ -8,7 +8,7 @@ use crate::count::CountedMatmul;
 use crate::score::HeadMlp;
 
 impl HeadMlp {
-    /// What is added, `[B, H, T, S]`, from products of queries and keys of the same shape and the base
+    /// Bias added to the logits, `[B, H, T, S]`, from products of queries and keys of the same shape and the base
     /// bias, `[1, H, T, S]`.
     pub(super) fn dense(
         &self,

@@ -8,7 +8,7 @@ use crate::count::CountedMatmul;
 use crate::score::{StepPrices, TokenPrice};
 
 impl TokenPrice {
-    /// What is added, `[B, H, T, S]`; nothing where neither keys nor queries set a price.
+    /// Bias added to the logits, `[B, H, T, S]`; `None` if neither keys nor queries set a price.
     pub(super) fn dense(&self, at: &Positions, device: &Device) -> Option<Tensor<4>> {
         let keys = self.keys.clone().map(|keys| keys.swap_dims(2, 3));
         let gates = match (keys, self.queries.clone()) {
@@ -24,7 +24,7 @@ impl TokenPrice {
 }
 
 impl StepPrices {
-    /// What is added, `[B, H, T, S]`.
+    /// Bias added to the logits, `[B, H, T, S]`.
     pub(super) fn dense(&self, at: &Positions, device: &Device) -> Tensor<4> {
         let [_batch, heads, _rows, dim] = self.queries.dims();
         let products = self.queries.clone().counted_matmul(self.keys.clone().swap_dims(2, 3));

@@ -41,7 +41,7 @@ pub(super) struct MixerScratch<const R: usize> {
     /// Content logits of each head, then biases of each head.
     pub(super) planes: Vec<Lanes<R>>,
     pub(super) plane_grads: Vec<Lanes<R>>,
-    /// What each head adds to its logits; after the backward pass of a head, its logits' gradients.
+    /// Terms that each head adds to its logits; after the backward pass of a head, the gradients of its logits.
     pub(super) added: Vec<Lanes<R>>,
     /// Hidden units of a tile.
     pub(super) hidden: Vec<f32>,

@@ -45,7 +45,7 @@ pub(super) fn forward<const R: usize>(
     s.forms.added_at = None;
 }
 
-/// What one head's gradients are made from and added to.
+/// Inputs and sums of the gradients of one head.
 pub(super) struct HeadGrads<'a> {
     pub(super) head: Head<'a>,
     pub(super) upstream: UpstreamGrad<'a>,

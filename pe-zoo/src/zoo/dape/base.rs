@@ -19,22 +19,22 @@ use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod};
 pub enum Base {
     /// None; the network sees the logits alone.
     None {},
-    /// ALiBi.
+    /// ALiBi as the base.
     Alibi(alibi::Config),
-    /// KERPLE.
+    /// KERPLE as the base.
     Kerple(kerple::Config),
-    /// FIRE.
+    /// FIRE as the base.
     Fire(fire::Config),
 }
 
 /// A base bias that was built.
 #[derive(Module, Debug)]
 pub enum BaseBias {
-    /// ALiBi.
+    /// The bias of ALiBi.
     Alibi(alibi::Alibi),
-    /// KERPLE.
+    /// The bias of KERPLE.
     Kerple(kerple::Kerple),
-    /// FIRE.
+    /// The bias of FIRE.
     Fire(fire::Fire),
 }
 
@@ -84,7 +84,7 @@ impl Base {
         }
     }
 
-    /// What the bias itself costs.
+    /// Operations of the base bias itself.
     pub(super) fn cost(&self, dims: &Dims, len: usize) -> Cost {
         match self {
             Self::None {} => Cost::none(),

@@ -24,10 +24,10 @@ const OMEGA: f32 = 0.541_324_85;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gate {
-    /// The key.
+    /// The key sets the price.
     #[default]
     Key,
-    /// The query.
+    /// The query sets the price.
     Query,
     /// Both; their gates are added.
     Both,
@@ -42,7 +42,7 @@ impl Gate {
     }
 }
 
-/// Settings of GRAPE-A.
+/// Settings of GRAPE-A: gate and normalisation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AdditiveConfig {

@@ -16,7 +16,7 @@ use crate::reference::{self, ScalarInput, ScalarReference, grape, table_f64, val
 use crate::rotary::Rotation;
 use crate::{Cost, Dims, PeError, PositionEncoding, TokenState, init};
 
-/// What the gate's logits are divided by.
+/// Divisor of the gate's logits.
 const GATE_SCALE: f64 = 16.0;
 
 /// The gate's initial bias, the inverse softplus of 0.001; the gate is a sigmoid all the same.

@@ -17,9 +17,9 @@ use crate::{Cost, Dims, PeError, PositionEncoding, init};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Heads {
-    /// One for all.
+    /// One number for all heads.
     AllHeads,
-    /// Each its own.
+    /// One number for each head.
     PerHead,
 }
 
@@ -32,7 +32,7 @@ impl Heads {
     }
 }
 
-/// Settings of GRAPE-M.
+/// Settings of GRAPE-M: frequencies and normalisation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MultiplicativeConfig {
@@ -52,7 +52,7 @@ impl Default for MultiplicativeConfig {
     }
 }
 
-/// Learned frequencies.
+/// Rotation by learned frequencies.
 #[derive(Module, Debug)]
 pub struct Multiplicative {
     /// Per layer, `[1 or H, D/2]`: log-frequencies times `storage`.

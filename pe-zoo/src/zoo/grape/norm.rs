@@ -16,7 +16,7 @@ const EPS: f64 = 1e-5;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QkNorm {
-    /// They are not.
+    /// Queries and keys stay as they are.
     None,
     /// Divided by the root of their mean square, times a learned weight per channel.
     Rms,
@@ -25,9 +25,9 @@ pub enum QkNorm {
 /// Learned weights, one set per layer, or none.
 #[derive(Module, Debug)]
 pub struct QkNorms {
-    /// `[D]` each.
+    /// Weights of queries, `[D]` for each layer.
     pub q: Vec<Param<Tensor<1>>>,
-    /// `[D]` each.
+    /// Weights of keys, `[D]` for each layer.
     pub k: Vec<Param<Tensor<1>>>,
 }
 

@@ -19,7 +19,7 @@ use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, TokenState, init};
 /// Added to the mean of squares of `p`: what PyTorch takes for f32 if nothing is given.
 const EPS: f64 = f32::EPSILON as f64;
 
-/// Settings of GRAPE-AP.
+/// Settings of GRAPE-AP: channels and normalisation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PathConfig {

@@ -11,7 +11,7 @@ pub(super) fn stored_frequencies(base: f64, head_dim: usize, storage: f64) -> Ve
     inverse_frequencies(base, head_dim).iter().map(|f| (f.ln() * storage) as f32).collect()
 }
 
-/// What both rotating variants ask for.
+/// Refuses sizes that neither rotating variant can use.
 pub(super) fn check(base: f64, dims: &Dims) -> Result<(), PeError> {
     check_pairs(Grape::CARD.id, dims.head_dim)?;
     check_base(Grape::CARD.id, "variant.base", base)

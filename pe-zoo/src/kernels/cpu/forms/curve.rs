@@ -96,7 +96,7 @@ impl<const R: usize> Walk<R> {
     }
 }
 
-/// What scaled distances are multiplied with in each lane; 0 in unused ones.
+/// Factors of scaled distances in each lane; 0 in unused lanes.
 #[inline(always)]
 fn normalisers<const R: usize>(curve: &Curve<'_>, block: &Block<R>) -> Lanes<R> {
     let mut rows = [0.0; R];

@@ -5,7 +5,7 @@ use crate::kernels::cpu::problem::{Block, Head};
 use crate::kernels::cpu::view::{Matrix, MatrixMut};
 use crate::math::lanes::Lanes;
 
-/// A table `[1, N]` whose last entry goes on for ever.
+/// Table `[1, N]` whose last entry stands for all greater distances.
 pub(super) struct Distances<'a, const R: usize> {
     head: &'a Head<'a>,
     block: &'a Block<R>,

@@ -17,7 +17,7 @@ use crate::math::lanes::Lanes;
 pub(in crate::kernels::cpu) struct Maps<'a> {
     /// Directions, `[S, D]`.
     directions: Matrix<'a>,
-    /// What each chunk of `K` columns does to keys, then to queries, `[S, K + D]`.
+    /// Effect of each chunk of `K` columns on keys, then on queries, `[S, K + D]`.
     chunks: Matrix<'a>,
 }
 

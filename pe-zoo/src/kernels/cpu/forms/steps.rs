@@ -17,7 +17,7 @@ pub(super) struct Steps<'a> {
     queries: Matrix<'a>,
     /// `[S, E]`.
     keys: Matrix<'a>,
-    /// What the sum of prices is multiplied with.
+    /// Factor of the sum of prices.
     slope: f32,
 }
 
@@ -28,7 +28,7 @@ impl<'a> Steps<'a> {
         Some(Self { queries: head.part(Slot::StepQueries), keys: head.part(Slot::StepKeys), slope })
     }
 
-    /// What products are divided by.
+    /// Divisor of the products.
     fn scale(&self) -> f32 {
         1.0 / self.keys.shape().columns as f32
     }
