@@ -16,7 +16,10 @@ struct Document {
 
 impl Document {
     fn read(path: &Path) -> Self {
-        Self::parse(path, &fs::read_to_string(path).unwrap_or_else(|e| panic!("{path:?}: {e}")))
+        Self::parse(
+            path,
+            &fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display())),
+        )
     }
 
     fn parse(path: &Path, content: &str) -> Self {
