@@ -179,7 +179,7 @@ mod tests {
     fn every_generated_task_has_short_and_long_samples_by_default() {
         for meta in ALL.iter().filter(|meta| !meta.takes_path) {
             let task = TaskConfig::from_id(meta.id).unwrap().build().unwrap();
-            for len in [16, 32, 512] {
+            for len in [24, 32, 512] {
                 task.check_len(len).unwrap();
             }
         }

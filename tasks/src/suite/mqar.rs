@@ -15,9 +15,10 @@
 //! a probability of about `1 / k` (its octave is uniform, and the slot within it), or `uniform`. `len` counts all
 //! tokens and is even.
 //!
-//! Settings: `pairs` 4, `vocab` 8192 (one blank, keys and values in halves), `filler` `random` (any token, keys too)
-//! or `blank`, `gaps` `power-law`. Slice: `span`, tokens from the first value to the last answer. Slice of tokens:
-//! `distance` from the value to the answer. Chance: one over the number of ordered choices of `pairs` values.
+//! Settings: `pairs` 4, `vocab` 8192 (one blank, keys and values in halves), `filler` `random` (any token except the
+//! keys of the sample) or `blank`, `gaps` `power-law`. Slice: `span`, tokens from the first value to the last answer.
+//! Slice of tokens: `distance` from the value to the answer. Chance: one over the number of ordered choices of `pairs`
+//! values.
 //!
 //! ## Sample
 //! ```text
@@ -47,7 +48,7 @@ const BLANK: u32 = 0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SlotFiller {
-    /// Any token of the vocabulary, keys and values included.
+    /// Any token of the vocabulary except the keys of the sample, which would contradict their pairs.
     Random,
     /// The blank in every slot.
     Blank,
@@ -113,6 +114,7 @@ impl Generator for MqarConfig {
     const META: &'static TaskMeta = &TaskMeta {
         id: "mqar",
         label: "Multi-query associative recall",
+        version: 2,
         summary: "Recall the value of every key that comes again.",
         source: "Arora et al. 2023 (Zoology), arXiv 2312.04927",
         ..TaskMeta::GENERATED
@@ -152,7 +154,19 @@ impl Generator for MqarConfig {
         match self.filler {
             SlotFiller::Blank => tokens.resize(len, BLANK),
             SlotFiller::Random => {
-                tokens.extend((2 * pairs..len).map(|_| below(rng, self.vocab)));
+                let mut is_key = vec![false; self.vocab as usize];
+                for key in &keys {
+                    is_key[1 + *key as usize] = true;
+                }
+                // A key elsewhere would contradict its pair.
+                tokens.extend((2 * pairs..len).map(|_| {
+                    loop {
+                        let token = below(rng, self.vocab);
+                        if !is_key[token as usize] {
+                            break token;
+                        }
+                    }
+                }));
             }
         }
         let mut scored = vec![false; len];

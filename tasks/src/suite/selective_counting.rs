@@ -14,18 +14,19 @@
 //! symbols; then `?` and the number of targets in the content. `answer = "number"`: one token for each number from 0 to
 //! `max_count`; once that many are reached, noise takes the place of further targets, and lengths at which that would
 //! be usual are refused. `"digits"`: decimal digits, the most significant first, and `.`. The answer is scored. `len`
-//! counts all tokens (with `digits`, short answers leave some of them unused).
+//! counts all tokens (with `digits`, short answers leave some of them unused): in training it is uniform in
+//! `min_len ..= len`, in evaluation it is exactly `len`.
 //!
 //! Settings: `classes` 10 (1 to 26), `min_targets` 1, `max_targets` 2, `object_rate` 0.5, `noise` 4800 (1 to 65536),
 //! `answer` `number`, `max_count` 999 (1 to 65536). These are the hard mode; small are `classes` 4, `noise` 8,
-//! `max_count` 64 at `len` 64 (`SelectiveCountingConfig::small`). Slices: `count` and `targets`. Chance: the share of
-//! the most frequent answer among simulated samples.
+//! `max_count` 64 at `len` 64 (`SelectiveCountingConfig::small`). `min_len` is the shortest training length (left out:
+//! the shortest that fits; the replication trains at one length, `min_len` = `len`). Slices: `count` and `targets`.
+//! Chance: the share of the most frequent answer among simulated samples.
 //!
 //! ## Sample
 //! ```text
-//! count C and D | C n4 A n4 n3 n6 n3 n7 B n7 n3 n4 A n4 n0 D C n4 n4 n6 n0 n6 n0
-//! n4 n7 n5 n4 n5 n3 ? 3
-//!                     ^
+//! count C and A | n5 n0 D n4 D n7 D n1 D n6 C n2 D n5 A n3 n4 n7 n6 ? 2
+//!                                                                     ^
 //! ```
 //!
 //! ## Source
@@ -38,7 +39,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::generator::{Generator, simulated_chance};
 use crate::random::{Weighted, below, distinct};
-use crate::task::{check_between, check_range, check_setting, invalid_len};
+use crate::task::{MAX_LEN, check_between, check_range, check_setting, invalid_len};
 use crate::vocabulary::TokenGroup;
 use crate::{Sample, Split, TaskError, TaskMeta};
 
@@ -75,6 +76,9 @@ pub struct SelectiveCountingConfig {
     pub answer: NumberFormat,
     /// Highest number that has a token, 1 to 65536; without effect for `answer = "digits"`.
     pub max_count: u32,
+    /// Shortest training length; `None`: the shortest length that fits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_len: Option<usize>,
 }
 
 impl Default for SelectiveCountingConfig {
@@ -87,6 +91,7 @@ impl Default for SelectiveCountingConfig {
             noise: 4800,
             answer: NumberFormat::Number,
             max_count: 999,
+            min_len: None,
         }
     }
 }
@@ -128,6 +133,12 @@ impl SelectiveCountingConfig {
     /// Tokens of instruction, question and answer.
     fn overhead(&self, targets: usize, len: usize) -> usize {
         2 * targets + 2 + self.answer_room(len)
+    }
+
+    /// Shortest length with content for every instruction.
+    fn shortest(&self) -> usize {
+        let fits = |len: &usize| *len > self.overhead(self.max_targets as usize, *len);
+        (1..=MAX_LEN).find(fits).unwrap_or(MAX_LEN)
     }
 
     /// Appends the content and counts the targets in it.
@@ -176,6 +187,7 @@ impl Generator for SelectiveCountingConfig {
     const META: &'static TaskMeta = &TaskMeta {
         id: "selective-counting",
         label: "Selective counting",
+        version: 2,
         summary: "Count the objects that an instruction names.",
         source: "JiaVMode/CoPE-vs-RoPE, after Golovneva et al. 2024",
         ..TaskMeta::GENERATED
@@ -195,7 +207,9 @@ impl Generator for SelectiveCountingConfig {
         let why = "the setting classes";
         check_between(Self::META, "max_targets", max_targets, &(1..=classes), why)?;
         let why = "the setting max_targets";
-        check_between(Self::META, "min_targets", min_targets, &(1..=max_targets), why)
+        check_between(Self::META, "min_targets", min_targets, &(1..=max_targets), why)?;
+        let Some(min_len) = self.min_len else { return Ok(()) };
+        check_setting(Self::META, "min_len", min_len, &(self.shortest()..=MAX_LEN))
     }
 
     fn vocabulary(&self) -> Vec<TokenGroup> {
@@ -210,8 +224,10 @@ impl Generator for SelectiveCountingConfig {
     fn check_len(&self, len: usize) -> Result<(), TaskError> {
         let Self { classes, max_targets, object_rate, answer, max_count, .. } = *self;
         let overhead = self.overhead(max_targets as usize, len);
+        let shortest = self.shortest();
         let why = "the longest instruction, one token, the answer";
-        check_range(Self::META, len, overhead + 1, why)?;
+        check_range(Self::META, len, shortest, why)?;
+        check_range(Self::META, len, self.min_len.unwrap_or(shortest), "min_len is the shortest")?;
         let rate = object_rate * f64::from(max_targets) / f64::from(classes);
         let usual = (len - overhead) as f64 * rate;
         if answer == NumberFormat::Digits || usual <= f64::from(max_count) {
@@ -223,6 +239,10 @@ impl Generator for SelectiveCountingConfig {
              {max_count}; raise max_count or use answer = \"digits\""
         );
         Err(invalid_len(Self::META, len, expected))
+    }
+
+    fn min_train_len(&self) -> Option<usize> {
+        Some(self.min_len.unwrap_or_else(|| self.shortest()))
     }
 
     fn sample(&self, _split: usize, len: usize, rng: &mut ChaCha8Rng) -> Sample {

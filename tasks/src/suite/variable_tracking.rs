@@ -15,16 +15,17 @@
 //! are scored. The filler is five short sentences repeated (`sentences`) or random words from them (`words`). `len`
 //! counts all tokens.
 //!
-//! Settings: `chains` 1, `hops` 2, `names` 64, `values` 64 (both at most 65536), `filler` `sentences`. Slices, of the
-//! chain in the question: `span`, tokens from its first statement to its last, and `distance`, tokens from its first
-//! statement to its first name in the answer. Slice of tokens: `hop`, 0 for the first name; the `;` has the one after
-//! the last. Chance: one over the number of ordered choices of `hops + 1` names.
+//! Settings: `chains` 2 (one chain is solved by copying the token before each `=`), `hops` 2, `names` 64, `values` 64
+//! (both at most 65536), `filler` `sentences`. Slices, of the chain in the question: `span`, tokens from its first
+//! statement to its last, and `distance`, tokens from its first statement to its first name in the answer. Slice of
+//! tokens: `hop`, 0 for the first name; the `;` has the one after the last. Chance: one over the number of ordered
+//! choices of `hops + 1` names.
 //!
 //! ## Sample
 //! ```text
-//! the tide is low . the gulls are loud . the x41 = 29 rope x45 = x41 is wet .
-//! x46 = x45 a bell rings . we row ? 29 x41 x45 x46 ;
-//!                                      ^^^ ^^^ ^^^ ^
+//! the tide is low . the x29 = 3 gulls are loud . x41 = 35 x32 = x29 x45 = x41
+//! the x44 = x32 rope x46 = x45 ? 35 x41 x45 x46 ;
+//!                                   ^^^ ^^^ ^^^ ^
 //! ```
 //!
 //! ## Source
@@ -65,7 +66,7 @@ pub struct VariableTrackingConfig {
 
 impl Default for VariableTrackingConfig {
     fn default() -> Self {
-        Self { chains: 1, hops: 2, names: 64, values: 64, filler: Filler::Sentences }
+        Self { chains: 2, hops: 2, names: 64, values: 64, filler: Filler::Sentences }
     }
 }
 
@@ -90,6 +91,7 @@ impl Generator for VariableTrackingConfig {
     const META: &'static TaskMeta = &TaskMeta {
         id: "variable-tracking",
         label: "Variable tracking",
+        version: 2,
         summary: "Name all variables that a value was handed on to.",
         source: "Hsieh et al. 2024 (RULER), arXiv 2404.06654",
         ..TaskMeta::GENERATED

@@ -6,7 +6,7 @@ use crate::testing::Example;
 use crate::{Task, TaskConfig};
 
 /// Golden output of `checks::golden`: generator version and hash.
-const GOLDEN: &str = "v1 66ae86c4e77162b812fe820b62585c734941359ce2f3529492b92cceb71dbd9b";
+const GOLDEN: &str = "v2 e93fb5299dede4c79159afebf6c709ab0947a3b08f17703f548ed1c4f8a7ece8";
 
 fn small(pairs: u32, vocab: u32) -> MqarConfig {
     MqarConfig { pairs, vocab, ..MqarConfig::default() }
@@ -50,6 +50,23 @@ fn every_pair_is_asked_once_in_a_slot_of_its_own() {
             }
         }
     }
+}
+
+/// With a small vocabulary a random filler of all tokens had a key in every seventh slot.
+#[test]
+fn keys_occur_in_their_pairs_and_questions_only() {
+    let task = small(4, 64).build().unwrap();
+    let mut filler: std::collections::BTreeSet<u32> = std::collections::BTreeSet::new();
+    for len in [16, 64, 256] {
+        for sample in task.eval_set("uniform", len, 100, 4).unwrap() {
+            for key in sample.tokens[..8].iter().step_by(2) {
+                let places = (0..len).filter(|t| sample.tokens[*t] == *key).collect::<Vec<_>>();
+                assert!(places.len() == 2 && sample.scored[places[1] + 1], "{places:?}");
+            }
+            filler.extend(&sample.tokens[8..]);
+        }
+    }
+    assert_eq!(filler.len(), 64, "every token is a filler where it is not a key");
 }
 
 #[test]

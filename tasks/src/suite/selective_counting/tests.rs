@@ -1,12 +1,14 @@
 //! Tests of selective counting.
 
+use rand::SeedableRng;
+
 use super::*;
 use crate::settings::TaskSettings as _;
 use crate::testing::Example;
 use crate::{Task, TaskConfig};
 
 /// Golden output of `checks::golden`: generator version and hash.
-const GOLDEN: &str = "v1 51a69f04ef80612e365c6175875f64762a4e81bb165c8fbbf2fb0e3abbe93acd";
+const GOLDEN: &str = "v2 ecf5a69f6e8e947103c04b27bb98b8cf0ce8ee30b2f9cd59707f49840a71cc44";
 
 fn small(answer: NumberFormat) -> SelectiveCountingConfig {
     SelectiveCountingConfig { answer, ..SelectiveCountingConfig::small() }
@@ -108,6 +110,8 @@ fn bad_settings_and_lengths_name_the_field() {
         (r#"{"max_count": 0}"#, "max_count is 0, must be between 1 and 65536"),
         (r#"{"max_targets": 11}"#, "max_targets is 11, must be between 1 and 10, the setting"),
         (r#"{"min_targets": 3}"#, "min_targets is 3, must be between 1 and 2, the setting"),
+        (r#"{"min_len": 7}"#, "min_len is 7, must be between 8 and"),
+        (r#"{"min_len": 8, "answer": "digits"}"#, "min_len is 8, must be between 9 and"),
     ] {
         let config: SelectiveCountingConfig = serde_json::from_str(json).unwrap();
         let said = config.build().unwrap_err().to_string();
@@ -129,4 +133,29 @@ fn as_many_tokens_are_marked_as_the_answer_says() {
         assert_eq!(marked.iter().filter(|marked| **marked).count() as u32, sample.slices[0].1);
         assert_eq!(marked.len(), sample.tokens.len());
     }
+}
+
+#[test]
+fn training_lengths_are_drawn_from_a_range_and_evaluation_lengths_are_exact() {
+    let lens = |min_len| {
+        let task = SelectiveCountingConfig { min_len, ..SelectiveCountingConfig::small() };
+        let task = task.build().unwrap();
+        let mut rng = ChaCha8Rng::seed_from_u64(6);
+        let mut counts = std::collections::BTreeMap::new();
+        for _ in 0..8000 {
+            *counts.entry(task.train_sample(15, &mut rng).tokens.len()).or_insert(0_u32) += 1;
+        }
+        let set = task.eval_set("in-distribution", 15, 50, 6).unwrap();
+        assert!(set.iter().all(|sample| sample.tokens.len() == 15));
+        counts
+    };
+    let drawn = lens(None);
+    assert_eq!(drawn.keys().copied().collect::<Vec<_>>(), (8..=15).collect::<Vec<_>>());
+    assert!(drawn.values().all(|count| count.abs_diff(1000) < 160), "{drawn:?}");
+    assert_eq!(lens(Some(15)).len(), 1);
+    let task = SelectiveCountingConfig { min_len: Some(20), ..SelectiveCountingConfig::small() };
+    let said = task.build().unwrap().check_len(19).unwrap_err().to_string();
+    assert!(said.contains("min_len is the shortest"), "{said}");
+    let json = serde_json::to_value(SelectiveCountingConfig::default()).unwrap();
+    assert!(json.get("min_len").is_none());
 }

@@ -6,7 +6,7 @@ use crate::testing::Example;
 use crate::{Task, TaskConfig};
 
 /// Golden output of `checks::golden`: generator version and hash.
-const GOLDEN: &str = "v1 3e6baf3123fab5c2826c874244443d7386dcea09ad4efbff0db26bd5e046ed7c";
+const GOLDEN: &str = "v2 8d3c83f7dbcac914cff2b8155e1a3a9d49803456280f2ab148102a00019bbc2f";
 
 fn chains(chains: u32, hops: u32, names: u32) -> VariableTrackingConfig {
     VariableTrackingConfig { chains, hops, names, ..VariableTrackingConfig::default() }
@@ -57,6 +57,19 @@ fn slices_agree_with_the_tokens() {
     assert!(spans > 50 * 9);
 }
 
+/// With one chain, the token before each `=` is the answer.
+#[test]
+fn names_in_order_of_assignment_are_not_the_answer_by_default() {
+    let task = VariableTrackingConfig::default().build().unwrap();
+    for sample in task.eval_set("uniform", 60, 50, 5).unwrap() {
+        let answer = sample.scored.iter().position(|s| *s).unwrap();
+        let assigned = (1..answer).filter(|t| sample.tokens[*t] == EQUALS);
+        let assigned: Vec<u32> = assigned.map(|t| sample.tokens[t - 1]).collect();
+        assert_eq!(assigned.len(), 6);
+        assert!(!sample.tokens[answer..].starts_with(&assigned[..4]));
+    }
+}
+
 #[test]
 fn chains_are_mixed() {
     let task = chains(2, 1, 10).build().unwrap();
@@ -82,5 +95,5 @@ fn bad_settings_and_lengths_name_the_field() {
     let needed = said(r#"{"chains": 20, "hops": 4}"#);
     assert!(needed.contains("names is 64, must be between 100, which 20 chains"), "{needed}");
     let task = VariableTrackingConfig::default().build().unwrap();
-    assert!(task.check_len(14).unwrap_err().to_string().contains("between 15 and"));
+    assert!(task.check_len(23).unwrap_err().to_string().contains("between 24 and"));
 }
