@@ -54,14 +54,14 @@ pub enum ScoreMod {
     Slope(Tensor<1>),
     /// Adds `table[h, i - j]`.
     Distance {
-        /// `[H, N]`.
+        /// Biases by head and distance, `[H, N]`.
         table: Tensor<2>,
         /// The bias at distances of `N` and more.
         beyond: Beyond,
     },
     /// Adds `q_i . table[:, i - j] / sqrt(D)`, the query being the one after `transform_qk`.
     QueryDistance {
-        /// `[D, N]`, shared by the heads.
+        /// Vectors by distance, `[D, N]`, shared by the heads.
         table: Tensor<2>,
         /// The bias at distances of `N` and more.
         beyond: Beyond,

@@ -23,7 +23,7 @@ use crate::{Positions, ScoreMod};
 pub struct Attended {
     /// Attention output, `[B, H, T, E]`.
     pub output: Tensor<4>,
-    /// `[B, H, T, S]`, if asked for.
+    /// Attention weights, `[B, H, T, S]`, if asked for.
     pub weights: Option<Tensor<4>>,
 }
 

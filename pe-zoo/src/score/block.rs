@@ -23,7 +23,7 @@ pub(crate) struct TermBlock<'a> {
 /// Gradients that a block adds to, in the layout of [`TermBlock`].
 #[derive(Debug)]
 pub(crate) struct TermGrads<'a> {
-    /// `[P][lane]`.
+    /// Parameters of the term, `[P][lane]`.
     pub(crate) params: &'a mut [f32],
     pub(crate) row_state: &'a mut [f32],
     pub(crate) column_state: &'a mut [f32],

@@ -6,9 +6,9 @@ use burn::tensor::Tensor;
 /// `ln sigma(queries[i] . keys[l] / E)`.
 #[derive(Debug, Clone)]
 pub struct StepPrices {
-    /// `[B, H, T, E]`.
+    /// Queries of the steps, `[B, H, T, E]`.
     pub queries: Tensor<4>,
-    /// `[B, H, S, E]`.
+    /// Keys of the steps, `[B, H, S, E]`.
     pub keys: Tensor<4>,
     /// Slopes of the heads, `[H]`.
     pub slopes: Tensor<1>,

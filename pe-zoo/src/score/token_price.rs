@@ -7,8 +7,8 @@ use burn::tensor::Tensor;
 pub struct TokenPrice {
     /// Rates of the heads, `[H]`.
     pub rate: Tensor<1>,
-    /// `[B, H, S, 1]`; 0 where absent.
+    /// Prices of the keys, `[B, H, S, 1]`; 0 where absent.
     pub keys: Option<Tensor<4>>,
-    /// `[B, H, T, 1]`; 0 where absent.
+    /// Prices of the queries, `[B, H, T, 1]`; 0 where absent.
     pub queries: Option<Tensor<4>>,
 }

@@ -90,9 +90,9 @@ pub struct Path {
 /// Learned weights of one layer.
 #[derive(Module, Debug)]
 struct Layer {
-    /// `[C, rank]`.
+    /// First factor of the projection, `[C, rank]`.
     down: Param<Tensor<2>>,
-    /// `[rank, C]`.
+    /// Second factor of the projection, `[rank, C]`.
     up: Param<Tensor<2>>,
     /// `[kernel, C]`, the last row for the token itself.
     kernel: Param<Tensor<2>>,

@@ -111,7 +111,7 @@ fn every_distance(at: &Positions, device: &Device) -> Tensor<2> {
 /// that it is.
 struct Curve {
     bends: Arc<[f32]>,
-    /// `[H, 2 N]`.
+    /// Slopes of the pieces, then their values at 0, `[H, 2 N]`.
     lines: Tensor<2>,
     /// `[1, N]`.
     distances: Tensor<2>,

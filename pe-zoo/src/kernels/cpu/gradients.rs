@@ -25,9 +25,9 @@ pub(super) struct Pass<'a> {
     pub(super) operands: &'a Operands<Flex>,
     pub(super) spec: &'a Spec,
     pub(super) kept: &'a Kept,
-    /// `[B, H, T, E]`.
+    /// Output of the forward pass, `[B, H, T, E]`.
     pub(super) output: &'a FlexTensor,
-    /// `[B, H, T, E]`.
+    /// Gradient of the output, `[B, H, T, E]`.
     pub(super) grad: &'a FlexTensor,
 }
 

@@ -173,9 +173,9 @@ pub(super) fn forward<const R: usize>(
 /// The output of the forward pass and its gradient, for one head.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UpstreamGrad<'a> {
-    /// `[T, E]`.
+    /// Output of the forward pass, `[T, E]`.
     pub(super) output: Matrix<'a>,
-    /// `[T, E]`.
+    /// Gradient of the output, `[T, E]`.
     pub(super) grad: Matrix<'a>,
     /// Logarithms of the softmax's denominators, one per row.
     pub(super) log: &'a [f32],

@@ -46,7 +46,7 @@ impl<'a> Head<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ContextualHead<'a> {
     pub(super) spec: ContextualSpec,
-    /// `[S, D]`; `None`: gates come from the content.
+    /// Separate keys of the gates, `[S, D]`; `None`: gates come from the content.
     pub(super) gate_keys: Option<Matrix<'a>>,
     pub(super) function: ContextualOperand<'a>,
 }

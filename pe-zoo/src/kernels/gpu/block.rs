@@ -13,13 +13,13 @@ use super::tile::{self, SharedTile};
 /// Shared memory of a cube.
 #[derive(CubeType)]
 pub(super) struct SharedTiles<F: Float> {
-    /// `[rows, D]`.
+    /// Query rows, `[rows, D]`.
     pub(super) query: SharedTile<F>,
-    /// `[columns, D]`.
+    /// Keys of the columns, `[columns, D]`.
     pub(super) keys: SharedTile<F>,
-    /// `[columns, E]`.
+    /// Values of the columns, `[columns, E]`.
     pub(super) values: SharedTile<F>,
-    /// `[columns, D]`.
+    /// Separate keys of the gates, `[columns, D]`.
     pub(super) gate_keys: SharedTile<F>,
     /// Products of the tensor cores.
     pub(super) stage: Shared<[f32]>,

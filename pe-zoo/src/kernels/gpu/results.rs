@@ -13,7 +13,7 @@ use crate::kernels::operands::{Operands, Sizes, Slot, present};
 /// Results of the forward pass.
 #[derive(Debug, Clone)]
 pub(super) struct Forward {
-    /// `[B, H, T, E]`.
+    /// Attention output, `[B, H, T, E]`.
     pub(super) output: CubeTensor,
     /// Logarithms of denominators, or of what is left of the sticks, `[B, H, T]`.
     pub(super) log: CubeTensor,
@@ -40,21 +40,21 @@ pub(super) fn unwritten(operands: &Operands<Cube>) -> Forward {
 #[derive(Debug)]
 pub(super) struct Backward {
     pub(super) config: KernelConfig,
-    /// `[B, H, T, D]`.
+    /// Gradients of the queries, `[B, H, T, D]`.
     pub(super) q: CubeTensor,
-    /// `[slots, B, H, S, D]`.
+    /// Gradients of the keys, `[slots, B, H, S, D]`.
     pub(super) k: CubeTensor,
-    /// `[slots, B, H, S, E]`.
+    /// Gradients of the values, `[slots, B, H, S, E]`.
     pub(super) values: CubeTensor,
-    /// `[slots, B, H, S, D]`, if there are gate keys.
+    /// Gradients of the gate keys, `[slots, B, H, S, D]`, if there are gate keys.
     pub(super) gate_keys: CubeTensor,
     /// `[slots, B, H, N]`, if there is a table of distances.
     pub(super) distance: CubeTensor,
-    /// `[slots, B, H, S]`, if there are running sums.
+    /// Gradients of the running sums, `[slots, B, H, S]`, if there are running sums.
     pub(super) decay: CubeTensor,
-    /// `[B, H, T, S]`, if there is a dense bias.
+    /// Gradients of the dense bias, `[B, H, T, S]`, if there is a dense bias.
     pub(super) dense: CubeTensor,
-    /// `[B, H, T, KernelConfig::row_grads]`.
+    /// Gradients that belong to rows, `[B, H, T, KernelConfig::row_grads]`.
     pub(super) rows: CubeTensor,
 }
 

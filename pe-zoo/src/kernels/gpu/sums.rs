@@ -18,7 +18,7 @@ pub(super) struct RowSums {
     pub(super) contextual_slope: Array<f32>,
     pub(super) decay: Array<f32>,
     pub(super) far: Array<f32>,
-    /// `rows_each x channels_each`.
+    /// Sums of the query gradients, `rows_each x channels_each`.
     pub(super) q: Array<f32>,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct SharedGrads<F: Float> {
     pub(super) grads: SharedTile<F>,
     /// `[rows, columns + 1]`.
     pub(super) counts: Shared<[f32]>,
-    /// `[rows, E]`.
+    /// Gradients of the output, `[rows, E]`.
     pub(super) output_grads: SharedTile<F>,
 }
 

@@ -98,11 +98,11 @@ struct Inputs {
 
 /// The columns of one chunk of one head.
 struct Chunk<'a> {
-    /// `[K, D]`.
+    /// Keys, `[K, D]`.
     k: Matrix<'a>,
-    /// `[K, D]`.
+    /// Directions, `[K, D]`.
     w: Matrix<'a>,
-    /// `[K, 1]`.
+    /// Strengths, `[K, 1]`.
     beta: Matrix<'a>,
 }
 

@@ -27,13 +27,13 @@ const TILE: usize = 8;
 #[derive(Debug, Clone, Copy)]
 struct Mixer<'a> {
     spec: &'a MixerSpec,
-    /// `[N, taps planes]`.
+    /// Hidden weights, `[N, taps planes]`.
     inner: Matrix<'a>,
-    /// `[1, N]`.
+    /// Biases of the hidden units, `[1, N]`.
     inner_bias: Matrix<'a>,
-    /// `[H, taps N]`.
+    /// Output weights, `[H, taps N]`.
     outer: Matrix<'a>,
-    /// `[1, H]`.
+    /// Biases of the outputs, `[1, H]`.
     outer_bias: Matrix<'a>,
     base: Option<Base<'a>>,
 }

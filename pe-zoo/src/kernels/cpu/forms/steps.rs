@@ -13,9 +13,9 @@ use crate::math::lanes::{self, Lanes};
 /// The operands of one head.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Steps<'a> {
-    /// `[T, E]`.
+    /// Queries of the steps, `[T, E]`.
     queries: Matrix<'a>,
-    /// `[S, E]`.
+    /// Keys of the steps, `[S, E]`.
     keys: Matrix<'a>,
     /// Factor of the sum of prices.
     slope: f32,
