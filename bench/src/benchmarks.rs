@@ -13,6 +13,6 @@ mod ask;
 mod items;
 mod scores;
 
-pub use ask::{Asked, BenchmarkError, Settings, Summary, ask};
-pub use items::{Item, ItemError, read};
+pub use ask::{ItemResult, BenchmarkError, AskSettings, Summary, ask};
+pub use items::{BenchmarkItem, ItemError, read};
 pub use scores::{Rouge, exact_match, f1, rouge};

@@ -18,7 +18,7 @@ mod text;
 mod tune;
 
 pub use cell::{Context, ExtendCell, ExtendError};
-pub use method::{Method, MethodError, Variant, expression, variants};
+pub use method::{Method, MethodError, EncodingVariant, expression, variants};
 pub use passkey::Passkey;
 pub use text::LongText;
 pub use tune::{TuneConfig, Tuning};

@@ -14,7 +14,7 @@ use crate::model::{Cache, Decoder, Dropout};
 
 /// How the next token is chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Choice {
+pub enum Sampling {
     /// The likeliest; of equal ones the first.
     Greedy,
     /// Drawn from the likeliest tokens.
@@ -47,7 +47,7 @@ pub enum GenerateError {
     Device(String),
 }
 
-impl Choice {
+impl Sampling {
     /// Refuses numbers that cannot work.
     ///
     /// # Errors
@@ -158,20 +158,20 @@ impl<'a> Generation<'a> {
 
 /// Request for a generation: prompt, limits and end.
 #[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
+pub struct GenerateRequest<'a> {
     /// The text so far.
     pub prompt: &'a [u32],
     /// Most tokens that are made.
     pub tokens: usize,
     /// How each is chosen.
-    pub choice: Choice,
+    pub choice: Sampling,
     /// Tokens that end the text; the one that does is not given.
     pub end: &'a [u32],
 }
 
 /// Generated tokens and the time they took.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Generated {
+pub struct GeneratedText {
     /// The tokens after the prompt.
     pub tokens: Vec<u32>,
     /// Wall time until the logits behind the prompt.
@@ -188,10 +188,10 @@ pub struct Generated {
 /// [`GenerateError`].
 pub fn generate(
     mut generation: Generation<'_>,
-    request: Request<'_>,
+    request: GenerateRequest<'_>,
     rng: &mut ChaCha8Rng,
     on_token: &mut dyn FnMut(u32),
-) -> Result<Generated, GenerateError> {
+) -> Result<GeneratedText, GenerateError> {
     request.choice.check()?;
     let start = Instant::now();
     let mut logits = generation.read(request.prompt)?;
@@ -211,7 +211,7 @@ pub fn generate(
         }
     }
     let decode_seconds = start.elapsed().as_secs_f64();
-    Ok(Generated { tokens, prefill_seconds, decode_seconds, decode_passes })
+    Ok(GeneratedText { tokens, prefill_seconds, decode_seconds, decode_passes })
 }
 
 #[cfg(test)]
@@ -221,7 +221,7 @@ mod tests {
 
     const LOGITS: [f32; 4] = [0.0, 2.0, 1.0, 2.0];
 
-    fn shares(choice: Choice) -> [f64; 4] {
+    fn shares(choice: Sampling) -> [f64; 4] {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let mut counts = [0.0; 4];
         for _ in 0..20_000 {
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn greedy_takes_the_first_of_the_likeliest() {
-        assert_eq!(shares(Choice::Greedy).map(|s| s > 0.0), [false, true, false, false]);
+        assert_eq!(shares(Sampling::Greedy).map(|s| s > 0.0), [false, true, false, false]);
     }
 
     #[test]
@@ -240,7 +240,7 @@ mod tests {
         for temperature in [0.5, 1.0, 3.0] {
             let weights = LOGITS.map(|l| (f64::from(l) / temperature).exp());
             let total = weights.iter().sum::<f64>();
-            let drawn = shares(Choice::Sampled { temperature, top_p: 1.0 });
+            let drawn = shares(Sampling::Sampled { temperature, top_p: 1.0 });
             for (share, weight) in drawn.iter().zip(weights) {
                 // Five deviations of a share among 20,000 draws.
                 assert!((share - weight / total).abs() < 0.018, "{temperature}: {drawn:?}");
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn the_nucleus_is_the_fewest_tokens_with_the_share() {
         // Probabilities: 0.05, 0.4, 0.15, 0.4.
-        let alive = |top_p| shares(Choice::Sampled { temperature: 1.0, top_p }).map(|s| s > 0.0);
+        let alive = |top_p| shares(Sampling::Sampled { temperature: 1.0, top_p }).map(|s| s > 0.0);
         assert_eq!(alive(0.3), [false, true, false, false]);
         assert_eq!(alive(0.5), [false, true, false, true]);
         assert_eq!(alive(0.9), [false, true, true, true]);
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn numbers_that_cannot_work_are_refused_by_name() {
         let refused = |temperature, top_p| {
-            Choice::Sampled { temperature, top_p }.check().unwrap_err().to_string()
+            Sampling::Sampled { temperature, top_p }.check().unwrap_err().to_string()
         };
         assert!(refused(0.0, 1.0).contains("temperature is 0"));
         assert!(refused(f64::NAN, 1.0).contains("temperature is NaN"));

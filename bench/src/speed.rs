@@ -16,7 +16,7 @@ use tasks::{Headline, Sample, Split, Task, TaskError, TaskMeta};
 use crate::experiment::TrainConfig;
 use crate::experiment::{Decay, OptimizerConfig};
 use crate::median::median;
-use crate::model::{Activation, Decoder, MOST_STEP_OPERATIONS, ModelConfig};
+use crate::model::{ActivationKind, Decoder, MOST_STEP_OPERATIONS, ModelConfig};
 use crate::run::train::Trainer;
 use crate::streams::{Stream, stream};
 use crate::{backend, host};
@@ -114,7 +114,7 @@ pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
         layers: request.layers,
         width: request.dim,
         heads: request.heads,
-        activation: Activation::Gelu,
+        activation: ActivationKind::Gelu,
         ..ModelConfig::default()
     };
     model.check().map_err(|error| error.to_string())?;

@@ -30,8 +30,8 @@ use crate::backend::{self, EngineChoice};
 use crate::experiment::Budget;
 use crate::experiment::{EvalConfig, Experiment, TrainConfig};
 use crate::model::ModelConfig;
-use axes::Variant;
-use file::{File, Workload, merged};
+use axes::WorkloadVariant;
+use file::{SuiteFile, WorkloadSection, merged};
 
 /// Most cells of a suite: far more than anybody has run, few enough to be spelled out in a moment.
 pub const MOST_CELLS: usize = 100_000;
@@ -74,12 +74,12 @@ pub struct Overrides {
 /// # Errors
 /// [`SuiteError`], the field named.
 pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, SuiteError> {
-    let file = File::read(name, text)?;
+    let file = SuiteFile::read(name, text)?;
     let at = |path: &str, reason: String| SuiteError::field(name, path, reason);
     let (raced, report) = race(name, &file)?;
     let mut raced = raced;
     encodings::choose(&mut raced, &overrides.encodings).map_err(|e| at("--encodings", e))?;
-    let seeds = |workload: &'_ Workload| match (overrides.seeds.is_empty(), &workload.seeds) {
+    let seeds = |workload: &'_ WorkloadSection| match (overrides.seeds.is_empty(), &workload.seeds) {
         (false, _) => overrides.seeds.clone(),
         (true, Some(seeds)) => seeds.clone(),
         (true, None) => file.seeds.clone(),
@@ -128,12 +128,12 @@ pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, Sui
         return Err(at("workload", reason));
     }
     refuse_doubles(name, &cells)?;
-    let File { name, title, about, .. } = file;
+    let SuiteFile { name, title, about, .. } = file;
     Ok(Suite { name, title, about, report, cells })
 }
 
 /// The encodings of each workload, and the report's settings with the ablation's base put in.
-fn race(name: &str, file: &File) -> Result<(Vec<Vec<Named>>, reports::Settings), SuiteError> {
+fn race(name: &str, file: &SuiteFile) -> Result<(Vec<Vec<Named>>, reports::Settings), SuiteError> {
     let at = |path: &str, reason: String| SuiteError::field(name, path, reason);
     let mut report = file.report.clone();
     let common = match (&file.encodings, &file.ablation) {
@@ -197,9 +197,9 @@ struct Runs {
 
 fn runs(
     name: &str,
-    file: &File,
-    workload: &Workload,
-    variant: &Variant,
+    file: &SuiteFile,
+    workload: &WorkloadSection,
+    variant: &WorkloadVariant,
     overrides: &Overrides,
 ) -> Result<Runs, SuiteError> {
     let place = |section: &str| format!("{}.{section}", variant.place);

@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use reports::{RecordError, RunRecord};
 
-pub use cells::{Cells, look_up_all};
+pub use cells::{SweepCells, look_up_all};
 use claim::{ClaimError, Claims};
 pub use estimate::{FLOPS_PER_SECOND, training_seconds};
 pub use plan::{PlanError, PlannedCell, SkippedWorkload, SweepPlan};
@@ -150,7 +150,7 @@ pub enum SweepError {
 /// # Errors
 /// [`SweepError`]; cells that ended before keep their records.
 pub fn sweep(
-    cells: &dyn Cells,
+    cells: &dyn SweepCells,
     options: &SweepOptions,
     seconds: &[f64],
     stop: &AtomicBool,
@@ -215,7 +215,7 @@ pub fn sweep(
 }
 
 /// Looks up all records as they are now, whoever wrote them.
-fn conclude(cells: &dyn Cells, options: &SweepOptions, interrupted: bool) -> SweepOutcome {
+fn conclude(cells: &dyn SweepCells, options: &SweepOptions, interrupted: bool) -> SweepOutcome {
     let (mut records, mut open, mut unreadable) = (Vec::new(), Vec::new(), Vec::new());
     let found = look_up_all(cells, &options.out, &RetryPolicy::default());
     for (index, (found, key)) in found.into_iter().zip(cells.keys()).enumerate() {

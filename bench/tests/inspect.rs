@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use pe_bench::model::{Decoder, ModelConfig};
-use pe_bench::run::{Look, Map, Observed, gate_scores, observe};
+use pe_bench::run::{Look, AttentionMap, Observed, gate_scores, observe};
 use pe_bench::streams::{Stream, stream};
 use pe_zoo::Combination;
 use pe_zoo::attention::TraceKind;
@@ -36,7 +36,7 @@ fn seen(encoding: &str) -> Observed {
     observe(&model, "test", &samples, &device()).unwrap().remove(0)
 }
 
-fn map(seen: &Observed, layer: usize, look: Look) -> &Map {
+fn map(seen: &Observed, layer: usize, look: Look) -> &AttentionMap {
     seen.layers[layer].iter().find(|map| map.look == look).unwrap()
 }
 
@@ -51,7 +51,7 @@ fn maps_have_the_columns_that_rows_see_and_weights_sum_to_one() {
         assert_eq!(weights.heads.len(), 2);
         for head in 0..2 {
             for row in 0..11 {
-                let row = |map: &Map| map.heads[head][row].clone();
+                let row = |map: &AttentionMap| map.heads[head][row].clone();
                 let (weights, gates, positions) = (row(weights), row(gates), row(positions));
                 assert!((weights.iter().sum::<f32>() - 1.0).abs() < 1e-5);
                 assert_eq!((weights.len(), gates.len()), (positions.len(), positions.len()));

@@ -10,15 +10,15 @@ use pe_zoo::erased::positions;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use super::items::Item;
+use super::items::BenchmarkItem;
 use super::scores::{exact_match, f1, rouge};
-use crate::generate::{Choice, GenerateError, Generation, Request, generate};
+use crate::generate::{Sampling, GenerateError, Generation, GenerateRequest, generate};
 use crate::model::{Decoder, Dropout};
 use crate::pretrained::{Around, Tokens};
 
 /// How a model is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings<'a> {
+pub struct AskSettings<'a> {
     /// Most tokens that it writes.
     pub tokens: usize,
     /// Most tokens of a prompt: of longer ones the middle is left out.
@@ -29,7 +29,7 @@ pub struct Settings<'a> {
 
 /// How one item went.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Asked {
+pub enum ItemResult {
     /// The best scores over the references.
     Wrote {
         /// Text that was generated.
@@ -61,7 +61,7 @@ pub struct Summary {
 
 impl Summary {
     /// Counts one more item.
-    pub fn add(&mut self, asked: &Asked) {
+    pub fn add(&mut self, asked: &ItemResult) {
         fn mean<const N: usize>((count, means): &mut (usize, [f64; N]), new: [f64; N]) {
             *count += 1;
             for (mean, new) in means.iter_mut().zip(new) {
@@ -70,10 +70,10 @@ impl Summary {
         }
         let share = |right: bool| f64::from(u8::from(right));
         match asked {
-            Asked::Wrote { exact_match, f1, rouge, .. } => {
+            ItemResult::Wrote { exact_match, f1, rouge, .. } => {
                 mean(&mut self.written, [share(*exact_match), *f1, *rouge]);
             }
-            Asked::Chose { right, right_per_byte } => {
+            ItemResult::Chose { right, right_per_byte } => {
                 mean(&mut self.chosen, [share(*right), share(*right_per_byte)]);
             }
         }
@@ -105,18 +105,18 @@ pub fn ask(
     model: &Decoder,
     id: &str,
     tokens: &dyn Tokens,
-    item: &Item,
-    settings: Settings<'_>,
+    item: &BenchmarkItem,
+    settings: AskSettings<'_>,
     device: &Device,
-) -> Result<Asked, BenchmarkError> {
+) -> Result<ItemResult, BenchmarkError> {
     let encode = |text: &str, around| tokens.encode(text, around).map_err(BenchmarkError::Tokens);
     match item {
-        Item::Write { input, outputs } => {
+        BenchmarkItem::Write { input, outputs } => {
             let prompt = without_middle(encode(input, Around::Added)?, settings.longest);
-            let request = Request {
+            let request = GenerateRequest {
                 prompt: &prompt,
                 tokens: settings.tokens,
-                choice: Choice::Greedy,
+                choice: Sampling::Greedy,
                 end: settings.end,
             };
             let generation = Generation::new(model, id, device);
@@ -126,14 +126,14 @@ pub fn ask(
             let best = |score: &dyn Fn(&str) -> f64| {
                 outputs.iter().map(|output| score(output)).fold(0.0, f64::max)
             };
-            Ok(Asked::Wrote {
+            Ok(ItemResult::Wrote {
                 exact_match: outputs.iter().any(|output| exact_match(&text, output)),
                 f1: best(&|output| f1(&text, output)),
                 rouge: best(&|output| rouge(&text, output).geometric_mean()),
                 text,
             })
         }
-        Item::Choose { prompt, options, right } => {
+        BenchmarkItem::Choose { prompt, options, right } => {
             let asked = encode(prompt, Around::Added)?;
             let mut scores = Vec::new();
             for option in options {
@@ -155,7 +155,7 @@ pub fn ask(
                 };
                 (0..scores.len()).reduce(better)
             };
-            Ok(Asked::Chose {
+            Ok(ItemResult::Chose {
                 right: best(&|(score, _)| *score) == Some(*right),
                 right_per_byte: best(&|(score, bytes)| score / (*bytes).max(1) as f64)
                     == Some(*right),
@@ -213,9 +213,9 @@ mod tests {
     fn means_are_kept_by_kind() {
         let mut summary = Summary::default();
         for right in [true, false, true, true] {
-            summary.add(&Asked::Chose { right, right_per_byte: !right });
+            summary.add(&ItemResult::Chose { right, right_per_byte: !right });
         }
-        let wrote = |f1| Asked::Wrote { text: String::new(), exact_match: false, f1, rouge: 0.5 };
+        let wrote = |f1| ItemResult::Wrote { text: String::new(), exact_match: false, f1, rouge: 0.5 };
         summary.add(&wrote(0.2));
         summary.add(&wrote(0.4));
         assert_eq!(summary.chosen, (4, [0.75, 0.25]));

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 /// One thing that is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Item {
+pub enum BenchmarkItem {
     /// Write on from a text; any of the outputs is right.
     Write {
         /// Text that is continued.
@@ -76,7 +76,7 @@ enum Line {
     Mmlu {
         question: String,
         choices: Vec<String>,
-        answer: WorkerReply,
+        answer: AnswerField,
     },
     ScrollsMany {
         input: String,
@@ -115,7 +115,7 @@ struct Columns {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum WorkerReply {
+enum AnswerField {
     Number(usize),
     Letter(String),
 }
@@ -124,7 +124,7 @@ enum WorkerReply {
 ///
 /// # Errors
 /// [`ItemError`], with the line.
-pub fn read(path: &Path) -> Result<Vec<Item>, ItemError> {
+pub fn read(path: &Path) -> Result<Vec<BenchmarkItem>, ItemError> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| ItemError::Io { path: path.to_owned(), source })?;
     let mut items = Vec::new();
@@ -146,18 +146,18 @@ pub fn read(path: &Path) -> Result<Vec<Item>, ItemError> {
 }
 
 impl Line {
-    fn items(self) -> Result<Vec<Item>, String> {
+    fn items(self) -> Result<Vec<BenchmarkItem>, String> {
         let one = |item| Ok(vec![item]);
         match self {
-            Self::Scrolls { input, output } => one(Item::Write { input, outputs: vec![output] }),
+            Self::Scrolls { input, output } => one(BenchmarkItem::Write { input, outputs: vec![output] }),
             Self::ScrollsMany { outputs, .. } if outputs.is_empty() => {
                 Err("`outputs` is empty".to_owned())
             }
-            Self::ScrollsMany { input, outputs } => one(Item::Write { input, outputs }),
+            Self::ScrollsMany { input, outputs } => one(BenchmarkItem::Write { input, outputs }),
             Self::Mmlu { question, choices, answer } => {
                 let right = match answer {
-                    WorkerReply::Number(right) => right,
-                    WorkerReply::Letter(letter) => from_letter(&letter)?,
+                    AnswerField::Number(right) => right,
+                    AnswerField::Letter(letter) => from_letter(&letter)?,
                 };
                 one(choose(&question, choices, right)?)
             }
@@ -185,11 +185,11 @@ impl Line {
 }
 
 /// Text before an option, in the field's usual form.
-fn choose(question: &str, options: Vec<String>, right: usize) -> Result<Item, String> {
+fn choose(question: &str, options: Vec<String>, right: usize) -> Result<BenchmarkItem, String> {
     if right >= options.len() {
         return Err(format!("answer {right} (from 0) of {} options", options.len()));
     }
-    Ok(Item::Choose { prompt: format!("Question: {question}\nAnswer:"), options, right })
+    Ok(BenchmarkItem::Choose { prompt: format!("Question: {question}\nAnswer:"), options, right })
 }
 
 fn from_letter(letter: &str) -> Result<usize, String> {
@@ -208,7 +208,7 @@ fn labelled(labels: &[String], key: &str) -> Result<usize, String> {
 mod tests {
     use super::*;
 
-    fn parse(lines: &str) -> Result<Vec<Item>, ItemError> {
+    fn parse(lines: &str) -> Result<Vec<BenchmarkItem>, ItemError> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("items.jsonl");
         std::fs::write(&path, lines).unwrap();
@@ -234,13 +234,13 @@ mod tests {
             "\n",
         ))
         .unwrap();
-        let right = |item: &Item| match item {
-            Item::Choose { right, .. } => Some(*right),
-            Item::Write { .. } => None,
+        let right = |item: &BenchmarkItem| match item {
+            BenchmarkItem::Choose { right, .. } => Some(*right),
+            BenchmarkItem::Write { .. } => None,
         };
         let all = items.iter().map(right).collect::<Vec<_>>();
         assert_eq!(all, [None, None, Some(1), Some(1), Some(0), Some(0), Some(1)]);
-        let Item::Choose { prompt, .. } = &items[6] else { unreachable!() };
+        let BenchmarkItem::Choose { prompt, .. } = &items[6] else { unreachable!() };
         assert_eq!(prompt, "Question: A tide.\n\nWhat?\nAnswer:");
     }
 

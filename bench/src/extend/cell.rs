@@ -9,7 +9,7 @@ use reports::RunRecord;
 use serde_json::{Value, json};
 use tasks::{Task, TaskError};
 
-use super::method::Variant;
+use super::method::EncodingVariant;
 use super::tune::{TuneConfig, Tuning};
 use crate::experiment::{EvalConfig, ExperimentError};
 use crate::lora::LoraError;
@@ -38,7 +38,7 @@ pub struct Context<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct ExtendCell<'a> {
     /// The position encoding used.
-    pub variant: &'a Variant,
+    pub variant: &'a EncodingVariant,
     /// The task, in the model's own tokens.
     pub task: &'a dyn Task,
     /// Settings of the task, for the record.

@@ -27,7 +27,7 @@ pub enum Method {
 
 /// An encoding to be tried.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Variant {
+pub struct EncodingVariant {
     /// Name shown in tables.
     pub name: String,
     /// The position encoding used.
@@ -62,7 +62,7 @@ pub fn variants(
     trained: &rope::Config,
     context: usize,
     factors: &[f64],
-) -> Result<Vec<Variant>, MethodError> {
+) -> Result<Vec<EncodingVariant>, MethodError> {
     let mut variants = Vec::new();
     for method in methods {
         if *method != Method::AsTrained && trained.scaling != Scaling::None {
@@ -78,9 +78,9 @@ pub fn variants(
 ///
 /// # Errors
 /// [`PeError`] where the expression is none.
-pub fn expression(text: &str) -> Result<Variant, PeError> {
+pub fn expression(text: &str) -> Result<EncodingVariant, PeError> {
     let encoding = crate::encodings::parse(text)?;
-    Ok(Variant { name: encoding.to_string(), encoding })
+    Ok(EncodingVariant { name: encoding.to_string(), encoding })
 }
 
 /// RoPE at these settings.
@@ -94,9 +94,9 @@ impl Method {
         trained: &rope::Config,
         context: usize,
         factors: &[f64],
-    ) -> Result<Vec<Variant>, PeError> {
+    ) -> Result<Vec<EncodingVariant>, PeError> {
         let variant =
-            |name: String, rope: rope::Config| Ok(Variant { name, encoding: rope_encoding(rope)? });
+            |name: String, rope: rope::Config| Ok(EncodingVariant { name, encoding: rope_encoding(rope)? });
         let scaled = |scaling| rope::Config { scaling, ..trained.clone() };
         let each = |name: &str, scaling: &dyn Fn(f64) -> Scaling| {
             let named =

@@ -9,7 +9,7 @@ use rand_chacha::rand_core::SeedableRng;
 use tasks::{Headline, Sample, Split, Task, TaskError, TaskMeta};
 
 use super::facts::{Facts, stated};
-use crate::pretrained::{Around, Tokens};
+use crate::pretrained::{Around, ModelTokenizer};
 
 const META: TaskMeta = TaskMeta {
     id: "passkey",
@@ -46,14 +46,14 @@ const LONGEST: usize = 1 << 24;
 pub struct Passkey {
     introduction: Vec<u32>,
     paragraph: Vec<u32>,
-    numbers: Vec<Number>,
+    numbers: Vec<HiddenNumber>,
     /// Depths, evenly spaced from the beginning to the end.
     depths: usize,
     facts: Facts,
 }
 
 #[derive(Debug, Clone)]
-struct Number {
+struct HiddenNumber {
     statement: Vec<u32>,
     /// The question with its answer.
     answered: Vec<u32>,
@@ -72,7 +72,7 @@ impl Passkey {
     ///
     /// # Errors
     /// [`TaskError::InvalidSetting`] for no depth, or if the tokenizer refuses a piece.
-    pub fn new(tokens: &dyn Tokens, vocabulary: usize, depths: usize) -> Result<Self, TaskError> {
+    pub fn new(tokens: &dyn ModelTokenizer, vocabulary: usize, depths: usize) -> Result<Self, TaskError> {
         let refuse = |field, value: String, expected| {
             Err(TaskError::InvalidSetting { task: META.id, field, value, expected })
         };
@@ -122,9 +122,9 @@ impl Passkey {
     }
 }
 
-type Pieces = (Vec<u32>, Vec<u32>, Vec<Number>);
+type Pieces = (Vec<u32>, Vec<u32>, Vec<HiddenNumber>);
 
-fn pieces(tokens: &dyn Tokens) -> Result<Pieces, String> {
+fn pieces(tokens: &dyn ModelTokenizer) -> Result<Pieces, String> {
     let piece = |text: &str| tokens.encode(text, Around::LeftOut);
     let question = piece(QUESTION)?;
     let mut rng = ChaCha8Rng::seed_from_u64(NUMBERS_SEED);
@@ -135,7 +135,7 @@ fn pieces(tokens: &dyn Tokens) -> Result<Pieces, String> {
         let answer = question.iter().zip(&answered).take_while(|(a, b)| a == b).count();
         let statement =
             piece(&format!("The pass key is {digits}. Remember it. {digits} is the pass key.\n"))?;
-        Ok::<_, String>(Number { statement, answered, answer })
+        Ok::<_, String>(HiddenNumber { statement, answered, answer })
     };
     let numbers = (0..NUMBERS).map(|_| number()).collect::<Result<Vec<_>, _>>()?;
     let paragraph = piece(PARAGRAPH)?;
@@ -195,7 +195,7 @@ mod tests {
     #[derive(Debug)]
     struct Bytes;
 
-    impl Tokens for Bytes {
+    impl ModelTokenizer for Bytes {
         fn encode(&self, text: &str, around: Around) -> Result<Vec<u32>, String> {
             let first = (around == Around::Added).then_some(256);
             Ok(first.into_iter().chain(text.bytes().map(u32::from)).collect())

@@ -6,7 +6,7 @@ use tasks::data::{Part, Parts};
 use tasks::{Headline, Sample, Split, Task, TaskError, TaskMeta, TokenSlice};
 
 use super::facts::{Facts, stated};
-use crate::pretrained::{Around, Tokens};
+use crate::pretrained::{Around, ModelTokenizer};
 
 const META: TaskMeta = TaskMeta {
     id: "text",
@@ -56,7 +56,7 @@ impl LongText {
     /// [`TaskError::InvalidSetting`] if the tokenizer refuses the text.
     pub fn new(
         parts: &Parts,
-        tokens: &dyn Tokens,
+        tokens: &dyn ModelTokenizer,
         vocabulary: usize,
         context: usize,
     ) -> Result<Self, TaskError> {
@@ -160,7 +160,7 @@ mod tests {
     #[derive(Debug)]
     struct Letters;
 
-    impl Tokens for Letters {
+    impl ModelTokenizer for Letters {
         fn encode(&self, text: &str, _around: Around) -> Result<Vec<u32>, String> {
             Ok(text.bytes().map(|byte| u32::from(byte) - 97).collect())
         }

@@ -10,7 +10,7 @@ use pe_zoo::ops::{self, MatmulPrecision};
 use pe_zoo::{Combination, Hooks, PeError, Positions, TokenState};
 use rand_chacha::ChaCha8Rng;
 
-use super::block::{Block, Through};
+use super::block::{DecoderBlock, Through};
 use super::config::{ModelConfig, NormPlace};
 use super::dropout::Dropout;
 use super::layers::{AnyNorm, Into, apply, embedding, linear};
@@ -23,7 +23,7 @@ pub struct Decoder {
     embedding: Param<Tensor<2>>,
     /// The position encoding, one for all layers.
     pub encoding: Combined,
-    blocks: Vec<Block>,
+    blocks: Vec<DecoderBlock>,
     last_norm: Option<AnyNorm>,
     head: Option<Linear>,
     /// The attention engine; the fastest for the device unless changed.
@@ -65,7 +65,7 @@ impl Cache {
 
 /// Result of a forward pass.
 #[derive(Debug)]
-pub struct Pass {
+pub struct DecoderOutput {
     /// The last hidden states, `[B, T, C]`; [`Decoder::logits`] turns them into logits.
     pub hidden: Tensor<3>,
     /// Attention weights per layer, each `[B, H, T, S]`; empty unless asked for.
@@ -91,7 +91,7 @@ impl Decoder {
         let dims = config.dims(train_len, max_len);
         let encoding = encoding.init(&dims, encoding_rng, device)?;
         let embedding = embedding(config, vocabulary, model_rng, device);
-        let blocks = (0..config.layers).map(|_| Block::new(config, model_rng, device)).collect();
+        let blocks = (0..config.layers).map(|_| DecoderBlock::new(config, model_rng, device)).collect();
         let last_norm = (config.norm_place == NormPlace::Pre).then(|| AnyNorm::new(config, device));
         let head = (!config.tied_head)
             .then(|| linear(config, [config.width, vocabulary], Into::Layer, model_rng, device));
@@ -122,7 +122,7 @@ impl Decoder {
         Ok(Self {
             embedding: learned(weights.embedding),
             encoding,
-            blocks: weights.blocks.into_iter().map(|block| Block::of(config, block)).collect(),
+            blocks: weights.blocks.into_iter().map(|block| DecoderBlock::of(config, block)).collect(),
             last_norm: Some(AnyNorm::of(config, weights.last_norm)),
             head: weights.head.map(|weight| Linear { weight: learned(weight), bias: None }),
             engine: Engine::best(&device),
@@ -155,7 +155,7 @@ impl Decoder {
     /// Adds the adapters, if there are any, to the weights they stand beside; tokens attend to all before them.
     #[must_use]
     pub fn merged(self) -> Self {
-        Self { groups: None, blocks: self.blocks.into_iter().map(Block::merged).collect(), ..self }
+        Self { groups: None, blocks: self.blocks.into_iter().map(DecoderBlock::merged).collect(), ..self }
     }
 
     /// Runs tokens `[B, T]` at the given positions through all blocks.
@@ -166,7 +166,7 @@ impl Decoder {
         mut cache: Option<&mut Cache>,
         mut dropout: Dropout<'_>,
         weights: Weights,
-    ) -> Pass {
+    ) -> DecoderOutput {
         let [batch, new_tokens] = tokens.dims();
         let [_vocabulary, width] = self.embedding.val().dims();
         let x = self
@@ -212,7 +212,7 @@ impl Decoder {
             Some(norm) => norm.forward(x),
             None => x,
         };
-        Pass { hidden, weights: maps, traces }
+        DecoderOutput { hidden, weights: maps, traces }
     }
 
     /// Number of blocks.

@@ -21,7 +21,7 @@ pub enum Around {
 }
 
 /// Text to token ids and back.
-pub trait Tokens: Send + Sync + Debug {
+pub trait ModelTokenizer: Send + Sync + Debug {
     /// The tokens of a text.
     ///
     /// # Errors
@@ -39,7 +39,7 @@ pub trait Tokens: Send + Sync + Debug {
 #[derive(Debug)]
 pub(super) struct HuggingFace(Tokenizer);
 
-impl Tokens for HuggingFace {
+impl ModelTokenizer for HuggingFace {
     fn encode(&self, text: &str, around: Around) -> Result<Vec<u32>, String> {
         let encoding = self.0.encode_fast(text, around == Around::Added);
         encoding.map(|encoding| encoding.get_ids().to_vec()).map_err(|e| e.to_string())

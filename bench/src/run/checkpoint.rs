@@ -14,5 +14,5 @@ mod state;
 
 pub use checkpointer::{Checkpointer, Moment, Resumed};
 pub use file::{Damage, VERSION};
-pub use folder::{CheckpointError, Folder};
+pub use folder::{CheckpointError, CheckpointFolder};
 pub use state::{CheckpointMeta, StateError, pack, unpack};

@@ -8,7 +8,7 @@ use reports::GateScore;
 use reports::stats::auc;
 use tasks::{Sample, Task, TaskError};
 
-use super::observe::{Look, Map, observe};
+use super::observe::{Look, AttentionMap, observe};
 use crate::model::Decoder;
 use crate::run::evaluate::EvalError;
 
@@ -28,7 +28,7 @@ pub enum GateError {
 
 /// Sum of areas, and rows.
 #[derive(Default)]
-struct Sum {
+struct AucSum {
     area: f64,
     rows: u64,
 }
@@ -56,7 +56,7 @@ pub fn gate_scores(
         return Ok(Vec::new());
     }
     let samples = task.eval_set(split, len, count, seed)?;
-    let mut sums: BTreeMap<(TraceKind, usize, usize), Sum> = BTreeMap::new();
+    let mut sums: BTreeMap<(TraceKind, usize, usize), AucSum> = BTreeMap::new();
     for sample in &samples {
         let Some(counted) = task.counted(sample) else { return Ok(Vec::new()) };
         // One at a time: maps of many long samples would be the largest thing in memory.
@@ -82,7 +82,7 @@ pub fn gate_scores(
             return Ok(Vec::new());
         }
     }
-    let score = |((kind, layer, head), sum): ((TraceKind, usize, usize), Sum)| GateScore {
+    let score = |((kind, layer, head), sum): ((TraceKind, usize, usize), AucSum)| GateScore {
         gate: kind.id().to_owned(),
         layer: layer as u32,
         head: head as u32,
@@ -92,7 +92,7 @@ pub fn gate_scores(
     Ok(sums.into_iter().filter(|(_, sum)| sum.rows > 0).map(score).collect())
 }
 
-fn add(sum: &mut Sum, map: &Map, kind: TraceKind, head: usize, sample: &Sample, counted: &[bool]) {
+fn add(sum: &mut AucSum, map: &AttentionMap, kind: TraceKind, head: usize, sample: &Sample, counted: &[bool]) {
     // Row i is the one that the token after it is predicted from.
     for row in (0..sample.tokens.len() - 1).filter(|row| sample.scored[row + 1]) {
         // The stick is shared out among the tokens before the row's own.
@@ -114,11 +114,11 @@ mod tests {
     use super::*;
 
     fn score(kind: TraceKind, rows: Vec<Vec<f32>>, counted: [bool; 4]) -> (f64, u64) {
-        let map = Map { look: Look::Trace(kind), heads: vec![rows] };
+        let map = AttentionMap { look: Look::Trace(kind), heads: vec![rows] };
         // The tokens at 3 and 4 are scored: rows 2 and 3 answer.
         let scored = vec![false, false, false, true, true];
         let sample = Sample { tokens: vec![0; 5], scored, slices: Vec::new() };
-        let mut sum = Sum::default();
+        let mut sum = AucSum::default();
         add(&mut sum, &map, kind, 0, &sample, &counted);
         (sum.area / sum.rows.max(1) as f64, sum.rows)
     }

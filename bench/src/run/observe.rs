@@ -40,14 +40,14 @@ impl Look {
 
 /// One quantity of one layer on one sample.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Map {
+pub struct AttentionMap {
     /// Quantity that the map shows.
     pub look: Look,
     /// By head. Row `i` has the `i + 1` columns that it sees; a quantity of columns alone has one row with all.
     pub heads: Vec<Vec<Vec<f32>>>,
 }
 
-impl Map {
+impl AttentionMap {
     /// Whether it belongs to columns, whatever the row.
     pub fn is_of_columns(&self) -> bool {
         self.look == Look::Trace(TraceKind::Forgetting)
@@ -64,7 +64,7 @@ impl Map {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observed {
     /// Maps of each layer.
-    pub layers: Vec<Vec<Map>>,
+    pub layers: Vec<Vec<AttentionMap>>,
 }
 
 /// Observes a model that reads samples, each as a batch of its own: padding would be visible.
@@ -114,7 +114,7 @@ pub fn observe_at(
     Ok(Observed { layers: layers.collect::<Result<_, EvalError>>()? })
 }
 
-fn map(look: Look, values: Tensor<4>, heads: usize, tokens: usize) -> Result<Map, EvalError> {
+fn map(look: Look, values: Tensor<4>, heads: usize, tokens: usize) -> Result<AttentionMap, EvalError> {
     let [_one, _heads, rows, columns] = values.dims();
     let values = values.expand([1, heads, rows, columns]);
     let data = values.try_into_data().map_err(|e| EvalError::Device(format!("{e:?}")))?;
@@ -128,5 +128,5 @@ fn map(look: Look, values: Tensor<4>, heads: usize, tokens: usize) -> Result<Map
         .chunks(rows * columns)
         .map(|head| head.chunks(columns).enumerate().map(row).collect())
         .collect();
-    Ok(Map { look, heads })
+    Ok(AttentionMap { look, heads })
 }

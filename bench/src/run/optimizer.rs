@@ -65,12 +65,12 @@ impl Optimizer {
 
 /// How a weight takes part in autodiff: what stands in its place must do the same, or meets tensors that it cannot be
 /// combined with.
-pub(crate) struct Place {
+pub(crate) struct AutodiffRole {
     learns: bool,
     checkpointing: Option<GradientCheckpointingStrategy>,
 }
 
-impl Place {
+impl AutodiffRole {
     pub(crate) fn of<const D: usize>(weights: &Tensor<D>) -> Self {
         Self {
             learns: weights.is_require_grad(),
@@ -104,7 +104,7 @@ impl ModuleMapper for Step<'_> {
             .entry(param.id)
             .or_insert_with(|| Box::new(Moments::<D>::default()));
         let (id, tensor, mapper) = param.consume();
-        let place = Place::of(&tensor);
+        let place = AutodiffRole::of(&tensor);
         let tensor = match moments.downcast_mut::<Moments<D>>() {
             Some(moments) => place.take(ops::adamw(tensor.inner(), grad, moments, &self.by)),
             None => tensor,

@@ -10,7 +10,7 @@ use super::values::{list, set_at};
 /// `[ablation]` as it is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Ablation {
+pub(super) struct AblationSection {
     /// An encoding, as in `encodings`.
     base: Value,
     /// Lists of values by the name of a setting of the base. Each value is one change, with all other
@@ -22,7 +22,7 @@ pub(super) struct Ablation {
     changes: Vec<Value>,
 }
 
-impl Ablation {
+impl AblationSection {
     /// The name of the base, and all encodings with the base first.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use pe_zoo::settings::nearest;
 use serde_json::{Map, Value};
 
-use super::file::{File, Workload, merged};
+use super::file::{SuiteFile, WorkloadSection, merged};
 use super::task_fields;
 use super::values::{list, set_at};
 
@@ -11,7 +11,7 @@ use super::values::{list, set_at};
 const SECTIONS: [&str; 4] = ["task", "model", "train", "eval"];
 
 /// A workload with one value of each axis put in.
-pub(super) struct Variant {
+pub(super) struct WorkloadVariant {
     /// The workload's name, followed by what varies: `counting variables=3`.
     pub(super) name: String,
     /// Where a mistake in it stands, for errors.
@@ -20,7 +20,7 @@ pub(super) struct Variant {
     sections: [Map<String, Value>; 4],
 }
 
-impl Variant {
+impl WorkloadVariant {
     /// The fields of one of [`SECTIONS`].
     pub(super) fn section(&self, name: &str) -> Map<String, Value> {
         let mut sections = SECTIONS.iter().zip(&self.sections);
@@ -40,7 +40,7 @@ pub(super) fn count(axes: &Map<String, Value>) -> usize {
 ///
 /// # Errors
 /// Where, and why.
-pub(super) fn expand(file: &File, workload: &Workload) -> Result<Vec<Variant>, (String, String)> {
+pub(super) fn expand(file: &SuiteFile, workload: &WorkloadSection) -> Result<Vec<WorkloadVariant>, (String, String)> {
     let place = format!("workload `{}`", workload.name);
     let task = task_fields(&workload.task).map_err(|e| (format!("{place}.task"), e))?;
     let plain = [
@@ -58,7 +58,7 @@ pub(super) fn expand(file: &File, workload: &Workload) -> Result<Vec<Variant>, (
     // Sorted here and not left to the map type, which a dependency may switch.
     axes.sort_by_key(|(path, _, _)| *path);
     let labels = labels(&axes.iter().map(|(path, _, _)| *path).collect::<Vec<_>>());
-    let mut variants = vec![Variant { name: workload.name.clone(), place, sections: plain }];
+    let mut variants = vec![WorkloadVariant { name: workload.name.clone(), place, sections: plain }];
     for ((path, (section, inner), values), label) in axes.into_iter().zip(labels) {
         let mut next = Vec::with_capacity(variants.len() * values.len());
         for variant in &variants {
@@ -68,7 +68,7 @@ pub(super) fn expand(file: &File, workload: &Workload) -> Result<Vec<Variant>, (
                 set_at(&mut sections[section], inner, value.clone())
                     .map_err(|reason| (place.clone(), reason))?;
                 let name = format!("{} {label}={}", variant.name, text(value));
-                next.push(Variant { name, place, sections });
+                next.push(WorkloadVariant { name, place, sections });
             }
         }
         variants = next;

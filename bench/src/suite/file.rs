@@ -6,12 +6,12 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value};
 
 use super::SuiteError;
-use super::ablation::Ablation;
+use super::ablation::AblationSection;
 
 /// A suite as it is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct File {
+pub(super) struct SuiteFile {
     pub(super) name: String,
     pub(super) title: String,
     pub(super) about: String,
@@ -19,7 +19,7 @@ pub(super) struct File {
     pub(super) encodings: Option<Vec<Value>>,
     #[serde(default)]
     learning_rates: Vec<f64>,
-    pub(super) ablation: Option<Ablation>,
+    pub(super) ablation: Option<AblationSection>,
     #[serde(default)]
     pub(super) report: reports::Settings,
     #[serde(default)]
@@ -30,13 +30,13 @@ pub(super) struct File {
     pub(super) train: Map<String, Value>,
     #[serde(default)]
     pub(super) eval: Map<String, Value>,
-    pub(super) workload: Vec<Workload>,
+    pub(super) workload: Vec<WorkloadSection>,
 }
 
 /// A task and sizes, with what differs from the suite's sections.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Workload {
+pub(super) struct WorkloadSection {
     pub(super) name: String,
     pub(super) task: Value,
     pub(super) seeds: Option<Vec<u64>>,
@@ -55,7 +55,7 @@ pub(super) struct Workload {
     pub(super) eval: Map<String, Value>,
 }
 
-impl File {
+impl SuiteFile {
     /// Reads the text and checks names.
     pub(super) fn read(name: &str, text: &str) -> Result<Self, SuiteError> {
         let table: toml::Table = toml::from_str(text).map_err(|source| SuiteError::Syntax {
@@ -77,7 +77,7 @@ impl File {
     }
 
     /// The grid of a workload; empty: none.
-    pub(super) fn rates<'a>(&'a self, workload: &'a Workload) -> &'a [f64] {
+    pub(super) fn rates<'a>(&'a self, workload: &'a WorkloadSection) -> &'a [f64] {
         workload.learning_rates.as_ref().unwrap_or(&self.learning_rates)
     }
 }

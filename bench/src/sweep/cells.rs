@@ -12,7 +12,7 @@ use crate::experiment::Budget;
 use crate::run::RunContext;
 
 /// Cells that a sweep runs in worker processes. Cells are numbered from 0.
-pub trait Cells: Sync {
+pub trait SweepCells: Sync {
     /// Name of the suite, for records.
     fn suite(&self) -> &str;
 
@@ -40,18 +40,18 @@ pub trait Cells: Sync {
 }
 
 /// Path of a cell's record in a results folder.
-pub(super) fn record_path(cells: &dyn Cells, results: &Path, index: usize) -> PathBuf {
+pub(super) fn record_path(cells: &dyn SweepCells, results: &Path, index: usize) -> PathBuf {
     results.join("cells").join(format!("{}.json", cells.keys()[index]))
 }
 
 /// Looks up the record of every cell. Nothing is changed on disk.
-pub fn look_up_all(cells: &dyn Cells, results: &Path, retry: &RetryPolicy) -> Vec<CellFile> {
+pub fn look_up_all(cells: &dyn SweepCells, results: &Path, retry: &RetryPolicy) -> Vec<CellFile> {
     (0..cells.keys().len()).map(|index| look_up(cells, results, index, retry)).collect()
 }
 
 /// Looks up the record of one cell.
 pub(super) fn look_up(
-    cells: &dyn Cells,
+    cells: &dyn SweepCells,
     results: &Path,
     index: usize,
     retry: &RetryPolicy,

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tasks::corpus::State;
 use tasks::{Task, TaskConfig, TaskError};
 
-use super::cells::Cells;
+use super::cells::SweepCells;
 use super::job::ExperimentJob;
 use crate::experiment::{Budget, Experiment, ExperimentError};
 use crate::flops;
@@ -150,7 +150,7 @@ impl SweepPlan {
     }
 }
 
-impl Cells for SweepPlan {
+impl SweepCells for SweepPlan {
     fn suite(&self) -> &str {
         &self.suite
     }

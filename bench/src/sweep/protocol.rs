@@ -22,7 +22,7 @@ pub struct WorkerRequest {
     pub(super) budget: Budget,
     /// Key of the cell when the sweep began.
     pub(super) key: String,
-    /// The cell, as [`Cells::job`](super::Cells::job) describes it.
+    /// The cell, as [`SweepCells::job`](super::SweepCells::job) describes it.
     pub job: Value,
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use reports::{RecordError, RunRecord, Status, store};
 
-use super::cells::{self, Cells};
+use super::cells::{self, SweepCells};
 use super::claim::{Claim, ClaimAttempt, Claims};
 use super::protocol::WorkerRequest;
 use super::queue::WorkQueue;
@@ -15,7 +15,7 @@ use super::retry::RetryPolicy;
 use super::status::{CellFile, CellStatus};
 use super::worker::{self, WorkerEnd};
 use super::{CellEvent, SweepError, SweepEvent, SweepOptions};
-use crate::run::checkpoint::Folder;
+use crate::run::checkpoint::CheckpointFolder;
 use crate::run::{RunContext, RunEvent};
 
 /// A cell whose worker died by a signal this often is given up.
@@ -23,7 +23,7 @@ const MOST_DEATHS: u32 = 3;
 
 /// State shared by the threads of a sweep.
 pub(super) struct Sweeper<'a> {
-    pub(super) cells: &'a dyn Cells,
+    pub(super) cells: &'a dyn SweepCells,
     pub(super) options: &'a SweepOptions,
     pub(super) context: RunContext,
     pub(super) found: &'a [CellFile],
@@ -255,8 +255,8 @@ impl Sweeper<'_> {
         Ok(())
     }
 
-    fn checkpoints(&self, index: usize) -> Folder {
-        Folder::new(&self.options.out, &self.cells.keys()[index])
+    fn checkpoints(&self, index: usize) -> CheckpointFolder {
+        CheckpointFolder::new(&self.options.out, &self.cells.keys()[index])
     }
 
     fn look_up(&self, index: usize) -> CellFile {

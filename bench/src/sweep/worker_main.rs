@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::job::ExperimentJob;
 use super::protocol::{STOP, WorkerReply, WorkerRequest};
-use crate::run::checkpoint::{Checkpointer, Folder};
+use crate::run::checkpoint::{Checkpointer, CheckpointFolder};
 use crate::run::{self, RunEvent, RunHooks, RunPlan};
 use crate::signals;
 
@@ -105,7 +105,7 @@ fn guarded(
         // A broken pipe is noticed with the record at the latest.
         let _ = reply(&WorkerReply::Event(event));
     };
-    let folder = Folder::new(&request.results, &request.key);
+    let folder = CheckpointFolder::new(&request.results, &request.key);
     let every = Duration::try_from_secs_f64(request.checkpoint_seconds).unwrap_or(Duration::MAX);
     let ran = catch_unwind(AssertUnwindSafe(|| {
         let hooks = RunHooks::new(&mut on_event)

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{CheckpointMeta, Folder, pack, unpack};
+use super::{CheckpointMeta, CheckpointFolder, pack, unpack};
 use crate::run::train::{TrainState, Trainer};
 
 /// At the end of training a checkpoint is due after this share of the usual time: evaluation comes next, and
@@ -23,7 +23,7 @@ pub enum Moment {
 /// Keeps the checkpoints of one cell.
 #[derive(Debug)]
 pub struct Checkpointer {
-    folder: Folder,
+    folder: CheckpointFolder,
     every: Duration,
     last: Instant,
 }
@@ -39,7 +39,7 @@ pub struct Resumed {
 
 impl Checkpointer {
     /// Keeps a checkpoint in `folder` every so often.
-    pub fn new(folder: Folder, every: Duration) -> Self {
+    pub fn new(folder: CheckpointFolder, every: Duration) -> Self {
         Self { folder, every, last: Instant::now() }
     }
 

@@ -31,12 +31,12 @@ pub enum CheckpointError {
 
 /// The checkpoints of one cell. Whoever holds the cell's claim is the only one to use it.
 #[derive(Debug, Clone)]
-pub struct Folder {
+pub struct CheckpointFolder {
     path: PathBuf,
     key: String,
 }
 
-impl Folder {
+impl CheckpointFolder {
     /// Those of the cell `key` in a folder of results; nothing is made or read yet.
     pub fn new(results: &Path, key: &str) -> Self {
         Self { path: results.join("checkpoints").join(key), key: key.to_owned() }
@@ -139,9 +139,9 @@ impl Folder {
 mod tests {
     use super::*;
 
-    fn folder() -> (tempfile::TempDir, Folder) {
+    fn folder() -> (tempfile::TempDir, CheckpointFolder) {
         let results = tempfile::tempdir().unwrap();
-        let folder = Folder::new(results.path(), "0123456789abcdef");
+        let folder = CheckpointFolder::new(results.path(), "0123456789abcdef");
         (results, folder)
     }
 

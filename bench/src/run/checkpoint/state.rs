@@ -9,7 +9,7 @@ use burn::tensor::{DType, Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
 use super::rng_state::RngState;
-use crate::run::optimizer::{Optimizer, Place};
+use crate::run::optimizer::{Optimizer, AutodiffRole};
 use crate::run::train::{TrainProgress, TrainState};
 
 /// A training that cannot be kept, or not be put back. The state given is then unchanged.
@@ -33,7 +33,7 @@ pub enum StateError {
     },
     /// The head is none.
     #[error("the head of the checkpoint: {0}")]
-    Head(String),
+    StateHeader(String),
     /// The model has other parameters than the one that was kept.
     #[error(
         "the checkpoint has {found}, the model has {expected}; it is of another program version"
@@ -58,7 +58,7 @@ pub struct CheckpointMeta {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Head {
+struct StateHeader {
     kept: CheckpointMeta,
     #[serde(rename = "course")]
     progress: TrainProgress,
@@ -66,12 +66,12 @@ struct Head {
     dropout: RngState,
     positions: RngState,
     optimizer_steps: u32,
-    tensors: Vec<Shape>,
+    tensors: Vec<StoredTensor>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Shape {
+struct StoredTensor {
     name: String,
     dims: Vec<usize>,
     moments: bool,
@@ -80,7 +80,7 @@ struct Shape {
     frozen: bool,
 }
 
-impl Shape {
+impl StoredTensor {
     fn numbers(&self) -> usize {
         let copies = match (self.frozen, self.moments) {
             (true, _) => 0,
@@ -106,7 +106,7 @@ pub fn pack(state: &TrainState, cell_seconds: f64) -> Result<Vec<u8>, StateError
     if let Some(error) = collect.error {
         return Err(error);
     }
-    let head = Head {
+    let head = StateHeader {
         kept: CheckpointMeta { step: state.progress.step, cell_seconds },
         progress: state.progress.clone(),
         data: RngState::of(&state.data_rng),
@@ -132,7 +132,7 @@ pub fn unpack(bytes: &[u8], state: &mut TrainState) -> Result<CheckpointMeta, St
     let (len, rest) = bytes.split_first_chunk().ok_or_else(short)?;
     let len = usize::try_from(u64::from_le_bytes(*len)).map_err(|_| short())?;
     let (text, numbers) = rest.split_at_checked(len).ok_or_else(short)?;
-    let head: Head =
+    let head: StateHeader =
         ciborium::from_reader(text).map_err(|error| StateError::Head(error.to_string()))?;
     check(&head.tensors, numbers.len(), state)?;
     let mut optimizer = Optimizer::after(head.optimizer_steps);
@@ -147,7 +147,7 @@ pub fn unpack(bytes: &[u8], state: &mut TrainState) -> Result<CheckpointMeta, St
 }
 
 /// Refuses a checkpoint whose tensors are not the model's.
-fn check(found: &[Shape], bytes: usize, state: &TrainState) -> Result<(), StateError> {
+fn check(found: &[StoredTensor], bytes: usize, state: &TrainState) -> Result<(), StateError> {
     let mut collect = Collect::default();
     state.model.visit(&mut collect);
     if let Some(error) = collect.error {
@@ -156,16 +156,16 @@ fn check(found: &[Shape], bytes: usize, state: &TrainState) -> Result<(), StateE
     let expected = collect.shapes;
     let differ = |found: String, expected: String| Err(StateError::OtherModel { found, expected });
     if found.len() != expected.len() {
-        let count = |shapes: &[Shape]| format!("{} parameters", shapes.len());
+        let count = |shapes: &[StoredTensor]| format!("{} parameters", shapes.len());
         return differ(count(found), count(&expected));
     }
     for (found, expected) in found.iter().zip(&expected) {
-        let identity = |shape: &Shape| (shape.name.clone(), shape.dims.clone(), shape.frozen);
+        let identity = |shape: &StoredTensor| (shape.name.clone(), shape.dims.clone(), shape.frozen);
         if identity(found) != identity(expected) {
             return differ(found.text(), expected.text());
         }
     }
-    let numbers = found.iter().map(Shape::numbers).sum::<usize>();
+    let numbers = found.iter().map(StoredTensor::numbers).sum::<usize>();
     if bytes != numbers * size_of::<f32>() {
         return differ(format!("{bytes} bytes of numbers"), format!("{numbers} numbers of f32"));
     }
@@ -177,7 +177,7 @@ fn check(found: &[Shape], bytes: usize, state: &TrainState) -> Result<(), StateE
 struct Collect<'a> {
     optimizer: Option<&'a Optimizer>,
     path: Vec<String>,
-    shapes: Vec<Shape>,
+    shapes: Vec<StoredTensor>,
     bytes: Vec<u8>,
     error: Option<StateError>,
 }
@@ -210,7 +210,7 @@ impl ModuleVisitor for Collect<'_> {
         let tensor = param.val();
         let frozen = !tensor.is_require_grad();
         let moments = self.optimizer.and_then(|optimizer| optimizer.moments::<D>(param.id));
-        self.shapes.push(Shape {
+        self.shapes.push(StoredTensor {
             name: name.clone(),
             dims: tensor.dims().to_vec(),
             moments: moments.is_some(),
@@ -236,7 +236,7 @@ impl ModuleVisitor for Collect<'_> {
 /// Puts kept numbers into a model whose shapes have been checked.
 struct Put<'a> {
     optimizer: &'a mut Optimizer,
-    shapes: std::slice::Iter<'a, Shape>,
+    shapes: std::slice::Iter<'a, StoredTensor>,
     numbers: &'a [u8],
 }
 
@@ -255,7 +255,7 @@ impl ModuleMapper for Put<'_> {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let Some(shape) = self.shapes.next().filter(|shape| !shape.frozen) else { return param };
         let (id, tensor, mapper) = param.consume();
-        let (dims, place) = (tensor.dims(), Place::of(&tensor));
+        let (dims, place) = (tensor.dims(), AutodiffRole::of(&tensor));
         // Moments, and weights until they are told to learn, lie beside the autodiff graph.
         let device = tensor.inner().device();
         let weights = place.take(self.take(dims, &device));

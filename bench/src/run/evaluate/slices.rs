@@ -7,7 +7,7 @@ use reports::{PAIR, PAIRED, SliceUnit, Slices};
 use tasks::{Sample, TokenSlice};
 
 #[derive(Default)]
-struct Sum {
+struct SliceSums {
     count: u64,
     right: u64,
     tokens: u64,
@@ -16,7 +16,7 @@ struct Sum {
 
 /// Sums by property and value.
 #[derive(Default)]
-pub(super) struct BySlice(BTreeMap<(SliceUnit, Cow<'static, str>), BTreeMap<u32, Sum>>);
+pub(super) struct BySlice(BTreeMap<(SliceUnit, Cow<'static, str>), BTreeMap<u32, SliceSums>>);
 
 impl BySlice {
     /// Adds a sample: whether each scored token is right, and its negative log-likelihood.
@@ -47,7 +47,7 @@ impl BySlice {
         }
     }
 
-    fn sum(&mut self, unit: SliceUnit, name: Cow<'static, str>, value: u32) -> &mut Sum {
+    fn sum(&mut self, unit: SliceUnit, name: Cow<'static, str>, value: u32) -> &mut SliceSums {
         self.0.entry((unit, name)).or_default().entry(value).or_default()
     }
 
