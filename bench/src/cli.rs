@@ -259,7 +259,9 @@ pub(crate) struct RunArgs {
 /// ```
 pub fn main_with(registry: Result<Registry, PeError>) -> ExitCode {
     let registered = registry.map_err(anyhow::Error::from).and_then(|registry| {
-        let taken = |_| anyhow::anyhow!("the registry of encodings is already in use and cannot be replaced");
+        let taken = |_| {
+            anyhow::anyhow!("the registry of encodings is already in use and cannot be replaced")
+        };
         crate::encodings::register(registry).map_err(taken)
     });
     if let Err(error) = registered {

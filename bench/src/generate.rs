@@ -1,4 +1,4 @@
-//! Generation, token by token, with the cache.
+//! Autoregressive generation with a key-value cache.
 
 use std::time::Instant;
 
@@ -12,28 +12,28 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::model::{Cache, Decoder, Dropout};
 
-/// How the next token is chosen.
+/// Method that chooses the next token.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Sampling {
-    /// The likeliest; of equal ones the first.
+    /// The token with the largest logit; the first of equal ones.
     Greedy,
-    /// Drawn from the likeliest tokens.
+    /// Nucleus sampling.
     Sampled {
-        /// Logits are divided by it, above 0.
+        /// Divisor of the logits, above 0.
         temperature: f64,
-        /// The fewest tokens that have this share of the probability together take part, above 0 up to 1.
+        /// Probability mass of the nucleus, above 0 and at most 1.
         top_p: f64,
     },
 }
 
-/// A generation that cannot be made.
+/// Error during generation.
 #[derive(Debug, thiserror::Error)]
 pub enum GenerateError {
-    /// The encoding has no positions for so many tokens.
+    /// The encoding has no positions for the sequence.
     #[error(transparent)]
     Encoding(#[from] PeError),
-    /// A number that cannot be used.
-    #[error("{field} is {value}, expected {expected}; change it")]
+    /// A setting or token is out of range.
+    #[error("{field} is {value}, expected {expected}")]
     Number {
         /// Name of the setting.
         field: &'static str,
@@ -48,10 +48,10 @@ pub enum GenerateError {
 }
 
 impl Sampling {
-    /// Refuses numbers that cannot work.
+    /// Checks that the settings are in range.
     ///
     /// # Errors
-    /// [`GenerateError::Number`], the field named.
+    /// [`GenerateError::Number`], which names the setting.
     pub fn check(self) -> Result<(), GenerateError> {
         let Self::Sampled { temperature, top_p } = self else { return Ok(()) };
         let refuse = |field, value: f64, expected| {
@@ -61,7 +61,7 @@ impl Sampling {
             return refuse(
                 "temperature",
                 temperature,
-                "a number above 0 (leave it out for greedy)",
+                "a number above 0 (leave it out for greedy decoding)",
             );
         }
         if !(top_p > 0.0 && top_p <= 1.0) {
@@ -70,7 +70,7 @@ impl Sampling {
         Ok(())
     }
 
-    /// The next token after these logits.
+    /// Chooses the next token by its logits.
     pub fn choose(self, logits: &[f32], rng: &mut ChaCha8Rng) -> u32 {
         match self {
             Self::Greedy => {
@@ -106,11 +106,11 @@ fn sample(logits: &[f32], temperature: f64, top_p: f64, rng: &mut ChaCha8Rng) ->
             return *token;
         }
     }
-    // Rounding may leave a rest.
+    // Rounding may leave a small remainder.
     nucleus.last().map_or(0, |(token, _)| *token)
 }
 
-/// A model in the middle of a text.
+/// Generation in progress: a model with its cache.
 #[derive(Debug)]
 pub struct Generation<'a> {
     model: &'a Decoder,
@@ -125,10 +125,10 @@ impl<'a> Generation<'a> {
         Self { model, id, device: device.clone(), cache: Cache::new(model.layers()) }
     }
 
-    /// Reads tokens and gives the logits of what follows the last one, `V` of them.
+    /// Appends tokens and returns the logits of the next token, `[V]`.
     ///
     /// # Errors
-    /// [`GenerateError`]; no token at all is one.
+    /// [`GenerateError`] if `tokens` is empty, a token is not in the vocabulary or the encoding has no positions.
     pub fn read(&mut self, tokens: &[u32]) -> Result<Vec<f32>, GenerateError> {
         if tokens.is_empty() {
             let (field, value) = ("the prompt", "empty".to_owned());
@@ -136,7 +136,11 @@ impl<'a> Generation<'a> {
         }
         if let Some(token) = tokens.iter().find(|t| **t as usize >= self.model.vocabulary()) {
             let (field, value) = ("a token", token.to_string());
-            return Err(GenerateError::Number { field, value, expected: "one of the vocabulary" });
+            return Err(GenerateError::Number {
+                field,
+                value,
+                expected: "a token of the vocabulary",
+            });
         }
         let request = PositionRequest {
             cached_tokens: self.cache.len(),
@@ -159,13 +163,13 @@ impl<'a> Generation<'a> {
 /// Request for a generation: prompt, limits and end.
 #[derive(Debug, Clone, Copy)]
 pub struct GenerateRequest<'a> {
-    /// The text so far.
+    /// Tokens of the prompt.
     pub prompt: &'a [u32],
-    /// Most tokens that are made.
+    /// Maximum number of generated tokens.
     pub tokens: usize,
-    /// How each is chosen.
+    /// Method that chooses each token.
     pub choice: Sampling,
-    /// Tokens that end the text; the one that does is not given.
+    /// Tokens that end the generation; they are not part of the result.
     pub end: &'a [u32],
 }
 
@@ -174,15 +178,15 @@ pub struct GenerateRequest<'a> {
 pub struct GeneratedText {
     /// The tokens after the prompt.
     pub tokens: Vec<u32>,
-    /// Wall time until the logits behind the prompt.
+    /// Wall time of the forward pass over the prompt.
     pub prefill_seconds: f64,
-    /// Wall time of all further passes.
+    /// Wall time of all later forward passes.
     pub decode_seconds: f64,
-    /// Number of further passes.
+    /// Number of later forward passes.
     pub decode_passes: usize,
 }
 
-/// Reads a prompt and writes on; `on_token` hears of each token.
+/// Generates tokens after a prompt; `on_token` is called with each of them.
 ///
 /// # Errors
 /// [`GenerateError`].

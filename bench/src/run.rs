@@ -26,7 +26,7 @@ use tasks::Task;
 
 pub use gates::{GATE_SAMPLES, GateError, gate_scores};
 pub use hooks::{RunEvent, RunHooks};
-pub use observe::{Look, AttentionMap, Observed, observe, observe_at};
+pub use observe::{AttentionMap, Look, Observed, observe, observe_at};
 pub use record::UnstatedCosts;
 pub(crate) use record::{CountedStep, RecordBuilder};
 

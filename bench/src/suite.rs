@@ -79,7 +79,8 @@ pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, Sui
     let (raced, report) = race(name, &file)?;
     let mut raced = raced;
     encodings::choose(&mut raced, &overrides.encodings).map_err(|e| at("--encodings", e))?;
-    let seeds = |workload: &'_ WorkloadSection| match (overrides.seeds.is_empty(), &workload.seeds) {
+    let seeds = |workload: &'_ WorkloadSection| match (overrides.seeds.is_empty(), &workload.seeds)
+    {
         (false, _) => overrides.seeds.clone(),
         (true, Some(seeds)) => seeds.clone(),
         (true, None) => file.seeds.clone(),

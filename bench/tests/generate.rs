@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use burn::tensor::Device;
-use pe_bench::generate::{Sampling, Generation, GenerateRequest, generate};
+use pe_bench::generate::{GenerateRequest, Generation, Sampling, generate};
 use pe_bench::pretrained::{Around, MODELS, place};
 use pe_bench::streams::{Stream, stream};
 use pe_zoo::Combination;
@@ -56,8 +56,12 @@ fn benchmarks_are_answered_and_scored() {
     let pretrained = open(folder.path()).unwrap();
     let encoding = pretrained.own_encoding().unwrap();
     let model = pretrained.decoder(&encoding, 64, &mut stream(0, Stream::Encoding)).unwrap();
-    let request =
-        GenerateRequest { prompt: &[1, 5], tokens: 4, choice: Sampling::Greedy, end: &pretrained.end };
+    let request = GenerateRequest {
+        prompt: &[1, 5],
+        tokens: 4,
+        choice: Sampling::Greedy,
+        end: &pretrained.end,
+    };
     let generation = Generation::new(&model, "rope", &Device::flex());
     let made = generate(generation, request, &mut stream(0, Stream::Data), &mut |_| {}).unwrap();
     let answer = pretrained.tokenizer().decode(&made.tokens).unwrap();
@@ -173,7 +177,8 @@ fn smollm2_gives_the_tokens_logits_and_text_of_transformers() {
         assert_rows(&case.name, &logits(&pretrained, &own, &case.ids), &case.rows);
         let model = pretrained.decoder(&own, 0, &mut stream(0, Stream::Encoding)).unwrap();
         let tokens = case.greedy.len();
-        let request = GenerateRequest { prompt: &case.ids, tokens, choice: Sampling::Greedy, end: &[] };
+        let request =
+            GenerateRequest { prompt: &case.ids, tokens, choice: Sampling::Greedy, end: &[] };
         let generation = Generation::new(&model, "rope", &device);
         let mut rng = stream(0, Stream::Data);
         let made = generate(generation, request, &mut rng, &mut |_| {}).unwrap();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use pe_bench::model::{Decoder, ModelConfig};
-use pe_bench::run::{Look, AttentionMap, Observed, gate_scores, observe};
+use pe_bench::run::{AttentionMap, Look, Observed, gate_scores, observe};
 use pe_bench::streams::{Stream, stream};
 use pe_zoo::Combination;
 use pe_zoo::attention::TraceKind;

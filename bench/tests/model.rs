@@ -5,7 +5,9 @@ use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use pe_bench::experiment::{Decay, OptimizerConfig};
 use pe_bench::experiment::{EvalConfig, Experiment, TrainConfig};
-use pe_bench::model::{ActivationKind, Cache, Decoder, Dropout, Init, ModelConfig, NormKind, NormPlace};
+use pe_bench::model::{
+    ActivationKind, Cache, Decoder, Dropout, Init, ModelConfig, NormKind, NormPlace,
+};
 use pe_bench::run::{RunContext, run};
 use pe_bench::streams::{Stream, stream};
 use pe_zoo::attention::{AttentionKind, Engine, Weights};

@@ -1,34 +1,34 @@
-//! Lines of benchmark files, in the fields that the data sets have.
+//! Parser of benchmark files.
 
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-/// One thing that is asked.
+/// Item of a benchmark.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BenchmarkItem {
-    /// Write on from a text; any of the outputs is right.
+    /// Free answer; any of the outputs is right.
     Write {
         /// Text that is continued.
         input: String,
         /// Answer that is expected.
         outputs: Vec<String>,
     },
-    /// Choose among options.
+    /// Multiple choice.
     Choose {
         /// Text before the option.
         prompt: String,
         /// Options to choose among.
         options: Vec<String>,
-        /// Which one is right, from 0.
+        /// Index of the right option.
         right: usize,
     },
 }
 
-/// A file that cannot be used.
+/// Error in a benchmark file.
 #[derive(Debug, thiserror::Error)]
 pub enum ItemError {
-    /// The file system said no.
+    /// The file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Io {
         /// Path of the file.
@@ -36,7 +36,7 @@ pub enum ItemError {
         /// Error of the operating system.
         source: std::io::Error,
     },
-    /// A line that has none of the known forms.
+    /// A line does not have the fields of a known data set.
     #[error("{} line {line}: {reason}; see the fields under `pe-bench benchmark --help`", path.display())]
     Line {
         /// Path of the file.
@@ -46,7 +46,7 @@ pub enum ItemError {
         /// Description of what is wrong.
         reason: String,
     },
-    /// There is nothing in it.
+    /// The file has no items.
     #[error("{} has no line with a question", path.display())]
     Empty {
         /// Path of the file.
@@ -54,7 +54,7 @@ pub enum ItemError {
     },
 }
 
-/// Fields beyond these (ids, subjects) are passed over: the data sets have many.
+/// Line of a benchmark file. Other fields (ids, subjects) are ignored.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Line {
@@ -120,10 +120,10 @@ enum AnswerField {
     Letter(String),
 }
 
-/// Reads a file of one JSON object a line.
+/// Reads a JSON Lines file.
 ///
 /// # Errors
-/// [`ItemError`], with the line.
+/// [`ItemError`], with the number of the line.
 pub fn read(path: &Path) -> Result<Vec<BenchmarkItem>, ItemError> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| ItemError::Io { path: path.to_owned(), source })?;
@@ -132,7 +132,7 @@ pub fn read(path: &Path) -> Result<Vec<BenchmarkItem>, ItemError> {
         let refuse =
             |reason: String| ItemError::Line { path: path.to_owned(), line: index + 1, reason };
         let parsed = serde_json::from_str::<Line>(line).map_err(|e| {
-            let known = "no object with the fields of SCROLLS, QuALITY, MMLU or ARC";
+            let known = "expected an object with the fields of SCROLLS, QuALITY, MMLU or ARC";
             refuse(if e.is_data() { known.to_owned() } else { e.to_string() })
         })?;
         for item in parsed.items().map_err(refuse)? {
@@ -149,9 +149,11 @@ impl Line {
     fn items(self) -> Result<Vec<BenchmarkItem>, String> {
         let one = |item| Ok(vec![item]);
         match self {
-            Self::Scrolls { input, output } => one(BenchmarkItem::Write { input, outputs: vec![output] }),
+            Self::Scrolls { input, output } => {
+                one(BenchmarkItem::Write { input, outputs: vec![output] })
+            }
             Self::ScrollsMany { outputs, .. } if outputs.is_empty() => {
-                Err("`outputs` is empty".to_owned())
+                Err("`outputs` is empty, expected at least one text".to_owned())
             }
             Self::ScrollsMany { input, outputs } => one(BenchmarkItem::Write { input, outputs }),
             Self::Mmlu { question, choices, answer } => {

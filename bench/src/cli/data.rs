@@ -68,7 +68,9 @@ fn tokenizer(text: &str) -> Result<TokenizerConfig, String> {
         None if text == "gpt2" => Ok(TokenizerConfig::Gpt2),
         Some(("file", path)) if !path.is_empty() => Ok(TokenizerConfig::File(path.into())),
         Some(("bpe", size)) => {
-            let size = size.parse().map_err(|_| format!("`{size}` is not a vocabulary size, expected a whole number such as 4096"))?;
+            let size = size.parse().map_err(|_| {
+                format!("`{size}` is not a vocabulary size, expected a whole number such as 4096")
+            })?;
             Ok(TokenizerConfig::Bpe(size))
         }
         _ => Err(format!(
@@ -134,7 +136,9 @@ fn list() {
             say("");
         }
         let location = match corpus::state(meta) {
-            State::Absent => format!("not on this machine; fetch it with `pe-bench data fetch {}`", meta.id),
+            State::Absent => {
+                format!("not on this machine; fetch it with `pe-bench data fetch {}`", meta.id)
+            }
             State::Present { path, bytes } => format!("{} ({bytes} bytes)", path.display()),
         };
         let documents = match meta.documents {
@@ -167,7 +171,9 @@ fn verify(names: &[String]) -> anyhow::Result<()> {
             NamedText::Corpus(meta) => {
                 (meta.id.to_owned(), corpus::verify(meta).map_err(anyhow::Error::from))
             }
-            NamedText::Set(set) => (set.to_string(), hub::verify(&set).map_err(anyhow::Error::from)),
+            NamedText::Set(set) => {
+                (set.to_string(), hub::verify(&set).map_err(anyhow::Error::from))
+            }
         };
         seen += 1;
         match found {
@@ -178,7 +184,10 @@ fn verify(names: &[String]) -> anyhow::Result<()> {
             }
         }
     }
-    anyhow::ensure!(bad == 0, "{bad} of {seen} failed verification; fetch them again with `pe-bench data fetch`");
+    anyhow::ensure!(
+        bad == 0,
+        "{bad} of {seen} failed verification; fetch them again with `pe-bench data fetch`"
+    );
     if seen == 0 {
         say("No corpus is on this machine; fetch them with `pe-bench data fetch`.");
     }
@@ -190,7 +199,10 @@ fn tokens(arguments: TokensArgs) -> anyhow::Result<()> {
     let source = if Path::new(&text).exists() {
         Source::Path { path: PathBuf::from(text), field }
     } else {
-        anyhow::ensure!(field.is_none(), "--field applies only to files, and there is no file or folder `{text}`; leave it out for a corpus");
+        anyhow::ensure!(
+            field.is_none(),
+            "--field applies only to files, and there is no file or folder `{text}`; leave it out for a corpus"
+        );
         Source::Corpus(text)
     };
     let documents = if joined { Borders::Joined } else { Borders::Apart };
@@ -203,7 +215,10 @@ fn tokens(arguments: TokensArgs) -> anyhow::Result<()> {
         Origin::Memory => "tokenized in memory; every run repeats this".to_owned(),
         Origin::Made(path) => format!("tokenized and stored in {}", path.display()),
         Origin::Reused(path) => format!("found in {}", path.display()),
-        Origin::Repaired { path, .. } => format!("tokenized again, because the stored tokens were damaged, and stored in {}", path.display()),
+        Origin::Repaired { path, .. } => format!(
+            "tokenized again, because the stored tokens were damaged, and stored in {}",
+            path.display()
+        ),
     });
     sizes(&task);
     if task.check_len(SHOWN).is_ok() {

@@ -27,8 +27,12 @@ const PARTS: &[GeneratedTable] = &[
 pub(super) fn docs(root: &Path, check: bool) -> anyhow::Result<()> {
     for GeneratedTable { file, marker, make } in PARTS {
         let path = root.join(file);
-        let text = std::fs::read_to_string(&path)
-            .with_context(|| format!("cannot read {}; run this in the root of the repository, or set --root", path.display()))?;
+        let text = std::fs::read_to_string(&path).with_context(|| {
+            format!(
+                "cannot read {}; run this in the root of the repository, or set --root",
+                path.display()
+            )
+        })?;
         let wanted = replaced(&text, marker, &make()?)
             .with_context(|| format!("{}: markers of `{marker}`", path.display()))?;
         if wanted == text {

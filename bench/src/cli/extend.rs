@@ -21,7 +21,7 @@ use crate::experiment::Budget;
 use crate::extend::{Context, Method};
 use crate::pretrained::Pretrained;
 use crate::run::RunContext;
-use crate::sweep::{self, SweepCells, Retry, RetryPolicy, Shard, SweepOptions};
+use crate::sweep::{self, Retry, RetryPolicy, Shard, SweepCells, SweepOptions};
 use cells::ExtendSweep;
 use plan::Prepared;
 

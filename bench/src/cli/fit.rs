@@ -50,7 +50,10 @@ pub(super) fn fit(table: &Table, width: Option<usize>, spare: &[&str]) -> Vec<St
         lines.push(line(columns.iter().map(|c| cells(row, *c)).collect()));
     }
     if !dropped.is_empty() {
-        lines.push(format!("(columns dropped to fit the terminal: {}; --json prints all)", dropped.join(", ")));
+        lines.push(format!(
+            "(columns dropped to fit the terminal: {}; --json prints all)",
+            dropped.join(", ")
+        ));
     }
     lines
 }

@@ -109,7 +109,9 @@ fn as_published(bills: &[(String, Bill)], published: &[Published]) {
 }
 
 fn honest(bills: &[(String, Bill)]) {
-    say("Operations of a causal model: each pair of tokens once, 2 FLOPs per MAC, every elementwise");
+    say(
+        "Operations of a causal model: each pair of tokens once, 2 FLOPs per MAC, every elementwise",
+    );
     say("operation counted, table look-ups not counted.");
     let least = bills.iter().map(|(_, bill)| bill.honest().flops).min().unwrap_or(1);
     let mut rows =

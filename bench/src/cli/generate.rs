@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::out::say;
 use crate::backend::{self, EngineChoice};
-use crate::generate::{Sampling, Generation, GenerateRequest, generate};
+use crate::generate::{GenerateRequest, Generation, Sampling, generate};
 use crate::pretrained::{Around, Pretrained};
 use crate::process;
 
@@ -95,7 +95,8 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
                 .map(|_| rng.random_range(0..pretrained.vocabulary as u32))
                 .collect::<Vec<_>>();
             let tokens = arguments.decode + 1;
-            let request = GenerateRequest { prompt: &ids, tokens, choice: Sampling::Greedy, end: &[] };
+            let request =
+                GenerateRequest { prompt: &ids, tokens, choice: Sampling::Greedy, end: &[] };
             let made = generate(generation(), request, &mut rng, &mut |_| {})?;
             // The first round warms up.
             if round > 0 {
@@ -117,7 +118,8 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
     };
     let tokenizer = pretrained.tokenizer();
     let ids = tokenizer.encode(prompt, Around::Added).map_err(anyhow::Error::msg)?;
-    let request = GenerateRequest { prompt: &ids, tokens: arguments.tokens, choice, end: &pretrained.end };
+    let request =
+        GenerateRequest { prompt: &ids, tokens: arguments.tokens, choice, end: &pretrained.end };
     let mut shown = Shown::default();
     let mut error = None;
     let made = generate(generation(), request, &mut rng, &mut |token| {

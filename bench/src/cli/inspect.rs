@@ -14,7 +14,7 @@ use super::list::aligned;
 use super::out::{complain, say};
 use crate::backend;
 use crate::experiment::Experiment;
-use crate::inspect::page::{MAX_TOKENS, InspectedCell};
+use crate::inspect::page::{InspectedCell, MAX_TOKENS};
 use crate::inspect::retrain::{Retrained, cell_of, trained};
 use crate::run::Progress;
 use crate::run::{GATE_SAMPLES, gate_scores, observe};
@@ -66,7 +66,11 @@ pub(super) fn run(arguments: &InspectArgs) -> anyhow::Result<()> {
     let len = arguments.len.unwrap_or(cell.train.len);
     let count = arguments.sample.checked_add(1).context("--sample is too large")?;
     let most = task.max_eval_samples(len).unwrap_or(usize::MAX);
-    anyhow::ensure!(count <= most, "--sample is {}, expected less than {most}, the number of samples", arguments.sample);
+    anyhow::ensure!(
+        count <= most,
+        "--sample is {}, expected less than {most}, the number of samples",
+        arguments.sample
+    );
     let sample = task.eval_set(&split, len, count, cell.eval.seed)?.pop().context("no sample")?;
     anyhow::ensure!(
         sample.tokens.len() <= MAX_TOKENS + 1,
@@ -239,7 +243,10 @@ fn repeated(record: &RunRecord, again: &Retrained) -> String {
             show(now),
             show(then)
         ),
-        (status, false) => format!("warning: the final loss cannot be compared, the status of the record is {}", status.name()),
+        (status, false) => format!(
+            "warning: the final loss cannot be compared, the status of the record is {}",
+            status.name()
+        ),
     }
 }
 

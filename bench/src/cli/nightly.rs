@@ -59,9 +59,7 @@ pub(super) fn run(arguments: &NightlyArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if passed == Some(false) {
-        complain(
-            "the gate failed; if the change is intended, accept it with --accept",
-        );
+        complain("the gate failed; if the change is intended, accept it with --accept");
         return Ok(ExitCode::from(GATE));
     }
     Ok(ExitCode::SUCCESS)

@@ -159,8 +159,9 @@ fn troubles(plan: &SweepPlan, outcome: &SweepOutcome, options: &SweepOptions) ->
     ] {
         let count = outcome.records.iter().filter(|record| record.status.name() == kind).count();
         if count > 0 {
-            troubles
-                .push(format!("{count} cells ended with status {kind}; the report gives the reasons, and {advice}"));
+            troubles.push(format!(
+                "{count} cells ended with status {kind}; the report gives the reasons, and {advice}"
+            ));
         }
     }
     for error in &outcome.unreadable {

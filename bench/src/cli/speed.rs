@@ -135,7 +135,8 @@ fn elsewhere(arguments: &SpeedArgs, engine: Engine, encoding: &str) -> anyhow::R
         "{encoding}: {}",
         said.trim().trim_start_matches("error: ")
     );
-    serde_json::from_slice(&output.stdout).context("cannot read the output of the process that measures")
+    serde_json::from_slice(&output.stdout)
+        .context("cannot read the output of the process that measures")
 }
 
 fn print(rows: &[SpeedRow]) {

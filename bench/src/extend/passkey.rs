@@ -1,7 +1,7 @@
-//! A number hidden in English filler, for models that have learned to read.
+//! Passkey retrieval: a number hidden in English filler text (Mohtashami, Jaggi 2023, arXiv 2305.16300, with other
+//! wording).
 //!
-//! Pieces are made into tokens once, each ending where a line ends, so that a sample is a row of pieces and as long as
-//! whole paragraphs allow. After Mohtashami, Jaggi 2023, arXiv 2305.16300; the words are ours.
+//! Pieces that end with a line are tokenized once, and a sample concatenates as many of them as fit.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -34,20 +34,20 @@ const PARAGRAPH: &str =
     "The tide is low. The gulls are loud. The rope is wet. A bell rings. We row on.\n";
 const QUESTION: &str = "What is the pass key? The pass key is";
 
-/// Numbers that may be hidden, all of five digits.
+/// Number of possible pass keys, all of five digits.
 const NUMBERS: usize = 1000;
 const NUMBERS_SEED: u64 = 5;
 
-/// Beyond it positions are no longer exact in single precision.
+/// Maximum length: larger positions are not exact in f32.
 const LONGEST: usize = 1 << 24;
 
-/// The passkey task in a model's own tokens.
+/// Passkey task in the tokens of a pretrained model.
 #[derive(Clone)]
 pub struct Passkey {
     introduction: Vec<u32>,
     paragraph: Vec<u32>,
     numbers: Vec<HiddenNumber>,
-    /// Depths, evenly spaced from the beginning to the end.
+    /// Number of depths, evenly spaced from the beginning to the end.
     depths: usize,
     facts: Facts,
 }
@@ -55,9 +55,9 @@ pub struct Passkey {
 #[derive(Debug, Clone)]
 struct HiddenNumber {
     statement: Vec<u32>,
-    /// The question with its answer.
+    /// Tokens of the question with its answer.
     answered: Vec<u32>,
-    /// Where the answer begins in it.
+    /// Index of the first token of the answer in `answered`.
     answer: usize,
 }
 
@@ -68,11 +68,15 @@ impl std::fmt::Debug for Passkey {
 }
 
 impl Passkey {
-    /// Makes tokens of all pieces; sample `k` hides its number at depth `k % depths`.
+    /// Tokenizes all pieces; sample `k` hides its number at depth `k % depths`.
     ///
     /// # Errors
-    /// [`TaskError::InvalidSetting`] for no depth, or if the tokenizer refuses a piece.
-    pub fn new(tokens: &dyn ModelTokenizer, vocabulary: usize, depths: usize) -> Result<Self, TaskError> {
+    /// [`TaskError::InvalidSetting`] if `depths` is 0 or the tokenizer rejects a piece.
+    pub fn new(
+        tokens: &dyn ModelTokenizer,
+        vocabulary: usize,
+        depths: usize,
+    ) -> Result<Self, TaskError> {
         let refuse = |field, value: String, expected| {
             Err(TaskError::InvalidSetting { task: META.id, field, value, expected })
         };
@@ -93,7 +97,7 @@ impl Passkey {
         }
     }
 
-    /// Longest sample without filler.
+    /// Number of tokens of the longest sample without filler.
     fn own_tokens(&self) -> usize {
         let longest = self.numbers.iter().map(|n| n.statement.len() + n.answered.len()).max();
         self.introduction.len() + longest.unwrap_or(0)
@@ -179,7 +183,7 @@ impl Task for Passkey {
         Ok((0..count).map(|k| self.sample(len, k % self.depths, &mut rng)).collect())
     }
 
-    /// Of somebody who knows which numbers may be hidden.
+    /// Chance of guessing among the possible pass keys.
     fn chance(&self) -> Option<f64> {
         Some(1.0 / NUMBERS as f64)
     }

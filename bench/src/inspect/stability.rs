@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use crate::model::Decoder;
 use crate::run::evaluate::EvalError;
-use crate::run::{Look, AttentionMap, Observed, observe_at};
+use crate::run::{AttentionMap, Look, Observed, observe_at};
 
 /// Shift of a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,7 +125,10 @@ fn of(seen: &Observed, layer: usize, look: Look) -> Option<&AttentionMap> {
 }
 
 /// The rows of the original tokens, without and with the shift; there may be more columns in front of the latter.
-fn rows<'a>(before: &'a AttentionMap, after: &'a AttentionMap) -> impl Iterator<Item = (&'a [f32], &'a [f32])> + 'a {
+fn rows<'a>(
+    before: &'a AttentionMap,
+    after: &'a AttentionMap,
+) -> impl Iterator<Item = (&'a [f32], &'a [f32])> + 'a {
     before.heads.iter().zip(&after.heads).flat_map(|(before, after)| {
         let added = after.len() - before.len();
         before.iter().zip(&after[added..]).map(|(before, after)| (&before[..], &after[..]))

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use pe_zoo::attention::TraceKind;
 
-use crate::run::{Look, AttentionMap};
+use crate::run::{AttentionMap, Look};
 
 /// Labels of the axes.
 pub(super) struct TokenAxis<'a> {
@@ -234,7 +234,11 @@ mod tests {
 
     fn drawn(look: Look, heads: Vec<Vec<Vec<f32>>>) -> String {
         let (texts, asked, counted) = axis();
-        svg(0, &AttentionMap { look, heads }, &TokenAxis { texts: &texts, asked: &asked, counted: &counted })
+        svg(
+            0,
+            &AttentionMap { look, heads },
+            &TokenAxis { texts: &texts, asked: &asked, counted: &counted },
+        )
     }
 
     #[test]

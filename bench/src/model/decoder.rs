@@ -91,7 +91,8 @@ impl Decoder {
         let dims = config.dims(train_len, max_len);
         let encoding = encoding.init(&dims, encoding_rng, device)?;
         let embedding = embedding(config, vocabulary, model_rng, device);
-        let blocks = (0..config.layers).map(|_| DecoderBlock::new(config, model_rng, device)).collect();
+        let blocks =
+            (0..config.layers).map(|_| DecoderBlock::new(config, model_rng, device)).collect();
         let last_norm = (config.norm_place == NormPlace::Pre).then(|| AnyNorm::new(config, device));
         let head = (!config.tied_head)
             .then(|| linear(config, [config.width, vocabulary], Into::Layer, model_rng, device));
@@ -122,7 +123,11 @@ impl Decoder {
         Ok(Self {
             embedding: learned(weights.embedding),
             encoding,
-            blocks: weights.blocks.into_iter().map(|block| DecoderBlock::of(config, block)).collect(),
+            blocks: weights
+                .blocks
+                .into_iter()
+                .map(|block| DecoderBlock::of(config, block))
+                .collect(),
             last_norm: Some(AnyNorm::of(config, weights.last_norm)),
             head: weights.head.map(|weight| Linear { weight: learned(weight), bias: None }),
             engine: Engine::best(&device),
@@ -155,7 +160,11 @@ impl Decoder {
     /// Adds the adapters, if there are any, to the weights they stand beside; tokens attend to all before them.
     #[must_use]
     pub fn merged(self) -> Self {
-        Self { groups: None, blocks: self.blocks.into_iter().map(DecoderBlock::merged).collect(), ..self }
+        Self {
+            groups: None,
+            blocks: self.blocks.into_iter().map(DecoderBlock::merged).collect(),
+            ..self
+        }
     }
 
     /// Runs tokens `[B, T]` at the given positions through all blocks.

@@ -100,7 +100,12 @@ impl ModelFolder {
             }
             self.places.insert(name, self.shards.len());
         }
-        self.shards.push(WeightShard { path, bytes, start: size_of::<u64>() + header_bytes, header });
+        self.shards.push(WeightShard {
+            path,
+            bytes,
+            start: size_of::<u64>() + header_bytes,
+            header,
+        });
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use reports::GateScore;
 use reports::stats::auc;
 use tasks::{Sample, Task, TaskError};
 
-use super::observe::{Look, AttentionMap, observe};
+use super::observe::{AttentionMap, Look, observe};
 use crate::model::Decoder;
 use crate::run::evaluate::EvalError;
 
@@ -92,7 +92,14 @@ pub fn gate_scores(
     Ok(sums.into_iter().filter(|(_, sum)| sum.rows > 0).map(score).collect())
 }
 
-fn add(sum: &mut AucSum, map: &AttentionMap, kind: TraceKind, head: usize, sample: &Sample, counted: &[bool]) {
+fn add(
+    sum: &mut AucSum,
+    map: &AttentionMap,
+    kind: TraceKind,
+    head: usize,
+    sample: &Sample,
+    counted: &[bool],
+) {
     // Row i is the one that the token after it is predicted from.
     for row in (0..sample.tokens.len() - 1).filter(|row| sample.scored[row + 1]) {
         // The stick is shared out among the tokens before the row's own.

@@ -114,7 +114,12 @@ pub fn observe_at(
     Ok(Observed { layers: layers.collect::<Result<_, EvalError>>()? })
 }
 
-fn map(look: Look, values: Tensor<4>, heads: usize, tokens: usize) -> Result<AttentionMap, EvalError> {
+fn map(
+    look: Look,
+    values: Tensor<4>,
+    heads: usize,
+    tokens: usize,
+) -> Result<AttentionMap, EvalError> {
     let [_one, _heads, rows, columns] = values.dims();
     let values = values.expand([1, heads, rows, columns]);
     let data = values.try_into_data().map_err(|e| EvalError::Device(format!("{e:?}")))?;

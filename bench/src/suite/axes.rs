@@ -40,7 +40,10 @@ pub(super) fn count(axes: &Map<String, Value>) -> usize {
 ///
 /// # Errors
 /// Where, and why.
-pub(super) fn expand(file: &SuiteFile, workload: &WorkloadSection) -> Result<Vec<WorkloadVariant>, (String, String)> {
+pub(super) fn expand(
+    file: &SuiteFile,
+    workload: &WorkloadSection,
+) -> Result<Vec<WorkloadVariant>, (String, String)> {
     let place = format!("workload `{}`", workload.name);
     let task = task_fields(&workload.task).map_err(|e| (format!("{place}.task"), e))?;
     let plain = [
@@ -58,7 +61,8 @@ pub(super) fn expand(file: &SuiteFile, workload: &WorkloadSection) -> Result<Vec
     // Sorted here and not left to the map type, which a dependency may switch.
     axes.sort_by_key(|(path, _, _)| *path);
     let labels = labels(&axes.iter().map(|(path, _, _)| *path).collect::<Vec<_>>());
-    let mut variants = vec![WorkloadVariant { name: workload.name.clone(), place, sections: plain }];
+    let mut variants =
+        vec![WorkloadVariant { name: workload.name.clone(), place, sections: plain }];
     for ((path, (section, inner), values), label) in axes.into_iter().zip(labels) {
         let mut next = Vec::with_capacity(variants.len() * values.len());
         for variant in &variants {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::job::ExperimentJob;
 use super::protocol::{STOP, WorkerReply, WorkerRequest};
-use crate::run::checkpoint::{Checkpointer, CheckpointFolder};
+use crate::run::checkpoint::{CheckpointFolder, Checkpointer};
 use crate::run::{self, RunEvent, RunHooks, RunPlan};
 use crate::signals;
 

@@ -12,7 +12,8 @@ use super::{EvalTask, ExtendArgs, TunedWeights};
 use crate::experiment::{Decay, OptimizerConfig};
 use crate::experiment::{EvalConfig, TrainConfig};
 use crate::extend::{
-    ExtendCell, LongText, Method, Passkey, TuneConfig, Tuning, EncodingVariant, expression, variants,
+    EncodingVariant, ExtendCell, LongText, Method, Passkey, TuneConfig, Tuning, expression,
+    variants,
 };
 use crate::lora::LoraConfig;
 use crate::pretrained::Pretrained;
@@ -130,7 +131,9 @@ fn all_variants(
 fn tune_config(arguments: &ExtendArgs, learns: TunedWeights, context: usize) -> TuneConfig {
     let what = match learns {
         TunedWeights::All => Tuning::All {},
-        TunedWeights::Lora => Tuning::Lora(LoraConfig { rank: arguments.rank, alpha: arguments.alpha }),
+        TunedWeights::Lora => {
+            Tuning::Lora(LoraConfig { rank: arguments.rank, alpha: arguments.alpha })
+        }
         TunedWeights::Encoding => Tuning::Encoding {},
     };
     let train = TrainConfig {

@@ -80,6 +80,8 @@ impl SweepArgs {
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if seconds.is_finite() && seconds > 0.0 => Ok(seconds),
-        _ => Err(format!("`{text}` is not a number of seconds, expected a number above 0 such as 2.5")),
+        _ => Err(format!(
+            "`{text}` is not a number of seconds, expected a number above 0 such as 2.5"
+        )),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{CheckpointMeta, CheckpointFolder, pack, unpack};
+use super::{CheckpointFolder, CheckpointMeta, pack, unpack};
 use crate::run::train::{TrainState, Trainer};
 
 /// At the end of training a checkpoint is due after this share of the usual time: evaluation comes next, and

@@ -9,7 +9,7 @@ use burn::tensor::{DType, Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
 use super::rng_state::RngState;
-use crate::run::optimizer::{Optimizer, AutodiffRole};
+use crate::run::optimizer::{AutodiffRole, Optimizer};
 use crate::run::train::{TrainProgress, TrainState};
 
 /// A training that cannot be kept, or not be put back. The state given is then unchanged.
@@ -160,7 +160,8 @@ fn check(found: &[StoredTensor], bytes: usize, state: &TrainState) -> Result<(),
         return differ(count(found), count(&expected));
     }
     for (found, expected) in found.iter().zip(&expected) {
-        let identity = |shape: &StoredTensor| (shape.name.clone(), shape.dims.clone(), shape.frozen);
+        let identity =
+            |shape: &StoredTensor| (shape.name.clone(), shape.dims.clone(), shape.frozen);
         if identity(found) != identity(expected) {
             return differ(found.text(), expected.text());
         }
