@@ -144,7 +144,11 @@ fn a_cell_is_trained_again_to_the_same_bits_and_looked_into() {
 
     let looked = bench(&["inspect", &cope.key[..6], "--results", &out, "--out", &page, "--json"]);
     assert!(looked.status.success(), "{}", text(&looked));
-    assert!(text(&looked).contains("the same final loss as in the record"), "{}", text(&looked));
+    assert!(
+        text(&looked).contains("the final loss equals that of the record"),
+        "{}",
+        text(&looked)
+    );
     let json: serde_json::Value = serde_json::from_slice(&looked.stdout).unwrap();
     assert_eq!(json["gate_scores"], serde_json::to_value(&cope.gates).unwrap());
     assert_eq!(json["tokens"].as_array().unwrap().len(), 12);
@@ -162,7 +166,7 @@ fn a_cell_is_trained_again_to_the_same_bits_and_looked_into() {
     assert_eq!(encoding.id(), "cope");
     for (arguments, expected) in [
         (vec!["inspect", "zzzz", "--results", &out], "no record has a key that begins with `zzzz`"),
-        (vec!["inspect", "", "--results", &out], "give more of it"),
+        (vec!["inspect", "", "--results", &out], "give more of the key"),
         (vec!["inspect", &suite, "flip-flap", "cope"], "did you mean `flip-flop`?"),
         (vec!["inspect", &suite, "flip-flop"], "SUITE WORKLOAD ENCODING"),
         (vec!["inspect", &cope.key, "--results", &out, "--seed", "1"], "has its own seed"),

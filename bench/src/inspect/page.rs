@@ -11,10 +11,10 @@ use tasks::{Sample, Task};
 use super::svg::{TokenAxis, escape, svg};
 use crate::run::{AttentionMap, Observed};
 
-/// Longest sample that is drawn, in tokens: beyond it maps are larger than a screen and files than a browser likes.
+/// Maximum number of tokens of a sample; larger maps do not fit a screen.
 pub const MAX_TOKENS: usize = 256;
 
-/// Subject of an inspection page.
+/// Cell and sample shown on an inspection page.
 #[derive(Debug)]
 pub struct InspectedCell<'a> {
     /// Key of the cell.
@@ -44,7 +44,7 @@ impl InspectedCell<'_> {
         self.sample.tokens.iter().map(|token| self.task.token_text(*token)).collect()
     }
 
-    /// The numbers, everything that the figures show. Rows have the columns that they see.
+    /// Data of all figures as JSON; each row has the columns that it sees.
     pub fn json(&self) -> Value {
         let map = |map: &AttentionMap| json!({ "name": map.look.id(), "heads": map.heads });
         let layer = |(index, maps): (usize, &Vec<AttentionMap>)| json!({ "layer": index, "maps": maps.iter().map(map).collect::<Vec<_>>() });
@@ -63,8 +63,8 @@ impl InspectedCell<'_> {
         })
     }
 
-    /// Writes `inspect.json`, `layer-N-NAME.svg` and `index.html` into a folder, which is made; returns the page's
-    /// path.
+    /// Writes `inspect.json`, `layer-N-NAME.svg` and `index.html` into a folder, which is created, and returns the path of
+    /// the page.
     ///
     /// # Errors
     /// Error of the file system, with the path.

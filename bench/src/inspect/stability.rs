@@ -22,14 +22,14 @@ use crate::run::{AttentionMap, Look, Observed, observe_at};
 /// Shift of a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shift {
-    /// So many copies of a token stand before it.
+    /// Copies of a token are prepended.
     Prepend {
-        /// The token: that of the beginning of a text, where there is one.
+        /// Id of the prepended token.
         token: u32,
-        /// Number that was found.
+        /// Number of copies.
         count: usize,
     },
-    /// Its positions start at this number instead of 0.
+    /// Positions start at this number instead of 0.
     Offset(usize),
 }
 
@@ -44,7 +44,7 @@ pub struct LayerStability {
     pub products: Option<f64>,
 }
 
-/// Measures what a shift does to a model that reads these sequences, by layer.
+/// Measures the change of each layer of a model under a shift of the sequences.
 ///
 /// # Errors
 /// [`EvalError`], if the encoding has no positions for the shifted sequences.

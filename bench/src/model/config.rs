@@ -1,4 +1,4 @@
-//! The model's settings, its initial values, and its size before it is built.
+//! Settings of the model, and its size and cost before it is built.
 
 use pe_zoo::attention::AttentionKind;
 use pe_zoo::{Cost, Dims};
@@ -128,7 +128,7 @@ pub const MOST_STEP_OPERATIONS: f64 = 1e18;
 const MOST_LAYERS: usize = 1 << 12;
 const MOST_WIDTH: usize = 1 << 18;
 
-/// A model that cannot be built.
+/// Invalid setting of a model.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("model.{field} is {value}, expected {expected}; change `{field}` under [model]")]
 pub struct ModelError {
@@ -141,10 +141,10 @@ pub struct ModelError {
 }
 
 impl ModelConfig {
-    /// Refuses sizes that cannot work.
+    /// Checks the settings.
     ///
     /// # Errors
-    /// [`ModelError`], the field named.
+    /// [`ModelError`], which names the field.
     pub fn check(&self) -> Result<(), ModelError> {
         let error = |field, value: String, expected: &str| {
             Err(ModelError { field, value, expected: expected.to_owned() })
@@ -245,7 +245,7 @@ impl ModelConfig {
         self.cost(vocabulary, len).macs()
     }
 
-    /// The bill of one forward pass over `len` tokens, without the encoding's. Looking tokens up
+    /// Cost of one forward pass over `len` tokens, without the encoding's. Looking tokens up
     /// is free, and dropout is off.
     pub fn cost(&self, vocabulary: usize, len: usize) -> Cost {
         let Self { layers, width, heads, .. } = *self;

@@ -29,12 +29,11 @@ pub struct Decoder {
     /// The attention engine; the fastest for the device unless changed.
     #[module(skip)]
     pub engine: Engine,
-    /// How wide the factors of linear maps are; f32 unless changed.
+    /// Precision of matrix products; f32 unless changed.
     #[module(skip)]
     pub factors: MatmulPrecision,
-    /// Tokens attend within so many shifted groups of the sequence, in passes without a cache; `None`: to all before
-    /// them. For short fine-tuning under an encoding that acts on queries and keys alone; twice the number must
-    /// divide the tokens.
+    /// Number of shifted groups that attention is restricted to, in passes without a cache; `None`: full attention. Used in
+    /// fine-tuning, with encodings that act only on queries and keys; twice the number must divide the number of tokens.
     #[module(skip)]
     pub groups: Option<usize>,
 }
@@ -47,17 +46,17 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Nothing kept yet, for a model of `layers` layers.
+    /// Empty cache for a model with `layers` layers.
     pub fn new(layers: usize) -> Self {
         Self { tokens: None, layers: vec![LayerCache::default(); layers] }
     }
 
-    /// Number of tokens kept.
+    /// Number of cached tokens.
     pub fn len(&self) -> usize {
         self.layers.first().map_or(0, LayerCache::len)
     }
 
-    /// Whether nothing is kept.
+    /// Whether the cache is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -108,7 +107,7 @@ impl Decoder {
     /// [`PeError`] if the encoding refuses the sizes.
     ///
     /// # Panics
-    /// If `config` is no Llama-type model (RMS norm before each part, SwiGLU, no bias), or has other sizes than the
+    /// If `config` is not a Llama-type model (RMS norm before each part, SwiGLU, no bias), or has other sizes than the
     /// weights.
     pub fn from_weights(
         config: &ModelConfig,

@@ -1,4 +1,4 @@
-//! How well gates agree with the tokens that the task counts.
+//! Agreement of gates with the tokens that a task counts.
 
 use std::collections::BTreeMap;
 
@@ -12,21 +12,21 @@ use super::observe::{AttentionMap, Look, observe};
 use crate::model::Decoder;
 use crate::run::evaluate::EvalError;
 
-/// Samples that a record's gate scores are made of.
+/// Number of samples for the gate scores of a record.
 pub const GATE_SAMPLES: usize = 32;
 
-/// Gate scores that could not be had.
+/// Error while gates are scored.
 #[derive(Debug, thiserror::Error)]
 pub enum GateError {
-    /// The task refuses the samples.
+    /// The task rejects the length or number of samples.
     #[error(transparent)]
     Task(#[from] TaskError),
-    /// The model could not be looked into.
+    /// The model cannot be evaluated.
     #[error(transparent)]
     Eval(#[from] EvalError),
 }
 
-/// Sum of areas, and rows.
+/// Sum of the areas under the ROC curves, and the number of rows.
 #[derive(Default)]
 struct AucSum {
     area: f64,
@@ -35,9 +35,9 @@ struct AucSum {
 
 /// The gate scores of a model on evaluation samples of the split that it was trained on: by gate, layer, head.
 ///
-/// Within each row whose next token is scored, gates are taken as a guess whether a column's token is one of those
-/// that the task counts; the score is the mean area under the ROC curve over rows that see tokens of both kinds.
-/// Nothing for a task that counts nothing, and for a model without gates; both are found out on one sample.
+/// In each row whose next token is scored, the gates are used as scores of a classifier for the tokens that the task
+/// counts. The result is the mean area under the ROC curve over rows with tokens of both classes; empty if the task
+/// counts no tokens or the model has no gates.
 ///
 /// # Errors
 /// [`GateError`].
@@ -100,9 +100,9 @@ fn add(
     sample: &Sample,
     counted: &[bool],
 ) {
-    // Row i is the one that the token after it is predicted from.
+    // Row i predicts the token after it.
     for row in (0..sample.tokens.len() - 1).filter(|row| sample.scored[row + 1]) {
-        // The stick is shared out among the tokens before the row's own.
+        // Stick-breaking shares cover only the tokens before that of the row.
         let end = if kind == TraceKind::Shares { row } else { row + 1 };
         let gates = map.row(head, row, end);
         let of = |wanted: bool| -> Vec<f64> {

@@ -1,4 +1,4 @@
-//! Contents of a sweep: what the sweep must know of each cell, whatever its runs start from.
+//! Cells of a sweep, independent of how their runs start.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -27,10 +27,10 @@ pub trait SweepCells: Sync {
     /// Record of a cell that has not begun.
     fn unfinished_record(&self, index: usize, context: &RunContext) -> RunRecord;
 
-    /// Gives a record that was found the names under which the suite shows its cell; they are no part of what was run.
+    /// Sets the display names of a found record to those of the suite; they are not part of the key.
     fn rename(&self, _index: usize, _record: &mut RunRecord) {}
 
-    /// Arguments with which this program is the worker of a cell. It calls [`serve`](super::serve).
+    /// Arguments that start this program as the worker of a cell, which calls [`serve`](super::serve).
     fn worker_arguments(&self, index: usize) -> Vec<OsString>;
 
     /// Description of the cell in the request to its worker.
@@ -44,7 +44,7 @@ pub(super) fn record_path(cells: &dyn SweepCells, results: &Path, index: usize) 
     results.join("cells").join(format!("{}.json", cells.keys()[index]))
 }
 
-/// Looks up the record of every cell. Nothing is changed on disk.
+/// Looks up the record of every cell, without changes on disk.
 pub fn look_up_all(cells: &dyn SweepCells, results: &Path, retry: &RetryPolicy) -> Vec<CellFile> {
     (0..cells.keys().len()).map(|index| look_up(cells, results, index, retry)).collect()
 }

@@ -1,8 +1,8 @@
-//! The state of a training as bytes: a head in CBOR, then the numbers of all tensors.
+//! Serialized training state: a CBOR header, then the values of all tensors.
 //!
-//! CBOR and not JSON, because it keeps every bit of a float (but points of curves have the 15 digits that
-//! records keep of them). The numbers are f32, little endian, in
-//! the module's visiting order: each parameter's weights and, if it has had a gradient, both moments.
+//! CBOR preserves every bit of a float, unlike JSON (points of curves have the 15 digits of records). Tensor values are
+//! little-endian f32 in the visiting order of the module: the weights of each parameter and, if it has had a gradient,
+//! both moments.
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{DType, Device, Tensor, TensorData};
@@ -12,10 +12,10 @@ use super::rng_state::RngState;
 use crate::run::optimizer::{AutodiffRole, Optimizer};
 use crate::run::train::{TrainProgress, TrainState};
 
-/// A training that cannot be kept, or not be put back. The state given is then unchanged.
+/// Error while a training state is serialized or restored; the state is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StateError {
-    /// The device did not hand its numbers out.
+    /// A tensor cannot be read back from the device.
     #[error("parameter `{name}` cannot be read back from the device: {reason}")]
     Device {
         /// Path of the parameter in the model.
@@ -23,20 +23,20 @@ pub enum StateError {
         /// Message of the device.
         reason: String,
     },
-    /// A tensor of a type that checkpoints do not hold.
-    #[error("parameter `{name}` holds {dtype:?}, checkpoints hold F32")]
+    /// A tensor has an element type that checkpoints do not support.
+    #[error("parameter `{name}` has type {dtype:?}, expected F32")]
     Type {
         /// Path of the parameter in the model.
         name: String,
         /// Element type of the tensor.
         dtype: DType,
     },
-    /// The head is none.
-    #[error("the head of the checkpoint: {0}")]
-    StateHeader(String),
-    /// The model has other parameters than the one that was kept.
+    /// The header cannot be read.
+    #[error("cannot read the header of the checkpoint: {0}")]
+    Head(String),
+    /// The parameters of the checkpoint are not those of the model.
     #[error(
-        "the checkpoint has {found}, the model has {expected}; it is of another program version"
+        "the checkpoint has {found}, expected {expected} for the model; it was written by another program version"
     )]
     OtherModel {
         /// Description of the checkpoint's parameter.
@@ -52,7 +52,7 @@ pub enum StateError {
 pub struct CheckpointMeta {
     /// Optimizer steps done so far.
     pub step: usize,
-    /// Seconds that the cell has taken so far in all its attempts, validations counted.
+    /// Seconds that the cell has taken in all attempts, validations included.
     pub cell_seconds: f64,
 }
 
@@ -75,7 +75,7 @@ struct StoredTensor {
     name: String,
     dims: Vec<usize>,
     moments: bool,
-    /// The parameter does not learn: its numbers are those of the start and not in the checkpoint.
+    /// Whether the parameter is frozen; its values are then not stored.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     frozen: bool,
 }
@@ -96,7 +96,7 @@ impl StoredTensor {
     }
 }
 
-/// The state of a training as bytes.
+/// Serializes the state of a training.
 ///
 /// # Errors
 /// [`StateError::Device`] or [`StateError::Type`].
@@ -123,10 +123,10 @@ pub fn pack(state: &TrainState, cell_seconds: f64) -> Result<Vec<u8>, StateError
     Ok(bytes)
 }
 
-/// Puts a kept state in the place of the one of a training that has just begun.
+/// Replaces the state of a training that has just begun by a serialized one.
 ///
 /// # Errors
-/// [`StateError`], and `state` is as it was.
+/// [`StateError`]; `state` is then unchanged.
 pub fn unpack(bytes: &[u8], state: &mut TrainState) -> Result<CheckpointMeta, StateError> {
     let short = || StateError::Head(format!("{} bytes are too few", bytes.len()));
     let (len, rest) = bytes.split_first_chunk().ok_or_else(short)?;
@@ -146,7 +146,7 @@ pub fn unpack(bytes: &[u8], state: &mut TrainState) -> Result<CheckpointMeta, St
     Ok(head.kept)
 }
 
-/// Refuses a checkpoint whose tensors are not the model's.
+/// Checks that the tensors of a checkpoint are those of the model.
 fn check(found: &[StoredTensor], bytes: usize, state: &TrainState) -> Result<(), StateError> {
     let mut collect = Collect::default();
     state.model.visit(&mut collect);
@@ -173,7 +173,7 @@ fn check(found: &[StoredTensor], bytes: usize, state: &TrainState) -> Result<(),
     Ok(())
 }
 
-/// Reads out a model, and its moments if there is an optimizer; shapes alone if there is none.
+/// Visitor that collects the tensors and moments of a model, or only the shapes if there is no optimizer.
 #[derive(Default)]
 struct Collect<'a> {
     optimizer: Option<&'a Optimizer>,
@@ -234,7 +234,7 @@ impl ModuleVisitor for Collect<'_> {
     }
 }
 
-/// Puts kept numbers into a model whose shapes have been checked.
+/// Mapper that replaces the tensors of a model, whose shapes have been checked.
 struct Put<'a> {
     optimizer: &'a mut Optimizer,
     shapes: std::slice::Iter<'a, StoredTensor>,

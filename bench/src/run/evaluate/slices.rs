@@ -1,4 +1,4 @@
-//! One evaluation, grouped by what travels with samples and with scored tokens.
+//! Results of an evaluation grouped by properties of samples and scored tokens.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -51,7 +51,7 @@ impl BySlice {
         self.0.entry((unit, name)).or_default().entry(value).or_default()
     }
 
-    /// As columns. A property that is the same everywhere says nothing and is left out.
+    /// Converts the sums to columns, without properties that have only one value.
     pub(super) fn columns(self) -> Vec<Slices> {
         let told = self.0.into_iter().filter(|(_, sums)| sums.len() > 1);
         told.map(|((unit, name), sums)| Slices {
@@ -66,7 +66,7 @@ impl BySlice {
     }
 }
 
-/// Properties named `x-a` and `x-b` are the axes of one map, so they are told together too.
+/// Combined property of two properties named `x-a` and `x-b`, the axes of one map.
 fn axes(slices: &[(&'static str, u32)]) -> Option<(Cow<'static, str>, u32)> {
     slices.iter().find_map(|(a, first)| {
         let stem = a.strip_suffix("-a")?;
