@@ -1,7 +1,6 @@
-//! Allocations of a thread, counted.
+//! Allocation counts per thread.
 //!
-//! Counted for each thread by itself: what other threads do at the same time is not in it, and counting takes no
-//! thread's time from another.
+//! Each thread has its own counter, so that concurrent threads neither affect the count nor contend for it.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
@@ -13,7 +12,7 @@ thread_local! {
     static ASKED: Cell<Allocations> = const { Cell::new(Allocations { count: 0, bytes: 0 }) };
 }
 
-/// An allocator that counts what it is asked for. Only the program's own allocator counts: `pe-bench` has it.
+/// Allocator that counts allocations. Counts exist only if it is the global allocator, as in `pe-bench`.
 #[derive(Debug)]
 pub struct Counting<A>(pub A);
 
@@ -58,12 +57,12 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
     }
 }
 
-/// Allocations of this thread so far; zero where the program's allocator does not count.
+/// Allocations of this thread so far; zero if the global allocator does not count.
 pub fn asked() -> Allocations {
     ASKED.with(Cell::get)
 }
 
-/// Whether the program's allocator counts.
+/// Whether the global allocator counts.
 pub fn is_counted() -> bool {
     let before = asked();
     drop(std::hint::black_box(Box::new(0_u8)));

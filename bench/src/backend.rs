@@ -1,4 +1,4 @@
-//! Backends by name: which are compiled in, and how to get the others.
+//! Backends by name, their devices and attention engines.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -15,7 +15,7 @@ pub struct BackendMeta {
     pub id: &'static str,
     /// Hardware that it runs on.
     pub about: &'static str,
-    /// Makes its device; `None` where it is not compiled in.
+    /// Opens the device; `None` if the backend is not compiled in.
     device: Option<fn() -> Device>,
 }
 
@@ -74,10 +74,10 @@ pub enum BackendError {
         /// All names that exist.
         known: String,
     },
-    /// It exists, but this program was built without it.
+    /// The backend is not compiled in.
     #[error(
-        "backend `{id}` is not compiled in; this program has: {compiled}. \
-         Build with `cargo build --release --features {id}` to get it"
+        "backend `{id}` is not compiled in; this program has: {compiled}; \
+         build with `cargo build --release --features {id}`"
     )]
     NotCompiled {
         /// The value that was requested.
@@ -85,10 +85,10 @@ pub enum BackendError {
         /// Devices that exist.
         compiled: String,
     },
-    /// It is compiled in, and its device does not open.
+    /// The device of the backend cannot be opened.
     #[error(
-        "backend `{id}` has no device here: {reason}. See to its driver, or choose another; \
-         `pe-bench list backends` shows what each has"
+        "backend `{id}` has no usable device: {reason}; check its driver, or choose another backend \
+         (`pe-bench list backends`)"
     )]
     NoDevice {
         /// The value that was requested.
@@ -96,10 +96,10 @@ pub enum BackendError {
         /// Message of the driver.
         reason: String,
     },
-    /// Its device does not compute with these numbers.
+    /// The device does not support the precision.
     #[error(
-        "backend `{backend}` does not multiply {precision} on this machine; it does: {possible}. \
-         Change `precision` under [train], or --precision"
+        "backend `{backend}` does not support precision {precision} on this machine, expected one of: {possible}; \
+         change `precision` under [train], or --precision"
     )]
     NoPrecision {
         /// Name of the backend.
@@ -117,22 +117,22 @@ pub enum BackendError {
     },
 }
 
-/// Which attention engine is asked for.
+/// Choice of the attention engine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum EngineChoice {
-    /// The fastest that the backend has.
+    /// Fastest engine of the backend.
     #[default]
     Auto,
     /// Plain tensor operations, on any backend.
     Reference,
-    /// Blocks in the cache or in shared memory, no attention matrix; on flex, cuda and wgpu.
+    /// Blocked attention without a full attention matrix; on flex, cuda and wgpu.
     Fused,
 }
 
-/// The engine that a choice means on a backend.
+/// Resolves a choice to an engine of a backend.
 ///
 /// # Errors
-/// [`BackendError`] if the backend is not to be had, or has not the engine.
+/// [`BackendError`] if the backend is unavailable or does not have the engine.
 pub fn engine(choice: EngineChoice, backend: &str) -> Result<Engine, BackendError> {
     let device = device(backend)?;
     match choice {
@@ -143,10 +143,10 @@ pub fn engine(choice: EngineChoice, backend: &str) -> Result<Engine, BackendErro
     }
 }
 
-/// Refuses a precision that a backend's device has not.
+/// Checks that the device of a backend supports a precision.
 ///
 /// # Errors
-/// [`BackendError::NoPrecision`], with those that it has.
+/// [`BackendError::NoPrecision`], with the supported ones.
 pub fn precision(
     wanted: MatmulPrecision,
     backend: &str,
@@ -163,38 +163,38 @@ pub fn precision(
     })
 }
 
-/// Reads a precision's name on the command line.
+/// Parses the name of a precision.
 ///
 /// # Errors
-/// Supported precisions in words.
+/// Message with the known names, if there is no such precision.
 pub fn named_precision(text: &str) -> Result<MatmulPrecision, String> {
     let known = || MatmulPrecision::ALL.map(MatmulPrecision::id).join(", ");
     MatmulPrecision::ALL
         .into_iter()
         .find(|precision| precision.id() == text)
-        .ok_or_else(|| format!("unknown precision `{text}`; possible: {}", known()))
+        .ok_or_else(|| format!("unknown precision `{text}`, expected one of: {}", known()))
 }
 
 impl BackendMeta {
-    /// Whether this program has it.
+    /// Whether the backend is compiled in.
     pub fn is_compiled(&self) -> bool {
         self.device.is_some()
     }
 
-    /// Facts of its device, or why it does not open; `None` if it is not compiled in.
+    /// Facts of the device, or the reason why it cannot be opened; `None` if the backend is not compiled in.
     pub fn facts(&self) -> Option<Result<DeviceFacts, String>> {
         self.device.map(|make| facts(&make()))
     }
 }
 
-/// Result of opening each device, once: threads that ask later may be in the middle of something
-/// that panics.
+/// Result of opening each device, cached: a later call may come from a thread in which a panic of the driver would be
+/// harmful.
 static OPENED: Mutex<BTreeMap<&str, Result<(), String>>> = Mutex::new(BTreeMap::new());
 
 /// The device of a backend.
 ///
 /// # Errors
-/// [`BackendError`], with the names that would work.
+/// [`BackendError`] if the name is unknown or the backend is unavailable.
 pub fn device(id: &str) -> Result<Device, BackendError> {
     let known = || ALL.iter().map(|meta| meta.id);
     let Some(meta) = ALL.iter().find(|meta| meta.id == id) else {

@@ -1,8 +1,8 @@
-//! Published benchmarks from files that a user has: questions with options, and texts with expected answers.
+//! Published benchmarks from local files: questions with options, and texts with expected answers.
 //!
-//! No data comes with this program. One JSON object a line, in the fields that these data sets have:
+//! The program contains no benchmark data. Files are JSON Lines with the fields of one of these data sets:
 //!
-//! | like | fields |
+//! | data set | fields |
 //! | --- | --- |
 //! | SCROLLS | `input`, `output` or `outputs` |
 //! | QuALITY | `article`, `questions` of `question`, `options`, `gold_label` (from 1) |
@@ -13,6 +13,6 @@ mod ask;
 mod items;
 mod scores;
 
-pub use ask::{Asked, BenchmarkError, Settings, Summary, ask};
-pub use items::{Item, ItemError, read};
+pub use ask::{AskSettings, BenchmarkError, ItemResult, Summary, ask};
+pub use items::{BenchmarkItem, ItemError, read};
 pub use scores::{Rouge, exact_match, f1, rouge};

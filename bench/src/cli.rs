@@ -1,4 +1,4 @@
-//! The command line: `pe-bench`.
+//! Command-line interface of `pe-bench`.
 
 mod benchmark;
 mod compare;
@@ -40,15 +40,15 @@ use out::say;
 #[command(
     name = "pe-bench",
     version,
-    about = "Races position encodings for Transformers on the same tasks under the same budget",
+    about = "Compares position encodings for Transformers on the same tasks with the same training budget",
     after_help = "Start with `pe-bench run quick`: it trains, evaluates and writes a report.\n\n\
                   Exit status:\n  \
-                  0    done\n  \
-                  1    an error, or cells or checks that failed; it is said which\n  \
-                  2    a command line that cannot be read\n  \
-                  3    a gate does not let pass (`nightly`)\n  \
-                  129  stopped by SIGHUP; what is finished is kept, run the same command to go on\n  \
-                  130  stopped by Ctrl-C, likewise\n  \
+                  0    success\n  \
+                  1    an error, or cells or checks that failed; standard error names them\n  \
+                  2    invalid command line\n  \
+                  3    the nightly gate failed (`nightly`)\n  \
+                  129  stopped by SIGHUP; finished cells are kept, run the same command to resume\n  \
+                  130  stopped by Ctrl-C (SIGINT), likewise\n  \
                   138  stopped by SIGUSR1 (Linux), likewise\n  \
                   143  stopped by SIGTERM, likewise"
 )]
@@ -61,20 +61,20 @@ struct Cli {
 enum Command {
     /// Trains and evaluates every cell of a suite, then writes its report.
     ///
-    /// Finished cells are kept: run the same command again to go on.
+    /// Finished cells are kept: run the same command again to resume an interrupted sweep.
     #[command(
         after_help = "Examples:\n  pe-bench run quick --dry-run\n  pe-bench run quick --encodings 'rope,cope+rope' --seed 7\n  pe-bench run mine.toml --jobs 1 --threads 2"
     )]
     Run(RunArgs),
-    /// Writes the report of one or more result folders again.
+    /// Writes the report of one or more results folders, without training anything.
     #[command(
         after_help = "Examples:\n  pe-bench report results/quick\n  pe-bench report results/* --out page\n  pe-bench report results/quick --out paper --formats tex,svg"
     )]
     Report(report::ReportArgs),
-    /// Compares the records of two result folders, all but timings and provenance.
+    /// Compares the records of two results folders, ignoring timings and provenance.
     #[command(after_help = "Example: pe-bench diff-records results/quick results/quick-again")]
     DiffRecords(diff_records::DiffArgs),
-    /// Sets published numbers beside ours: agrees, differs, other recipe, not run.
+    /// Compares published numbers with the records: agrees, differs, other recipe or not run.
     #[command(
         after_help = "Example: pe-bench reproduce results/contextual --paper cope --verdict other-recipe"
     )]
@@ -84,48 +84,48 @@ enum Command {
         after_help = "Examples:\n  pe-bench compare cope rope\n  pe-bench compare cope rope results/quick --task counting --slices\n  pe-bench compare cope rope --page results/cope-rope.html"
     )]
     Compare(compare::CompareArgs),
-    /// Shows the inside of a trained model: attention maps, gates and positions on a sample of its task.
+    /// Writes a page with the attention maps, gates and positions of a trained model on one sample of its task.
     ///
-    /// Records hold no weights, so the cell is trained again first.
+    /// Records contain no weights, so the cell is retrained first.
     #[command(
         after_help = "Examples:\n  pe-bench inspect quick flip-flop cope\n  pe-bench inspect dd59a472 --sample 3 --out page"
     )]
     Inspect(inspect::InspectArgs),
-    /// Measures how much attention changes when all positions move: with tokens put before, with an offset.
+    /// Measures how much attention changes when all positions shift: by prepended tokens and by an offset.
     #[command(
         after_help = "Examples:\n  pe-bench stability language shakespeare tape\n  pe-bench stability --pretrained smollm2 --json"
     )]
     Stability(stability::StabilityArgs),
-    /// Holds a night's results against the accepted baseline: a significant loss of quality or a dearer model fails.
+    /// Compares a night's results with the accepted baseline; a significant loss of quality or a higher cost fails.
     #[command(
-        after_help = "Example: pe-bench nightly results/nightly --baseline results/baseline --history nights\n\nExit status 3: the gate does not take the night."
+        after_help = "Example: pe-bench nightly results/nightly --baseline results/baseline --history nights\n\nExit status 3: the gate failed."
     )]
     Nightly(nightly::NightlyArgs),
-    /// Counts the instructions of a training step of each encoding of a results folder, and keeps them in its records.
+    /// Counts the CPU instructions of one training step for each encoding of a results folder and adds them to its records.
     ///
-    /// Needs valgrind. Of each encoding the first workload and seed, unless you name a workload.
+    /// Needs valgrind. Counts the first workload and seed of each encoding unless --workload names another.
     #[command(after_help = "Example: pe-bench count results/nightly")]
     Count(count::CountArgs),
-    /// Prints a script that completes commands and options in a shell.
+    /// Prints a shell completion script.
     #[command(
         after_help = "Example: pe-bench completions bash > ~/.local/share/bash-completion/completions/pe-bench"
     )]
     Completions {
-        /// The shell.
+        /// Shell to generate the script for.
         shell: clap_complete::Shell,
     },
     /// Lists encodings, tasks, suites or backends.
     #[command(after_help = "Example: pe-bench list encodings")]
     List {
         /// Kind of item to list.
-        what: What,
+        kind: Listed,
     },
-    /// Fetches and verifies texts for language modelling.
+    /// Fetches, verifies and tokenizes texts for language modelling.
     Data {
         #[command(subcommand)]
         command: data::DataCommand,
     },
-    /// Prints an example suite to start your own from.
+    /// Prints an annotated example suite to start your own from.
     #[command(
         after_help = "Example: pe-bench new-suite mine > mine.toml && pe-bench run mine.toml"
     )]
@@ -133,73 +133,74 @@ enum Command {
         /// Name of the suite.
         name: String,
     },
-    /// Measures a training step of each encoding at one size.
+    /// Measures the time and memory of one training step for each encoding at a fixed size.
     #[command(after_help = "Example: pe-bench speed --encodings rope,cope")]
     Speed(speed::SpeedArgs),
-    /// Checks encodings with the conformance kit, and prints what was checked.
+    /// Checks encodings with the conformance kit and prints the result of each check.
     #[command(after_help = "Example: pe-bench conform rope 'cope{max_positions=16}+rope'")]
     Conform(conform::ConformArgs),
-    /// Prints the card of an encoding, a combination or a task.
+    /// Prints the documentation, properties and defaults of an encoding, a combination or a task.
     #[command(after_help = "Example: pe-bench explain rope")]
     Explain {
-        /// An id, or a combination as 'cope+rope'.
+        /// Id of an encoding or task, or a combination such as 'cope+rope'.
         name: String,
     },
-    /// Prints what a pass costs under each encoding, by formula.
+    /// Prints the analytic cost of a forward pass with each encoding.
     #[command(after_help = "Example: pe-bench flops --config tape-155m")]
     Flops(flops::FlopsArgs),
-    /// Evaluates a pretrained model beyond its trained length, under changed rotations or other encodings.
+    /// Evaluates a pretrained model beyond its trained length, with modified rotations or other encodings.
     ///
-    /// Finished cells are kept: run the same command again to go on.
+    /// Finished cells are kept: run the same command again to resume.
     #[command(
         after_help = "Example: pe-bench extend smollm2 --lens 8192,16384 --methods as-trained,yarn"
     )]
     Extend(extend::ExtendArgs),
-    /// Writes on from a prompt with a pretrained model.
+    /// Generates text from a prompt with a pretrained model.
     #[command(
         after_help = "Example: pe-bench generate smollm2 --prompt 'The capital of France is'"
     )]
     Generate(generate::GenerateArgs),
-    /// Asks a pretrained model the questions of benchmark files that you have.
+    /// Evaluates a pretrained model on local files of published benchmarks.
     #[command(after_help = "Example: pe-bench benchmark smollm2 questions.jsonl --limit 100")]
     Benchmark(benchmark::BenchmarkArgs),
-    /// Models that were trained elsewhere.
+    /// Lists and fetches pretrained models.
     Pretrained {
         #[command(subcommand)]
         command: pretrained::PretrainedCommand,
     },
-    /// Writes the generated tables of the guide and the example report, or checks them.
+    /// Writes the generated tables of the guide and the example report, or checks that they are up to date.
     #[command(after_help = "Example: pe-bench docs --check")]
     Docs {
-        /// Fail if something is not what would be written.
+        /// Change nothing; fail if a file is out of date.
         #[arg(long)]
         check: bool,
-        /// The project's folder.
+        /// Root folder of the repository.
         #[arg(long, default_value = ".")]
         root: PathBuf,
     },
-    /// Runs one cell that is described on standard input; started by `run`.
+    /// Runs the cell described on standard input; started by `run`.
     #[command(hide = true)]
     Worker,
-    /// Some training steps of a record's cell on one thread; `count` starts these.
+    /// Runs training steps of a record's cell on one thread; started by `count`.
     #[command(hide = true)]
     Steps {
-        /// The record's file.
+        /// Path of the record.
         record: PathBuf,
         /// Number of training steps.
         count: usize,
     },
 }
 
+/// Kind of item that `list` prints.
 #[derive(Clone, Copy, ValueEnum)]
-enum What {
+enum Listed {
     /// Position encodings.
     Encodings,
     /// Tasks.
     Tasks,
     /// Built-in suites.
     Suites,
-    /// Backends, and whether this program has them.
+    /// Backends and whether this build includes them.
     Backends,
 }
 
@@ -214,33 +215,33 @@ pub(crate) struct RunArgs {
     /// Attention engine to use.
     #[arg(long, value_enum, default_value_t)]
     engine: EngineChoice,
-    /// MatmulPrecision of linear maps: f32, tf32 or bf16; default: as the suite says, f32 unless it does.
+    /// Precision of matrix products: f32, tf32 or bf16; default: the suite's, or f32.
     #[arg(long, value_parser = crate::backend::named_precision)]
     precision: Option<pe_zoo::ops::MatmulPrecision>,
-    /// Threads of each cell.
+    /// CPU threads per cell.
     #[arg(long, default_value_t = 1)]
     threads: usize,
-    /// Cells side by side; default: as many as there are processors for their threads.
+    /// Number of cells to run in parallel; default: number of CPUs divided by --threads (1 on a GPU).
     #[arg(long)]
     jobs: Option<usize>,
-    /// Run this seed instead of the suite's; may be repeated.
+    /// Seed to run instead of the suite's; may be repeated.
     #[arg(long = "seed")]
     seeds: Vec<u64>,
-    /// These encodings instead of the suite's, separated by commas: names of the suite, ids, or
-    /// combinations as 'cope{max_positions=16}+rope'.
+    /// Encodings to run instead of the suite's, separated by commas: names from the suite, ids, or
+    /// combinations such as 'cope{max_positions=16}+rope'.
     #[arg(long)]
     encodings: Vec<String>,
-    /// A text file or a folder of texts for every workload on text, instead of its corpus.
+    /// Text file or folder of texts that replaces the corpus of every text workload.
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
-    /// Folder of the results; default: results/<suite>.
+    /// Results folder; default: results/<suite>.
     #[arg(long)]
     out: Option<PathBuf>,
     #[command(flatten)]
     criteria: report::Criteria,
     #[command(flatten)]
     sweep: run::SweepArgs,
-    /// Print the cells and how long they would take, and stop.
+    /// Print the cells and their estimated training times without running them.
     #[arg(long)]
     dry_run: bool,
 }
@@ -258,7 +259,9 @@ pub(crate) struct RunArgs {
 /// ```
 pub fn main_with(registry: Result<Registry, PeError>) -> ExitCode {
     let registered = registry.map_err(anyhow::Error::from).and_then(|registry| {
-        let taken = |_| anyhow::anyhow!("the registry of this process is in use already");
+        let taken = |_| {
+            anyhow::anyhow!("the registry of encodings is already in use and cannot be replaced")
+        };
         crate::encodings::register(registry).map_err(taken)
     });
     if let Err(error) = registered {
@@ -282,10 +285,10 @@ where
 
 fn main() -> ExitCode {
     if let Err(error) = signals::survive_file_size_limit() {
-        out::complain(&format!("the handler for SIGXFSZ cannot be installed: {error}"));
+        out::complain(&format!("cannot install a handler for SIGXFSZ: {error}"));
     }
     if let Err(error) = process::end_with_parent() {
-        out::complain(&format!("error: standard input cannot be watched: {error}"));
+        out::complain(&format!("error: cannot start a thread that reads standard input: {error}"));
         return ExitCode::FAILURE;
     }
     match dispatch(Cli::parse().command) {
@@ -310,7 +313,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Nightly(arguments) => return nightly::run(&arguments),
         Command::Count(arguments) => count::run(&arguments)?,
         Command::Completions { shell } => completions::completions(shell),
-        Command::List { what } => list::list(what),
+        Command::List { kind } => list::list(kind),
         Command::Data { command } => data::data(command)?,
         Command::NewSuite { name } => say(&new_suite(&name)?),
         Command::Speed(arguments) => speed::speed(&arguments)?,

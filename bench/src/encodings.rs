@@ -1,4 +1,4 @@
-//! The encodings that this program knows: those of `pe-zoo`, and those that it was started with.
+//! Registry of the encodings of this process: those of `pe-zoo`, or those given to `main_with`.
 
 use std::sync::OnceLock;
 
@@ -20,7 +20,7 @@ pub fn register(registry: Registry) -> Result<(), Registry> {
     REGISTRY.set(registry)
 }
 
-/// Reads an expression of the encodings in [`registry`].
+/// Parses an expression with the encodings in [`registry`].
 ///
 /// # Errors
 /// As [`Registry::parse`].

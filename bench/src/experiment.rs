@@ -1,5 +1,5 @@
-//! Experiments: a run as data. The key of an experiment is a hash of its complete configuration, by which a finished
-//! run is found again and a changed one is not mistaken for it.
+//! Configuration of a run. The key of an experiment is a hash of its complete configuration; it identifies the record
+//! of a finished run.
 
 pub mod budget;
 mod check;
@@ -22,7 +22,7 @@ pub use train::{EarlyStop, TrainConfig, ValidationConfig};
 
 use crate::model::ModelConfig;
 
-/// One run: an encoding on a task at a seed.
+/// Configuration of one run: an encoding on a task with a seed.
 #[derive(Debug, Clone)]
 pub struct Experiment {
     /// Name of the workload (task and sizes) within its suite.
@@ -39,7 +39,7 @@ pub struct Experiment {
     pub train: TrainConfig,
     /// Settings of the evaluation.
     pub eval: EvalConfig,
-    /// Which point of the suite's grid it is; a name, and no part of what is run.
+    /// Point of the suite's grid, for display only.
     pub grid: Option<GridPoint>,
     /// Limits of time and memory; not part of the key.
     pub budget: Budget,
@@ -52,8 +52,7 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// The complete configuration, defaults included; what [`key`](Self::key) is a
-    /// hash of.
+    /// Complete configuration with all defaults, of which [`key`](Self::key) is a hash.
     pub fn config(&self, task: &dyn tasks::Task) -> Value {
         json!({
             "encoding": self.encoding.identity(),
@@ -69,7 +68,7 @@ impl Experiment {
         })
     }
 
-    /// The engine that does the work: hard attention is the reference engine's alone.
+    /// Attention engine that is used: hard attention exists only in the reference engine.
     pub fn attending(&self) -> Engine {
         match self.model.attention {
             AttentionKind::Soft => self.engine,
@@ -77,18 +76,18 @@ impl Experiment {
         }
     }
 
-    /// Sixteen hexadecimal digits that stand for the complete configuration.
+    /// Hash of the complete configuration, 16 hexadecimal digits.
     pub fn key(&self, task: &dyn tasks::Task) -> String {
         reports::cell_key(&self.config(task))
     }
 
-    /// The sizes that the encoding is built for.
+    /// Sizes that the encoding is built for.
     pub fn dims(&self, task: &dyn tasks::Task) -> pe_zoo::Dims {
         let [train_len, max_len] = self.token_lens(task);
         self.model.dims(train_len, max_len)
     }
 
-    /// Longest input in tokens, in training and ever.
+    /// Longest input in tokens: in training, and in training and evaluation together.
     pub fn token_lens(&self, task: &dyn tasks::Task) -> [usize; 2] {
         let input = |len: usize| task.max_tokens(len).saturating_sub(1);
         let train = task.max_train_tokens(self.train.len).saturating_sub(1);

@@ -1,14 +1,14 @@
-//! Longer than trained: a pretrained model under rotations that are changed for length, evaluated as it is or after a
+//! Length extension: evaluation of a pretrained model with modified rotations or other encodings, with or without a
 //! short fine-tuning.
 //!
-//! | Module | What it holds |
+//! | Module | Contents |
 //! | --- | --- |
-//! | `method` | the ways of changing a rotation, as encodings |
+//! | `method` | methods that modify a rotation, as encodings |
 //! | `text` | perplexity by length and by position, in the model's own tokens |
 //! | `passkey` | a number hidden in English filler, by length and depth |
-//! | `facts` | what these two have in common |
-//! | `tune` | which weights learn |
-//! | `cell` | one encoding on one of the two, from configuration to record |
+//! | `facts` | facts shared by both tasks |
+//! | `tune` | fine-tuning |
+//! | `cell` | one encoding on one task, from configuration to record |
 
 mod cell;
 mod facts;
@@ -18,7 +18,7 @@ mod text;
 mod tune;
 
 pub use cell::{Context, ExtendCell, ExtendError};
-pub use method::{Method, MethodError, Variant, expression, variants};
+pub use method::{EncodingVariant, Method, MethodError, expression, variants};
 pub use passkey::Passkey;
 pub use text::LongText;
 pub use tune::{TuneConfig, Tuning};

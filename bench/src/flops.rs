@@ -21,8 +21,8 @@ fn params(encoding: &Combination, dims: &Dims) -> Result<usize, PeError> {
     Ok(encoding.init(dims, &mut rng, &pe_zoo::probe::device())?.num_params())
 }
 
-/// Operations of one training step over `batch_size` sequences of `len` tokens; without those of an
-/// encoding that does not state its cost.
+/// Operations of one training step over `batch_size` sequences of `len` tokens. Encodings without a cost formula
+/// count as 0.
 pub fn count(
     encoding: &Combination,
     model: &ModelConfig,
@@ -35,7 +35,7 @@ pub fn count(
     of_macs(model.forward_macs(vocabulary, len) + own, batch_size, len)
 }
 
-/// As [`count`]; products of an encoding that does not state its cost are counted by running it.
+/// Like [`count`], but the products of an encoding without a cost formula are counted by running it.
 ///
 /// # Errors
 /// [`PeError::Probe`] if they cannot be counted.
@@ -63,14 +63,14 @@ fn of_macs(macs: u64, batch_size: usize, len: usize) -> FlopCount {
 pub struct Bill {
     /// All items, the model's own first.
     pub cost: Cost,
-    /// Learned numbers, the encoding's included.
+    /// Number of learned parameters, including the encoding.
     pub params: u64,
     /// Tokens of the sequence.
     pub len: usize,
 }
 
 impl Bill {
-    /// The bill of a model under an encoding.
+    /// Cost of a model with an encoding.
     ///
     /// # Errors
     /// [`PeError`] if the encoding refuses the sizes.
@@ -82,7 +82,7 @@ impl Bill {
         Ok(Self { cost: own.and(encoding.counted_cost(&dims, len)?), params: params as u64, len })
     }
 
-    /// As TAPE's table 3 prints it: `[FLOPs in 1e9, MACs in 1e9, parameters in 2^20]`.
+    /// Cost in the format of table 3 of TAPE: `[FLOPs in 1e9, MACs in 1e9, parameters in 2^20]`.
     pub fn as_in_table_3(&self) -> [String; 3] {
         let Sums { macs, flops } = self.cost.as_in_table_3();
         let billions = |n: u64| format!("{:.2}", n as f64 / 1e9);

@@ -1,4 +1,4 @@
-//! Generation, token by token, with the cache.
+//! Autoregressive generation with a key-value cache.
 
 use std::time::Instant;
 
@@ -12,28 +12,28 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::model::{Cache, Decoder, Dropout};
 
-/// How the next token is chosen.
+/// Method that chooses the next token.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Choice {
-    /// The likeliest; of equal ones the first.
+pub enum Sampling {
+    /// The token with the largest logit; the first of equal ones.
     Greedy,
-    /// Drawn from the likeliest tokens.
+    /// Nucleus sampling.
     Sampled {
-        /// Logits are divided by it, above 0.
+        /// Divisor of the logits, above 0.
         temperature: f64,
-        /// The fewest tokens that have this share of the probability together take part, above 0 up to 1.
+        /// Probability mass of the nucleus, above 0 and at most 1.
         top_p: f64,
     },
 }
 
-/// A generation that cannot be made.
+/// Error during generation.
 #[derive(Debug, thiserror::Error)]
 pub enum GenerateError {
-    /// The encoding has no positions for so many tokens.
+    /// The encoding has no positions for the sequence.
     #[error(transparent)]
     Encoding(#[from] PeError),
-    /// A number that cannot be used.
-    #[error("{field} is {value}, expected {expected}; change it")]
+    /// A setting or token is out of range.
+    #[error("{field} is {value}, expected {expected}")]
     Number {
         /// Name of the setting.
         field: &'static str,
@@ -47,11 +47,11 @@ pub enum GenerateError {
     Device(String),
 }
 
-impl Choice {
-    /// Refuses numbers that cannot work.
+impl Sampling {
+    /// Checks that the settings are in range.
     ///
     /// # Errors
-    /// [`GenerateError::Number`], the field named.
+    /// [`GenerateError::Number`], which names the setting.
     pub fn check(self) -> Result<(), GenerateError> {
         let Self::Sampled { temperature, top_p } = self else { return Ok(()) };
         let refuse = |field, value: f64, expected| {
@@ -61,7 +61,7 @@ impl Choice {
             return refuse(
                 "temperature",
                 temperature,
-                "a number above 0 (leave it out for greedy)",
+                "a number above 0 (leave it out for greedy decoding)",
             );
         }
         if !(top_p > 0.0 && top_p <= 1.0) {
@@ -70,7 +70,7 @@ impl Choice {
         Ok(())
     }
 
-    /// The next token after these logits.
+    /// Chooses the next token by its logits.
     pub fn choose(self, logits: &[f32], rng: &mut ChaCha8Rng) -> u32 {
         match self {
             Self::Greedy => {
@@ -106,11 +106,11 @@ fn sample(logits: &[f32], temperature: f64, top_p: f64, rng: &mut ChaCha8Rng) ->
             return *token;
         }
     }
-    // Rounding may leave a rest.
+    // Rounding may leave a small remainder.
     nucleus.last().map_or(0, |(token, _)| *token)
 }
 
-/// A model in the middle of a text.
+/// Generation in progress: a model with its cache.
 #[derive(Debug)]
 pub struct Generation<'a> {
     model: &'a Decoder,
@@ -125,10 +125,10 @@ impl<'a> Generation<'a> {
         Self { model, id, device: device.clone(), cache: Cache::new(model.layers()) }
     }
 
-    /// Reads tokens and gives the logits of what follows the last one, `V` of them.
+    /// Appends tokens and returns the logits of the next token, `[V]`.
     ///
     /// # Errors
-    /// [`GenerateError`]; no token at all is one.
+    /// [`GenerateError`] if `tokens` is empty, a token is not in the vocabulary or the encoding has no positions.
     pub fn read(&mut self, tokens: &[u32]) -> Result<Vec<f32>, GenerateError> {
         if tokens.is_empty() {
             let (field, value) = ("the prompt", "empty".to_owned());
@@ -136,7 +136,11 @@ impl<'a> Generation<'a> {
         }
         if let Some(token) = tokens.iter().find(|t| **t as usize >= self.model.vocabulary()) {
             let (field, value) = ("a token", token.to_string());
-            return Err(GenerateError::Number { field, value, expected: "one of the vocabulary" });
+            return Err(GenerateError::Number {
+                field,
+                value,
+                expected: "a token of the vocabulary",
+            });
         }
         let request = PositionRequest {
             cached_tokens: self.cache.len(),
@@ -158,40 +162,40 @@ impl<'a> Generation<'a> {
 
 /// Request for a generation: prompt, limits and end.
 #[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
-    /// The text so far.
+pub struct GenerateRequest<'a> {
+    /// Tokens of the prompt.
     pub prompt: &'a [u32],
-    /// Most tokens that are made.
+    /// Maximum number of generated tokens.
     pub tokens: usize,
-    /// How each is chosen.
-    pub choice: Choice,
-    /// Tokens that end the text; the one that does is not given.
+    /// Method that chooses each token.
+    pub choice: Sampling,
+    /// Tokens that end the generation; they are not part of the result.
     pub end: &'a [u32],
 }
 
 /// Generated tokens and the time they took.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Generated {
+pub struct GeneratedText {
     /// The tokens after the prompt.
     pub tokens: Vec<u32>,
-    /// Wall time until the logits behind the prompt.
+    /// Wall time of the forward pass over the prompt.
     pub prefill_seconds: f64,
-    /// Wall time of all further passes.
+    /// Wall time of all later forward passes.
     pub decode_seconds: f64,
-    /// Number of further passes.
+    /// Number of later forward passes.
     pub decode_passes: usize,
 }
 
-/// Reads a prompt and writes on; `on_token` hears of each token.
+/// Generates tokens after a prompt; `on_token` is called with each of them.
 ///
 /// # Errors
 /// [`GenerateError`].
 pub fn generate(
     mut generation: Generation<'_>,
-    request: Request<'_>,
+    request: GenerateRequest<'_>,
     rng: &mut ChaCha8Rng,
     on_token: &mut dyn FnMut(u32),
-) -> Result<Generated, GenerateError> {
+) -> Result<GeneratedText, GenerateError> {
     request.choice.check()?;
     let start = Instant::now();
     let mut logits = generation.read(request.prompt)?;
@@ -211,7 +215,7 @@ pub fn generate(
         }
     }
     let decode_seconds = start.elapsed().as_secs_f64();
-    Ok(Generated { tokens, prefill_seconds, decode_seconds, decode_passes })
+    Ok(GeneratedText { tokens, prefill_seconds, decode_seconds, decode_passes })
 }
 
 #[cfg(test)]
@@ -221,7 +225,7 @@ mod tests {
 
     const LOGITS: [f32; 4] = [0.0, 2.0, 1.0, 2.0];
 
-    fn shares(choice: Choice) -> [f64; 4] {
+    fn shares(choice: Sampling) -> [f64; 4] {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let mut counts = [0.0; 4];
         for _ in 0..20_000 {
@@ -232,7 +236,7 @@ mod tests {
 
     #[test]
     fn greedy_takes_the_first_of_the_likeliest() {
-        assert_eq!(shares(Choice::Greedy).map(|s| s > 0.0), [false, true, false, false]);
+        assert_eq!(shares(Sampling::Greedy).map(|s| s > 0.0), [false, true, false, false]);
     }
 
     #[test]
@@ -240,7 +244,7 @@ mod tests {
         for temperature in [0.5, 1.0, 3.0] {
             let weights = LOGITS.map(|l| (f64::from(l) / temperature).exp());
             let total = weights.iter().sum::<f64>();
-            let drawn = shares(Choice::Sampled { temperature, top_p: 1.0 });
+            let drawn = shares(Sampling::Sampled { temperature, top_p: 1.0 });
             for (share, weight) in drawn.iter().zip(weights) {
                 // Five deviations of a share among 20,000 draws.
                 assert!((share - weight / total).abs() < 0.018, "{temperature}: {drawn:?}");
@@ -251,7 +255,7 @@ mod tests {
     #[test]
     fn the_nucleus_is_the_fewest_tokens_with_the_share() {
         // Probabilities: 0.05, 0.4, 0.15, 0.4.
-        let alive = |top_p| shares(Choice::Sampled { temperature: 1.0, top_p }).map(|s| s > 0.0);
+        let alive = |top_p| shares(Sampling::Sampled { temperature: 1.0, top_p }).map(|s| s > 0.0);
         assert_eq!(alive(0.3), [false, true, false, false]);
         assert_eq!(alive(0.5), [false, true, false, true]);
         assert_eq!(alive(0.9), [false, true, true, true]);
@@ -261,7 +265,7 @@ mod tests {
     #[test]
     fn numbers_that_cannot_work_are_refused_by_name() {
         let refused = |temperature, top_p| {
-            Choice::Sampled { temperature, top_p }.check().unwrap_err().to_string()
+            Sampling::Sampled { temperature, top_p }.check().unwrap_err().to_string()
         };
         assert!(refused(0.0, 1.0).contains("temperature is 0"));
         assert!(refused(f64::NAN, 1.0).contains("temperature is NaN"));

@@ -1,4 +1,4 @@
-//! Machine of a run and the memory of its process.
+//! Properties of the machine, and the memory of processes.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use sysinfo::{
     RefreshKind, System,
 };
 
-/// The machine, with the threads that one run uses and how many run side by side.
+/// Description of the machine for records, with the threads per run and the number of parallel runs.
 pub fn host(threads: usize, jobs: usize) -> Host {
     Host {
         cpu: cpu_model().unwrap_or_else(|| "unknown".to_owned()),
@@ -20,12 +20,12 @@ pub fn host(threads: usize, jobs: usize) -> Host {
     }
 }
 
-/// Processors that this process may use.
+/// Number of CPUs available to this process.
 pub fn logical_cpus() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// Name of the processor; `None` where the system does not tell.
+/// Name of the CPU; `None` if the system does not report it.
 pub fn cpu_model() -> Option<String> {
     let cpus = RefreshKind::nothing().with_cpu(CpuRefreshKind::nothing());
     let system = System::new_with_specifics(cpus);
@@ -33,13 +33,13 @@ pub fn cpu_model() -> Option<String> {
     name.filter(|name| !name.is_empty())
 }
 
-/// Memory of the machine in bytes; `None` where the system does not tell.
+/// Memory of the machine in bytes; `None` if the system does not report it.
 pub fn memory_bytes() -> Option<u64> {
     let memory = RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram());
     Some(System::new_with_specifics(memory).total_memory()).filter(|bytes| *bytes > 0)
 }
 
-/// Resident memory of a process in bytes; `None` if it is gone or the system does not tell.
+/// Resident memory of a process in bytes; `None` if it has ended or the system does not report it.
 pub fn resident_bytes(pid: u32) -> Option<u64> {
     let pid = Pid::from_u32(pid);
     let mut system = System::new();
@@ -48,14 +48,14 @@ pub fn resident_bytes(pid: u32) -> Option<u64> {
     system.process(pid).map(Process::memory)
 }
 
-/// Largest resident size of this process so far in bytes; `None` where the system does not tell (Linux does).
+/// Peak resident memory of this process in bytes; `None` on systems other than Linux.
 pub fn peak_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find(|line| line.starts_with("VmHWM:"))?;
     line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// Versions that a record carries.
+/// Versions of the program, Burn and rustc, for records.
 pub fn versions() -> BTreeMap<String, String> {
     [
         ("pe-bench", env!("CARGO_PKG_VERSION")),
@@ -67,7 +67,7 @@ pub fn versions() -> BTreeMap<String, String> {
     .collect()
 }
 
-/// Commit that this program was built from, and whether the tree differed from it.
+/// Commit that this program was built from, and whether the working tree had changes.
 pub fn commit() -> (Option<String>, Option<bool>) {
     let commit = Some(env!("PE_BENCH_COMMIT")).filter(|commit| !commit.is_empty());
     (commit.map(str::to_owned), commit.map(|_| env!("PE_BENCH_DIRTY") == "true"))

@@ -1,8 +1,8 @@
-//! A look inside a trained model: attention maps and what the encoding made them of, on samples of its task.
+//! Inspection of a trained model: attention maps and traces of the encoding on samples of its task.
 //!
-//! Records hold no weights, so a cell is trained again from its record ([`retrain`]); the same configuration gives
-//! the same bits on the same machine, and the final loss says whether it did. The look itself goes through the
-//! reference engine ([`crate::run::observe()`]), whatever engine trained.
+//! Records contain no weights, so a cell is retrained from its record ([`retrain`]). The same configuration gives the
+//! same bits on the same machine; the final loss shows whether it did. Observation uses the reference engine
+//! ([`crate::run::observe()`]), independent of the engine used in training.
 
 pub mod page;
 pub mod retrain;

@@ -1,4 +1,4 @@
-//! Instructions of a training step, counted under valgrind.
+//! Instruction count of a training step, measured with valgrind.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -7,19 +7,19 @@ use std::process::{Child, ExitStatus, Stdio};
 use crate::process;
 use crate::run::counts::WARM_UP;
 
-/// Steps whose instructions are counted together, for a number that no single step's chance moves.
+/// Number of steps counted together, to average over variation between steps.
 const COUNTED: usize = 2;
 
-/// Instructions that could not be counted.
+/// Error while instructions are counted.
 #[derive(Debug, thiserror::Error)]
 pub enum CountError {
-    /// There is no valgrind.
+    /// Valgrind is not installed.
     #[error("not counted on this machine: valgrind is not installed")]
     NotHere,
-    /// Valgrind or the program under it did not come to its end.
+    /// Valgrind, or the program under it, failed.
     #[error(
-        "the steps under valgrind ended with {status}: {said}; `valgrind --tool=cachegrind pe-bench --version` shows \
-         whether it works here"
+        "training steps under valgrind ended with {status}: {said}; check with `valgrind --tool=cachegrind pe-bench \
+         --version` that valgrind works"
     )]
     Broke {
         /// Exit status of valgrind.
@@ -27,24 +27,24 @@ pub enum CountError {
         /// Last lines of its output.
         said: String,
     },
-    /// It cannot be started or written to.
-    #[error("valgrind cannot be run: {0}")]
+    /// Valgrind cannot be started or its output cannot be read.
+    #[error("cannot run valgrind: {0}")]
     Io(#[from] std::io::Error),
 }
 
-/// Instructions of a training step of the cell that a record file is of, those of the system left out: the difference
-/// between two runs under valgrind, one of which takes more steps, so that nothing but steps is in it.
+/// User-space instructions of one training step of the cell of a record: the difference between two runs under
+/// valgrind with different numbers of steps, divided by the difference in steps.
 ///
 /// # Errors
 /// [`CountError`].
 pub fn step_instructions(record: &Path) -> Result<u64, CountError> {
-    // Side by side: neither sees the other, and nothing is timed.
+    // Both run in parallel, because nothing is timed.
     let (few, more) = (start(record, WARM_UP)?, start(record, WARM_UP + COUNTED)?);
     let (few, more) = (instructions(few), instructions(more));
     Ok(more?.saturating_sub(few?) / COUNTED as u64)
 }
 
-/// Starts a process that takes so many steps under valgrind.
+/// Starts a process that runs `steps` training steps under valgrind.
 fn start(record: &Path, steps: usize) -> Result<Child, CountError> {
     let tool = ["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"];
     let mut command = process::under("valgrind", &tool, 1)?;
@@ -56,7 +56,7 @@ fn start(record: &Path, steps: usize) -> Result<Child, CountError> {
     })
 }
 
-/// Instructions of a whole process.
+/// Instruction count of a whole process.
 fn instructions(child: Child) -> Result<u64, CountError> {
     let output = child.wait_with_output()?;
     let said = String::from_utf8_lossy(&output.stderr);

@@ -1,7 +1,7 @@
-//! LoRA: low-rank maps that learn beside frozen weights (Hu et al. 2021, arXiv 2106.09685).
+//! LoRA: low-rank adapters of frozen weights (Hu et al. 2021, arXiv 2106.09685).
 //!
-//! Burn has LoRA of its own; it draws from a global generator and makes the whole changed weight in every pass. Here
-//! initial values come from the run's generator, and what is added is two thin products.
+//! Burn's own LoRA draws from a global generator and materializes the adapted weight in every pass. Here initial values
+//! come from the run's generator, and an adapter adds two thin products.
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
@@ -25,7 +25,7 @@ impl Default for LoraConfig {
     }
 }
 
-/// A rank or scale that cannot be used.
+/// Invalid rank or scale.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("lora.{field} is {value}, expected {expected}; change `{field}`")]
 pub struct LoraError {
@@ -38,10 +38,10 @@ pub struct LoraError {
 }
 
 impl LoraConfig {
-    /// Refuses what cannot work for a model of this width.
+    /// Checks the settings for a model of this width.
     ///
     /// # Errors
-    /// [`LoraError`], the field named.
+    /// [`LoraError`], which names the field.
     pub fn check(&self, width: usize) -> Result<(), LoraError> {
         if self.rank == 0 || self.rank > width {
             let expected = format!("1 to the model's width, {width}");
@@ -55,12 +55,12 @@ impl LoraConfig {
     }
 }
 
-/// `x A B alpha / r`.
+/// Low-rank map `x A B alpha / r`.
 #[derive(Module, Debug)]
 pub struct LowRank {
-    /// `A`, `[I, r]`; starts even in `+-1 / sqrt(I)`, as the authors' code.
+    /// `A`, `[I, r]`; initialized uniformly in `+-1 / sqrt(I)`, as the authors' code.
     down: Param<Tensor<2>>,
-    /// `B`, `[r, O]`; starts at zero.
+    /// `B`, `[r, O]`; initialized to zero.
     up: Param<Tensor<2>>,
     #[module(skip)]
     scale: f64,
@@ -69,18 +69,18 @@ pub struct LowRank {
 /// The adapters of one block.
 #[derive(Module, Debug)]
 pub struct Adapters {
-    /// Of the queries.
+    /// Adapter of the query map.
     pub q: LowRank,
-    /// Of the keys.
+    /// Adapter of the key map.
     pub k: LowRank,
-    /// Of the values.
+    /// Adapter of the value map.
     pub v: LowRank,
-    /// Of the attention's output.
+    /// Adapter of the attention's output map.
     pub out: LowRank,
 }
 
 impl LowRank {
-    /// A map that gives zero until it is trained.
+    /// Adapter whose output is zero until it is trained.
     pub fn new(
         config: &LoraConfig,
         [inputs, outputs]: [usize; 2],
@@ -95,7 +95,7 @@ impl LowRank {
         }
     }
 
-    /// Adds the map of `x`, if there is one, to what stands beside it.
+    /// Adds the output of the adapter for `x`, if there is one, to `output`.
     pub fn beside(adapter: Option<&Self>, x: &Tensor<3>, output: Tensor<3>) -> Tensor<3> {
         match adapter {
             None => output,
@@ -106,7 +106,7 @@ impl LowRank {
         }
     }
 
-    /// `A B alpha / r`, `[I, O]`: what is added to the weight.
+    /// `A B alpha / r`, `[I, O]`: the term added to the weight.
     pub fn product(&self) -> Tensor<2> {
         ops::product(self.down.val(), self.up.val()) * self.scale
     }

@@ -9,8 +9,8 @@ mod shifted;
 mod weights;
 
 pub use config::{
-    Activation, Init, MOST_STEP_OPERATIONS, ModelConfig, ModelError, Norm, NormPlace,
+    ActivationKind, Init, MOST_STEP_OPERATIONS, ModelConfig, ModelError, NormKind, NormPlace,
 };
-pub use decoder::{Cache, Decoder, Pass};
+pub use decoder::{Cache, Decoder, DecoderOutput};
 pub use dropout::Dropout;
 pub use weights::{BlockWeights, DecoderWeights};

@@ -26,13 +26,13 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::file_error::FileError;
 use crate::model::{Decoder, DecoderWeights, ModelConfig};
-use folder::Folder;
+use folder::ModelFolder;
 use gguf::Gguf;
-use settings::Settings;
+use settings::LlamaSettings;
 
 pub use error::PretrainedError;
 pub use fetch::{MODELS, ModelMeta, fetch, known, place};
-pub use tokens::{Around, Tokens};
+pub use tokens::{Around, ModelTokenizer};
 
 /// A model that was trained elsewhere.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub struct Pretrained {
     pub weights: DecoderWeights,
     /// Hash of the files of weights.
     pub weights_sha256: String,
-    tokenizer: Box<dyn Tokens>,
+    tokenizer: Box<dyn ModelTokenizer>,
 }
 
 impl Pretrained {
@@ -91,7 +91,7 @@ impl Pretrained {
         let settings = config::read(&config, &text)?;
         let (tokenizer, text) = read("tokenizer.json")?;
         let tokenizer = tokens::from_json(&tokenizer, &text, settings.vocabulary)?;
-        let mut folder = Folder::open(path, settings.model.tied_head)?;
+        let mut folder = ModelFolder::open(path, settings.model.tied_head)?;
         let weights = llama::read(&settings, &mut folder, device)?;
         Ok(Self::of(settings, weights, folder.sha256(), Box::new(tokenizer)))
     }
@@ -105,18 +105,18 @@ impl Pretrained {
     }
 
     fn of(
-        settings: Settings,
+        settings: LlamaSettings,
         weights: DecoderWeights,
         weights_sha256: String,
-        tokenizer: Box<dyn Tokens>,
+        tokenizer: Box<dyn ModelTokenizer>,
     ) -> Self {
-        let Settings { model, rope, vocabulary, context, end } = settings;
+        let LlamaSettings { model, rope, vocabulary, context, end } = settings;
         let name = String::new();
         Self { name, model, rope, vocabulary, context, end, weights, weights_sha256, tokenizer }
     }
 
     /// Text to tokens and back.
-    pub fn tokenizer(&self) -> &dyn Tokens {
+    pub fn tokenizer(&self) -> &dyn ModelTokenizer {
         &*self.tokenizer
     }
 

@@ -1,23 +1,23 @@
-//! This program in a process of its own, for work whose threads, time and memory are to be its own.
+//! Child processes of this program, for work with separate threads, time and memory.
 
 use std::io::{self, Read};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 
-/// Set for a process that ends when its standard input closes, and so with its parent.
+/// Environment variable of a process that ends when its standard input closes, and so with its parent.
 const ENDS_WITH_STDIN: &str = "PE_BENCH_ENDS_WITH_STDIN";
 
-/// Exit status of a process that ends because its parent did.
+/// Exit status of a process that ends because its parent ended.
 const ORPHANED: i32 = 3;
 
-/// Settings that a process reads once, when it starts.
+/// Environment variables that a process reads once at its start.
 ///
-/// Freed buffers are asked for again at once; giving them back to the system costs page faults, which were two thirds
-/// of the main thread's time in evaluations of 16,384 tokens.
+/// Freed buffers are soon allocated again; returning them to the system causes page faults, which took two thirds of
+/// the main thread's time in evaluations of 16,384 tokens.
 fn settings(threads: usize) -> [(&'static str, String); 2] {
     [("RAYON_NUM_THREADS", threads.to_string()), ("MIMALLOC_PURGE_DELAY", "-1".to_owned())]
 }
 
-/// Command that starts this program again with so many threads.
+/// Command that starts this program again with `threads` threads.
 ///
 /// # Errors
 /// If the program's own path is not known.
@@ -27,8 +27,8 @@ pub(crate) fn again(threads: usize) -> io::Result<Command> {
     Ok(command)
 }
 
-/// As [`again`], for a process that ends with this one however this one ends: its standard input is a pipe that closes
-/// then. Start it with [`status`] or [`output`].
+/// Like [`again`], for a process that ends with this one, however this one ends: its standard input is a pipe that
+/// then closes. Start it with [`status`] or [`output`].
 ///
 /// # Errors
 /// If the program's own path is not known.
@@ -54,7 +54,7 @@ pub(crate) fn output(mut command: Command) -> io::Result<Output> {
     held_open(command.stdout(Stdio::piped()).spawn()?, Child::wait_with_output)
 }
 
-/// Keeps a child's standard input open for as long as it is waited for; waiting closes it otherwise.
+/// Waits for a child and keeps its standard input open until it ends; the wait would close it otherwise.
 fn held_open<T>(mut child: Child, wait: impl FnOnce(Child) -> T) -> T {
     let input = child.stdin.take();
     let ended = wait(child);
@@ -65,7 +65,7 @@ fn held_open<T>(mut child: Child, wait: impl FnOnce(Child) -> T) -> T {
 /// Ends this process when its standard input closes, if it was started as [`dependent`].
 ///
 /// # Errors
-/// If the thread that watches cannot be started.
+/// If the thread that reads standard input cannot be started.
 pub(crate) fn end_with_parent() -> io::Result<()> {
     if std::env::var_os(ENDS_WITH_STDIN).is_none() {
         return Ok(());
@@ -79,7 +79,7 @@ pub(crate) fn end_with_parent() -> io::Result<()> {
     Ok(())
 }
 
-/// The same under another program, which is given its own arguments first.
+/// Command that runs this program under another one, such as valgrind, with the arguments of the other one first.
 ///
 /// # Errors
 /// If the program's own path is not known.
@@ -89,7 +89,7 @@ pub(crate) fn under(program: &str, arguments: &[&str], threads: usize) -> io::Re
     Ok(command)
 }
 
-/// Whether this process was started so.
+/// Whether this process has the environment variables of [`again`].
 pub(crate) fn is_set_up(threads: usize) -> bool {
     settings(threads).iter().all(|(name, value)| std::env::var(name).is_ok_and(|set| set == *value))
 }

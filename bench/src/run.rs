@@ -1,8 +1,7 @@
-//! The runner: from a start (random or pretrained weights) over training and evaluation to a record. Whatever happens,
-//! there is a record.
+//! Runner: trains and evaluates a model with random or pretrained weights. Every run returns a record, also if it fails.
 //!
-//! A [`RunPlan`] says what is run. [`Experiment`]s become plans by [`plan`]; `extend` makes plans of its own, which start
-//! from pretrained weights. Checkpoints, events and time limits are the same for all ([`RunHooks`]).
+//! A [`RunPlan`] describes a run. [`plan`] builds it from an [`Experiment`]; `extend` builds plans that start from
+//! pretrained weights. [`RunHooks`] adds checkpoints, events and time limits to any of them.
 
 pub mod checkpoint;
 pub mod counts;
@@ -26,7 +25,7 @@ use tasks::Task;
 
 pub use gates::{GATE_SAMPLES, GateError, gate_scores};
 pub use hooks::{RunEvent, RunHooks};
-pub use observe::{Look, Map, Observed, observe, observe_at};
+pub use observe::{AttentionMap, Look, Observed, observe, observe_at};
 pub use record::UnstatedCosts;
 pub(crate) use record::{CountedStep, RecordBuilder};
 
@@ -40,31 +39,31 @@ use counts::step_allocations;
 use evaluate::{EvalRequest, evaluate};
 use train::{Diverged, Stop, TrainObserver, TrainProgress, Trainer, train};
 
-/// Suite and resources of a run, as its record names them.
+/// Suite and resources of a run, for its record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunContext {
     /// Name of the suite.
     pub suite: String,
-    /// Threads of this run.
+    /// CPU threads of the run.
     pub threads: usize,
-    /// Runs side by side on the machine.
+    /// Number of runs in parallel on the machine.
     pub jobs: usize,
 }
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Progress {
-    /// It is training.
+    /// The model is being trained.
     Train {
         /// Optimizer steps done so far.
         done: usize,
-        /// Steps in all, as things stand.
+        /// Total steps, without those that an early stop skips.
         of: usize,
         /// Latest mean loss; `None` if it is not finite.
         loss: Option<f64>,
     },
-    /// It is being evaluated.
+    /// The model is being evaluated.
     Eval {
         /// Number of evaluations done.
         done: usize,
@@ -73,17 +72,17 @@ pub enum Progress {
     },
 }
 
-/// Everything that the runner needs to know of a run.
+/// Description of a run for [`execute`].
 pub struct RunPlan<'a> {
-    /// The record as it is before the run begins; its key names the checkpoints.
+    /// Record before the run; its key names the checkpoints.
     pub record: RunRecord,
     /// Id of the encoding, for errors.
     pub encoding_id: &'a str,
-    /// Costs to count when the model is built, because the encoding states no formulas for them.
+    /// Costs to count on the built model, because the encoding has no formulas for them.
     pub unstated: Option<UnstatedCosts<'a>>,
     /// Seed of data, dropout and random positions in training.
     pub seed: u64,
-    /// The training; `None`: the model is evaluated as it starts.
+    /// Training before the evaluation; `None`: no training.
     pub training: Option<Training<'a>>,
     /// Task of the evaluations.
     pub task: &'a dyn Task,
@@ -91,9 +90,9 @@ pub struct RunPlan<'a> {
     pub requests: Vec<EvalRequest<'a>>,
     /// Length and seed of the gate scores' samples; `None`: gates are not scored.
     pub gates: Option<(usize, u64)>,
-    /// Builds the model on its device, with autodiff if there is a training. Refuses what cannot work.
+    /// Builds the model on its device, with autodiff if there is a training.
     pub start: Box<dyn FnOnce() -> Result<(Decoder, Device), String> + 'a>,
-    /// Counts the allocations of a training step after everything else is done.
+    /// Counts the allocations of a training step, after the evaluation.
     pub count: Box<dyn FnOnce() -> Option<Allocations> + 'a>,
 }
 
@@ -114,13 +113,13 @@ pub struct Training<'a> {
     pub config: &'a TrainConfig,
     /// Dropout rate in training.
     pub dropout: f64,
-    /// The task that is learned.
+    /// Task of the training.
     pub task: &'a dyn Task,
 }
 
 /// Trains and evaluates an experiment without checkpoints and limits.
 ///
-/// One that cannot be built, or whose evaluation breaks, leaves a record with the reason.
+/// If the model cannot be built or an evaluation fails, the record contains the reason.
 pub fn run(
     experiment: &Experiment,
     task: &dyn Task,
@@ -135,7 +134,7 @@ pub fn run(
     execute(plan(experiment, task, context), RunHooks::new(&mut on_event))
 }
 
-/// Runs a plan. A record with [`Status::Interrupted`] is of a run that did not come to its end.
+/// Runs a plan. The status of the record is [`Status::Interrupted`] if the run was stopped before its end.
 pub fn execute(plan: RunPlan<'_>, mut hooks: RunHooks<'_>) -> RunRecord {
     let mut record = plan.record.clone();
     if let Err(reason) = fill(&mut record, plan, &mut hooks) {
@@ -145,7 +144,7 @@ pub fn execute(plan: RunPlan<'_>, mut hooks: RunHooks<'_>) -> RunRecord {
     record
 }
 
-/// Plan of an experiment: from random weights over its training to its evaluations.
+/// Plan of an experiment: training from random weights, then the evaluations.
 pub fn plan<'a>(
     experiment: &'a Experiment,
     task: &'a dyn Task,
@@ -174,7 +173,7 @@ pub fn plan<'a>(
         requests: requests(experiment, task),
         gates: Some((experiment.train.len, experiment.eval.seed)),
         start: Box::new(move || build(experiment, task)),
-        // What is trained and evaluated is done, counted or not; the nightly verdict names what was not.
+        // A failed count does not invalidate the run; `nightly` reports missing counts.
         count: Box::new(move || step_allocations(experiment, task).ok().flatten()),
     }
 }
@@ -212,7 +211,7 @@ pub fn unfinished_record(
 /// Builds the model of an experiment with random weights on its backend's device, with autodiff.
 ///
 /// # Errors
-/// The reason, in words.
+/// Message, if the experiment is invalid or the backend is unavailable.
 pub fn build(experiment: &Experiment, task: &dyn Task) -> Result<(Decoder, Device), String> {
     experiment.check(task).map_err(|error| error.to_string())?;
     let device = backend::device(&experiment.backend).map_err(|error| error.to_string())?;
@@ -277,7 +276,7 @@ fn fill(record: &mut RunRecord, plan: RunPlan<'_>, hooks: &mut RunHooks<'_>) -> 
             return Ok(());
         }
         match (evaluate(&model, id, task, *request, &device), last_step) {
-            // Where a model was trained its predictions are finite, or its training diverged.
+            // A trained model with non-finite predictions has diverged.
             (Ok(point), Some(step)) if point.in_distribution && !point.nll.is_finite() => {
                 record.evals.clear();
                 record.skipped_evals.clear();
@@ -306,7 +305,7 @@ fn fill(record: &mut RunRecord, plan: RunPlan<'_>, hooks: &mut RunHooks<'_>) -> 
         record.gates = gate_scores(&model, id, task, [len, GATE_SAMPLES], seed, &device)
             .map_err(|error| format!("gate scores: {error}"))?;
     }
-    // Counting builds another model, which is none of the run's memory.
+    // Counting builds another model, whose memory is not part of the run.
     record.peak_bytes = host::peak_bytes();
     drop(model);
     record.step_allocations = count();

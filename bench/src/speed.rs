@@ -1,4 +1,4 @@
-//! The time of one training step at one size: the same work as `torch_step.py`-like peers do.
+//! Time of one training step at a fixed size, the same work as in `torch_step.py` and similar scripts.
 //!
 //! Pre-norm decoder, GELU, `AdamW`, next-token cross-entropy over every token, random tokens, f32.
 
@@ -16,12 +16,12 @@ use tasks::{Headline, Sample, Split, Task, TaskError, TaskMeta};
 use crate::experiment::TrainConfig;
 use crate::experiment::{Decay, OptimizerConfig};
 use crate::median::median;
-use crate::model::{Activation, Decoder, MOST_STEP_OPERATIONS, ModelConfig};
+use crate::model::{ActivationKind, Decoder, MOST_STEP_OPERATIONS, ModelConfig};
 use crate::run::train::Trainer;
 use crate::streams::{Stream, stream};
 use crate::{backend, host};
 
-/// Largest number of sequences, tokens, words and steps.
+/// Maximum of batch size, length, vocabulary size and number of steps.
 const MOST: usize = 1 << 24;
 
 /// Request for a measurement.
@@ -33,7 +33,7 @@ pub struct SpeedRequest {
     pub backend: String,
     /// Attention engine that is used.
     pub engine: Engine,
-    /// How wide the factors of products are.
+    /// Precision of matrix products.
     pub precision: MatmulPrecision,
     /// Number of sequences per step.
     pub batch: usize,
@@ -47,11 +47,11 @@ pub struct SpeedRequest {
     pub layers: usize,
     /// Size of the vocabulary.
     pub vocab: usize,
-    /// Steps that are timed, after two that are not.
+    /// Number of timed steps, after two warm-up steps.
     pub steps: usize,
     /// Threads of this process.
     pub threads: usize,
-    /// One layer's attention alone instead of a training step.
+    /// Whether to time one attention layer instead of a training step.
     pub attention: bool,
 }
 
@@ -64,14 +64,14 @@ pub struct SpeedRow {
     pub backend: String,
     /// Name of the attention engine.
     pub engine: String,
-    /// How wide the factors of products are.
+    /// Precision of matrix products.
     #[serde(default)]
     pub precision: MatmulPrecision,
     /// Median time of a training step.
     pub step_seconds: f64,
-    /// Tokens through the model in a second.
+    /// Training throughput in tokens per second.
     pub tokens_per_second: f64,
-    /// Largest resident size of the process; `None` where the system does not tell.
+    /// Peak resident memory of the process in bytes; `None` if the system does not report it.
     pub peak_bytes: Option<u64>,
     /// Memory that the backend holds on its device after the steps, pages for reuse included; not
     /// written where there is none but the process's own.
@@ -94,7 +94,7 @@ pub struct SpeedRow {
 /// Measures one encoding in this process.
 ///
 /// # Errors
-/// The reason, in words.
+/// Message, if a setting is invalid or the measurement fails.
 pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
     for (name, value) in [
         ("--batch", request.batch),
@@ -114,7 +114,7 @@ pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
         layers: request.layers,
         width: request.dim,
         heads: request.heads,
-        activation: Activation::Gelu,
+        activation: ActivationKind::Gelu,
         ..ModelConfig::default()
     };
     model.check().map_err(|error| error.to_string())?;
@@ -122,7 +122,7 @@ pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
     if operations > MOST_STEP_OPERATIONS {
         return Err(format!(
             "a step of --batch {} and --len {} has about {operations:.0e} operations, expected at most \
-             {MOST_STEP_OPERATIONS:.0e}; take a smaller batch, length or model",
+             {MOST_STEP_OPERATIONS:.0e}; choose a smaller batch, length or model",
             request.batch, request.len
         ));
     }
@@ -196,7 +196,7 @@ static META: TaskMeta = TaskMeta {
     takes_path: false,
 };
 
-/// Even draws from the vocabulary, every label scored.
+/// Task of uniformly random tokens with every label scored.
 #[derive(Debug)]
 struct RandomTokens {
     vocabulary: usize,

@@ -1,4 +1,4 @@
-//! One seed, many independent streams of random numbers: what one part draws moves no other.
+//! Independent streams of random numbers from one seed, so that draws of one component do not affect another.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;

@@ -1,4 +1,4 @@
-//! Suites: TOML files of encodings x workloads x seeds, and the cells that they stand for.
+//! Suites: TOML files of encodings x workloads x seeds, expanded to cells.
 //!
 //! A workload may vary settings over axes, and every cell may be run once for each learning rate of a
 //! grid: `suites/example.toml.in` shows all there is, explained.
@@ -30,13 +30,13 @@ use crate::backend::{self, EngineChoice};
 use crate::experiment::Budget;
 use crate::experiment::{EvalConfig, Experiment, TrainConfig};
 use crate::model::ModelConfig;
-use axes::Variant;
-use file::{File, Workload, merged};
+use axes::WorkloadVariant;
+use file::{SuiteFile, WorkloadSection, merged};
 
-/// Most cells of a suite: far more than anybody has run, few enough to be spelled out in a moment.
+/// Maximum number of cells of a suite.
 pub const MOST_CELLS: usize = 100_000;
 
-/// A suite with its cells spelled out.
+/// Suite with all its cells.
 #[derive(Debug, Clone)]
 pub struct Suite {
     /// Kebab-case name; results go to a folder of this name.
@@ -47,44 +47,45 @@ pub struct Suite {
     pub about: String,
     /// Criteria of its report, and the base of its ablation.
     pub report: reports::Settings,
-    /// Every run, in the order of the file.
+    /// All cells, in the order of the file.
     pub cells: Vec<Experiment>,
 }
 
 /// Settings of a suite that the command line overrides.
 #[derive(Debug, Clone, Default)]
 pub struct Overrides {
-    /// These seeds instead of the suite's.
+    /// Seeds that replace the suite's; empty: no change.
     pub seeds: Vec<u64>,
     /// Name of the backend.
     pub backend: Option<String>,
-    /// This attention engine; the backend's fastest otherwise.
+    /// Attention engine; `None`: the fastest of the backend.
     pub engine: Option<Engine>,
-    /// MatmulPrecision of linear maps as wide as this, whatever the suite says.
+    /// Precision of matrix products that replaces the suite's.
     pub precision: Option<MatmulPrecision>,
-    /// This text file for every workload on text.
+    /// Text file or folder for every text workload.
     pub data: Option<PathBuf>,
-    /// These encodings instead of the suite's: names or expressions, or lists of them. One that the
-    /// suite has runs where the suite has it, any other on every workload.
+    /// Encodings that replace the suite's: names, expressions or lists of them. An encoding of the suite runs on the
+    /// workloads that have it, any other on every workload.
     pub encodings: Vec<String>,
 }
 
-/// Reads a suite and spells out its cells.
+/// Parses a suite and expands it to cells.
 ///
 /// # Errors
-/// [`SuiteError`], the field named.
+/// [`SuiteError`], which names the field.
 pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, SuiteError> {
-    let file = File::read(name, text)?;
+    let file = SuiteFile::read(name, text)?;
     let at = |path: &str, reason: String| SuiteError::field(name, path, reason);
     let (raced, report) = race(name, &file)?;
     let mut raced = raced;
     encodings::choose(&mut raced, &overrides.encodings).map_err(|e| at("--encodings", e))?;
-    let seeds = |workload: &'_ Workload| match (overrides.seeds.is_empty(), &workload.seeds) {
+    let seeds = |workload: &'_ WorkloadSection| match (overrides.seeds.is_empty(), &workload.seeds)
+    {
         (false, _) => overrides.seeds.clone(),
         (true, Some(seeds)) => seeds.clone(),
         (true, None) => file.seeds.clone(),
     };
-    // Counted before anything is spelled out.
+    // Counted before the expansion, so that a huge suite is refused at once.
     let count = file.workload.iter().zip(&raced).fold(0_usize, |sum, (workload, encodings)| {
         let rates = file.rates(workload).len().max(1);
         let counts = [encodings.len(), seeds(workload).len(), rates, axes::count(&workload.axes)];
@@ -92,7 +93,7 @@ pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, Sui
     });
     if count > MOST_CELLS {
         let reason = format!(
-            "{count} cells, expected at most {MOST_CELLS}; take values out of the axes, seeds, \
+            "{count} cells, expected at most {MOST_CELLS}; remove values from the axes, seeds, \
              learning_rates or encodings"
         );
         return Err(at("workload", reason));
@@ -128,19 +129,19 @@ pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, Sui
         return Err(at("workload", reason));
     }
     refuse_doubles(name, &cells)?;
-    let File { name, title, about, .. } = file;
+    let SuiteFile { name, title, about, .. } = file;
     Ok(Suite { name, title, about, report, cells })
 }
 
-/// The encodings of each workload, and the report's settings with the ablation's base put in.
-fn race(name: &str, file: &File) -> Result<(Vec<Vec<Named>>, reports::Settings), SuiteError> {
+/// Encodings of each workload, and the settings of the report with the base of the ablation.
+fn race(name: &str, file: &SuiteFile) -> Result<(Vec<Vec<Named>>, reports::Settings), SuiteError> {
     let at = |path: &str, reason: String| SuiteError::field(name, path, reason);
     let mut report = file.report.clone();
     let common = match (&file.encodings, &file.ablation) {
         (Some(_), Some(_)) => {
             let reason =
-                "`encodings` stands beside `[ablation]`, which runs its base and changes; \
-                          keep one"
+                "both `encodings` and `[ablation]` are given, and the ablation defines the \
+                          encodings; keep one"
                     .to_owned();
             return Err(at("encodings", reason));
         }
@@ -150,7 +151,7 @@ fn race(name: &str, file: &File) -> Result<(Vec<Vec<Named>>, reports::Settings),
         (None, Some(ablation)) => {
             let (base, encodings) = ablation.encodings().map_err(|(path, e)| at(&path, e))?;
             if report.ablation_base.replace(base).is_some() {
-                let reason = "stands beside `[ablation]`, which names its base; keep one";
+                let reason = "both `report.ablation_base` and `[ablation]` are given; keep one";
                 return Err(at("report.ablation_base", reason.to_owned()));
             }
             Some(encodings)
@@ -197,9 +198,9 @@ struct Runs {
 
 fn runs(
     name: &str,
-    file: &File,
-    workload: &Workload,
-    variant: &Variant,
+    file: &SuiteFile,
+    workload: &WorkloadSection,
+    variant: &WorkloadVariant,
     overrides: &Overrides,
 ) -> Result<Runs, SuiteError> {
     let place = |section: &str| format!("{}.{section}", variant.place);
@@ -214,7 +215,7 @@ fn runs(
     let budget: Budget = file::read(name, &place("budget"), budget)?;
     budget.check().map_err(|e| SuiteError::field(name, &place("budget"), e.to_string()))?;
     if workload.axes.contains_key(AXIS) && !file.rates(workload).is_empty() {
-        let reason = format!("`{AXIS}` is an axis, and there are `learning_rates`; keep one");
+        let reason = format!("both the axis `{AXIS}` and `learning_rates` are given; keep one");
         return Err(SuiteError::field(name, &place("axes"), reason));
     }
     let trainings = grid::trainings(file.rates(workload), &train)
@@ -243,14 +244,14 @@ fn task_config(value: Value, overrides: &Overrides) -> Result<TaskConfig, String
     }
 }
 
-/// Each cell of a suite must be told from every other by what is shown of it.
+/// Checks that no two cells have the same workload, encoding, seed and learning rate.
 fn refuse_doubles(name: &str, cells: &[Experiment]) -> Result<(), SuiteError> {
     let mut seen = std::collections::BTreeSet::new();
     for cell in cells {
         let rate = cell.grid.as_ref().map(|point| point.value.to_bits());
         if !seen.insert((&cell.workload, &cell.name, cell.seed, rate)) {
             let reason = format!(
-                "encoding `{}` with seed {} stands twice; give one of the two another \
+                "encoding `{}` with seed {} is listed twice; give one of the two another \
                  `name = \"…\"`, or take the seed out",
                 cell.name, cell.seed
             );
@@ -261,7 +262,7 @@ fn refuse_doubles(name: &str, cells: &[Experiment]) -> Result<(), SuiteError> {
     Ok(())
 }
 
-/// A workload's task as a table: an id alone is its `kind`.
+/// Fields of a workload's task; a string is the `kind`.
 fn task_fields(task: &Value) -> Result<Map<String, Value>, String> {
     match task {
         Value::String(id) => Ok(Map::from_iter([("kind".to_owned(), Value::from(id.as_str()))])),

@@ -1,8 +1,8 @@
 //! Sweeps: many cells in worker processes. Finished records are kept, interrupted cells resume.
 //!
-//! Each cell runs in a process of its own, so that its peak memory is its own and its end, however
-//! bad, is one record and not the end of the sweep. Several sweeps may work on one folder of results
-//! ([`claim`]); a cell whose process died goes on from its last checkpoint ([`crate::run::checkpoint`]).
+//! Each cell runs in a separate process, so that its peak memory is measured separately and a crash affects only its
+//! record, not the sweep. Several sweeps may work on one folder of results
+//! ([`claim`]); a cell whose process died resumes from its last checkpoint ([`crate::run::checkpoint`]).
 
 mod cells;
 pub mod claim;
@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use reports::{RecordError, RunRecord};
 
-pub use cells::{Cells, look_up_all};
+pub use cells::{SweepCells, look_up_all};
 use claim::{ClaimError, Claims};
 pub use estimate::{FLOPS_PER_SECOND, training_seconds};
 pub use plan::{PlanError, PlannedCell, SkippedWorkload, SweepPlan};
@@ -43,26 +43,26 @@ pub use worker_main::{serve, worker_main};
 use crate::experiment::Budget;
 use crate::run::{Progress, RunContext};
 
-/// How a sweep is run.
+/// Options of a sweep.
 #[derive(Debug, Clone)]
 pub struct SweepOptions {
-    /// Folder of the results.
+    /// Results folder.
     pub out: PathBuf,
-    /// Cells side by side.
+    /// Number of cells run in parallel.
     pub jobs: usize,
-    /// Threads of each cell.
+    /// CPU threads per cell.
     pub threads: usize,
     /// Which cells that have a record are run again.
     pub retry: RetryPolicy,
-    /// Which cells are this sweep's.
+    /// Shard of the cells that this sweep runs.
     pub shard: Shard,
     /// Limits of each cell; where it is `None`, the suite's apply.
     pub budget: Budget,
-    /// A checkpoint is kept this often.
+    /// Seconds between checkpoints of a cell.
     pub checkpoint_seconds: f64,
-    /// A claim lapses when it is not touched for so long.
+    /// Seconds after which a claim that is not renewed expires.
     pub claim_seconds: f64,
-    /// Waits at the end for cells that other sweeps hold.
+    /// Whether to wait at the end for cells that other sweeps hold.
     pub wait: bool,
 }
 
@@ -78,79 +78,80 @@ pub struct SweepEvent {
 /// Event of one cell.
 #[derive(Debug)]
 pub enum CellEvent {
-    /// Its worker was started.
+    /// The worker of the cell was started.
     Began,
-    /// It goes on from a checkpoint.
+    /// The cell resumes from a checkpoint.
     Resumed {
         /// Steps done in earlier attempts.
         step: usize,
     },
-    /// It is under way.
+    /// Progress of the training or the evaluation.
     Progress(Progress),
-    /// Something is wrong that does not end it, in a sentence.
+    /// A problem that does not end the cell, as a message.
     Trouble(String),
-    /// Another sweep has it.
+    /// Another sweep holds the cell.
     Held {
         /// Name of the process that holds the claim.
         by: String,
     },
-    /// It ended, and its record is safe on disk.
+    /// The cell ended and its record is on disk.
     Ended(Box<RunRecord>),
-    /// Another sweep ended it meanwhile.
+    /// Another sweep ended the cell in the meantime.
     PickedUp(Box<RunRecord>),
-    /// It was stopped before its end; it goes on next time.
+    /// The cell was stopped before its end; the next sweep resumes it.
     Interrupted,
-    /// This sweep slept for so long that another one took it.
+    /// Another sweep took over the cell, because this one did not renew its claim in time.
     Lost,
 }
 
-/// How a sweep ended.
+/// Result of a sweep.
 #[derive(Debug)]
 pub struct SweepOutcome {
-    /// Records of the plan's cells, in its order, as far as there are any.
+    /// Existing records of the cells, in the order of the plan.
     pub records: Vec<RunRecord>,
     /// This sweep's cells without a record, by index.
     pub open: Vec<usize>,
     /// Records that cannot be read.
     pub unreadable: Vec<RecordError>,
-    /// Whether it was stopped from outside.
+    /// Whether the sweep was stopped by a signal or another thread.
     pub interrupted: bool,
 }
 
-/// A sweep that cannot go on.
+/// Error that ends a sweep.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
-    /// A record cannot be written. The cell goes on from its last checkpoint next time.
+    /// A record cannot be written. The next sweep resumes the cell from its last checkpoint.
     #[error(
-        "{0}; make space or make the folder writable, and run the same command again: what is finished is kept"
+        "{0}; free some space or make the folder writable, and run the same command again: finished cells are kept"
     )]
     Record(#[from] RecordError),
     /// Cells cannot be claimed.
     #[error(transparent)]
     Claim(#[from] ClaimError),
     /// A worker process cannot be started.
-    #[error("a worker process cannot be started: {0}; check that the program file is still there")]
+    #[error("cannot start a worker process: {0}; check that the program file still exists")]
     Spawn(std::io::Error),
     /// A thread cannot be started.
     #[error(
-        "a thread of the sweep cannot be started: {0}; use fewer --jobs or raise the limits of memory and processes"
+        "cannot start a thread of the sweep: {0}; use fewer --jobs or raise the limits of memory and processes"
     )]
     Thread(std::io::Error),
-    /// A budget of memory on a system that does not tell what other processes take.
+    /// There is a memory budget, and the system does not report the memory of other processes.
     #[error(
-        "the memory of other processes cannot be seen on this system; leave out --cell-memory and the suite's memory_bytes"
+        "memory budgets need a system that reports the memory of other processes; leave out --cell-memory and the suite's memory_bytes"
     )]
     MemoryUntold,
 }
 
-/// Runs the open cells of a sweep; `on_event` is called with everything that happens.
+/// Runs the open cells of a sweep and calls `on_event` with every event.
 ///
-/// `seconds` is the expected time of each cell: the longest start first, so that no long one is left alone at the end.
+/// `seconds` are the expected times of the cells. Cells with longer times start first, so that no long cell is left
+/// alone at the end.
 ///
 /// # Errors
 /// [`SweepError`]; cells that ended before keep their records.
 pub fn sweep(
-    cells: &dyn Cells,
+    cells: &dyn SweepCells,
     options: &SweepOptions,
     seconds: &[f64],
     stop: &AtomicBool,
@@ -192,7 +193,7 @@ pub fn sweep(
                 let (sweeper, sender) = (&sweeper, sender.clone());
                 std::thread::Builder::new().spawn_scoped(scope, move || {
                     let worked = sweeper.work(&sender);
-                    // The others finish their steps; a sweep that cannot keep results must not go on.
+                    // The other threads finish their steps; a sweep that cannot store results must stop.
                     stop.fetch_or(worked.is_err(), Ordering::SeqCst);
                     worked
                 })
@@ -214,8 +215,8 @@ pub fn sweep(
     Ok(conclude(cells, options, stop.load(Ordering::SeqCst)))
 }
 
-/// Looks up all records as they are now, whoever wrote them.
-fn conclude(cells: &dyn Cells, options: &SweepOptions, interrupted: bool) -> SweepOutcome {
+/// Collects the records of all cells, including those that other sweeps wrote.
+fn conclude(cells: &dyn SweepCells, options: &SweepOptions, interrupted: bool) -> SweepOutcome {
     let (mut records, mut open, mut unreadable) = (Vec::new(), Vec::new(), Vec::new());
     let found = look_up_all(cells, &options.out, &RetryPolicy::default());
     for (index, (found, key)) in found.into_iter().zip(cells.keys()).enumerate() {

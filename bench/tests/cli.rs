@@ -105,7 +105,7 @@ fn a_report_of_what_a_shell_makes_of_a_star_in_the_formats_that_were_asked_for()
     let arguments = [nested.to_str().unwrap(), &suite, &out, "--out", page.to_str().unwrap()];
     let report = bench(&[&["report"], &arguments[..], &["--formats", "markdown,tex"]].concat());
     assert!(report.status.success(), "{}", text(&report));
-    assert!(text(&report).contains("tiny.toml: no results in it, left out"), "{}", text(&report));
+    assert!(text(&report).contains("tiny.toml: no results in it, skipped"), "{}", text(&report));
     let shown = std::fs::read_to_string(page.join("report.md")).unwrap();
     assert!(shown.contains("n=3"), "two seeds here, one there: {shown}");
     assert!(page.join("tables/summary.tex").is_file() && !page.join("index.html").exists());
@@ -148,7 +148,7 @@ fn mistakes_name_what_was_wrong_and_the_nearest_that_is_right() {
         (vec!["run", "smoke", "--backend", "flx"], "did you mean `flex`?"),
         (vec!["run", &suite, "--encodings", "aliby"], "did you mean `alibi`?"),
         (vec!["run", &suite, "--encodings", "cope+rop"], "at character 6"),
-        (vec!["run", &suite, "--encodings", "rope+rope"], "given twice"),
+        (vec!["run", &suite, "--encodings", "rope+rope"], "is given twice"),
         (vec!["run", &suite, "--jobs", "0"], "--jobs is 0"),
         (vec!["run", &suite, "--threads", "0"], "--threads is 0"),
         (vec!["run", &heads], "model.heads is 2"),
@@ -257,7 +257,10 @@ fn corpora_are_listed_and_tokens_of_a_file_made_once() {
     std::fs::write(&data, line.repeat(30)).unwrap();
     let arguments = ["data", "tokens", data.to_str().unwrap(), "--tokenizer", "gpt2", "--joined"];
     let first = text(&bench_with(&arguments, &environment));
-    assert!(first.contains("made and kept in") && first.contains("vocabulary 50257"), "{first}");
+    assert!(
+        first.contains("tokenized and stored in") && first.contains("vocabulary 50257"),
+        "{first}"
+    );
     assert!(first.contains("validation"), "{first}");
     let again = text(&bench_with(&arguments, &environment));
     assert!(again.contains("found in"), "{again}");
@@ -287,7 +290,7 @@ fn ctrl_c_keeps_what_is_finished_and_says_how_to_go_on() {
     assert!(Command::new("sh").args(["-c", &interrupt]).status().unwrap().success());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", text(&output));
-    assert!(text(&output).contains("run the same command to go on"), "{}", text(&output));
+    assert!(text(&output).contains("run the same command to resume"), "{}", text(&output));
     let kept = cells(&out).len();
     assert!((1..4).contains(&kept), "{kept}");
     let again = bench(&["run", &suite, "--out", &out]);
@@ -418,7 +421,7 @@ fn a_reader_that_leaves_ends_no_work_and_a_full_output_is_an_error() {
     };
     let full = sh("\"$1\" list encodings > /dev/full");
     assert_eq!(full.status.code(), Some(1));
-    assert!(text(&full).contains("standard output cannot be written"), "{}", text(&full));
+    assert!(text(&full).contains("cannot write to standard output"), "{}", text(&full));
     let mute = sh("\"$1\" run no-such-suite 2> /dev/full");
     assert_eq!(mute.status.code(), Some(1));
 }

@@ -363,10 +363,10 @@ fn interrupt_and_resume(model: &Path, text: &str, tuned: &str, [out, undisturbed
     assert!(records(out).is_empty());
 
     let (done, said) = extend(model, out, &arguments);
-    assert!(done && said.contains("goes on after step"), "{said}");
+    assert!(done && said.contains("resumes after step"), "{said}");
     assert!(!out.join("checkpoints").exists());
     let (done, said) = extend(model, undisturbed, &arguments);
-    assert!(done && !said.contains("goes on after step"), "{said}");
+    assert!(done && !said.contains("resumes after step"), "{said}");
     let compared = Command::new(env!("CARGO_BIN_EXE_pe-bench"))
         .arg("diff-records")
         .args([out, undisturbed])

@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use burn::tensor::Device;
-use pe_bench::generate::{Choice, Generation, Request, generate};
+use pe_bench::generate::{GenerateRequest, Generation, Sampling, generate};
 use pe_bench::pretrained::{Around, MODELS, place};
 use pe_bench::streams::{Stream, stream};
 use pe_zoo::Combination;
@@ -27,8 +27,8 @@ fn generation_with_the_cache_equals_the_full_pass() {
     let device = Device::flex();
     let prompt = [1, 5, 9, 22];
     let mut rng = stream(3, Stream::Data);
-    for choice in [Choice::Greedy, Choice::Sampled { temperature: 1.5, top_p: 0.9 }] {
-        let request = Request { prompt: &prompt, tokens: 20, choice, end: &[] };
+    for choice in [Sampling::Greedy, Sampling::Sampled { temperature: 1.5, top_p: 0.9 }] {
+        let request = GenerateRequest { prompt: &prompt, tokens: 20, choice, end: &[] };
         let mut told = Vec::new();
         let mut draws = rng.clone();
         let generation = Generation::new(&model, id, &device);
@@ -56,8 +56,12 @@ fn benchmarks_are_answered_and_scored() {
     let pretrained = open(folder.path()).unwrap();
     let encoding = pretrained.own_encoding().unwrap();
     let model = pretrained.decoder(&encoding, 64, &mut stream(0, Stream::Encoding)).unwrap();
-    let request =
-        Request { prompt: &[1, 5], tokens: 4, choice: Choice::Greedy, end: &pretrained.end };
+    let request = GenerateRequest {
+        prompt: &[1, 5],
+        tokens: 4,
+        choice: Sampling::Greedy,
+        end: &pretrained.end,
+    };
     let generation = Generation::new(&model, "rope", &Device::flex());
     let made = generate(generation, request, &mut stream(0, Stream::Data), &mut |_| {}).unwrap();
     let answer = pretrained.tokenizer().decode(&made.tokens).unwrap();
@@ -173,7 +177,8 @@ fn smollm2_gives_the_tokens_logits_and_text_of_transformers() {
         assert_rows(&case.name, &logits(&pretrained, &own, &case.ids), &case.rows);
         let model = pretrained.decoder(&own, 0, &mut stream(0, Stream::Encoding)).unwrap();
         let tokens = case.greedy.len();
-        let request = Request { prompt: &case.ids, tokens, choice: Choice::Greedy, end: &[] };
+        let request =
+            GenerateRequest { prompt: &case.ids, tokens, choice: Sampling::Greedy, end: &[] };
         let generation = Generation::new(&model, "rope", &device);
         let mut rng = stream(0, Stream::Data);
         let made = generate(generation, request, &mut rng, &mut |_| {}).unwrap();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use pe_bench::model::{Decoder, ModelConfig};
-use pe_bench::run::{Look, Map, Observed, gate_scores, observe};
+use pe_bench::run::{AttentionMap, Look, Observed, gate_scores, observe};
 use pe_bench::streams::{Stream, stream};
 use pe_zoo::Combination;
 use pe_zoo::attention::TraceKind;
@@ -36,7 +36,7 @@ fn seen(encoding: &str) -> Observed {
     observe(&model, "test", &samples, &device()).unwrap().remove(0)
 }
 
-fn map(seen: &Observed, layer: usize, look: Look) -> &Map {
+fn map(seen: &Observed, layer: usize, look: Look) -> &AttentionMap {
     seen.layers[layer].iter().find(|map| map.look == look).unwrap()
 }
 
@@ -51,7 +51,7 @@ fn maps_have_the_columns_that_rows_see_and_weights_sum_to_one() {
         assert_eq!(weights.heads.len(), 2);
         for head in 0..2 {
             for row in 0..11 {
-                let row = |map: &Map| map.heads[head][row].clone();
+                let row = |map: &AttentionMap| map.heads[head][row].clone();
                 let (weights, gates, positions) = (row(weights), row(gates), row(positions));
                 assert!((weights.iter().sum::<f32>() - 1.0).abs() < 1e-5);
                 assert_eq!((weights.len(), gates.len()), (positions.len(), positions.len()));
@@ -144,7 +144,11 @@ fn a_cell_is_trained_again_to_the_same_bits_and_looked_into() {
 
     let looked = bench(&["inspect", &cope.key[..6], "--results", &out, "--out", &page, "--json"]);
     assert!(looked.status.success(), "{}", text(&looked));
-    assert!(text(&looked).contains("the same final loss as in the record"), "{}", text(&looked));
+    assert!(
+        text(&looked).contains("the final loss equals that of the record"),
+        "{}",
+        text(&looked)
+    );
     let json: serde_json::Value = serde_json::from_slice(&looked.stdout).unwrap();
     assert_eq!(json["gate_scores"], serde_json::to_value(&cope.gates).unwrap());
     assert_eq!(json["tokens"].as_array().unwrap().len(), 12);
@@ -162,7 +166,7 @@ fn a_cell_is_trained_again_to_the_same_bits_and_looked_into() {
     assert_eq!(encoding.id(), "cope");
     for (arguments, expected) in [
         (vec!["inspect", "zzzz", "--results", &out], "no record has a key that begins with `zzzz`"),
-        (vec!["inspect", "", "--results", &out], "give more of it"),
+        (vec!["inspect", "", "--results", &out], "give more of the key"),
         (vec!["inspect", &suite, "flip-flap", "cope"], "did you mean `flip-flop`?"),
         (vec!["inspect", &suite, "flip-flop"], "SUITE WORKLOAD ENCODING"),
         (vec!["inspect", &cope.key, "--results", &out, "--seed", "1"], "has its own seed"),

@@ -5,7 +5,9 @@ use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use pe_bench::experiment::{Decay, OptimizerConfig};
 use pe_bench::experiment::{EvalConfig, Experiment, TrainConfig};
-use pe_bench::model::{Activation, Cache, Decoder, Dropout, Init, ModelConfig, Norm, NormPlace};
+use pe_bench::model::{
+    ActivationKind, Cache, Decoder, Dropout, Init, ModelConfig, NormKind, NormPlace,
+};
 use pe_bench::run::{RunContext, run};
 use pe_bench::streams::{Stream, stream};
 use pe_zoo::attention::{AttentionKind, Engine, Weights};
@@ -36,9 +38,9 @@ fn recipes() -> Vec<(&'static str, ModelConfig)> {
     let small = ModelConfig { layers: 2, width: 24, heads: 3, ..ModelConfig::default() };
     let llama = ModelConfig {
         kv_heads: Some(1),
-        norm: Norm::RmsNorm,
+        norm: NormKind::RmsNorm,
         norm_epsilon: Some(1e-3),
-        activation: Activation::SwiGlu,
+        activation: ActivationKind::SwiGlu,
         feed_forward_width: Some(40),
         bias: false,
         init: Init::Normal002,
@@ -58,7 +60,7 @@ fn recipes() -> Vec<(&'static str, ModelConfig)> {
         (
             "gpt2",
             ModelConfig {
-                activation: Activation::Gelu,
+                activation: ActivationKind::Gelu,
                 tied_head: true,
                 init: Init::Gpt2,
                 ..small

@@ -56,7 +56,7 @@ fn planted_regressions_are_caught_and_nothing_else_is() {
         let counted = bench(&["count", night, "--encodings", "alibi"]);
         assert!(counted.status.success(), "{}", text(&counted));
         let said = text(&counted);
-        let here = said.contains("instructions a step");
+        let here = said.contains("instructions per step");
         assert!(here || said.contains("not counted on this machine"), "{said}");
         here
     };

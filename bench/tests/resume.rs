@@ -9,7 +9,7 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::Tensor;
 use pe_bench::experiment::{EvalConfig, Experiment, TrainConfig, ValidationConfig};
 use pe_bench::model::ModelConfig;
-use pe_bench::run::checkpoint::{Checkpointer, Folder, StateError, pack, unpack};
+use pe_bench::run::checkpoint::{CheckpointFolder, Checkpointer, StateError, pack, unpack};
 use pe_bench::run::train::{TrainState, Trainer};
 use pe_bench::run::{self, Progress, RunContext, RunEvent, RunHooks};
 use pe_zoo::Combination;
@@ -157,7 +157,8 @@ fn run(
         RunEvent::Resumed { step, .. } => from = Some(step),
         RunEvent::Trouble(text) => troubles.push(text),
     };
-    let checkpointer = Checkpointer::new(Folder::new(results, &cell.key(task)), Duration::ZERO);
+    let checkpointer =
+        Checkpointer::new(CheckpointFolder::new(results, &cell.key(task)), Duration::ZERO);
     let hooks = RunHooks::new(&mut news).with_checkpoints(checkpointer).until(&stop);
     (run::execute(run::plan(cell, task, &context()), hooks), from, troubles)
 }
@@ -205,7 +206,7 @@ fn a_damaged_checkpoint_is_passed_over_and_said() {
     let results = tempfile::tempdir().unwrap();
     let (_, _, troubles) = run(&cell, &*task, results.path(), Some(10));
     assert_eq!(troubles, [] as [String; 0]);
-    let folder = Folder::new(results.path(), &cell.key(&*task));
+    let folder = CheckpointFolder::new(results.path(), &cell.key(&*task));
     let files = folder.newest_first().unwrap();
     assert_eq!(files.len(), 2);
     let flip = |file: &Path| {
@@ -236,8 +237,10 @@ fn a_cell_out_of_time_says_how_far_it_came_and_goes_on_with_more() {
     let results = tempfile::tempdir().unwrap();
     let within = |seconds: f64| {
         let mut news = |_| {};
-        let checkpointer =
-            Checkpointer::new(Folder::new(results.path(), &cell.key(&*task)), Duration::MAX);
+        let checkpointer = Checkpointer::new(
+            CheckpointFolder::new(results.path(), &cell.key(&*task)),
+            Duration::MAX,
+        );
         let hooks = RunHooks::new(&mut news).with_checkpoints(checkpointer).within(Some(seconds));
         run::execute(run::plan(&cell, &*task, &context()), hooks)
     };

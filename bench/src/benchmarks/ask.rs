@@ -1,4 +1,4 @@
-//! Asking a pretrained model.
+//! Evaluation of a pretrained model on benchmark items.
 
 use burn::tensor::Device;
 use burn::tensor::activation::log_softmax;
@@ -10,42 +10,42 @@ use pe_zoo::erased::positions;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use super::items::Item;
+use super::items::BenchmarkItem;
 use super::scores::{exact_match, f1, rouge};
-use crate::generate::{Choice, GenerateError, Generation, Request, generate};
+use crate::generate::{GenerateError, GenerateRequest, Generation, Sampling, generate};
 use crate::model::{Decoder, Dropout};
-use crate::pretrained::{Around, Tokens};
+use crate::pretrained::{Around, ModelTokenizer};
 
-/// How a model is asked.
+/// Limits of prompts and answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings<'a> {
-    /// Most tokens that it writes.
+pub struct AskSettings<'a> {
+    /// Maximum number of tokens of an answer.
     pub tokens: usize,
-    /// Most tokens of a prompt: of longer ones the middle is left out.
+    /// Maximum number of prompt tokens; the middle of a longer prompt is dropped.
     pub longest: usize,
     /// Tokens that end an answer.
     pub end: &'a [u32],
 }
 
-/// How one item went.
+/// Result of one item.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Asked {
-    /// The best scores over the references.
+pub enum ItemResult {
+    /// Free answer, with the best scores over the references.
     Wrote {
         /// Text that was generated.
         text: String,
-        /// Whether it is one of them.
+        /// Whether the text equals one of the references.
         exact_match: bool,
         /// F1 of words.
         f1: f64,
         /// Geometric mean of ROUGE.
         rouge: f64,
     },
-    /// Option that was chosen.
+    /// Multiple choice.
     Chose {
         /// The likeliest option.
         right: bool,
-        /// The likeliest one per byte of its text.
+        /// The likeliest option per byte of its text.
         right_per_byte: bool,
     },
 }
@@ -53,15 +53,15 @@ pub enum Asked {
 /// Means over all items of a kind, 0 to 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Summary {
-    /// Items that were written, and the means of their scores.
+    /// Number of items with a free answer, and the means of their scores.
     pub written: (usize, [f64; 3]),
-    /// Items that were chosen, and the shares that were right.
+    /// Number of multiple-choice items, and the accuracies.
     pub chosen: (usize, [f64; 2]),
 }
 
 impl Summary {
-    /// Counts one more item.
-    pub fn add(&mut self, asked: &Asked) {
+    /// Adds the result of one item.
+    pub fn add(&mut self, asked: &ItemResult) {
         fn mean<const N: usize>((count, means): &mut (usize, [f64; N]), new: [f64; N]) {
             *count += 1;
             for (mean, new) in means.iter_mut().zip(new) {
@@ -70,53 +70,53 @@ impl Summary {
         }
         let share = |right: bool| f64::from(u8::from(right));
         match asked {
-            Asked::Wrote { exact_match, f1, rouge, .. } => {
+            ItemResult::Wrote { exact_match, f1, rouge, .. } => {
                 mean(&mut self.written, [share(*exact_match), *f1, *rouge]);
             }
-            Asked::Chose { right, right_per_byte } => {
+            ItemResult::Chose { right, right_per_byte } => {
                 mean(&mut self.chosen, [share(*right), share(*right_per_byte)]);
             }
         }
     }
 }
 
-/// An item that could not be asked.
+/// Error while an item is evaluated.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchmarkError {
-    /// The model cannot read so much.
+    /// The encoding has no positions for the prompt.
     #[error(transparent)]
     Encoding(#[from] PeError),
-    /// The answer cannot be made.
+    /// The answer cannot be generated.
     #[error(transparent)]
     Generate(#[from] GenerateError),
-    /// The tokenizer refuses.
-    #[error("the tokenizer refuses the item: {0}")]
+    /// The tokenizer rejects the item.
+    #[error("the tokenizer rejects the item: {0}")]
     Tokens(String),
     /// Results could not be read back from the device.
     #[error("results could not be read back from the device: {0}")]
     Device(String),
 }
 
-/// Asks one item.
+/// Evaluates a model on one item.
 ///
 /// # Errors
 /// [`BenchmarkError`].
 pub fn ask(
     model: &Decoder,
     id: &str,
-    tokens: &dyn Tokens,
-    item: &Item,
-    settings: Settings<'_>,
+    tokens: &dyn ModelTokenizer,
+    item: &BenchmarkItem,
+    settings: AskSettings<'_>,
     device: &Device,
-) -> Result<Asked, BenchmarkError> {
+) -> Result<ItemResult, BenchmarkError> {
     let encode = |text: &str, around| tokens.encode(text, around).map_err(BenchmarkError::Tokens);
     match item {
-        Item::Write { input, outputs } => {
+        BenchmarkItem::Write { input, outputs } => {
             let prompt = without_middle(encode(input, Around::Added)?, settings.longest);
-            let request = Request {
+            let request = GenerateRequest {
                 prompt: &prompt,
                 tokens: settings.tokens,
-                choice: Choice::Greedy,
+                choice: Sampling::Greedy,
                 end: settings.end,
             };
             let generation = Generation::new(model, id, device);
@@ -126,14 +126,14 @@ pub fn ask(
             let best = |score: &dyn Fn(&str) -> f64| {
                 outputs.iter().map(|output| score(output)).fold(0.0, f64::max)
             };
-            Ok(Asked::Wrote {
+            Ok(ItemResult::Wrote {
                 exact_match: outputs.iter().any(|output| exact_match(&text, output)),
                 f1: best(&|output| f1(&text, output)),
                 rouge: best(&|output| rouge(&text, output).geometric_mean()),
                 text,
             })
         }
-        Item::Choose { prompt, options, right } => {
+        BenchmarkItem::Choose { prompt, options, right } => {
             let asked = encode(prompt, Around::Added)?;
             let mut scores = Vec::new();
             for option in options {
@@ -155,7 +155,7 @@ pub fn ask(
                 };
                 (0..scores.len()).reduce(better)
             };
-            Ok(Asked::Chose {
+            Ok(ItemResult::Chose {
                 right: best(&|(score, _)| *score) == Some(*right),
                 right_per_byte: best(&|(score, bytes)| score / (*bytes).max(1) as f64)
                     == Some(*right),
@@ -164,7 +164,7 @@ pub fn ask(
     }
 }
 
-/// Of more than `longest` tokens, the first and the last half: questions stand at either end.
+/// Keeps the first and the last half of `longest` tokens, because questions are at either end of a prompt.
 fn without_middle(mut tokens: Vec<u32>, longest: usize) -> Vec<u32> {
     if tokens.len() > longest {
         let first = longest / 2;
@@ -213,9 +213,10 @@ mod tests {
     fn means_are_kept_by_kind() {
         let mut summary = Summary::default();
         for right in [true, false, true, true] {
-            summary.add(&Asked::Chose { right, right_per_byte: !right });
+            summary.add(&ItemResult::Chose { right, right_per_byte: !right });
         }
-        let wrote = |f1| Asked::Wrote { text: String::new(), exact_match: false, f1, rouge: 0.5 };
+        let wrote =
+            |f1| ItemResult::Wrote { text: String::new(), exact_match: false, f1, rouge: 0.5 };
         summary.add(&wrote(0.2));
         summary.add(&wrote(0.4));
         assert_eq!(summary.chosen, (4, [0.75, 0.25]));

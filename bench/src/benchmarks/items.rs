@@ -1,34 +1,34 @@
-//! Lines of benchmark files, in the fields that the data sets have.
+//! Parser of benchmark files.
 
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-/// One thing that is asked.
+/// Item of a benchmark.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Item {
-    /// Write on from a text; any of the outputs is right.
+pub enum BenchmarkItem {
+    /// Free answer; any of the outputs is right.
     Write {
         /// Text that is continued.
         input: String,
         /// Answer that is expected.
         outputs: Vec<String>,
     },
-    /// Choose among options.
+    /// Multiple choice.
     Choose {
         /// Text before the option.
         prompt: String,
         /// Options to choose among.
         options: Vec<String>,
-        /// Which one is right, from 0.
+        /// Index of the right option.
         right: usize,
     },
 }
 
-/// A file that cannot be used.
+/// Error in a benchmark file.
 #[derive(Debug, thiserror::Error)]
 pub enum ItemError {
-    /// The file system said no.
+    /// The file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Io {
         /// Path of the file.
@@ -36,7 +36,7 @@ pub enum ItemError {
         /// Error of the operating system.
         source: std::io::Error,
     },
-    /// A line that has none of the known forms.
+    /// A line does not have the fields of a known data set.
     #[error("{} line {line}: {reason}; see the fields under `pe-bench benchmark --help`", path.display())]
     Line {
         /// Path of the file.
@@ -46,7 +46,7 @@ pub enum ItemError {
         /// Description of what is wrong.
         reason: String,
     },
-    /// There is nothing in it.
+    /// The file has no items.
     #[error("{} has no line with a question", path.display())]
     Empty {
         /// Path of the file.
@@ -54,7 +54,7 @@ pub enum ItemError {
     },
 }
 
-/// Fields beyond these (ids, subjects) are passed over: the data sets have many.
+/// Line of a benchmark file. Other fields (ids, subjects) are ignored.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Line {
@@ -76,7 +76,7 @@ enum Line {
     Mmlu {
         question: String,
         choices: Vec<String>,
-        answer: WorkerReply,
+        answer: AnswerField,
     },
     ScrollsMany {
         input: String,
@@ -115,16 +115,16 @@ struct Columns {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum WorkerReply {
+enum AnswerField {
     Number(usize),
     Letter(String),
 }
 
-/// Reads a file of one JSON object a line.
+/// Reads a JSON Lines file.
 ///
 /// # Errors
-/// [`ItemError`], with the line.
-pub fn read(path: &Path) -> Result<Vec<Item>, ItemError> {
+/// [`ItemError`], with the number of the line.
+pub fn read(path: &Path) -> Result<Vec<BenchmarkItem>, ItemError> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| ItemError::Io { path: path.to_owned(), source })?;
     let mut items = Vec::new();
@@ -132,7 +132,7 @@ pub fn read(path: &Path) -> Result<Vec<Item>, ItemError> {
         let refuse =
             |reason: String| ItemError::Line { path: path.to_owned(), line: index + 1, reason };
         let parsed = serde_json::from_str::<Line>(line).map_err(|e| {
-            let known = "no object with the fields of SCROLLS, QuALITY, MMLU or ARC";
+            let known = "expected an object with the fields of SCROLLS, QuALITY, MMLU or ARC";
             refuse(if e.is_data() { known.to_owned() } else { e.to_string() })
         })?;
         for item in parsed.items().map_err(refuse)? {
@@ -146,18 +146,20 @@ pub fn read(path: &Path) -> Result<Vec<Item>, ItemError> {
 }
 
 impl Line {
-    fn items(self) -> Result<Vec<Item>, String> {
+    fn items(self) -> Result<Vec<BenchmarkItem>, String> {
         let one = |item| Ok(vec![item]);
         match self {
-            Self::Scrolls { input, output } => one(Item::Write { input, outputs: vec![output] }),
-            Self::ScrollsMany { outputs, .. } if outputs.is_empty() => {
-                Err("`outputs` is empty".to_owned())
+            Self::Scrolls { input, output } => {
+                one(BenchmarkItem::Write { input, outputs: vec![output] })
             }
-            Self::ScrollsMany { input, outputs } => one(Item::Write { input, outputs }),
+            Self::ScrollsMany { outputs, .. } if outputs.is_empty() => {
+                Err("`outputs` is empty, expected at least one text".to_owned())
+            }
+            Self::ScrollsMany { input, outputs } => one(BenchmarkItem::Write { input, outputs }),
             Self::Mmlu { question, choices, answer } => {
                 let right = match answer {
-                    WorkerReply::Number(right) => right,
-                    WorkerReply::Letter(letter) => from_letter(&letter)?,
+                    AnswerField::Number(right) => right,
+                    AnswerField::Letter(letter) => from_letter(&letter)?,
                 };
                 one(choose(&question, choices, right)?)
             }
@@ -185,11 +187,11 @@ impl Line {
 }
 
 /// Text before an option, in the field's usual form.
-fn choose(question: &str, options: Vec<String>, right: usize) -> Result<Item, String> {
+fn choose(question: &str, options: Vec<String>, right: usize) -> Result<BenchmarkItem, String> {
     if right >= options.len() {
         return Err(format!("answer {right} (from 0) of {} options", options.len()));
     }
-    Ok(Item::Choose { prompt: format!("Question: {question}\nAnswer:"), options, right })
+    Ok(BenchmarkItem::Choose { prompt: format!("Question: {question}\nAnswer:"), options, right })
 }
 
 fn from_letter(letter: &str) -> Result<usize, String> {
@@ -208,7 +210,7 @@ fn labelled(labels: &[String], key: &str) -> Result<usize, String> {
 mod tests {
     use super::*;
 
-    fn parse(lines: &str) -> Result<Vec<Item>, ItemError> {
+    fn parse(lines: &str) -> Result<Vec<BenchmarkItem>, ItemError> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("items.jsonl");
         std::fs::write(&path, lines).unwrap();
@@ -234,13 +236,13 @@ mod tests {
             "\n",
         ))
         .unwrap();
-        let right = |item: &Item| match item {
-            Item::Choose { right, .. } => Some(*right),
-            Item::Write { .. } => None,
+        let right = |item: &BenchmarkItem| match item {
+            BenchmarkItem::Choose { right, .. } => Some(*right),
+            BenchmarkItem::Write { .. } => None,
         };
         let all = items.iter().map(right).collect::<Vec<_>>();
         assert_eq!(all, [None, None, Some(1), Some(1), Some(0), Some(0), Some(1)]);
-        let Item::Choose { prompt, .. } = &items[6] else { unreachable!() };
+        let BenchmarkItem::Choose { prompt, .. } = &items[6] else { unreachable!() };
         assert_eq!(prompt, "Question: A tide.\n\nWhat?\nAnswer:");
     }
 

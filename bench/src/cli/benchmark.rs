@@ -1,4 +1,4 @@
-//! `pe-bench benchmark`.
+//! `pe-bench benchmark`: evaluation of a pretrained model on local benchmark files.
 
 use std::path::PathBuf;
 
@@ -9,33 +9,33 @@ use serde_json::json;
 
 use super::out::say;
 use crate::backend;
-use crate::benchmarks::{Settings, Summary, ask, read};
+use crate::benchmarks::{AskSettings, Summary, ask, read};
 use crate::pretrained::Pretrained;
 
 /// Arguments of `benchmark`.
 #[derive(Args, Clone)]
 pub(super) struct BenchmarkArgs {
-    /// A model's folder, a .gguf file, or a name (`pe-bench pretrained list`).
+    /// Folder of a model, a .gguf file, or a name from `pe-bench pretrained list`.
     model: String,
-    /// Files of one JSON object a line, with the fields of SCROLLS (`input`, `output`), QuALITY (`article`,
+    /// JSON Lines files with the fields of SCROLLS (`input`, `output`), QuALITY (`article`,
     /// `questions`), MMLU (`question`, `choices`, `answer`) or ARC (`question`, `choices`, `answerKey`).
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// An encoding instead of the rotation that the model was trained under.
+    /// Encoding to use instead of the rotation that the model was trained with.
     #[arg(long)]
     encoding: Option<String>,
-    /// Most tokens of a prompt; of longer ones the middle is left out. Default: the trained context.
+    /// Maximum number of prompt tokens; the middle of a longer prompt is dropped. Default: the trained context.
     #[arg(long)]
     longest: Option<usize>,
-    /// Most tokens of an answer.
+    /// Maximum number of tokens of an answer.
     #[arg(long, default_value_t = 64)]
     tokens: usize,
-    /// Most items of each file.
+    /// Maximum number of items per file; default: all.
     #[arg(long)]
     limit: Option<usize>,
 }
 
-/// Prints one JSON line per file.
+/// Evaluates the model on each file and prints one JSON object per file.
 pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
     let device = backend::device("flex")?;
     let files = arguments.files.iter().map(|path| Ok((path, read(path)?)));
@@ -50,7 +50,7 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
     anyhow::ensure!(longest > 1, "--longest is {longest}, expected at least 2");
     let mut rng = ChaCha8Rng::seed_from_u64(0);
     let model = pretrained.decoder(&encoding, longest + arguments.tokens, &mut rng)?;
-    let settings = Settings { tokens: arguments.tokens, longest, end: &pretrained.end };
+    let settings = AskSettings { tokens: arguments.tokens, longest, end: &pretrained.end };
     for (path, items) in files {
         let items = &items[..arguments.limit.unwrap_or(items.len()).min(items.len())];
         let mut summary = Summary::default();

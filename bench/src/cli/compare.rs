@@ -1,4 +1,4 @@
-//! `pe-bench compare`.
+//! `pe-bench compare`: paired comparison of two encodings.
 
 use std::path::PathBuf;
 
@@ -14,33 +14,33 @@ use super::out::{complain, say};
 /// Arguments of `compare`.
 #[derive(Args, Clone)]
 pub(crate) struct CompareArgs {
-    /// An encoding, by its name in the records.
+    /// First encoding, by its name in the records.
     a: String,
-    /// Another one, from which differences are counted.
+    /// Second encoding; differences are first minus second.
     b: String,
-    /// Folders of results; default: every folder below `results` that has cells.
+    /// Results folders; default: every folder below `results` with a `cells` folder.
     results: Vec<PathBuf>,
-    /// This workload alone; may be repeated.
+    /// Compare only this workload; may be repeated.
     #[arg(long = "workload", value_name = "NAME")]
     workloads: Vec<String>,
-    /// Workloads of this task alone; may be repeated.
+    /// Compare only workloads of this task; may be repeated.
     #[arg(long = "task", value_name = "ID")]
     tasks: Vec<String>,
-    /// Slices too: by what travels with samples and tokens.
+    /// Also print the tables by slice: results grouped by properties of samples and tokens.
     #[arg(long)]
     slices: bool,
-    /// Everything as JSON, for machines.
+    /// Print the whole comparison, slices included, as JSON.
     #[arg(long, conflicts_with = "markdown")]
     json: bool,
-    /// Everything as Markdown.
+    /// Print the whole comparison, slices included, as Markdown.
     #[arg(long)]
     markdown: bool,
-    /// Write everything as a page too.
+    /// Also write the whole comparison to this HTML file.
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
 }
 
-/// Columns that a narrow terminal can do without, the first to go first.
+/// Columns dropped in a narrow terminal, in this order.
 const SPARE: [&str; 6] = ["g", "samples", "tokens", "metric", "95 % interval", "won-lost-tied"];
 
 pub(super) fn run(arguments: &CompareArgs) -> anyhow::Result<()> {
@@ -64,7 +64,7 @@ pub(super) fn run(arguments: &CompareArgs) -> anyhow::Result<()> {
         folder
             .map_or(Ok(()), std::fs::create_dir_all)
             .and_then(|()| std::fs::write(path, html_document(&document(&found))))
-            .with_context(|| format!("{}: choose another --page", path.display()))?;
+            .with_context(|| format!("cannot write --page {}", path.display()))?;
         complain(&format!("Page: {}", path.display()));
     }
     Ok(())
@@ -73,7 +73,7 @@ pub(super) fn run(arguments: &CompareArgs) -> anyhow::Result<()> {
 fn print(found: &HeadToHead, slices: bool) {
     let width = width();
     say(&format!(
-        "{} minus {}, paired by seed; shares in points, better means by more than noise",
+        "{} minus {}, paired by seed; shares in percentage points; `better` means a difference beyond noise",
         found.a.name, found.b.name
     ));
     for section in document(found).sections {
@@ -93,7 +93,7 @@ fn print(found: &HeadToHead, slices: bool) {
         }
         let hidden = section.details.len() - details.len();
         if hidden > 0 {
-            say(&format!("\n{hidden} tables of slices: --slices"));
+            say(&format!("\n{hidden} tables by slice are not shown; add --slices"));
         }
     }
 }

@@ -6,7 +6,7 @@ use clap_complete::Shell;
 use super::Cli;
 use super::out::say;
 
-/// The script that teaches a shell the commands and options.
+/// Prints the completion script of a shell.
 pub(super) fn completions(shell: Shell) {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "pe-bench", &mut script);

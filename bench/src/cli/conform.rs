@@ -1,4 +1,4 @@
-//! `pe-bench conform`.
+//! `pe-bench conform`: the conformance kit on the command line.
 
 use std::process::ExitCode;
 
@@ -14,9 +14,9 @@ use crate::backend;
 /// Arguments of `conform`.
 #[derive(Args, Clone)]
 pub(crate) struct ConformArgs {
-    /// Encodings or combinations; default: all encodings.
+    /// Encodings or combinations to check; default: all encodings.
     encodings: Vec<String>,
-    /// Backend whose tensors and kernels are checked: flex, tch, cuda or wgpu.
+    /// Backend to check on: flex, tch, cuda or wgpu.
     #[arg(long, default_value = "flex")]
     backend: String,
 }
@@ -32,7 +32,7 @@ pub(super) fn conform(arguments: &ConformArgs) -> anyhow::Result<ExitCode> {
         .map(|text| crate::encodings::parse(text))
         .collect::<Result<Vec<_>, PeError>>()?;
     let device = backend::device(&arguments.backend)?;
-    // A check that panics is a finding: it needs no second report on standard error.
+    // A panic inside a check becomes a finding, so the default message on standard error would repeat it.
     std::panic::set_hook(Box::new(|_| {}));
     let mut failed = 0;
     for encoding in &encodings {
@@ -40,13 +40,13 @@ pub(super) fn conform(arguments: &ConformArgs) -> anyhow::Result<ExitCode> {
         failed += usize::from(print(encoding, &findings) > 0);
     }
     if failed > 0 {
-        complain(&format!("{failed} of {} fail", encodings.len()));
+        complain(&format!("{failed} of {} encodings fail", encodings.len()));
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints what was checked and what it found; returns how many checks failed.
+/// Prints the result of every check and returns the number of failed checks.
 fn print(encoding: &Combination, findings: &[Finding]) -> usize {
     let count =
         |has: fn(&Verdict) -> bool| findings.iter().filter(|finding| has(&finding.verdict)).count();
@@ -81,7 +81,7 @@ fn print(encoding: &Combination, findings: &[Finding]) -> usize {
     failures
 }
 
-/// The properties that probing found, for people.
+/// Lines with the probed properties of an encoding.
 fn found(properties: &Properties) -> Vec<String> {
     let acts_on = properties.acts_on.iter().map(|part| part.label()).collect::<Vec<_>>();
     let acts_on = if acts_on.is_empty() { "nothing".to_owned() } else { acts_on.join(", ") };

@@ -1,4 +1,4 @@
-//! `pe-bench count`.
+//! `pe-bench count`: instruction counts of training steps.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,24 +16,24 @@ use crate::run::counts::take_steps;
 /// Arguments of `count`.
 #[derive(Args, Clone)]
 pub(crate) struct CountArgs {
-    /// Folder with the results.
+    /// Results folder.
     results: PathBuf,
-    /// This workload instead of the first that each encoding has.
+    /// Workload to count; default: the first of each encoding.
     #[arg(long, value_name = "NAME")]
     workload: Option<String>,
-    /// These encodings only, separated by commas: names of the suite.
+    /// Encodings to count, separated by commas, by their names in the suite; default: all.
     #[arg(long)]
     encodings: Option<String>,
 }
 
-/// Counts and keeps. A machine that cannot count is no error: the records then say nothing, and who compares them says
-/// that.
+/// Counts the instructions and adds them to the records. A machine without valgrind is not an error: the records then
+/// have no counts, and `nightly` reports which comparisons are missing.
 pub(super) fn run(arguments: &CountArgs) -> anyhow::Result<()> {
     let records = folders::records(std::slice::from_ref(&arguments.results))?;
     let chosen = chosen(&records, arguments);
     anyhow::ensure!(
         !chosen.is_empty(),
-        "{}: no finished cell of that workload and those encodings; run the suite first, or name some that it has",
+        "{}: no finished cell of the given workload and encodings; run the suite first, or change --workload or --encodings",
         arguments.results.display()
     );
     for record in chosen {
@@ -51,14 +51,14 @@ pub(super) fn run(arguments: &CountArgs) -> anyhow::Result<()> {
         record.write(&arguments.results)?;
         let RunRecord { encoding, workload, seed, .. } = &record;
         say(&format!(
-            "{} on {workload}, seed {seed}: {counted} instructions a step",
+            "{} on {workload}, seed {seed}: {counted} instructions per step",
             encoding.name
         ));
     }
     Ok(())
 }
 
-/// Of each encoding the first finished cell by workload, seed and key.
+/// The first finished cell of each encoding, in order of workload, seed and key.
 fn chosen<'a>(records: &'a [RunRecord], arguments: &CountArgs) -> Vec<&'a RunRecord> {
     let names = arguments.encodings.as_deref().map(Combination::split_list);
     let place = |r: &RunRecord| (r.workload.clone(), r.seed, r.key.clone());
@@ -77,7 +77,7 @@ fn chosen<'a>(records: &'a [RunRecord], arguments: &CountArgs) -> Vec<&'a RunRec
     chosen.into_values().collect()
 }
 
-/// Takes steps of a record's cell, to be counted from outside; prints what each asked of the allocator.
+/// Runs training steps of a record's cell for an external instruction counter and prints the allocations of each step.
 pub(super) fn steps(record: &Path, count: usize) -> anyhow::Result<()> {
     let (cell, task) = cell_of(&RunRecord::read(record)?)?;
     let asked = take_steps(&cell, &*task, count).map_err(anyhow::Error::msg)?;

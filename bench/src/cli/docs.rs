@@ -1,4 +1,4 @@
-//! `pe-bench docs`: tables in documents that are made from the registries, and the example of a report.
+//! `pe-bench docs`: the tables of README.md that are generated from the registries, and the example report.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -12,23 +12,27 @@ use super::{folders, report};
 use crate::flops::Bill;
 use crate::flops::config::CostConfig;
 
-/// A generated part of a document.
-struct Part {
+/// Table of a document between two markers.
+struct GeneratedTable {
     file: &'static str,
     marker: &'static str,
     make: fn() -> anyhow::Result<String>,
 }
 
-const PARTS: &[Part] = &[
-    Part { file: "doc/guide/encodings.md", marker: "encodings", make: encodings },
-    Part { file: "doc/guide/tasks.md", marker: "tasks", make: tasks_table },
+const PARTS: &[GeneratedTable] = &[
+    GeneratedTable { file: "doc/guide/encodings.md", marker: "encodings", make: encodings },
+    GeneratedTable { file: "doc/guide/tasks.md", marker: "tasks", make: tasks_table },
 ];
 
 pub(super) fn docs(root: &Path, check: bool) -> anyhow::Result<()> {
-    for Part { file, marker, make } in PARTS {
+    for GeneratedTable { file, marker, make } in PARTS {
         let path = root.join(file);
-        let text = std::fs::read_to_string(&path)
-            .with_context(|| format!("{}: run this in the project's folder", path.display()))?;
+        let text = std::fs::read_to_string(&path).with_context(|| {
+            format!(
+                "cannot read {}; run this in the root of the repository, or set --root",
+                path.display()
+            )
+        })?;
         let wanted = replaced(&text, marker, &make()?)
             .with_context(|| format!("{}: markers of `{marker}`", path.display()))?;
         if wanted == text {
@@ -43,12 +47,12 @@ pub(super) fn docs(root: &Path, check: bool) -> anyhow::Result<()> {
     example(root, check)
 }
 
-/// The committed example is `pe-bench report EXAMPLE_OF --out EXAMPLE --formats markdown,svg`.
+/// The example report in the repository is written by `pe-bench report EXAMPLE_OF --out EXAMPLE --formats markdown,svg`.
 const EXAMPLE_OF: &str = "results/contextual";
 const EXAMPLE: &str = "doc/example";
 const EXAMPLE_FORMATS: [&str; 2] = ["markdown", "svg"];
 
-/// Writes the example of a report, or checks that it is what would be written.
+/// Writes the example report, or checks that it is up to date.
 fn example(root: &Path, check: bool) -> anyhow::Result<()> {
     let folders = folders::or_all(&[root.join(EXAMPLE_OF)])?;
     let (records, meta) = report::gathered(&folders, EXAMPLE_OF)?;
@@ -72,7 +76,7 @@ fn example(root: &Path, check: bool) -> anyhow::Result<()> {
     }
     if check {
         bail!(
-            "{}: {changed} files of the example report are out of date and {} are none of it; run `pe-bench docs`",
+            "{}: {changed} files of the example report are out of date and {} do not belong to it; run `pe-bench docs`",
             folder.display(),
             stale.len()
         );
@@ -89,12 +93,12 @@ fn example(root: &Path, check: bool) -> anyhow::Result<()> {
 fn replaced(text: &str, marker: &str, content: &str) -> anyhow::Result<String> {
     let (begin, end) =
         (format!("<!-- generated: {marker} -->\n"), format!("<!-- end: {marker} -->"));
-    let start = text.find(&begin).context("the first is missing")? + begin.len();
-    let stop = start + text[start..].find(&end).context("the second is missing")?;
+    let start = text.find(&begin).context("the begin marker is missing")? + begin.len();
+    let stop = start + text[start..].find(&end).context("the end marker is missing")?;
     Ok(format!("{}{content}{}", &text[..start], &text[stop..]))
 }
 
-/// The size at which the table states costs.
+/// Configuration whose costs the table states.
 const SIZE: &str = "tape-155m";
 
 fn encodings() -> anyhow::Result<String> {

@@ -1,4 +1,6 @@
-//! `pe-bench explain`: the card of an encoding or a task, which is its file's documentation.
+//! `pe-bench explain`: the documentation and facts of an encoding or a task.
+//!
+//! The text is the module documentation of the source file.
 
 use pe_zoo::compose::settings_text;
 use pe_zoo::settings::nearest;
@@ -28,7 +30,7 @@ pub(super) fn explain(name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A name that is no encoding may have been meant for a task.
+/// Error for an unknown name, with the nearest task if no encoding is near.
 fn with_tasks(name: &str, error: PeError) -> anyhow::Error {
     let near = nearest(name, tasks::ALL.iter().map(|meta| meta.id));
     match (error, near) {
@@ -62,7 +64,7 @@ fn encoding(part: &EncodingConfig) -> anyhow::Result<()> {
     say("\n## Facts");
     say(&format!("acts on: {}", or(&acts_on, "nothing")));
     say(&format!("learned parameters: {}", described.parameters));
-    say(&format!("found by running it: {}", found.join("; ")));
+    say(&format!("properties, by probing: {}", found.join("; ")));
     say(&format!("paper: {} {}", described.paper, described.url));
     let defaults = settings_text(&crate::encodings::registry().encoding(described.id)?);
     say(&format!("defaults: {}", or(&defaults, "no settings")));
@@ -73,7 +75,7 @@ fn encoding(part: &EncodingConfig) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The module documentation at the head of a file.
+/// Module documentation (`//!` lines) at the top of a source file.
 fn card(source: &str) -> String {
     let lines = source.lines().map_while(|line| line.strip_prefix("//!"));
     lines.map(|line| line.strip_prefix(' ').unwrap_or(line)).collect::<Vec<_>>().join("\n")

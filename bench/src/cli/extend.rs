@@ -1,4 +1,4 @@
-//! `pe-bench extend`.
+//! `pe-bench extend`: evaluation of a pretrained model beyond its trained length.
 
 mod cells;
 mod plan;
@@ -21,7 +21,7 @@ use crate::experiment::Budget;
 use crate::extend::{Context, Method};
 use crate::pretrained::Pretrained;
 use crate::run::RunContext;
-use crate::sweep::{self, Cells, Retry, RetryPolicy, Shard, SweepOptions};
+use crate::sweep::{self, Retry, RetryPolicy, Shard, SweepCells, SweepOptions};
 use cells::ExtendSweep;
 use plan::Prepared;
 
@@ -29,66 +29,67 @@ pub(super) use plan::read_parts;
 
 /// Task that a pretrained model is evaluated on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Asked {
+enum EvalTask {
     /// Perplexity of real text.
     Text,
-    /// A number hidden in filler.
+    /// Retrieval of a number hidden in filler text.
     Passkey,
 }
 
-/// Which weights learn before the evaluation.
+/// Weights that are trained before the evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Learns {
-    /// All.
+enum TunedWeights {
+    /// All weights.
     All,
-    /// Low-rank adapters, and the encoding's own.
+    /// Low-rank adapters and the weights of the encoding.
     Lora,
-    /// The encoding's own alone.
+    /// The weights of the encoding only.
     Encoding,
 }
 
 /// Arguments of `extend`.
 #[derive(Args, Clone)]
 pub(super) struct ExtendArgs {
-    /// A model's folder, a .gguf file, or a name (`pe-bench pretrained list`).
+    /// Folder of a model, a .gguf file, or a name from `pe-bench pretrained list`.
     model: String,
     /// Lengths in tokens, separated by commas; default: 1, 2 and 4 times the trained context.
     #[arg(long, value_delimiter = ',')]
     lens: Vec<usize>,
-    /// Ways of changing the rotation, separated by commas; default: all.
+    /// Methods that modify the rotation, separated by commas; default: all.
     #[arg(long, value_enum, value_delimiter = ',')]
     methods: Vec<Method>,
-    /// MatmulPrecision of the methods that have one; default: each length over the trained context.
+    /// Scaling factors for the methods that take one, separated by commas; default: each length divided by the trained
+    /// context.
     #[arg(long, value_delimiter = ',')]
     factors: Vec<f64>,
-    /// Encodings instead of the methods, or beside them if both are given; separated by commas.
+    /// Encodings to evaluate, separated by commas; instead of the methods, or in addition if --methods is given.
     #[arg(long)]
     encodings: Option<String>,
-    /// Tasks, separated by commas.
+    /// Tasks to evaluate on, separated by commas.
     #[arg(long, value_enum, value_delimiter = ',', default_values = ["text", "passkey"])]
-    tasks: Vec<Asked>,
-    /// The text: a corpus (`pe-bench data fetch`) or any UTF-8 file.
+    tasks: Vec<EvalTask>,
+    /// Text for evaluation and tuning: a corpus (`pe-bench data list`), or the path of a file or folder.
     #[arg(long, default_value = "tinyshakespeare")]
     data: String,
-    /// Windows of text at each length, as far as there are.
+    /// Maximum number of text windows per length.
     #[arg(long, default_value_t = 4)]
     samples: usize,
-    /// Depths at which the pass key is hidden.
+    /// Number of depths at which the pass key is hidden.
     #[arg(long, default_value_t = 5)]
     depths: usize,
-    /// Pass keys at each depth and length.
+    /// Number of pass keys per depth and length.
     #[arg(long, default_value_t = 1)]
     repeats: usize,
     /// Seed of pass keys, adapters and training windows.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Learn from the text before evaluating.
+    /// Fine-tune these weights on the text before evaluating.
     #[arg(long, value_enum)]
-    tune: Option<Learns>,
+    tune: Option<TunedWeights>,
     /// Number of training steps.
     #[arg(long, default_value_t = 100, requires = "tune")]
     steps: usize,
-    /// Tokens of a training window; default: the trained context.
+    /// Number of tokens per training window; default: the trained context.
     #[arg(long, requires = "tune")]
     train_len: Option<usize>,
     /// Number of windows per step.
@@ -97,13 +98,13 @@ pub(super) struct ExtendArgs {
     /// Peak learning rate; warm-up over a tenth of the steps, then constant.
     #[arg(long, default_value_t = 2e-5, requires = "tune")]
     learning_rate: f64,
-    /// Attend within so many shifted groups of each training window, as LongLoRA (4 there).
+    /// Number of shifted attention groups per training window, as in LongLoRA (which uses 4).
     #[arg(long, requires = "tune")]
     groups: Option<usize>,
     /// Rank of the adapters.
     #[arg(long, default_value_t = 8, requires = "tune")]
     rank: usize,
-    /// Scale of the adapters, divided by their rank.
+    /// LoRA alpha: the adapters are scaled by alpha / rank.
     #[arg(long, default_value_t = 16.0, requires = "tune")]
     alpha: f64,
     /// Number of CPU threads.
@@ -112,19 +113,19 @@ pub(super) struct ExtendArgs {
     /// Attention engine to use.
     #[arg(long, value_enum, default_value_t)]
     engine: EngineChoice,
-    /// Folder of the results; default: results/extend-MODEL.
+    /// Results folder; default: results/extend-MODEL.
     #[arg(long)]
     out: Option<PathBuf>,
     /// Run finished cells again.
     #[arg(long)]
     force: bool,
-    /// Seconds between two checkpoints of a tuning.
+    /// Seconds between checkpoints during fine-tuning.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = seconds)]
     checkpoint_seconds: f64,
-    /// A cell that another `pe-bench` has claimed and not touched for so long is taken over.
+    /// Seconds after which a cell claimed by another `pe-bench` is taken over, if its claim was not renewed.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = seconds)]
     claim_seconds: f64,
-    /// Print the cells and stop.
+    /// Print the cells without running them.
     #[arg(long)]
     dry_run: bool,
     /// Run this cell in this process; used for the processes that `extend` starts.
@@ -172,7 +173,7 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
         threads: arguments.threads,
         retry: RetryPolicy {
             force: arguments.force,
-            // What failed or ran out of something is tried again by the same command.
+            // The same command retries cells that failed or exceeded a limit.
             retry: BTreeSet::from([Retry::Failed, Retry::TimedOut, Retry::OutOfMemory]),
         },
         shard: Shard::WHOLE,
@@ -196,7 +197,7 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
     }
     if outcome.interrupted {
         complain(&format!(
-            "interrupted by {}: {} of {} cells are finished and safe in {}; run the same command to go on",
+            "interrupted by {}: {} of {} cells are finished and saved in {}; run the same command to resume",
             stop.signal().name(),
             outcome.records.len(),
             seconds.len(),
@@ -218,7 +219,7 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
     let failed = outcome.records.iter().filter(failed).count();
     if failed > 0 {
         complain(&format!(
-            "{failed} cells failed; the report says why, the same command tries them again"
+            "{failed} cells failed; the report gives the reasons, and the same command retries them"
         ));
     }
     let whole = failed == 0 && outcome.open.is_empty() && outcome.unreadable.is_empty();

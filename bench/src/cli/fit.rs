@@ -1,14 +1,14 @@
-//! Tables in a terminal, no wider than it is.
+//! Tables fitted to the width of the terminal.
 
 use reports::document::Table;
 
-/// Width of the terminal that is written to; `None`: not a terminal, so that nothing is cut.
+/// Width of the terminal on standard output; `None` if it is not a terminal, in which case nothing is cut.
 pub(super) fn width() -> Option<usize> {
     terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0))
 }
 
-/// The lines of a table. Columns named in `spare` are dropped from the first on until it fits; then the first
-/// column is shortened. A last line names what was dropped.
+/// Formats a table within `width`. Columns named in `spare` are dropped in that order until the table fits; then the
+/// first column is shortened. A last line names the dropped columns.
 pub(super) fn fit(table: &Table, width: Option<usize>, spare: &[&str]) -> Vec<String> {
     let mut columns: Vec<usize> = (0..table.columns.len()).collect();
     let cells = |row: usize, column: usize| table.rows[row][column].text.as_str();
@@ -40,7 +40,7 @@ pub(super) fn fit(table: &Table, width: Option<usize>, spare: &[&str]) -> Vec<St
         let padded = texts.iter().zip(&breadths).enumerate().map(|(at, (text, breadth))| {
             let text = shortened(text, *breadth);
             let space = " ".repeat(breadth - text.chars().count());
-            // Names to the left, numbers to the right, as in every other table.
+            // Names are aligned left and numbers right, as in every other table.
             if at == 0 || table.words { format!("{text}{space}") } else { format!("{space}{text}") }
         });
         padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
@@ -50,7 +50,10 @@ pub(super) fn fit(table: &Table, width: Option<usize>, spare: &[&str]) -> Vec<St
         lines.push(line(columns.iter().map(|c| cells(row, *c)).collect()));
     }
     if !dropped.is_empty() {
-        lines.push(format!("(left out for width: {}; --json has all)", dropped.join(", ")));
+        lines.push(format!(
+            "(columns dropped to fit the terminal: {}; --json prints all)",
+            dropped.join(", ")
+        ));
     }
     lines
 }

@@ -1,4 +1,4 @@
-//! `pe-bench flops`.
+//! `pe-bench flops`: analytic cost of a forward pass.
 
 use clap::Args;
 use pe_zoo::Combination;
@@ -13,19 +13,19 @@ use crate::flops::config::{CostConfig, Published};
 /// Arguments of `flops`.
 #[derive(Args, Clone)]
 pub(crate) struct FlopsArgs {
-    /// A built-in model (tape-155m) or the path of a TOML file like it.
+    /// Built-in configuration (tape-155m), or path of a TOML file with the same fields.
     #[arg(long, default_value = "tape-155m")]
     config: String,
-    /// Encodings or combinations, separated by commas; default: the published ones, or all.
+    /// Encodings or combinations, separated by commas; default: those with published costs, or all.
     #[arg(long)]
     encodings: Option<String>,
-    /// Tokens of the sequence, instead of the configuration's.
+    /// Number of tokens in the sequence; default: the configuration's.
     #[arg(long)]
     len: Option<usize>,
-    /// Count the operations that a causal model needs: each pair of tokens once, every operation.
+    /// Count every operation that a causal model needs, and each pair of tokens once.
     #[arg(long)]
     honest: bool,
-    /// Print every item too.
+    /// Also print the cost of every item.
     #[arg(long)]
     items: bool,
 }
@@ -74,9 +74,9 @@ fn encodings(arguments: &FlopsArgs, config: &CostConfig) -> Vec<String> {
 
 fn as_published(bills: &[(String, Bill)], published: &[Published]) {
     say(
-        "Counted as TAPE's table 3: every pair of tokens, two FLOPs a MAC, one an element of softmax,",
+        "Counted as in TAPE's table 3: every pair of tokens, 2 FLOPs per MAC, 1 FLOP per element of softmax,",
     );
-    say("SiLU and ReLU, none for other work on elements; the head is counted; M is 2^20.");
+    say("SiLU and ReLU, none for other elementwise work; the output head is counted; M is 2^20.");
     let mut rows = vec![row(["encoding", "FLOPs G", "MACs G", "params M", "published"])];
     for (name, bill) in bills {
         let [flops, macs, params] = bill.as_in_table_3();
@@ -99,8 +99,8 @@ fn as_published(bills: &[(String, Bill)], published: &[Published]) {
                     say(&format!("`{}` of {name} is counted {times} times: {why}.", item.what));
                 }
                 InTable3::Fitted { times } => say(&format!(
-                    "Fitted convention: `{}` of {name} is counted {times} times. The published \
-                     number is met only so; neither the paper nor its code says why.",
+                    "Fitted convention: `{}` of {name} is counted {times} times. Only this count gives the \
+                     published number; neither the paper nor its code explains it.",
                     item.what
                 )),
             }
@@ -109,11 +109,13 @@ fn as_published(bills: &[(String, Bill)], published: &[Published]) {
 }
 
 fn honest(bills: &[(String, Bill)]) {
-    say("What a causal model needs: each pair of tokens once, two FLOPs a MAC, every operation on");
-    say("elements counted, table look-ups free.");
+    say(
+        "Operations of a causal model: each pair of tokens once, 2 FLOPs per MAC, every elementwise",
+    );
+    say("operation counted, table look-ups not counted.");
     let least = bills.iter().map(|(_, bill)| bill.honest().flops).min().unwrap_or(1);
     let mut rows =
-        vec![row(["encoding", "FLOPs G", "MACs G", "on elements G", "params", "x cheapest"])];
+        vec![row(["encoding", "FLOPs G", "MACs G", "elementwise G", "params", "x cheapest"])];
     for (name, bill) in bills {
         let sums = bill.honest();
         let billions = |n: u64| format!("{:.3}", n as f64 / 1e9);
@@ -131,7 +133,7 @@ fn honest(bills: &[(String, Bill)]) {
 
 fn items(name: &str, bill: &Bill) {
     say("");
-    say(&format!("{name}, item by item, every pair counted"));
+    say(&format!("{name}, by item, every pair counted"));
     let kind = |item: &Item| match item.work {
         Work::Product => "MACs",
         Work::Contraction => "MACs (einsum)",
@@ -139,7 +141,7 @@ fn items(name: &str, bill: &Bill) {
         Work::Elementwise => "operations",
     };
     let rows = bill.cost.items.iter().map(|item| {
-        let pairs = if item.pairs { "by pairs" } else { "" };
+        let pairs = if item.pairs { "per pair" } else { "" };
         row([item.what, &item.count.to_string(), kind(item), pairs])
     });
     print(&rows.collect::<Vec<_>>());

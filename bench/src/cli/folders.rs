@@ -1,4 +1,4 @@
-//! Folders of results that a command reads.
+//! Results folders that a command reads.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,15 +7,15 @@ use reports::RunRecord;
 
 use super::out::complain;
 
-/// How deep below a folder results may lie: `results`, then `contextual`, then `machine_2026-11`.
+/// Maximum depth of a results folder below a named one: `results`, `contextual`, `machine_2026-11`.
 const DEPTH: usize = 3;
 
-/// The folders of results at or below those that were named, each once; none named: below `results`.
+/// Results folders at or below the named paths, without duplicates; below `results` if none is named.
 ///
-/// Result folders of the command line, as a shell expands `results/*`: files and folders without results are left out with a note.
+/// Paths may come from a shell that expands `results/*`: files and folders without results are skipped with a note.
 ///
 /// # Errors
-/// For a path that is not there, and if there are no results at all.
+/// If a named path does not exist, or there are no results at all.
 pub(super) fn or_all(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
@@ -23,12 +23,12 @@ pub(super) fn or_all(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     for path in if named.is_empty() { &root } else { named } {
         anyhow::ensure!(
             path.exists() || named.is_empty(),
-            "{}: there is no such folder; give one that `pe-bench run` wrote to",
+            "{}: there is no such folder, expected a results folder of `pe-bench run`",
             path.display()
         );
         let below = at_or_below(path, DEPTH);
         if below.is_empty() && named.len() > 1 {
-            complain(&format!("{}: no results in it, left out", path.display()));
+            complain(&format!("{}: no results in it, skipped", path.display()));
         }
         found.extend(below.into_iter().filter(|folder| seen.insert(folder.clone())));
     }
@@ -36,13 +36,13 @@ pub(super) fn or_all(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let asked = asked.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
     anyhow::ensure!(
         !found.is_empty(),
-        "{asked}: no records in a `cells` folder there; run a suite first (`pe-bench run quick`), or give the folder \
-         that it wrote to"
+        "{asked}: no records in a `cells` folder; run a suite first (`pe-bench run quick`), or give its results \
+         folder"
     );
     Ok(found)
 }
 
-/// Folders with a `cells` folder, in the order of their names. What lies below results is theirs.
+/// Folders at or below `folder` that contain a `cells` folder, sorted by name; the search stops at each of them.
 fn at_or_below(folder: &Path, depth: usize) -> Vec<PathBuf> {
     if folder.join("cells").is_dir() {
         return vec![folder.to_owned()];
@@ -59,10 +59,10 @@ fn at_or_below(folder: &Path, depth: usize) -> Vec<PathBuf> {
     folders.iter().flat_map(|folder| at_or_below(folder, depth - 1)).collect()
 }
 
-/// All records of folders.
+/// Reads all records of the folders.
 ///
 /// # Errors
-/// A record that cannot be read, and folders without any.
+/// If a record cannot be read, or there is none.
 pub(super) fn records(folders: &[PathBuf]) -> anyhow::Result<Vec<RunRecord>> {
     let mut records = Vec::new();
     for folder in folders {
@@ -71,7 +71,7 @@ pub(super) fn records(folders: &[PathBuf]) -> anyhow::Result<Vec<RunRecord>> {
     let names = folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>();
     anyhow::ensure!(
         !records.is_empty(),
-        "{}: no records in a `cells` folder there; give the folder that `pe-bench run` wrote to",
+        "{}: no records in a `cells` folder, expected a results folder of `pe-bench run`",
         names.join(", ")
     );
     Ok(records)

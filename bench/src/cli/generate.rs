@@ -1,4 +1,4 @@
-//! `pe-bench generate`.
+//! `pe-bench generate`: text generation and its speed.
 
 use std::process::ExitCode;
 
@@ -11,31 +11,31 @@ use serde_json::json;
 
 use super::out::say;
 use crate::backend::{self, EngineChoice};
-use crate::generate::{Choice, Generation, Request, generate};
+use crate::generate::{GenerateRequest, Generation, Sampling, generate};
 use crate::pretrained::{Around, Pretrained};
 use crate::process;
 
 /// Arguments of `generate`.
 #[derive(Args, Clone)]
 pub(super) struct GenerateArgs {
-    /// A model's folder, a .gguf file, or a name (`pe-bench pretrained list`).
+    /// Folder of a model, a .gguf file, or a name from `pe-bench pretrained list`.
     model: String,
-    /// The text to go on from.
+    /// Text to continue.
     #[arg(long, required_unless_present = "speed", conflicts_with = "speed")]
     prompt: Option<String>,
-    /// Most tokens to make.
+    /// Maximum number of tokens to generate.
     #[arg(long, default_value_t = 64)]
     tokens: usize,
-    /// Draw tokens at this temperature; default: the likeliest token each time.
+    /// Sampling temperature; default: greedy decoding.
     #[arg(long)]
     temperature: Option<f64>,
-    /// Draw from the fewest tokens that have this share of the probability; with --temperature.
+    /// Probability mass of nucleus sampling; needs --temperature.
     #[arg(long, requires = "temperature", default_value_t = 1.0)]
     top_p: f64,
-    /// Seed of the draws.
+    /// Seed of the sampling.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// An encoding instead of the rotation that the model was trained under.
+    /// Encoding to use instead of the rotation that the model was trained with.
     #[arg(long)]
     encoding: Option<String>,
     /// Number of CPU threads.
@@ -44,16 +44,16 @@ pub(super) struct GenerateArgs {
     /// Attention engine to use.
     #[arg(long, value_enum, default_value_t)]
     engine: EngineChoice,
-    /// Measure tokens per second on random tokens, one JSON line a round; see ci/peers/smollm2.py.
+    /// Measure tokens per second on random tokens and print one JSON object per round; see ci/peers/smollm2.py.
     #[arg(long)]
     speed: bool,
-    /// Tokens that are read at once when measuring.
+    /// Number of prompt tokens with --speed.
     #[arg(long, default_value_t = 2048)]
     prefill: usize,
-    /// Tokens that are decoded one by one when measuring.
+    /// Number of decoded tokens with --speed.
     #[arg(long, default_value_t = 64)]
     decode: usize,
-    /// Rounds that are measured, after one that is not.
+    /// Number of measured rounds with --speed, after one warm-up round.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
 }
@@ -66,14 +66,14 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<ExitCode> {
     }
     let mut command = process::dependent(arguments.threads)?;
     command.args(std::env::args_os().skip(1));
-    let status = process::status(command).context("the generating process cannot be started")?;
+    let status = process::status(command).context("cannot start the process that generates")?;
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
     let choice = match arguments.temperature {
-        None => Choice::Greedy,
-        Some(temperature) => Choice::Sampled { temperature, top_p: arguments.top_p },
+        None => Sampling::Greedy,
+        Some(temperature) => Sampling::Sampled { temperature, top_p: arguments.top_p },
     };
     choice.check()?;
     let device = backend::device("flex")?;
@@ -95,7 +95,8 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
                 .map(|_| rng.random_range(0..pretrained.vocabulary as u32))
                 .collect::<Vec<_>>();
             let tokens = arguments.decode + 1;
-            let request = Request { prompt: &ids, tokens, choice: Choice::Greedy, end: &[] };
+            let request =
+                GenerateRequest { prompt: &ids, tokens, choice: Sampling::Greedy, end: &[] };
             let made = generate(generation(), request, &mut rng, &mut |_| {})?;
             // The first round warms up.
             if round > 0 {
@@ -117,7 +118,8 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
     };
     let tokenizer = pretrained.tokenizer();
     let ids = tokenizer.encode(prompt, Around::Added).map_err(anyhow::Error::msg)?;
-    let request = Request { prompt: &ids, tokens: arguments.tokens, choice, end: &pretrained.end };
+    let request =
+        GenerateRequest { prompt: &ids, tokens: arguments.tokens, choice, end: &pretrained.end };
     let mut shown = Shown::default();
     let mut error = None;
     let made = generate(generation(), request, &mut rng, &mut |token| {
@@ -127,12 +129,12 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
         }
     })?;
     if let Some(reason) = error {
-        return Err(anyhow::Error::msg(reason)).context("the tokens cannot be shown as text");
+        return Err(anyhow::Error::msg(reason)).context("cannot decode the generated tokens");
     }
     say("");
     let rate = |count: usize, seconds: f64| count as f64 / seconds;
     super::out::complain(&format!(
-        "{} tokens read at {:.1} a second, {} made at {:.1} a second",
+        "{} prompt tokens at {:.1} tokens/s, {} generated tokens at {:.1} tokens/s",
         ids.len(),
         rate(ids.len(), made.prefill_seconds),
         made.tokens.len(),
@@ -141,7 +143,7 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Text that has been printed.
+/// Generated tokens and the text printed so far.
 #[derive(Default)]
 struct Shown {
     tokens: Vec<u32>,
@@ -149,8 +151,8 @@ struct Shown {
 }
 
 impl Shown {
-    /// Prints what is new. A character may take several tokens: unfinished ones wait.
-    fn show(&mut self, tokenizer: &dyn crate::pretrained::Tokens) -> Result<(), String> {
+    /// Prints the new part of the text. A character may span several tokens and is printed when it is complete.
+    fn show(&mut self, tokenizer: &dyn crate::pretrained::ModelTokenizer) -> Result<(), String> {
         let text = tokenizer.decode(&self.tokens)?;
         if !text.ends_with(char::REPLACEMENT_CHARACTER)
             && let Some(new) = text.strip_prefix(&self.text)

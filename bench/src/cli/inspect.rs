@@ -1,4 +1,4 @@
-//! `pe-bench inspect`.
+//! `pe-bench inspect`: page about a retrained cell.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -14,23 +14,23 @@ use super::list::aligned;
 use super::out::{complain, say};
 use crate::backend;
 use crate::experiment::Experiment;
-use crate::inspect::page::{MAX_TOKENS, Subject};
+use crate::inspect::page::{InspectedCell, MAX_TOKENS};
 use crate::inspect::retrain::{Retrained, cell_of, trained};
 use crate::run::Progress;
 use crate::run::{GATE_SAMPLES, gate_scores, observe};
 use crate::suite::{self, Overrides};
 
-/// Which cell is trained again.
+/// Arguments that name the cell to retrain.
 #[derive(Args, Clone)]
 pub(super) struct CellArgs {
-    /// The key of a record, or its beginning; or SUITE WORKLOAD ENCODING.
+    /// Key of a record or a prefix of it, or SUITE WORKLOAD ENCODING.
     #[arg(num_args = 1..=3, value_names = ["CELL"])]
     pub(super) cell: Vec<String>,
-    /// Folder of results in which the record is looked for; may be repeated. Default: every folder below `results`
-    /// that has cells.
+    /// Results folder to search for the record; may be repeated. Default: every folder below `results` with a `cells`
+    /// folder.
     #[arg(long, value_name = "DIR")]
     results: Vec<PathBuf>,
-    /// Seed, with SUITE WORKLOAD ENCODING; default: the suite's first.
+    /// Seed of the cell, with SUITE WORKLOAD ENCODING; default: the suite's first.
     #[arg(long)]
     seed: Option<u64>,
 }
@@ -40,19 +40,19 @@ pub(super) struct CellArgs {
 pub(crate) struct InspectArgs {
     #[command(flatten)]
     which: CellArgs,
-    /// Number of the sample in its evaluation set, from 0.
+    /// Index of the sample in its evaluation set, from 0.
     #[arg(long, default_value_t = 0)]
     sample: usize,
-    /// Split of the sample; default: the one that is trained on.
+    /// Split of the sample; default: the training split.
     #[arg(long)]
     split: Option<String>,
-    /// Length of the sample; default: that of training.
+    /// Length of the sample, in the task's unit; default: the training length.
     #[arg(long)]
     len: Option<usize>,
-    /// Folder of the page; default: results/inspect/<key of the cell>.
+    /// Output folder; default: results/inspect/KEY.
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Print the numbers as JSON instead of the gate scores.
+    /// Print all data of the page as JSON instead of the gate scores.
     #[arg(long)]
     json: bool,
 }
@@ -66,11 +66,15 @@ pub(super) fn run(arguments: &InspectArgs) -> anyhow::Result<()> {
     let len = arguments.len.unwrap_or(cell.train.len);
     let count = arguments.sample.checked_add(1).context("--sample is too large")?;
     let most = task.max_eval_samples(len).unwrap_or(usize::MAX);
-    anyhow::ensure!(count <= most, "--sample is {}, there are {most} (from 0)", arguments.sample);
+    anyhow::ensure!(
+        count <= most,
+        "--sample is {}, expected less than {most}, the number of samples",
+        arguments.sample
+    );
     let sample = task.eval_set(&split, len, count, cell.eval.seed)?.pop().context("no sample")?;
     anyhow::ensure!(
         sample.tokens.len() <= MAX_TOKENS + 1,
-        "the sample has {} tokens, at most {} are drawn; choose a smaller --len",
+        "the sample has {} tokens, expected at most {}; choose a smaller --len",
         sample.tokens.len(),
         MAX_TOKENS + 1
     );
@@ -78,10 +82,10 @@ pub(super) fn run(arguments: &InspectArgs) -> anyhow::Result<()> {
     let again = train_again(&cell, &*task, record.as_ref())?;
     let id = cell.encoding.id();
     let seen = observe(&again.model, id, std::slice::from_ref(&sample), &again.device)?;
-    let seen = seen.first().context("nothing was seen")?;
+    let seen = seen.first().context("the model returned no attention maps")?;
     let sizes = [cell.train.len, GATE_SAMPLES];
     let gates = gate_scores(&again.model, id, &*task, sizes, cell.eval.seed, &again.device)?;
-    let subject = Subject {
+    let subject = InspectedCell {
         key: &key,
         workload: &cell.workload,
         encoding: &cell.name,
@@ -105,14 +109,15 @@ pub(super) fn run(arguments: &InspectArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(super) type Found = (Experiment, Box<dyn Task>, Option<RunRecord>);
+/// Experiment, its task, and its record if it was found by key.
+pub(super) type FoundCell = (Experiment, Box<dyn Task>, Option<RunRecord>);
 
-pub(super) fn find(arguments: &CellArgs) -> anyhow::Result<Found> {
+pub(super) fn find(arguments: &CellArgs) -> anyhow::Result<FoundCell> {
     match arguments.cell.as_slice() {
         [key] => {
             anyhow::ensure!(
                 arguments.seed.is_none(),
-                "--seed goes with SUITE WORKLOAD ENCODING; a record has its own seed"
+                "--seed applies only to SUITE WORKLOAD ENCODING; a record has its own seed"
             );
             let record = by_key(key, &arguments.results)?;
             let (cell, task) = cell_of(&record)?;
@@ -124,17 +129,17 @@ pub(super) fn find(arguments: &CellArgs) -> anyhow::Result<Found> {
             Ok((cell, task, None))
         }
         _ => anyhow::bail!(
-            "give the key of a record, or three names: SUITE WORKLOAD ENCODING, such as `quick flip-flop cope`"
+            "expected the key of a record, or three names SUITE WORKLOAD ENCODING such as `quick flip-flop cope`"
         ),
     }
 }
 
-/// The record whose key begins like this.
+/// Finds the record whose key begins with `key`.
 fn by_key(key: &str, results: &[PathBuf]) -> anyhow::Result<RunRecord> {
     let folders = folders::or_all(results)?;
     let mut found: Vec<RunRecord> = Vec::new();
     for record in folders::records(&folders)? {
-        // One cell may lie in several folders.
+        // Several folders may contain the same cell.
         if record.key.starts_with(key) && found.iter().all(|other| other.key != record.key) {
             found.push(record);
         }
@@ -143,20 +148,20 @@ fn by_key(key: &str, results: &[PathBuf]) -> anyhow::Result<RunRecord> {
     match found.as_slice() {
         [record] => Ok(record.clone()),
         [] => anyhow::bail!(
-            "no record has a key that begins with `{key}` in {places}; keys are the names of the files in `cells` and \
-             stand in a report under \"Every cell\""
+            "no record has a key that begins with `{key}` in {places}; keys are the file names in `cells`, and reports \
+             list them under \"Every cell\""
         ),
         several => {
             let keys = several.iter().map(|r| r.key.as_str()).collect::<Vec<_>>().join(", ");
             anyhow::bail!(
-                "`{key}` begins the keys of {} records: {keys}; give more of it",
+                "`{key}` is ambiguous, {} keys begin with it: {keys}; give more of the key",
                 several.len()
             )
         }
     }
 }
 
-/// The cell of a suite.
+/// Finds a cell by its names in a suite.
 fn by_name(
     [suite, workload, encoding]: [&str; 3],
     seed: Option<u64>,
@@ -180,7 +185,7 @@ fn by_name(
     })
 }
 
-/// Trains a cell, and says whether it became the model of the record.
+/// Retrains a cell and reports whether its final loss equals that of the record.
 pub(super) fn train_again(
     cell: &Experiment,
     task: &dyn Task,
@@ -196,13 +201,13 @@ pub(super) fn train_again(
 fn train(cell: &Experiment, task: &dyn Task) -> anyhow::Result<Retrained> {
     let bar = ProgressBar::new(cell.train.steps as u64);
     if let Ok(style) =
-        ProgressStyle::with_template("training again {bar:30} {pos}/{len} steps, {eta} left {msg}")
+        ProgressStyle::with_template("retraining {bar:30} {pos}/{len} steps, {eta} left {msg}")
     {
         bar.set_style(style);
     }
     if bar.is_hidden() {
         complain(&format!(
-            "training {} on {} again: {} steps",
+            "retraining {} on {}: {} steps",
             cell.name, cell.workload, cell.train.steps
         ));
     }
@@ -220,7 +225,7 @@ fn train(cell: &Experiment, task: &dyn Task) -> anyhow::Result<Retrained> {
     Ok(again?)
 }
 
-/// Whether it is the model of the record.
+/// Message on whether the retrained model equals that of the record, by the final loss.
 fn repeated(record: &RunRecord, again: &Retrained) -> String {
     let show =
         |loss: Option<f64>| loss.map_or_else(|| "none".to_owned(), |loss| format!("{loss:.6}"));
@@ -231,14 +236,17 @@ fn repeated(record: &RunRecord, again: &Retrained) -> String {
         (then, now) => then == now,
     };
     match (&record.status, equal) {
-        (_, true) => "the same final loss as in the record".to_owned(),
+        (_, true) => "the final loss equals that of the record".to_owned(),
         (Status::Done, false) => format!(
-            "warning: the final loss is {}, the record has {}: another machine or another version of the program; \
-             what is shown is this model, not the record's",
+            "warning: the final loss is {}, expected {} from the record; the machine or the program version differs, \
+             and the output describes the retrained model",
             show(now),
             show(then)
         ),
-        (status, false) => format!("warning: the record is of a cell that is {}", status.name()),
+        (status, false) => format!(
+            "warning: the final loss cannot be compared, the status of the record is {}",
+            status.name()
+        ),
     }
 }
 

@@ -1,38 +1,37 @@
 //! `pe-bench list`.
 
-use super::What;
+use super::Listed;
 use super::out::say;
 use crate::host::{cpu_model, memory_bytes};
 use crate::sweep::FLOPS_PER_SECOND;
 use crate::{backend, suite};
 
-pub(super) fn list(what: What) {
-    let rows = match what {
-        What::Encodings => encodings(),
-        What::Tasks => tasks::ALL
+pub(super) fn list(kind: Listed) {
+    let rows = match kind {
+        Listed::Encodings => encodings(),
+        Listed::Tasks => tasks::ALL
             .iter()
             .map(|meta| {
                 vec![meta.id.to_owned(), meta.headline.id().to_owned(), meta.summary.to_owned()]
             })
             .collect(),
-        What::Suites => suites(),
-        What::Backends => backends(),
+        Listed::Suites => suites(),
+        Listed::Backends => backends(),
     };
     for line in aligned(&rows) {
         say(&line);
     }
 }
 
-/// Every backend with the device that it would use, that device's memory, and the types of numbers it
-/// computes with.
+/// One row per backend: device, memory of the device and the precisions it supports.
 fn backends() -> Vec<Vec<String>> {
-    let header = ["id", "device", "memory", "precision", "what it runs on"];
+    let header = ["id", "device", "memory", "precision", "hardware"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
     rows.extend(backend::ALL.iter().map(|meta| {
         let none = || "–".to_owned();
         let [device, memory, precision] = match meta.facts() {
             None => [format!("not compiled in; build with --features {}", meta.id), none(), none()],
-            Some(Err(reason)) => [format!("not to be had: {reason}"), none(), none()],
+            Some(Err(reason)) => [format!("unavailable: {reason}"), none(), none()],
             Some(Ok(facts)) => {
                 let memory = facts
                     .memory_bytes
@@ -48,7 +47,7 @@ fn backends() -> Vec<Vec<String>> {
 }
 
 fn encodings() -> Vec<Vec<String>> {
-    let header = ["id", "acts on", "learned parameters", "what it does"];
+    let header = ["id", "acts on", "learned parameters", "summary"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
     let registry = crate::encodings::registry();
     rows.extend(registry.cards().map(|card| {
@@ -80,13 +79,13 @@ fn suites() -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Characters of a text that was not read: about what English has.
+/// Assumed vocabulary of a character-level text that is not read, about that of English.
 const TEXT_VOCABULARY: usize = 100;
 
-/// How long one processor core would train, reckoned from the operations alone: `about 3 core hours`.
+/// Estimated training time of a suite on one CPU core, from its operation count: `about 3 core hours`.
 fn core_time(suite: &suite::Suite) -> String {
     let operations = suite.cells.iter().map(|cell| {
-        // A text would have to be fetched.
+        // Building a text task could fetch its corpus.
         let task = if cell.task.meta().takes_path { None } else { cell.task.build().ok() };
         let (vocabulary, len) = task.map_or((TEXT_VOCABULARY, cell.train.len), |task| {
             (task.vocab_size(), cell.token_lens(&*task)[0])

@@ -1,4 +1,4 @@
-//! `pe-bench nightly`.
+//! `pe-bench nightly`: the gate of the nightly run.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,24 +13,24 @@ use reports::{html_document, markdown_document};
 use super::folders;
 use super::out::{complain, say};
 
-/// Exit status when a gate does not let pass.
+/// Exit status when the gate fails.
 const GATE: u8 = 3;
 
 /// Arguments of `nightly`.
 #[derive(Args, Clone)]
 pub(crate) struct NightlyArgs {
-    /// Folder of this night's results.
+    /// Results folder of this night.
     results: PathBuf,
-    /// Folder of the accepted results.
+    /// Results folder of the accepted baseline.
     #[arg(long, value_name = "DIR")]
     baseline: PathBuf,
-    /// Folder of the nights so far: this one is added, and `trend.html` and `trend.md` are written there.
+    /// Folder of earlier nights; this night is added, and `trend.html` and `trend.md` are written there.
     #[arg(long, value_name = "DIR")]
     history: Option<PathBuf>,
-    /// Make this night the new baseline, whatever the gate says.
+    /// Make this night the new baseline, even if the gate fails.
     #[arg(long)]
     accept: bool,
-    /// The verdict as JSON.
+    /// Print the verdict as JSON.
     #[arg(long)]
     json: bool,
 }
@@ -41,27 +41,25 @@ pub(super) fn run(arguments: &NightlyArgs) -> anyhow::Result<ExitCode> {
     let verdict = (!baseline.is_empty()).then(|| judge(&night, &baseline, &Thresholds::default()));
     anyhow::ensure!(
         verdict.is_some() || arguments.accept,
-        "{}: no baseline yet; look at this night's report and take it with --accept",
+        "{}: no baseline yet; check the report of this night and accept it with --accept",
         arguments.baseline.display()
     );
     let passed = verdict.as_ref().map(NightlyVerdict::passes);
     match (&verdict, arguments.json) {
         (Some(verdict), true) => say(&serde_json::to_string_pretty(verdict)?),
         (Some(verdict), false) => verdict.lines().iter().for_each(|line| say(line)),
-        (None, _) => complain("there was no baseline to compare with"),
+        (None, _) => complain("there is no baseline to compare with"),
     }
     if let Some(folder) = &arguments.history {
         keep(&night, passed, folder)?;
     }
     if arguments.accept {
         replace(&night, &arguments.baseline)?;
-        complain(&format!("accepted: {} cells are the baseline now", night.len()));
+        complain(&format!("accepted: {} cells are the new baseline", night.len()));
         return Ok(ExitCode::SUCCESS);
     }
     if passed == Some(false) {
-        complain(
-            "the gate does not take this night; if the change is meant, accept it with --accept",
-        );
+        complain("the gate failed; if the change is intended, accept it with --accept");
         return Ok(ExitCode::from(GATE));
     }
     Ok(ExitCode::SUCCESS)
@@ -83,8 +81,8 @@ fn keep(records: &[RunRecord], passed: Option<bool>, folder: &Path) -> anyhow::R
     Ok(())
 }
 
-/// Puts records in the place of those of a folder. They are written before the old ones go, so that there is a
-/// baseline at every moment.
+/// Replaces the records of a folder. New records are written before old ones are removed, so that there is always a
+/// baseline.
 fn replace(records: &[RunRecord], folder: &Path) -> anyhow::Result<()> {
     let written = records
         .iter()

@@ -1,4 +1,4 @@
-//! Printing: the only place that writes to standard output and standard error.
+//! Output: the only module that writes to standard output and standard error.
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, Write, stderr, stdout};
@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use console::Style;
 
-/// Standard output takes no more; what is said is dropped and the work goes on.
+/// Whether standard output failed before; further output is dropped and the command continues.
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Standard output failed for another reason than that its reader has left, as `head` does.
+/// Whether standard output failed for a reason other than a closed pipe (as under `| head`).
 static FAILED: AtomicBool = AtomicBool::new(false);
 
 /// Text that is safe to print: no control character of its origin reaches the terminal.
@@ -22,12 +22,12 @@ impl Printable {
         Self(printable(text).into_owned())
     }
 
-    /// The same in a style.
+    /// Applies a terminal style.
     pub(super) fn styled(self, style: &Style) -> Self {
         Self(style.apply_to(self.0).to_string())
     }
 
-    /// This text, two spaces, and another.
+    /// Appends two spaces and another text.
     pub(super) fn beside(self, other: &Self) -> Self {
         Self(format!("{}  {}", self.0, other.0))
     }
@@ -51,17 +51,17 @@ pub(super) fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(escape).collect())
 }
 
-/// Prints a line. A reader that has left, as under `| head`, ends no work.
+/// Prints a line. A closed pipe, as under `| head`, does not end the command.
 pub(super) fn say(text: &str) {
     print(&Printable::of(text));
 }
 
-/// Prints a line that is printable already.
+/// Prints a line that is already escaped.
 pub(super) fn print(line: &Printable) {
     write(&format!("{}\n", line.0));
 }
 
-/// Prints a part of a line at once.
+/// Prints text without a line end and flushes it.
 pub(super) fn say_part(text: &str) {
     write(&printable(text));
 }
@@ -75,22 +75,22 @@ fn write(text: &str) {
         CLOSED.store(true, Ordering::Relaxed);
         if error.kind() != ErrorKind::BrokenPipe {
             FAILED.store(true, Ordering::Relaxed);
-            complain(&format!("error: standard output cannot be written: {error}"));
+            complain(&format!("error: cannot write to standard output: {error}"));
         }
     }
 }
 
-/// Whether output was lost for another reason than that its reader has left.
+/// Whether output was lost for a reason other than a closed pipe.
 pub(super) fn has_failed() -> bool {
     FAILED.load(Ordering::Relaxed)
 }
 
-/// Prints a line about trouble; one that cannot be printed is dropped.
+/// Prints a line to standard error; failures to do so are ignored.
 pub(super) fn complain(text: &str) {
     let _ = writeln!(stderr(), "{}", printable(text));
 }
 
-/// An error and its causes as one line; a cause that the error before it quotes is not repeated.
+/// Formats an error and its causes as one line, without causes that the text already contains.
 pub(super) fn chain(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {

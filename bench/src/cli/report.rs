@@ -1,4 +1,4 @@
-//! `pe-bench report`.
+//! `pe-bench report`: reports from existing records.
 
 use std::path::{Path, PathBuf};
 
@@ -8,25 +8,25 @@ use clap::Args;
 use super::folders;
 use super::out::say;
 
-/// Where the report of several folders goes.
+/// Default output folder of a report over several results folders.
 pub(super) const ALL: &str = "results/report";
 
 /// Criteria of a report: when a run counts as solved, and the base of an ablation.
 #[derive(Args, Clone, Default)]
 pub(crate) struct Criteria {
-    /// A TOML file with criteria of the report, as a suite's `[report]` section has them.
+    /// TOML file with the criteria of the report; fields as in the `[report]` section of a suite.
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
-    /// Compare all other encodings with this one, as changes of it: its name in the suite.
+    /// Encoding that all others are compared with as ablations, by its name in the suite.
     #[arg(long, value_name = "NAME")]
     ablation_base: Option<String>,
 }
 
 impl Criteria {
-    /// The settings: those of the file if there is one, otherwise `suite`'s, with the base put in.
+    /// Settings of the report: those of the file if one is given, otherwise `suite`'s; with the ablation base, if given.
     ///
     /// # Errors
-    /// A file that cannot be read, or a field that is unknown or out of its range, by name.
+    /// If the file cannot be read, or a field is unknown or out of range; the error names it.
     pub(super) fn over(&self, suite: reports::Settings) -> anyhow::Result<reports::Settings> {
         let mut settings = match &self.settings {
             Some(path) => read(path)?,
@@ -42,7 +42,7 @@ impl Criteria {
 
 fn read(path: &Path) -> anyhow::Result<reports::Settings> {
     let text = std::fs::read_to_string(path)
-        .with_context(|| format!("--settings {}: check the path", path.display()))?;
+        .with_context(|| format!("cannot read --settings {}", path.display()))?;
     toml::from_str(&text).map_err(|error| {
         let said = pe_zoo::settings::explain(&error.to_string());
         anyhow::anyhow!("--settings {}: {said}", path.display())
@@ -52,13 +52,13 @@ fn read(path: &Path) -> anyhow::Result<reports::Settings> {
 /// Arguments of `report`.
 #[derive(Args, Clone)]
 pub(crate) struct ReportArgs {
-    /// Folders of results (with a `cells` folder), or folders with such folders in them.
+    /// Results folders (with a `cells` folder), or folders that contain some.
     #[arg(required = true)]
     results: Vec<PathBuf>,
-    /// Where the report goes; default: the folder itself, or results/report for several.
+    /// Output folder; default: the results folder itself, or results/report for several.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Only these formats, separated by commas; default: all.
+    /// Formats to write, separated by commas; default: all.
     #[arg(long, value_delimiter = ',', value_name = "NAME", value_parser = formats())]
     formats: Vec<String>,
     #[command(flatten)]
@@ -88,19 +88,19 @@ pub(super) fn report(arguments: &ReportArgs) -> anyhow::Result<()> {
     let first = rendered.files.first().map_or_else(|| out.clone(), |file| out.join(&file.path));
     say(&format!("Report: {}", first.display()));
     let skipped = &meta.skipped;
-    anyhow::ensure!(skipped.is_empty(), "left out of the report: {}", some(skipped));
+    anyhow::ensure!(skipped.is_empty(), "not in the report: {}", some(skipped));
     Ok(())
 }
 
-/// As many as a terminal shows.
+/// The first few messages and the number of the rest.
 fn some(skipped: &[String]) -> String {
     const SHOWN: usize = 3;
     let more = skipped.len().saturating_sub(SHOWN);
     let shown = skipped.iter().take(SHOWN).cloned().collect::<Vec<_>>().join("; ");
-    if more == 0 { shown } else { format!("{shown}; and {more} more of {}", skipped.len()) }
+    if more == 0 { shown } else { format!("{shown}; and {more} more of {} in all", skipped.len()) }
 }
 
-/// The records of folders that can be read, and what a report says of itself; `named` is what the command names.
+/// Reads the records of the folders and builds the metadata of a report; `named` are the arguments of the command.
 pub(super) fn gathered(
     folders: &[PathBuf],
     named: &str,
@@ -117,8 +117,8 @@ pub(super) fn gathered(
     let looked = folders.iter().map(|f| f.display().to_string()).collect::<Vec<_>>().join(", ");
     anyhow::ensure!(
         !records.is_empty(),
-        "{looked}: no record can be read; give a folder that `pe-bench run` wrote to; {}",
-        if skipped.is_empty() { "its `cells` are empty".to_owned() } else { some(&skipped) }
+        "{looked}: no readable record, expected a results folder of `pe-bench run`; {}",
+        if skipped.is_empty() { "its `cells` folder is empty".to_owned() } else { some(&skipped) }
     );
     let suites: std::collections::BTreeSet<&str> =
         records.iter().map(|record| record.suite.as_str()).collect();

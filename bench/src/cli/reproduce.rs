@@ -1,4 +1,4 @@
-//! `pe-bench reproduce`: published numbers beside ours.
+//! `pe-bench reproduce`: comparison with published numbers.
 
 use std::path::PathBuf;
 
@@ -14,15 +14,15 @@ use super::out::say;
 /// Arguments of `reproduce`.
 #[derive(Args, Clone)]
 pub(crate) struct ReproduceArgs {
-    /// Folders of results (each with a `cells` folder); none: what is published, and nothing of ours.
+    /// Results folders; default: none, which lists only the published numbers.
     results: Vec<PathBuf>,
-    /// Sources, separated by commas (cope, cope-vs-rope, grape, tape); default: all.
+    /// Published sources, separated by commas (cope, cope-vs-rope, grape, tape); default: all.
     #[arg(long, value_delimiter = ',')]
     paper: Vec<String>,
-    /// Only numbers with these verdicts, separated by commas; default: those that have a run.
+    /// Verdicts to print, separated by commas; default: all numbers with a run.
     #[arg(long, value_delimiter = ',', value_enum)]
     verdict: Vec<Which>,
-    /// Show every recipe that was run, not only the nearest to the published one.
+    /// Print every recipe that was run, not only the one nearest to the published recipe.
     #[arg(long)]
     all: bool,
 }
@@ -65,12 +65,12 @@ pub(super) fn reproduce(arguments: &ReproduceArgs) -> anyhow::Result<()> {
     }
     summary(&found.summary());
     if arguments.verdict.is_empty() {
-        say("\nNumbers without a run: --verdict not-run. Every recipe: --all.");
+        say("\nAdd --verdict not-run to list numbers without a run, --all to list every recipe.");
     }
     Ok(())
 }
 
-/// Drops what was not asked for.
+/// Removes papers that were not requested.
 fn choose_papers(found: &mut Reproduction, asked: &[String]) -> anyhow::Result<()> {
     let known: Vec<String> = found.papers.iter().map(|paper| paper.source.id.clone()).collect();
     for name in asked {
@@ -88,7 +88,7 @@ fn choose_papers(found: &mut Reproduction, asked: &[String]) -> anyhow::Result<(
     Ok(())
 }
 
-/// One line for each number, or for each recipe of it, that was asked for.
+/// Prints one line per requested number, or per recipe of it with --all.
 fn print(paper: &PaperResult, result: &TableResult, arguments: &ReproduceArgs) {
     let wanted = |number: &NumberResult| {
         if arguments.verdict.is_empty() {

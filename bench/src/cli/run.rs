@@ -1,10 +1,10 @@
-//! `pe-bench run`.
+//! `pe-bench run`: sweep over a suite, followed by its report.
 
 mod estimate;
 mod forecast;
-mod lines;
+mod json_lines;
 mod options;
-mod show;
+mod output;
 mod table;
 
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use crate::sweep::{SweepOptions, SweepOutcome, SweepPlan, look_up_all, sweep, tr
 use crate::{backend, host};
 
 pub(crate) use options::{SweepArgs, seconds};
-use show::Show;
+use output::SweepOutput;
 
 pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let engine = backend::engine(arguments.engine, &arguments.backend)?;
@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(arguments.threads > 0, "--threads is 0, expected at least 1");
     anyhow::ensure!(arguments.jobs != Some(0), "--jobs is 0, expected at least 1");
     if let Some(path) = &arguments.data {
-        anyhow::ensure!(path.exists(), "--data: {} does not exist: check it", path.display());
+        anyhow::ensure!(path.exists(), "--data {}: no such file or folder", path.display());
     }
     let (name, text) = suite::text(&arguments.suite)?;
     let overrides = Overrides {
@@ -56,7 +56,7 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     for unrunnable in &plan.unrunnable {
         complain(&format!(
-            "workload `{}`: its {} cells are left out: {}",
+            "workload `{}`: {} cells are skipped: {}",
             unrunnable.workload, unrunnable.cells, unrunnable.reason
         ));
     }
@@ -65,11 +65,11 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     std::fs::create_dir_all(options.out.join("cells"))
-        .with_context(|| format!("folder of the results {}", options.out.display()))?;
+        .with_context(|| format!("cannot create the results folder {}", options.out.display()))?;
     watch(&plan, &options, &title, &settings, arguments)
 }
 
-/// Cells side by side, unless the user says otherwise: CPUs are shared out, other devices not.
+/// Number of cells run in parallel; by default the CPUs divided by the threads of a cell, and 1 on other devices.
 fn jobs(arguments: &RunArgs) -> usize {
     let shared = match arguments.backend.as_str() {
         "flex" | "tch" => (host::logical_cpus() / arguments.threads).max(1),
@@ -86,9 +86,9 @@ fn watch(
     arguments: &RunArgs,
 ) -> anyhow::Result<ExitCode> {
     let stop = StopFlag::install()?;
-    let surveyed = look_up_all(plan, &options.out, &options.retry);
-    let seconds = training_seconds(plan, &surveyed, options);
-    let mut show = Show::new(&arguments.sweep, plan, &surveyed, &seconds, options);
+    let statuses = look_up_all(plan, &options.out, &options.retry);
+    let seconds = training_seconds(plan, &statuses, options);
+    let mut show = SweepOutput::new(&arguments.sweep, plan, &statuses, &seconds, options);
     let outcome = sweep(plan, options, &seconds, stop.flag(), &mut |event| show.event(&event));
     show.finish();
     let outcome = outcome?;
@@ -96,7 +96,7 @@ fn watch(
         show.end_without_report(&outcome);
         let signal = stop.signal();
         complain(&format!(
-            "interrupted by {}: {} of {} cells are finished and safe in {}; run the same command to go on",
+            "interrupted by {}: {} of {} cells are finished and saved in {}; run the same command to resume",
             signal.name(),
             outcome.records.len(),
             plan.cells.len(),
@@ -111,7 +111,7 @@ fn conclude(
     plan: &SweepPlan,
     options: &SweepOptions,
     outcome: &SweepOutcome,
-    show: &Show<'_>,
+    show: &SweepOutput<'_>,
     title: &str,
     settings: &reports::Settings,
     arguments: &RunArgs,
@@ -146,21 +146,22 @@ fn conclude(
     Ok(if troubles.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Sentences about cells without a result, each with what to do.
+/// Messages about cells without a result, each with a remedy.
 fn troubles(plan: &SweepPlan, outcome: &SweepOutcome, options: &SweepOptions) -> Vec<String> {
     let mut troubles = Vec::new();
     for (kind, advice) in [
-        ("failed", "--retry failed tries them again"),
-        ("timed-out", "--retry timed-out with more --cell-seconds lets them go on"),
+        ("failed", "--retry failed runs them again"),
+        ("timed-out", "--retry timed-out with a larger --cell-seconds resumes them"),
         (
             "out-of-memory",
-            "--retry out-of-memory with more --cell-memory or fewer --jobs lets them go on",
+            "--retry out-of-memory with a larger --cell-memory or fewer --jobs resumes them",
         ),
     ] {
         let count = outcome.records.iter().filter(|record| record.status.name() == kind).count();
         if count > 0 {
-            troubles
-                .push(format!("{count} cells ended as {kind}; the report says why, and {advice}"));
+            troubles.push(format!(
+                "{count} cells ended with status {kind}; the report gives the reasons, and {advice}"
+            ));
         }
     }
     for error in &outcome.unreadable {
@@ -170,15 +171,15 @@ fn troubles(plan: &SweepPlan, outcome: &SweepOutcome, options: &SweepOptions) ->
     if !open.is_empty() {
         let text = open.join(", ");
         troubles.push(if options.wait {
-            format!("{} cells were not finished: {text}; run the same command to go on", open.len())
+            format!("{} cells are not finished: {text}; run the same command to resume", open.len())
         } else {
-            format!("{} cells are still held by other processes or open: {text}", open.len())
+            format!("{} cells are not finished or run in other processes: {text}", open.len())
         });
     }
     let left_out = plan.unrunnable.iter().map(|left| left.cells).sum::<usize>();
     if left_out > 0 {
         troubles.push(format!(
-            "{left_out} cells were left out; the report says why, and the same command tries them again"
+            "{left_out} cells were skipped; the report gives the reasons, and the same command runs them when their data are available"
         ));
     }
     troubles

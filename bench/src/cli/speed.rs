@@ -1,4 +1,4 @@
-//! `pe-bench speed`.
+//! `pe-bench speed`: time and memory of a training step per encoding.
 
 use std::process::Stdio;
 
@@ -38,7 +38,7 @@ pub(crate) struct SpeedArgs {
     /// Size of the vocabulary.
     #[arg(long, default_value_t = 64)]
     vocab: usize,
-    /// Steps that are timed, after two that are not.
+    /// Number of timed steps, after two warm-up steps.
     #[arg(long, default_value_t = 7)]
     steps: usize,
     /// Number of CPU threads.
@@ -47,16 +47,16 @@ pub(crate) struct SpeedArgs {
     /// Backend: flex, tch, cuda or wgpu.
     #[arg(long, default_value = "flex")]
     backend: String,
-    /// Time one layer's attention alone, forward and backward, instead of a training step.
+    /// Time the forward and backward pass of one attention layer instead of a training step.
     #[arg(long)]
     attention: bool,
     /// Attention engine to use.
     #[arg(long, value_enum, default_value_t)]
     engine: EngineChoice,
-    /// MatmulPrecision of linear maps: f32, tf32 or bf16.
+    /// Precision of matrix products: f32, tf32 or bf16.
     #[arg(long, default_value = "f32", value_parser = backend::named_precision)]
     precision: MatmulPrecision,
-    /// One JSON object per line instead of a table.
+    /// Print one JSON object per encoding instead of a table.
     #[arg(long)]
     json: bool,
     /// Measure in this process; used for the processes that `speed` starts.
@@ -64,7 +64,7 @@ pub(crate) struct SpeedArgs {
     in_process: bool,
 }
 
-/// Encoding whose time is the unit of the table's ratios.
+/// Encoding that the ratios of the table are relative to.
 const BASELINE: &str = "rope";
 
 pub(super) fn speed(arguments: &SpeedArgs) -> anyhow::Result<()> {
@@ -109,7 +109,7 @@ fn request(arguments: &SpeedArgs, engine: Engine, encoding: String) -> SpeedRequ
     }
 }
 
-/// Measures in a process of its own, so that the peak memory is this encoding's.
+/// Measures in a separate process, so that the peak memory is that of this encoding alone.
 fn elsewhere(arguments: &SpeedArgs, engine: Engine, encoding: &str) -> anyhow::Result<SpeedRow> {
     let numbers = [
         ("--batch", arguments.batch),
@@ -128,14 +128,15 @@ fn elsewhere(arguments: &SpeedArgs, engine: Engine, encoding: &str) -> anyhow::R
         .args(arguments.attention.then_some("--attention"))
         .args(numbers.iter().flat_map(|(name, n)| [(*name).to_owned(), n.to_string()]))
         .stderr(Stdio::piped());
-    let output = process::output(command).context("the measuring process cannot be started")?;
+    let output = process::output(command).context("cannot start the process that measures")?;
     let said = String::from_utf8_lossy(&output.stderr);
     anyhow::ensure!(
         output.status.success(),
         "{encoding}: {}",
         said.trim().trim_start_matches("error: ")
     );
-    serde_json::from_slice(&output.stdout).context("the measuring process's answer")
+    serde_json::from_slice(&output.stdout)
+        .context("cannot read the output of the process that measures")
 }
 
 fn print(rows: &[SpeedRow]) {

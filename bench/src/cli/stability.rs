@@ -1,4 +1,4 @@
-//! `pe-bench stability`.
+//! `pe-bench stability`: change of attention under shifted positions.
 
 use clap::Args;
 use pe_zoo::Combination;
@@ -16,7 +16,7 @@ use crate::extend::LongText;
 use crate::inspect::{LayerStability, Shift, stability};
 use crate::pretrained::{Around, Pretrained};
 
-/// Most tokens of a sample: attention weights of all heads and layers are held at once.
+/// Maximum number of tokens of a sample; the attention weights of all heads and layers are held in memory.
 const MOST_TOKENS: usize = 4096;
 
 /// Arguments of `stability`.
@@ -24,28 +24,28 @@ const MOST_TOKENS: usize = 4096;
 pub(super) struct StabilityArgs {
     #[command(flatten)]
     which: CellArgs,
-    /// Instead of a cell: a pretrained model's folder, a .gguf file, or a name (`pe-bench pretrained list`).
+    /// Pretrained model to measure instead of a cell: a folder, a .gguf file, or a name from `pe-bench pretrained list`.
     #[arg(long, value_name = "MODEL", conflicts_with_all = ["cell", "seed", "results"], required_unless_present = "cell")]
     pretrained: Option<String>,
-    /// With --pretrained: an encoding instead of the rotation that the model was trained under.
+    /// Encoding to use instead of the rotation that the pretrained model was trained with.
     #[arg(long, requires = "pretrained")]
     encoding: Option<String>,
-    /// With --pretrained: a corpus, or a file or folder, whose validation part is read.
+    /// Text for --pretrained: a corpus, or the path of a file or folder; its validation part is read.
     #[arg(long, default_value = "tinyshakespeare")]
     data: String,
-    /// Tokens that are put before each sample.
+    /// Number of tokens prepended to each sample.
     #[arg(long, default_value_t = 3)]
     tokens: usize,
-    /// The token that is put there; default: the one that begins a text, or else the sample's first.
+    /// Id of the prepended token; default: the tokenizer's begin token, or else the first token of the first sample.
     #[arg(long)]
     token: Option<u32>,
-    /// The number that positions start at.
+    /// First position, for the measurement with an offset.
     #[arg(long, default_value_t = 3)]
     offset: usize,
     /// Number of samples to measure.
     #[arg(long, default_value_t = 8)]
     samples: usize,
-    /// Length of the samples, in the task's unit; default: that of training, 256 for pretrained models.
+    /// Length of the samples, in the task's unit; default: the training length, or 256 for pretrained models.
     #[arg(long)]
     len: Option<usize>,
     /// Print one JSON object.
@@ -53,7 +53,7 @@ pub(super) struct StabilityArgs {
     json: bool,
 }
 
-/// Measured model and its samples.
+/// Measurements of one model.
 struct Measured {
     name: String,
     sequences: Vec<Vec<u32>>,
@@ -114,13 +114,13 @@ fn sequences(
     let most = task.max_tokens(len);
     anyhow::ensure!(
         most <= MOST_TOKENS,
-        "samples have up to {most} tokens, at most {MOST_TOKENS} are looked at; choose a smaller --len"
+        "samples have up to {most} tokens, expected at most {MOST_TOKENS}; choose a smaller --len"
     );
     anyhow::ensure!(arguments.samples > 0, "--samples is 0, expected at least 1");
     let split = task.splits().first().map_or("", |split| split.name);
     let count = task.max_eval_samples(len).map_or(arguments.samples, |n| n.min(arguments.samples));
     let samples = task.eval_set(split, len, count, seed)?;
-    // The last token is but a label.
+    // The last token is only a label.
     Ok(samples.into_iter().map(|s| s.tokens[..s.tokens.len() - 1].to_vec()).collect())
 }
 
@@ -134,7 +134,7 @@ fn measure(
     let own = sequences.first().and_then(|tokens| tokens.first().copied());
     let token = arguments.token.or(first).or(own).unwrap_or(0);
     let prepended = of(&sequences, Shift::Prepend { token, count: arguments.tokens })?;
-    // An encoding whose table ends has no positions there: said, not fatal.
+    // An encoding with a finite table may have no positions there; the output gives the reason.
     let offset = of(&sequences, Shift::Offset(arguments.offset)).map_err(|e| e.to_string());
     Ok(Measured { name, sequences, prepended, offset })
 }
@@ -159,7 +159,7 @@ fn json_of(arguments: &StabilityArgs, measured: &Measured) -> serde_json::Value 
 fn print(arguments: &StabilityArgs, measured: &Measured) {
     say(&format!("{}, {} samples", measured.name, measured.sequences.len()));
     say(&format!(
-        "Change in percent after {} tokens were put before, and with positions from {}: total variation of the \
+        "change in percent with {} prepended tokens, and with positions starting at {}: total variation of the \
          attention weights, and products of positions alone",
         arguments.tokens, arguments.offset
     ));
@@ -183,6 +183,6 @@ fn print(arguments: &StabilityArgs, measured: &Measured) {
         say(&line);
     }
     if let Err(reason) = &measured.offset {
-        say(&format!("With positions from {}: {reason}", arguments.offset));
+        say(&format!("with positions starting at {}: {reason}", arguments.offset));
     }
 }

@@ -1,4 +1,4 @@
-//! Requests to stop, as a sweep's command line takes them.
+//! Stop requests by signals.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -7,36 +7,36 @@ use anyhow::Context;
 
 use crate::signals::{self, StopSignal};
 
-/// Flag that the first signal sets, and that signal.
+/// Stop flag, set by the first signal, with the number of that signal.
 pub(super) struct StopFlag {
     flag: Arc<AtomicBool>,
     first: Arc<AtomicI32>,
 }
 
 impl StopFlag {
-    /// Installs the handlers.
+    /// Installs the signal handlers.
     pub(super) fn install() -> anyhow::Result<Self> {
         let stop = Self { flag: Arc::default(), first: Arc::default() };
         let (flag, first) = (stop.flag.clone(), stop.first.clone());
         signals::on_stop(move |signal| {
             let stopping = flag.swap(true, Ordering::SeqCst);
             let _ = first.compare_exchange(0, signal.number(), Ordering::SeqCst, Ordering::SeqCst);
-            // A second Ctrl-C ends the sweep at once. Other signals may come twice by themselves: a terminal that is
-            // closed hangs up on the shell and on its jobs.
+            // A second Ctrl-C ends the sweep at once. Other signals may be sent twice by the system: a closed terminal
+            // sends SIGHUP to the shell and to its jobs.
             if stopping && signal == StopSignal::INTERRUPT {
                 std::process::exit(signal.exit_status().into());
             }
         })
-        .context("the handler for Ctrl-C and SIGTERM cannot be installed")?;
+        .context("cannot install the signal handlers")?;
         Ok(stop)
     }
 
-    /// The flag.
+    /// Flag that is true after the first signal.
     pub(super) fn flag(&self) -> &AtomicBool {
         &self.flag
     }
 
-    /// The signal that came first.
+    /// First signal received.
     pub(super) fn signal(&self) -> StopSignal {
         let first = StopSignal::from_number(self.first.load(Ordering::SeqCst));
         first.unwrap_or(StopSignal::INTERRUPT)

@@ -13,27 +13,27 @@ pub struct Budget {
     pub memory_bytes: Option<u64>,
 }
 
-/// A budget that cannot be kept.
+/// Invalid budget.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum BudgetError {
-    /// Seconds that are none.
+    /// The time limit is not a positive, finite number.
     #[error("budget.seconds is {0}, expected a finite number above 0")]
     Seconds(f64),
-    /// No memory at all.
+    /// The memory limit is 0.
     #[error("budget.memory_bytes is 0, expected at least 1")]
     Memory,
-    /// A text that is no amount of memory.
+    /// The text is not an amount of memory.
     #[error(
-        "`{0}` is no amount of memory, expected bytes or a number with KiB, MiB, GiB, KB, MB or GB, as 4GiB"
+        "`{0}` is not an amount of memory, expected bytes or a number with KiB, MiB, GiB, KB, MB or GB, such as 4GiB"
     )]
     Text(String),
 }
 
 impl Budget {
-    /// Refuses what cannot be kept.
+    /// Checks the limits.
     ///
     /// # Errors
-    /// [`BudgetError`], the field named.
+    /// [`BudgetError`], which names the field.
     pub fn check(&self) -> Result<(), BudgetError> {
         match (self.seconds, self.memory_bytes) {
             (Some(seconds), _) if !(seconds.is_finite() && seconds > 0.0) => {
@@ -44,7 +44,7 @@ impl Budget {
         }
     }
 
-    /// This budget where it says something, `other` where it does not.
+    /// Limits of this budget, with those of `other` where this one has none.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -64,7 +64,7 @@ const UNITS: [(&str, u64); 7] = [
     ("b", 1),
 ];
 
-/// Bytes of a text as `4GiB`, `512 MB` or `1000000`.
+/// Parses an amount of memory such as `4GiB`, `512 MB` or `1000000` to bytes.
 ///
 /// # Errors
 /// [`BudgetError::Text`] for anything else, and [`BudgetError::Memory`] for 0.
@@ -83,7 +83,7 @@ pub fn bytes(text: &str) -> Result<u64, BudgetError> {
     }
 }
 
-/// Bytes for people: `1.5 GiB`.
+/// Formats bytes with a unit: `1.5 GiB`.
 pub(crate) fn bytes_text(bytes: u64) -> String {
     match bytes {
         0..0x10_0000 => format!("{:.0} KiB", bytes as f64 / 1024.0),

@@ -4,20 +4,20 @@ use super::Experiment;
 use super::error::ExperimentError;
 use crate::model::MOST_STEP_OPERATIONS;
 
-/// Most steps of a training.
+/// Maximum number of training steps.
 const MOST_STEPS: usize = 1_000_000_000;
 
-/// Most sequences of a batch or an evaluation.
+/// Maximum number of sequences of a batch or an evaluation.
 const MOST_SEQUENCES: usize = 1 << 24;
 
-/// Most tokens of an evaluation.
+/// Maximum number of tokens of an evaluation.
 const MOST_EVAL_TOKENS: usize = 1 << 40;
 
 impl Experiment {
-    /// Refuses what cannot work, before anything is trained.
+    /// Checks the configuration before anything is trained.
     ///
     /// # Errors
-    /// [`ExperimentError`], the field named.
+    /// [`ExperimentError`], which names the field.
     pub fn check(&self, task: &dyn tasks::Task) -> Result<(), ExperimentError> {
         self.model.check()?;
         for (field, value, most) in [
@@ -53,7 +53,7 @@ impl Experiment {
         Ok(())
     }
 
-    /// Refuses what cannot be counted, and so could not be trained in any time.
+    /// Refuses a training whose operations exceed what a counter can hold.
     fn check_operations(&self, task: &dyn tasks::Task) -> Result<(), ExperimentError> {
         let [tokens, longest] = self.token_lens(task);
         for (field, batch_size, len) in [

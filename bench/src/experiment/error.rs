@@ -1,10 +1,10 @@
-//! Experiments that are refused.
+//! Errors of experiments.
 
 use pe_zoo::PeError;
 
 use crate::model::ModelError;
 
-/// A cell that is refused before anything is trained.
+/// Invalid experiment.
 #[derive(Debug, thiserror::Error)]
 pub enum ExperimentError {
     /// The encoding refuses the sizes.
@@ -16,10 +16,10 @@ pub enum ExperimentError {
     /// The task refuses its settings or a length.
     #[error(transparent)]
     Task(#[from] tasks::TaskError),
-    /// A number under `[train]` or `[eval]` that cannot be used.
+    /// A number under `[train]` or `[eval]` is out of range.
     #[error("{field} is {value}, expected {expected}; change it in the suite")]
     Number {
-        /// The field, with its section.
+        /// Name of the field with its section.
         field: &'static str,
         /// Value of the field.
         value: String,

@@ -10,15 +10,15 @@ pub struct EvalConfig {
     pub lens: Vec<usize>,
     /// Splits of the task; `None`: all.
     pub splits: Option<Vec<String>>,
-    /// Sequences per split and length, at most.
+    /// Maximum number of sequences per split and length.
     pub samples: usize,
-    /// Tokens per split and length, at most: longer sequences are fewer, so that each length is asked about as much
-    /// (at least one sequence). `None`: no limit but `samples`.
+    /// Maximum number of tokens per split and length, with at least one sequence; longer lengths get fewer sequences.
+    /// `None`: only `samples` limits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<usize>,
-    /// Sequences per pass; it changes time and memory, not results.
+    /// Number of sequences per forward pass; changes time and memory, not results.
     pub batch_size: usize,
-    /// Seed of the evaluation data: the same for all cells, so that all answer the same questions.
+    /// Seed of the evaluation data, the same for all cells.
     pub seed: u64,
 }
 
@@ -36,12 +36,12 @@ impl Default for EvalConfig {
 }
 
 impl EvalConfig {
-    /// The lengths, with the default put in.
+    /// Lengths to evaluate, with the training length as the default.
     pub fn lens_or<'a>(&'a self, train_len: &'a usize) -> &'a [usize] {
         if self.lens.is_empty() { std::slice::from_ref(train_len) } else { &self.lens }
     }
 
-    /// Sequences that are evaluated at a length: no more than asked for, and than the task has.
+    /// Number of sequences evaluated at a length, limited by the settings and by the task.
     pub fn samples_at(&self, task: &dyn tasks::Task, len: usize) -> usize {
         let input = task.max_tokens(len).saturating_sub(1).max(1);
         let by_tokens = self.tokens.map_or(usize::MAX, |tokens| (tokens / input).max(1));

@@ -4,28 +4,28 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ExperimentError;
 
-/// How the learning rate falls after the warm-up.
+/// Decay of the learning rate after the warm-up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Decay {
-    /// In a straight line.
+    /// Linear decay.
     #[default]
     Linear,
-    /// In half a cosine.
+    /// Half a period of a cosine.
     Cosine,
-    /// The value does not change.
+    /// No decay.
     Constant,
 }
 
-/// AdamW and its schedule.
+/// Settings of AdamW and its learning-rate schedule.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OptimizerConfig {
     /// Learning rate after the warm-up.
     pub learning_rate: f64,
-    /// Steps in which it rises from 0 to its peak.
+    /// Number of warm-up steps, in which the learning rate rises linearly from 0.
     pub warmup_steps: usize,
-    /// How it falls afterwards.
+    /// Decay of the learning rate after the warm-up.
     pub decay: Decay,
     /// Final learning rate as a share of the peak.
     pub final_share: f64,
@@ -35,7 +35,7 @@ pub struct OptimizerConfig {
     pub epsilon: f64,
     /// Decoupled weight decay, on all parameters.
     pub weight_decay: f64,
-    /// Longest gradient, all parameters together; `None`: no clipping.
+    /// Maximum global norm of the gradient; `None`: no clipping.
     pub clip_norm: Option<f64>,
 }
 
@@ -55,10 +55,10 @@ impl Default for OptimizerConfig {
 }
 
 impl OptimizerConfig {
-    /// Refuses numbers that cannot work.
+    /// Checks that all numbers are in range.
     ///
     /// # Errors
-    /// [`ExperimentError::Number`], the field named.
+    /// [`ExperimentError::Number`], which names the field.
     pub fn check(&self) -> Result<(), ExperimentError> {
         let positive = |x: f64| x.is_finite() && x > 0.0;
         let share = |x: f64| (0.0..1.0).contains(&x);
@@ -85,7 +85,7 @@ impl OptimizerConfig {
             Some((field, value, _)) => Err(ExperimentError::Number {
                 field,
                 value: value.to_string(),
-                expected: "a finite number of its range (rates above 0, shares in 0..1)".to_owned(),
+                expected: "a finite number in range (rates above 0, shares in 0..1)".to_owned(),
             }),
         }
     }

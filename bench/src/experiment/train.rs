@@ -16,16 +16,16 @@ pub struct TrainConfig {
     pub batch_size: usize,
     /// Length of training sequences, in the task's unit.
     pub len: usize,
-    /// Points of the training curve.
+    /// Number of points of the training curve.
     pub curve_points: usize,
-    /// Sequences that go through the model at once; gradients are summed over a step, so this changes memory and
-    /// time, and results by rounding only (encodings that draw positions at random draw them anew each time). `None`:
-    /// all of a step. Like the two below not written where it is not set, so that the keys of records from before
-    /// there was a choice stay valid.
+    /// Number of sequences per forward pass; gradients are accumulated over a step, so this changes time and memory,
+    /// and results only by rounding (encodings with random positions draw them per forward pass). `None`: all
+    /// sequences of a step. Not serialized if unset, like the two fields below, so that keys of older records stay
+    /// valid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub micro_batch_size: Option<usize>,
-    /// Activations that are cheap to make are made again on the way back instead of being kept; less memory, more
-    /// time, the same results.
+    /// Whether cheap activations are recomputed in the backward pass instead of stored: less memory, more time, the
+    /// same results.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub gradient_checkpointing: bool,
     /// Optimizer and learning rate.
@@ -33,7 +33,7 @@ pub struct TrainConfig {
     /// Validation during the training; `None`: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation: Option<ValidationConfig>,
-    /// How wide the factors of linear maps are. Not written where they are f32, for the same reason.
+    /// Precision of matrix products. Not serialized if f32, so that keys of older records stay valid.
     #[serde(skip_serializing_if = "is_f32")]
     pub precision: MatmulPrecision,
 }
@@ -44,42 +44,42 @@ fn is_f32(precision: &MatmulPrecision) -> bool {
 }
 
 impl TrainConfig {
-    /// Sequences that go through the model at once.
+    /// Number of sequences per forward pass.
     pub fn at_once(&self) -> usize {
         self.micro_batch_size.unwrap_or(self.batch_size)
     }
 
-    /// The device to train on.
+    /// Autodiff device to train on, with gradient checkpointing if it is set.
     pub fn autodiff(&self, device: Device) -> Device {
         let device = device.autodiff();
         if self.gradient_checkpointing { device.gradient_checkpointing() } else { device }
     }
 }
 
-/// Validation during a training: the task's first split at the training length, on
-/// samples that neither training nor the final evaluation sees.
+/// Validation during training, on the first split of the task at the training length. Its samples are used neither in
+/// training nor in the final evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ValidationConfig {
-    /// Steps between two looks; `None`: only after the last step.
+    /// Steps between validations; `None`: only after the last step.
     pub every_steps: Option<usize>,
-    /// Sequences of each look.
+    /// Number of sequences per validation.
     pub samples: usize,
     /// Seed of these sequences; it must not be `eval.seed`.
     pub seed: u64,
-    /// Training counts as solved with an exact match of at least this ...
+    /// Exact match from which on a validation counts as solved.
     pub solved_exact_match: f64,
-    /// ... in so many looks in a row.
+    /// Number of consecutive solved validations after which the training counts as solved.
     pub solved_checks: usize,
     /// Ends training early once it is solved; `None`: all steps are taken.
     pub stop: Option<EarlyStop>,
 }
 
-/// The end of a training that is solved.
+/// Early stop of a training that is solved.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EarlyStop {
-    /// Steps in which the learning rate falls to 0 in a straight line from where its schedule has it.
+    /// Number of steps in which the learning rate falls linearly to 0 before the end.
     pub cooldown_steps: usize,
 }
 

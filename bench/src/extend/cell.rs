@@ -1,4 +1,4 @@
-//! One encoding on one task under pretrained weights, from configuration to record.
+//! Cell of a length extension: one encoding on one task with pretrained weights.
 
 use burn::tensor::Device;
 use pe_zoo::PeError;
@@ -9,7 +9,7 @@ use reports::RunRecord;
 use serde_json::{Value, json};
 use tasks::{Task, TaskError};
 
-use super::method::Variant;
+use super::method::EncodingVariant;
 use super::tune::{TuneConfig, Tuning};
 use crate::experiment::{EvalConfig, ExperimentError};
 use crate::lora::LoraError;
@@ -30,7 +30,7 @@ pub struct Context<'a> {
     pub backend: (&'a str, &'a Device),
     /// Attention engine that is used.
     pub engine: Engine,
-    /// Seed of what the encoding and the adapters start from, and of the training windows.
+    /// Seed of the initial values of the encoding and the adapters, and of the training windows.
     pub seed: u64,
 }
 
@@ -38,7 +38,7 @@ pub struct Context<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct ExtendCell<'a> {
     /// The position encoding used.
-    pub variant: &'a Variant,
+    pub variant: &'a EncodingVariant,
     /// The task, in the model's own tokens.
     pub task: &'a dyn Task,
     /// Settings of the task, for the record.
@@ -49,7 +49,7 @@ pub struct ExtendCell<'a> {
     pub tune: Option<(&'a TuneConfig, &'a dyn Task)>,
 }
 
-/// A cell that is refused before it begins.
+/// Invalid cell.
 #[derive(Debug, thiserror::Error)]
 pub enum ExtendError {
     /// The encoding refuses the sizes.
@@ -58,13 +58,13 @@ pub enum ExtendError {
     /// The task refuses a length.
     #[error(transparent)]
     Task(#[from] TaskError),
-    /// The adapters cannot be.
+    /// The settings of the adapters are invalid.
     #[error(transparent)]
     Lora(#[from] LoraError),
-    /// The training cannot be.
+    /// The settings of the training are invalid.
     #[error(transparent)]
     Train(#[from] ExperimentError),
-    /// Groups that the encoding or the windows do not allow.
+    /// The encoding or the window length does not allow the groups.
     #[error("--groups is {groups}, expected {expected}; change it or leave it out")]
     Groups {
         /// The value that was requested.
@@ -72,7 +72,7 @@ pub enum ExtendError {
         /// Values that would be accepted.
         expected: String,
     },
-    /// There is nothing to train.
+    /// Only the encoding is tuned, and it has no weights.
     #[error(
         "`{name}` has no weights of its own, so tuning the encoding alone would change nothing; use all or lora"
     )]
@@ -117,12 +117,12 @@ impl ExtendCell<'_> {
         })
     }
 
-    /// Sixteen hexadecimal digits that stand for the complete configuration.
+    /// Hash of the complete configuration, 16 hexadecimal digits.
     pub fn key(&self, context: &Context<'_>) -> String {
         reports::cell_key(&self.config(context))
     }
 
-    /// Refuses what cannot work, before anything is computed.
+    /// Checks the configuration before anything is computed.
     ///
     /// # Errors
     /// [`ExtendError`].
@@ -160,7 +160,7 @@ impl ExtendCell<'_> {
         Ok(())
     }
 
-    /// The record of a cell that has not begun.
+    /// Record of a cell that has not begun.
     pub fn unfinished_record(&self, context: &Context<'_>) -> RunRecord {
         let Pretrained { model, context: trained, name, .. } = context.pretrained;
         let label = match self.tune {
@@ -190,7 +190,7 @@ impl ExtendCell<'_> {
         record.build()
     }
 
-    /// Plan of the run: from the pretrained weights over the tuning, if there is one, to the evaluations.
+    /// Plan of the run: optional fine-tuning of the pretrained weights, then the evaluations.
     pub fn plan<'b>(&'b self, context: &'b Context<'b>) -> RunPlan<'b> {
         let split = self.task.splits().first().map_or("", |split| split.name);
         let request = |len: &usize| EvalRequest {
@@ -221,7 +221,7 @@ impl ExtendCell<'_> {
         }
     }
 
-    /// The pretrained model under this encoding and its device; with autodiff and marked weights if it is tuned.
+    /// Builds the pretrained model with this encoding; on an autodiff device and with frozen weights if it is tuned.
     fn start(&self, context: &Context<'_>) -> Result<(Decoder, Device), String> {
         self.check(context).map_err(|error| error.to_string())?;
         let (encoding, longest) = (&self.variant.encoding, self.longest(context));

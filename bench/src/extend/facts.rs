@@ -1,8 +1,8 @@
-//! Facts shared by the tasks in a model's own tokens.
+//! Facts shared by the tasks that use the model's tokenizer.
 
 use sha2::{Digest, Sha256};
 
-/// Facts that follow from the tokens.
+/// Vocabulary size and hash of the tokens of a task.
 #[derive(Debug, Clone)]
 pub(super) struct Facts {
     pub(super) vocabulary: usize,
@@ -11,7 +11,7 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// Of these tokens, in this order.
+    /// Facts of a task with these tokens, in this order.
     pub(super) fn of<'a>(tokens: impl Iterator<Item = &'a u32>, vocabulary: usize) -> Self {
         let mut hash = Sha256::new();
         for token in tokens {
@@ -20,13 +20,13 @@ impl Facts {
         Self { vocabulary, sha256: reports::store::hex(&hash.finalize()) }
     }
 
-    /// Only the model's tokenizer could say more, and not of one token alone.
+    /// The id of a token: its text is known only to the model's tokenizer.
     pub(super) fn token_text(&self, token: u32) -> String {
         if (token as usize) < self.vocabulary { format!("<{token}>") } else { "?".to_owned() }
     }
 }
 
-/// The part of `impl Task` that states facts, for a type with `facts: Facts`.
+/// Methods of `impl Task` that return facts, for a type with a field `facts: Facts`.
 macro_rules! stated {
     ($meta:expr, $splits:expr) => {
         fn meta(&self) -> &'static tasks::TaskMeta {

@@ -1,4 +1,4 @@
-//! Ways of changing a trained rotation for longer sequences.
+//! Methods that modify a trained rotation for longer sequences.
 
 use pe_zoo::rotary::{Scaling, Yarn};
 use pe_zoo::zoo::rope::{self, Rope};
@@ -8,36 +8,36 @@ use pe_zoo::{Combination, EncodingConfig, PeError};
 /// 2023, arXiv 2308.12950) and in the fine-tuning baselines of TAPE.
 const THETA_RATIO: f64 = 100.0;
 
-/// A way of changing a rotation; `s` is the extended length over the trained one.
+/// Method that modifies a rotation; `s` is the extended length divided by the trained one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Method {
-    /// The value does not change.
+    /// The rotation is not modified.
     AsTrained,
-    /// Positions divided by `s`.
+    /// Position interpolation: positions are divided by `s`.
     Linear,
-    /// The base raised for `s`.
+    /// NTK-aware scaling: the base is raised according to `s`.
     Ntk,
-    /// The base raised for the length of each sequence.
+    /// Dynamic NTK scaling: the base is raised according to the length of each sequence.
     Dynamic,
-    /// Slow pairs divided by `s`, fast ones kept.
+    /// YaRN: low frequencies are divided by `s`, high ones kept.
     Yarn,
-    /// The base multiplied by 100, whatever `s`.
+    /// The base is multiplied by 100, independent of `s`.
     Theta,
 }
 
-/// An encoding to be tried.
+/// Encoding to evaluate, with its name in tables.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Variant {
+pub struct EncodingVariant {
     /// Name shown in tables.
     pub name: String,
     /// The position encoding used.
     pub encoding: Combination,
 }
 
-/// Methods that the model does not allow.
+/// Error of a method on the rotation of a model.
 #[derive(Debug, thiserror::Error)]
 pub enum MethodError {
-    /// The rotation is scaled already.
+    /// The rotation is already scaled.
     #[error(
         "the model's rotation is scaled already (`{kind}`), so `{method}` would undo that; give encodings of your own \
          with --encodings, or --methods as-trained"
@@ -48,12 +48,12 @@ pub enum MethodError {
         /// The value that was requested.
         method: String,
     },
-    /// The encoding cannot be.
+    /// The settings of the encoding are invalid.
     #[error(transparent)]
     Encoding(#[from] PeError),
 }
 
-/// All encodings that the methods make of a model's rotation, for these factors `s`.
+/// Encodings that the methods derive from a model's rotation for the factors `s`.
 ///
 /// # Errors
 /// [`MethodError`].
@@ -62,7 +62,7 @@ pub fn variants(
     trained: &rope::Config,
     context: usize,
     factors: &[f64],
-) -> Result<Vec<Variant>, MethodError> {
+) -> Result<Vec<EncodingVariant>, MethodError> {
     let mut variants = Vec::new();
     for method in methods {
         if *method != Method::AsTrained && trained.scaling != Scaling::None {
@@ -74,16 +74,16 @@ pub fn variants(
     Ok(variants)
 }
 
-/// An encoding by its expression.
+/// Parses an encoding expression.
 ///
 /// # Errors
-/// [`PeError`] where the expression is none.
-pub fn expression(text: &str) -> Result<Variant, PeError> {
+/// [`PeError`] if the expression is invalid.
+pub fn expression(text: &str) -> Result<EncodingVariant, PeError> {
     let encoding = crate::encodings::parse(text)?;
-    Ok(Variant { name: encoding.to_string(), encoding })
+    Ok(EncodingVariant { name: encoding.to_string(), encoding })
 }
 
-/// RoPE at these settings.
+/// RoPE with these settings.
 fn rope_encoding(settings: rope::Config) -> Result<Combination, PeError> {
     Combination::try_from(EncodingConfig::of::<Rope>(settings)?)
 }
@@ -94,9 +94,10 @@ impl Method {
         trained: &rope::Config,
         context: usize,
         factors: &[f64],
-    ) -> Result<Vec<Variant>, PeError> {
-        let variant =
-            |name: String, rope: rope::Config| Ok(Variant { name, encoding: rope_encoding(rope)? });
+    ) -> Result<Vec<EncodingVariant>, PeError> {
+        let variant = |name: String, rope: rope::Config| {
+            Ok(EncodingVariant { name, encoding: rope_encoding(rope)? })
+        };
         let scaled = |scaling| rope::Config { scaling, ..trained.clone() };
         let each = |name: &str, scaling: &dyn Fn(f64) -> Scaling| {
             let named =

@@ -1,7 +1,7 @@
-//! A number hidden in English filler, for models that have learned to read.
+//! Passkey retrieval: a number hidden in English filler text (Mohtashami, Jaggi 2023, arXiv 2305.16300, with other
+//! wording).
 //!
-//! Pieces are made into tokens once, each ending where a line ends, so that a sample is a row of pieces and as long as
-//! whole paragraphs allow. After Mohtashami, Jaggi 2023, arXiv 2305.16300; the words are ours.
+//! Pieces that end with a line are tokenized once, and a sample concatenates as many of them as fit.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -9,7 +9,7 @@ use rand_chacha::rand_core::SeedableRng;
 use tasks::{Headline, Sample, Split, Task, TaskError, TaskMeta};
 
 use super::facts::{Facts, stated};
-use crate::pretrained::{Around, Tokens};
+use crate::pretrained::{Around, ModelTokenizer};
 
 const META: TaskMeta = TaskMeta {
     id: "passkey",
@@ -34,30 +34,30 @@ const PARAGRAPH: &str =
     "The tide is low. The gulls are loud. The rope is wet. A bell rings. We row on.\n";
 const QUESTION: &str = "What is the pass key? The pass key is";
 
-/// Numbers that may be hidden, all of five digits.
+/// Number of possible pass keys, all of five digits.
 const NUMBERS: usize = 1000;
 const NUMBERS_SEED: u64 = 5;
 
-/// Beyond it positions are no longer exact in single precision.
+/// Maximum length: larger positions are not exact in f32.
 const LONGEST: usize = 1 << 24;
 
-/// The passkey task in a model's own tokens.
+/// Passkey task in the tokens of a pretrained model.
 #[derive(Clone)]
 pub struct Passkey {
     introduction: Vec<u32>,
     paragraph: Vec<u32>,
-    numbers: Vec<Number>,
-    /// Depths, evenly spaced from the beginning to the end.
+    numbers: Vec<HiddenNumber>,
+    /// Number of depths, evenly spaced from the beginning to the end.
     depths: usize,
     facts: Facts,
 }
 
 #[derive(Debug, Clone)]
-struct Number {
+struct HiddenNumber {
     statement: Vec<u32>,
-    /// The question with its answer.
+    /// Tokens of the question with its answer.
     answered: Vec<u32>,
-    /// Where the answer begins in it.
+    /// Index of the first token of the answer in `answered`.
     answer: usize,
 }
 
@@ -68,11 +68,15 @@ impl std::fmt::Debug for Passkey {
 }
 
 impl Passkey {
-    /// Makes tokens of all pieces; sample `k` hides its number at depth `k % depths`.
+    /// Tokenizes all pieces; sample `k` hides its number at depth `k % depths`.
     ///
     /// # Errors
-    /// [`TaskError::InvalidSetting`] for no depth, or if the tokenizer refuses a piece.
-    pub fn new(tokens: &dyn Tokens, vocabulary: usize, depths: usize) -> Result<Self, TaskError> {
+    /// [`TaskError::InvalidSetting`] if `depths` is 0 or the tokenizer rejects a piece.
+    pub fn new(
+        tokens: &dyn ModelTokenizer,
+        vocabulary: usize,
+        depths: usize,
+    ) -> Result<Self, TaskError> {
         let refuse = |field, value: String, expected| {
             Err(TaskError::InvalidSetting { task: META.id, field, value, expected })
         };
@@ -93,7 +97,7 @@ impl Passkey {
         }
     }
 
-    /// Longest sample without filler.
+    /// Number of tokens of the longest sample without filler.
     fn own_tokens(&self) -> usize {
         let longest = self.numbers.iter().map(|n| n.statement.len() + n.answered.len()).max();
         self.introduction.len() + longest.unwrap_or(0)
@@ -122,9 +126,9 @@ impl Passkey {
     }
 }
 
-type Pieces = (Vec<u32>, Vec<u32>, Vec<Number>);
+type Pieces = (Vec<u32>, Vec<u32>, Vec<HiddenNumber>);
 
-fn pieces(tokens: &dyn Tokens) -> Result<Pieces, String> {
+fn pieces(tokens: &dyn ModelTokenizer) -> Result<Pieces, String> {
     let piece = |text: &str| tokens.encode(text, Around::LeftOut);
     let question = piece(QUESTION)?;
     let mut rng = ChaCha8Rng::seed_from_u64(NUMBERS_SEED);
@@ -135,7 +139,7 @@ fn pieces(tokens: &dyn Tokens) -> Result<Pieces, String> {
         let answer = question.iter().zip(&answered).take_while(|(a, b)| a == b).count();
         let statement =
             piece(&format!("The pass key is {digits}. Remember it. {digits} is the pass key.\n"))?;
-        Ok::<_, String>(Number { statement, answered, answer })
+        Ok::<_, String>(HiddenNumber { statement, answered, answer })
     };
     let numbers = (0..NUMBERS).map(|_| number()).collect::<Result<Vec<_>, _>>()?;
     let paragraph = piece(PARAGRAPH)?;
@@ -179,7 +183,7 @@ impl Task for Passkey {
         Ok((0..count).map(|k| self.sample(len, k % self.depths, &mut rng)).collect())
     }
 
-    /// Of somebody who knows which numbers may be hidden.
+    /// Chance of guessing among the possible pass keys.
     fn chance(&self) -> Option<f64> {
         Some(1.0 / NUMBERS as f64)
     }
@@ -195,7 +199,7 @@ mod tests {
     #[derive(Debug)]
     struct Bytes;
 
-    impl Tokens for Bytes {
+    impl ModelTokenizer for Bytes {
         fn encode(&self, text: &str, around: Around) -> Result<Vec<u32>, String> {
             let first = (around == Around::Added).then_some(256);
             Ok(first.into_iter().chain(text.bytes().map(u32::from)).collect())

@@ -1,4 +1,4 @@
-//! A text in a model's own tokens: windows of any length, results by position.
+//! Text in the tokens of a pretrained model: windows of any length, results by position.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -6,7 +6,7 @@ use tasks::data::{Part, Parts};
 use tasks::{Headline, Sample, Split, Task, TaskError, TaskMeta, TokenSlice};
 
 use super::facts::{Facts, stated};
-use crate::pretrained::{Around, Tokens};
+use crate::pretrained::{Around, ModelTokenizer};
 
 const META: TaskMeta = TaskMeta {
     id: "text",
@@ -25,17 +25,16 @@ const SPLITS: &[Split] = &[Split {
     about: "Windows spread evenly over the text's validation part.",
 }];
 
-/// Parts of the trained length by which positions are grouped.
+/// Number of groups of positions per trained length.
 const PARTS: usize = 8;
 
-/// Real text as tokens. The documents of a part follow one another without a border, because windows are longer than
-/// most documents.
+/// Tokenized text. The documents of a part are concatenated, because windows are longer than most documents.
 #[derive(Clone)]
 pub struct LongText {
     train: Vec<u32>,
     validation: Vec<u32>,
     facts: Facts,
-    /// Positions are grouped by so many.
+    /// Number of positions per group.
     group: usize,
     bytes_per_token: f64,
 }
@@ -50,13 +49,13 @@ impl std::fmt::Debug for LongText {
 }
 
 impl LongText {
-    /// Makes tokens of a text, for a model that was trained on sequences of `context` tokens.
+    /// Tokenizes a text for a model trained on sequences of `context` tokens.
     ///
     /// # Errors
-    /// [`TaskError::InvalidSetting`] if the tokenizer refuses the text.
+    /// [`TaskError::InvalidSetting`] if the tokenizer rejects the text.
     pub fn new(
         parts: &Parts,
-        tokens: &dyn Tokens,
+        tokens: &dyn ModelTokenizer,
         vocabulary: usize,
         context: usize,
     ) -> Result<Self, TaskError> {
@@ -144,7 +143,7 @@ impl Task for LongText {
         vec![("position", (0..sample.tokens.len().saturating_sub(1)).map(group).collect())]
     }
 
-    /// Exact match of a whole window is not what text is ranked by.
+    /// `None`: text is not ranked by exact match.
     fn chance(&self) -> Option<f64> {
         None
     }
@@ -160,7 +159,7 @@ mod tests {
     #[derive(Debug)]
     struct Letters;
 
-    impl Tokens for Letters {
+    impl ModelTokenizer for Letters {
         fn encode(&self, text: &str, _around: Around) -> Result<Vec<u32>, String> {
             Ok(text.bytes().map(|byte| u32::from(byte) - 97).collect())
         }

@@ -1,4 +1,4 @@
-//! Short fine-tuning of a pretrained model under another encoding.
+//! Fine-tuning of a pretrained model with another encoding.
 
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
@@ -13,9 +13,9 @@ use crate::model::Decoder;
 pub enum Tuning {
     /// All weights of the model.
     All {},
-    /// Low-rank adapters on queries, keys, values and output, and the encoding's own.
+    /// Low-rank adapters on queries, keys, values and output, and the weights of the encoding.
     Lora(LoraConfig),
-    /// The encoding's own alone: TAPE's update maps, CoPE's table.
+    /// The weights of the encoding only, such as TAPE's update maps or CoPE's table.
     Encoding {},
 }
 
@@ -25,7 +25,7 @@ pub enum Tuning {
 pub struct TuneConfig {
     /// Weights that are trained.
     pub what: Tuning,
-    /// Attention within so many shifted groups of each window (LongLoRA: 4); `None`: whole.
+    /// Number of shifted attention groups per window (LongLoRA uses 4); `None`: full attention.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<usize>,
     /// Settings of the training.
@@ -33,7 +33,7 @@ pub struct TuneConfig {
 }
 
 impl Tuning {
-    /// The name in tables.
+    /// Name in tables.
     pub fn id(&self) -> &'static str {
         match self {
             Self::All {} => "all",
@@ -42,7 +42,7 @@ impl Tuning {
         }
     }
 
-    /// The model with what is to learn marked as such; it computes what it did before.
+    /// Freezes all other weights and adds the adapters, which start at zero, so that the outputs do not change.
     pub fn prepare(&self, model: Decoder, rng: &mut ChaCha8Rng) -> Decoder {
         match self {
             Self::All {} => model,
@@ -53,7 +53,7 @@ impl Tuning {
 }
 
 impl TuneConfig {
-    /// The name in tables.
+    /// Name in tables.
     pub fn id(&self) -> String {
         match self.groups {
             None => self.what.id().to_owned(),

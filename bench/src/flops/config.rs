@@ -1,4 +1,4 @@
-//! Models whose cost is published, and what was published.
+//! Models with published costs, and the published numbers.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::model::{MOST_STEP_OPERATIONS, ModelConfig};
 pub const BUILT_IN: &[(&str, &str)] =
     &[("tape-155m", include_str!("../../configs/tape-155m.toml"))];
 
-/// A model, and one sequence through it.
+/// Model and sequence length whose cost is counted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CostConfig {
@@ -30,7 +30,7 @@ pub struct CostConfig {
     pub published: Vec<Published>,
 }
 
-/// A row of a published table, digit by digit.
+/// Row of a published table, with the digits as printed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
@@ -44,10 +44,10 @@ pub struct Published {
     pub params: String,
 }
 
-/// A configuration that cannot be used.
+/// Error of a cost configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum CostConfigError {
-    /// No configuration has this name, and no file this path.
+    /// There is no built-in configuration or file with this name.
     #[error("unknown configuration `{name}`{}; built in: {known}; or give the path of a TOML file", nearest.as_ref().map(|n| format!(", did you mean `{n}`?")).unwrap_or_default())]
     Unknown {
         /// The value that was requested.
@@ -58,14 +58,14 @@ pub enum CostConfigError {
         known: String,
     },
     /// The file cannot be read.
-    #[error("configuration {path}: {source}; check the path")]
+    #[error("cannot read configuration {path}: {source}")]
     Unreadable {
         /// Path of the file.
         path: String,
         /// Reason for the refusal.
         source: std::io::Error,
     },
-    /// The text is no TOML, or a field is unknown, missing or of the wrong type.
+    /// The text is not TOML, or a field is unknown, missing or of the wrong type.
     #[error("configuration {name}: {source}")]
     Syntax {
         /// Name of the configuration.
@@ -73,18 +73,18 @@ pub enum CostConfigError {
         /// Place and reason of the error.
         source: Box<toml::de::Error>,
     },
-    /// A number that cannot be used.
+    /// A number is out of range.
     #[error("configuration {name}: {reason}")]
     Number {
         /// Name of the configuration.
         name: String,
-        /// Which, and what would be accepted.
+        /// Field, value and expected values.
         reason: String,
     },
 }
 
 impl CostConfig {
-    /// A built-in configuration, or the file at a path.
+    /// Reads a built-in configuration, or the file at a path.
     ///
     /// # Errors
     /// [`CostConfigError`].
@@ -104,7 +104,7 @@ impl CostConfig {
         Self::parse(name, &text)
     }
 
-    /// Reads the text of a configuration; errors call it `name`.
+    /// Parses a configuration, which error messages call `name`.
     ///
     /// # Errors
     /// [`CostConfigError::Syntax`] and [`CostConfigError::Number`].
@@ -130,7 +130,7 @@ impl CostConfig {
         Ok(config)
     }
 
-    /// The sizes that encodings are built for.
+    /// Sizes that encodings are built for.
     pub fn dims(&self) -> Dims {
         self.model.dims(self.len, self.len)
     }

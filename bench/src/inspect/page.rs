@@ -8,15 +8,15 @@ use reports::document::Table;
 use serde_json::{Value, json};
 use tasks::{Sample, Task};
 
-use super::svg::{Axis, escape, svg};
-use crate::run::{Map, Observed};
+use super::svg::{TokenAxis, escape, svg};
+use crate::run::{AttentionMap, Observed};
 
-/// Longest sample that is drawn, in tokens: beyond it maps are larger than a screen and files than a browser likes.
+/// Maximum number of tokens of a sample; larger maps do not fit a screen.
 pub const MAX_TOKENS: usize = 256;
 
-/// Subject of an inspection page.
+/// Cell and sample shown on an inspection page.
 #[derive(Debug)]
-pub struct Subject<'a> {
+pub struct InspectedCell<'a> {
     /// Key of the cell.
     pub key: &'a str,
     /// Workload of the cell.
@@ -39,15 +39,15 @@ pub struct Subject<'a> {
     pub gates: &'a [GateScore],
 }
 
-impl Subject<'_> {
+impl InspectedCell<'_> {
     fn texts(&self) -> Vec<String> {
         self.sample.tokens.iter().map(|token| self.task.token_text(*token)).collect()
     }
 
-    /// The numbers, everything that the figures show. Rows have the columns that they see.
+    /// Data of all figures as JSON; each row has the columns that it sees.
     pub fn json(&self) -> Value {
-        let map = |map: &Map| json!({ "name": map.look.id(), "heads": map.heads });
-        let layer = |(index, maps): (usize, &Vec<Map>)| json!({ "layer": index, "maps": maps.iter().map(map).collect::<Vec<_>>() });
+        let map = |map: &AttentionMap| json!({ "name": map.look.id(), "heads": map.heads });
+        let layer = |(index, maps): (usize, &Vec<AttentionMap>)| json!({ "layer": index, "maps": maps.iter().map(map).collect::<Vec<_>>() });
         json!({
             "cell": self.key,
             "workload": self.workload,
@@ -63,8 +63,8 @@ impl Subject<'_> {
         })
     }
 
-    /// Writes `inspect.json`, `layer-N-NAME.svg` and `index.html` into a folder, which is made; returns the page's
-    /// path.
+    /// Writes `inspect.json`, `layer-N-NAME.svg` and `index.html` into a folder, which is created, and returns the path of
+    /// the page.
     ///
     /// # Errors
     /// Error of the file system, with the path.
@@ -81,7 +81,7 @@ impl Subject<'_> {
         // The last token is never read.
         let read = texts.len() - 1;
         let counted = self.task.counted(self.sample).unwrap_or_default();
-        let axis = Axis {
+        let axis = TokenAxis {
             texts: &texts[..read],
             asked: &self.sample.scored[1..],
             counted: &counted[..counted.len().min(read)],

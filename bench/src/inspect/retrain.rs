@@ -17,9 +17,9 @@ use crate::run::{self, Progress};
 /// Reason why a record's training cannot be repeated.
 #[derive(Debug, thiserror::Error)]
 pub enum RetrainError {
-    /// Its record's configuration is not one of this program.
+    /// The configuration of the record cannot be read by this program.
     #[error(
-        "record {key}: its `{part}` cannot be read: {reason}; it was written by another version of this program: run the cell again"
+        "record {key}: cannot read `{part}`: {reason}; the record was written by another version of this program, run the cell again"
     )]
     Config {
         /// Key of the record.
@@ -29,9 +29,9 @@ pub enum RetrainError {
         /// Reason for the refusal.
         reason: String,
     },
-    /// This program would train something else.
+    /// The configuration has another key in this program.
     #[error(
-        "record {key}: this program makes another cell of its configuration ({now}), because the task's version or data, or a default, has changed since; run the cell again"
+        "record {key}: the same configuration now has the key {now}, because the task's version or data, or a default, has changed since; run the cell again"
     )]
     Changed {
         /// Key of the record.
@@ -39,12 +39,12 @@ pub enum RetrainError {
         /// Key of the same settings now.
         now: String,
     },
-    /// It cannot be built or trained.
+    /// The cell cannot be built or trained.
     #[error("{0}")]
     Broken(String),
 }
 
-/// The cell that a record is of, and its task.
+/// Restores the experiment of a record, and its task.
 ///
 /// # Errors
 /// [`RetrainError::Config`], [`RetrainError::Changed`], or [`RetrainError::Broken`] if the task cannot be built.
@@ -94,10 +94,10 @@ pub struct Retrained {
     pub final_loss: Option<f64>,
 }
 
-/// Trains a cell; `progress` hears of each step.
+/// Trains a cell and calls `progress` after each step.
 ///
 /// # Errors
-/// [`RetrainError::Broken`], also for a training that leaves the finite numbers.
+/// [`RetrainError::Broken`], also if the training diverges.
 pub fn trained(
     cell: &Experiment,
     task: &dyn Task,
@@ -113,7 +113,7 @@ pub fn trained(
     if let Some(diverged) = trained.progress.diverged {
         let (step, reason) = (diverged.step, diverged.reason);
         return Err(RetrainError::Broken(format!(
-            "training diverged at step {step}: {reason}; there is no model to look into"
+            "training diverged at step {step}: {reason}; there is no model to inspect"
         )));
     }
     Ok(Retrained {

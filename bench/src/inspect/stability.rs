@@ -17,19 +17,19 @@ use serde::Serialize;
 
 use crate::model::Decoder;
 use crate::run::evaluate::EvalError;
-use crate::run::{Look, Map, Observed, observe_at};
+use crate::run::{AttentionMap, Look, Observed, observe_at};
 
 /// Shift of a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shift {
-    /// So many copies of a token stand before it.
+    /// Copies of a token are prepended.
     Prepend {
-        /// The token: that of the beginning of a text, where there is one.
+        /// Id of the prepended token.
         token: u32,
-        /// Number that was found.
+        /// Number of copies.
         count: usize,
     },
-    /// Its positions start at this number instead of 0.
+    /// Positions start at this number instead of 0.
     Offset(usize),
 }
 
@@ -44,7 +44,7 @@ pub struct LayerStability {
     pub products: Option<f64>,
 }
 
-/// Measures what a shift does to a model that reads these sequences, by layer.
+/// Measures the change of each layer of a model under a shift of the sequences.
 ///
 /// # Errors
 /// [`EvalError`], if the encoding has no positions for the shifted sequences.
@@ -55,7 +55,7 @@ pub fn stability(
     shift: Shift,
     device: &Device,
 ) -> Result<Vec<LayerStability>, EvalError> {
-    let mut layers: Vec<Sum> = Vec::new();
+    let mut layers: Vec<ShiftSums> = Vec::new();
     for tokens in sequences {
         let before = observe_at(model, inputs(tokens, device), &at(model, id, tokens.len(), 0)?)?;
         let (tokens, offset) = match shift {
@@ -64,7 +64,7 @@ pub fn stability(
         };
         let at = at(model, id, tokens.len(), offset)?;
         let after = observe_at(model, inputs(&tokens, device), &at)?;
-        layers.resize(before.layers.len(), Sum::default());
+        layers.resize(before.layers.len(), ShiftSums::default());
         for (layer, sum) in layers.iter_mut().enumerate() {
             sum.add(layer, &before, &after);
         }
@@ -86,14 +86,14 @@ fn inputs(tokens: &[u32], device: &Device) -> Tensor<2, Int> {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Sum {
+struct ShiftSums {
     attention: f64,
     rows: u64,
     /// Change and size of the products.
     products: Option<[f64; 2]>,
 }
 
-impl Sum {
+impl ShiftSums {
     fn add(&mut self, layer: usize, before: &Observed, after: &Observed) {
         let both = |look| Some((of(before, layer, look)?, of(after, layer, look)?));
         if let Some((before, after)) = both(Look::Attention) {
@@ -120,12 +120,15 @@ impl Sum {
     }
 }
 
-fn of(seen: &Observed, layer: usize, look: Look) -> Option<&Map> {
+fn of(seen: &Observed, layer: usize, look: Look) -> Option<&AttentionMap> {
     seen.layers[layer].iter().find(|map| map.look == look)
 }
 
 /// The rows of the original tokens, without and with the shift; there may be more columns in front of the latter.
-fn rows<'a>(before: &'a Map, after: &'a Map) -> impl Iterator<Item = (&'a [f32], &'a [f32])> + 'a {
+fn rows<'a>(
+    before: &'a AttentionMap,
+    after: &'a AttentionMap,
+) -> impl Iterator<Item = (&'a [f32], &'a [f32])> + 'a {
     before.heads.iter().zip(&after.heads).flat_map(|(before, after)| {
         let added = after.len() - before.len();
         before.iter().zip(&after[added..]).map(|(before, after)| (&before[..], &after[..]))

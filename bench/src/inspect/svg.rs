@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use pe_zoo::attention::TraceKind;
 
-use crate::run::{Look, Map};
+use crate::run::{AttentionMap, Look};
 
 /// Labels of the axes.
-pub(super) struct Axis<'a> {
+pub(super) struct TokenAxis<'a> {
     /// Texts of the tokens that the model read.
     pub(super) texts: &'a [String],
     /// Whether the token after each is scored.
@@ -31,7 +31,7 @@ struct Shade {
 
 impl Shade {
     /// 0 to 1 for shares, 0 to the largest for what is never negative, and even around 0 otherwise.
-    fn of(map: &Map) -> Self {
+    fn of(map: &AttentionMap) -> Self {
         let values = || {
             map.heads.iter().flatten().flatten().map(|x| f64::from(*x)).filter(|x| x.is_finite())
         };
@@ -74,7 +74,7 @@ impl Shade {
 }
 
 /// A map of one layer as a figure of its own.
-pub(super) fn svg(layer: usize, map: &Map, axis: &Axis<'_>) -> String {
+pub(super) fn svg(layer: usize, map: &AttentionMap, axis: &TokenAxis<'_>) -> String {
     let tokens = axis.texts.len();
     let cell = (540.0 / tokens as f64).clamp(3.0, 16.0);
     let font = cell.clamp(8.5, 11.0);
@@ -161,7 +161,7 @@ enum Side {
 }
 
 /// The rest of a text element: rows that answer are marked by a dot, columns that count are bold.
-fn label(axis: &Axis<'_>, token: usize, side: Side) -> String {
+fn label(axis: &TokenAxis<'_>, token: usize, side: Side) -> String {
     let text: String = axis.texts[token].chars().take(12).collect();
     let text = escape(&text);
     match side {
@@ -234,7 +234,11 @@ mod tests {
 
     fn drawn(look: Look, heads: Vec<Vec<Vec<f32>>>) -> String {
         let (texts, asked, counted) = axis();
-        svg(0, &Map { look, heads }, &Axis { texts: &texts, asked: &asked, counted: &counted })
+        svg(
+            0,
+            &AttentionMap { look, heads },
+            &TokenAxis { texts: &texts, asked: &asked, counted: &counted },
+        )
     }
 
     #[test]

@@ -18,7 +18,7 @@ use super::weights::{BlockWeights, learned};
 use crate::lora::{Adapters, LoraConfig, LowRank};
 
 #[derive(Module, Debug)]
-pub(super) struct Block {
+pub(super) struct DecoderBlock {
     attention_norm: AnyNorm,
     qkv: Linear,
     out: Linear,
@@ -51,7 +51,7 @@ pub(super) struct Through<'a> {
     pub(super) factors: MatmulPrecision,
 }
 
-impl Block {
+impl DecoderBlock {
     pub(super) fn new(config: &ModelConfig, rng: &mut ChaCha8Rng, device: &Device) -> Self {
         let width = config.width;
         Self {

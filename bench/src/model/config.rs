@@ -1,4 +1,4 @@
-//! The model's settings, its initial values, and its size before it is built.
+//! Settings of the model, and its size and cost before it is built.
 
 use pe_zoo::attention::AttentionKind;
 use pe_zoo::{Cost, Dims};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Kind of normalisation layer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Norm {
+pub enum NormKind {
     /// Mean and variance, with gain and offset.
     #[default]
     LayerNorm,
@@ -29,7 +29,7 @@ pub enum NormPlace {
 /// The feed-forward part's activation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Activation {
+pub enum ActivationKind {
     /// `max(x, 0)`.
     #[default]
     Relu,
@@ -72,14 +72,14 @@ pub struct ModelConfig {
     /// Hidden width of the feed-forward part; `None`: four times `width`.
     pub feed_forward_width: Option<usize>,
     /// Kind of normalisation layer.
-    pub norm: Norm,
+    pub norm: NormKind,
     /// Added to the mean square of RMS norm; `None`: 1e-5. Not written where it is `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub norm_epsilon: Option<f64>,
     /// Place of the normalisation layers.
     pub norm_place: NormPlace,
     /// The feed-forward part's activation.
-    pub activation: Activation,
+    pub activation: ActivationKind,
     /// Whether linear maps have a bias.
     pub bias: bool,
     /// Whether the head reuses the token embeddings.
@@ -108,10 +108,10 @@ impl Default for ModelConfig {
             heads: 2,
             kv_heads: None,
             feed_forward_width: None,
-            norm: Norm::LayerNorm,
+            norm: NormKind::LayerNorm,
             norm_epsilon: None,
             norm_place: NormPlace::Pre,
-            activation: Activation::Relu,
+            activation: ActivationKind::Relu,
             bias: true,
             tied_head: false,
             dropout: 0.0,
@@ -128,7 +128,7 @@ pub const MOST_STEP_OPERATIONS: f64 = 1e18;
 const MOST_LAYERS: usize = 1 << 12;
 const MOST_WIDTH: usize = 1 << 18;
 
-/// A model that cannot be built.
+/// Invalid setting of a model.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("model.{field} is {value}, expected {expected}; change `{field}` under [model]")]
 pub struct ModelError {
@@ -141,10 +141,10 @@ pub struct ModelError {
 }
 
 impl ModelConfig {
-    /// Refuses sizes that cannot work.
+    /// Checks the settings.
     ///
     /// # Errors
-    /// [`ModelError`], the field named.
+    /// [`ModelError`], which names the field.
     pub fn check(&self) -> Result<(), ModelError> {
         let error = |field, value: String, expected: &str| {
             Err(ModelError { field, value, expected: expected.to_owned() })
@@ -169,7 +169,7 @@ impl ModelConfig {
             return error("kv_heads", self.kv_heads().to_string(), &expected);
         }
         match self.norm_epsilon {
-            Some(epsilon) if self.norm != Norm::RmsNorm => {
+            Some(epsilon) if self.norm != NormKind::RmsNorm => {
                 return error("norm_epsilon", epsilon.to_string(), "none beside layer-norm");
             }
             Some(epsilon) if !(epsilon.is_finite() && epsilon > 0.0) => {
@@ -220,7 +220,7 @@ impl ModelConfig {
 
     /// Matrices of the feed-forward part that lead into its hidden width.
     fn ways_in(&self) -> usize {
-        if self.activation == Activation::SwiGlu { 2 } else { 1 }
+        if self.activation == ActivationKind::SwiGlu { 2 } else { 1 }
     }
 
     /// Learned numbers without the encoding's, known before the model is built.
@@ -228,7 +228,7 @@ impl ModelConfig {
         let (width, hidden, ways_in) = (self.width, self.hidden(), self.ways_in());
         let linear =
             |inputs: usize, outputs: usize| inputs * outputs + if self.bias { outputs } else { 0 };
-        let norm = if self.norm == Norm::LayerNorm { 2 * width } else { width };
+        let norm = if self.norm == NormKind::LayerNorm { 2 * width } else { width };
         let block = linear(width, width + 2 * self.kv_width())
             + linear(width, width)
             + linear(width, ways_in * hidden)
@@ -245,7 +245,7 @@ impl ModelConfig {
         self.cost(vocabulary, len).macs()
     }
 
-    /// The bill of one forward pass over `len` tokens, without the encoding's. Looking tokens up
+    /// Cost of one forward pass over `len` tokens, without the encoding's. Looking tokens up
     /// is free, and dropout is off.
     pub fn cost(&self, vocabulary: usize, len: usize) -> Cost {
         let Self { layers, width, heads, .. } = *self;
@@ -254,12 +254,12 @@ impl ModelConfig {
         let pairs = tokens * len;
         // Operations an element: the error function is counted as one.
         let (activation, each) = match self.activation {
-            Activation::Relu => ("ReLU", 1),
-            Activation::Gelu => ("GELU", 5),
-            Activation::SwiGlu => ("SiLU", 4),
+            ActivationKind::Relu => ("ReLU", 1),
+            ActivationKind::Gelu => ("GELU", 5),
+            ActivationKind::SwiGlu => ("SiLU", 4),
         };
         // Sum, subtraction, square, sum, product, gain, offset; or square, sum, product, gain.
-        let norm_each = if self.norm == Norm::LayerNorm { 7 } else { 4 };
+        let norm_each = if self.norm == NormKind::LayerNorm { 7 } else { 4 };
         let norms = 2 * tokens + if self.norm_place == NormPlace::Pre { len } else { 0 };
         let mut cost = Cost::none()
             .product("queries, keys, values, output", tokens * width * 2 * (width + kv_width))
@@ -272,7 +272,7 @@ impl ModelConfig {
             .activation(activation, tokens * hidden, each)
             .elementwise("normalisation", norm_each * norms * width)
             .elementwise("residual sums", 2 * tokens * width);
-        if self.activation == Activation::SwiGlu {
+        if self.activation == ActivationKind::SwiGlu {
             cost = cost.elementwise("gating", tokens * hidden);
         }
         if self.bias {
@@ -295,8 +295,8 @@ mod tests {
             width: 768,
             heads: 12,
             feed_forward_width: Some(3072),
-            norm: Norm::RmsNorm,
-            activation: Activation::SwiGlu,
+            norm: NormKind::RmsNorm,
+            activation: ActivationKind::SwiGlu,
             bias: false,
             init: Init::Normal002,
             ..ModelConfig::default()
@@ -314,9 +314,9 @@ mod tests {
             heads: 9,
             kv_heads: Some(3),
             feed_forward_width: Some(1536),
-            norm: Norm::RmsNorm,
+            norm: NormKind::RmsNorm,
             norm_epsilon: Some(1e-5),
-            activation: Activation::SwiGlu,
+            activation: ActivationKind::SwiGlu,
             bias: false,
             tied_head: true,
             ..ModelConfig::default()

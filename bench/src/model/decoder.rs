@@ -10,7 +10,7 @@ use pe_zoo::ops::{self, MatmulPrecision};
 use pe_zoo::{Combination, Hooks, PeError, Positions, TokenState};
 use rand_chacha::ChaCha8Rng;
 
-use super::block::{Block, Through};
+use super::block::{DecoderBlock, Through};
 use super::config::{ModelConfig, NormPlace};
 use super::dropout::Dropout;
 use super::layers::{AnyNorm, Into, apply, embedding, linear};
@@ -23,18 +23,17 @@ pub struct Decoder {
     embedding: Param<Tensor<2>>,
     /// The position encoding, one for all layers.
     pub encoding: Combined,
-    blocks: Vec<Block>,
+    blocks: Vec<DecoderBlock>,
     last_norm: Option<AnyNorm>,
     head: Option<Linear>,
     /// The attention engine; the fastest for the device unless changed.
     #[module(skip)]
     pub engine: Engine,
-    /// How wide the factors of linear maps are; f32 unless changed.
+    /// Precision of matrix products; f32 unless changed.
     #[module(skip)]
     pub factors: MatmulPrecision,
-    /// Tokens attend within so many shifted groups of the sequence, in passes without a cache; `None`: to all before
-    /// them. For short fine-tuning under an encoding that acts on queries and keys alone; twice the number must
-    /// divide the tokens.
+    /// Number of shifted groups that attention is restricted to, in passes without a cache; `None`: full attention. Used in
+    /// fine-tuning, with encodings that act only on queries and keys; twice the number must divide the number of tokens.
     #[module(skip)]
     pub groups: Option<usize>,
 }
@@ -47,17 +46,17 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Nothing kept yet, for a model of `layers` layers.
+    /// Empty cache for a model with `layers` layers.
     pub fn new(layers: usize) -> Self {
         Self { tokens: None, layers: vec![LayerCache::default(); layers] }
     }
 
-    /// Number of tokens kept.
+    /// Number of cached tokens.
     pub fn len(&self) -> usize {
         self.layers.first().map_or(0, LayerCache::len)
     }
 
-    /// Whether nothing is kept.
+    /// Whether the cache is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -65,7 +64,7 @@ impl Cache {
 
 /// Result of a forward pass.
 #[derive(Debug)]
-pub struct Pass {
+pub struct DecoderOutput {
     /// The last hidden states, `[B, T, C]`; [`Decoder::logits`] turns them into logits.
     pub hidden: Tensor<3>,
     /// Attention weights per layer, each `[B, H, T, S]`; empty unless asked for.
@@ -91,7 +90,8 @@ impl Decoder {
         let dims = config.dims(train_len, max_len);
         let encoding = encoding.init(&dims, encoding_rng, device)?;
         let embedding = embedding(config, vocabulary, model_rng, device);
-        let blocks = (0..config.layers).map(|_| Block::new(config, model_rng, device)).collect();
+        let blocks =
+            (0..config.layers).map(|_| DecoderBlock::new(config, model_rng, device)).collect();
         let last_norm = (config.norm_place == NormPlace::Pre).then(|| AnyNorm::new(config, device));
         let head = (!config.tied_head)
             .then(|| linear(config, [config.width, vocabulary], Into::Layer, model_rng, device));
@@ -107,7 +107,7 @@ impl Decoder {
     /// [`PeError`] if the encoding refuses the sizes.
     ///
     /// # Panics
-    /// If `config` is no Llama-type model (RMS norm before each part, SwiGLU, no bias), or has other sizes than the
+    /// If `config` is not a Llama-type model (RMS norm before each part, SwiGLU, no bias), or has other sizes than the
     /// weights.
     pub fn from_weights(
         config: &ModelConfig,
@@ -122,7 +122,11 @@ impl Decoder {
         Ok(Self {
             embedding: learned(weights.embedding),
             encoding,
-            blocks: weights.blocks.into_iter().map(|block| Block::of(config, block)).collect(),
+            blocks: weights
+                .blocks
+                .into_iter()
+                .map(|block| DecoderBlock::of(config, block))
+                .collect(),
             last_norm: Some(AnyNorm::of(config, weights.last_norm)),
             head: weights.head.map(|weight| Linear { weight: learned(weight), bias: None }),
             engine: Engine::best(&device),
@@ -155,7 +159,11 @@ impl Decoder {
     /// Adds the adapters, if there are any, to the weights they stand beside; tokens attend to all before them.
     #[must_use]
     pub fn merged(self) -> Self {
-        Self { groups: None, blocks: self.blocks.into_iter().map(Block::merged).collect(), ..self }
+        Self {
+            groups: None,
+            blocks: self.blocks.into_iter().map(DecoderBlock::merged).collect(),
+            ..self
+        }
     }
 
     /// Runs tokens `[B, T]` at the given positions through all blocks.
@@ -166,7 +174,7 @@ impl Decoder {
         mut cache: Option<&mut Cache>,
         mut dropout: Dropout<'_>,
         weights: Weights,
-    ) -> Pass {
+    ) -> DecoderOutput {
         let [batch, new_tokens] = tokens.dims();
         let [_vocabulary, width] = self.embedding.val().dims();
         let x = self
@@ -212,7 +220,7 @@ impl Decoder {
             Some(norm) => norm.forward(x),
             None => x,
         };
-        Pass { hidden, weights: maps, traces }
+        DecoderOutput { hidden, weights: maps, traces }
     }
 
     /// Number of blocks.

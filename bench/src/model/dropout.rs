@@ -1,4 +1,4 @@
-//! Dropout whose masks come from the run's own generator, so that a seed gives the same bits.
+//! Dropout with masks from the run's generator, so that a seed gives the same bits.
 
 use burn::tensor::{Tensor, TensorData};
 use rand::RngExt;

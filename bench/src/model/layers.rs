@@ -8,7 +8,7 @@ use pe_zoo::init;
 use pe_zoo::ops::{self, MatmulPrecision};
 use rand_chacha::ChaCha8Rng;
 
-use super::config::{Activation, Init, ModelConfig, Norm};
+use super::config::{ActivationKind, Init, ModelConfig, NormKind};
 use super::weights::learned;
 
 /// Destination of a linear map's output, which decides its initialization.
@@ -85,10 +85,10 @@ pub(super) enum AnyNorm {
 impl AnyNorm {
     pub(super) fn new(config: &ModelConfig, device: &Device) -> Self {
         match config.norm {
-            Norm::LayerNorm => Self::Layer(
+            NormKind::LayerNorm => Self::Layer(
                 LayerNormConfig::new(config.width).with_epsilon(LAYER_NORM_EPSILON).init(device),
             ),
-            Norm::RmsNorm => Self::Rms(
+            NormKind::RmsNorm => Self::Rms(
                 RmsNormConfig::new(config.width).with_epsilon(rms_epsilon(config)).init(device),
             ),
         }
@@ -116,13 +116,13 @@ pub(super) struct FeedForward {
     up: Linear,
     down: Linear,
     #[module(skip)]
-    activation: Activation,
+    activation: ActivationKind,
 }
 
 impl FeedForward {
     pub(super) fn new(config: &ModelConfig, rng: &mut ChaCha8Rng, device: &Device) -> Self {
         let hidden = config.hidden();
-        let up = if config.activation == Activation::SwiGlu { 2 * hidden } else { hidden };
+        let up = if config.activation == ActivationKind::SwiGlu { 2 * hidden } else { hidden };
         Self {
             up: linear(config, [config.width, up], Into::Layer, rng, device),
             down: linear(config, [hidden, config.width], Into::Residual, rng, device),
@@ -138,13 +138,13 @@ impl FeedForward {
     pub(super) fn forward(&self, x: Tensor<3>, factors: MatmulPrecision) -> Tensor<3> {
         let up = apply(&self.up, x, factors);
         let hidden = match self.activation {
-            Activation::Gelu => {
+            ActivationKind::Gelu => {
                 let Linear { weight, bias, .. } = &self.down;
                 let bias = bias.as_ref().map(Param::val);
                 return ops::gelu_linear_of(factors, up, weight.val(), bias);
             }
-            Activation::Relu => relu(up),
-            Activation::SwiGlu => ops::swi_glu(up),
+            ActivationKind::Relu => relu(up),
+            ActivationKind::SwiGlu => ops::swi_glu(up),
         };
         apply(&self.down, hidden, factors)
     }

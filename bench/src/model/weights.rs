@@ -3,7 +3,7 @@
 use burn::module::Param;
 use burn::tensor::Tensor;
 
-use super::config::{Activation, ModelConfig, Norm, NormPlace};
+use super::config::{ActivationKind, ModelConfig, NormKind, NormPlace};
 
 /// All weights of a decoder with RMS norm before each part, SwiGLU and no bias. `C` width, `K` width of all keys, `F`
 /// hidden width, `V` vocabulary. Tensors are handles: a clone shares them.
@@ -63,7 +63,7 @@ impl DecoderWeights {
 
     pub(super) fn assert_fit(&self, config: &ModelConfig) {
         let kind = (config.norm, config.norm_place, config.activation, config.bias);
-        let llama = (Norm::RmsNorm, NormPlace::Pre, Activation::SwiGlu, false);
+        let llama = (NormKind::RmsNorm, NormPlace::Pre, ActivationKind::SwiGlu, false);
         assert_eq!(kind, llama, "weights of a Llama-type model for another kind");
         let (width, hidden) = (config.width, config.hidden());
         let [_vocabulary, embedded] = self.embedding.dims();

@@ -8,11 +8,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::PretrainedError;
-use super::settings::{Settings, Sizes};
+use super::settings::{LlamaSettings, LlamaSizes};
 
 /// The keys that decide what is computed. The file has many more, about training and software: those are passed over.
 #[derive(Deserialize)]
-struct File {
+struct ConfigFile {
     model_type: String,
     hidden_size: usize,
     intermediate_size: usize,
@@ -56,13 +56,13 @@ fn silu() -> String {
 const THETA: f64 = 10_000.0;
 
 /// Reads the settings from the text of the file at `path`.
-pub(super) fn read(path: &Path, text: &[u8]) -> Result<Settings, PretrainedError> {
+pub(super) fn read(path: &Path, text: &[u8]) -> Result<LlamaSettings, PretrainedError> {
     let mut json = serde_json::Deserializer::from_slice(text);
-    let file: File = serde_path_to_error::deserialize(&mut json)
+    let file: ConfigFile = serde_path_to_error::deserialize(&mut json)
         .map_err(|e| PretrainedError::damaged(path, format!("`{}`: {}", e.path(), e.inner())))?;
     file.refuse_other_kinds(path)?;
     let heads = file.num_attention_heads;
-    let sizes = Sizes {
+    let sizes = LlamaSizes {
         layers: file.num_hidden_layers,
         width: file.hidden_size,
         heads,
@@ -83,10 +83,10 @@ pub(super) fn read(path: &Path, text: &[u8]) -> Result<Settings, PretrainedError
         Some(Ids::Many(ids)) => ids,
     };
     let (vocabulary, context) = (sizes.vocabulary, sizes.context);
-    Settings { model, rope, vocabulary, context, end }.checked(path)
+    LlamaSettings { model, rope, vocabulary, context, end }.checked(path)
 }
 
-impl File {
+impl ConfigFile {
     fn refuse_other_kinds(&self, path: &Path) -> Result<(), PretrainedError> {
         let refuse = |field, value: String, expected: &str| {
             Err(PretrainedError::unsupported(path, field, value, expected))
@@ -183,7 +183,7 @@ mod tests {
         config
     }
 
-    fn parse(change: Value) -> Result<Settings, PretrainedError> {
+    fn parse(change: Value) -> Result<LlamaSettings, PretrainedError> {
         read(Path::new("config.json"), config(change).to_string().as_bytes())
     }
 

@@ -1,4 +1,4 @@
-//! Why a pretrained model could not be had.
+//! Errors of loading pretrained models.
 
 use std::path::{Path, PathBuf};
 
@@ -8,10 +8,10 @@ use crate::file_error::FileError;
 
 use crate::model::ModelError;
 
-/// Every error of loading. The text says what was wrong, what was expected and what to do next.
+/// Error while a pretrained model is fetched or loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum PretrainedError {
-    /// Neither a model's folder, nor a GGUF file, nor a known name.
+    /// The argument is not a model folder, a GGUF file or a known name.
     #[error(
         "`{given}` is no model: expected a folder with config.json and model.safetensors, a .gguf file, or one of: \
          {known}"
@@ -22,10 +22,10 @@ pub enum PretrainedError {
         /// Names that can be fetched.
         known: String,
     },
-    /// The file system said no.
+    /// An operation of the file system failed.
     #[error(transparent)]
     Io(#[from] FileError),
-    /// A file that is not what it claims to be.
+    /// The file is damaged.
     #[error("{} is damaged: {reason}; get the file again", path.display())]
     Damaged {
         /// Path of the file.
@@ -33,7 +33,7 @@ pub enum PretrainedError {
         /// Description of the file's fault.
         reason: String,
     },
-    /// A model of a kind that the decoder here is not.
+    /// The decoder does not support a setting of the model.
     #[error("{}: `{field}` is {value}, expected {expected}; use another model", path.display())]
     Unsupported {
         /// Path of the file.
@@ -45,9 +45,9 @@ pub enum PretrainedError {
         /// Values that would be accepted.
         expected: String,
     },
-    /// A weight that the settings ask for and the file has not.
+    /// A weight is missing.
     #[error(
-        "{} has no tensor `{name}` {expected:?}, which its settings ask for; get the file again",
+        "{} has no tensor `{name}`, expected with shape {expected:?} by its settings; get the file again",
         path.display()
     )]
     MissingTensor {
@@ -58,9 +58,9 @@ pub enum PretrainedError {
         /// Shape of the tensor.
         expected: Vec<usize>,
     },
-    /// Weights that no part of the model takes.
+    /// The file has tensors that the model does not use.
     #[error(
-        "{} has {count} tensors that a Llama-type model of its settings has no place for, `{}` first; use another model",
+        "{} has {count} tensors that a Llama-type model with its settings does not have, the first is `{}`; use another model",
         path.display(),
         names.join("`, `")
     )]
@@ -72,9 +72,9 @@ pub enum PretrainedError {
         /// The first of them.
         names: Vec<String>,
     },
-    /// A weight of another shape than the settings say.
+    /// A weight does not have the shape that the settings require.
     #[error(
-        "{}: tensor `{name}` is {found:?}, expected {expected:?} by the settings; the two are not of one model",
+        "{}: tensor `{name}` has shape {found:?}, expected {expected:?} by the settings; get weights and settings of the same model",
         path.display()
     )]
     WrongShape {
@@ -87,7 +87,7 @@ pub enum PretrainedError {
         /// The shape in the file.
         found: Vec<usize>,
     },
-    /// A weight in a number format that cannot be read.
+    /// A weight has an unsupported number format.
     #[error("{}: tensor `{name}` is {found}, expected {expected}; convert the model", path.display())]
     WrongDtype {
         /// Path of the file.
@@ -99,9 +99,9 @@ pub enum PretrainedError {
         /// Formats that can be read.
         expected: &'static str,
     },
-    /// A weight with numbers that are none.
+    /// A weight contains NaN or infinity.
     #[error(
-        "{}: tensor `{name}` holds numbers that are not finite; the file is damaged, get it again",
+        "{}: tensor `{name}` contains values that are not finite; the file is damaged, get it again",
         path.display()
     )]
     NotFinite {
@@ -110,7 +110,7 @@ pub enum PretrainedError {
         /// Name of the tensor.
         name: String,
     },
-    /// The text cannot be made into tokens.
+    /// The tokenizer cannot be loaded.
     #[error("{}: the tokenizer cannot be used: {reason}", path.display())]
     Tokenizer {
         /// Where it was looked for.
@@ -118,7 +118,7 @@ pub enum PretrainedError {
         /// The fault and what would help.
         reason: String,
     },
-    /// Sizes that no model can have.
+    /// The sizes of the model are invalid.
     #[error("{}: {source}", path.display())]
     Model {
         /// The file of settings.
@@ -126,7 +126,7 @@ pub enum PretrainedError {
         /// Description of what is wrong.
         source: ModelError,
     },
-    /// A rotation that cannot be.
+    /// The settings of the rotation are invalid.
     #[error("{}: {source}", path.display())]
     Rotation {
         /// The file of settings.
@@ -134,9 +134,9 @@ pub enum PretrainedError {
         /// Description of what is wrong.
         source: PeError,
     },
-    /// The package manager could not bring the model.
+    /// The package manager failed to fetch the model.
     #[error(
-        "`{command}` failed, so the model is not here; it said:\n{said}\nCheck Python and the network, or give a folder or a .gguf file"
+        "cannot fetch the model, `{command}` failed:\n{said}\ncheck Python and the network, or give a folder or a .gguf file"
     )]
     Fetch {
         /// Command that was run.
@@ -145,7 +145,7 @@ pub enum PretrainedError {
         said: String,
     },
     /// The fetched file is not the pinned one.
-    #[error("{} is not the expected file: sha256 is {found}, must be {expected}; nothing was kept", path.display())]
+    #[error("{} is not the expected file: sha256 is {found}, expected {expected}; the file was not kept", path.display())]
     HashMismatch {
         /// Path of the file.
         path: PathBuf,

@@ -9,21 +9,21 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::PretrainedError;
-use super::llama::{Part, Slot, Source};
+use super::llama::{LayerWeight, WeightId, WeightSource};
 
 use crate::file_error::FileError;
 
 /// The weights of a model's folder.
-pub(super) struct Folder {
+pub(super) struct ModelFolder {
     path: PathBuf,
-    shards: Vec<Shard>,
+    shards: Vec<WeightShard>,
     /// Which shard a weight lies in; those taken are gone.
     places: BTreeMap<String, usize>,
     tied_head: bool,
     hash: Sha256,
 }
 
-struct Shard {
+struct WeightShard {
     path: PathBuf,
     bytes: Vec<u8>,
     /// Where the weights begin.
@@ -42,7 +42,7 @@ const INDEX: &str = "model.safetensors.index.json";
 /// Buffers of old checkpoints that the settings say too.
 const RECOMPUTED: &str = ".rotary_emb.inv_freq";
 
-impl Folder {
+impl ModelFolder {
     pub(super) fn open(path: &Path, tied_head: bool) -> Result<Self, PretrainedError> {
         let mut folder = Self {
             path: path.to_owned(),
@@ -100,12 +100,17 @@ impl Folder {
             }
             self.places.insert(name, self.shards.len());
         }
-        self.shards.push(Shard { path, bytes, start: size_of::<u64>() + header_bytes, header });
+        self.shards.push(WeightShard {
+            path,
+            bytes,
+            start: size_of::<u64>() + header_bytes,
+            header,
+        });
         Ok(())
     }
 }
 
-impl Shard {
+impl WeightShard {
     /// Number format, shape and bytes of a weight.
     fn view(&self, name: &str) -> Option<(Dtype, &[usize], &[u8])> {
         let info = self.header.info(name)?;
@@ -115,12 +120,12 @@ impl Shard {
     }
 }
 
-impl Source for Folder {
+impl WeightSource for ModelFolder {
     fn path(&self) -> &Path {
         &self.path
     }
 
-    fn take(&mut self, slot: Slot, shape: &[usize]) -> Result<Vec<f32>, PretrainedError> {
+    fn take(&mut self, slot: WeightId, shape: &[usize]) -> Result<Vec<f32>, PretrainedError> {
         let name = name(slot);
         let Some(place) = self.places.remove(&name) else {
             let path = self.path.clone();
@@ -159,7 +164,7 @@ impl Source for Folder {
             .convert::<f32>()
             .try_into_vec::<f32>()
             .map_err(|e| PretrainedError::damaged(&shard.path, format!("{e:?}")))?;
-        if slot == Slot::Embedding && self.tied_head {
+        if slot == WeightId::Embedding && self.tied_head {
             self.drop_equal_head(&name);
         }
         super::finite(&self.shards[place].path, &name, values)
@@ -170,10 +175,10 @@ impl Source for Folder {
     }
 }
 
-impl Folder {
+impl ModelFolder {
     /// Some writers store a tied head a second time; one that differs stays, and is refused.
     fn drop_equal_head(&mut self, embedding: &str) {
-        let head = name(Slot::Head);
+        let head = name(WeightId::Head);
         let bytes = |name: &str, places: &BTreeMap<String, usize>| {
             let place = *places.get(name)?;
             self.shards[place].view(name).map(|(_, _, bytes)| bytes)
@@ -189,22 +194,22 @@ impl Folder {
 }
 
 /// The name of a weight in HuggingFace's files.
-fn name(slot: Slot) -> String {
+fn name(slot: WeightId) -> String {
     match slot {
-        Slot::Embedding => "model.embed_tokens.weight".to_owned(),
-        Slot::LastNorm => "model.norm.weight".to_owned(),
-        Slot::Head => "lm_head.weight".to_owned(),
-        Slot::Layer(layer, part) => {
+        WeightId::Embedding => "model.embed_tokens.weight".to_owned(),
+        WeightId::LastNorm => "model.norm.weight".to_owned(),
+        WeightId::Head => "lm_head.weight".to_owned(),
+        WeightId::Layer(layer, part) => {
             let part = match part {
-                Part::AttentionNorm => "input_layernorm",
-                Part::Query => "self_attn.q_proj",
-                Part::Key => "self_attn.k_proj",
-                Part::Value => "self_attn.v_proj",
-                Part::Out => "self_attn.o_proj",
-                Part::FeedForwardNorm => "post_attention_layernorm",
-                Part::Gate => "mlp.gate_proj",
-                Part::Up => "mlp.up_proj",
-                Part::Down => "mlp.down_proj",
+                LayerWeight::AttentionNorm => "input_layernorm",
+                LayerWeight::Query => "self_attn.q_proj",
+                LayerWeight::Key => "self_attn.k_proj",
+                LayerWeight::Value => "self_attn.v_proj",
+                LayerWeight::Out => "self_attn.o_proj",
+                LayerWeight::FeedForwardNorm => "post_attention_layernorm",
+                LayerWeight::Gate => "mlp.gate_proj",
+                LayerWeight::Up => "mlp.up_proj",
+                LayerWeight::Down => "mlp.down_proj",
             };
             format!("model.layers.{layer}.{part}.weight")
         }

@@ -11,8 +11,8 @@ use pe_zoo::zoo::rope;
 use sha2::{Digest, Sha256};
 
 use super::PretrainedError;
-use super::llama::{Part, Slot, Source};
-use super::settings::{Settings, Sizes};
+use super::llama::{LayerWeight, WeightId, WeightSource};
+use super::settings::{LlamaSettings, LlamaSizes};
 
 use crate::file_error::FileError;
 
@@ -52,7 +52,7 @@ impl Gguf {
         &self.path
     }
 
-    pub(super) fn settings(&mut self) -> Result<Settings, PretrainedError> {
+    pub(super) fn settings(&mut self) -> Result<LlamaSettings, PretrainedError> {
         let kind = self.text("general.architecture")?;
         if kind != "llama" {
             let (field, value) = ("general.architecture", format!("\"{kind}\""));
@@ -66,7 +66,7 @@ impl Gguf {
             Some(vocabulary) => vocabulary,
             None => self.array("tokenizer.ggml.tokens")?.len(),
         };
-        let sizes = Sizes {
+        let sizes = LlamaSizes {
             layers: self.number("llama.block_count")?,
             width: self.number("llama.embedding_length")?,
             heads,
@@ -80,7 +80,7 @@ impl Gguf {
             let field = "llama.attention.layer_norm_rms_epsilon";
             return Err(self.unsupported(field, "absent", "a number"));
         };
-        let tied = !self.names.contains(&name(Slot::Head));
+        let tied = !self.names.contains(&name(WeightId::Head));
         let model = sizes.model(&self.path, epsilon, tied)?;
         (self.heads, self.kv_heads) = (heads, sizes.kv_heads);
         let head_dim = model.width / heads;
@@ -105,7 +105,7 @@ impl Gguf {
         let end = self.optional_number("tokenizer.ggml.eos_token_id")?;
         let end = end.into_iter().map(|id| id as u32).collect();
         let (vocabulary, context) = (sizes.vocabulary, sizes.context);
-        Settings { model, rope, vocabulary, context, end }.checked(&self.path)
+        LlamaSettings { model, rope, vocabulary, context, end }.checked(&self.path)
     }
 
     fn scaling(&self) -> Result<Scaling, PretrainedError> {
@@ -244,12 +244,12 @@ fn aligned_to_nothing(bytes: &[u8]) -> bool {
     })
 }
 
-impl Source for Gguf {
+impl WeightSource for Gguf {
     fn path(&self) -> &Path {
         &self.path
     }
 
-    fn take(&mut self, slot: Slot, shape: &[usize]) -> Result<Vec<f32>, PretrainedError> {
+    fn take(&mut self, slot: WeightId, shape: &[usize]) -> Result<Vec<f32>, PretrainedError> {
         let name = name(slot);
         let (true, Some(info)) = (self.names.remove(&name), self.content.tensor_infos.get(&name))
         else {
@@ -275,8 +275,8 @@ impl Source for Gguf {
             .and_then(|tensor| tensor.to_vec1::<f32>())
             .map_err(damaged)?;
         let values = match slot {
-            Slot::Layer(_, Part::Query) => half_split(&values, shape, self.heads),
-            Slot::Layer(_, Part::Key) => half_split(&values, shape, self.kv_heads),
+            WeightId::Layer(_, LayerWeight::Query) => half_split(&values, shape, self.heads),
+            WeightId::Layer(_, LayerWeight::Key) => half_split(&values, shape, self.kv_heads),
             _ => values,
         };
         super::finite(&self.path, &name, values)
@@ -302,22 +302,22 @@ fn half_split(values: &[f32], shape: &[usize], heads: usize) -> Vec<f32> {
 }
 
 /// The name of a weight in llama.cpp's files.
-fn name(slot: Slot) -> String {
+fn name(slot: WeightId) -> String {
     match slot {
-        Slot::Embedding => "token_embd.weight".to_owned(),
-        Slot::LastNorm => "output_norm.weight".to_owned(),
-        Slot::Head => "output.weight".to_owned(),
-        Slot::Layer(layer, part) => {
+        WeightId::Embedding => "token_embd.weight".to_owned(),
+        WeightId::LastNorm => "output_norm.weight".to_owned(),
+        WeightId::Head => "output.weight".to_owned(),
+        WeightId::Layer(layer, part) => {
             let part = match part {
-                Part::AttentionNorm => "attn_norm",
-                Part::Query => "attn_q",
-                Part::Key => "attn_k",
-                Part::Value => "attn_v",
-                Part::Out => "attn_output",
-                Part::FeedForwardNorm => "ffn_norm",
-                Part::Gate => "ffn_gate",
-                Part::Up => "ffn_up",
-                Part::Down => "ffn_down",
+                LayerWeight::AttentionNorm => "attn_norm",
+                LayerWeight::Query => "attn_q",
+                LayerWeight::Key => "attn_k",
+                LayerWeight::Value => "attn_v",
+                LayerWeight::Out => "attn_output",
+                LayerWeight::FeedForwardNorm => "ffn_norm",
+                LayerWeight::Gate => "ffn_gate",
+                LayerWeight::Up => "ffn_up",
+                LayerWeight::Down => "ffn_down",
             };
             format!("blk.{layer}.{part}.weight")
         }

@@ -5,12 +5,12 @@ use std::path::Path;
 use burn::tensor::{Device, Tensor, TensorData};
 
 use super::PretrainedError;
-use super::settings::Settings;
+use super::settings::LlamaSettings;
 use crate::model::{BlockWeights, DecoderWeights};
 
 /// One weight of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Slot {
+pub(super) enum WeightId {
     /// `[V, C]`.
     Embedding,
     /// `[C]`.
@@ -18,12 +18,12 @@ pub(super) enum Slot {
     /// `[V, C]`.
     Head,
     /// Of a layer.
-    Layer(usize, Part),
+    Layer(usize, LayerWeight),
 }
 
 /// One weight of a layer. Maps lie as `[outputs, inputs]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum LayerWeight {
     AttentionNorm,
     Query,
     Key,
@@ -36,12 +36,12 @@ pub(super) enum Part {
 }
 
 /// A file of weights.
-pub(super) trait Source {
+pub(super) trait WeightSource {
     /// Where it lies, for errors.
     fn path(&self) -> &Path;
 
     /// Takes a weight out, in row-major order and in the half-split layout of rotations.
-    fn take(&mut self, slot: Slot, shape: &[usize]) -> Result<Vec<f32>, PretrainedError>;
+    fn take(&mut self, slot: WeightId, shape: &[usize]) -> Result<Vec<f32>, PretrainedError>;
 
     /// Names of the weights that nobody took.
     fn left(&self) -> Vec<String>;
@@ -52,39 +52,39 @@ const NAMES_SHOWN: usize = 3;
 
 /// Takes all weights out of a source, and refuses one that has more.
 pub(super) fn read(
-    settings: &Settings,
-    source: &mut dyn Source,
+    settings: &LlamaSettings,
+    source: &mut dyn WeightSource,
     device: &Device,
 ) -> Result<DecoderWeights, PretrainedError> {
     let model = &settings.model;
     let (width, kv_width, hidden) = (model.width, model.kv_width(), model.hidden());
     let embedded = [settings.vocabulary, width];
-    let mut reader = Reader { source, device };
-    let embedding = reader.rows(&[(Slot::Embedding, settings.vocabulary)], width)?;
+    let mut reader = WeightReader { source, device };
+    let embedding = reader.rows(&[(WeightId::Embedding, settings.vocabulary)], width)?;
     let mut blocks = Vec::new();
     for layer in 0..model.layers {
-        let slot = |part| Slot::Layer(layer, part);
+        let slot = |part| WeightId::Layer(layer, part);
         let qkv = [
-            (slot(Part::Query), width),
-            (slot(Part::Key), kv_width),
-            (slot(Part::Value), kv_width),
+            (slot(LayerWeight::Query), width),
+            (slot(LayerWeight::Key), kv_width),
+            (slot(LayerWeight::Value), kv_width),
         ];
         blocks.push(BlockWeights {
-            attention_norm: reader.gain(slot(Part::AttentionNorm), width)?,
+            attention_norm: reader.gain(slot(LayerWeight::AttentionNorm), width)?,
             qkv: reader.rows(&qkv, width)?.transpose(),
-            out: reader.rows(&[(slot(Part::Out), width)], width)?.transpose(),
-            feed_forward_norm: reader.gain(slot(Part::FeedForwardNorm), width)?,
+            out: reader.rows(&[(slot(LayerWeight::Out), width)], width)?.transpose(),
+            feed_forward_norm: reader.gain(slot(LayerWeight::FeedForwardNorm), width)?,
             up: reader
-                .rows(&[(slot(Part::Gate), hidden), (slot(Part::Up), hidden)], width)?
+                .rows(&[(slot(LayerWeight::Gate), hidden), (slot(LayerWeight::Up), hidden)], width)?
                 .transpose(),
-            down: reader.rows(&[(slot(Part::Down), width)], hidden)?.transpose(),
+            down: reader.rows(&[(slot(LayerWeight::Down), width)], hidden)?.transpose(),
         });
     }
-    let last_norm = reader.gain(Slot::LastNorm, width)?;
+    let last_norm = reader.gain(WeightId::LastNorm, width)?;
     let head = if model.tied_head {
         None
     } else {
-        Some(reader.rows(&[(Slot::Head, embedded[0])], width)?.transpose())
+        Some(reader.rows(&[(WeightId::Head, embedded[0])], width)?.transpose())
     };
     let left = source.left();
     if !left.is_empty() {
@@ -97,13 +97,13 @@ pub(super) fn read(
     Ok(DecoderWeights { embedding, blocks, last_norm, head })
 }
 
-struct Reader<'a> {
-    source: &'a mut dyn Source,
+struct WeightReader<'a> {
+    source: &'a mut dyn WeightSource,
     device: &'a Device,
 }
 
-impl Reader<'_> {
-    fn gain(&mut self, slot: Slot, width: usize) -> Result<Tensor<1>, PretrainedError> {
+impl WeightReader<'_> {
+    fn gain(&mut self, slot: WeightId, width: usize) -> Result<Tensor<1>, PretrainedError> {
         let values = self.source.take(slot, &[width])?;
         Ok(Tensor::from_data(TensorData::new(values, [width]), self.device))
     }
@@ -111,7 +111,7 @@ impl Reader<'_> {
     /// Maps below each other, `[sum of outputs, inputs]`.
     fn rows(
         &mut self,
-        slots: &[(Slot, usize)],
+        slots: &[(WeightId, usize)],
         inputs: usize,
     ) -> Result<Tensor<2>, PretrainedError> {
         let mut values = Vec::new();

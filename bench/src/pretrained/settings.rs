@@ -6,14 +6,14 @@ use pe_zoo::PositionEncoding;
 use pe_zoo::zoo::rope::{self, Rope};
 
 use super::PretrainedError;
-use crate::model::{Activation, ModelConfig, Norm};
+use crate::model::{ActivationKind, ModelConfig, NormKind};
 
 /// Largest size that a model may state: wider ones overflow products of two sizes.
 const LARGEST: usize = 1 << 24;
 
 /// Sizes and rotation of a Llama-type model.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Settings {
+pub(super) struct LlamaSettings {
     pub(super) model: ModelConfig,
     pub(super) rope: rope::Config,
     pub(super) vocabulary: usize,
@@ -24,7 +24,7 @@ pub(super) struct Settings {
 }
 
 /// Sizes as a file states them.
-pub(super) struct Sizes {
+pub(super) struct LlamaSizes {
     pub(super) layers: usize,
     pub(super) width: usize,
     pub(super) heads: usize,
@@ -34,7 +34,7 @@ pub(super) struct Sizes {
     pub(super) context: usize,
 }
 
-impl Sizes {
+impl LlamaSizes {
     /// The decoder of these sizes.
     pub(super) fn model(
         &self,
@@ -62,9 +62,9 @@ impl Sizes {
             heads: self.heads,
             kv_heads: Some(self.kv_heads).filter(|kv_heads| *kv_heads != self.heads),
             feed_forward_width: Some(self.hidden),
-            norm: Norm::RmsNorm,
+            norm: NormKind::RmsNorm,
             norm_epsilon: Some(epsilon),
-            activation: Activation::SwiGlu,
+            activation: ActivationKind::SwiGlu,
             bias: false,
             tied_head,
             ..ModelConfig::default()
@@ -76,7 +76,7 @@ impl Sizes {
     }
 }
 
-impl Settings {
+impl LlamaSettings {
     /// Refuses a rotation that the model's sizes do not allow.
     pub(super) fn checked(self, path: &Path) -> Result<Self, PretrainedError> {
         match Rope::check(&self.rope, &self.model.dims(self.context, self.context)) {

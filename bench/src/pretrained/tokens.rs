@@ -11,27 +11,27 @@ use tokenizers::Tokenizer;
 use super::PretrainedError;
 use super::gguf::Gguf;
 
-/// Whether the tokens that a tokenizer puts around a text are wanted.
+/// Whether a tokenizer adds special tokens around a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Around {
-    /// They are, as for a prompt.
+    /// Special tokens around the text are added, as for a prompt.
     Added,
-    /// They are not: a piece of a longer text.
+    /// No special tokens are added, as for a piece of a longer text.
     LeftOut,
 }
 
-/// Text to token ids and back.
-pub trait Tokens: Send + Sync + Debug {
-    /// The tokens of a text.
+/// Tokenizer of a pretrained model.
+pub trait ModelTokenizer: Send + Sync + Debug {
+    /// Converts a text to token ids.
     ///
     /// # Errors
-    /// The reason, in words.
+    /// Message, if the tokenizer rejects the text.
     fn encode(&self, text: &str, around: Around) -> Result<Vec<u32>, String>;
 
-    /// The text of tokens, special ones included.
+    /// Converts token ids to text, special tokens included.
     ///
     /// # Errors
-    /// The reason, in words.
+    /// Message, if a token is unknown.
     fn decode(&self, tokens: &[u32]) -> Result<String, String>;
 }
 
@@ -39,7 +39,7 @@ pub trait Tokens: Send + Sync + Debug {
 #[derive(Debug)]
 pub(super) struct HuggingFace(Tokenizer);
 
-impl Tokens for HuggingFace {
+impl ModelTokenizer for HuggingFace {
     fn encode(&self, text: &str, around: Around) -> Result<Vec<u32>, String> {
         let encoding = self.0.encode_fast(text, around == Around::Added);
         encoding.map(|encoding| encoding.get_ids().to_vec()).map_err(|e| e.to_string())
@@ -59,7 +59,7 @@ pub(super) fn from_json(
 ) -> Result<HuggingFace, PretrainedError> {
     let refuse = |reason: String| PretrainedError::Tokenizer { path: path.to_owned(), reason };
     let tokenizer = tasks::tokenizer::load(text)
-        .map_err(|e| refuse(format!("it is no tokenizer.json that is known: {e}")))?;
+        .map_err(|e| refuse(format!("it is not a known kind of tokenizer.json: {e}")))?;
     let longest = tokenizer.get_vocab(true).into_values().max();
     match longest.filter(|id| *id as usize >= vocabulary) {
         Some(id) => Err(refuse(format!(

@@ -1,10 +1,8 @@
-//! Checkpoints: everything that the further course of a training depends on, in files that are whole
-//! or are not believed.
+//! Checkpoints: complete training state in files protected by a checksum.
 //!
-//! `<results>/checkpoints/<key>/<step>.ckpt`, the last two of each cell. A checkpoint holds the
-//! weights, the optimizer's moments, the random numbers and the [`TrainProgress`](crate::run::train::TrainProgress); a
-//! training that goes on from it gives the same bits as one that was never stopped, on any number of
-//! threads (`bench/tests/resume.rs`).
+//! The last two of each cell are kept in `<results>/checkpoints/<key>/<step>.ckpt`. A checkpoint contains the weights,
+//! the optimizer's moments, the random generators and the [`TrainProgress`](crate::run::train::TrainProgress). A
+//! resumed training gives the same bits as an uninterrupted one, with any number of threads (`bench/tests/resume.rs`).
 
 mod checkpointer;
 mod file;
@@ -14,5 +12,5 @@ mod state;
 
 pub use checkpointer::{Checkpointer, Moment, Resumed};
 pub use file::{Damage, VERSION};
-pub use folder::{CheckpointError, Folder};
+pub use folder::{CheckpointError, CheckpointFolder};
 pub use state::{CheckpointMeta, StateError, pack, unpack};

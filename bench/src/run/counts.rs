@@ -1,9 +1,8 @@
-//! Allocations of a training step, counted.
+//! Allocation counts of a training step.
 //!
-//! Counts compare nights only if the same program counts the same, however many threads it has and whatever else the
-//! machine does. So steps are taken on one thread: a pool of one runs the whole step, and all work that the tensor
-//! library would share out. With two threads the library cuts its work where a thread happens to be free, and each
-//! piece may ask for buffers of its own.
+//! Counts of different nights are comparable only if they are deterministic. Steps therefore run in a thread pool of one
+//! thread: with more threads the tensor library splits its work depending on which threads are free, and each piece may
+//! allocate its own buffers.
 
 use reports::Allocations;
 use tasks::Task;
@@ -12,15 +11,15 @@ use super::train::Trainer;
 use crate::allocations::{asked, is_counted};
 use crate::experiment::Experiment;
 
-/// Steps before the one that is counted. The first fills caches and makes what the optimizer remembers, the second is
-/// the first to find it there.
+/// Number of steps before the counted one. The first step fills caches and creates the optimizer's moments; the second
+/// is the first to reuse them.
 pub(crate) const WARM_UP: usize = 2;
 
-/// The backend whose work is done by the thread that asks for it; others have threads and devices of their own.
+/// Backend that computes on the calling thread; others use their own threads or devices.
 const BACKEND: &str = "flex";
 
-/// Allocations of the third training step, its batch included; `None` where this program does not
-/// count or the cell's backend works elsewhere.
+/// Allocations of the third training step, including its batch; `None` if the global allocator does not count or the
+/// cell's backend is not the CPU one.
 ///
 /// # Errors
 /// The reason, if the cell cannot be built or trained.
@@ -33,8 +32,8 @@ pub fn step_allocations(cell: &Experiment, task: &dyn Task) -> Result<Option<All
     Ok(Some(Allocations { count: after.count - before.count, bytes: after.bytes - before.bytes }))
 }
 
-/// Takes so many steps of a cell's training on one thread, and tells what that thread had asked for before the first and
-/// after each; nothing where this program does not count.
+/// Runs `count` training steps of a cell on one thread. Returns the allocations of that thread before the first step and
+/// after each step; empty if the global allocator does not count.
 ///
 /// # Errors
 /// The reason, if the cell cannot be built or trained.
@@ -44,7 +43,7 @@ pub fn take_steps(
     count: usize,
 ) -> Result<Vec<Allocations>, String> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
-    let pool = pool.map_err(|error| format!("a thread to count on: {error}"))?;
+    let pool = pool.map_err(|error| format!("cannot start a thread for counting: {error}"))?;
     pool.install(|| {
         let (model, device) = super::build(cell, task)?;
         let (id, dropout) = (cell.encoding.id(), cell.model.dropout);

@@ -1,4 +1,4 @@
-//! Evaluation by split and length: exact match, token accuracy, likelihood, and the same by slices.
+//! Evaluation by split and length: exact match, token accuracy and likelihood, in total and by slice.
 
 mod slices;
 
@@ -34,13 +34,13 @@ pub struct EvalRequest<'a> {
     pub slices: bool,
 }
 
-/// An evaluation that could not be made.
+/// Error during an evaluation.
 #[derive(Debug, thiserror::Error)]
 pub enum EvalError {
     /// The encoding has no positions at this length.
     #[error(transparent)]
     Encoding(#[from] PeError),
-    /// The task refuses its settings.
+    /// The task rejects the split, length or number of samples.
     #[error(transparent)]
     Task(#[from] TaskError),
     /// Results could not be read back from the device.

@@ -1,4 +1,4 @@
-//! How well gates agree with the tokens that the task counts.
+//! Agreement of gates with the tokens that a task counts.
 
 use std::collections::BTreeMap;
 
@@ -8,36 +8,36 @@ use reports::GateScore;
 use reports::stats::auc;
 use tasks::{Sample, Task, TaskError};
 
-use super::observe::{Look, Map, observe};
+use super::observe::{AttentionMap, Look, observe};
 use crate::model::Decoder;
 use crate::run::evaluate::EvalError;
 
-/// Samples that a record's gate scores are made of.
+/// Number of samples for the gate scores of a record.
 pub const GATE_SAMPLES: usize = 32;
 
-/// Gate scores that could not be had.
+/// Error while gates are scored.
 #[derive(Debug, thiserror::Error)]
 pub enum GateError {
-    /// The task refuses the samples.
+    /// The task rejects the length or number of samples.
     #[error(transparent)]
     Task(#[from] TaskError),
-    /// The model could not be looked into.
+    /// The model cannot be evaluated.
     #[error(transparent)]
     Eval(#[from] EvalError),
 }
 
-/// Sum of areas, and rows.
+/// Sum of the areas under the ROC curves, and the number of rows.
 #[derive(Default)]
-struct Sum {
+struct AucSum {
     area: f64,
     rows: u64,
 }
 
 /// The gate scores of a model on evaluation samples of the split that it was trained on: by gate, layer, head.
 ///
-/// Within each row whose next token is scored, gates are taken as a guess whether a column's token is one of those
-/// that the task counts; the score is the mean area under the ROC curve over rows that see tokens of both kinds.
-/// Nothing for a task that counts nothing, and for a model without gates; both are found out on one sample.
+/// In each row whose next token is scored, the gates are used as scores of a classifier for the tokens that the task
+/// counts. The result is the mean area under the ROC curve over rows with tokens of both classes; empty if the task
+/// counts no tokens or the model has no gates.
 ///
 /// # Errors
 /// [`GateError`].
@@ -56,7 +56,7 @@ pub fn gate_scores(
         return Ok(Vec::new());
     }
     let samples = task.eval_set(split, len, count, seed)?;
-    let mut sums: BTreeMap<(TraceKind, usize, usize), Sum> = BTreeMap::new();
+    let mut sums: BTreeMap<(TraceKind, usize, usize), AucSum> = BTreeMap::new();
     for sample in &samples {
         let Some(counted) = task.counted(sample) else { return Ok(Vec::new()) };
         // One at a time: maps of many long samples would be the largest thing in memory.
@@ -82,7 +82,7 @@ pub fn gate_scores(
             return Ok(Vec::new());
         }
     }
-    let score = |((kind, layer, head), sum): ((TraceKind, usize, usize), Sum)| GateScore {
+    let score = |((kind, layer, head), sum): ((TraceKind, usize, usize), AucSum)| GateScore {
         gate: kind.id().to_owned(),
         layer: layer as u32,
         head: head as u32,
@@ -92,10 +92,17 @@ pub fn gate_scores(
     Ok(sums.into_iter().filter(|(_, sum)| sum.rows > 0).map(score).collect())
 }
 
-fn add(sum: &mut Sum, map: &Map, kind: TraceKind, head: usize, sample: &Sample, counted: &[bool]) {
-    // Row i is the one that the token after it is predicted from.
+fn add(
+    sum: &mut AucSum,
+    map: &AttentionMap,
+    kind: TraceKind,
+    head: usize,
+    sample: &Sample,
+    counted: &[bool],
+) {
+    // Row i predicts the token after it.
     for row in (0..sample.tokens.len() - 1).filter(|row| sample.scored[row + 1]) {
-        // The stick is shared out among the tokens before the row's own.
+        // Stick-breaking shares cover only the tokens before that of the row.
         let end = if kind == TraceKind::Shares { row } else { row + 1 };
         let gates = map.row(head, row, end);
         let of = |wanted: bool| -> Vec<f64> {
@@ -114,11 +121,11 @@ mod tests {
     use super::*;
 
     fn score(kind: TraceKind, rows: Vec<Vec<f32>>, counted: [bool; 4]) -> (f64, u64) {
-        let map = Map { look: Look::Trace(kind), heads: vec![rows] };
+        let map = AttentionMap { look: Look::Trace(kind), heads: vec![rows] };
         // The tokens at 3 and 4 are scored: rows 2 and 3 answer.
         let scored = vec![false, false, false, true, true];
         let sample = Sample { tokens: vec![0; 5], scored, slices: Vec::new() };
-        let mut sum = Sum::default();
+        let mut sum = AucSum::default();
         add(&mut sum, &map, kind, 0, &sample, &counted);
         (sum.area / sum.rows.max(1) as f64, sum.rows)
     }

@@ -13,16 +13,16 @@ use crate::run::train::{Stop, TrainState, Trainer};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunEvent {
-    /// It goes on from a checkpoint.
+    /// The run resumes from a checkpoint.
     Resumed {
         /// Steps done in earlier attempts.
         step: usize,
-        /// Seconds that the cell took before.
+        /// Seconds that the cell took in earlier attempts.
         cell_seconds: f64,
     },
-    /// How far it is.
+    /// Progress of the training or the evaluation.
     Progress(Progress),
-    /// Something is wrong that does not end it, in a sentence.
+    /// A problem that does not end the run, as a message.
     Trouble(String),
 }
 
@@ -64,13 +64,13 @@ impl<'a> RunHooks<'a> {
         Self { checkpointer: Some(checkpointer), ..self }
     }
 
-    /// Stops after so many seconds, those of earlier attempts counted.
+    /// Stops after `seconds`, including those of earlier attempts.
     #[must_use]
     pub fn within(self, seconds: Option<f64>) -> Self {
         Self { seconds, ..self }
     }
 
-    /// Stops when this becomes true.
+    /// Stops when `stop` becomes true.
     #[must_use]
     pub fn until(self, stop: &'a AtomicBool) -> Self {
         Self { stop: Some(stop), ..self }
@@ -80,12 +80,12 @@ impl<'a> RunHooks<'a> {
         (self.on_event)(event);
     }
 
-    /// Seconds that the cell has taken, those of earlier attempts counted.
+    /// Seconds that the cell has taken, including earlier attempts.
     fn cell_seconds(&self) -> f64 {
         self.before_seconds + self.start.elapsed().as_secs_f64()
     }
 
-    /// Puts the state where the last usable checkpoint has it.
+    /// Restores the state from the last usable checkpoint.
     pub(super) fn resume(&mut self, state: &mut TrainState) {
         let Some(checkpointer) = &mut self.checkpointer else { return };
         let resumed = checkpointer.resume(state);
@@ -98,7 +98,7 @@ impl<'a> RunHooks<'a> {
         }
     }
 
-    /// Keeps a checkpoint if one is due.
+    /// Writes a checkpoint if one is due.
     pub(super) fn checkpoint(&mut self, trainer: &Trainer<'_>, moment: Moment) {
         let cell_seconds = self.cell_seconds();
         let Some(checkpointer) = &mut self.checkpointer else { return };
@@ -107,7 +107,7 @@ impl<'a> RunHooks<'a> {
         }
     }
 
-    /// Why the run is to stop now, if it is; `reached` says how far it came.
+    /// Reason to stop the run now, if there is one; `reached` describes the progress.
     pub(super) fn reason_to_stop(&self, reached: impl Fn() -> String) -> Option<Stop> {
         if self.stop.is_some_and(|stop| stop.load(Ordering::SeqCst)) {
             return Some(Stop::Interrupted);

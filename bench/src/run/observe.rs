@@ -1,4 +1,4 @@
-//! One pass over one sample, with everything that can be seen of it.
+//! Observation of a forward pass: attention weights and traces of the encoding.
 
 use burn::tensor::{Device, Int, Tensor};
 use pe_zoo::Positions;
@@ -21,7 +21,7 @@ pub enum Look {
 }
 
 impl Look {
-    /// Its name in files.
+    /// Name in files.
     pub fn id(self) -> &'static str {
         match self {
             Self::Attention => "attention",
@@ -29,7 +29,7 @@ impl Look {
         }
     }
 
-    /// Its name for people.
+    /// Name shown to readers.
     pub fn label(self) -> &'static str {
         match self {
             Self::Attention => "attention weights",
@@ -40,15 +40,15 @@ impl Look {
 
 /// One quantity of one layer on one sample.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Map {
+pub struct AttentionMap {
     /// Quantity that the map shows.
     pub look: Look,
-    /// By head. Row `i` has the `i + 1` columns that it sees; a quantity of columns alone has one row with all.
+    /// Values by head, row and column. Row `i` has `i + 1` columns; a quantity per column has one row with all columns.
     pub heads: Vec<Vec<Vec<f32>>>,
 }
 
-impl Map {
-    /// Whether it belongs to columns, whatever the row.
+impl AttentionMap {
+    /// Whether the quantity depends only on the column.
     pub fn is_of_columns(&self) -> bool {
         self.look == Look::Trace(TraceKind::Forgetting)
     }
@@ -60,14 +60,14 @@ impl Map {
     }
 }
 
-/// Maps of one sample, layer by layer; attention first.
+/// Maps of one sample by layer, attention weights first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observed {
     /// Maps of each layer.
-    pub layers: Vec<Vec<Map>>,
+    pub layers: Vec<Vec<AttentionMap>>,
 }
 
-/// Observes a model that reads samples, each as a batch of its own: padding would be visible.
+/// Observes a model on samples, each in a batch of its own, because padding would be visible.
 ///
 /// # Errors
 /// [`EvalError`].
@@ -93,7 +93,7 @@ pub fn observe(
     Ok(seen)
 }
 
-/// Observes a model that reads one sequence of tokens, `[1, T]`, at these positions.
+/// Observes a model on one sequence of tokens, `[1, T]`, at the given positions.
 ///
 /// # Errors
 /// [`EvalError`] if the encoding refuses the positions.
@@ -114,7 +114,12 @@ pub fn observe_at(
     Ok(Observed { layers: layers.collect::<Result<_, EvalError>>()? })
 }
 
-fn map(look: Look, values: Tensor<4>, heads: usize, tokens: usize) -> Result<Map, EvalError> {
+fn map(
+    look: Look,
+    values: Tensor<4>,
+    heads: usize,
+    tokens: usize,
+) -> Result<AttentionMap, EvalError> {
     let [_one, _heads, rows, columns] = values.dims();
     let values = values.expand([1, heads, rows, columns]);
     let data = values.try_into_data().map_err(|e| EvalError::Device(format!("{e:?}")))?;
@@ -128,5 +133,5 @@ fn map(look: Look, values: Tensor<4>, heads: usize, tokens: usize) -> Result<Map
         .chunks(rows * columns)
         .map(|head| head.chunks(columns).enumerate().map(row).collect())
         .collect();
-    Ok(Map { look, heads })
+    Ok(AttentionMap { look, heads })
 }

@@ -10,7 +10,7 @@ use pe_zoo::ops::{self, AdamW, Moments};
 
 use crate::experiment::OptimizerConfig;
 
-/// AdamW, and what it remembers of each parameter.
+/// AdamW optimizer with the moments of each parameter.
 #[derive(Debug, Default)]
 pub struct Optimizer {
     moments: BTreeMap<ParamId, Box<dyn Any + Send>>,
@@ -18,7 +18,7 @@ pub struct Optimizer {
 }
 
 impl Optimizer {
-    /// One that has taken `steps` steps and remembers nothing yet; see [`put_moments`](Self::put_moments).
+    /// Optimizer after `steps` steps, without moments; set them with [`put_moments`](Self::put_moments).
     pub(crate) fn after(steps: u32) -> Self {
         Self { moments: BTreeMap::new(), steps }
     }
@@ -28,17 +28,17 @@ impl Optimizer {
         self.steps
     }
 
-    /// Mean and square of a parameter's gradients; `None` before the first one.
+    /// First and second moment of a parameter's gradients; `None` before the first gradient.
     pub(crate) fn moments<const D: usize>(&self, id: ParamId) -> Option<[Tensor<D>; 2]> {
         self.moments.get(&id)?.downcast_ref::<Moments<D>>()?.tensors.clone()
     }
 
-    /// Remembers mean and square of a parameter's gradients.
+    /// Sets the first and second moment of a parameter's gradients.
     pub(crate) fn put_moments<const D: usize>(&mut self, id: ParamId, moments: [Tensor<D>; 2]) {
         self.moments.insert(id, Box::new(Moments::<D> { tensors: Some(moments) }));
     }
 
-    /// Moves every parameter that has a gradient, in place where nobody else holds it.
+    /// Updates every parameter that has a gradient, in place if its tensor is not shared.
     pub fn step<M: Module>(
         &mut self,
         model: M,
@@ -63,14 +63,13 @@ impl Optimizer {
     }
 }
 
-/// How a weight takes part in autodiff: what stands in its place must do the same, or meets tensors that it cannot be
-/// combined with.
-pub(crate) struct Place {
+/// Autodiff settings of a weight. A replacement needs the same settings to be combined with other tensors.
+pub(crate) struct AutodiffRole {
     learns: bool,
     checkpointing: Option<GradientCheckpointingStrategy>,
 }
 
-impl Place {
+impl AutodiffRole {
     pub(crate) fn of<const D: usize>(weights: &Tensor<D>) -> Self {
         Self {
             learns: weights.is_require_grad(),
@@ -78,7 +77,7 @@ impl Place {
         }
     }
 
-    /// Puts weights from beside the autodiff graph there.
+    /// Applies the settings to weights from outside the autodiff graph.
     pub(crate) fn take<const D: usize>(&self, weights: Tensor<D>) -> Tensor<D> {
         let weights = Tensor::from_inner(weights);
         let weights = match self.checkpointing {
@@ -104,7 +103,7 @@ impl ModuleMapper for Step<'_> {
             .entry(param.id)
             .or_insert_with(|| Box::new(Moments::<D>::default()));
         let (id, tensor, mapper) = param.consume();
-        let place = Place::of(&tensor);
+        let place = AutodiffRole::of(&tensor);
         let tensor = match moments.downcast_mut::<Moments<D>>() {
             Some(moments) => place.take(ops::adamw(tensor.inner(), grad, moments, &self.by)),
             None => tensor,
@@ -113,9 +112,9 @@ impl ModuleMapper for Step<'_> {
     }
 }
 
-/// Norm of all gradients together.
+/// Global norm of all gradients.
 ///
-/// Burn clips each parameter by itself; the recipes of the literature clip the whole gradient.
+/// Burn clips the gradient of each parameter separately; published recipes clip by the global norm.
 fn global_norm<M: Module>(grads: &GradientsParams, model: &M) -> f64 {
     let mut norm = SquaredNorm { grads, sum: None };
     model.visit(&mut norm);

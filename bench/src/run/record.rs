@@ -1,4 +1,4 @@
-//! Records of runs that have not begun.
+//! Builder of records of runs that have not begun.
 
 use burn::module::Module;
 use pe_zoo::attention::Engine;
@@ -16,18 +16,18 @@ use crate::{flops, host};
 pub(crate) struct RecordBuilder<'a> {
     pub(crate) run: &'a RunContext,
     pub(crate) key: String,
-    /// The complete configuration, of which the key is a hash.
+    /// Complete configuration, of which the key is a hash.
     pub(crate) config: Value,
     pub(crate) workload: String,
     pub(crate) encoding: &'a Combination,
-    /// How the run calls the encoding, and how people do.
+    /// Name of the encoding in the suite; `label` is that of its card.
     pub(crate) name: String,
     pub(crate) label: String,
     pub(crate) task: &'a dyn Task,
     pub(crate) task_config: Value,
     pub(crate) seed: u64,
     pub(crate) train_len: usize,
-    /// Of the training; 0 without one.
+    /// Sequences per training step; 0 without training.
     pub(crate) batch_size: usize,
     pub(crate) model: &'a ModelConfig,
     pub(crate) dims: Dims,
@@ -37,14 +37,14 @@ pub(crate) struct RecordBuilder<'a> {
     pub(crate) precision: MatmulPrecision,
 }
 
-/// The step whose operations are counted.
+/// Size of the training step whose operations are counted.
 pub(crate) struct CountedStep {
     pub(crate) sequences: usize,
     /// Tokens of each sequence.
     pub(crate) tokens: usize,
 }
 
-/// Costs of an encoding that states no formula for its parameters or its products.
+/// Costs of an encoding without formulas for its parameters or products.
 pub struct UnstatedCosts<'a> {
     encoding: &'a Combination,
     model: &'a ModelConfig,
@@ -54,7 +54,7 @@ pub struct UnstatedCosts<'a> {
 }
 
 impl<'a> UnstatedCosts<'a> {
-    /// The costs to count; `None` if the encoding states all of them.
+    /// Costs to count; `None` if the encoding has formulas for all of them.
     pub(crate) fn of(
         encoding: &'a Combination,
         model: &'a ModelConfig,
@@ -67,7 +67,7 @@ impl<'a> UnstatedCosts<'a> {
         (!stated).then_some(Self { encoding, model, dims, vocabulary, step })
     }
 
-    /// Counts them: parameters of the model that was built, products by running the encoding.
+    /// Counts the parameters on the built model, and the products by running the encoding.
     ///
     /// # Errors
     /// [`PeError::Probe`] if products cannot be counted.
@@ -85,7 +85,7 @@ impl<'a> UnstatedCosts<'a> {
 }
 
 impl RecordBuilder<'_> {
-    /// A record without results, of a cell that is no point of a grid.
+    /// Builds a record without results and without a grid point.
     pub(crate) fn build(self) -> RunRecord {
         let task = self.task.meta();
         let vocabulary = self.task.vocab_size();

@@ -1,4 +1,4 @@
-//! The predictions that a batch asks for, in training and in evaluation.
+//! Scored predictions of a batch, in training and in evaluation.
 
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -8,14 +8,14 @@ use tasks::Batch;
 
 use crate::model::{Decoder, Dropout};
 
-/// Most logits that an evaluation makes at once: 128 MiB.
+/// Maximum number of logits computed at once in an evaluation (128 MiB).
 const LOGITS_AT_ONCE: usize = 1 << 25;
 
-/// Predictions asked for by a batch.
+/// Scored predictions of a batch.
 pub(crate) struct Scored {
     /// Rows of `[B * T]` whose label is scored, `[N]`.
     pub(crate) rows: Tensor<1, Int>,
-    /// Their labels, `[N]`.
+    /// Labels of the scored rows, `[N]`.
     pub(crate) labels: Tensor<1, Int>,
     /// Token ids, `[B, T]`.
     pub(crate) inputs: Tensor<2, Int>,
@@ -47,8 +47,8 @@ impl Scored {
         log_softmax(model.logits(self.hidden(model, at, dropout)), 1)
     }
 
-    /// Log-probabilities of some of the scored rows, `[n, V]`, and their part of the scored labels: all rows of
-    /// thousands of tokens over a large vocabulary would take gigabytes.
+    /// Iterates over pieces of the scored rows: log-probabilities `[n, V]` and the scored labels of the piece. All rows at
+    /// once could take gigabytes.
     pub(crate) fn in_pieces<'a>(
         &'a self,
         model: &'a Decoder,

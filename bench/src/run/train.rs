@@ -1,4 +1,4 @@
-//! Training: next-token cross-entropy on the scored labels only.
+//! Training with the next-token cross-entropy of the scored labels.
 
 mod feed;
 mod progress;
@@ -25,36 +25,36 @@ use crate::run::optimizer::Optimizer;
 use crate::run::scored::Scored;
 use crate::streams::{Stream, stream};
 
-/// A trained model and how its training went.
+/// Result of a training.
 #[derive(Debug)]
 pub struct Trained<M> {
     /// The trained model, without autodiff.
     pub model: M,
     /// Progress at the end.
     pub progress: TrainProgress,
-    /// Why it was stopped from outside; `None`: it came to its end.
+    /// Reason why the training was stopped from outside; `None`: it ended by itself.
     pub stopped: Option<Stop>,
 }
 
-/// Why a training is stopped from outside.
+/// Reason to stop a training from outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
-    /// The cell's time is used up.
+    /// The time limit of the cell is reached.
     TimedOut {
-        /// The budget, and how far it got.
+        /// The limit and the progress.
         reason: String,
     },
-    /// Nobody waits for it any more.
+    /// The sweep is being stopped.
     Interrupted,
 }
 
-/// A training that could not go on.
+/// Error during a training.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainError {
     /// The encoding has no positions for a batch.
     #[error(transparent)]
     Encoding(#[from] PeError),
-    /// A validation could not be made.
+    /// A validation failed.
     #[error("validation after {step} steps: {source}")]
     Validation {
         /// Optimizer steps done so far.
@@ -66,7 +66,7 @@ pub enum TrainError {
 
 /// Observer of a training, called after each step; it may stop the training.
 pub trait TrainObserver {
-    /// After a step with a finite loss, which it is told; the trainer's [`TrainProgress`] counts it already.
+    /// Called after a step with a finite loss, which the [`TrainProgress`] of the trainer already includes.
     fn stepped(&mut self, trainer: &Trainer<'_>, loss: f64) -> ControlFlow<Stop>;
 }
 
@@ -79,15 +79,15 @@ pub struct TrainState {
     pub optimizer: Optimizer,
     /// Progress so far.
     pub progress: TrainProgress,
-    /// Random numbers of the data, after the last batch that was learned from.
+    /// Generator of the data, after the last batch that was trained on.
     pub data_rng: ChaCha8Rng,
-    /// Of the dropout masks.
+    /// Generator of dropout masks.
     pub dropout_rng: ChaCha8Rng,
     /// Generator of random positions.
     pub position_rng: ChaCha8Rng,
 }
 
-/// A trainer in the middle of its work: steps can be taken one by one.
+/// Training in progress, which can be advanced step by step.
 pub struct Trainer<'a> {
     state: TrainState,
     config: &'a TrainConfig,
@@ -108,7 +108,7 @@ impl std::fmt::Debug for Trainer<'_> {
 }
 
 impl<'a> Trainer<'a> {
-    /// Takes a model that was built on an autodiff device.
+    /// Trainer at step 0 for a model on an autodiff device.
     pub fn new(
         model: Decoder,
         id: &str,
@@ -134,7 +134,7 @@ impl<'a> Trainer<'a> {
         &self.state
     }
 
-    /// The same, to be put back: the training goes on from there, to the same bits.
+    /// Mutable state of the training, for restoring a checkpoint.
     pub fn state_mut(&mut self) -> &mut TrainState {
         &mut self.state
     }
@@ -172,7 +172,7 @@ impl<'a> Trainer<'a> {
         Ok((value, tokens))
     }
 
-    /// Mean loss of a batch; of a piece of one, what it adds to the mean over all `labels`.
+    /// Mean loss of a batch; with `labels`, the contribution of a micro-batch to the mean over that many labels.
     fn loss(&mut self, batch: &Batch, labels: Option<usize>) -> Result<Tensor<1>, PeError> {
         let scored = Scored::of(batch, &self.device);
         let at = self.positions(batch.len)?;
@@ -192,8 +192,8 @@ impl<'a> Trainer<'a> {
         state.model = state.optimizer.step(state.model.clone(), grads, config, rate);
     }
 
-    /// Positions of a batch; the last ones are used again where they are equal, so that what
-    /// encodings have made of them is too.
+    /// Positions of a batch; equal positions of the last batch are reused, and with them the values that encodings have
+    /// cached for them.
     fn positions(&mut self, tokens: usize) -> Result<Positions, PeError> {
         let request = PositionRequest {
             cached_tokens: 0,
@@ -245,7 +245,7 @@ fn scored_labels(batch: &Batch) -> usize {
     batch.scored.iter().filter(|scored| **scored).count()
 }
 
-/// Trains a model to the end, or from where its state stands. Batches are drawn in a thread of their own.
+/// Trains a model from its current state to the end. Batches are drawn in a separate thread.
 ///
 /// # Errors
 /// [`TrainError`].
@@ -259,7 +259,7 @@ pub fn train(
         while !trainer.state.progress.is_over(config) {
             let (loss, _) = match batches.recv() {
                 Ok(drawn) => trainer.step_on(drawn)?,
-                // Its thread is gone: the scope hands its panic on.
+                // The thread has panicked; the scope propagates the panic.
                 Err(_) => return Ok(None),
             };
             if trainer.state.progress.asks_for_validation(config) {

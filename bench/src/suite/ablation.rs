@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 use super::encodings::{Named, encoding, read_all};
 use super::values::{list, set_at};
 
-/// `[ablation]` as it is written.
+/// Section `[ablation]` of a suite file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Ablation {
+pub(super) struct AblationSection {
     /// An encoding, as in `encodings`.
     base: Value,
     /// Lists of values by the name of a setting of the base. Each value is one change, with all other
@@ -22,11 +22,11 @@ pub(super) struct Ablation {
     changes: Vec<Value>,
 }
 
-impl Ablation {
-    /// The name of the base, and all encodings with the base first.
+impl AblationSection {
+    /// Name of the base, and all encodings with the base first.
     ///
     /// # Errors
-    /// Where, and why.
+    /// Path of the field and the reason.
     pub(super) fn encodings(&self) -> Result<(String, Vec<Named>), (String, String)> {
         let at = |path: &str| {
             let path = format!("ablation.{path}");
@@ -46,7 +46,9 @@ impl Ablation {
         }
         all.extend(read_all(&self.changes).map_err(at("changes"))?);
         if all.len() == 1 {
-            return Err(at("changes")("no change, expected some, or `axes` that vary".to_owned()));
+            return Err(at("changes")(
+                "no change, expected at least one, or `axes` with other values".to_owned(),
+            ));
         }
         Ok((name, all))
     }
@@ -56,8 +58,8 @@ impl Ablation {
 fn changed(base: &Combination, field: &str, value: &Value) -> Result<Combination, String> {
     let [part] = base.parts() else {
         return Err(format!(
-            "`{base}` has several parts, and it is not clear whose setting this is; write the \
-             changes out under `changes`"
+            "`{base}` has several parts, so the setting is ambiguous; list the changed encodings \
+             under `changes`"
         ));
     };
     let mut fields = part.fields().clone();

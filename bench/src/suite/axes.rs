@@ -1,26 +1,26 @@
-//! Axes: settings of a workload that take several values, and the workloads that this makes.
+//! Axes: settings of a workload with several values, expanded to workload variants.
 
 use pe_zoo::settings::nearest;
 use serde_json::{Map, Value};
 
-use super::file::{File, Workload, merged};
+use super::file::{SuiteFile, WorkloadSection, merged};
 use super::task_fields;
 use super::values::{list, set_at};
 
-/// Sections of a workload that an axis may reach into.
+/// Sections of a workload that may contain the path of an axis.
 const SECTIONS: [&str; 4] = ["task", "model", "train", "eval"];
 
-/// A workload with one value of each axis put in.
-pub(super) struct Variant {
+/// Workload with one value of each axis.
+pub(super) struct WorkloadVariant {
     /// The workload's name, followed by what varies: `counting variables=3`.
     pub(super) name: String,
-    /// Where a mistake in it stands, for errors.
+    /// Location in error messages.
     pub(super) place: String,
     /// Its sections, merged, in the order of [`SECTIONS`].
     sections: [Map<String, Value>; 4],
 }
 
-impl Variant {
+impl WorkloadVariant {
     /// The fields of one of [`SECTIONS`].
     pub(super) fn section(&self, name: &str) -> Map<String, Value> {
         let mut sections = SECTIONS.iter().zip(&self.sections);
@@ -29,7 +29,7 @@ impl Variant {
     }
 }
 
-/// How many variants the axes make; what is wrong with them is told by [`expand`].
+/// Number of variants of the axes, which are only checked by [`expand`].
 pub(super) fn count(axes: &Map<String, Value>) -> usize {
     let lens = axes.values().map(|values| values.as_array().map_or(1, Vec::len));
     lens.fold(1, usize::saturating_mul)
@@ -39,8 +39,11 @@ pub(super) fn count(axes: &Map<String, Value>) -> usize {
 /// paths.
 ///
 /// # Errors
-/// Where, and why.
-pub(super) fn expand(file: &File, workload: &Workload) -> Result<Vec<Variant>, (String, String)> {
+/// Path of the field and the reason.
+pub(super) fn expand(
+    file: &SuiteFile,
+    workload: &WorkloadSection,
+) -> Result<Vec<WorkloadVariant>, (String, String)> {
     let place = format!("workload `{}`", workload.name);
     let task = task_fields(&workload.task).map_err(|e| (format!("{place}.task"), e))?;
     let plain = [
@@ -58,7 +61,8 @@ pub(super) fn expand(file: &File, workload: &Workload) -> Result<Vec<Variant>, (
     // Sorted here and not left to the map type, which a dependency may switch.
     axes.sort_by_key(|(path, _, _)| *path);
     let labels = labels(&axes.iter().map(|(path, _, _)| *path).collect::<Vec<_>>());
-    let mut variants = vec![Variant { name: workload.name.clone(), place, sections: plain }];
+    let mut variants =
+        vec![WorkloadVariant { name: workload.name.clone(), place, sections: plain }];
     for ((path, (section, inner), values), label) in axes.into_iter().zip(labels) {
         let mut next = Vec::with_capacity(variants.len() * values.len());
         for variant in &variants {
@@ -68,7 +72,7 @@ pub(super) fn expand(file: &File, workload: &Workload) -> Result<Vec<Variant>, (
                 set_at(&mut sections[section], inner, value.clone())
                     .map_err(|reason| (place.clone(), reason))?;
                 let name = format!("{} {label}={}", variant.name, text(value));
-                next.push(Variant { name, place, sections });
+                next.push(WorkloadVariant { name, place, sections });
             }
         }
         variants = next;
@@ -76,7 +80,7 @@ pub(super) fn expand(file: &File, workload: &Workload) -> Result<Vec<Variant>, (
     Ok(variants)
 }
 
-/// The section that a path reaches into, and the path within it.
+/// Index of the section of a path, and the path within it.
 fn section_of(path: &str) -> Result<(usize, &str), String> {
     let (first, inner) = path.split_once('.').unwrap_or((path, ""));
     let known = SECTIONS.iter().position(|section| *section == first);
@@ -93,7 +97,7 @@ fn section_of(path: &str) -> Result<(usize, &str), String> {
     }
 }
 
-/// The shortest ends of the paths that tell them apart.
+/// Shortest suffixes of the paths that are unique.
 fn labels<'a>(paths: &[&'a str]) -> Vec<&'a str> {
     let end = |path: &'a str, parts: usize| {
         let from = path.rmatch_indices('.').nth(parts - 1).map_or(0, |(at, _)| at + 1);
@@ -112,7 +116,7 @@ fn labels<'a>(paths: &[&'a str]) -> Vec<&'a str> {
         .collect()
 }
 
-/// A value as it stands in a name.
+/// Text of a value in a name.
 fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

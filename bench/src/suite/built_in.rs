@@ -38,7 +38,7 @@ built_in![
     "tape-addition",
 ];
 
-/// The text of a built-in suite, or of the file at a path; with the name that errors give it.
+/// Name and text of a built-in suite, or of the file at a path.
 ///
 /// # Errors
 /// [`SuiteError::Unknown`] or [`SuiteError::Unreadable`].

@@ -1,4 +1,4 @@
-//! The encodings of a suite, and those that the command line asks for instead.
+//! Encodings of a suite, and their replacement by the command line.
 
 use pe_zoo::Combination;
 use pe_zoo::settings::nearest;
@@ -20,11 +20,11 @@ pub(super) fn read_all(entries: &[Value]) -> Result<Vec<Named>, String> {
     Ok(named)
 }
 
-/// Reads an encoding: an expression, or a map with the expression as `kind`, settings of its only
-/// part, and a `name` if it is to have one of its own.
+/// Reads an encoding: an expression, or a map with the expression as `kind`, the settings of its only part, and
+/// optionally a `name`.
 ///
 /// # Errors
-/// The reason, in words.
+/// Message with the value and what was expected.
 pub fn encoding(entry: &Value) -> Result<Named, String> {
     let (kind, name, fields) = match entry {
         Value::String(text) => (text.clone(), None, Map::new()),
@@ -54,7 +54,7 @@ pub fn encoding(entry: &Value) -> Result<Named, String> {
     }
 }
 
-/// Replaces the encodings of each workload by those that the command line asks for.
+/// Replaces the encodings of each workload by those given on the command line.
 pub(super) fn choose(raced: &mut [Vec<Named>], asked: &[String]) -> Result<(), String> {
     if asked.is_empty() {
         return Ok(());
@@ -85,7 +85,7 @@ pub(super) fn choose(raced: &mut [Vec<Named>], asked: &[String]) -> Result<(), S
     Ok(())
 }
 
-/// Reads what is no name of the suite; a mistake suggests the nearest name as well.
+/// Parses an expression; an error also suggests the nearest name of the suite.
 fn expression(text: &str, known: &[Named]) -> Result<Combination, String> {
     crate::encodings::parse(text).map_err(|error| {
         let said = error.to_string();

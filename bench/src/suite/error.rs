@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-/// A suite that cannot be used.
+/// Error of a suite.
 #[derive(Debug, thiserror::Error)]
 pub enum SuiteError {
-    /// No suite has this name and no file this path.
+    /// There is no built-in suite or file with this name.
     #[error("unknown suite `{name}`{}; built in: {known}; or give the path of a TOML file", nearest.as_ref().map(|n| format!(", did you mean `{n}`?")).unwrap_or_default())]
     Unknown {
         /// The value that was requested.
@@ -16,14 +16,14 @@ pub enum SuiteError {
         known: String,
     },
     /// The file cannot be read.
-    #[error("suite {path}: {source}; check the path", path = path.display())]
+    #[error("cannot read suite {path}: {source}", path = path.display())]
     Unreadable {
         /// Path of the file.
         path: PathBuf,
         /// Reason for the refusal.
         source: std::io::Error,
     },
-    /// The text is no TOML.
+    /// The text is not TOML.
     #[error("suite {name}: {source}")]
     Syntax {
         /// Name of the suite.

@@ -1,4 +1,4 @@
-//! The form of a suite's file.
+//! Format of suite files.
 
 use pe_zoo::settings::explain;
 use serde::Deserialize;
@@ -6,12 +6,12 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value};
 
 use super::SuiteError;
-use super::ablation::Ablation;
+use super::ablation::AblationSection;
 
-/// A suite as it is written.
+/// Contents of a suite file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct File {
+pub(super) struct SuiteFile {
     pub(super) name: String,
     pub(super) title: String,
     pub(super) about: String,
@@ -19,7 +19,7 @@ pub(super) struct File {
     pub(super) encodings: Option<Vec<Value>>,
     #[serde(default)]
     learning_rates: Vec<f64>,
-    pub(super) ablation: Option<Ablation>,
+    pub(super) ablation: Option<AblationSection>,
     #[serde(default)]
     pub(super) report: reports::Settings,
     #[serde(default)]
@@ -30,13 +30,13 @@ pub(super) struct File {
     pub(super) train: Map<String, Value>,
     #[serde(default)]
     pub(super) eval: Map<String, Value>,
-    pub(super) workload: Vec<Workload>,
+    pub(super) workload: Vec<WorkloadSection>,
 }
 
-/// A task and sizes, with what differs from the suite's sections.
+/// Section `[[workload]]`: a task with the settings that differ from those of the suite.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Workload {
+pub(super) struct WorkloadSection {
     pub(super) name: String,
     pub(super) task: Value,
     pub(super) seeds: Option<Vec<u64>>,
@@ -55,8 +55,8 @@ pub(super) struct Workload {
     pub(super) eval: Map<String, Value>,
 }
 
-impl File {
-    /// Reads the text and checks names.
+impl SuiteFile {
+    /// Parses the text and checks the names.
     pub(super) fn read(name: &str, text: &str) -> Result<Self, SuiteError> {
         let table: toml::Table = toml::from_str(text).map_err(|source| SuiteError::Syntax {
             name: name.to_owned(),
@@ -69,23 +69,23 @@ impl File {
         for (index, workload) in file.workload.iter().enumerate() {
             let double = file.workload[..index].iter().any(|other| other.name == workload.name);
             if double || workload.name.trim().is_empty() {
-                let reason = format!("`{}`, expected a name that no other has", workload.name);
+                let reason = format!("`{}`, expected a unique, non-empty name", workload.name);
                 return Err(SuiteError::field(name, &format!("workload[{index}].name"), reason));
             }
         }
         Ok(file)
     }
 
-    /// The grid of a workload; empty: none.
-    pub(super) fn rates<'a>(&'a self, workload: &'a Workload) -> &'a [f64] {
+    /// Learning rates of the grid of a workload; empty: no grid.
+    pub(super) fn rates<'a>(&'a self, workload: &'a WorkloadSection) -> &'a [f64] {
         workload.learning_rates.as_ref().unwrap_or(&self.learning_rates)
     }
 }
 
-/// Refuses a name that cannot be a suite's, which is also that of its folder.
+/// Checks the name of a suite, which is also the name of its results folder.
 ///
 /// # Errors
-/// The name and what is expected.
+/// Message with the name and the allowed characters.
 pub fn check_name(name: &str) -> Result<(), String> {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.is_empty() || !name.chars().all(allowed) {
@@ -94,7 +94,7 @@ pub fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// TOML as JSON. What JSON has no form for would otherwise become `null`, which reads as "left out".
+/// Converts TOML to JSON. Values without a JSON form are refused, because `null` would mean an absent field.
 fn json(path: &str, value: toml::Value) -> Result<Value, (String, String)> {
     let refuse = |what: String| Err((path.to_owned(), what));
     Ok(match value {
@@ -107,11 +107,13 @@ fn json(path: &str, value: toml::Value) -> Result<Value, (String, String)> {
         toml::Value::Float(number) => match settled(number) {
             Some(number) => Value::Number(number),
             None => {
-                return refuse(format!("{number} cannot be kept exactly, expected fewer digits"));
+                return refuse(format!("{number} cannot be stored exactly, expected fewer digits"));
             }
         },
         toml::Value::Datetime(date) => {
-            return refuse(format!("the date {date}, expected a number, a text, a list or a map"));
+            return refuse(format!(
+                "the date {date}, expected a number, a string, a list or a map"
+            ));
         }
         toml::Value::Array(items) => {
             let items = items.into_iter().enumerate();
@@ -131,8 +133,8 @@ fn json(path: &str, value: toml::Value) -> Result<Value, (String, String)> {
     })
 }
 
-/// The number that JSON gives back for this one, the same or its neighbour: of 16 digits and more the parser
-/// may miss the last. A worker gets its cell as JSON; with another number its record would have another key.
+/// Number that is unchanged by a round trip through JSON: this one or its neighbour, because the parser may lose the last
+/// of 16 or more digits. A worker receives its cell as JSON, and another number would change the key.
 fn settled(number: f64) -> Option<Number> {
     let mut number = Number::from_f64(number)?;
     for _ in 0..16 {
@@ -145,7 +147,7 @@ fn settled(number: f64) -> Option<Number> {
     None
 }
 
-/// Reads a section strictly; an error names the field below `prefix`.
+/// Deserializes a section; an error names the field below `prefix`.
 pub(super) fn read<T: DeserializeOwned>(
     name: &str,
     prefix: &str,
@@ -162,7 +164,7 @@ pub(super) fn read<T: DeserializeOwned>(
     })
 }
 
-/// `own` over `base`, maps within maps merged.
+/// Merges `own` into `base`, nested maps included; `own` takes precedence.
 pub(super) fn merged(base: &Map<String, Value>, own: &Map<String, Value>) -> Map<String, Value> {
     let mut all = base.clone();
     for (key, value) in own {

@@ -1,4 +1,4 @@
-//! The grid of learning rates: each cell once for every rate, the same rates for all encodings.
+//! Grid of learning rates: each cell runs once per rate, with the same rates for all encodings.
 
 use reports::GridPoint;
 
@@ -7,10 +7,10 @@ use crate::experiment::TrainConfig;
 /// Setting that the grid varies, as a path into a cell's configuration.
 pub const AXIS: &str = "train.optimizer.learning_rate";
 
-/// The training at each rate, with its point of the grid; the training as it is without a grid.
+/// Training settings for each rate, with the grid point; the given settings if there is no grid.
 ///
 /// # Errors
-/// The reason, if a rate is no rate or stands twice, or the optimizer's own is not among them.
+/// Message, if a rate is not positive, is listed twice, or the optimizer's own rate is not among them.
 pub(super) fn trainings(
     rates: &[f64],
     train: &TrainConfig,
@@ -24,13 +24,13 @@ pub(super) fn trainings(
             return Err(format!("{rate}, expected finite numbers above 0"));
         }
         if rates[..index].iter().any(|other| same(*other, *rate)) {
-            return Err(format!("{rate} stands twice; keep one"));
+            return Err(format!("{rate} is listed twice; keep one"));
         }
     }
     if !rates.iter().any(|rate| same(*rate, own)) {
         return Err(format!(
-            "{rates:?} lacks {own}, the optimizer's own learning rate, which reports show as the \
-             default; add it, or set `optimizer = {{ learning_rate = … }}` under `[train]` to one of \
+            "{rates:?} does not contain {own}, the optimizer's learning rate, which reports show as \
+             the default; add it, or set `optimizer = {{ learning_rate = … }}` under `[train]` to one of \
              them"
         ));
     }
@@ -43,7 +43,7 @@ pub(super) fn trainings(
     Ok(rates.iter().map(|rate| point(*rate)).collect())
 }
 
-/// Whether two rates are written as the same number.
+/// Whether two rates have the same bits.
 fn same(a: f64, b: f64) -> bool {
     a.to_bits() == b.to_bits()
 }

@@ -156,9 +156,9 @@ fn every_mistake_is_named_with_its_place() {
         ("\"flip-flop\"", "\"flipflop\"", "flip-flop"),
         ("steps = 7", "steps = \"seven\"", "train.steps"),
         ("name = \"small\"", "name = \"../small\"", "lower-case"),
-        ("{ kind = \"rope\", base = 500.0 }", "\"nope\"", "stands twice"),
+        ("{ kind = \"rope\", base = 500.0 }", "\"nope\"", "is listed twice"),
         ("[3, 4]", "[]", "no cell"),
-        ("[3, 4]", "[3, 3]", "stands twice"),
+        ("[3, 4]", "[3, 3]", "is listed twice"),
     ] {
         let error = parsed(&SMALL.replacen(from, to, 1)).unwrap_err().to_string();
         assert!(error.contains(expected), "{to}: {error}");

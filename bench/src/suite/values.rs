@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 /// Values of an axis.
 ///
 /// # Errors
-/// The reason, if there is no value or one stands twice.
+/// Message, if there is no value or one is listed twice.
 pub(super) fn list(values: &Value) -> Result<&[Value], String> {
     let values = match values {
         Value::Array(values) if !values.is_empty() => values.as_slice(),
@@ -17,7 +17,7 @@ pub(super) fn list(values: &Value) -> Result<&[Value], String> {
         other => return Err(format!("{other}, expected a list of at least one value")),
     };
     match values.iter().enumerate().find(|(index, value)| values[..*index].contains(value)) {
-        Some((_, double)) => Err(format!("{double} stands twice; keep one")),
+        Some((_, double)) => Err(format!("{double} is listed twice; keep one")),
         None => Ok(values),
     }
 }
@@ -25,7 +25,7 @@ pub(super) fn list(values: &Value) -> Result<&[Value], String> {
 /// Sets the value at a dotted path; missing maps on the way are created.
 ///
 /// # Errors
-/// The reason, if something on the way is no map, or a part of the path is empty.
+/// Message, if a part of the path is empty or leads through a value that is not a map.
 pub(super) fn set_at(
     fields: &mut Map<String, Value>,
     path: &str,
@@ -51,6 +51,6 @@ pub(super) fn set_at(
             *inner = Value::Object(map);
             Ok(())
         }
-        other => Err(format!("`{first}` is {other} and no map, so it has no `{rest}`")),
+        other => Err(format!("`{first}` is {other}, expected a map that can contain `{rest}`")),
     }
 }

@@ -1,4 +1,4 @@
-//! Contents of a sweep: what the sweep must know of each cell, whatever its runs start from.
+//! Cells of a sweep, independent of how their runs start.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::experiment::Budget;
 use crate::run::RunContext;
 
 /// Cells that a sweep runs in worker processes. Cells are numbered from 0.
-pub trait Cells: Sync {
+pub trait SweepCells: Sync {
     /// Name of the suite, for records.
     fn suite(&self) -> &str;
 
@@ -27,10 +27,10 @@ pub trait Cells: Sync {
     /// Record of a cell that has not begun.
     fn unfinished_record(&self, index: usize, context: &RunContext) -> RunRecord;
 
-    /// Gives a record that was found the names under which the suite shows its cell; they are no part of what was run.
+    /// Sets the display names of a found record to those of the suite; they are not part of the key.
     fn rename(&self, _index: usize, _record: &mut RunRecord) {}
 
-    /// Arguments with which this program is the worker of a cell. It calls [`serve`](super::serve).
+    /// Arguments that start this program as the worker of a cell, which calls [`serve`](super::serve).
     fn worker_arguments(&self, index: usize) -> Vec<OsString>;
 
     /// Description of the cell in the request to its worker.
@@ -40,18 +40,18 @@ pub trait Cells: Sync {
 }
 
 /// Path of a cell's record in a results folder.
-pub(super) fn record_path(cells: &dyn Cells, results: &Path, index: usize) -> PathBuf {
+pub(super) fn record_path(cells: &dyn SweepCells, results: &Path, index: usize) -> PathBuf {
     results.join("cells").join(format!("{}.json", cells.keys()[index]))
 }
 
-/// Looks up the record of every cell. Nothing is changed on disk.
-pub fn look_up_all(cells: &dyn Cells, results: &Path, retry: &RetryPolicy) -> Vec<CellFile> {
+/// Looks up the record of every cell, without changes on disk.
+pub fn look_up_all(cells: &dyn SweepCells, results: &Path, retry: &RetryPolicy) -> Vec<CellFile> {
     (0..cells.keys().len()).map(|index| look_up(cells, results, index, retry)).collect()
 }
 
 /// Looks up the record of one cell.
 pub(super) fn look_up(
-    cells: &dyn Cells,
+    cells: &dyn SweepCells,
     results: &Path,
     index: usize,
     retry: &RetryPolicy,

@@ -1,17 +1,16 @@
-//! Claims: several sweeps on one folder of results, and no cell is trained by two.
+//! Claims on cells, so that several sweeps can share a results folder without running a cell twice.
 //!
-//! A sweep that takes up a cell writes `<results>/claims/<key>.json` and touches it every few seconds.
-//! A claim has lapsed if its process is gone (seen at once on the same machine), or if it was not
-//! touched for so long. How long is measured by watching the file's time *change* on this process's own
-//! steady clock; what the time says does not matter, so no clock that is wrong or jumps can harm.
+//! A sweep that starts a cell writes `<results>/claims/<key>.json` and renews it by touching it every few seconds. A
+//! claim expires if its process has ended (detected at once on the same machine), or if it was not touched for the
+//! given time. That time is measured with this process's monotonic clock, from the last *change* of the file's
+//! modification time; the modification time itself is not interpreted, so wrong clocks do no harm.
 //!
-//! Every look at a claim and every change of one is made under a lock of the operating system on
-//! `claims/.lock`, which a process that dies gives back. Two that find the same lapsed claim therefore
-//! come one after the other, and the second finds the first one's.
+//! Claims are read and changed under a lock of the operating system on `claims/.lock`, which is released when its
+//! process dies. Of two sweeps that find the same expired claim, the second therefore sees the new claim of the first.
 //!
-//! Claims save work, results do not depend on them: two runs of a cell give equal records. A file system without locks,
-//! a lock that is never given back and a folder of claims that somebody deletes therefore stop no sweep. It goes on
-//! without the lock, or makes the folder and its claims again, and says so ([`Claims::take_warning`]).
+//! Claims only save work; two runs of a cell give equal records. A file system without locks, a lock that is never
+//! released or a deleted claims folder therefore do not stop a sweep: it continues without the lock, or creates the
+//! folder and its claims again, with a warning ([`Claims::take_warning`]).
 
 mod holder;
 mod lock;
@@ -31,26 +30,26 @@ use lock::{Lock, Locking, NoLock};
 
 use crate::file_error::FileError;
 
-/// Touches within the time after which a claim lapses.
+/// Number of times that a claim is touched within its expiry time.
 const TOUCHES: u32 = 6;
 
-/// However long claims last, they are touched at least this often.
+/// Maximum time between touches of a claim.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// A claim that can neither be taken nor be seen to be another's.
+/// Error while a claim is read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
-    /// The file system said no.
-    #[error("{0}; check that the results folder can be written and that there is space")]
+    /// An operation of the file system failed.
+    #[error("{0}; check that the results folder is writable and has free space")]
     Io(#[from] FileError),
 }
 
 /// Result of trying to claim a cell.
 #[derive(Debug)]
 pub enum ClaimAttempt {
-    /// The cell is this sweep's until the claim is dropped.
+    /// The cell is claimed until the claim is dropped.
     Mine(Claim),
-    /// Another one has it.
+    /// Another process holds the cell.
     Held(ClaimHolder),
 }
 
@@ -58,7 +57,7 @@ pub enum ClaimAttempt {
 #[derive(Debug)]
 pub struct Claims {
     shared: Arc<Shared>,
-    /// Dropped, it ends the thread that touches.
+    /// Sender whose drop ends the thread that touches claims.
     stop: Option<Sender<()>>,
     toucher: Option<JoinHandle<()>>,
 }
@@ -67,14 +66,14 @@ pub struct Claims {
 struct Shared {
     folder: PathBuf,
     me: ClaimHolder,
-    /// A claim that was not touched for so long has lapsed.
+    /// Time after which a claim that is not touched expires.
     patience: Duration,
-    /// Keys held, and whether each was lost.
+    /// Held keys, with a flag that is set when the claim was lost.
     held: Mutex<BTreeMap<String, Arc<AtomicBool>>>,
-    /// Last seen stamps of other processes' claims, and since when on this process's clock.
+    /// Stamps of other processes' claims, with the time when this process first saw the stamp.
     seen: Mutex<BTreeMap<String, (ClaimStamp, Instant)>>,
     locking: Locking,
-    /// The lock cannot be had; it is not tried again.
+    /// Whether locking has failed; it is not tried again.
     unlocked: AtomicBool,
     warning: Mutex<Option<String>>,
 }
@@ -87,10 +86,10 @@ struct ClaimStamp {
 }
 
 impl Claims {
-    /// Claims in a folder of results that lapse when they are not touched for `patience`.
+    /// Claims in a results folder that expire when they are not touched for `patience`.
     ///
     /// # Errors
-    /// [`ClaimError::Io`] if the folder cannot be made.
+    /// [`ClaimError::Io`] if the folder cannot be created.
     pub fn new(results: &Path, patience: Duration) -> Result<Self, ClaimError> {
         Self::with(results, patience, Locking::default())
     }
@@ -109,7 +108,7 @@ impl Claims {
             unlocked: AtomicBool::new(false),
             warning: Mutex::default(),
         });
-        // Seen at once and not with the first cell.
+        // Reports an unusable folder now and not with the first cell.
         drop(shared.lock()?);
         let (stop, stopped) = channel();
         let touching = shared.clone();
@@ -125,17 +124,17 @@ impl Claims {
         Ok(Self { shared, stop: Some(stop), toucher: Some(toucher) })
     }
 
-    /// Takes what the user should know of claims that are less safe than they should be; `None`: nothing new.
+    /// Takes the last warning about reduced protection by claims; `None` if there is no new one.
     pub fn take_warning(&self) -> Option<String> {
         guard(&self.shared.warning).take()
     }
 
-    /// Whether there is a claim on a cell, lapsed or not.
+    /// Whether there is a claim on a cell, expired or not.
     pub fn exists(&self, key: &str) -> bool {
         self.shared.path(key).exists()
     }
 
-    /// Claims a cell, unless another process has it.
+    /// Claims a cell, unless another process holds it.
     ///
     /// # Errors
     /// [`ClaimError`].
@@ -164,7 +163,7 @@ impl Drop for Claims {
     }
 }
 
-/// A cell that is this sweep's; given back when dropped.
+/// Claim on a cell, released when dropped.
 #[derive(Debug)]
 pub struct Claim {
     shared: Arc<Shared>,
@@ -173,7 +172,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Whether the cell was taken over by another process, because this one slept for too long.
+    /// Whether another process took over the cell, because this one did not renew the claim in time.
     pub fn is_lost(&self) -> bool {
         self.lost.load(Ordering::SeqCst)
     }
@@ -181,7 +180,7 @@ impl Claim {
     /// Looks up whether the claim is still this sweep's.
     ///
     /// # Errors
-    /// [`ClaimError`] if it cannot be known.
+    /// [`ClaimError`] if the claim cannot be read.
     pub fn is_still_mine(&self) -> Result<bool, ClaimError> {
         let _lock = self.shared.lock()?;
         let mine = self.shared.is_mine(&self.key)?;
@@ -193,7 +192,7 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         guard(&self.shared.held).remove(&self.key);
-        // A claim that cannot be given back lapses by itself.
+        // A claim that cannot be removed expires.
         let lock = self.shared.lock();
         if lock.is_ok() && matches!(self.shared.is_mine(&self.key), Ok(true)) {
             let _ = fs::remove_file(self.shared.path(&self.key));
@@ -206,7 +205,7 @@ impl Shared {
         self.folder.join(format!("{key}.json"))
     }
 
-    /// Takes the lock; `None` where it cannot be had and work goes on without it.
+    /// Takes the lock; `None` if it is unavailable and the sweep continues without it.
     fn lock(&self) -> Result<Option<Lock>, ClaimError> {
         if !self.folder.is_dir() {
             self.restore()?;
@@ -226,21 +225,21 @@ impl Shared {
         };
         self.unlocked.store(true, Ordering::SeqCst);
         self.warn(format!(
-            "{} cannot be locked: {why}; the sweep goes on without the lock, and two processes that begin a cell at the \
+            "{} cannot be locked: {why}; the sweep continues without the lock, and two processes that start a cell at the \
              same moment may both run it, with equal results",
             path.display()
         ));
         Ok(None)
     }
 
-    /// Makes the folder again with the claims that this sweep holds.
+    /// Creates the folder again with the claims that this sweep holds.
     fn restore(&self) -> Result<(), ClaimError> {
         fs::create_dir_all(&self.folder).map_err(FileError::of("create", &self.folder))?;
         for key in guard(&self.held).keys() {
             self.write(&self.path(key))?;
         }
         self.warn(format!(
-            "the folder {} was deleted while the sweep ran; it was made again",
+            "the folder {} was deleted during the sweep and has been created again",
             self.folder.display()
         ));
         Ok(())
@@ -256,13 +255,13 @@ impl Shared {
         *guard(&self.warning) = Some(text);
     }
 
-    /// Whoever holds a claim that has not lapsed. Under the lock.
+    /// Holder of a claim that has not expired. Call under the lock.
     fn living_holder(&self, key: &str, path: &Path) -> Result<Option<ClaimHolder>, ClaimError> {
         let bytes = match fs::read(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             bytes => bytes.map_err(FileError::of("read", path))?,
         };
-        // A claim is written whole; one that is none was damaged, and lapses like that of a stranger.
+        // Claims are written atomically; an unreadable one is damaged and expires like that of an unknown process.
         let holder = serde_json::from_slice(&bytes).unwrap_or_else(|_| ClaimHolder::unknown());
         if self.me.knows_to_be_gone(&holder) {
             return Ok(None);
@@ -279,7 +278,7 @@ impl Shared {
         Ok((!lapsed).then_some(holder))
     }
 
-    /// Whether the claim on a cell is this sweep's. Under the lock.
+    /// Whether the claim on a cell is this sweep's. Call under the lock.
     fn is_mine(&self, key: &str) -> Result<bool, ClaimError> {
         let path = self.path(key);
         match fs::read(&path) {
@@ -290,8 +289,8 @@ impl Shared {
         }
     }
 
-    /// Touches every claim held; one that is another's by now is lost. A claim that cannot be touched
-    /// for a while is asked about before its result is kept ([`Claim::is_still_mine`]).
+    /// Touches every held claim and marks those that other processes have taken over as lost. Claims that could not be
+    /// touched are checked again before a result is stored ([`Claim::is_still_mine`]).
     fn touch(&self) {
         let Ok(_lock) = self.lock() else { return };
         for (key, lost) in guard(&self.held).iter() {

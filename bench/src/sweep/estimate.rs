@@ -1,4 +1,4 @@
-//! Expected training times, from records and formulas alone: nothing of a cell is built in the sweep's process.
+//! Expected training times, from records and cost formulas, without building any model.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::plan::SweepPlan;
 use super::status::CellFile;
 use crate::median::median;
 
-/// Operations per second assumed of a processor core where no record tells: a core of the slower kind.
+/// Assumed operations per second of a CPU core without records, that of a slow core.
 pub const FLOPS_PER_SECOND: f64 = 2e10;
 
 /// Expected seconds of training for each cell of a plan; 0 for those that this sweep does not run.

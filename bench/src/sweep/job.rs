@@ -43,10 +43,10 @@ impl ExperimentJob {
         }
     }
 
-    /// The experiment.
+    /// Restores the experiment.
     ///
     /// # Errors
-    /// The reason, if the encoding's text cannot be read.
+    /// Message, if the text of the encoding cannot be parsed.
     pub(super) fn experiment(self, budget: Budget) -> Result<Experiment, String> {
         let encoding =
             crate::encodings::parse(&self.encoding).map_err(|error| error.to_string())?;

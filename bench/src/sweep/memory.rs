@@ -1,24 +1,24 @@
-//! Memory budgets: whether memory of other processes can be seen, and whether the system kills for want of it.
+//! Memory of other processes, and detection of out-of-memory kills.
 //!
-//! Systems without Linux's counters of such kills cannot tell a worker killed for want of memory from one that somebody
-//! killed.
+//! Without Linux's counters of such kills, a worker killed by the system cannot be distinguished from one killed by a
+//! user.
 
 use std::fs;
 
 use crate::experiment::budget::bytes_text;
 use crate::host;
 
-/// Whether the memory of other processes can be seen here.
+/// Whether the system reports the memory of other processes.
 pub(super) fn is_told() -> bool {
     host::resident_bytes(std::process::id()).is_some()
 }
 
-/// `; it had taken 1.5 GiB`, or nothing where that is not known.
+/// `; it had taken 1.5 GiB`, or empty if the memory is unknown.
 pub(super) fn text(most_bytes: Option<u64>) -> String {
     most_bytes.map_or(String::new(), |bytes| format!("; it had taken {}", bytes_text(bytes)))
 }
 
-/// How many processes the system has killed for want of memory.
+/// Number of processes that the system has killed because memory ran out.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SystemKills(Option<u64>);
 
@@ -34,7 +34,7 @@ impl SystemKills {
         Self(counts.into_iter().flatten().reduce(u64::saturating_add))
     }
 
-    /// Whether there was one since. The count is the machine's: another process may have been meant.
+    /// Whether the system has killed a process since; the count does not tell which one.
     pub(super) fn happened_since(&self) -> bool {
         matches!((self.0, Self::now().0), (Some(before), Some(now)) if now > before)
     }

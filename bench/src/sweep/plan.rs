@@ -9,7 +9,7 @@ use serde_json::Value;
 use tasks::corpus::State;
 use tasks::{Task, TaskConfig, TaskError};
 
-use super::cells::Cells;
+use super::cells::SweepCells;
 use super::job::ExperimentJob;
 use crate::experiment::{Budget, Experiment, ExperimentError};
 use crate::flops;
@@ -26,7 +26,7 @@ pub struct PlannedCell {
 }
 
 impl PlannedCell {
-    /// Which cell it is, for people: workload, encoding and seed.
+    /// Name of the cell in messages: workload, encoding and seed.
     pub fn cell_name(&self) -> String {
         format!("{} {} seed {}", self.cell.workload, self.cell.name, self.cell.seed)
     }
@@ -46,14 +46,14 @@ impl PlannedCell {
     }
 }
 
-/// Cells that cannot be run because their data are not to be had.
+/// Workload that is skipped because its data are unavailable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkippedWorkload {
     /// Name of the workload.
     pub workload: String,
-    /// How many cells it has.
+    /// Number of its cells.
     pub cells: usize,
-    /// Why, and what to do.
+    /// Reason, and how to fix it.
     pub reason: String,
 }
 
@@ -64,21 +64,21 @@ pub struct SweepPlan {
     pub suite: String,
     /// Cells in the suite's order.
     pub cells: Vec<PlannedCell>,
-    /// Their keys, in the same order.
+    /// Keys of the cells, in the same order.
     pub keys: Vec<String>,
-    /// Workloads that are left out because their data are missing.
+    /// Workloads that are skipped because their data are unavailable.
     pub unrunnable: Vec<SkippedWorkload>,
 }
 
-/// A suite that is refused before anything is trained.
+/// Invalid cell of a suite.
 #[derive(Debug, thiserror::Error)]
 #[error("workload `{workload}`, encoding `{encoding}`: {source}")]
 pub struct PlanError {
-    /// The workload at fault.
+    /// Workload of the cell.
     pub workload: String,
-    /// The encoding at fault.
+    /// Encoding of the cell.
     pub encoding: String,
-    /// Reason for the refusal, as an error.
+    /// Error of the cell.
     pub source: Box<ExperimentError>,
 }
 
@@ -86,13 +86,13 @@ impl SweepPlan {
     /// Builds the tasks of a suite and checks every cell.
     ///
     /// # Errors
-    /// [`PlanError`] for the first cell that cannot work. Data that are not to be had are no error:
-    /// see [`SweepPlan::unrunnable`].
+    /// [`PlanError`] for the first invalid cell. Unavailable data are not an error, see
+    /// [`SweepPlan::unrunnable`].
     pub fn new(suite: Suite) -> Result<Self, PlanError> {
         Self::with(suite, |_| None)
     }
 
-    /// As [`new`](Self::new) without fetching anything: cells on a corpus that is not on this machine are left out.
+    /// Like [`new`](Self::new), but skips cells whose corpus is not on this machine instead of fetching it.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -100,7 +100,7 @@ impl SweepPlan {
         Self::with(suite, absent_corpus)
     }
 
-    /// `unavailable` says why a task's data cannot be had, if they cannot.
+    /// `unavailable` returns the reason if the data of a task are unavailable.
     fn with(
         suite: Suite,
         unavailable: impl Fn(&TaskConfig) -> Option<String>,
@@ -150,7 +150,7 @@ impl SweepPlan {
     }
 }
 
-impl Cells for SweepPlan {
+impl SweepCells for SweepPlan {
     fn suite(&self) -> &str {
         &self.suite
     }
@@ -184,7 +184,7 @@ impl Cells for SweepPlan {
     }
 }
 
-/// Why the corpus of a task cannot be read without fetching it; `None` if it can, or if the task has none.
+/// Reason why the corpus of a task cannot be read without fetching it; `None` if it can, or the task has none.
 fn absent_corpus(task: &TaskConfig) -> Option<String> {
     let settings = serde_json::to_value(task).ok()?;
     if settings.get("path").is_some_and(|path| !path.is_null()) {

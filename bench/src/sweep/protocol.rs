@@ -1,4 +1,4 @@
-//! Messages between a sweep and its workers, one JSON value a line.
+//! Messages between a sweep and its workers, as JSON lines.
 
 use std::path::PathBuf;
 
@@ -9,8 +9,8 @@ use serde_json::Value;
 use crate::experiment::Budget;
 use crate::run::{RunContext, RunEvent};
 
-/// Request to run a cell: the first line on a worker's standard input. The input stays open as long as the sweep lives;
-/// [`STOP`] on it asks the worker to stop after its step.
+/// Request to run a cell: the first line on a worker's standard input. The input stays open while the sweep runs;
+/// the line [`STOP`] asks the worker to stop after the current step.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkerRequest {
@@ -22,7 +22,7 @@ pub struct WorkerRequest {
     pub(super) budget: Budget,
     /// Key of the cell when the sweep began.
     pub(super) key: String,
-    /// The cell, as [`Cells::job`](super::Cells::job) describes it.
+    /// The cell, as [`SweepCells::job`](super::SweepCells::job) describes it.
     pub job: Value,
 }
 
@@ -33,11 +33,11 @@ pub(super) const STOP: &str = "stop";
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum WorkerReply {
-    /// Something happened in the run.
+    /// Event of the run.
     Event(RunEvent),
-    /// The run ended; with the status `interrupted` it was stopped before its end.
+    /// Record of the run, with the status `interrupted` if it was stopped before its end.
     Record(Box<RunRecord>),
-    /// The cell has another key by now: its data have changed.
+    /// The key of the cell has changed since the request, because its data have changed.
     Changed {
         /// Key of the same settings now.
         key: String,

@@ -1,14 +1,14 @@
-//! Which cell comes next.
+//! Queue of the cells of a sweep.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How often a cell that another sweep holds is looked at again.
+/// Time between checks of a cell that another sweep holds.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
 
-/// The cells that are left, shared by the threads of a sweep.
+/// Remaining cells, shared by the threads of a sweep.
 #[derive(Debug)]
 pub(super) struct WorkQueue {
     left: Mutex<Left>,
@@ -17,11 +17,11 @@ pub(super) struct WorkQueue {
 
 #[derive(Debug)]
 struct Left {
-    /// Never tried, in the order in which they are to start.
+    /// Cells not tried yet, in the order of their start.
     fresh: VecDeque<usize>,
-    /// Held by others when they were tried.
+    /// Cells that other sweeps held when they were tried.
     held: VecDeque<usize>,
-    /// Being tried or run by a thread, which may put them back.
+    /// Number of cells taken by a thread, which may put them back.
     out: usize,
 }
 
@@ -32,8 +32,8 @@ impl WorkQueue {
         Self { left: Mutex::new(left), changed: Condvar::new() }
     }
 
-    /// The next cell: one that was never tried, or after a pause one that was held. `None` when none is left
-    /// that could become free, or when the sweep is stopped.
+    /// Takes the next cell: one not tried yet or, after a pause, one that was held. `None` if no cell is left or the
+    /// sweep is stopped.
     pub(super) fn next(&self, stop: &AtomicBool) -> Option<usize> {
         let mut left = self.lock();
         loop {
@@ -59,14 +59,14 @@ impl WorkQueue {
         }
     }
 
-    /// A cell that was taken out is held by another sweep: it is tried again later.
+    /// Returns a cell that another sweep holds, to be tried again later.
     pub(super) fn put_back(&self, index: usize) {
         let mut left = self.lock();
         left.out -= 1;
         left.held.push_back(index);
     }
 
-    /// A cell that was taken out is not to be tried again.
+    /// Removes a taken cell for good.
     pub(super) fn cross_out(&self) {
         self.lock().out -= 1;
         self.changed.notify_all();

@@ -1,38 +1,38 @@
-//! Which cells that have a record are run again.
+//! Policy for running cells with a record again.
 
 use std::collections::BTreeSet;
 
 use clap::ValueEnum;
 use reports::Status;
 
-/// A kind of end that `--retry` may name.
+/// Status of cells that `--retry` runs again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Retry {
     /// Runs that failed with an error.
     Failed,
-    /// The budget of time was used up; goes on from the last checkpoint.
+    /// Cells that exceeded their time limit; resumed from the last checkpoint.
     TimedOut,
-    /// The memory was used up; goes on from the last checkpoint.
+    /// Cells that exceeded their memory limit; resumed from the last checkpoint.
     OutOfMemory,
-    /// The loss left the finite numbers.
+    /// Runs whose loss became infinite or NaN.
     Diverged,
-    /// The record cannot be read: it is set aside as `<key>.json.damaged` first.
+    /// Cells with an unreadable record, which is renamed to `<key>.json.damaged`.
     Damaged,
-    /// Any of the above.
+    /// All of the above.
     All,
 }
 
-/// Which cells that have a record are run again; those that were interrupted always are.
+/// Policy for running cells with a record again; interrupted cells are always resumed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// All of them, from the start.
+    /// Whether all cells are run again from the start.
     pub force: bool,
-    /// Those that ended like this.
+    /// Statuses of cells that are run again.
     pub retry: BTreeSet<Retry>,
 }
 
 impl RetryPolicy {
-    /// Whether a cell that ended like this is run again.
+    /// Whether a cell with this status is run again.
     pub fn includes(&self, status: &Status) -> bool {
         let kind = match status {
             Status::Interrupted => return true,

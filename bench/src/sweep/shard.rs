@@ -3,17 +3,16 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Part `part` of `of`, from 1. Which cells it has depends on their keys alone: the same everywhere, whatever
-/// else the suite holds.
+/// Shard `part` of `of`, from 1. Membership of a cell depends only on its key, so it is the same on every machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shard {
     part: u64,
     of: u64,
 }
 
-/// A shard that is none.
+/// Error for a text that is not a shard.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no shard, expected K/N with whole numbers 1 <= K <= N, as 2/3")]
+#[error("`{text}` is not a shard, expected K/N with whole numbers 1 <= K <= N, such as 2/3")]
 pub struct ShardError {
     /// Text that was given.
     pub text: String,
@@ -23,9 +22,9 @@ impl Shard {
     /// The whole sweep, 1/1.
     pub const WHOLE: Self = Self { part: 1, of: 1 };
 
-    /// Whether a cell belongs to this part.
+    /// Whether a cell belongs to this shard.
     pub fn has(self, key: &str) -> bool {
-        // Keys are hashes: their digits share cells out evenly. What is no key belongs to the first part.
+        // Keys are hashes, so the remainder distributes cells evenly. Other texts belong to the first shard.
         let number = u64::from_str_radix(key, 16).unwrap_or(0);
         number % self.of == self.part - 1
     }

@@ -1,4 +1,4 @@
-//! State of a cell as its record file tells it.
+//! State of a cell, from its record file.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -11,15 +11,15 @@ use super::retry::RetryPolicy;
 /// Result of looking up a cell in the results folder.
 #[derive(Debug)]
 pub enum CellStatus {
-    /// The cell is to be run.
+    /// The cell has to be run.
     Open,
     /// The cell has a record that is kept.
     Kept(Box<RunRecord>),
-    /// The cell has a record that cannot be read; both are left as they are.
+    /// The cell has a record that cannot be read; it is not run.
     Unreadable(RecordError),
 }
 
-/// State of a cell, with the bytes of the file that tells it.
+/// State of a cell, with the bytes of its record file.
 #[derive(Debug)]
 pub struct CellFile {
     /// State of the cell.
@@ -29,7 +29,7 @@ pub struct CellFile {
 }
 
 impl CellFile {
-    /// Whether nothing is to be done for the cell.
+    /// Whether the cell does not have to be run.
     pub fn is_settled(&self) -> bool {
         !matches!(self.status, CellStatus::Open)
     }
@@ -71,7 +71,7 @@ pub(super) fn look_up(path: &Path, key: &str, retry: &RetryPolicy) -> CellFile {
     CellFile { status, bytes: Some(bytes) }
 }
 
-/// Reads a regular file; another kind of file, as a pipe, might never end.
+/// Reads a regular file; other kinds of file, such as pipes, might block.
 fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::new(ErrorKind::InvalidInput, "not a regular file"));

@@ -1,4 +1,4 @@
-//! Threads of a sweep: each claims cells, has workers run them, and writes their records.
+//! Threads of a sweep: each claims cells, runs them in workers and writes their records.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use reports::{RecordError, RunRecord, Status, store};
 
-use super::cells::{self, Cells};
+use super::cells::{self, SweepCells};
 use super::claim::{Claim, ClaimAttempt, Claims};
 use super::protocol::WorkerRequest;
 use super::queue::WorkQueue;
@@ -15,27 +15,27 @@ use super::retry::RetryPolicy;
 use super::status::{CellFile, CellStatus};
 use super::worker::{self, WorkerEnd};
 use super::{CellEvent, SweepError, SweepEvent, SweepOptions};
-use crate::run::checkpoint::Folder;
+use crate::run::checkpoint::CheckpointFolder;
 use crate::run::{RunContext, RunEvent};
 
-/// A cell whose worker died by a signal this often is given up.
+/// Number of deaths of a worker by signals after which its cell is recorded as failed.
 const MOST_DEATHS: u32 = 3;
 
 /// State shared by the threads of a sweep.
 pub(super) struct Sweeper<'a> {
-    pub(super) cells: &'a dyn Cells,
+    pub(super) cells: &'a dyn SweepCells,
     pub(super) options: &'a SweepOptions,
     pub(super) context: RunContext,
     pub(super) found: &'a [CellFile],
     pub(super) claims: &'a Claims,
     pub(super) queue: &'a WorkQueue,
     pub(super) stop: &'a AtomicBool,
-    /// Cells with a record that this sweep has begun again.
+    /// Cells with a record that this sweep has started again.
     pub(super) retried: &'a Mutex<BTreeSet<usize>>,
 }
 
 impl Sweeper<'_> {
-    /// Takes cells from the queue until there are none or the sweep is stopped.
+    /// Runs cells from the queue until it is empty or the sweep is stopped.
     pub(super) fn work(&self, sender: &Sender<SweepEvent>) -> Result<(), SweepError> {
         let mut held = std::collections::BTreeMap::new();
         while let Some(index) = self.queue.next(self.stop) {
@@ -71,7 +71,7 @@ impl Sweeper<'_> {
         Ok(())
     }
 
-    /// Runs a cell that was claimed; returns whether nothing is left to be done for it.
+    /// Runs a claimed cell and returns whether it is settled.
     fn run(
         &self,
         index: usize,
@@ -80,7 +80,7 @@ impl Sweeper<'_> {
     ) -> Result<bool, SweepError> {
         let now = self.look_up(index);
         if now.bytes != self.found[index].bytes {
-            // Another sweep has been here since this one looked; what it found is not tried again.
+            // Another sweep has ended the cell since this one looked it up.
             match now.status {
                 CellStatus::Kept(record) => {
                     tell(CellEvent::PickedUp(record));
@@ -143,7 +143,7 @@ impl Sweeper<'_> {
         Ok(true)
     }
 
-    /// Clears away what earlier attempts left and the new one must not find.
+    /// Removes files of earlier attempts that the new one must not use.
     fn prepare(
         &self,
         index: usize,
@@ -160,9 +160,9 @@ impl Sweeper<'_> {
         if self.options.retry.force
             && let Err(error) = checkpoints.remove()
         {
-            tell(CellEvent::Trouble(format!("{error}; the cell may go on from there")));
+            tell(CellEvent::Trouble(format!("{error}; the cell may resume from there")));
         }
-        // A cell that is retried on request has all its lives again, but not at each attempt of this sweep.
+        // A retry on request resets the count of deaths, but only once per sweep.
         if self.found[index].bytes.is_some()
             && lock(self.retried).insert(index)
             && checkpoints.deaths().is_some()
@@ -173,7 +173,7 @@ impl Sweeper<'_> {
         Ok(())
     }
 
-    /// Counts the death of a cell's worker by a signal; the status of the cell, if it is given up.
+    /// Counts the death of a cell's worker by a signal; returns the status of the cell if it is given up.
     fn count_death(
         &self,
         index: usize,
@@ -185,18 +185,18 @@ impl Sweeper<'_> {
         let noted = checkpoints.note_deaths(deaths);
         if noted.is_ok() && deaths < MOST_DEATHS {
             tell(CellEvent::Trouble(format!(
-                "{reason}; death {deaths} of {MOST_DEATHS}, the cell goes on from its last checkpoint"
+                "{reason}; death {deaths} of {MOST_DEATHS}, the cell resumes from its last checkpoint"
             )));
             return None;
         }
         let unnoted = noted.err().map_or(String::new(), |error| format!("; {error}"));
         let reason = format!(
-            "{reason}; death {deaths} of {MOST_DEATHS}{unnoted}; `--retry failed` goes on from its last checkpoint"
+            "{reason}; death {deaths} of {MOST_DEATHS}{unnoted}; `--retry failed` resumes from its last checkpoint"
         );
         Some(Status::Failed { reason })
     }
 
-    /// Writes the record of a cell, whatever became of its claim: records of one cell are equal.
+    /// Writes the record of a cell, even if its claim was lost: records of one cell are equal.
     fn keep(
         &self,
         index: usize,
@@ -206,7 +206,7 @@ impl Sweeper<'_> {
         tell: &mut dyn FnMut(CellEvent),
     ) -> Result<(), SweepError> {
         let mine = claim.is_still_mine().unwrap_or_else(|error| {
-            tell(CellEvent::Trouble(format!("{error}; the record is written all the same")));
+            tell(CellEvent::Trouble(format!("{error}; the record is written anyway")));
             true
         });
         if !mine {
@@ -230,8 +230,8 @@ impl Sweeper<'_> {
         Ok(())
     }
 
-    /// Drops checkpoints and claims that are not needed any more: a sweep may have died after it wrote a record
-    /// and before it cleared up.
+    /// Removes checkpoints and claims that are no longer needed, from sweeps that died between writing a record and
+    /// removing them.
     pub(super) fn clear_settled(&self) -> Result<(), SweepError> {
         for (index, found) in self.found.iter().enumerate() {
             let Some(record) = found.kept() else { continue };
@@ -244,19 +244,19 @@ impl Sweeper<'_> {
             if !spent && !self.claims.exists(key) {
                 continue;
             }
-            // A lapsed claim is taken, and given back at once.
+            // An expired claim is taken and released at once.
             if let ClaimAttempt::Mine(_claim) = self.claims.claim(key)?
                 && spent
             {
-                // CellEvent cannot be removed is in nobody's way.
+                // Checkpoints that cannot be removed do no harm.
                 let _ = checkpoints.remove();
             }
         }
         Ok(())
     }
 
-    fn checkpoints(&self, index: usize) -> Folder {
-        Folder::new(&self.options.out, &self.cells.keys()[index])
+    fn checkpoints(&self, index: usize) -> CheckpointFolder {
+        CheckpointFolder::new(&self.options.out, &self.cells.keys()[index])
     }
 
     fn look_up(&self, index: usize) -> CellFile {
@@ -272,9 +272,9 @@ impl Sweeper<'_> {
 /// Use of a cell's checkpoints after its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Checkpoints {
-    /// The cell goes on from the last one when it is retried, with a larger budget for instance.
+    /// A retry resumes from the last checkpoint, for instance with a larger budget.
     Keep,
-    /// Nothing goes on from them.
+    /// The checkpoints are not needed any more.
     Drop,
 }
 

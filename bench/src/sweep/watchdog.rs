@@ -1,4 +1,4 @@
-//! Watches over a worker: its memory, its time, its claim, and whether it obeys.
+//! Watchdog of a worker: memory, time, claim and requests to stop.
 
 use std::io::Write;
 use std::process::{Child, ChildStdin};
@@ -11,20 +11,20 @@ use crate::experiment::budget::{Budget, bytes_text};
 use crate::host;
 use crate::run::RunEvent;
 
-/// A worker that is to end gets this long for its step and its checkpoint, and twice the longest time in
-/// which it was not heard.
+/// Time that a worker gets for its last step and checkpoint when it is asked to stop, in addition to twice the longest
+/// silence between its events.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Why a worker was killed by its sweep.
+/// Reason why a sweep killed a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum KillReason {
     /// The sweep is being stopped, and the worker did not stop.
     Stop,
-    /// The cell is another sweep's by now.
+    /// Another sweep has taken over the cell.
     Claim,
-    /// It took more memory than its budget.
+    /// The worker exceeded its memory budget.
     Memory { reason: String },
-    /// Its time was up, and it did not stop.
+    /// The worker exceeded its time limit and did not stop.
     Time { reason: String },
 }
 
@@ -60,7 +60,7 @@ impl<'a> Watchdog<'a> {
         }
     }
 
-    /// The worker said something.
+    /// Records that the worker sent an event.
     pub(super) fn hear(&mut self, event: &RunEvent) {
         self.longest_silence = self.longest_silence.max(self.heard.elapsed());
         self.heard = Instant::now();
@@ -69,7 +69,7 @@ impl<'a> Watchdog<'a> {
         }
     }
 
-    /// Checks the worker; asks it to stop or kills it if it must end.
+    /// Checks the worker, and asks it to stop or kills it if necessary.
     pub(super) fn check(&mut self, child: &mut Child, stdin: &mut Option<ChildStdin>) {
         if self.killed.is_some() {
             return;
@@ -85,7 +85,7 @@ impl<'a> Watchdog<'a> {
         }
         self.killed = self.reason_to_kill();
         if self.killed.is_some() {
-            // One that has ended meanwhile cannot be killed, and need not be.
+            // Fails only if the worker has already ended.
             let _ = child.kill();
         }
     }
@@ -117,12 +117,12 @@ impl<'a> Watchdog<'a> {
         }
     }
 
-    /// Why the worker was killed, if it was.
+    /// Reason why the worker was killed; `None` if it was not.
     pub(super) fn killed(&self) -> Option<&KillReason> {
         self.killed.as_ref()
     }
 
-    /// The most memory seen.
+    /// Peak memory observed; `None` if unknown.
     pub(super) fn most_bytes(&self) -> Option<u64> {
         self.most_bytes
     }

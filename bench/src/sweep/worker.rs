@@ -1,4 +1,4 @@
-//! Workers as the sweep sees them: starts one, reads its events, watches it, and returns how it ended.
+//! Worker processes of a sweep: starts one, reads its events, runs its watchdog and returns how it ended.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -18,37 +18,37 @@ use crate::process;
 use crate::run::RunEvent;
 use crate::signals;
 
-/// How often a worker's memory and time are looked at.
+/// Time between checks of a worker's memory and time.
 const TICK: Duration = Duration::from_millis(50);
 
-/// After a worker was killed, this sweep is perhaps about to be killed too, one process after the other; it
-/// then must not call the cell failed.
+/// Wait after a worker was killed: a system that kills all processes of a sweep one by one kills the sweep in this time,
+/// before it records the cell as failed.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// How a worker ended.
+/// End of a worker.
 #[derive(Debug)]
 pub(super) enum WorkerEnd {
-    /// With a record.
+    /// The worker returned a record.
     Record(Box<RunRecord>),
-    /// Without one; this is to be said of the cell.
+    /// The worker ended without a record; the cell gets this status.
     Status(Status),
-    /// By a signal from outside, or a fault of its own that is one: no verdict on the cell.
+    /// The worker died by a signal, from outside or by a crash; the cell may be tried again.
     Died {
         /// The signal, and the most memory that the worker took.
         reason: String,
     },
-    /// The worker makes another cell of the same settings: the data have changed since the sweep began.
+    /// The key of the cell has changed, because its data have changed since the sweep began.
     Changed {
         /// The cell's key now.
         key: String,
     },
-    /// The sweep is being stopped, or the worker was: the cell is to be run again.
+    /// The sweep or the worker was stopped; the cell is resumed by the next sweep.
     Interrupted,
-    /// The cell is another sweep's by now.
+    /// Another sweep has taken over the cell.
     Lost,
 }
 
-/// Runs a cell in a process of its own; `heard` is called with its events.
+/// Runs a cell in a worker process and calls `heard` with its events.
 pub(super) fn run(
     request: &WorkerRequest,
     arguments: &[OsString],
@@ -90,7 +90,7 @@ pub(super) fn run(
         }
         watchdog.check(&mut child, &mut stdin);
     }
-    // What ended well ends its process, too, when its input is closed.
+    // A worker that has sent its record exits when its input is closed.
     drop(stdin);
     let status = child.wait().map_err(SweepError::Spawn)?;
     let said = complaints.join().unwrap_or_default();
@@ -121,7 +121,7 @@ pub(super) fn run(
     })
 }
 
-/// Collects what the worker says on standard error.
+/// Collects the standard error of the worker.
 fn complaints(child: &mut Child) -> io::Result<std::thread::JoinHandle<String>> {
     let stderr = child.stderr.take();
     std::thread::Builder::new().spawn(move || {
@@ -149,7 +149,7 @@ fn answers(child: &mut Child) -> io::Result<Receiver<WorkerReply>> {
     Ok(receiver)
 }
 
-/// Writes the request; the input stays open, because a worker ends with it.
+/// Writes the request and returns the input, which must stay open: its end stops the worker.
 fn hand_over(child: &mut Child, request: &WorkerRequest) -> Option<ChildStdin> {
     let mut stdin = child.stdin.take()?;
     // A worker that died at once is seen by its missing record.
@@ -159,7 +159,7 @@ fn hand_over(child: &mut Child, request: &WorkerRequest) -> Option<ChildStdin> {
     Some(stdin)
 }
 
-/// How a worker ended that ended by itself without a record.
+/// Classifies the end of a worker that exited without a record.
 fn verdict(
     status: ExitStatus,
     broke: Option<String>,
@@ -196,8 +196,7 @@ fn verdict(
 
 const SIGKILL: i32 = 9;
 
-/// Whether a signal asks a process to end, as a terminal or a batch system does: hang-up, interrupt,
-/// terminate.
+/// Whether a signal is a request to end from a terminal or a batch system: SIGHUP, SIGINT or SIGTERM.
 fn asks_to_end(signal: i32) -> bool {
     matches!(signal, 1 | 2 | 15)
 }

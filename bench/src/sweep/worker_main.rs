@@ -1,4 +1,4 @@
-//! Main function of a worker: one cell in a process of its own, which ends with the sweep that started it.
+//! Main function of a worker process, which runs one cell and ends with the sweep that started it.
 
 use std::io::{BufRead, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,17 +8,17 @@ use std::time::{Duration, Instant};
 
 use super::job::ExperimentJob;
 use super::protocol::{STOP, WorkerReply, WorkerRequest};
-use crate::run::checkpoint::{Checkpointer, Folder};
+use crate::run::checkpoint::{CheckpointFolder, Checkpointer};
 use crate::run::{self, RunEvent, RunHooks, RunPlan};
 use crate::signals;
 
-/// Shortest time between two messages about progress.
+/// Minimum time between progress messages.
 const BETWEEN_EVENTS: Duration = Duration::from_millis(200);
 
-/// Exit status of a worker whose sweep is gone and that did not stop in time.
+/// Exit status of a worker that did not stop in time after its sweep had ended.
 const ORPHANED: i32 = 3;
 
-/// Time for the last step and checkpoint of a worker whose sweep is gone.
+/// Time for the last step and checkpoint of a worker whose sweep has ended.
 const ORPHAN_GRACE: Duration = Duration::from_secs(30);
 
 /// Runs the experiment that a sweep requests on `input`; see [`serve`].
@@ -35,12 +35,12 @@ pub fn worker_main(input: impl BufRead + Send + 'static, output: impl Write) -> 
     })
 }
 
-/// Reads one request from `input`, lets `work` make a plan of it and run it, and writes events and the record to
-/// `output`. When `input` ends, the worker writes a checkpoint after its step and ends, too: it must not outlive its
-/// sweep, whose claim on the cell lapses.
+/// Reads one request from `input`, calls `work` to plan and execute it, and writes events and the record to `output`.
+/// When `input` ends, the worker writes a checkpoint after the current step and ends: it must not outlive its sweep,
+/// whose claim on the cell expires.
 ///
 /// # Errors
-/// The reason, if there is no request, no plan or nobody to answer to.
+/// Message, if the request is invalid, the plan cannot be built or `output` cannot be written.
 pub fn serve(
     mut input: impl BufRead + Send + 'static,
     mut output: impl Write,
@@ -52,13 +52,13 @@ pub fn serve(
     let mut line = String::new();
     input.read_line(&mut line).map_err(|error| format!("worker: {error}"))?;
     let request: WorkerRequest = serde_json::from_str(&line).map_err(|error| {
-        format!("worker: {error}; workers are started by `pe-bench run SUITE`, use that")
+        format!("worker: {error}; workers are started by `pe-bench run SUITE`, which should be used instead")
     })?;
     let stop = Arc::new(AtomicBool::new(false));
     // A terminal or a batch system may signal the whole group of processes.
     let on_signal = stop.clone();
     signals::on_stop(move |_| on_signal.store(true, Ordering::SeqCst))
-        .map_err(|error| format!("worker: no handler for signals can be installed: {error}"))?;
+        .map_err(|error| format!("worker: cannot install the signal handlers: {error}"))?;
     let on_line = stop.clone();
     let listen = move || {
         for line in input.lines().map_while(Result::ok) {
@@ -70,7 +70,7 @@ pub fn serve(
     };
     std::thread::Builder::new()
         .spawn(listen)
-        .map_err(|error| format!("worker: no thread can be started: {error}"))?;
+        .map_err(|error| format!("worker: cannot start a thread: {error}"))?;
     let mut reply = |reply: &WorkerReply| -> Result<(), String> {
         let line = serde_json::to_string(reply).map_err(|error| error.to_string())?;
         writeln!(output, "{line}").and_then(|()| output.flush()).map_err(|error| error.to_string())
@@ -87,7 +87,7 @@ pub fn serve(
     work(&request, &mut execute)
 }
 
-/// Runs a plan; the reason if it panics.
+/// Runs a plan and turns a panic into an error message.
 fn guarded(
     plan: RunPlan<'_>,
     request: &WorkerRequest,
@@ -105,7 +105,7 @@ fn guarded(
         // A broken pipe is noticed with the record at the latest.
         let _ = reply(&WorkerReply::Event(event));
     };
-    let folder = Folder::new(&request.results, &request.key);
+    let folder = CheckpointFolder::new(&request.results, &request.key);
     let every = Duration::try_from_secs_f64(request.checkpoint_seconds).unwrap_or(Duration::MAX);
     let ran = catch_unwind(AssertUnwindSafe(|| {
         let hooks = RunHooks::new(&mut on_event)

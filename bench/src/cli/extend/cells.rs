@@ -1,4 +1,4 @@
-//! The cells of `pe-bench extend` as a sweep.
+//! Sweep over the cells of `pe-bench extend`.
 
 use std::ffi::OsString;
 
@@ -7,9 +7,9 @@ use reports::RunRecord;
 use crate::cli::out::{complain, say};
 use crate::extend::{Context, ExtendCell};
 use crate::run::RunContext;
-use crate::sweep::{CellEvent, Cells, SweepEvent, SweepOptions, look_up_all};
+use crate::sweep::{CellEvent, SweepCells, SweepEvent, SweepOptions, look_up_all};
 
-/// Cells whose workers are this same command with `--only KEY`.
+/// Cells of `extend`; the worker of a cell is the same command line with `--only KEY`.
 pub(super) struct ExtendSweep {
     keys: Vec<String>,
     names: Vec<String>,
@@ -30,7 +30,7 @@ impl ExtendSweep {
         }
     }
 
-    /// Prints which cells are kept from before, and with `all` the others, too.
+    /// Prints the cells that already have a record and, if `all` is set, the others too.
     pub(super) fn show_found(&self, options: &SweepOptions, all: bool) {
         for (name, found) in self.names.iter().zip(look_up_all(self, &options.out, &options.retry))
         {
@@ -42,12 +42,12 @@ impl ExtendSweep {
         }
     }
 
-    /// Prints what happened to a cell.
+    /// Prints an event of a cell.
     pub(super) fn show(&self, event: &SweepEvent) {
         let name = &self.names[event.index];
         match &event.what {
             CellEvent::Began => say(name),
-            CellEvent::Resumed { step } => say(&format!("{name}: goes on after step {step}")),
+            CellEvent::Resumed { step } => say(&format!("{name}: resumes after step {step}")),
             CellEvent::Held { by } => say(&format!("{name}: held by {by}")),
             CellEvent::Interrupted => say(&format!("{name}: interrupted")),
             CellEvent::Lost => complain(&format!("{name}: taken over by another process")),
@@ -63,7 +63,7 @@ impl ExtendSweep {
     }
 }
 
-impl Cells for ExtendSweep {
+impl SweepCells for ExtendSweep {
     fn suite(&self) -> &str {
         self.unfinished.first().map_or("extend", |record| &record.suite)
     }

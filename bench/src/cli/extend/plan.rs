@@ -1,4 +1,4 @@
-//! The cells of `pe-bench extend`.
+//! Cells of `pe-bench extend`, built from its arguments.
 
 use std::path::Path;
 
@@ -8,19 +8,20 @@ use pe_zoo::Combination;
 use serde_json::{Value, json};
 use tasks::Task;
 
-use super::{Asked, ExtendArgs, Learns};
+use super::{EvalTask, ExtendArgs, TunedWeights};
 use crate::experiment::{Decay, OptimizerConfig};
 use crate::experiment::{EvalConfig, TrainConfig};
 use crate::extend::{
-    ExtendCell, LongText, Method, Passkey, TuneConfig, Tuning, Variant, expression, variants,
+    EncodingVariant, ExtendCell, LongText, Method, Passkey, TuneConfig, Tuning, expression,
+    variants,
 };
 use crate::lora::LoraConfig;
 use crate::pretrained::Pretrained;
 
-/// Everything that the cells share.
+/// Variants, tasks and fine-tuning shared by the cells.
 pub(super) struct Prepared {
-    variants: Vec<Variant>,
-    /// Tasks with their settings and what is evaluated.
+    variants: Vec<EncodingVariant>,
+    /// Each task with its settings and its evaluation.
     asked: Vec<(Box<dyn Task>, Value, EvalConfig)>,
     tune: Option<(TuneConfig, LongText)>,
 }
@@ -49,11 +50,11 @@ impl Prepared {
         let mut asked = Vec::<(Box<dyn Task>, Value, EvalConfig)>::new();
         for kind in &arguments.tasks {
             asked.push(match kind {
-                Asked::Text => {
+                EvalTask::Text => {
                     let settings = json!({ "data": arguments.data });
                     (Box::new(text()?), settings, eval(arguments.samples))
                 }
-                Asked::Passkey => {
+                EvalTask::Passkey => {
                     let depths = arguments.depths;
                     let vocabulary = pretrained.vocabulary;
                     let task = Passkey::new(pretrained.tokenizer(), vocabulary, depths)?;
@@ -70,7 +71,7 @@ impl Prepared {
             {
                 anyhow::ensure!(value > 0, "{field} is 0, expected at least 1");
             }
-            // A text that is too short for one of the lengths is told of in the record.
+            // A text that is too short for one of the lengths is reported in the record.
             for len in lens.iter().filter(|_| task.max_eval_samples(1).is_none()) {
                 task.check_len(*len)?;
             }
@@ -103,7 +104,7 @@ fn all_variants(
     arguments: &ExtendArgs,
     pretrained: &Pretrained,
     lens: &[usize],
-) -> anyhow::Result<Vec<Variant>> {
+) -> anyhow::Result<Vec<EncodingVariant>> {
     let context = pretrained.context;
     let methods = match (arguments.methods.as_slice(), &arguments.encodings) {
         ([], None) => Method::value_variants(),
@@ -122,16 +123,18 @@ fn all_variants(
     }
     anyhow::ensure!(
         !all.is_empty(),
-        "no encoding is left: the methods need a length beyond the trained {context}, or --factors"
+        "no encoding to evaluate: the given methods need a length above the trained {context} in --lens, or --factors"
     );
     Ok(all)
 }
 
-fn tune_config(arguments: &ExtendArgs, learns: Learns, context: usize) -> TuneConfig {
+fn tune_config(arguments: &ExtendArgs, learns: TunedWeights, context: usize) -> TuneConfig {
     let what = match learns {
-        Learns::All => Tuning::All {},
-        Learns::Lora => Tuning::Lora(LoraConfig { rank: arguments.rank, alpha: arguments.alpha }),
-        Learns::Encoding => Tuning::Encoding {},
+        TunedWeights::All => Tuning::All {},
+        TunedWeights::Lora => {
+            Tuning::Lora(LoraConfig { rank: arguments.rank, alpha: arguments.alpha })
+        }
+        TunedWeights::Encoding => Tuning::Encoding {},
     };
     let train = TrainConfig {
         steps: arguments.steps,
@@ -150,10 +153,10 @@ fn tune_config(arguments: &ExtendArgs, learns: Learns, context: usize) -> TuneCo
     TuneConfig { what, groups: arguments.groups, train }
 }
 
-/// The parts of a corpus, or of a file or folder.
+/// Reads the parts of a corpus, or of the file or folder at a path.
 pub(in crate::cli) fn read_parts(data: &str) -> anyhow::Result<tasks::data::Parts> {
     if tasks::corpus::CORPORA.iter().any(|corpus| corpus.id == data) {
         return Ok(tasks::corpus::read(data)?);
     }
-    tasks::data::read(Path::new(data), None).context("--data")
+    tasks::data::read(Path::new(data), None).with_context(|| format!("cannot read --data {data}"))
 }

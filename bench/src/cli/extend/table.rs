@@ -1,4 +1,4 @@
-//! The table of `pe-bench extend`: encodings down, lengths across.
+//! Result tables of `pe-bench extend`: one row per encoding, one column per length.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! `--dry-run`: the cells, and how long they would take.
+//! `--dry-run`: table of the cells with their estimated training times.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use crate::cli::out::say;
 use crate::sweep::{CellStatus, SweepOptions, SweepPlan, look_up_all, training_seconds};
 
 pub(super) fn print(plan: &SweepPlan, options: &SweepOptions) {
-    let surveyed = look_up_all(plan, &options.out, &options.retry);
+    let statuses = look_up_all(plan, &options.out, &options.retry);
     let others = |index: usize| !options.shard.has(&plan.keys[index]);
-    let seconds = training_seconds(plan, &surveyed, options);
-    let header = ["workload", "encoding", "seed", "parameters", "training", "about"];
+    let seconds = training_seconds(plan, &statuses, options);
+    let header = ["workload", "encoding", "seed", "parameters", "training", "estimate"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
     for (index, planned) in plan.cells.iter().enumerate() {
         let cell = &planned.cell;
@@ -25,10 +25,10 @@ pub(super) fn print(plan: &SweepPlan, options: &SweepOptions) {
             cell.seed.to_string(),
             parameters,
             format!("{:.2e} FLOPs", planned.train_flops() as f64),
-            match &surveyed[index].status {
+            match &statuses[index].status {
                 CellStatus::Kept(record) => record.status.name().to_owned(),
                 CellStatus::Unreadable(_) => "damaged".to_owned(),
-                CellStatus::Open if others(index) => "another part".to_owned(),
+                CellStatus::Open if others(index) => "other shard".to_owned(),
                 CellStatus::Open => clock(about),
             },
         ]);
@@ -38,7 +38,7 @@ pub(super) fn print(plan: &SweepPlan, options: &SweepOptions) {
     }
     let total = seconds.iter().sum::<f64>();
     say(&format!(
-        "{} cells; about {} of training in all, {} with {} side by side; evaluation comes on top",
+        "{} cells; about {} of training in total, {} with {} in parallel; evaluation not included",
         plan.cells.len(),
         clock(duration(total)),
         clock(duration(total / options.jobs as f64)),
@@ -46,7 +46,7 @@ pub(super) fn print(plan: &SweepPlan, options: &SweepOptions) {
     ));
 }
 
-/// Seconds as a duration; more than one can hold are the longest.
+/// Converts seconds to a duration, saturating at the longest one.
 fn duration(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }

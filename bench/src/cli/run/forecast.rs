@@ -1,14 +1,14 @@
-//! How much of a sweep is done, and how long the rest takes.
+//! Progress of a sweep and forecast of the remaining time.
 
 use crate::run::Progress;
 
-/// Parts of a cell's time that its evaluation is taken for, beside its training.
+/// Assumed share of the evaluation in the time of a cell.
 const EVAL_SHARE: f64 = 0.1;
 
-/// Below this share of the whole, the pace so far says nothing yet.
-const ENOUGH_TO_GO_BY: f64 = 0.02;
+/// Share of the work below which the measured pace is not used.
+const MIN_SHARE_FOR_PACE: f64 = 0.02;
 
-/// Reckons with expected seconds, and with measured ones as soon as a cell of a kind has ended.
+/// Forecast from expected seconds per cell, replaced by measured ones once a cell of the same kind has ended.
 #[derive(Debug)]
 pub(super) struct Forecast {
     cells: Vec<CellForecast>,
@@ -17,19 +17,19 @@ pub(super) struct Forecast {
 
 #[derive(Debug)]
 struct CellForecast {
-    /// Cells of one kind take the same time: all but the seed is equal.
+    /// Cells of one kind differ only in their seed and are expected to take the same time.
     kind: String,
     expected_seconds: f64,
     /// Share done, 0 to 1.
     done: f64,
-    /// Share done before this sweep.
+    /// Share done before this sweep started.
     done_before: f64,
-    /// Not to be reckoned with: ended, or not this sweep's to run.
+    /// Whether the cell has ended or is not run by this sweep; it is left out of the forecast.
     over: bool,
 }
 
 impl Forecast {
-    /// Reckons with cells of which each has a kind and expected seconds; those with 0 are not to be run.
+    /// Forecast for cells given as kind and expected seconds; cells with 0 seconds are not run.
     pub(super) fn new(cells: impl IntoIterator<Item = (String, f64)>, jobs: usize) -> Self {
         let cells = cells
             .into_iter()
@@ -44,14 +44,14 @@ impl Forecast {
         Self { cells, jobs: jobs.max(1) }
     }
 
-    /// A cell goes on where it was before.
+    /// Records that a cell resumed at a step.
     pub(super) fn resumed(&mut self, index: usize, step: usize, steps: usize) {
         let share = (1.0 - EVAL_SHARE) * share(step, steps);
         self.cells[index].done_before = share;
         self.cells[index].done = share;
     }
 
-    /// A cell is so far.
+    /// Records the progress of a cell.
     pub(super) fn progress(&mut self, index: usize, progress: Progress) {
         self.cells[index].done = match progress {
             Progress::Train { done, of, .. } => (1.0 - EVAL_SHARE) * share(done, of),
@@ -59,7 +59,7 @@ impl Forecast {
         };
     }
 
-    /// A cell ended after so many seconds: others of its kind will take as long. `None`: it ended early.
+    /// Records the end of a cell. `took_seconds` becomes the expectation for its kind; `None` if it ended early.
     pub(super) fn ended(&mut self, index: usize, took_seconds: Option<f64>) {
         self.cells[index].over = true;
         self.cells[index].done = 1.0;
@@ -70,36 +70,36 @@ impl Forecast {
         }
     }
 
-    /// Another sweep runs the cell, or it was stopped: it takes none of this sweep's time.
+    /// Removes a cell that was stopped or is run by another sweep.
     pub(super) fn given_up(&mut self, index: usize) {
         self.cells[index].over = true;
     }
 
-    /// Share of a cell that is done, if it is under way.
+    /// Share done of a running cell; `None` if it is not running.
     pub(super) fn under_way(&self, index: usize) -> Option<f64> {
         let cell = &self.cells[index];
         (cell.done > 0.0 && !cell.over).then_some(cell.done)
     }
 
-    /// Share of the sweep's work that is done.
+    /// Share done of the whole sweep.
     pub(super) fn share(&self) -> f64 {
         let total = self.cells.iter().map(|cell| cell.expected_seconds).sum::<f64>();
         if total > 0.0 { 1.0 - self.left() / total } else { 1.0 }
     }
 
-    /// Seconds until the end, `elapsed` seconds after the start.
+    /// Expected seconds until the end, `elapsed` seconds after the start.
     pub(super) fn seconds_left(&self, elapsed: f64) -> f64 {
         let left = self.left();
         let done = |cell: &CellForecast| (cell.done - cell.done_before) * cell.expected_seconds;
         let done = self.cells.iter().map(done).sum::<f64>();
-        if done > ENOUGH_TO_GO_BY * (done + left) {
+        if done > MIN_SHARE_FOR_PACE * (done + left) {
             elapsed * left / done
         } else {
             left / self.jobs as f64
         }
     }
 
-    /// Expected seconds of what is left, one after the other.
+    /// Expected seconds of the remaining work, without parallelism.
     fn left(&self) -> f64 {
         let left = |cell: &CellForecast| (1.0 - cell.done) * cell.expected_seconds;
         self.cells.iter().filter(|cell| !cell.over).map(left).sum()

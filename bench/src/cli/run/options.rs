@@ -1,4 +1,4 @@
-//! Options of `run` that say how a sweep goes, and not what is in it.
+//! Options of `run` that control the execution of a sweep, not its contents.
 
 use std::path::PathBuf;
 
@@ -11,55 +11,55 @@ use crate::sweep::{Retry, RetryPolicy, Shard, SweepOptions};
 #[derive(Args, Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct SweepArgs {
-    /// Run finished cells again, from the start.
+    /// Run all cells again from the start, finished ones included.
     #[arg(long)]
     force: bool,
-    /// Run cells again that ended like this; may be repeated or separated by commas.
+    /// Run cells again that ended with this status; may be repeated or separated by commas.
     ///
-    /// Without it a cell that has a record is left as it is, however it ended; only interrupted ones
-    /// go on by themselves. Those timed out or out of memory go on from their last checkpoint: give
-    /// them a larger budget. A damaged record is never changed by itself: with `damaged` it is kept
-    /// as KEY.json.damaged, and its cell is run again.
+    /// By default a cell with a record is not run again, whatever its status; only interrupted cells are
+    /// resumed. Cells that timed out or ran out of memory resume from their last checkpoint and need a
+    /// larger budget. With `damaged`, an unreadable record is renamed to KEY.json.damaged and its cell
+    /// is run again.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "HOW")]
     retry: Vec<Retry>,
-    /// Only part K of N of the cells, as 2/3.
+    /// Run only shard K of N of the cells, such as 2/3.
     ///
-    /// The parts are disjoint and complete, and the same on every machine. They may share one folder
-    /// of results, or have one each: `pe-bench report` takes several.
+    /// Shards are disjoint, complete and the same on every machine. They may share a results folder or
+    /// have one each: `pe-bench report` accepts several.
     #[arg(long, value_name = "K/N", default_value_t)]
     shard: Shard,
-    /// Seconds between two checkpoints of a cell; what a kill can cost.
+    /// Seconds between checkpoints of a cell, the most work that a kill can lose.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = seconds)]
     checkpoint_seconds: f64,
-    /// A cell that another `pe-bench` has claimed and not touched for so long is taken over.
+    /// Seconds after which a cell claimed by another `pe-bench` is taken over, if its claim was not renewed.
     ///
-    /// Several may work on one folder of results: no cell is trained by two. One that died on this
-    /// machine is seen at once (on Linux), one on another machine after this time.
+    /// Several `pe-bench` processes may share a results folder; no cell is trained twice. A process that
+    /// died is detected at once on the same machine (Linux), and after this time on another one.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = seconds)]
     claim_seconds: f64,
-    /// Seconds that a cell may take, all attempts together; instead of the suite's budget.
+    /// Time limit of a cell in seconds, over all attempts; overrides the suite's budget.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     cell_seconds: Option<f64>,
-    /// Memory that a cell may take, as 4GiB; instead of the suite's budget. Linux only.
+    /// Memory limit of a cell, such as 4GiB; overrides the suite's budget. Linux only.
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     cell_memory: Option<u64>,
-    /// At the end, list cells that other `pe-bench` still work on instead of waiting for them.
+    /// Do not wait at the end for cells that other `pe-bench` processes are running; list them.
     #[arg(long)]
     no_wait: bool,
-    /// Print troubles and the path of the report, nothing else.
+    /// Print only problems and the path of the report.
     #[arg(long, conflicts_with = "json")]
     pub(super) quiet: bool,
-    /// Print one JSON object a line for every event, for programs.
+    /// Print one JSON object per event, one per line.
     ///
-    /// Each has a field `event`: start, began, resumed, progress, held, picked-up, ended, interrupted,
-    /// lost, trouble or finish. All but start and finish have the cell's key, workload, encoding and
-    /// seed. Units are in the fields' names.
+    /// The field `event` is start, began, resumed, progress, held, picked-up, ended, interrupted, lost,
+    /// trouble or finish. All events but start and finish have the key, workload, encoding and seed of the
+    /// cell. Field names contain the units.
     #[arg(long)]
     pub(super) json: bool,
 }
 
 impl SweepArgs {
-    /// The options of a sweep.
+    /// Builds the options of a sweep.
     pub(super) fn options(&self, out: PathBuf, jobs: usize, threads: usize) -> SweepOptions {
         let given = Budget { seconds: self.cell_seconds, memory_bytes: self.cell_memory };
         SweepOptions {
@@ -76,10 +76,12 @@ impl SweepArgs {
     }
 }
 
-/// Seconds of which there are some.
+/// Parses a positive, finite number of seconds.
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if seconds.is_finite() && seconds > 0.0 => Ok(seconds),
-        _ => Err(format!("`{text}` is no number of seconds, expected a number above 0, as 2.5")),
+        _ => Err(format!(
+            "`{text}` is not a number of seconds, expected a number above 0 such as 2.5"
+        )),
     }
 }

@@ -1,4 +1,4 @@
-//! Live output of a sweep: a table that fills in, and a bar with the time left.
+//! Live table of a sweep and its progress bar with the remaining time.
 
 use std::time::{Duration, Instant};
 
@@ -12,22 +12,22 @@ use crate::sweep::{CellEvent, CellFile, SweepEvent, SweepOptions, SweepPlan};
 
 const BAR_STEPS: u64 = 1000;
 
-/// The live display.
-pub(super) struct Live<'a> {
+/// Live table with one line per finished cell, and a progress bar.
+pub(super) struct ProgressTable<'a> {
     plan: &'a SweepPlan,
     bar: ProgressBar,
     start: Instant,
     forecast: Forecast,
-    /// Cells with a record.
+    /// Number of cells with a record.
     ended: usize,
-    /// Cells that other sweeps hold.
+    /// Cells held by other processes.
     held: Vec<usize>,
 }
 
-impl<'a> Live<'a> {
+impl<'a> ProgressTable<'a> {
     pub(super) fn new(
         plan: &'a SweepPlan,
-        surveyed: &[CellFile],
+        statuses: &[CellFile],
         seconds: &[f64],
         options: &SweepOptions,
     ) -> Self {
@@ -35,36 +35,36 @@ impl<'a> Live<'a> {
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}") {
             bar.set_style(style);
         }
-        let kept = surveyed.iter().filter_map(CellFile::kept).collect::<Vec<_>>();
+        let finished = statuses.iter().filter_map(CellFile::kept).collect::<Vec<_>>();
         let kinds = plan.cells.iter().map(|planned| {
             let cell = &planned.cell;
             let grid = cell.grid.as_ref().map(|grid| grid.value);
             format!("{} {} {grid:?}", cell.workload, cell.name)
         });
         let jobs = options.jobs;
-        let live = Self {
+        let table = Self {
             plan,
             bar,
             start: Instant::now(),
             forecast: Forecast::new(kinds.zip(seconds.iter().copied()), jobs),
-            ended: kept.len(),
+            ended: finished.len(),
             held: Vec::new(),
         };
-        let kept_cells = kept.len();
-        live.say(&format!(
-            "{} cells, {kept_cells} of them kept from before; {jobs} side by side",
-            plan.cells.len()
+        table.say(&format!(
+            "{} cells, {} of them kept from earlier runs; {jobs} in parallel",
+            plan.cells.len(),
+            finished.len()
         ));
         if options.shard != crate::sweep::Shard::WHOLE {
             let mine = plan.keys.iter().filter(|key| options.shard.has(key)).count();
-            live.say(&format!("part {} of them: {mine} cells", options.shard));
+            table.say(&format!("shard {}: {mine} cells", options.shard));
         }
-        live.say(&row(["workload", "encoding", "seed", "in training", "beyond", "loss", "time"]));
-        for record in kept {
-            live.line(&live.result_row(record));
+        table.say(&row(["workload", "encoding", "seed", "in training", "beyond", "loss", "time"]));
+        for record in finished {
+            table.line(&table.result_row(record));
         }
-        live.show();
-        live
+        table.show();
+        table
     }
 
     pub(super) fn event(&mut self, event: &SweepEvent) {
@@ -75,7 +75,7 @@ impl<'a> Live<'a> {
             CellEvent::Resumed { step } => {
                 let steps = self.plan.cells[index].cell.train.steps;
                 self.forecast.resumed(index, *step, steps);
-                self.note(index, &format!("goes on after {step} of {steps} steps"), &Style::new());
+                self.note(index, &format!("resumes after {step} of {steps} steps"), &Style::new());
             }
             CellEvent::Progress(progress) => self.forecast.progress(index, *progress),
             CellEvent::Trouble(text) => self.note(index, text, &Style::new().yellow()),
@@ -99,7 +99,7 @@ impl<'a> Live<'a> {
             }
             CellEvent::Interrupted => {
                 self.forecast.given_up(index);
-                self.note(index, "interrupted; goes on next time", &Style::new());
+                self.note(index, "interrupted; the next run resumes it", &Style::new());
             }
             CellEvent::Lost => {
                 self.forecast.given_up(index);
@@ -116,7 +116,7 @@ impl<'a> Live<'a> {
     fn show(&self) {
         self.bar.set_position((self.forecast.share() * BAR_STEPS as f64) as u64);
         let seconds = self.forecast.seconds_left(self.start.elapsed().as_secs_f64());
-        // A forecast of a training that barely moves may be longer than a duration can be.
+        // The forecast of a very slow training may exceed the longest duration.
         let left = clock(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
         let running = (0..self.plan.cells.len())
             .filter_map(|index| Some((index, self.forecast.under_way(index)?)))
@@ -128,14 +128,14 @@ impl<'a> Live<'a> {
             .join(", ");
         let held = match self.held.len() {
             0 => String::new(),
-            held => format!(", {held} held by others"),
+            held => format!(", {held} held by other processes"),
         };
         let (ended, all) = (self.ended, self.plan.cells.len());
         let message = format!("{left} left, {ended}/{all} cells{held}; {running}");
         self.bar.set_message(Printable::of(&message).as_str().to_owned());
     }
 
-    /// A line about a cell.
+    /// Prints a message about a cell.
     fn note(&self, index: usize, text: &str, style: &Style) {
         let cell = &self.plan.cells[index].cell;
         let line = row([&cell.workload, &cell.name, &cell.seed.to_string(), "", "", "", ""]);
@@ -155,7 +155,7 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// In colour on a terminal, unless the user does not want any (NO_COLOR).
+    /// Styles a text for a terminal; without effect if colours are off (NO_COLOR).
     fn styled(&self, text: &str, style: &Style) -> Printable {
         let style = style.clone();
         let style = if self.bar.is_hidden() { style.for_stdout() } else { style.for_stderr() };
@@ -215,7 +215,7 @@ fn headline(record: &RunRecord, in_distribution: bool) -> String {
     if perplexity { format!("ppl {:.2}", mean.exp()) } else { format!("{:.1} %", mean * 100.0) }
 }
 
-/// Minutes and seconds, hours where there are any.
+/// Formats a duration as `M:SS`, or `H:MM:SS` from one hour on.
 pub(super) fn clock(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds / 3600 {
@@ -224,7 +224,7 @@ pub(super) fn clock(time: Duration) -> String {
     }
 }
 
-/// Label of a cell's encoding for other tables.
+/// Label of a cell's encoding: that of its card, or its name in the suite.
 pub(super) fn encoding_label(plan: &SweepPlan, index: usize) -> String {
     let cell = &plan.cells[index].cell;
     if cell.name == cell.encoding.id() {

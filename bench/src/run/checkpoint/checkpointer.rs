@@ -1,49 +1,48 @@
-//! When a checkpoint is due, and which one a training goes on from.
+//! Schedule of checkpoints, and resumption from the newest usable one.
 
 use std::time::{Duration, Instant};
 
-use super::{CheckpointMeta, Folder, pack, unpack};
+use super::{CheckpointFolder, CheckpointMeta, pack, unpack};
 use crate::run::train::{TrainState, Trainer};
 
-/// At the end of training a checkpoint is due after this share of the usual time: evaluation comes next, and
-/// may take long.
+/// Divisor of the checkpoint interval at the end of training, because the evaluation that follows may take long.
 const SHARE_AT_THE_END: u32 = 10;
 
-/// Which moment of a training it is.
+/// Moment of a training at which a checkpoint may be due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
-    /// A step in the middle.
+    /// After a step before the last one.
     Step,
     /// After the last training step.
     End,
-    /// The training is being stopped.
+    /// Before the training is stopped.
     Stop,
 }
 
-/// Keeps the checkpoints of one cell.
+/// Writer and reader of the checkpoints of one cell.
 #[derive(Debug)]
 pub struct Checkpointer {
-    folder: Folder,
+    folder: CheckpointFolder,
     every: Duration,
     last: Instant,
 }
 
-/// A training that goes on, and what was passed over to find it.
+/// Result of resuming a training.
 #[derive(Debug, Default)]
 pub struct Resumed {
-    /// Checkpoint that was loaded; `None`: the training begins at step 0.
+    /// Loaded checkpoint; `None`: the training begins at step 0.
     pub from: Option<CheckpointMeta>,
-    /// Sentences about checkpoints that cannot be used.
+    /// Messages about unusable checkpoints.
     pub troubles: Vec<String>,
 }
 
 impl Checkpointer {
-    /// Keeps a checkpoint in `folder` every so often.
-    pub fn new(folder: Folder, every: Duration) -> Self {
+    /// Checkpointer that writes to `folder` at the interval `every`.
+    pub fn new(folder: CheckpointFolder, every: Duration) -> Self {
         Self { folder, every, last: Instant::now() }
     }
 
-    /// Puts a training where the newest checkpoint that can be used has it.
+    /// Restores a training from the newest usable checkpoint.
     pub fn resume(&mut self, state: &mut TrainState) -> Resumed {
         let mut resumed = Resumed::default();
         let files = match self.folder.newest_first() {
@@ -78,10 +77,11 @@ impl Checkpointer {
         resumed
     }
 
-    /// Keeps a checkpoint if one is due.
+    /// Writes a checkpoint if one is due.
     ///
     /// # Errors
-    /// A sentence about why it could not be kept. The training may go on, and the next is tried when it is due.
+    /// Message, if the checkpoint could not be written. The training can continue; the next checkpoint is written when it
+    /// is due.
     pub fn keep(
         &mut self,
         trainer: &Trainer<'_>,
@@ -105,7 +105,7 @@ impl Checkpointer {
         // After the work: what it takes is no part of the time between two.
         self.last = Instant::now();
         kept.map_err(|reason| {
-            format!("the checkpoint after {step} steps was not kept: {reason}; training goes on")
+            format!("the checkpoint after {step} steps was not kept: {reason}; training continues")
         })
     }
 }

@@ -1,6 +1,6 @@
-//! The outer layout of a checkpoint: whose it is, and how its damage is seen.
+//! File layout of a checkpoint: a header with key and checksum, then the content.
 //!
-//! | bytes | what |
+//! | bytes | contents |
 //! | --- | --- |
 //! | 0..8 | `PEZOOCKP` |
 //! | 8..12 | [`VERSION`], little endian |
@@ -11,8 +11,8 @@
 
 use sha2::{Digest, Sha256};
 
-/// Version of the layout and of the content. There is no reading of other versions: a checkpoint
-/// lives as long as one cell's training.
+/// Version of the layout and of the content. Other versions are not read, because a checkpoint is only kept during the
+/// training of its cell.
 pub const VERSION: u32 = 1;
 
 const MAGIC: [u8; 8] = *b"PEZOOCKP";
@@ -23,7 +23,7 @@ const HEAD: usize = HASHED_HEAD + 32;
 /// Damage of a checkpoint file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
-    /// It ends within its head, or its content is shorter or longer than the head says.
+    /// The file ends within the header, or its content does not have the length that the header states.
     #[error("it has {bytes} bytes, expected {expected}: it was cut off or appended to")]
     Length {
         /// Length of the file.
@@ -31,27 +31,27 @@ pub enum Damage {
         /// Length that the header states.
         expected: u64,
     },
-    /// It does not begin as a checkpoint does.
+    /// The file does not begin with the magic bytes of a checkpoint.
     #[error("it does not begin as a checkpoint does")]
     Magic,
-    /// Another version of this program wrote it.
+    /// The file was written by another version of the program.
     #[error("its version is {found}, this program reads {VERSION}")]
     Version {
         /// The version in the file.
         found: u32,
     },
-    /// It is another cell's.
+    /// The file belongs to another cell.
     #[error("it belongs to the cell {found}")]
     OtherCell {
         /// The key in the file.
         found: String,
     },
-    /// Some bit is not what was written.
+    /// The checksum does not match the content.
     #[error("its checksum does not match: at least one bit was changed")]
     Checksum,
 }
 
-/// Puts the head before the content.
+/// Prepends the header to the content.
 pub(super) fn seal(key: &str, content: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEAD + content.len());
     bytes.extend_from_slice(&MAGIC);
@@ -64,10 +64,10 @@ pub(super) fn seal(key: &str, content: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Checks the head and gives the content.
+/// Checks the header and returns the content.
 ///
 /// # Errors
-/// [`Damage`]: the first thing found wrong.
+/// [`Damage`], the first problem found.
 pub(super) fn open<'a>(key: &str, bytes: &'a [u8]) -> Result<&'a [u8], Damage> {
     let length = |expected: u64| Damage::Length { bytes: bytes.len() as u64, expected };
     let head = bytes.get(..HEAD).ok_or_else(|| length(HEAD as u64))?;

@@ -1,4 +1,4 @@
-//! Where a cell's checkpoints lie: the last two are kept, the newest that is whole is used.
+//! Folder with the checkpoints of a cell, of which the last two are kept.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 use super::file::{self, Damage};
 use crate::file_error::FileError;
 
-/// Two, so that one may be damaged.
+/// Number of checkpoints kept, two so that one may be damaged.
 const KEPT: usize = 2;
 const EXTENSION: &str = "ckpt";
 /// File with the number of deaths of the cell's worker.
 const DEATHS: &str = "deaths";
 
-/// A checkpoint that cannot be written, or is not to be used.
+/// Error while a checkpoint is read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
-    /// The file system said no.
+    /// An operation of the file system failed.
     #[error(transparent)]
     Io(#[from] FileError),
-    /// Its bytes are not those that were written.
+    /// The file is damaged.
     #[error("{} is damaged: {damage}", path.display())]
     Damaged {
         /// Path of the file.
@@ -29,28 +29,28 @@ pub enum CheckpointError {
     },
 }
 
-/// The checkpoints of one cell. Whoever holds the cell's claim is the only one to use it.
+/// Folder with the checkpoints of one cell, used only by the process that holds the cell's claim.
 #[derive(Debug, Clone)]
-pub struct Folder {
+pub struct CheckpointFolder {
     path: PathBuf,
     key: String,
 }
 
-impl Folder {
-    /// Those of the cell `key` in a folder of results; nothing is made or read yet.
+impl CheckpointFolder {
+    /// Folder of the cell `key` in a results folder; nothing is created or read.
     pub fn new(results: &Path, key: &str) -> Self {
         Self { path: results.join("checkpoints").join(key), key: key.to_owned() }
     }
 
-    /// Whether there may be any.
+    /// Whether the folder exists.
     pub fn exists(&self) -> bool {
         self.path.is_dir()
     }
 
-    /// Writes the checkpoint after `step` steps, whole or not at all, and drops all but the last two.
+    /// Writes the checkpoint after `step` steps atomically and removes all but the last two.
     ///
     /// # Errors
-    /// [`CheckpointError::Io`]; what was there before is still there.
+    /// [`CheckpointError::Io`]; earlier checkpoints are unchanged.
     pub fn write(&self, step: usize, content: &[u8]) -> Result<(), CheckpointError> {
         fs::create_dir_all(&self.path).map_err(FileError::of("create", &self.path))?;
         let path = self.path.join(format!("{step:010}.{EXTENSION}"));
@@ -62,10 +62,10 @@ impl Folder {
         Ok(())
     }
 
-    /// Files of checkpoints, the newest first.
+    /// Checkpoint files, the newest first.
     ///
     /// # Errors
-    /// [`CheckpointError::Io`] if the folder cannot be listed; one that is not there is empty.
+    /// [`CheckpointError::Io`] if the folder cannot be listed; a missing folder counts as empty.
     pub fn newest_first(&self) -> Result<Vec<PathBuf>, CheckpointError> {
         let listed = FileError::of("list", &self.path);
         let entries = match fs::read_dir(&self.path) {
@@ -86,7 +86,7 @@ impl Folder {
         Ok(found)
     }
 
-    /// The content of one of [`newest_first`](Self::newest_first).
+    /// Reads the content of one of [`newest_first`](Self::newest_first).
     ///
     /// # Errors
     /// [`CheckpointError`]; nothing is changed on disk.
@@ -98,14 +98,14 @@ impl Folder {
         }
     }
 
-    /// Number of times that the cell's worker died by a signal, as far as it was noted; `None`: never.
+    /// Stored number of times that the cell's worker died by a signal; `None` if there is none.
     pub fn deaths(&self) -> Option<u32> {
         let text = fs::read_to_string(self.path.join(DEATHS)).ok()?;
         // A damaged count is a death at least.
         Some(text.trim().parse().unwrap_or(1))
     }
 
-    /// Notes how often the cell's worker died by a signal.
+    /// Stores the number of times that the cell's worker died by a signal.
     ///
     /// # Errors
     /// [`CheckpointError::Io`].
@@ -116,10 +116,10 @@ impl Folder {
         Ok(written.map_err(FileError::of("write", &path))?)
     }
 
-    /// Drops all checkpoints of the cell, and what killed writes left behind.
+    /// Removes all checkpoints of the cell and the temporary files of interrupted writes.
     ///
     /// # Errors
-    /// [`CheckpointError::Io`]; that there are none is no error.
+    /// [`CheckpointError::Io`]; a missing folder is not an error.
     pub fn remove(&self) -> Result<(), CheckpointError> {
         match fs::remove_dir_all(&self.path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -139,9 +139,9 @@ impl Folder {
 mod tests {
     use super::*;
 
-    fn folder() -> (tempfile::TempDir, Folder) {
+    fn folder() -> (tempfile::TempDir, CheckpointFolder) {
         let results = tempfile::tempdir().unwrap();
-        let folder = Folder::new(results.path(), "0123456789abcdef");
+        let folder = CheckpointFolder::new(results.path(), "0123456789abcdef");
         (results, folder)
     }
 

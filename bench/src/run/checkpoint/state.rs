@@ -1,21 +1,21 @@
-//! The state of a training as bytes: a head in CBOR, then the numbers of all tensors.
+//! Serialized training state: a CBOR header, then the values of all tensors.
 //!
-//! CBOR and not JSON, because it keeps every bit of a float (but points of curves have the 15 digits that
-//! records keep of them). The numbers are f32, little endian, in
-//! the module's visiting order: each parameter's weights and, if it has had a gradient, both moments.
+//! CBOR preserves every bit of a float, unlike JSON (points of curves have the 15 digits of records). Tensor values are
+//! little-endian f32 in the visiting order of the module: the weights of each parameter and, if it has had a gradient,
+//! both moments.
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
 use super::rng_state::RngState;
-use crate::run::optimizer::{Optimizer, Place};
+use crate::run::optimizer::{AutodiffRole, Optimizer};
 use crate::run::train::{TrainProgress, TrainState};
 
-/// A training that cannot be kept, or not be put back. The state given is then unchanged.
+/// Error while a training state is serialized or restored; the state is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StateError {
-    /// The device did not hand its numbers out.
+    /// A tensor cannot be read back from the device.
     #[error("parameter `{name}` cannot be read back from the device: {reason}")]
     Device {
         /// Path of the parameter in the model.
@@ -23,20 +23,20 @@ pub enum StateError {
         /// Message of the device.
         reason: String,
     },
-    /// A tensor of a type that checkpoints do not hold.
-    #[error("parameter `{name}` holds {dtype:?}, checkpoints hold F32")]
+    /// A tensor has an element type that checkpoints do not support.
+    #[error("parameter `{name}` has type {dtype:?}, expected F32")]
     Type {
         /// Path of the parameter in the model.
         name: String,
         /// Element type of the tensor.
         dtype: DType,
     },
-    /// The head is none.
-    #[error("the head of the checkpoint: {0}")]
+    /// The header cannot be read.
+    #[error("cannot read the header of the checkpoint: {0}")]
     Head(String),
-    /// The model has other parameters than the one that was kept.
+    /// The parameters of the checkpoint are not those of the model.
     #[error(
-        "the checkpoint has {found}, the model has {expected}; it is of another program version"
+        "the checkpoint has {found}, expected {expected} for the model; it was written by another program version"
     )]
     OtherModel {
         /// Description of the checkpoint's parameter.
@@ -52,13 +52,13 @@ pub enum StateError {
 pub struct CheckpointMeta {
     /// Optimizer steps done so far.
     pub step: usize,
-    /// Seconds that the cell has taken so far in all its attempts, validations counted.
+    /// Seconds that the cell has taken in all attempts, validations included.
     pub cell_seconds: f64,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Head {
+struct StateHeader {
     kept: CheckpointMeta,
     #[serde(rename = "course")]
     progress: TrainProgress,
@@ -66,21 +66,21 @@ struct Head {
     dropout: RngState,
     positions: RngState,
     optimizer_steps: u32,
-    tensors: Vec<Shape>,
+    tensors: Vec<StoredTensor>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Shape {
+struct StoredTensor {
     name: String,
     dims: Vec<usize>,
     moments: bool,
-    /// The parameter does not learn: its numbers are those of the start and not in the checkpoint.
+    /// Whether the parameter is frozen; its values are then not stored.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     frozen: bool,
 }
 
-impl Shape {
+impl StoredTensor {
     fn numbers(&self) -> usize {
         let copies = match (self.frozen, self.moments) {
             (true, _) => 0,
@@ -96,7 +96,7 @@ impl Shape {
     }
 }
 
-/// The state of a training as bytes.
+/// Serializes the state of a training.
 ///
 /// # Errors
 /// [`StateError::Device`] or [`StateError::Type`].
@@ -106,7 +106,7 @@ pub fn pack(state: &TrainState, cell_seconds: f64) -> Result<Vec<u8>, StateError
     if let Some(error) = collect.error {
         return Err(error);
     }
-    let head = Head {
+    let head = StateHeader {
         kept: CheckpointMeta { step: state.progress.step, cell_seconds },
         progress: state.progress.clone(),
         data: RngState::of(&state.data_rng),
@@ -123,16 +123,16 @@ pub fn pack(state: &TrainState, cell_seconds: f64) -> Result<Vec<u8>, StateError
     Ok(bytes)
 }
 
-/// Puts a kept state in the place of the one of a training that has just begun.
+/// Replaces the state of a training that has just begun by a serialized one.
 ///
 /// # Errors
-/// [`StateError`], and `state` is as it was.
+/// [`StateError`]; `state` is then unchanged.
 pub fn unpack(bytes: &[u8], state: &mut TrainState) -> Result<CheckpointMeta, StateError> {
     let short = || StateError::Head(format!("{} bytes are too few", bytes.len()));
     let (len, rest) = bytes.split_first_chunk().ok_or_else(short)?;
     let len = usize::try_from(u64::from_le_bytes(*len)).map_err(|_| short())?;
     let (text, numbers) = rest.split_at_checked(len).ok_or_else(short)?;
-    let head: Head =
+    let head: StateHeader =
         ciborium::from_reader(text).map_err(|error| StateError::Head(error.to_string()))?;
     check(&head.tensors, numbers.len(), state)?;
     let mut optimizer = Optimizer::after(head.optimizer_steps);
@@ -146,8 +146,8 @@ pub fn unpack(bytes: &[u8], state: &mut TrainState) -> Result<CheckpointMeta, St
     Ok(head.kept)
 }
 
-/// Refuses a checkpoint whose tensors are not the model's.
-fn check(found: &[Shape], bytes: usize, state: &TrainState) -> Result<(), StateError> {
+/// Checks that the tensors of a checkpoint are those of the model.
+fn check(found: &[StoredTensor], bytes: usize, state: &TrainState) -> Result<(), StateError> {
     let mut collect = Collect::default();
     state.model.visit(&mut collect);
     if let Some(error) = collect.error {
@@ -156,28 +156,29 @@ fn check(found: &[Shape], bytes: usize, state: &TrainState) -> Result<(), StateE
     let expected = collect.shapes;
     let differ = |found: String, expected: String| Err(StateError::OtherModel { found, expected });
     if found.len() != expected.len() {
-        let count = |shapes: &[Shape]| format!("{} parameters", shapes.len());
+        let count = |shapes: &[StoredTensor]| format!("{} parameters", shapes.len());
         return differ(count(found), count(&expected));
     }
     for (found, expected) in found.iter().zip(&expected) {
-        let identity = |shape: &Shape| (shape.name.clone(), shape.dims.clone(), shape.frozen);
+        let identity =
+            |shape: &StoredTensor| (shape.name.clone(), shape.dims.clone(), shape.frozen);
         if identity(found) != identity(expected) {
             return differ(found.text(), expected.text());
         }
     }
-    let numbers = found.iter().map(Shape::numbers).sum::<usize>();
+    let numbers = found.iter().map(StoredTensor::numbers).sum::<usize>();
     if bytes != numbers * size_of::<f32>() {
         return differ(format!("{bytes} bytes of numbers"), format!("{numbers} numbers of f32"));
     }
     Ok(())
 }
 
-/// Reads out a model, and its moments if there is an optimizer; shapes alone if there is none.
+/// Visitor that collects the tensors and moments of a model, or only the shapes if there is no optimizer.
 #[derive(Default)]
 struct Collect<'a> {
     optimizer: Option<&'a Optimizer>,
     path: Vec<String>,
-    shapes: Vec<Shape>,
+    shapes: Vec<StoredTensor>,
     bytes: Vec<u8>,
     error: Option<StateError>,
 }
@@ -210,7 +211,7 @@ impl ModuleVisitor for Collect<'_> {
         let tensor = param.val();
         let frozen = !tensor.is_require_grad();
         let moments = self.optimizer.and_then(|optimizer| optimizer.moments::<D>(param.id));
-        self.shapes.push(Shape {
+        self.shapes.push(StoredTensor {
             name: name.clone(),
             dims: tensor.dims().to_vec(),
             moments: moments.is_some(),
@@ -233,10 +234,10 @@ impl ModuleVisitor for Collect<'_> {
     }
 }
 
-/// Puts kept numbers into a model whose shapes have been checked.
+/// Mapper that replaces the tensors of a model, whose shapes have been checked.
 struct Put<'a> {
     optimizer: &'a mut Optimizer,
-    shapes: std::slice::Iter<'a, Shape>,
+    shapes: std::slice::Iter<'a, StoredTensor>,
     numbers: &'a [u8],
 }
 
@@ -255,7 +256,7 @@ impl ModuleMapper for Put<'_> {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let Some(shape) = self.shapes.next().filter(|shape| !shape.frozen) else { return param };
         let (id, tensor, mapper) = param.consume();
-        let (dims, place) = (tensor.dims(), Place::of(&tensor));
+        let (dims, place) = (tensor.dims(), AutodiffRole::of(&tensor));
         // Moments, and weights until they are told to learn, lie beside the autodiff graph.
         let device = tensor.inner().device();
         let weights = place.take(self.take(dims, &device));

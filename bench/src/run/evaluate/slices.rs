@@ -1,4 +1,4 @@
-//! One evaluation, grouped by what travels with samples and with scored tokens.
+//! Results of an evaluation grouped by properties of samples and scored tokens.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use reports::{PAIR, PAIRED, SliceUnit, Slices};
 use tasks::{Sample, TokenSlice};
 
 #[derive(Default)]
-struct Sum {
+struct SliceSums {
     count: u64,
     right: u64,
     tokens: u64,
@@ -16,7 +16,7 @@ struct Sum {
 
 /// Sums by property and value.
 #[derive(Default)]
-pub(super) struct BySlice(BTreeMap<(SliceUnit, Cow<'static, str>), BTreeMap<u32, Sum>>);
+pub(super) struct BySlice(BTreeMap<(SliceUnit, Cow<'static, str>), BTreeMap<u32, SliceSums>>);
 
 impl BySlice {
     /// Adds a sample: whether each scored token is right, and its negative log-likelihood.
@@ -47,11 +47,11 @@ impl BySlice {
         }
     }
 
-    fn sum(&mut self, unit: SliceUnit, name: Cow<'static, str>, value: u32) -> &mut Sum {
+    fn sum(&mut self, unit: SliceUnit, name: Cow<'static, str>, value: u32) -> &mut SliceSums {
         self.0.entry((unit, name)).or_default().entry(value).or_default()
     }
 
-    /// As columns. A property that is the same everywhere says nothing and is left out.
+    /// Converts the sums to columns, without properties that have only one value.
     pub(super) fn columns(self) -> Vec<Slices> {
         let told = self.0.into_iter().filter(|(_, sums)| sums.len() > 1);
         told.map(|((unit, name), sums)| Slices {
@@ -66,7 +66,7 @@ impl BySlice {
     }
 }
 
-/// Properties named `x-a` and `x-b` are the axes of one map, so they are told together too.
+/// Combined property of two properties named `x-a` and `x-b`, the axes of one map.
 fn axes(slices: &[(&'static str, u32)]) -> Option<(Cow<'static, str>, u32)> {
     slices.iter().find_map(|(a, first)| {
         let stem = a.strip_suffix("-a")?;

@@ -1,4 +1,4 @@
-//! Batches drawn in a thread of their own, ahead of the step that learns from them.
+//! Batches drawn in a separate thread, ahead of the step that uses them.
 
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::Scope;
@@ -8,19 +8,19 @@ use tasks::{Batch, Sample, Task};
 
 use crate::experiment::TrainConfig;
 
-/// Batches that wait at most: enough to even out, and little memory.
+/// Maximum number of waiting batches.
 const AHEAD: usize = 2;
 
-/// The batches of a step, and where the random numbers stand after them: what a checkpoint must keep is the state after the
-/// last step that was learned from, not after the last one drawn.
+/// Batches of a step and the state of the generator after them. A checkpoint needs the state after the last step that
+/// was trained on, not after the last batch drawn.
 pub(super) struct StepBatches {
-    /// One, unless a step is taken in pieces.
+    /// One batch, or several micro-batches.
     pub(super) batches: Vec<Batch>,
     pub(super) rng_after: ChaCha8Rng,
 }
 
 impl StepBatches {
-    /// Draws what the next step learns from.
+    /// Draws the batches of the next step.
     pub(super) fn draw(task: &dyn Task, config: &TrainConfig, rng: &mut ChaCha8Rng) -> Self {
         let samples = (0..config.batch_size)
             .map(|_| task.train_sample(config.len, rng))
@@ -30,7 +30,7 @@ impl StepBatches {
     }
 }
 
-/// Draws batches until nobody receives them.
+/// Starts a thread that draws batches until the receiver is dropped.
 pub(super) fn spawn<'scope>(
     scope: &'scope Scope<'scope, '_>,
     task: &'scope dyn Task,

@@ -1,11 +1,11 @@
-//! Progress of a training, and when it validates, cools down and ends.
+//! Progress of a training, and its schedule of validations, cool-down and end.
 
 use reports::{CurvePoint, Solved, Validation};
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::TrainConfig;
 
-/// A loss that is no number any more.
+/// Divergence of a training.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diverged {
     /// The step, from 0.
@@ -28,25 +28,25 @@ pub struct TrainProgress {
     pub step_seconds: Vec<f64>,
     /// Validations during the training.
     pub validations: Vec<Validation>,
-    /// When it was solved.
+    /// Step and time at which the training was solved.
     pub solved: Option<Solved>,
-    /// The last step's loss was not finite: training ended there.
+    /// Divergence that ended the training, if the last loss was not finite.
     pub diverged: Option<Diverged>,
     /// Sum and number of the losses since the last point of the curve.
     unplotted: (f64, u32),
     /// Learning rate of the last step.
     learning_rate: f64,
-    /// The step from which on the learning rate is lowered to end early.
+    /// First step of the cool-down before an early end.
     cooled_from: Option<usize>,
 }
 
 impl TrainProgress {
-    /// Seconds of training until now, validations not counted.
+    /// Seconds of training so far, without validations.
     pub fn seconds(&self) -> f64 {
         self.step_seconds.iter().sum()
     }
 
-    /// The step after which training ends, as things stand.
+    /// Step at which the training ends, if nothing changes.
     pub fn end(&self, config: &TrainConfig) -> usize {
         let cooldown = config.validation.as_ref().and_then(|v| v.stop.as_ref());
         match (self.cooled_from, cooldown) {
@@ -97,7 +97,7 @@ impl TrainProgress {
         }
     }
 
-    /// Makes a point of the curve of the losses since the last one.
+    /// Appends the mean of the losses since the last point to the curve.
     fn plot(&mut self) {
         let (sum, count) = std::mem::take(&mut self.unplotted);
         if count > 0 {
@@ -110,14 +110,14 @@ impl TrainProgress {
         }
     }
 
-    /// Whether the model is to be looked at now.
+    /// Whether a validation is due.
     pub(super) fn asks_for_validation(&self, config: &TrainConfig) -> bool {
         let every = config.validation.as_ref().and_then(|v| v.every_steps);
         self.diverged.is_none()
             && (self.is_over(config) || every.is_some_and(|every| self.step.is_multiple_of(every)))
     }
 
-    /// Takes note of a validation.
+    /// Adds the result of a validation.
     pub(super) fn validated(&mut self, point: Validation, config: &TrainConfig) {
         let Some(validation) = &config.validation else { return };
         self.validations.push(point);

@@ -75,7 +75,7 @@ fn every_mistake_in_axes_names_its_path() {
         ("{ \"model..layers\" = [1, 3] }", "empty part"),
         ("{ \"model.layers\" = [] }", "expected a list of at least one value"),
         ("{ \"model.layers\" = 3 }", "expected a list of at least one value"),
-        ("{ \"model.layers\" = [3, 3] }", "3 stands twice"),
+        ("{ \"model.layers\" = [3, 3] }", "3 is listed twice"),
         ("{ \"model.layers\" = [3, -1] }", "layers = -1.model.layers"),
         ("{ \"train.steps.more\" = [3] }", "`steps` is 7 and no map"),
         ("{ \"seed\" = [3] }", "expected a path"),

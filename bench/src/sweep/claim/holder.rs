@@ -1,4 +1,4 @@
-//! Who holds a claim, and whether that process is known to be gone.
+//! Process that holds a claim, and whether it is known to have ended.
 
 use std::fs;
 use std::path::Path;
@@ -8,23 +8,23 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// The process behind a claim.
+/// Process that holds a claim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimHolder {
-    /// Name of its machine, for people.
+    /// Name of its machine, for messages.
     pub host: String,
     /// Process id on that machine.
     pub pid: u32,
-    /// When it claimed, RFC 3339, UTC; for people.
+    /// Time of the claim, RFC 3339 in UTC, for messages.
     pub since_utc: String,
-    /// Told apart from every other sweep by this.
+    /// Random value that distinguishes this sweep from all others.
     pub(super) nonce: String,
-    /// Where its id means something: this start of the machine, this container. `None`: not known.
+    /// Boot of the machine and container in which the process id is valid; `None` if unknown.
     pub(super) place: Option<String>,
-    /// When it started, in the system's own count: ids are used again, ids with starts are not.
+    /// Start time of the process in the system's unit, because process ids are reused.
     pub(super) started: Option<String>,
-    /// It touches its claims this often, in milliseconds.
+    /// Milliseconds between touches of its claims.
     pub(super) pause_milliseconds: u64,
 }
 
@@ -67,7 +67,7 @@ impl ClaimHolder {
         Duration::from_millis(self.pause_milliseconds).min(super::LONGEST_PAUSE)
     }
 
-    /// Whether `other` is a process that this one would see, and does not.
+    /// Whether `other` ran where this process can see it and has ended.
     pub(super) fn knows_to_be_gone(&self, other: &Self) -> bool {
         self.place.is_some()
             && self.place == other.place
@@ -81,15 +81,14 @@ impl ClaimHolder {
     }
 }
 
-/// This start of the machine and this container's processes, where the system tells (Linux).
+/// Boot id of the machine and process namespace; `None` on systems other than Linux.
 fn place() -> Option<String> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let processes = fs::read_link("/proc/self/ns/pid").ok()?;
     Some(format!("{} {}", boot.trim(), processes.display()))
 }
 
-/// Start of a process in ticks since the machine's; `None` if there is none of this id, or if the system
-/// does not tell.
+/// Start of a process in ticks since boot; `None` if there is no such process, or the system does not report it.
 fn start_of(pid: u32) -> Option<String> {
     let stat = fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).ok()?;
     // The second field is the program's name in parentheses, which may hold anything; the state stands

@@ -1,4 +1,4 @@
-//! Lock between processes that the operating system gives back when its holder ends.
+//! Lock between processes, released by the operating system when its holder ends.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 const BETWEEN_TRIES: Duration = Duration::from_millis(2);
 
-/// How the lock is tried, and for how long.
+/// Method and timeout for taking the lock.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Locking {
-    /// Tries once; [`File::try_lock`] outside of tests.
+    /// Tries to lock once; [`File::try_lock`] outside tests.
     pub(super) try_lock: fn(&File) -> Result<(), TryLockError>,
-    /// Work under the lock takes milliseconds, on a slow network a second.
+    /// Timeout. Work under the lock takes milliseconds, or up to a second on a slow network file system.
     pub(super) patience: Duration,
 }
 
@@ -22,7 +22,7 @@ impl Default for Locking {
     }
 }
 
-/// Why the lock cannot be had.
+/// Reason why the lock could not be taken.
 #[derive(Debug)]
 pub(super) enum NoLock {
     /// The file cannot be opened or locked.
@@ -33,9 +33,9 @@ pub(super) enum NoLock {
     Busy,
 }
 
-/// The lock, held while this lives.
+/// Held lock, released when dropped.
 pub(super) struct Lock {
-    /// Closing the file gives the lock back, and so does the death of the process.
+    /// Locked file; closing it releases the lock, and so does the end of the process.
     _file: File,
 }
 
@@ -60,7 +60,7 @@ impl Lock {
     }
 }
 
-/// Whether a file system answers so that has no locks: some network and overlay file systems.
+/// Whether an error means that the file system has no locks, as some network and overlay file systems.
 fn is_unsupported(error: &io::Error) -> bool {
     #[cfg(unix)]
     {

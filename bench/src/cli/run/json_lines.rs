@@ -1,17 +1,17 @@
-//! A sweep as lines of JSON: one object for every event, each with a field `event`.
+//! Progress of a sweep as JSON lines: one object per event, each with a field `event`.
 //!
 //! | event | when | further fields |
 //! | --- | --- | --- |
 //! | `start` | first | `suite`, `results`, `cells`, `kept`, `jobs`, `shard` |
 //! | `began` | a cell's worker starts | |
-//! | `resumed` | it goes on from a checkpoint | `step` |
+//! | `resumed` | the cell resumes from a checkpoint | `step` |
 //! | `progress` | at most five times a second for each cell | `phase` (`train`, `eval`), `done`, `of`, `loss` or null |
-//! | `held` | another process has the cell | `by` |
-//! | `picked-up` | that one ended it | `status`, `reason` or null |
-//! | `ended` | its record is on disk | `status`, `reason` or null, `seconds` of training and evaluation |
-//! | `interrupted` | it was stopped, and goes on next time | |
-//! | `lost` | another process took it over | |
-//! | `trouble` | something is wrong that ends nothing | `text` |
+//! | `held` | another process holds the cell | `by` |
+//! | `picked-up` | the other process ended the cell | `status`, `reason` or null |
+//! | `ended` | the record of the cell is on disk | `status`, `reason` or null, `seconds` of training and evaluation |
+//! | `interrupted` | the cell was stopped; the next run resumes it | |
+//! | `lost` | another process took over the cell | |
+//! | `trouble` | a problem that does not end the cell | `text` |
 //! | `finish` | last, unless the sweep breaks | `statuses` (number of cells by status), `open`, `unreadable`, `interrupted`, `report` or null |
 //!
 //! All but `start` and `finish` have the cell's `key`, `workload`, `encoding` and `seed`.
@@ -27,15 +27,15 @@ use crate::cli::out::say;
 use crate::run::Progress;
 use crate::sweep::{CellEvent, CellFile, SweepEvent, SweepOptions, SweepOutcome, SweepPlan};
 
-/// Prints lines of JSON.
-pub(super) struct Lines<'a> {
+/// Printer of a sweep as JSON lines.
+pub(super) struct JsonLines<'a> {
     plan: &'a SweepPlan,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> JsonLines<'a> {
     pub(super) fn start(
         plan: &'a SweepPlan,
-        surveyed: &[CellFile],
+        statuses: &[CellFile],
         options: &SweepOptions,
     ) -> Self {
         print(json!({
@@ -43,7 +43,7 @@ impl<'a> Lines<'a> {
             "suite": plan.suite,
             "results": options.out,
             "cells": plan.cells.len(),
-            "kept": surveyed.iter().filter(|one| one.kept().is_some()).count(),
+            "kept": statuses.iter().filter(|one| one.kept().is_some()).count(),
             "jobs": options.jobs,
             "shard": options.shard.to_string(),
         }));

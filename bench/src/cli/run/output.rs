@@ -1,52 +1,52 @@
-//! How a sweep is shown: to people, to programs, or hardly at all.
+//! Output of a sweep: live table, JSON lines or problems only.
 
 use reports::ReportSummary;
 
-use super::lines::Lines;
+use super::json_lines::JsonLines;
 use super::options::SweepArgs;
-use super::table::Live;
+use super::table::ProgressTable;
 use crate::cli::out::{complain, say};
 use crate::sweep::{
     CellEvent, CellFile, CellStatus, SweepEvent, SweepOptions, SweepOutcome, SweepPlan,
 };
 
 /// Output of a sweep in progress.
-pub(super) enum Show<'a> {
-    /// A table and a bar.
-    People(Box<Live<'a>>),
-    /// One JSON object a line.
-    Programs(Lines<'a>),
-    /// Troubles only.
+pub(super) enum SweepOutput<'a> {
+    /// Live table and progress bar.
+    Table(Box<ProgressTable<'a>>),
+    /// One JSON object per event.
+    Json(JsonLines<'a>),
+    /// Problems only.
     Quiet(&'a SweepPlan),
 }
 
-impl<'a> Show<'a> {
+impl<'a> SweepOutput<'a> {
     pub(super) fn new(
         arguments: &SweepArgs,
         plan: &'a SweepPlan,
-        surveyed: &[CellFile],
+        statuses: &[CellFile],
         seconds: &[f64],
         options: &SweepOptions,
     ) -> Self {
-        for error in surveyed.iter().filter_map(|one| match &one.status {
+        for error in statuses.iter().filter_map(|one| match &one.status {
             CellStatus::Unreadable(error) => Some(error),
             CellStatus::Open | CellStatus::Kept(_) => None,
         }) {
-            complain(&format!("{error}; its cell is left as it is"));
+            complain(&format!("{error}; its cell is not run"));
         }
         if arguments.json {
-            Self::Programs(Lines::start(plan, surveyed, options))
+            Self::Json(JsonLines::start(plan, statuses, options))
         } else if arguments.quiet {
             Self::Quiet(plan)
         } else {
-            Self::People(Box::new(Live::new(plan, surveyed, seconds, options)))
+            Self::Table(Box::new(ProgressTable::new(plan, statuses, seconds, options)))
         }
     }
 
     pub(super) fn event(&mut self, event: &SweepEvent) {
         match self {
-            Self::People(live) => live.event(event),
-            Self::Programs(lines) => lines.event(event),
+            Self::Table(table) => table.event(event),
+            Self::Json(lines) => lines.event(event),
             Self::Quiet(plan) => {
                 let name = || plan.cells[event.index].cell_name();
                 match &event.what {
@@ -61,17 +61,17 @@ impl<'a> Show<'a> {
         }
     }
 
-    /// The sweep is over; what comes now is the report.
+    /// Clears the progress bar at the end of the sweep.
     pub(super) fn finish(&self) {
-        if let Self::People(live) = self {
-            live.finish();
+        if let Self::Table(table) = self {
+            table.finish();
         }
     }
 
-    /// The report is written.
+    /// Prints the summary and the path of the report.
     pub(super) fn report(&self, outcome: &SweepOutcome, summary: &ReportSummary) {
         match self {
-            Self::People(_) => {
+            Self::Table(_) => {
                 say("");
                 for sentence in summary.sentences.iter().take(3) {
                     say(sentence);
@@ -79,14 +79,14 @@ impl<'a> Show<'a> {
                 say("");
                 say(&format!("Report: {}", summary.html.display()));
             }
-            Self::Programs(lines) => lines.finish(outcome, Some(&summary.html)),
+            Self::Json(lines) => lines.finish(outcome, Some(&summary.html)),
             Self::Quiet(_) => say(&format!("Report: {}", summary.html.display())),
         }
     }
 
-    /// The sweep was interrupted or has no record: there is no report.
+    /// Ends the output of a sweep that has no report, because it was interrupted or has no record.
     pub(super) fn end_without_report(&self, outcome: &SweepOutcome) {
-        if let Self::Programs(lines) = self {
+        if let Self::Json(lines) = self {
             lines.finish(outcome, None);
         }
     }
