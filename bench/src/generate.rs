@@ -17,7 +17,7 @@ use crate::model::{Cache, Decoder, Dropout};
 pub enum Sampling {
     /// The token with the largest logit; the first of equal ones.
     Greedy,
-    /// Nucleus sampling.
+    /// Nucleus sampling from the predicted distribution.
     Sampled {
         /// Divisor of the logits, above 0.
         temperature: f64,
@@ -26,7 +26,7 @@ pub enum Sampling {
     },
 }
 
-/// Error during generation.
+/// Error during generation of text.
 #[derive(Debug, thiserror::Error)]
 pub enum GenerateError {
     /// The encoding has no positions for the sequence.

@@ -12,7 +12,7 @@ pub enum Stream {
     Encoding,
     /// Training samples: the same, in the same order, for all encodings of a seed.
     Data,
-    /// Dropout masks.
+    /// Random stream of dropout masks.
     Dropout,
     /// Random positions in training.
     Positions,

@@ -46,7 +46,7 @@ use crate::run::{Progress, RunContext};
 /// Options of a sweep.
 #[derive(Debug, Clone)]
 pub struct SweepOptions {
-    /// Results folder.
+    /// Folder of the results.
     pub out: PathBuf,
     /// Number of cells run in parallel.
     pub jobs: usize,

@@ -41,7 +41,7 @@ pub enum ItemResult {
         /// Geometric mean of ROUGE.
         rouge: f64,
     },
-    /// Multiple choice.
+    /// Answer to a multiple-choice item.
     Chose {
         /// The likeliest option.
         right: bool,

@@ -14,7 +14,7 @@ pub enum BenchmarkItem {
         /// Answer that is expected.
         outputs: Vec<String>,
     },
-    /// Multiple choice.
+    /// Item with a choice among given answers.
     Choose {
         /// Text before the option.
         prompt: String,

@@ -24,7 +24,7 @@ pub fn f1(answer: &str, reference: &str) -> f64 {
 /// F-measures of ROUGE, 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rouge {
-    /// Of single words.
+    /// F score of single words (ROUGE-1).
     pub one: f64,
     /// Of pairs of words.
     pub two: f64,

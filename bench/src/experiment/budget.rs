@@ -13,7 +13,7 @@ pub struct Budget {
     pub memory_bytes: Option<u64>,
 }
 
-/// Invalid budget.
+/// Error in the budget of a cell.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum BudgetError {
     /// The time limit is not a positive, finite number.

@@ -4,7 +4,7 @@ use pe_zoo::PeError;
 
 use crate::model::ModelError;
 
-/// Invalid experiment.
+/// Error in the configuration of an experiment.
 #[derive(Debug, thiserror::Error)]
 pub enum ExperimentError {
     /// The encoding refuses the sizes.

@@ -8,12 +8,12 @@ use super::error::ExperimentError;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Decay {
-    /// Linear decay.
+    /// Linear decay of the learning rate.
     #[default]
     Linear,
     /// Half a period of a cosine.
     Cosine,
-    /// No decay.
+    /// Constant learning rate without decay.
     Constant,
 }
 

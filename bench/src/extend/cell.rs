@@ -22,7 +22,7 @@ use crate::streams::{Stream, stream};
 /// Settings shared by all cells of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
-    /// The pretrained model.
+    /// Pretrained model that the cell starts from.
     pub pretrained: &'a Pretrained,
     /// Suite, threads and jobs, for the records.
     pub run: &'a RunContext,
@@ -49,7 +49,7 @@ pub struct ExtendCell<'a> {
     pub tune: Option<(&'a TuneConfig, &'a dyn Task)>,
 }
 
-/// Invalid cell.
+/// Error in the configuration of a cell.
 #[derive(Debug, thiserror::Error)]
 pub enum ExtendError {
     /// The encoding refuses the sizes.

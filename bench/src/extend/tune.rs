@@ -33,7 +33,7 @@ pub struct TuneConfig {
 }
 
 impl Tuning {
-    /// Name in tables.
+    /// Identifier in tables and records.
     pub fn id(&self) -> &'static str {
         match self {
             Self::All {} => "all",
@@ -53,7 +53,7 @@ impl Tuning {
 }
 
 impl TuneConfig {
-    /// Name in tables.
+    /// Identifier in tables and records.
     pub fn id(&self) -> String {
         match self.groups {
             None => self.what.id().to_owned(),

@@ -30,10 +30,10 @@ pub enum NormPlace {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ActivationKind {
-    /// `max(x, 0)`.
+    /// Rectified linear unit, `max(x, 0)`.
     #[default]
     Relu,
-    /// `x Phi(x)`, exact.
+    /// Gaussian error linear unit `x Phi(x)`, without approximation.
     Gelu,
     /// `silu(x W) * (x V)`.
     SwiGlu,

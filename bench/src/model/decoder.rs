@@ -223,7 +223,7 @@ impl Decoder {
         DecoderOutput { hidden, weights: maps, traces }
     }
 
-    /// Number of blocks.
+    /// Number of transformer blocks.
     pub fn layers(&self) -> usize {
         self.blocks.len()
     }

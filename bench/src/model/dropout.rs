@@ -14,7 +14,7 @@ pub struct Dropout<'a> {
 }
 
 impl Dropout<'_> {
-    /// No dropout.
+    /// Creates a dropout that drops nothing.
     pub fn off() -> Self {
         Self { rate: 0.0, rng: None }
     }

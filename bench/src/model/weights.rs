@@ -9,11 +9,11 @@ use super::config::{ActivationKind, ModelConfig, NormKind, NormPlace};
 /// hidden width, `V` vocabulary. Tensors are handles: a clone shares them.
 #[derive(Debug, Clone)]
 pub struct DecoderWeights {
-    /// `[V, C]`.
+    /// Token embeddings, `[V, C]`.
     pub embedding: Tensor<2>,
-    /// One per layer.
+    /// Weights of the blocks, one set per layer.
     pub blocks: Vec<BlockWeights>,
-    /// `[C]`.
+    /// Scale of the last normalisation, `[C]`.
     pub last_norm: Tensor<1>,
     /// `[C, V]`; `None`: the embedding, transposed.
     pub head: Option<Tensor<2>>,
@@ -22,17 +22,17 @@ pub struct DecoderWeights {
 /// The weights of one block.
 #[derive(Debug, Clone)]
 pub struct BlockWeights {
-    /// `[C]`.
+    /// Scale of the normalisation before attention, `[C]`.
     pub attention_norm: Tensor<1>,
     /// Queries, keys, values beside each other, `[C, C + 2 K]`.
     pub qkv: Tensor<2>,
-    /// `[C, C]`.
+    /// Output projection of attention, `[C, C]`.
     pub out: Tensor<2>,
-    /// `[C]`.
+    /// Scale of the normalisation before the feed-forward block, `[C]`.
     pub feed_forward_norm: Tensor<1>,
     /// Gate and up beside each other, `[C, 2 F]`.
     pub up: Tensor<2>,
-    /// `[F, C]`.
+    /// Second matrix of the feed-forward block, `[F, C]`.
     pub down: Tensor<2>,
 }
 

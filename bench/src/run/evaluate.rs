@@ -22,7 +22,7 @@ pub struct EvalRequest<'a> {
     pub split: &'a str,
     /// Length, in the task's unit.
     pub len: usize,
-    /// Number of sequences.
+    /// Number of evaluated sequences.
     pub samples: usize,
     /// Number of sequences per pass.
     pub batch_size: usize,

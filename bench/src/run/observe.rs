@@ -14,14 +14,14 @@ use crate::run::scored::Scored;
 /// Quantity that is observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Look {
-    /// Attention weights.
+    /// Attention weights of the layer.
     Attention,
     /// Trace of the encoding.
     Trace(TraceKind),
 }
 
 impl Look {
-    /// Name in files.
+    /// Name of the quantity in files.
     pub fn id(self) -> &'static str {
         match self {
             Self::Attention => "attention",

@@ -54,7 +54,7 @@ pub enum TrainError {
     /// The encoding has no positions for a batch.
     #[error(transparent)]
     Encoding(#[from] PeError),
-    /// A validation failed.
+    /// A validation during training failed.
     #[error("validation after {step} steps: {source}")]
     Validation {
         /// Optimizer steps done so far.
@@ -77,7 +77,7 @@ pub struct TrainState {
     pub model: Decoder,
     /// Moments and step count of the optimizer.
     pub optimizer: Optimizer,
-    /// Progress so far.
+    /// Progress of the training so far.
     pub progress: TrainProgress,
     /// Generator of the data, after the last batch that was trained on.
     pub data_rng: ChaCha8Rng,
