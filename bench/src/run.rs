@@ -192,7 +192,7 @@ pub fn unfinished_record(
         workload: experiment.workload.clone(),
         encoding: &experiment.encoding,
         name: experiment.name.clone(),
-        label: experiment.encoding.card().label.to_owned(),
+        label: experiment.encoding.card().label.clone(),
         task,
         task_config: serde_json::to_value(&experiment.task).unwrap_or_default(),
         seed: experiment.seed,

@@ -139,7 +139,7 @@ pub fn products(config: &EncodingConfig, dims: &Dims, len: usize) -> Result<usiz
             passes::embedded(encoding.hooks(), &problem, &at, &device());
             passes::stack(encoding.hooks(), &problem, &at, dims.layers, &device())
         });
-        counted as i128 - (2 * dims.layers * len * len * dims.width()) as i128
+        i128::from(counted) - (2 * dims.layers * len * len * dims.width()) as i128
     };
     let counts = COUNTED_LENS.map(count);
     // Newton's divided differences with steps of the first length.

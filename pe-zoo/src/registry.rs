@@ -101,6 +101,9 @@ impl Registry {
     }
 }
 
+/// Reader of the settings of one kind of encoding.
+type ReadSettings = fn(Map<String, Value>) -> Result<Arc<dyn ErasedSettings>, PeError>;
+
 /// One kind of encoding in a [`Registry`].
 pub struct Entry {
     /// Description of the encoding for tables, reports and help texts.
@@ -108,7 +111,7 @@ pub struct Entry {
     /// Text of the encoding's source file, whose module documentation is its full description; known
     /// for the encodings of this crate.
     pub source: Option<&'static str>,
-    read: fn(Map<String, Value>) -> Result<Arc<dyn ErasedSettings>, PeError>,
+    read: ReadSettings,
     /// Properties found by probing so far, by settings.
     probed: Mutex<BTreeMap<String, Arc<Properties>>>,
 }

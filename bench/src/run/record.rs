@@ -38,6 +38,7 @@ pub(crate) struct RecordBuilder<'a> {
 }
 
 /// Size of the training step whose operations are counted.
+#[derive(Debug)]
 pub(crate) struct CountedStep {
     pub(crate) sequences: usize,
     /// Tokens of each sequence.
@@ -45,6 +46,7 @@ pub(crate) struct CountedStep {
 }
 
 /// Costs of an encoding without formulas for its parameters or products.
+#[derive(Debug)]
 pub struct UnstatedCosts<'a> {
     encoding: &'a Combination,
     model: &'a ModelConfig,

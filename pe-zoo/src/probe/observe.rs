@@ -21,6 +21,9 @@ use crate::{Dims, Positions, ScoreMod, TokenState};
 /// that rounding errors look like effects.
 const STACK_STD: f64 = 0.2;
 
+/// Outputs of three layers. The rounding error of rotations grows with the angle, and layers multiply it.
+const STACK: Tolerance = Tolerance { absolute: 3e-4, relative: 3e-4 };
+
 /// Runs an encoding on small problems.
 pub(super) fn observe(config: &EncodingConfig, dims: &Dims) -> Result<Properties, String> {
     let encoding = built(config, dims, 0.5)?;
@@ -407,8 +410,6 @@ fn moved_in_a_stack(encoding: &dyn Hooks, dims: &Dims) -> bool {
         let (outputs, _) = stack(encoding, &problem, at, layers, &device);
         outputs.into_iter().flat_map(numbers).collect::<Vec<_>>()
     };
-    // The rounding error of rotations grows with the angle, and three layers multiply it.
-    const STACK: Tolerance = Tolerance { absolute: 3e-4, relative: 3e-4 };
     close::compare(&run(&at.shifted(9)), &run(&at), STACK).is_err()
 }
 

@@ -226,7 +226,7 @@ mod tests {
     const DIMS: Dims = Dims { layers: 1, heads: 1, head_dim: 4, train_len: 12, max_len: 40 };
 
     fn abacus(config: &Config) -> Abacus {
-        Abacus::build(&config, &DIMS, &mut ChaCha8Rng::seed_from_u64(0), &Device::flex()).unwrap()
+        Abacus::build(config, &DIMS, &mut ChaCha8Rng::seed_from_u64(0), &Device::flex()).unwrap()
     }
 
     fn indices(config: &Config, ids: &[i64], offset: usize) -> Vec<i64> {

@@ -269,7 +269,7 @@ mod tests {
     const DIMS: Dims = Dims { layers: 2, heads: 3, head_dim: 64, train_len: 512, max_len: 512 };
 
     fn fope(config: &Config, device: &Device) -> Fope {
-        Fope::build(&config, &DIMS, &mut ChaCha8Rng::seed_from_u64(4), device).unwrap()
+        Fope::build(config, &DIMS, &mut ChaCha8Rng::seed_from_u64(4), device).unwrap()
     }
 
     /// Numbers of kept frequencies from FoPE's definition.

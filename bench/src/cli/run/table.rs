@@ -228,7 +228,7 @@ pub(super) fn clock(time: Duration) -> String {
 pub(super) fn encoding_label(plan: &SweepPlan, index: usize) -> String {
     let cell = &plan.cells[index].cell;
     if cell.name == cell.encoding.id() {
-        cell.encoding.card().label.to_owned()
+        cell.encoding.card().label.clone()
     } else {
         cell.name.clone()
     }

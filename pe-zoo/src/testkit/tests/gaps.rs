@@ -6,7 +6,7 @@ use rand_chacha::rand_core::SeedableRng;
 
 use crate::attention::{AttentionKind, Engine, LayerInput, Weights, layer};
 use crate::ops::MatmulPrecision;
-use crate::reference::{ScalarReference, attention};
+use crate::reference::attention;
 use crate::testkit::close::{self, F32, numbers};
 use crate::testkit::problem::{Problem, tensor3, tensor4};
 use crate::testkit::randomise;

@@ -4,7 +4,7 @@ mod rotary;
 
 use super::encoding;
 use crate::card::ActsOn;
-use crate::reference::{Heads, ScalarInput, ScalarReference, dot, path};
+use crate::reference::{Heads, ScalarInput, dot, path};
 use crate::testkit::close::{self, Tolerance};
 use crate::testkit::problem::Problem;
 use crate::testkit::randomise;

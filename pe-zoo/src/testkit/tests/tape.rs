@@ -10,7 +10,7 @@ use super::fixtures::{assert_row, assert_values, input};
 use crate::encoding::PositionRequest;
 use crate::reference::attention::softmax;
 use crate::reference::tape::{self, Maps, Mixes, State};
-use crate::reference::{ScalarInput, ScalarLayer, ScalarReference, Tokens};
+use crate::reference::{ScalarInput, ScalarLayer, Tokens};
 use crate::rotary::Scaling;
 use crate::testkit::close::{self, F32, Tolerance};
 use crate::testkit::problem::Problem;

@@ -101,13 +101,6 @@ impl Config {
         }
     }
 
-    /// Whether the updates commute with the rotation that a shift of all positions applies to each
-    /// channel. They do not if they mix or scale channels, which separates the two halves of a
-    /// pair, or if they treat cosine and sine differently.
-    pub(super) fn equivariant(&self) -> bool {
-        self.form == Form::Tensor
-    }
-
     pub(super) fn refuse_what_cannot_work(&self, dims: &Dims) -> Result<(), PeError> {
         let refuse = |field: &str, value: String, expected: &str| {
             Err(PeError::invalid(Tape::CARD.id, field, value, expected))
