@@ -55,5 +55,5 @@ fn mistakes_in_the_grid_are_told() {
         "name = \"w\"",
         "name = \"w\"\naxes = { \"train.optimizer.learning_rate\" = [0.5] }",
     );
-    assert!(parsed(&both).unwrap_err().to_string().contains("is an axis"));
+    assert!(parsed(&both).unwrap_err().to_string().contains("are given; keep one"));
 }
