@@ -54,7 +54,7 @@ fn mistakes_in_an_ablation_are_told() {
     }
     let both =
         SMALL.replace("[train]", "[ablation]\nbase = \"cope\"\nchanges = [\"nope\"]\n[train]");
-    assert!(parsed(&both).unwrap_err().to_string().contains("stands beside `[ablation]`"));
+    assert!(parsed(&both).unwrap_err().to_string().contains("and `[ablation]` are given"));
     let none = SMALL.replace("encodings = [\"nope\", { kind = \"rope\", base = 500.0 }]\n", "");
     assert!(parsed(&none).unwrap_err().to_string().contains("`encodings`: missing"));
 }

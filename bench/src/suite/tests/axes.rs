@@ -77,7 +77,7 @@ fn every_mistake_in_axes_names_its_path() {
         ("{ \"model.layers\" = 3 }", "expected a list of at least one value"),
         ("{ \"model.layers\" = [3, 3] }", "3 is listed twice"),
         ("{ \"model.layers\" = [3, -1] }", "layers = -1.model.layers"),
-        ("{ \"train.steps.more\" = [3] }", "`steps` is 7 and no map"),
+        ("{ \"train.steps.more\" = [3] }", "`steps` is 7, expected a map"),
         ("{ \"seed\" = [3] }", "expected a path"),
     ] {
         let error = with_axes(axes).map(|_| ()).unwrap_err().to_string();

@@ -41,7 +41,7 @@ fn a_workload_has_its_own_grid_or_none() {
 #[test]
 fn mistakes_in_the_grid_are_told() {
     for (rates, expected) in [
-        ("[0.1, 0.2]", "lacks 0.5, the optimizer's own learning rate"),
+        ("[0.1, 0.2]", "does not contain 0.5, the optimizer's learning rate"),
         ("[0.5, 0.5]", "0.5 is listed twice"),
         ("[0.5, 0]", "0, expected finite numbers above 0"),
         ("[0.5, -1e-3]", "expected finite numbers above 0"),
@@ -55,5 +55,5 @@ fn mistakes_in_the_grid_are_told() {
         "name = \"w\"",
         "name = \"w\"\naxes = { \"train.optimizer.learning_rate\" = [0.5] }",
     );
-    assert!(parsed(&both).unwrap_err().to_string().contains("is an axis"));
+    assert!(parsed(&both).unwrap_err().to_string().contains("are given; keep one"));
 }
