@@ -146,7 +146,7 @@ fn options_from_outside_are_for_the_only_part() {
     let said = Registry::builtin()
         .parse_with_settings("rope{base=7}", options("{\"base\":7}"))
         .unwrap_err();
-    assert!(said.to_string().contains("both here and outside"), "{said}");
+    assert!(said.to_string().contains("both in the expression and outside it"), "{said}");
 }
 
 #[test]
