@@ -256,8 +256,8 @@ mod tests {
         {
             let error =
                 precision(MatmulPrecision::Tf32, "flex", &Device::flex()).unwrap_err().to_string();
-            assert!(error.contains("does not multiply tf32"), "{error}");
-            assert!(error.contains("it does: f32"), "{error}");
+            assert!(error.contains("does not support precision tf32"), "{error}");
+            assert!(error.contains("expected one of: f32"), "{error}");
         }
         assert!(named_precision("f8").unwrap_err().contains("unknown precision `f8`"));
     }
