@@ -83,7 +83,7 @@ fn axes_grid_ablation_and_criteria_reach_the_page() {
     assert!(page().contains("### Changes of NoPE") && page().contains("at least 50.0 %"));
     let report = bench(&["report", &out, "--ablation-base", "rope"]);
     assert!(report.status.success(), "{}", text(&report));
-    assert!(page().contains("No cell has the ablation's base `rope`"), "{}", page());
+    assert!(page().contains("No cell uses the ablation base `rope`"), "{}", page());
 
     for (wrong, expected) in [
         ("solved_exact = 0.5", "did you mean `solved_exact_match`?"),
