@@ -125,7 +125,7 @@ impl<T> Settings for T where
 /// the layer's index. Add the type to a [`Registry`](crate::Registry) and it has everything that the
 /// encodings of this crate have.
 pub trait PositionEncoding: Module + ModuleDisplay + Sync + 'static {
-    /// Settings, as suites and the command line write them; [`NoSettings`] if there are none.
+    /// Settings, as suites and the command line write them; [`NoSettings`](crate::settings::NoSettings) if there are none.
     type Settings: Settings;
 
     /// Description at the default settings.

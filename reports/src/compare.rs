@@ -5,7 +5,7 @@
 //! and region, slices one for each workload and property; Holm's correction runs over each family. Everything is
 //! decided in [`crate::stats`].
 //!
-//! [`HeadToHead`] is plain data; [`tables`] makes tables of it, [`markdown()`] a text, [`page()`] a page.
+//! [`HeadToHead`] is plain data; `compare::document` makes tables, text and pages of it.
 
 mod comparison;
 mod document;

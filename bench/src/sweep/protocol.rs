@@ -10,7 +10,7 @@ use crate::experiment::Budget;
 use crate::run::{RunContext, RunEvent};
 
 /// Request to run a cell: the first line on a worker's standard input. The input stays open while the sweep runs;
-/// the line [`STOP`] asks the worker to stop after the current step.
+/// the line `STOP` asks the worker to stop after the current step.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkerRequest {

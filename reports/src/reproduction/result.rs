@@ -43,7 +43,7 @@ pub struct RowResult {
 pub struct NumberResult {
     /// The number as published.
     pub published: f64,
-    /// Range of values that the published number represents; see [`published_interval`].
+    /// Range of values that the published number represents; see `published_interval`.
     pub published_interval: (f64, f64),
     /// Verdict, from the first of `runs`.
     pub verdict: Verdict,

@@ -42,7 +42,7 @@ pub enum RecordError {
         /// Description of the defect, with the field's path where it is known.
         reason: String,
     },
-    /// A key that [`cell_key`] cannot have made, and that must not become a file name.
+    /// A key that `cell_key` cannot have made, and that must not become a file name.
     #[error(
         "cell key `{key}` is not 16 lower-case hexadecimal digits; make it with `reports::cell_key`"
     )]
