@@ -7,12 +7,17 @@ export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/pe-
 
 steps_declared=9
 steps_run=0
+current=
+trap '[ -z "$current" ] || echo "FAILED: $current"' EXIT
 step() {
   local name=$1
   shift
   local start=$SECONDS
   echo "== $name: $*"
-  "$@" || { echo "FAILED: $name"; exit 1; }
+  # Called plainly: behind `||` or `if`, bash would go on after a failing command of a function.
+  current=$name
+  "$@"
+  current=
   steps_run=$((steps_run + 1))
   echo "== $name ok, $((SECONDS - start)) s"
 }
