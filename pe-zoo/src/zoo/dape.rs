@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn the_network_has_the_published_number_of_parameters() {
-        // spec/encodings.md, table of section 0: (2H + 1) 32 + 33 H per layer.
+        // The number of parameters of one layer: (2H + 1) 32 + 33 H.
         let config = Config { base: Base::Alibi(alibi::Config::default()), ..Config::default() };
         assert_eq!(Dape::param_count(&config, &DIMS), Some(2 * (7 * 32 + 33 * 3)));
     }

@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn parameters_and_products_are_those_of_tape_s_table() {
         // TAPE's Table 3 with 12 layers and heads at 1024 tokens: 5 544 parameters (12 frozen
-        // lengths left out), 5.234 G products; spec/encodings.md 1.6.
+        // lengths left out), 5.234 G products.
         let dims = Dims { layers: 12, heads: 12, head_dim: 64, train_len: 1024, max_len: 1024 };
         assert_eq!(Fire::param_count(&Config::default(), &dims), Some(5544));
         let cost = Fire::cost(&Config::default(), &dims, 1024);
