@@ -90,7 +90,7 @@ pub struct Cost {
 
 /// Totals of a cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sums {
+pub struct CostTotals {
     /// Number of multiply-accumulate operations.
     pub macs: u64,
     /// Number of operations, two per multiply-accumulate.
@@ -216,7 +216,7 @@ impl Cost {
     }
 
     /// Totals of a causal model over `len` tokens: each visible pair once, every operation counted.
-    pub fn causal(&self, len: usize) -> Sums {
+    pub fn causal(&self, len: usize) -> CostTotals {
         let needed = |count: u64, item: &Item| {
             if !item.pairs {
                 return count;
@@ -229,12 +229,12 @@ impl Cost {
         let others = self.items.iter().filter(|item| !item.is_product());
         let macs = sum(products.map(|item| (item.share, needed(item.count, item))));
         let elementwise = others.map(|item| needed(item.operations(), item)).sum::<u64>();
-        Sums { macs, flops: 2 * macs + elementwise }
+        CostTotals { macs, flops: 2 * macs + elementwise }
     }
 
     /// Totals as counted in table 3 of the TAPE paper: every pair, activations once per element,
     /// contractions only as operations, no other elementwise operations.
-    pub fn as_in_table_3(&self) -> Sums {
+    pub fn as_in_table_3(&self) -> CostTotals {
         let (mut products, mut others) = (Vec::new(), 0);
         for item in &self.items {
             let count = item.count * item.in_table_3.times();
@@ -246,7 +246,7 @@ impl Cost {
             }
         }
         let macs = sum(products.into_iter());
-        Sums { macs, flops: 2 * macs + others }
+        CostTotals { macs, flops: 2 * macs + others }
     }
 }
 
@@ -294,8 +294,8 @@ mod tests {
             .elementwise("e", 3);
         assert_eq!((cost.macs(), cost.elementwise_operations()), (267, 83));
         // Four tokens have 10 visible pairs of 16.
-        assert_eq!(cost.causal(4), Sums { macs: 207, flops: 414 + 50 + 3 });
-        assert_eq!(cost.as_in_table_3(), Sums { macs: 260, flops: 520 + 28 + 16 });
+        assert_eq!(cost.causal(4), CostTotals { macs: 207, flops: 414 + 50 + 3 });
+        assert_eq!(cost.as_in_table_3(), CostTotals { macs: 260, flops: 520 + 28 + 16 });
         let spared = cost.pair_product_spared("f", 16);
         assert_eq!((spared.macs(), spared.causal(4).macs), (251, 197));
         assert_eq!(spared.as_in_table_3().macs, 244);

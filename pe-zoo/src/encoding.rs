@@ -108,12 +108,12 @@ pub enum Update<'a> {
 ///
 /// Use `#[serde(default, deny_unknown_fields)]`, so that settings that are left out keep their
 /// defaults and misspelled ones are refused.
-pub trait Settings:
+pub trait EncodingSettings:
     Clone + Debug + Default + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static
 {
 }
 
-impl<T> Settings for T where
+impl<T> EncodingSettings for T where
     T: Clone + Debug + Default + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static
 {
 }
@@ -126,7 +126,7 @@ impl<T> Settings for T where
 /// encodings of this crate have.
 pub trait PositionEncoding: Module + ModuleDisplay + Sync + 'static {
     /// Settings, as suites and the command line write them; [`NoSettings`](crate::settings::NoSettings) if there are none.
-    type Settings: Settings;
+    type Settings: EncodingSettings;
 
     /// Description at the default settings.
     const CARD: Card;

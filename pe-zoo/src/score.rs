@@ -74,7 +74,7 @@ pub enum ScoreMod {
     /// Adds a function of the contextual position `p_ij = sum of gates over j..=i`.
     Contextual(Contextual),
     /// Replaces the softmax: each column, nearest first, takes a share of what is left.
-    StickBreaking(StickBreaking),
+    StickBreaking(StickBreakingRule),
     /// Replaces the products `q_i . k_j` in the logits, before any division; `[B, H, T, S]`, finite
     /// where the row may not see the column. Gates still read queries and keys. A sum has at most
     /// one.
@@ -126,7 +126,7 @@ impl ScoreMod {
 /// Settings of stick-breaking: with `z_ij` the logit, column `j` of row `i` takes the share
 /// `sigma(z_ij)` of what the columns between it and the row have left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StickBreaking {
+pub struct StickBreakingRule {
     /// Whether the row's own token takes part.
     pub current: Current,
     /// Use of the part of the stick that no column takes.

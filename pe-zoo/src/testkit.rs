@@ -15,7 +15,7 @@ mod decode;
 mod stack;
 
 pub use crate::probe::{close, problem, randomise, randomise_by};
-pub use checks::{Check, Failure, Finding, Verdict, examine_on, failures};
+pub use checks::{Check, CheckResult, Failure, Finding, examine_on, failures};
 #[cfg(feature = "flex")]
 pub use checks::{conforms, examine};
 

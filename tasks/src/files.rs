@@ -23,10 +23,9 @@ const CACHE_HELP: &str =
     "; free space on the disk, or set PE_ZOO_CACHE to a folder that can be written";
 
 impl FileError {
-    /// Returns a function that wraps an error of the operating system.
-    pub(crate) fn of(action: &'static str, path: &Path) -> impl Fn(std::io::Error) -> Self + use<> {
-        let path = path.to_path_buf();
-        move |cause| Self { action, path: path.clone(), cause, help: "" }
+    /// Returns a function that wraps an error of the operating system, for `map_err`.
+    pub fn of(action: &'static str, path: &Path) -> impl Fn(std::io::Error) -> Self + Copy {
+        move |cause| Self { action, path: path.to_path_buf(), cause, help: "" }
     }
 }
 

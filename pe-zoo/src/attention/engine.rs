@@ -68,7 +68,7 @@ impl Engine {
     #[expect(clippy::too_many_arguments, reason = "the six tensors of one formula")]
     pub fn attend_of(
         self,
-        factors: MatmulPrecision,
+        precision: MatmulPrecision,
         q: &Tensor<4>,
         k: &Tensor<4>,
         v: &Tensor<4>,
@@ -82,12 +82,12 @@ impl Engine {
         if self == Self::Fused
             && weights == Weights::Drop
             && let Some(output) =
-                super::fused::attend(factors, q, k, v, &values, modifier, at, scale)
+                super::fused::attend(precision, q, k, v, &values, modifier, at, scale)
         {
             return Attended { output, weights: None };
         }
         #[cfg(not(any(feature = "flex", feature = "cube")))]
-        let _ = factors;
+        let _ = precision;
         reference::attend(q, k, v, values, modifier, at, scale, weights)
     }
 }

@@ -65,9 +65,9 @@ pub struct LayerInput<'a> {
     /// The engine to use.
     pub engine: Engine,
     /// The kind of attention weights.
-    pub sharpness: AttentionKind,
+    pub attention_kind: AttentionKind,
     /// Precision of the factors in the engine's products, where it has a choice.
-    pub factors: MatmulPrecision,
+    pub precision: MatmulPrecision,
 }
 
 /// The result of one layer's attention.
@@ -97,7 +97,7 @@ pub fn layer(
     cache: Option<&mut LayerCache>,
     weights: Weights,
 ) -> LayerOutput {
-    let LayerInput { layer, at, x, q, k, v, carried, engine, sharpness, factors } = input;
+    let LayerInput { layer, at, x, q, k, v, carried, engine, attention_kind, precision } = input;
     let rows = encoding.state(&StateContext { layer, at, x, carried });
     let (k, v, cols) = match cache {
         Some(cache) => cache.append(k, v, &rows),
@@ -112,7 +112,7 @@ pub fn layer(
     let dims = q.dims();
     let (q, k) = encoding.transform_qk(q, k, &ctx);
     let modifier = encoding.score(&ScoreContext { layer: &ctx, q: &q, k: &k });
-    let modifier = match sharpness {
+    let modifier = match attention_kind {
         AttentionKind::Soft => modifier,
         AttentionKind::Hard => ScoreMod::Sum(vec![modifier, ScoreMod::Hard]),
     };
@@ -128,7 +128,7 @@ pub fn layer(
         traces.extend(trace::of_transform(encoding, dims, columns, &ctx, &q.device()));
     }
     let Attended { output, weights } =
-        engine.attend_of(factors, &q, &k, &v, values, &modifier, at, scale, weights);
+        engine.attend_of(precision, &q, &k, &v, values, &modifier, at, scale, weights);
     let [_batch, _heads, _rows, mixed_dim] = output.dims();
     let (output, mixed) = if mixed_dim > head_dim {
         let mixed = output.clone().slice_dim(3, head_dim..mixed_dim);

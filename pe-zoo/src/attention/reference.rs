@@ -11,10 +11,10 @@ use burn::tensor::{Device, Int, Tensor};
 
 use super::Weights;
 use crate::count::CountedMatmul;
-use crate::parts::householder::{self, CHUNK, Path};
+use crate::parts::householder::{self, CHUNK, HouseholderMaps};
 use crate::score::{
     Beyond, Contextual, ContextualFunction, Current, GateSource, HiddenActivation, LogitScaling,
-    Perceptron, Reflections, Remainder, StickBreaking, Term,
+    Perceptron, Reflections, Remainder, StickBreakingRule, Term,
 };
 use crate::{Positions, ScoreMod};
 
@@ -63,7 +63,7 @@ pub(super) struct Plan<'a> {
     pub(super) parts: Vec<&'a ScoreMod>,
     products: Option<&'a ScoreMod>,
     pub(super) terms: Vec<&'a Term>,
-    pub(super) stick_breaking: Option<StickBreaking>,
+    pub(super) stick_breaking: Option<StickBreakingRule>,
     hard: bool,
     undivided: bool,
 }
@@ -143,7 +143,7 @@ impl<'a> LogitInputs<'a> {
             ScoreMod::Products(products) => Some(products.clone()),
             ScoreMod::Reflected(Reflections { directions, strengths }) => {
                 let k = self.k.clone();
-                let maps = Path { k, w: directions.clone(), beta: strengths.clone() };
+                let maps = HouseholderMaps { k, w: directions.clone(), beta: strengths.clone() };
                 Some(householder::products(self.q, maps, self.at, CHUNK))
             }
             _ => None,
@@ -334,7 +334,7 @@ fn straight_through_argmax(weights: Tensor<4>) -> Tensor<4> {
 /// part, the product reaches `m = i`.
 fn stick_breaking(
     z: Tensor<4>,
-    settings: StickBreaking,
+    settings: StickBreakingRule,
     at: &Positions,
     device: &Device,
 ) -> Tensor<4> {

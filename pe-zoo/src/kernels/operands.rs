@@ -10,7 +10,7 @@ use burn::backend::{
 
 /// Part of an operand that belongs to one head of one sequence, as a matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum HeadSlice {
     /// `[B, H, X, Y]` at a sequence and a head: `[X, Y]`.
     Plane,
     /// `[B, H, S]` at a sequence and a head: `[S, 1]`.
@@ -37,9 +37,9 @@ macro_rules! slots {
             pub(crate) const ALL: [Self; SLOTS] = [$(Self::$slot,)*];
 
             /// The part of the operand that belongs to one head.
-            pub(crate) const fn part(self) -> Part {
+            pub(crate) const fn part(self) -> HeadSlice {
                 match self {
-                    $(Self::$slot => Part::$part,)*
+                    $(Self::$slot => HeadSlice::$part,)*
                 }
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::kernels::precision::MatmulPrecision;
 #[cfg(feature = "flex")]
 use crate::score::TermKernel;
-use crate::score::{Current, HiddenActivation, LogitScaling, StickBreaking};
+use crate::score::{Current, HiddenActivation, LogitScaling, StickBreakingRule};
 
 /// Everything about one attention that is not a tensor.
 #[derive(Debug, Clone)]
@@ -44,7 +44,7 @@ pub(crate) enum WeightRule {
     /// Softmax over what the row sees.
     Softmax,
     /// Stick-breaking, from the newest token on.
-    StickBreaking(StickBreaking),
+    StickBreaking(StickBreakingRule),
 }
 
 /// Settings of contextual positions.

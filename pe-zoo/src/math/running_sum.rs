@@ -48,10 +48,10 @@ fn later_by(x: &Tensor<3>, step: usize) -> Tensor<3> {
     Tensor::cat(vec![nothing, x.clone().slice_dim(2, 0..len - step)], 2)
 }
 
-type Pair = (Tensor<3>, Tensor<3>);
+type HighLow = (Tensor<3>, Tensor<3>);
 
 /// Knuth's two-sum of the high parts; the low parts join its error.
-fn add_pairs((a, a_low): Pair, (b, b_low): Pair) -> Pair {
+fn add_pairs((a, a_low): HighLow, (b, b_low): HighLow) -> HighLow {
     let sum = a.clone() + b.clone();
     let b_seen = sum.clone() - a.clone();
     let a_seen = sum.clone() - b_seen.clone();

@@ -67,16 +67,16 @@ impl LinearBackend for Flex {
 struct Linear;
 
 #[derive(Debug, Clone)]
-struct State {
+struct LinearState {
     x: FlexTensor,
     weight: FlexTensor,
     before: Before,
 }
 
 impl Backward<Flex, 3> for Linear {
-    type State = State;
+    type State = LinearState;
 
-    fn backward(self, ops: Ops<State, 3>, grads: &mut Gradients, _: &mut Checkpointer) {
+    fn backward(self, ops: Ops<LinearState, 3>, grads: &mut Gradients, _: &mut Checkpointer) {
         let grad = dense(grads.consume::<Flex>(&ops.node));
         let [x, weight, bias] = ops.parents;
         if let Some(node) = x {
@@ -103,7 +103,7 @@ impl<C: CheckpointStrategy> LinearBackend for Autodiff<Flex, C> {
         let x = dense(x);
         let output = forward(&x, &weight, &dense(bias), before);
         match Linear.prepare::<C>(nodes).compute_bound().stateful() {
-            OpsKind::Tracked(prep) => prep.finish(State { x, weight, before }, output),
+            OpsKind::Tracked(prep) => prep.finish(LinearState { x, weight, before }, output),
             OpsKind::UnTracked(prep) => prep.finish(output),
         }
     }
@@ -165,7 +165,7 @@ fn forward(x: &FlexTensor, weight: &FlexTensor, bias: &FlexTensor, before: Befor
     contiguous(output, with_width(x, outputs))
 }
 
-fn x_grad(state: &State, grad: &FlexTensor) -> FlexTensor {
+fn x_grad(state: &LinearState, grad: &FlexTensor) -> FlexTensor {
     let weight = weights(&state.weight);
     let Shape { rows: inputs, columns: outputs, .. } = weight.shape();
     let upstream = rows(numbers(grad), outputs);
@@ -180,7 +180,7 @@ fn x_grad(state: &State, grad: &FlexTensor) -> FlexTensor {
     }
 }
 
-fn weight_grad(state: &State, grad: &FlexTensor) -> FlexTensor {
+fn weight_grad(state: &LinearState, grad: &FlexTensor) -> FlexTensor {
     let Shape { rows: inputs, columns: outputs, .. } = weights(&state.weight).shape();
     let x = state.before.apply(&state.x);
     let (input, upstream) = (rows(numbers(&x), inputs), rows(numbers(grad), outputs));
@@ -190,7 +190,7 @@ fn weight_grad(state: &State, grad: &FlexTensor) -> FlexTensor {
     contiguous(output, TensorShape::from([inputs, outputs]))
 }
 
-fn bias_grad(state: &State, grad: &FlexTensor) -> FlexTensor {
+fn bias_grad(state: &LinearState, grad: &FlexTensor) -> FlexTensor {
     let outputs = weights(&state.weight).shape().columns;
     let upstream = numbers(grad);
     let rows = rows_of_piece(outputs);

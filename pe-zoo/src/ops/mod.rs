@@ -79,12 +79,12 @@ pub fn linear<const D: usize>(
 
 /// [`linear`] with a choice of precision.
 pub fn linear_of<const D: usize>(
-    factors: MatmulPrecision,
+    precision: MatmulPrecision,
     x: Tensor<D>,
     weight: Tensor<2>,
     bias: Option<Tensor<1>>,
 ) -> Tensor<D> {
-    match factors {
+    match precision {
         MatmulPrecision::F32 => linear(x, weight, bias),
         MatmulPrecision::Tf32 => {
             count_linear(&x, &weight);
@@ -99,14 +99,16 @@ pub fn linear_of<const D: usize>(
 
 /// [`gelu_linear`] with a choice of precision.
 pub fn gelu_linear_of<const D: usize>(
-    factors: MatmulPrecision,
+    precision: MatmulPrecision,
     x: Tensor<D>,
     weight: Tensor<2>,
     bias: Option<Tensor<1>>,
 ) -> Tensor<D> {
-    match factors {
+    match precision {
         MatmulPrecision::F32 => gelu_linear(x, weight, bias),
-        MatmulPrecision::Tf32 | MatmulPrecision::Bf16 => linear_of(factors, gelu(x), weight, bias),
+        MatmulPrecision::Tf32 | MatmulPrecision::Bf16 => {
+            linear_of(precision, gelu(x), weight, bias)
+        }
     }
 }
 

@@ -72,7 +72,7 @@ impl NormBackend for Flex {
 struct Norm;
 
 #[derive(Debug, Clone)]
-struct State {
+struct NormState {
     x: FlexTensor,
     gamma: FlexTensor,
     rows: Vec<Row>,
@@ -88,9 +88,9 @@ struct Row {
 }
 
 impl Backward<Flex, 3> for Norm {
-    type State = State;
+    type State = NormState;
 
-    fn backward(self, ops: Ops<State, 3>, grads: &mut Gradients, _: &mut Checkpointer) {
+    fn backward(self, ops: Ops<NormState, 3>, grads: &mut Gradients, _: &mut Checkpointer) {
         let grad = dense(grads.consume::<Flex>(&ops.node));
         let found = backward(&ops.state, &grad);
         for (parent, grad) in ops.parents.into_iter().zip(found) {
@@ -113,7 +113,7 @@ impl<C: CheckpointStrategy> NormBackend for Autodiff<Flex, C> {
         let (output, rows) = forward(&x, &gamma, &beta, kind);
         match Norm.prepare::<C>(nodes).compute_bound().stateful() {
             OpsKind::Tracked(prep) => {
-                prep.finish(State { x, gamma, rows, centred: kind.centred }, output)
+                prep.finish(NormState { x, gamma, rows, centred: kind.centred }, output)
             }
             OpsKind::UnTracked(prep) => prep.finish(output),
         }
@@ -178,7 +178,7 @@ fn forward(
 }
 
 /// Gradients of `x`, `gamma` and, if centred, `beta`.
-fn backward(state: &State, grad: &FlexTensor) -> [Option<FlexTensor>; 3] {
+fn backward(state: &NormState, grad: &FlexTensor) -> [Option<FlexTensor>; 3] {
     let (input, gamma, upstream) = (numbers(&state.x), numbers(&state.gamma), numbers(grad));
     let width = gamma.len();
     let rows = rows_of_piece(width);

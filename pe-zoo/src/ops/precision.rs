@@ -75,11 +75,11 @@ mod tests {
         }
         let values =
             |n: usize, by: f64| (0..n).map(|i| (by * i as f64).sin() as f32).collect::<Vec<_>>();
-        let run = |factors| {
+        let run = |precision| {
             let tensor = |by| Tensor::<1>::from_data(values(12, by).as_slice(), &device);
             let x = tensor(1.1).reshape([3, 4]).require_grad();
             let weight = tensor(0.7).reshape([4, 3]).require_grad();
-            let output = ops::linear_of(factors, x.clone(), weight.clone(), None);
+            let output = ops::linear_of(precision, x.clone(), weight.clone(), None);
             let grads = output.clone().powf_scalar(2.0).sum().backward();
             let grads = [x.grad(&grads), weight.grad(&grads)];
             let mut all = numbers(output);

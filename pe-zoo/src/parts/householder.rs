@@ -20,7 +20,7 @@ pub(crate) const CHUNK: usize = 32;
 
 /// Householder-like maps and keys of all columns.
 #[derive(Debug)]
-pub(crate) struct Path {
+pub(crate) struct HouseholderMaps {
     /// Keys, `[B, H, S, D]`.
     pub(crate) k: Tensor<4>,
     /// Directions of length at most 1, `[B, H, S, D]`.
@@ -33,7 +33,12 @@ pub(crate) struct Path {
 /// i`.
 ///
 /// Rows `q`, `[B, H, T, D]`, are the last `T` of the `S` columns.
-pub(crate) fn products(q: &Tensor<4>, path: Path, at: &Positions, chunk: usize) -> Tensor<4> {
+pub(crate) fn products(
+    q: &Tensor<4>,
+    path: HouseholderMaps,
+    at: &Positions,
+    chunk: usize,
+) -> Tensor<4> {
     let [batch, heads, rows, head_dim] = q.dims();
     let columns = at.cols().len();
     let device = q.device();
@@ -90,7 +95,7 @@ struct Chunks {
 }
 
 /// Products of one chunk of [`Chunks`], without the chunk axis.
-struct Part {
+struct ChunkProducts {
     k: Tensor<3>,
     w: Tensor<3>,
     to_key: Tensor<3>,
@@ -98,7 +103,7 @@ struct Part {
 }
 
 impl Chunks {
-    fn new(path: Path, at: &Positions, chunk: usize, device: &Device) -> Self {
+    fn new(path: HouseholderMaps, at: &Positions, chunk: usize, device: &Device) -> Self {
         let (k, w) = (into_chunks(path.k, chunk), into_chunks(path.w, chunk));
         let scaled = w.clone() * into_chunks(path.beta, chunk);
         let (below, levels) =
@@ -115,12 +120,12 @@ impl Chunks {
     }
 
     /// The chunk at `index`, of which the first `len` columns exist.
-    fn get(&self, index: usize, len: usize) -> Part {
+    fn get(&self, index: usize, len: usize) -> ChunkProducts {
         let take = |u: &Tensor<4>| {
             let u = u.clone().slice_dim(1, index..index + 1).squeeze_dim::<3>(1);
             u.slice_dim(1, 0..len)
         };
-        Part {
+        ChunkProducts {
             k: take(&self.k),
             w: take(&self.w),
             to_key: take(&self.to_key).slice_dim(2, 0..len),

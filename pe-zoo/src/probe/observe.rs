@@ -5,7 +5,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use super::close::{self, F32_REORDERED, Tolerance, numbers};
-use super::passes::{Place, TOKENS, chunk_by, embedded, stack};
+use super::passes::{LayerEngine, TOKENS, chunk_by, embedded, stack};
 use super::problem::{Problem, tensor3, tensor4};
 use super::{built, device};
 use crate::attention::{Engine, logits};
@@ -28,7 +28,7 @@ const STACK: Tolerance = Tolerance { absolute: 3e-4, relative: 3e-4 };
 pub(super) fn observe(config: &EncodingConfig, dims: &Dims) -> Result<Properties, String> {
     let encoding = built(config, dims, 0.5)?;
     let small = built(config, &Dims { layers: dims.layers.max(3), ..*dims }, STACK_STD)?;
-    let subject = Subject { encoding: encoding.hooks(), dims: *dims, device: device() };
+    let subject = ProbedEncoding { encoding: encoding.hooks(), dims: *dims, device: device() };
     let longest = config.dims_beside(dims).max_len;
     let scores = subject.scores();
     let has = |kind: fn(&ScoreMod) -> bool| scores.iter().any(|score| any(score, kind));
@@ -96,20 +96,20 @@ const SHIFTED: Tolerance = Tolerance { absolute: 1e-4, relative: 1e-4 };
 /// Tolerance for three layers with rotations by angles of thousands of radians.
 const SHIFTED_FAR: Tolerance = Tolerance { absolute: 5e-3, relative: 5e-3 };
 
-struct Subject<'a> {
+struct ProbedEncoding<'a> {
     encoding: &'a dyn Hooks,
     dims: Dims,
     device: Device,
 }
 
-impl Subject<'_> {
+impl ProbedEncoding<'_> {
     fn problem(&self, tokens: usize, seed: u64) -> Problem {
         Problem::random(1, tokens, &self.dims, seed)
     }
 
     /// Output of one layer.
     fn output(&self, problem: &Problem, at: &Positions, layer: usize) -> Tensor<4> {
-        let place = Place { layer, engine: Engine::Reference };
+        let place = LayerEngine { layer, engine: Engine::Reference };
         let all = 0..at.cols().len();
         chunk_by(self.encoding, problem, at, all, place, None, &self.device)
     }
@@ -276,7 +276,7 @@ impl Subject<'_> {
     /// Logits of the visible pairs, row by row.
     fn logits(&self, problem: &Problem, layer: usize) -> Vec<Vec<f64>> {
         let tensor = |heads: &[Heads]| tensor4(heads, &self.device);
-        let ctx = Pass { subject: self, problem, layer };
+        let ctx = LayerPass { subject: self, problem, layer };
         ctx.logits(|ctx| self.encoding.transform_qk(tensor(&problem.q), tensor(&problem.k), ctx))
     }
 
@@ -339,7 +339,7 @@ impl Subject<'_> {
     /// both then changes the attention weights.
     fn reads_queries(&self, layer: usize) -> bool {
         let problem = self.problem(TOKENS, 18);
-        let pass = Pass { subject: self, problem: &problem, layer };
+        let pass = LayerPass { subject: self, problem: &problem, layer };
         let (q, k) = pass.transformed();
         let normal = &problem.x[0].concat()[..q[0][0][0].len()];
         let weights = |q: &[Heads], k: &[Heads]| {
@@ -353,15 +353,15 @@ impl Subject<'_> {
 }
 
 /// One layer on one problem.
-struct Pass<'a> {
-    subject: &'a Subject<'a>,
+struct LayerPass<'a> {
+    subject: &'a ProbedEncoding<'a>,
     problem: &'a Problem,
     layer: usize,
 }
 
-impl Pass<'_> {
+impl LayerPass<'_> {
     fn in_context<T>(&self, body: impl FnOnce(&LayerContext<'_>) -> T) -> T {
-        let Subject { encoding, device, .. } = self.subject;
+        let ProbedEncoding { encoding, device, .. } = self.subject;
         let at = Positions::contiguous(0, self.problem.x[0].len());
         let x = tensor3(&self.problem.x, device);
         let carried = TokenState::default();
@@ -372,7 +372,7 @@ impl Pass<'_> {
 
     /// Queries and keys after the transform, `[batch][head][token][D]`.
     fn transformed(&self) -> (Vec<Heads>, Vec<Heads>) {
-        let Subject { encoding, device, .. } = self.subject;
+        let ProbedEncoding { encoding, device, .. } = self.subject;
         self.in_context(|ctx| {
             let (q, k) = (tensor4(&self.problem.q, device), tensor4(&self.problem.k, device));
             let (q, k) = encoding.transform_qk(q, k, ctx);

@@ -5,7 +5,7 @@ use crate::score::HiddenActivation;
 
 /// Perceptron `e(p) = W2 act(W1 p + b1) + b2`.
 #[derive(Debug, Clone)]
-pub struct Perceptron {
+pub struct ScalarPerceptron {
     /// Weights `W1`, one per hidden unit.
     pub w1: Vec<f64>,
     /// Biases `b1`, one per hidden unit.
@@ -18,7 +18,7 @@ pub struct Perceptron {
     pub activation: HiddenActivation,
 }
 
-impl Perceptron {
+impl ScalarPerceptron {
     /// Vector of position `p`, `D` channels.
     pub fn embedding(&self, p: f64) -> Vec<f64> {
         let hidden = self.w1.iter().zip(&self.b1).map(|(w, b)| match self.activation {

@@ -101,7 +101,7 @@ impl Check {
 
 /// Result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CheckResult {
     /// The statement of the check holds.
     Holds,
     /// The statement does not hold, for this reason.
@@ -116,15 +116,15 @@ pub struct Finding {
     /// Check that was run.
     pub check: Check,
     /// Result of the check.
-    pub verdict: Verdict,
+    pub verdict: CheckResult,
 }
 
 impl Finding {
     fn new(check: Check, outcome: Option<Outcome>) -> Self {
         let verdict = match outcome {
-            None => Verdict::NotChecked(check.needs()),
-            Some(Ok(())) => Verdict::Holds,
-            Some(Err(found)) => Verdict::Fails(found),
+            None => CheckResult::NotChecked(check.needs()),
+            Some(Ok(())) => CheckResult::Holds,
+            Some(Err(found)) => CheckResult::Fails(found),
         };
         Self { check, verdict }
     }
@@ -207,8 +207,8 @@ pub fn failures(findings: Vec<Finding>) -> Vec<Failure> {
     findings
         .into_iter()
         .filter_map(|Finding { check, verdict }| match verdict {
-            Verdict::Fails(found) => Some(Failure { check, found }),
-            Verdict::Holds | Verdict::NotChecked(_) => None,
+            CheckResult::Fails(found) => Some(Failure { check, found }),
+            CheckResult::Holds | CheckResult::NotChecked(_) => None,
         })
         .collect()
 }

@@ -88,8 +88,8 @@ impl Stack {
                     v: part(&problem.v),
                     carried: &carried,
                     engine,
-                    sharpness: AttentionKind::Soft,
-                    factors: MatmulPrecision::F32,
+                    attention_kind: AttentionKind::Soft,
+                    precision: MatmulPrecision::F32,
                 };
                 let cache = (step < tokens).then_some(&mut caches[index]);
                 let output = layer(encoding, input, cache, Weights::Drop);

@@ -60,14 +60,14 @@ pub enum Kernel {
 /// Settings of the KERPLE encoding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct KerpleConfig {
     /// Kernel: the bias as a function of distance.
     pub kernel: Kernel,
     /// Which layers share parameters.
     pub sharing: Sharing,
 }
 
-impl Default for Config {
+impl Default for KerpleConfig {
     fn default() -> Self {
         Self { kernel: Kernel::default(), sharing: Sharing::AllLayers }
     }
@@ -124,7 +124,7 @@ impl Kerple {
 }
 
 impl PositionEncoding for Kerple {
-    type Settings = Config;
+    type Settings = KerpleConfig;
 
     const CARD: Card = Card {
         id: "kerple",
@@ -135,7 +135,7 @@ impl PositionEncoding for Kerple {
         url: "https://arxiv.org/abs/2205.09921",
     };
 
-    fn card(settings: &Config) -> Card {
+    fn card(settings: &KerpleConfig) -> Card {
         match settings.sharing {
             Sharing::AllLayers => Self::CARD,
             Sharing::PerLayer => Card { parameters: "2 L H", ..Self::CARD },
@@ -143,7 +143,7 @@ impl PositionEncoding for Kerple {
     }
 
     fn build(
-        settings: &Config,
+        settings: &KerpleConfig,
         dims: &Dims,
         rng: &mut ChaCha8Rng,
         device: &Device,
@@ -157,11 +157,11 @@ impl PositionEncoding for Kerple {
         Ok(Kerple { a, p, kernel: settings.kernel })
     }
 
-    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+    fn param_count(settings: &KerpleConfig, dims: &Dims) -> Option<usize> {
         Some(2 * settings.sharing.sets(dims.layers) * dims.heads)
     }
 
-    fn cost(_settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+    fn cost(_settings: &KerpleConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let Dims { layers, heads, .. } = *dims;
         Some(
             Cost::none()

@@ -64,7 +64,7 @@ pub enum Forget {
 /// Settings of PaTH: directions and forgetting.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct PathConfig {
     /// Rank of the projection to `w`.
     pub rank: usize,
     /// Tokens that the convolution sees.
@@ -73,7 +73,7 @@ pub struct Config {
     pub forget: Forget,
 }
 
-impl Default for Config {
+impl Default for PathConfig {
     fn default() -> Self {
         Self { rank: 32, kernel: 3, forget: Forget::None }
     }
@@ -100,7 +100,7 @@ struct Layer {
     forget: Option<HeadProjection>,
 }
 
-impl Config {
+impl PathConfig {
     /// Projections to one number per head: of the strengths, and of the gates if there are any.
     fn head_projections(&self) -> usize {
         match self.forget {
@@ -142,7 +142,7 @@ impl Layer {
 }
 
 impl PositionEncoding for Path {
-    type Settings = Config;
+    type Settings = PathConfig;
 
     const CARD: Card = Card {
         id: "path",
@@ -153,7 +153,7 @@ impl PositionEncoding for Path {
         url: "https://arxiv.org/abs/2505.16381",
     };
 
-    fn check(settings: &Config, _dims: &Dims) -> Result<(), PeError> {
+    fn check(settings: &PathConfig, _dims: &Dims) -> Result<(), PeError> {
         for (field, value) in [("rank", settings.rank), ("kernel", settings.kernel)] {
             if value == 0 {
                 return Err(PeError::invalid(Path::CARD.id, field, value, "at least 1"));
@@ -168,7 +168,7 @@ impl PositionEncoding for Path {
     }
 
     fn build(
-        settings: &Config,
+        settings: &PathConfig,
         dims: &Dims,
         rng: &mut ChaCha8Rng,
         device: &Device,
@@ -192,12 +192,12 @@ impl PositionEncoding for Path {
         Ok(Path { layers, heads: dims.heads })
     }
 
-    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+    fn param_count(settings: &PathConfig, dims: &Dims) -> Option<usize> {
         let per_head = settings.head_projections() * HeadProjection::param_count(dims);
         Some(dims.layers * (settings.direction_params(dims) + per_head))
     }
 
-    fn cost(settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+    fn cost(settings: &PathConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let tokens = dims.layers * len;
         let (width, heads) = (dims.width(), dims.heads);
         let projections = 2 * settings.rank + settings.head_projections() * heads;
@@ -289,8 +289,8 @@ mod tests {
     fn a_rank_or_kernel_of_zero_is_refused_by_name() {
         let dims = Dims { layers: 1, heads: 1, head_dim: 8, train_len: 8, max_len: 8 };
         for (config, field) in [
-            (Config { rank: 0, ..Config::default() }, "rank is 0"),
-            (Config { kernel: 0, ..Config::default() }, "kernel is 0"),
+            (PathConfig { rank: 0, ..PathConfig::default() }, "rank is 0"),
+            (PathConfig { kernel: 0, ..PathConfig::default() }, "kernel is 0"),
         ] {
             let error = Path::check(&config, &dims).unwrap_err().to_string();
             assert!(error.contains(field), "{error}");

@@ -72,7 +72,7 @@ fn few_documents_are_each_cut_and_ten_are_parted_whole() {
 fn parts_are_disjoint_and_complete() {
     for rule in [SplitRule::ByNumber, SplitRule::ByYear] {
         for count in [1, 2, 9, 10, 11, 57] {
-            let document = |k: usize| Document {
+            let document = |k: usize| TextDocument {
                 name: format!("{}-x", 1790 + k),
                 text: (0..23)
                     .map(|c| char::from_u32(0x4e00 + (23 * k + c) as u32).unwrap())
@@ -91,7 +91,7 @@ fn parts_are_disjoint_and_complete() {
 
 #[test]
 fn years_decide_and_must_be_there() {
-    let document = |name: &str| Document { name: name.to_owned(), text: name.to_owned() };
+    let document = |name: &str| TextDocument { name: name.to_owned(), text: name.to_owned() };
     let names = ["1790-a", "1798-b", "1799-c", "1808-d", "2027-e"];
     let parts = SplitRule::ByYear.parts(names.map(document).into()).unwrap();
     assert_eq!(texts(&parts, Part::Train), ["1790-a", "2027-e"]);

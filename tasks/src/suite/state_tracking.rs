@@ -44,7 +44,7 @@ use crate::{Sample, Split, TaskError, TaskMeta, TokenSlice};
 /// Permutation group of the moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Group {
+pub enum PermutationGroup {
     /// All permutations of 3 things.
     S3,
     /// All permutations of 5 things.
@@ -61,15 +61,15 @@ struct GroupTable {
     products: Vec<u32>,
 }
 
-impl Group {
+impl PermutationGroup {
     fn table(self) -> &'static GroupTable {
         static S3: LazyLock<GroupTable> = LazyLock::new(|| GroupTable::new(3, false));
         static S5: LazyLock<GroupTable> = LazyLock::new(|| GroupTable::new(5, false));
         static A5: LazyLock<GroupTable> = LazyLock::new(|| GroupTable::new(5, true));
         match self {
-            Group::S3 => &S3,
-            Group::S5 => &S5,
-            Group::A5 => &A5,
+            PermutationGroup::S3 => &S3,
+            PermutationGroup::S5 => &S5,
+            PermutationGroup::A5 => &A5,
         }
     }
 }
@@ -119,7 +119,7 @@ pub enum AskedProducts {
 #[serde(default, deny_unknown_fields)]
 pub struct StateTrackingConfig {
     /// Permutation group of the moves.
-    pub group: Group,
+    pub group: PermutationGroup,
     /// Products in the answer.
     pub answer: AskedProducts,
     /// Fewest moves in training.
@@ -128,7 +128,7 @@ pub struct StateTrackingConfig {
 
 impl Default for StateTrackingConfig {
     fn default() -> Self {
-        Self { group: Group::S3, answer: AskedProducts::Final, min_len: 1 }
+        Self { group: PermutationGroup::S3, answer: AskedProducts::Final, min_len: 1 }
     }
 }
 

@@ -104,7 +104,7 @@ pub(super) mod tests {
     use tokenizers::models::bpe::BpeTrainer;
 
     use super::*;
-    use crate::data::Document;
+    use crate::data::TextDocument;
 
     /// Text of a `tokenizer.json` with the learned merges.
     pub(crate) fn learned_json(parts: &Parts, size: u32) -> String {
@@ -112,7 +112,7 @@ pub(super) mod tests {
     }
 
     fn training(text: String) -> Parts {
-        Parts::new(vec![(Part::Train, Document { name: String::new(), text })])
+        Parts::new(vec![(Part::Train, TextDocument { name: String::new(), text })])
     }
 
     /// The trainer of `tokenizers`, as it was used before.

@@ -4,7 +4,7 @@ use tempfile::TempDir;
 
 use super::interface::readable;
 use super::*;
-use crate::data::{Document, Part, SplitRule};
+use crate::data::{Part, SplitRule, TextDocument};
 use crate::testing::harbour_text;
 
 const SAMPLES: [&str; 7] = [
@@ -19,7 +19,7 @@ const SAMPLES: [&str; 7] = [
 
 fn parts() -> Parts {
     let text = harbour_text() + &SAMPLES.concat();
-    let document = Document { name: String::new(), text };
+    let document = TextDocument { name: String::new(), text };
     Parts { documents: vec![(Part::Train, document)], sha256: String::new() }
 }
 
@@ -151,7 +151,7 @@ fn sizes_that_cannot_be_are_refused() {
         TokenizerConfig::Bpe(size).build(parts, cache.path()).map(|_| ()).unwrap_err().to_string()
     };
     assert!(said(256, &parts()).contains("tokenizer.bpe is 256, must be between 257"));
-    let short = vec![Document { name: String::new(), text: "abababab cd cd".repeat(9) }];
+    let short = vec![TextDocument { name: String::new(), text: "abababab cd cd".repeat(9) }];
     let short = SplitRule::ByNumber.parts(short).unwrap();
     assert!(said(5000, &short).contains("has pairs for"), "{}", said(5000, &short));
     assert!(!cache.path().join("tokenizers").exists());

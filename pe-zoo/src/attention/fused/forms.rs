@@ -16,7 +16,7 @@ use crate::{Positions, ScoreMod};
 
 /// A modifier as operands.
 #[derive(Default)]
-pub(super) struct Form {
+pub(super) struct ModifierOperands {
     pub(super) tensors: Vec<(Slot, DispatchTensor)>,
     /// Where the pieces of the curve end, ascending; empty without a curve.
     pub(super) bends: Arc<[f32]>,
@@ -24,11 +24,11 @@ pub(super) struct Form {
 }
 
 /// The operands of a modifier; `None` if the kernels have none for it.
-pub(super) fn of(modifier: &ScoreMod, inputs: &LogitInputs<'_>) -> Option<Form> {
-    let mut form = Form::default();
+pub(super) fn of(modifier: &ScoreMod, inputs: &LogitInputs<'_>) -> Option<ModifierOperands> {
+    let mut form = ModifierOperands::default();
     match modifier {
         ScoreMod::PositionMlp(mlp) => {
-            let curve = Curve::of(mlp, inputs.at);
+            let curve = PiecewiseLinear::of(mlp, inputs.at);
             form.put(Slot::CurveLines, curve.lines);
             form.put(Slot::CurveDistances, curve.distances);
             form.put(Slot::CurveRows, curve.rows);
@@ -59,7 +59,7 @@ pub(super) fn of(modifier: &ScoreMod, inputs: &LogitInputs<'_>) -> Option<Form> 
     Some(form)
 }
 
-impl Form {
+impl ModifierOperands {
     fn put<const D: usize>(&mut self, slot: Slot, tensor: Tensor<D>) {
         self.tensors.push((slot, tensor.into_dispatch()));
     }
@@ -76,7 +76,7 @@ impl Form {
                 self.put(Slot::BaseTable, endless(table, *beyond));
             }
             Some(ScoreMod::PositionMlp(base)) => {
-                let curve = Curve::of(base, inputs.at);
+                let curve = PiecewiseLinear::of(base, inputs.at);
                 self.put(Slot::BaseLines, curve.lines);
                 self.put(Slot::BaseDistances, curve.distances);
                 self.put(Slot::BaseRows, curve.rows);
@@ -109,7 +109,7 @@ fn every_distance(at: &Positions, device: &Device) -> Tensor<2> {
 
 /// A perceptron of one number whose activation is piecewise linear, as the piecewise linear function
 /// that it is.
-struct Curve {
+struct PiecewiseLinear {
     bends: Arc<[f32]>,
     /// Slopes of the pieces, then their values at 0, `[H, 2 N]`.
     lines: Tensor<2>,
@@ -119,7 +119,7 @@ struct Curve {
     rows: Tensor<2>,
 }
 
-impl Curve {
+impl PiecewiseLinear {
     fn of(mlp: &PositionMlp, at: &Positions) -> Self {
         let device = mlp.w1.device();
         let positions = at.memo("row-positions-flat", &device, || {

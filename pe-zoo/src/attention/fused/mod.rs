@@ -17,7 +17,7 @@ use super::reference::LogitInputs;
 use crate::kernels::{self, Kernels};
 use crate::ops::MatmulPrecision;
 use crate::{Positions, ScoreMod};
-use parts::Parts;
+use parts::ModifierParts;
 
 /// Attends causally; the result is `[B, H, T, E]`, or `None` where no kernel takes these tensors
 /// under this modifier. A part of a modifier that the kernels lack becomes a dense bias, made by the
@@ -40,7 +40,7 @@ pub(crate) fn attend(
         #[cfg(feature = "flex")]
         Kernels::Cpu if q.dtype() == DType::F32 => {
             let inputs = LogitInputs::new(q, k, v, at, scale);
-            let mut parts = Parts::of(modifier, &inputs);
+            let mut parts = ModifierParts::of(modifier, &inputs);
             if parts.terms_on_products() {
                 parts = parts.with_dense_terms(&inputs, at, scale);
             }
@@ -53,7 +53,7 @@ pub(crate) fn attend(
             let dtype = q.dtype();
             let [q, k, v, values] = [q, k, v, values].map(|u| u.clone().cast(DType::F32));
             let inputs = LogitInputs::new(&q, &k, &v, at, scale);
-            let parts = Parts::of(modifier, &inputs)
+            let parts = ModifierParts::of(modifier, &inputs)
                 .with_dense_terms(&inputs, at, scale)
                 .with_products(&q, &inputs, at, scale);
             let (operands, spec) = parts.operands([&q, &k, &v, &values], at, scale, precision);

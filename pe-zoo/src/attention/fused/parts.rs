@@ -19,7 +19,7 @@ use crate::score::{Contextual, ContextualFunction, GateSource, LogitScaling, Per
 use crate::{Positions, ScoreMod};
 
 /// A modifier as the kernels take it: at most one of each kind.
-pub(super) struct Parts {
+pub(super) struct ModifierParts {
     /// By slot, all f32; queries, keys, values and gate keys are not part of a modifier.
     tensors: [Option<DispatchTensor>; SLOTS],
     /// The contextual positions that the kernels compute; their function is in the slots.
@@ -38,7 +38,7 @@ pub(super) struct Parts {
     undivided: bool,
 }
 
-impl Parts {
+impl ModifierParts {
     pub(super) fn of(modifier: &ScoreMod, inputs: &LogitInputs<'_>) -> Self {
         let mut parts = Self {
             tensors: [const { None }; SLOTS],
@@ -277,7 +277,7 @@ fn in_f32<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
 /// For the GPU's kernels: in the place of tables that are multiplied with queries the products,
 /// factors included. Those are of the size of the queries, and their gradients need no sum over rows.
 #[cfg(feature = "cube")]
-impl Parts {
+impl ModifierParts {
     pub(super) fn with_products(
         mut self,
         q: &Tensor<4>,

@@ -33,8 +33,8 @@ fn attended(text: &str, weights: Weights) -> (LayerOutput, Problem) {
         v: tensor4(&problem.v, &device),
         carried: &TokenState::default(),
         engine: Engine::Reference,
-        sharpness: AttentionKind::Soft,
-        factors: MatmulPrecision::F32,
+        attention_kind: AttentionKind::Soft,
+        precision: MatmulPrecision::F32,
     };
     (layer(&encoding, input, None, weights), problem)
 }

@@ -61,26 +61,26 @@ pub(super) fn forward(operands: &Operands<Flex>, spec: &Spec) -> (FlexTensor, Ke
 }
 
 /// The tasks of a pass: pieces of rows of the heads that are worked on together.
-pub(super) struct Tasks<T> {
-    pub(super) all: Vec<Task<T>>,
+pub(super) struct WorkItems<T> {
+    pub(super) all: Vec<WorkItem<T>>,
     together: usize,
     pieces: usize,
 }
 
 /// Rows `rows[0]..rows[1]` of some heads of one sequence.
-pub(super) struct Task<T> {
+pub(super) struct WorkItem<T> {
     pub(super) rows: [usize; 2],
     pub(super) heads: Vec<T>,
 }
 
-impl<T> Tasks<T> {
+impl<T> WorkItems<T> {
     /// Tasks without heads.
     pub(super) fn new(sizes: &Sizes, spec: &Spec, cuts: &[usize]) -> Self {
         let together = spec.heads_together(sizes.heads);
         let groups = sizes.batch * sizes.heads / together;
         let all = (0..groups)
             .flat_map(|_| cuts.windows(2))
-            .map(|cut| Task { rows: [cut[0], cut[1]], heads: Vec::with_capacity(together) })
+            .map(|cut| WorkItem { rows: [cut[0], cut[1]], heads: Vec::with_capacity(together) })
             .collect();
         Self { all, together, pieces: cuts.len() - 1 }
     }
@@ -97,7 +97,7 @@ fn forward_lanes<const R: usize>(operands: &Operands<Flex>, spec: &Spec) -> (Fle
     let mut output = vec![0.0; batch * heads * rows * value_dim];
     let mut log = vec![0.0; batch * heads * rows];
     let cuts = cuts(&sizes, spec, R);
-    let mut tasks = Tasks::new(&sizes, spec, &cuts);
+    let mut tasks = WorkItems::new(&sizes, spec, &cuts);
     let outs = planes(&mut output, [batch, rows, heads, value_dim]);
     for (plane, (mut out, mut log)) in outs.into_iter().zip(log.chunks_mut(rows)).enumerate() {
         let head = operands.head(spec, plane / heads, plane % heads);

@@ -5,7 +5,7 @@ use burn::backend::flex::FlexTensor;
 use burn::tensor::Shape as TensorShape;
 use rayon::prelude::*;
 
-use super::engine::{Kept, Task, Tasks, cuts, tensor};
+use super::engine::{Kept, WorkItem, WorkItems, cuts, tensor};
 use super::heads::plane;
 use super::kernel::UpstreamGrad;
 use super::problem::Head;
@@ -14,14 +14,14 @@ use super::rows::{self, HeadGrads};
 use super::scratch::Scratch;
 use super::tensors::contiguous;
 use super::view::{MatrixMut, Shape, planes};
-use crate::kernels::operands::{Operands, Part, SLOTS, Sizes, Slot, present};
+use crate::kernels::operands::{HeadSlice, Operands, SLOTS, Sizes, Slot, present};
 use crate::kernels::spec::Spec;
 use crate::math::lanes::{NARROW, WIDE};
 use crate::math::simd;
 
 /// Inputs and results of the forward pass, and the gradient of its output.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pass<'a> {
+pub(super) struct BackwardPass<'a> {
     pub(super) operands: &'a Operands<Flex>,
     pub(super) spec: &'a Spec,
     pub(super) kept: &'a Kept,
@@ -32,7 +32,7 @@ pub(super) struct Pass<'a> {
 }
 
 /// Gradients of all operands by slot; `None` for absent ones.
-pub(super) fn backward(pass: Pass<'_>) -> [Option<FlexTensor>; SLOTS] {
+pub(super) fn backward(pass: BackwardPass<'_>) -> [Option<FlexTensor>; SLOTS] {
     if pass.operands.sizes().rows <= NARROW {
         backward_lanes::<NARROW>(pass)
     } else {
@@ -40,7 +40,7 @@ pub(super) fn backward(pass: Pass<'_>) -> [Option<FlexTensor>; SLOTS] {
     }
 }
 
-fn backward_lanes<const R: usize>(pass: Pass<'_>) -> [Option<FlexTensor>; SLOTS] {
+fn backward_lanes<const R: usize>(pass: BackwardPass<'_>) -> [Option<FlexTensor>; SLOTS] {
     let sizes = pass.operands.sizes();
     let cuts = cuts(&sizes, pass.spec, R);
     let pieces = cuts.len() - 1;
@@ -83,7 +83,7 @@ struct TaskHead<'a> {
 }
 
 #[inline(always)]
-fn run<const R: usize>(task: Task<TaskHead<'_>>, scratch: &mut Scratch<R>, sums: &mut [Sums]) {
+fn run<const R: usize>(task: WorkItem<TaskHead<'_>>, scratch: &mut Scratch<R>, sums: &mut [Sums]) {
     let heads = task.heads.into_iter().zip(sums).map(|(task, sums)| {
         let TaskHead { head, upstream, dq, dense, own } = task;
         HeadGrads { head, upstream, dq, dense, grads: sums.grads(&head, own) }
@@ -117,10 +117,10 @@ impl Buffers {
     /// Cuts the pass, and the memory with it.
     fn tasks<'a>(
         &'a mut self,
-        pass: Pass<'a>,
+        pass: BackwardPass<'a>,
         sizes: &Sizes,
         cuts: &[usize],
-    ) -> Tasks<TaskHead<'a>> {
+    ) -> WorkItems<TaskHead<'a>> {
         let Sizes { heads, rows, columns, .. } = *sizes;
         let alone = cuts.len() == 2;
         let mut slots = Slot::ALL.into_iter();
@@ -136,7 +136,7 @@ impl Buffers {
         });
         let queries = std::mem::take(&mut memory[Slot::Query as usize]).into_iter();
         let mut memory = memory.each_mut().map(|planes| planes.drain(..));
-        let mut tasks = Tasks::new(sizes, pass.spec, cuts);
+        let mut tasks = WorkItems::new(sizes, pass.spec, cuts);
         for (plane_index, mut dq) in queries.enumerate() {
             let (b, h) = (plane_index / heads, plane_index % heads);
             let head = pass.operands.head(pass.spec, b, h);
@@ -195,14 +195,14 @@ impl Buffers {
                 }
                 (Collection::Summed, part) => {
                     let group = |task: usize| match part {
-                        Part::Whole => 0,
-                        Part::HeadRow | Part::HeadScalar => (task / pieces) % heads,
-                        Part::Plane | Part::Column => task / pieces,
+                        HeadSlice::Whole => 0,
+                        HeadSlice::HeadRow | HeadSlice::HeadScalar => (task / pieces) % heads,
+                        HeadSlice::Plane | HeadSlice::Column => task / pieces,
                     };
                     let groups = match part {
-                        Part::Whole => 1,
-                        Part::HeadRow | Part::HeadScalar => heads,
-                        Part::Plane | Part::Column => batch * heads,
+                        HeadSlice::Whole => 1,
+                        HeadSlice::HeadRow | HeadSlice::HeadScalar => heads,
+                        HeadSlice::Plane | HeadSlice::Column => batch * heads,
                     };
                     let sum = reduce::grouped(sums, groups, group, summed_as(slot));
                     contiguous(sum, operand.layout().shape().clone())

@@ -3,9 +3,9 @@
 use burn::backend::Flex;
 use burn::backend::flex::FlexTensor;
 
-use super::problem::{ContextualHead, ContextualOperand, Head, Perceptron};
+use super::problem::{ContextualHead, ContextualOperand, Head, PerceptronOperands};
 use super::view::{Matrix, Shape};
-use crate::kernels::operands::{Operands, Part, Slot, present};
+use crate::kernels::operands::{HeadSlice, Operands, Slot, present};
 use crate::kernels::spec::Spec;
 
 impl Operands<Flex> {
@@ -31,7 +31,7 @@ impl Operands<Flex> {
             function: match (given(Slot::ContextualSlopes), spec.activation) {
                 (Some(slope), _) => ContextualOperand::Slope(slope.at(0, 0)),
                 (None, None) => ContextualOperand::Table(get(Slot::Table)),
-                (None, Some(activation)) => ContextualOperand::Perceptron(Perceptron {
+                (None, Some(activation)) => ContextualOperand::Perceptron(PerceptronOperands {
                     out: get(Slot::Table),
                     hidden: get(Slot::Hidden),
                     activation,
@@ -43,13 +43,13 @@ impl Operands<Flex> {
 }
 
 /// The part of an operand that belongs to one (batch, head).
-fn part(tensor: &FlexTensor, part: Part, batch: usize, head: usize) -> Matrix<'_> {
+fn part(tensor: &FlexTensor, part: HeadSlice, batch: usize, head: usize) -> Matrix<'_> {
     let stride = |axis: usize| tensor.layout().strides()[axis].unsigned_abs();
     match part {
-        Part::Plane | Part::Column => plane(tensor, batch, head),
-        Part::HeadRow => strided(tensor, 0, 0, 1).rows(head, 1),
-        Part::HeadScalar => strided(tensor, head * stride(0), usize::MAX, usize::MAX),
-        Part::Whole => strided(tensor, 0, 0, 1),
+        HeadSlice::Plane | HeadSlice::Column => plane(tensor, batch, head),
+        HeadSlice::HeadRow => strided(tensor, 0, 0, 1).rows(head, 1),
+        HeadSlice::HeadScalar => strided(tensor, head * stride(0), usize::MAX, usize::MAX),
+        HeadSlice::Whole => strided(tensor, 0, 0, 1),
     }
 }
 

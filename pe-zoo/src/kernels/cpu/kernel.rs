@@ -3,7 +3,7 @@
 use super::contextual;
 use super::distance;
 use super::forms::bias;
-use super::forms::maps::{self, Maps};
+use super::forms::maps::{self, ChunkMapOperands};
 use super::problem::{Block, Head};
 use super::reduce::Grads;
 use super::scratch::{Scratch, grow, lanes as read, lanes_mut as write};
@@ -25,7 +25,7 @@ fn logits<const R: usize>(
     let n = block.columns;
     grow(&mut s.logits, n);
     let query = head.q().rows(block.first, block.rows);
-    match (head.spec.content_scale, Maps::of(head)) {
+    match (head.spec.content_scale, ChunkMapOperands::of(head)) {
         (Some(scale), Some(maps)) => {
             maps::products(&maps, head, block, scale, &mut s.forms.maps, &mut s.logits, keep);
         }
@@ -238,7 +238,7 @@ pub(super) fn backward<const R: usize>(
     if !head.spec.terms.is_empty() {
         term::backward(head, block, s, grads);
     }
-    if let Some(maps) = Maps::of(head) {
+    if let Some(maps) = ChunkMapOperands::of(head) {
         maps::backward(&maps, head, block, &mut s.forms.maps, &s.grads, &mut dq, grads);
     } else if let Some(scale) = head.spec.content_scale {
         let logit_grads = read(&s.grads, n, block.rows);

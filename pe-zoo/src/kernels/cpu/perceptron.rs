@@ -3,7 +3,7 @@
 //! `q . e(p) = (w2^T q) . act(w1 p + b1) + q . b2`: the products of the queries with the second layer
 //! are made once per block, and each pair of tokens costs a few operations per hidden unit.
 
-use super::problem::{Block, Perceptron};
+use super::problem::{Block, PerceptronOperands};
 use super::scratch::Scratch;
 use super::view::MatrixMut;
 use crate::math::lanes::{self, Lanes};
@@ -28,7 +28,7 @@ fn act(activation: HiddenActivation, x: f32) -> (f32, f32) {
 /// the second layer, the constant last.
 #[inline(always)]
 pub(super) fn at<const R: usize>(
-    perceptron: &Perceptron<'_>,
+    perceptron: &PerceptronOperands<'_>,
     products: &[Lanes<R>],
     positions: &Lanes<R>,
 ) -> (Lanes<R>, Lanes<R>) {
@@ -50,7 +50,7 @@ pub(super) fn at<const R: usize>(
 /// from `constant_below` on one by one, of those before by their sum.
 #[inline(always)]
 pub(super) fn backward<const R: usize>(
-    perceptron: &Perceptron<'_>,
+    perceptron: &PerceptronOperands<'_>,
     max: f32,
     constant_below: usize,
     constant: &Lanes<R>,
@@ -101,7 +101,7 @@ pub(super) fn backward<const R: usize>(
 /// The gradients of one position per lane.
 #[inline(always)]
 fn one<const R: usize>(
-    perceptron: &Perceptron<'_>,
+    perceptron: &PerceptronOperands<'_>,
     units: usize,
     s: &mut Scratch<R>,
     positions: &Lanes<R>,

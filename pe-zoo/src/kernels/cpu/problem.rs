@@ -56,12 +56,12 @@ pub(super) enum ContextualOperand<'a> {
     /// `[D, N]`.
     Table(Matrix<'a>),
     Slope(f32),
-    Perceptron(Perceptron<'a>),
+    Perceptron(PerceptronOperands<'a>),
 }
 
 /// `e(p) = w2 act(w1 p + b1) + b2` of `N` hidden units.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Perceptron<'a> {
+pub(super) struct PerceptronOperands<'a> {
     /// `w2` and, as its last column, `b2`: `[D, N + 1]`.
     pub(super) out: Matrix<'a>,
     /// `w1` and `b1`, `[2, N]`.

@@ -31,7 +31,7 @@ pub(super) struct Scratch<const R: usize> {
     pub(super) distance_products: Vec<Lanes<R>>,
     pub(super) distance_product_grads: Vec<Lanes<R>>,
     /// Inputs of the pair terms.
-    pub(super) term_inputs: term_inputs::Inputs,
+    pub(super) term_inputs: term_inputs::TermInputs,
     /// Content logits that each pair term received.
     pub(super) contents: Vec<Vec<Lanes<R>>>,
     /// A distance table, or its gradient, written out per distance.

@@ -6,7 +6,7 @@ use crate::score::TermBlock;
 
 /// The inputs of the terms of one block, in the layout of [`TermBlock`].
 #[derive(Debug, Default)]
-pub(super) struct Inputs {
+pub(super) struct TermInputs {
     rows: Vec<f32>,
     columns: Vec<f32>,
     params: Vec<f32>,
@@ -26,7 +26,7 @@ pub(super) fn row<const R: usize>(head: &Head<'_>, block: &Block<R>, lane: usize
     (head.spec.first_row + block.first + lane).min(block.columns - 1)
 }
 
-impl Inputs {
+impl TermInputs {
     /// Reads the positions of a block.
     pub(super) fn positions<const R: usize>(&mut self, head: &Head<'_>, block: &Block<R>) {
         let at = &head.spec.columns;

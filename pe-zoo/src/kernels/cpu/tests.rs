@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use super::engine;
-use super::gradients::{self, Pass};
+use super::gradients::{self, BackwardPass};
 use super::tensors::{contiguous, numbers};
 use crate::init::standard_normal;
 use crate::kernels::operands::{Operands, SLOTS, Slot};
@@ -113,7 +113,7 @@ fn run(
     };
     let (output, kept) = engine::forward(&operands, &spec);
     let grad = tensor(&plane, 99);
-    let grads = gradients::backward(Pass {
+    let grads = gradients::backward(BackwardPass {
         operands: &operands,
         spec: &spec,
         kept: &kept,

@@ -6,7 +6,7 @@ use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 
-use super::inputs::{InputsLaunch, PlaceLaunch};
+use super::inputs::{InputsLaunch, LaunchSizesLaunch};
 use crate::kernels::operands::{Operands, Sizes, Slot, present};
 use crate::kernels::spec::Spec;
 
@@ -84,7 +84,7 @@ pub(super) fn inputs(operands: &Operands<Cube>, spec: &Spec) -> InputsLaunch {
     )
 }
 
-/// Numbers of [`Place`](super::inputs::Place), in its order: sizes, then factors.
+/// Numbers of [`LaunchSizes`](super::inputs::LaunchSizes), in its order: sizes, then factors.
 pub(super) fn numbers(operands: &Operands<Cube>, spec: &Spec) -> ([usize; 6], [f32; 3]) {
     let Sizes { heads, rows, columns, .. } = operands.sizes();
     let (distance, query) =
@@ -98,10 +98,10 @@ pub(super) fn numbers(operands: &Operands<Cube>, spec: &Spec) -> ([usize; 6], [f
     )
 }
 
-pub(super) fn place(operands: &Operands<Cube>, spec: &Spec) -> PlaceLaunch {
+pub(super) fn place(operands: &Operands<Cube>, spec: &Spec) -> LaunchSizesLaunch {
     let ([heads, rows, columns, first_row, distance, query], [content_scale, gate_scale, max]) =
         numbers(operands, spec);
-    PlaceLaunch::new(
+    LaunchSizesLaunch::new(
         heads,
         rows,
         columns,

@@ -7,9 +7,9 @@ use burn_cubecl::cubecl::prelude::*;
 use super::block::{self, Own, SharedTiles};
 use super::config::KernelConfig;
 use super::contextual::sum_from_the_right;
-use super::gradients::{self, Walk};
-use super::inputs::{Inputs, Outputs, Place, UpstreamGrad};
-use super::logits::Block;
+use super::gradients::{self, CarriedSums};
+use super::inputs::{BackwardInputs, Inputs, LaunchSizes, Outputs};
+use super::logits::BlockOrigin;
 use super::sums::{RowSums, SharedGrads, content_sums, own_sums, shared_sums, write};
 use super::tile::{self, SharedTile};
 
@@ -17,8 +17,8 @@ use super::tile::{self, SharedTile};
 #[cube(launch, create_dummy_kernel)]
 pub(super) fn backward_kernel<F: Float>(
     inputs: &Inputs,
-    place: &Place,
-    upstream: &UpstreamGrad,
+    place: &LaunchSizes,
+    upstream: &BackwardInputs,
     out: &mut Outputs,
     #[comptime] config: KernelConfig,
 ) {
@@ -26,10 +26,10 @@ pub(super) fn backward_kernel<F: Float>(
     let columns = comptime![config.tile.columns()];
     let plane = CUBE_POS_Y as usize;
     let slot = CUBE_POS_X as usize * CUBE_COUNT_Y as usize + plane;
-    let mut block = Block { plane, head: plane % place.heads, row: 0usize, column: 0usize };
+    let mut block = BlockOrigin { plane, head: plane % place.heads, row: 0usize, column: 0usize };
     let mut tiles = SharedTiles::<F>::new(config);
     let mut own = Own::new(config);
-    let mut walk = Walk::new(config);
+    let mut walk = CarriedSums::new(config);
     let mut sums = RowSums::new(config);
     let mut shared = SharedGrads::<F>::new(config);
     let mut through = Array::<f32>::new(comptime![config.tile.rows_each]);
@@ -145,17 +145,18 @@ pub(super) fn backward_kernel<F: Float>(
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block of rows")]
 fn whole_output<F: Float>(
     inputs: &Inputs,
-    place: &Place,
-    rows: &Block,
+    place: &LaunchSizes,
+    rows: &BlockOrigin,
     tiles: &mut SharedTiles<F>,
     own: &mut Own,
     output_grads: &SharedTile<F>,
-    walk: &mut Walk,
+    walk: &mut CarriedSums,
     whole: &mut Array<f32>,
     blocks: usize,
     #[comptime] config: KernelConfig,
 ) {
-    let mut block = Block { plane: rows.plane, head: rows.head, row: rows.row, column: 0usize };
+    let mut block =
+        BlockOrigin { plane: rows.plane, head: rows.head, row: rows.row, column: 0usize };
     for step in 0..blocks {
         block.column = (blocks - 1 - step) * comptime![config.tile.columns()];
         let _stopped =
@@ -178,12 +179,12 @@ fn whole_output<F: Float>(
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block of rows")]
 fn whole_through<F: Float>(
     inputs: &Inputs,
-    place: &Place,
-    rows: &Block,
+    place: &LaunchSizes,
+    rows: &BlockOrigin,
     tiles: &mut SharedTiles<F>,
     own: &mut Own,
     output_grads: &SharedTile<F>,
-    walk: &mut Walk,
+    walk: &mut CarriedSums,
     through: &mut Array<f32>,
     blocks: usize,
     #[comptime] config: KernelConfig,
@@ -193,7 +194,8 @@ fn whole_through<F: Float>(
     for r in 0..comptime![config.tile.rows_each] {
         through[r] = f32::new(0.0);
     }
-    let mut block = Block { plane: rows.plane, head: rows.head, row: rows.row, column: 0usize };
+    let mut block =
+        BlockOrigin { plane: rows.plane, head: rows.head, row: rows.row, column: 0usize };
     let mut step = 0usize;
     while step < blocks {
         block.column = (blocks - 1 - step) * comptime![config.tile.columns()];
@@ -219,11 +221,11 @@ fn whole_through<F: Float>(
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block")]
 fn gate_sums<F: Float>(
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     tiles: &mut SharedTiles<F>,
     own: &Own,
-    walk: &Walk,
+    walk: &CarriedSums,
     shared: &mut SharedGrads<F>,
     sums: &mut RowSums,
     through: &Array<f32>,

@@ -6,8 +6,8 @@ use burn_cubecl::cubecl::prelude::*;
 use super::config::KernelConfig;
 use super::contextual;
 use super::cores;
-use super::inputs::{Inputs, Place};
-use super::logits::{self, Block};
+use super::inputs::{Inputs, LaunchSizes};
+use super::logits::{self, BlockOrigin};
 use super::tile::{self, SharedTile};
 
 /// Shared memory of a cube.
@@ -102,8 +102,8 @@ pub(super) fn begin<F: Float>(
 #[cube]
 pub(super) fn load_rows<F: Float>(
     inputs: &Inputs,
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     tiles: &mut SharedTiles<F>,
     #[comptime] config: KernelConfig,
 ) {
@@ -129,8 +129,8 @@ pub(super) fn load_rows<F: Float>(
 #[cube]
 pub(super) fn logits_of<F: Float>(
     inputs: &Inputs,
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     tiles: &mut SharedTiles<F>,
     own: &mut Own,
     #[comptime] config: KernelConfig,

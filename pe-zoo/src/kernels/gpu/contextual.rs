@@ -4,8 +4,8 @@ use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
 use super::config::{Function, KernelConfig};
-use super::inputs::{Inputs, Place};
-use super::logits::{Block, own_column, own_row, sees};
+use super::inputs::{Inputs, LaunchSizes};
+use super::logits::{BlockOrigin, own_column, own_row, sees};
 
 /// Past every largest position that is reached.
 const BEYOND: f32 = 3e30;
@@ -80,8 +80,8 @@ pub(super) fn sum_from_the_right(
 #[cube]
 pub(super) fn open_gates(
     gates: &mut Array<f32>,
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     stopped: bool,
     #[comptime] config: KernelConfig,
 ) {
@@ -105,8 +105,8 @@ pub(super) fn open_gates(
 #[cube]
 pub(super) fn all_beyond(
     counted: &Shared<[f32]>,
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     #[comptime] config: KernelConfig,
 ) -> bool {
     let mut least = f32::new(BEYOND);
@@ -138,8 +138,8 @@ pub(super) fn publish_counts(
 #[cube]
 pub(super) fn load_products(
     inputs: &Inputs,
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     products: &mut Shared<[f32]>,
     #[comptime] config: KernelConfig,
 ) {
@@ -223,8 +223,8 @@ pub(super) fn read(
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block")]
 pub(super) fn add_function(
     inputs: &Inputs,
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     products: &Shared<[f32]>,
     counts: &mut Array<f32>,
     logits: &mut Array<f32>,

@@ -6,8 +6,8 @@ use burn_cubecl::cubecl::prelude::*;
 use super::block::{self, Own, SharedTiles};
 use super::config::KernelConfig;
 use super::contextual::{softplus, sum_from_the_right};
-use super::inputs::{Inputs, Place};
-use super::logits::{Block, attends, own_column, own_row};
+use super::inputs::{Inputs, LaunchSizes};
+use super::logits::{BlockOrigin, attends, own_column, own_row};
 use super::tile::{self, SharedTile};
 
 /// Below every logit.
@@ -18,7 +18,7 @@ const LOWEST: f32 = -3e38;
 #[cube(launch, create_dummy_kernel)]
 pub(super) fn forward_kernel<F: Float>(
     inputs: &Inputs,
-    place: &Place,
+    place: &LaunchSizes,
     out: &mut [f32],
     log: &mut [f32],
     #[comptime] config: KernelConfig,
@@ -30,7 +30,7 @@ pub(super) fn forward_kernel<F: Float>(
     let plane = CUBE_POS_Y as usize;
     // The longest rows first: they take longest.
     let row = ((place.rows - 1) / rows - CUBE_POS_X as usize) * rows;
-    let mut block = Block { plane, head: plane % place.heads, row, column: 0usize };
+    let mut block = BlockOrigin { plane, head: plane % place.heads, row, column: 0usize };
     let mut tiles = SharedTiles::<F>::new(config);
     let mut own = Own::new(config);
     let mut weights = SharedTile::<F>::of_factors(rows, columns, config);
@@ -91,8 +91,8 @@ pub(super) fn forward_kernel<F: Float>(
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block")]
 fn soften<F: Float>(
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     tiles: &mut SharedTiles<F>,
     own: &mut Own,
     sums: &mut Array<f32>,
@@ -149,8 +149,8 @@ fn soften<F: Float>(
 /// left of them.
 #[cube]
 fn break_sticks<F: Float>(
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     tiles: &mut SharedTiles<F>,
     own: &mut Own,
     left: &mut Array<f32>,
@@ -191,8 +191,8 @@ fn break_sticks<F: Float>(
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block")]
 fn write(
     inputs: &Inputs,
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     sums: &Array<f32>,
     largest: &Array<f32>,
     total: &Array<f32>,

@@ -6,8 +6,8 @@ use burn_cubecl::cubecl::prelude::*;
 use super::block::{self, Own, SharedTiles};
 use super::config::KernelConfig;
 use super::contextual::{sigmoid, softplus, sum_from_the_right};
-use super::inputs::{Inputs, Place, UpstreamGrad};
-use super::logits::{Block, attends, own_column, own_row};
+use super::inputs::{BackwardInputs, Inputs, LaunchSizes};
+use super::logits::{BlockOrigin, attends, own_column, own_row};
 use super::tile::{self, SharedTile};
 
 /// Logarithm of the share of a stick below which what older columns contribute is lost in the rounding
@@ -16,7 +16,7 @@ const NOTHING_LEFT: f32 = -14.0;
 
 /// Sums that one unit carries along its rows in the backward pass.
 #[derive(CubeType)]
-pub(super) struct Walk {
+pub(super) struct CarriedSums {
     /// Gradients of the logits, `rows_each x columns_each`.
     pub(super) grads: Array<f32>,
     /// Logarithms that the forward pass left, one per row.
@@ -32,10 +32,10 @@ pub(super) struct Walk {
 }
 
 #[cube]
-impl Walk {
-    pub(super) fn new(#[comptime] config: KernelConfig) -> Walk {
+impl CarriedSums {
+    pub(super) fn new(#[comptime] config: KernelConfig) -> CarriedSums {
         let rows = comptime![config.tile.rows_each];
-        Walk {
+        CarriedSums {
             grads: Array::new(comptime![config.tile.rows_each * config.tile.columns_each]),
             log: Array::new(rows),
             share: Array::new(rows),
@@ -50,10 +50,10 @@ impl Walk {
 /// output and gradient, where [`KernelConfig::own_whole`] says that the walk needs it to the last digit.
 #[cube]
 pub(super) fn begin(
-    upstream: &UpstreamGrad,
-    place: &Place,
-    block: &Block,
-    walk: &mut Walk,
+    upstream: &BackwardInputs,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
+    walk: &mut CarriedSums,
     whole: &Array<f32>,
     #[comptime] config: KernelConfig,
 ) {
@@ -78,12 +78,12 @@ pub(super) fn begin(
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block")]
 pub(super) fn gradients_of<F: Float>(
     inputs: &Inputs,
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     tiles: &mut SharedTiles<F>,
     own: &mut Own,
     output_grads: &SharedTile<F>,
-    walk: &mut Walk,
+    walk: &mut CarriedSums,
     #[comptime] config: KernelConfig,
 ) -> bool {
     let stopped = block::logits_of(inputs, place, block, tiles, own, config);
@@ -107,10 +107,10 @@ pub(super) fn gradients_of<F: Float>(
 
 #[cube]
 fn of_softmax(
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     own: &mut Own,
-    walk: &mut Walk,
+    walk: &mut CarriedSums,
     #[comptime] config: KernelConfig,
 ) {
     let columns = comptime![config.tile.columns_each];
@@ -133,11 +133,11 @@ fn of_softmax(
 /// columns and of the column itself.
 #[cube]
 fn of_sticks<F: Float>(
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     tiles: &mut SharedTiles<F>,
     own: &mut Own,
-    walk: &mut Walk,
+    walk: &mut CarriedSums,
     #[comptime] config: KernelConfig,
 ) {
     let columns = comptime![config.tile.columns_each];

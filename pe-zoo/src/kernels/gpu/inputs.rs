@@ -38,7 +38,7 @@ pub(super) struct Inputs {
 
 /// Sizes and factors.
 #[derive(CubeType, CubeLaunch)]
-pub(super) struct Place {
+pub(super) struct LaunchSizes {
     pub(super) heads: usize,
     pub(super) rows: usize,
     pub(super) columns: usize,
@@ -53,7 +53,7 @@ pub(super) struct Place {
 
 /// Results of the forward pass, and the gradient of the output.
 #[derive(CubeType, CubeLaunch)]
-pub(super) struct UpstreamGrad {
+pub(super) struct BackwardInputs {
     /// Gradient of the output, `[plane, T, E]`.
     pub(super) grad: Box<[f32]>,
     /// Logarithms of the denominators, or of what was left of the sticks, `[plane, T]`.

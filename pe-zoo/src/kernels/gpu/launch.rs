@@ -13,7 +13,7 @@ use super::backward::backward_kernel;
 use super::config::{DeviceLimits, Function, KernelConfig};
 use super::cores::{self, Rounded};
 use super::forward::forward_kernel;
-use super::inputs::UpstreamGradLaunch;
+use super::inputs::BackwardInputsLaunch;
 use super::results::{Backward, Forward, unwritten, zeroed};
 use crate::kernels::operands::{Operands, Sizes, Slot, present};
 use crate::kernels::precision::MatmulPrecision;
@@ -33,8 +33,8 @@ const BUFFERS: usize = 14 + 3 + 8 + 1;
 const ASKED: &str = "`fits` has been asked before";
 
 /// The rounding of factors for tensor cores, if the device multiplies them as the kernels do.
-fn rounded(client: &Client, factors: MatmulPrecision) -> Option<Rounded> {
-    let (rounded, kind) = match factors {
+fn rounded(client: &Client, precision: MatmulPrecision) -> Option<Rounded> {
+    let (rounded, kind) = match precision {
         MatmulPrecision::F32 => return None,
         MatmulPrecision::Tf32 => (cores::TF32, FloatKind::TF32),
         MatmulPrecision::Bf16 => (cores::BF16, FloatKind::BF16),
@@ -171,7 +171,7 @@ pub(super) fn backward(
         cubes(&config),
         inputs(operands, spec),
         place(operands, spec),
-        UpstreamGradLaunch::new(
+        BackwardInputsLaunch::new(
             grad.into_buffer_arg(),
             log.into_buffer_arg(),
             share.into_buffer_arg(),

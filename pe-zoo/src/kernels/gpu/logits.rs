@@ -4,11 +4,11 @@ use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
 use super::config::KernelConfig;
-use super::inputs::{Inputs, Place};
+use super::inputs::{Inputs, LaunchSizes};
 
 /// The place of a block.
 #[derive(CubeType, Clone, Copy)]
-pub(super) struct Block {
+pub(super) struct BlockOrigin {
     /// Head of a sequence.
     pub(super) plane: usize,
     pub(super) head: usize,
@@ -21,7 +21,7 @@ pub(super) struct Block {
 /// Index of the unit's own row among the rows.
 #[cube]
 pub(super) fn own_row(
-    block: &Block,
+    block: &BlockOrigin,
     #[comptime] r: usize,
     #[comptime] config: KernelConfig,
 ) -> usize {
@@ -31,7 +31,7 @@ pub(super) fn own_row(
 /// Index of the unit's own column among the columns.
 #[cube]
 pub(super) fn own_column(
-    block: &Block,
+    block: &BlockOrigin,
     #[comptime] c: usize,
     #[comptime] config: KernelConfig,
 ) -> usize {
@@ -40,7 +40,7 @@ pub(super) fn own_column(
 
 /// Whether there is such a row and it sees the column.
 #[cube]
-pub(super) fn sees(place: &Place, row: usize, column: usize) -> bool {
+pub(super) fn sees(place: &LaunchSizes, row: usize, column: usize) -> bool {
     row < place.rows && column <= place.first_row + row
 }
 
@@ -48,7 +48,7 @@ pub(super) fn sees(place: &Place, row: usize, column: usize) -> bool {
 /// part.
 #[cube]
 pub(super) fn attends(
-    place: &Place,
+    place: &LaunchSizes,
     row: usize,
     column: usize,
     #[comptime] config: KernelConfig,
@@ -64,7 +64,7 @@ pub(super) fn attends(
 #[cube]
 pub(super) fn distance(
     inputs: &Inputs,
-    place: &Place,
+    place: &LaunchSizes,
     row: usize,
     column: usize,
     #[comptime] config: KernelConfig,
@@ -85,8 +85,8 @@ pub(super) fn distance(
 #[cube]
 pub(super) fn add_biases(
     inputs: &Inputs,
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     logits: &mut Array<f32>,
     #[comptime] config: KernelConfig,
 ) {

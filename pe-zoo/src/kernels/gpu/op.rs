@@ -30,14 +30,14 @@ impl CubeAttention for Cube {
 struct Attention;
 
 #[derive(Debug, Clone)]
-struct State {
+struct AttentionState {
     operands: Operands<Cube>,
     spec: Spec,
     kept: Forward,
 }
 
 impl Backward<Cube, SLOTS> for Attention {
-    type State = State;
+    type State = AttentionState;
 
     fn backward(
         self,
@@ -45,7 +45,7 @@ impl Backward<Cube, SLOTS> for Attention {
         grads: &mut Gradients,
         _checkpointer: &mut Checkpointer,
     ) {
-        let State { operands, spec, kept } = ops.state;
+        let AttentionState { operands, spec, kept } = ops.state;
         let grad = grads.consume::<Cube>(&ops.node);
         let found = collect::gradients(&operands, &spec, kept, grad, launch::backward);
         for (parent, grad) in ops.parents.into_iter().zip(found) {
@@ -66,7 +66,7 @@ impl<C: CheckpointStrategy> CubeAttention for Autodiff<Cube, C> {
             OpsKind::Tracked(prep) => {
                 let kept = launch::forward(&operands, &spec);
                 let output = kept.output.clone();
-                prep.finish(State { operands, spec, kept }, output)
+                prep.finish(AttentionState { operands, spec, kept }, output)
             }
             OpsKind::UnTracked(prep) => prep.finish(launch::forward(&operands, &spec).output),
         }

@@ -87,9 +87,9 @@ impl CubeProduct for Cube {
 }
 
 #[derive(Debug)]
-struct Product;
+struct ProductOp;
 
-impl Backward<Cube, 2> for Product {
+impl Backward<Cube, 2> for ProductOp {
     type State = [CubeTensor; 2];
 
     fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
@@ -110,7 +110,7 @@ impl<C: CheckpointStrategy> CubeProduct for Autodiff<Cube, C> {
         let nodes = [left.node(), right.node()];
         let [left, right] = [left, right].map(FloatTensor::<Self>::into_primitive);
         let product = multiply(left.clone(), right.clone());
-        match Product.prepare::<C>(nodes).compute_bound().stateful() {
+        match ProductOp.prepare::<C>(nodes).compute_bound().stateful() {
             OpsKind::Tracked(prep) => prep.finish([left, right], product),
             OpsKind::UnTracked(prep) => prep.finish(product),
         }

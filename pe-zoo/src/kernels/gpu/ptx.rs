@@ -27,7 +27,7 @@ use super::config::{Function, KernelConfig, SMALLEST};
 use super::cores::{self, Rounded};
 use super::fake_device::{LIMITS, device};
 use super::forward::forward_kernel;
-use super::inputs::{InputsLaunch, OutputsLaunch, PlaceLaunch, UpstreamGradLaunch};
+use super::inputs::{BackwardInputsLaunch, InputsLaunch, LaunchSizesLaunch, OutputsLaunch};
 use super::launch;
 
 /// CUDA 12.8.
@@ -87,8 +87,8 @@ fn inputs() -> InputsLaunch {
     InputsLaunch::new(a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a())
 }
 
-fn place() -> PlaceLaunch {
-    PlaceLaunch::new(1, 1, 1, 0, 1, 1, 1.0, 1.0, 1.0)
+fn place() -> LaunchSizesLaunch {
+    LaunchSizesLaunch::new(1, 1, 1, 0, 1, 1, 1.0, 1.0, 1.0)
 }
 
 fn ptx(kernel: &dyn CubeKernel) -> String {
@@ -132,7 +132,7 @@ fn kernels<F: Float>(config: &KernelConfig) -> [String; 2] {
         launch::cubes(&back),
         inputs(),
         place(),
-        UpstreamGradLaunch::new(a(), a(), a()),
+        BackwardInputsLaunch::new(a(), a(), a()),
         OutputsLaunch::new(a(), a(), a(), a(), a(), a(), a(), a()),
         back,
     );

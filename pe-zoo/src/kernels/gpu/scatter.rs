@@ -5,12 +5,12 @@ use burn_cubecl::cubecl::prelude::*;
 
 use super::config::{FIXED, KernelConfig};
 use super::contextual::activate;
-use super::inputs::{Inputs, Outputs, Place};
-use super::logits::{Block, distance, own_row};
+use super::inputs::{Inputs, LaunchSizes, Outputs};
+use super::logits::{BlockOrigin, distance, own_row};
 
 /// Numbers per row in `Outputs::rows`.
 #[cube]
-pub(super) fn row_stride(place: &Place, #[comptime] config: KernelConfig) -> usize {
+pub(super) fn row_stride(place: &LaunchSizes, #[comptime] config: KernelConfig) -> usize {
     comptime![config.row_grads(0)] + place.query_entries
 }
 
@@ -18,8 +18,8 @@ pub(super) fn row_stride(place: &Place, #[comptime] config: KernelConfig) -> usi
 /// writes whenever the entry changes.
 #[cube]
 pub(super) fn to_entries(
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     grads: &Shared<[f32]>,
     counts: &Shared<[f32]>,
     out: &mut Outputs,
@@ -63,8 +63,8 @@ pub(super) fn to_entries(
 #[cube]
 pub(super) fn to_hidden(
     inputs: &Inputs,
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     products: &Shared<[f32]>,
     grads: &Shared<[f32]>,
     counts: &Shared<[f32]>,
@@ -116,8 +116,8 @@ pub(super) fn to_hidden(
 #[cube]
 pub(super) fn to_query_distances(
     inputs: &Inputs,
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     grads: &Shared<[f32]>,
     out: &mut Outputs,
     #[comptime] config: KernelConfig,
@@ -152,8 +152,8 @@ pub(super) fn to_query_distances(
 /// last entry and beyond are left to the rows.
 #[cube]
 pub(super) fn to_distances(
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     grads: &Shared<[f32]>,
     out: &mut Outputs,
     slot: usize,
@@ -186,8 +186,8 @@ pub(super) fn to_distances(
 /// The columns' part of the gradients of the running sums.
 #[cube]
 pub(super) fn to_columns(
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     grads: &Shared<[f32]>,
     out: &mut Outputs,
     slot: usize,

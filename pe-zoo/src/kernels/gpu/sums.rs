@@ -5,9 +5,9 @@ use burn_cubecl::cubecl::prelude::*;
 
 use super::block::{self, Own, SharedTiles};
 use super::config::{CONTEXTUAL_SLOPE, DECAY, FAR, Function, KernelConfig, SLOPE};
-use super::gradients::Walk;
-use super::inputs::{Inputs, Outputs, Place};
-use super::logits::{Block, distance, own_column, own_row};
+use super::gradients::CarriedSums;
+use super::inputs::{Inputs, LaunchSizes, Outputs};
+use super::logits::{BlockOrigin, distance, own_column, own_row};
 use super::scatter;
 use super::tile::{self, SharedTile};
 
@@ -88,10 +88,10 @@ impl<F: Float> SharedGrads<F> {
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block")]
 pub(super) fn own_sums(
     inputs: &Inputs,
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     own: &Own,
-    walk: &Walk,
+    walk: &CarriedSums,
     sums: &mut RowSums,
     out: &mut Outputs,
     #[comptime] config: KernelConfig,
@@ -143,8 +143,8 @@ pub(super) fn own_sums(
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block")]
 pub(super) fn shared_sums<F: Float>(
     inputs: &Inputs,
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     tiles: &mut SharedTiles<F>,
     shared: &SharedGrads<F>,
     sums: &mut RowSums,
@@ -190,8 +190,8 @@ pub(super) fn shared_sums<F: Float>(
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block")]
 pub(super) fn content_sums<F: Float>(
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     tiles: &mut SharedTiles<F>,
     grads: &SharedTile<F>,
     sums: &mut RowSums,
@@ -219,8 +219,8 @@ pub(super) fn content_sums<F: Float>(
 /// Writes what belongs to the block's rows.
 #[cube]
 pub(super) fn write<F: Float>(
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     tiles: &mut SharedTiles<F>,
     sums: &mut RowSums,
     out: &mut Outputs,

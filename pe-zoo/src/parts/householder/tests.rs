@@ -39,7 +39,7 @@ impl Case {
         let at = Positions::contiguous(first_row, tokens - first_row);
         let beta =
             self.beta.iter().map(|head| head.iter().map(|b| vec![*b]).collect()).collect::<Heads>();
-        let path = Path {
+        let path = HouseholderMaps {
             k: tensor4(&self.problem.k, &device),
             w: tensor4(std::slice::from_ref(&self.w), &device),
             beta: tensor4(&[beta], &device),

@@ -70,14 +70,14 @@ const TRIED: usize = 7;
 const DERIVATIVE: Tolerance = Tolerance { absolute: 5e-4, relative: 1e-3 };
 
 /// Loss that weights every output by a fixed number, so that errors do not cancel.
-struct Weighted {
+struct WeightedLoss {
     problem: Problem,
     at: Positions,
     output: Vec<f64>,
     embedding: Vec<f64>,
 }
 
-impl Weighted {
+impl WeightedLoss {
     fn new() -> Self {
         let weights = |n: usize| (0..n).map(|i| (1.0 + 2.3 * i as f64).sin()).collect();
         Self {
@@ -103,7 +103,7 @@ impl Weighted {
     }
 
     /// Loss of the engine, with gradients of queries, keys, values, layer inputs and parameters.
-    fn engine(&self, encoding: &Combined, device: &Device) -> Result<Slopes, String> {
+    fn engine(&self, encoding: &Combined, device: &Device) -> Result<LossGradients, String> {
         let tensor = |heads| tensor4(heads, device).require_grad();
         let [q, k, v] = [&self.problem.q, &self.problem.k, &self.problem.v].map(|h| tensor(h));
         let x = tensor3(&self.problem.x, device).require_grad();
@@ -126,8 +126,8 @@ impl Weighted {
                 v: v.clone(),
                 carried: &TokenState::default(),
                 engine: Engine::best(device),
-                sharpness: AttentionKind::Soft,
-                factors: MatmulPrecision::F32,
+                attention_kind: AttentionKind::Soft,
+                precision: MatmulPrecision::F32,
             };
             let output = layer(encoding, input, None, Weights::Drop).output;
             let shape = output.dims();
@@ -145,11 +145,11 @@ impl Weighted {
         inputs.push(("layer inputs", x));
         let mut visitor = Flat { grads: &grads, tensors: Vec::new() };
         encoding.visit(&mut visitor);
-        Ok(Slopes { inputs, parameters: visitor.tensors })
+        Ok(LossGradients { inputs, parameters: visitor.tensors })
     }
 }
 
-struct Slopes {
+struct LossGradients {
     inputs: Vec<(&'static str, Vec<f64>)>,
     /// Gradients of each parameter, in the order of a visit.
     parameters: Vec<Vec<f64>>,
@@ -173,7 +173,7 @@ fn reference(encoding: &Combined) -> &dyn ScalarReference {
 }
 
 fn differences(encoding: &Combined, device: &Device) -> Outcome {
-    let loss = Weighted::new();
+    let loss = WeightedLoss::new();
     let slopes = loss.engine(encoding, device)?;
     let input = loss.problem.scalar(0, 0, &loss.at);
     for (name, gradient) in &slopes.inputs {

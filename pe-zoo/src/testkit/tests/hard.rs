@@ -22,7 +22,7 @@ fn pe(id: &str, device: &Device) -> AnyEncoding {
 fn attended(
     pe: &AnyEncoding,
     problem: &Problem,
-    sharpness: AttentionKind,
+    attention_kind: AttentionKind,
     device: &Device,
 ) -> (Tensor<4>, Tensor<4>, Tensor<4>) {
     let q = tensor4(&problem.q, device);
@@ -36,8 +36,8 @@ fn attended(
         v: tensor4(&problem.v, device),
         carried: &TokenState::default(),
         engine: Engine::best(device),
-        sharpness,
-        factors: MatmulPrecision::F32,
+        attention_kind,
+        precision: MatmulPrecision::F32,
     };
     let output = layer(pe.hooks(), input, None, Weights::Return);
     (output.output, output.weights.unwrap(), q)
@@ -70,8 +70,8 @@ fn the_gradient_is_that_of_the_softmax() {
     let device = Device::flex().autodiff();
     let problem = Problem::random(1, TOKENS, &DIMS, 4);
     let pe = pe("alibi", &device);
-    let gradient = |sharpness| {
-        let (output, _weights, q) = attended(&pe, &problem, sharpness, &device);
+    let gradient = |attention_kind| {
+        let (output, _weights, q) = attended(&pe, &problem, attention_kind, &device);
         let grads = (output * tensor4(&problem.v, &device)).sum().backward();
         numbers(q.grad(&grads).unwrap())
     };

@@ -11,7 +11,7 @@ use crate::count::CountedMatmul;
 use crate::encoding::{EmbedContext, LayerContext, PositionRequest, ScoreContext, StateContext};
 use crate::reference::{Heads, ScalarInput, ScalarReference};
 use crate::score::{
-    Contextual, ContextualFunction, Current, GateSource, LogitScaling, Remainder, StickBreaking,
+    Contextual, ContextualFunction, Current, GateSource, LogitScaling, Remainder, StickBreakingRule,
 };
 use crate::testkit::close::numbers;
 use crate::testkit::{Check, conforms};
@@ -143,7 +143,7 @@ impl PositionEncoding for Penalty {
         let at = ctx.layer.at;
         assert!(self.variant != Variant::Panics, "on purpose");
         if self.variant == Variant::BreaksSticks {
-            return ScoreMod::StickBreaking(StickBreaking {
+            return ScoreMod::StickBreaking(StickBreakingRule {
                 current: Current::Excluded,
                 remainder: Remainder::Dropped,
             });

@@ -8,7 +8,7 @@ use crate::reference::cope::{self, GateSide};
 use crate::reference::{Heads, ScalarInput, attention, score};
 use crate::score::{
     Beyond, Contextual, ContextualFunction, Current, GateSource, LogitScaling, Remainder,
-    StickBreaking,
+    StickBreakingRule,
 };
 use crate::testkit::close::{self, F32, numbers};
 use crate::testkit::problem::{Problem, tensor4};
@@ -100,11 +100,11 @@ fn decay_adds_the_sum_of_log_forgetting_between_the_two_tokens() {
     case.assert(&ScoreMod::Decay { cumulative }, &weights);
 }
 
-const STICKS: [StickBreaking; 4] = [
-    StickBreaking { current: Current::Excluded, remainder: Remainder::Dropped },
-    StickBreaking { current: Current::Excluded, remainder: Remainder::OwnToken },
-    StickBreaking { current: Current::Included, remainder: Remainder::Dropped },
-    StickBreaking { current: Current::Included, remainder: Remainder::OwnToken },
+const STICKS: [StickBreakingRule; 4] = [
+    StickBreakingRule { current: Current::Excluded, remainder: Remainder::Dropped },
+    StickBreakingRule { current: Current::Excluded, remainder: Remainder::OwnToken },
+    StickBreakingRule { current: Current::Included, remainder: Remainder::Dropped },
+    StickBreakingRule { current: Current::Included, remainder: Remainder::OwnToken },
 ];
 
 #[test]

@@ -78,8 +78,8 @@ fn two_layers(problem: &Problem, step: usize, device: &Device) -> Vec<f64> {
                 v: part(&problem.v),
                 carried: &carried,
                 engine: Engine::best(device),
-                sharpness: AttentionKind::Soft,
-                factors: MatmulPrecision::F32,
+                attention_kind: AttentionKind::Soft,
+                precision: MatmulPrecision::F32,
             };
             let output = layer(&Forgetful {}, input, Some(cache), Weights::Drop);
             carried = output.carried;

@@ -9,7 +9,7 @@ use super::encoding;
 use super::fixtures::{assert_row, assert_values, input};
 use crate::encoding::PositionRequest;
 use crate::reference::attention::softmax;
-use crate::reference::tape::{self, Maps, Mixes, State};
+use crate::reference::tape::{self, Mixes, ScalarMaps, ScalarState};
 use crate::reference::{ScalarInput, ScalarLayer, Tokens};
 use crate::rotary::Scaling;
 use crate::testkit::close::{self, F32, Tolerance};
@@ -27,12 +27,12 @@ fn table(rows: u8, columns: u8, f: impl Fn(f64, f64) -> f64) -> Tokens {
 }
 
 /// The weights behind the fixture's rows (`fixtures/SOURCE.md`).
-fn maps(full_mix: bool) -> Maps {
+fn maps(full_mix: bool) -> ScalarMaps {
     let up = table(3, 2, |a, h| 0.3 * (1.0 + a + h).cos());
     let gate = table(3, 8, |a, c| 0.2 * (0.5 + a + 0.3 * c).sin());
     let down = table(2, 3, |h, a| 0.25 * (2.0 + h - a).sin());
     let attention = table(2, 2, |h, e| 0.2 * (1.0 + h + 2.0 * e).sin());
-    Maps {
+    ScalarMaps {
         mixes: Mixes::Heads,
         attention: Some([attention.clone(), attention]),
         full_mix,
@@ -46,7 +46,8 @@ fn two_layers_in_both_readings() {
     let start = tape::initial(&input.positions, 2, &[1.0, 0.01], 1.0);
     let logits = tape::transformed(&input, &start).plain();
     assert_row("tape_layer0_logits(=rope_half)", &logits);
-    let flat = |z: &State| z.iter().flatten().flatten().flatten().copied().collect::<Vec<_>>();
+    let flat =
+        |z: &ScalarState| z.iter().flatten().flatten().flatten().copied().collect::<Vec<_>>();
     for (full_mix, name) in [(false, "code"), (true, "fullmix")] {
         let maps = maps(full_mix);
         let z = tape::attention_update(&maps, &softmax(&logits), &start);

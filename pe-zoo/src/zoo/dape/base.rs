@@ -20,11 +20,11 @@ pub enum Base {
     /// None; the network sees the logits alone.
     None {},
     /// ALiBi as the base.
-    Alibi(alibi::Config),
+    Alibi(alibi::AlibiConfig),
     /// KERPLE as the base.
-    Kerple(kerple::Config),
+    Kerple(kerple::KerpleConfig),
     /// FIRE as the base.
-    Fire(fire::Config),
+    Fire(fire::FireConfig),
 }
 
 /// A base bias that was built.
@@ -53,7 +53,7 @@ impl Base {
             }
             Self::Fire(config) => {
                 let activation = config.activation.or(Some(fire::Activation::LeakyRelu));
-                let config = fire::Config { activation, ..config.clone() };
+                let config = fire::FireConfig { activation, ..config.clone() };
                 Some(BaseBias::Fire(Fire::build(&config, dims, rng, device)?))
             }
         })

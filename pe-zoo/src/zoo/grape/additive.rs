@@ -23,7 +23,7 @@ const OMEGA: f32 = 0.541_324_85;
 /// Who sets the price.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Gate {
+pub enum GateInput {
     /// The key sets the price.
     #[default]
     Key,
@@ -33,7 +33,7 @@ pub enum Gate {
     Both,
 }
 
-impl Gate {
+impl GateInput {
     fn directions(self) -> usize {
         match self {
             Self::Key | Self::Query => 1,
@@ -47,14 +47,14 @@ impl Gate {
 #[serde(default, deny_unknown_fields)]
 pub struct AdditiveConfig {
     /// Who sets the price.
-    pub gate: Gate,
+    pub gate: GateInput,
     /// Whether queries and keys are normalised first.
     pub qk_norm: QkNorm,
 }
 
 impl Default for AdditiveConfig {
     fn default() -> Self {
-        Self { gate: Gate::Key, qk_norm: QkNorm::None }
+        Self { gate: GateInput::Key, qk_norm: QkNorm::None }
     }
 }
 
@@ -97,10 +97,10 @@ impl PositionEncoding for Additive {
 
     fn card(settings: &AdditiveConfig) -> Card {
         let parameters = match (settings.gate, settings.qk_norm) {
-            (Gate::Key | Gate::Query, QkNorm::None) => "L (H D + H)",
-            (Gate::Key | Gate::Query, QkNorm::Rms) => "L (H D + H + 2 D)",
-            (Gate::Both, QkNorm::None) => "L (2 H D + H)",
-            (Gate::Both, QkNorm::Rms) => "L (2 H D + H + 2 D)",
+            (GateInput::Key | GateInput::Query, QkNorm::None) => "L (H D + H)",
+            (GateInput::Key | GateInput::Query, QkNorm::Rms) => "L (H D + H + 2 D)",
+            (GateInput::Both, QkNorm::None) => "L (2 H D + H)",
+            (GateInput::Both, QkNorm::Rms) => "L (2 H D + H + 2 D)",
         };
         Card { parameters, ..Self::CARD }
     }
@@ -120,8 +120,8 @@ impl PositionEncoding for Additive {
         };
         Ok(Additive {
             omega: (0..dims.layers).map(|_| init::constant(OMEGA, [dims.heads], device)).collect(),
-            key: directions(settings.gate != Gate::Query),
-            query: directions(settings.gate != Gate::Key),
+            key: directions(settings.gate != GateInput::Query),
+            query: directions(settings.gate != GateInput::Key),
             norms: settings.qk_norm.init(dims, device),
             slopes: slopes::spliced(dims.heads),
         })
@@ -179,7 +179,7 @@ impl ScalarReference for Additive {
         let layer = input.layer;
         let table =
             |sets: &[Param<Tensor<2>>]| -> Option<Tokens> { sets.get(layer).map(table_f64) };
-        let gates = grape::Gates { key: table(&self.key), query: table(&self.query) };
+        let gates = grape::ScalarGates { key: table(&self.key), query: table(&self.query) };
         let omega = values_f64(&self.omega[layer]);
         let norm = self.norms.scalar(layer);
         grape::additive(input, &self.slopes, &omega, &gates, norm.as_ref())

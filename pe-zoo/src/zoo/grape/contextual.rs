@@ -6,7 +6,7 @@ use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use super::multiplicative::Heads;
+use super::multiplicative::HeadSharing;
 use super::norm::{QkNorm, QkNorms};
 use super::rotation::{self, stored_frequencies};
 use crate::card::Card;
@@ -29,20 +29,20 @@ pub struct ContextualConfig {
     /// Frequencies start as RoPE's with this base.
     pub base: f64,
     /// Which heads share a token's step.
-    pub phase: Heads,
+    pub phase: HeadSharing,
     /// Whether queries and keys are normalised after the rotation.
     pub qk_norm: QkNorm,
 }
 
 impl Default for ContextualConfig {
     fn default() -> Self {
-        Self { base: 1e4, phase: Heads::AllHeads, qk_norm: QkNorm::Rms }
+        Self { base: 1e4, phase: HeadSharing::AllHeads, qk_norm: QkNorm::Rms }
     }
 }
 
 /// Angles that tokens add up.
 #[derive(Module, Debug)]
-pub struct Contextual {
+pub struct ContextualRotation {
     /// Per layer, `[D/2]`: log-frequencies.
     pub stored: Vec<Param<Tensor<1>>>,
     /// Per layer, `[C, 1 or H]`.
@@ -53,7 +53,7 @@ pub struct Contextual {
     pub norms: QkNorms,
 }
 
-impl PositionEncoding for Contextual {
+impl PositionEncoding for ContextualRotation {
     type Settings = ContextualConfig;
 
     const CARD: Card = Card {
@@ -78,7 +78,7 @@ impl PositionEncoding for Contextual {
         let steps = settings.phase.sets(dims.heads);
         let frequencies = stored_frequencies(settings.base, dims.head_dim, 1.0);
         let layers = 0..dims.layers;
-        Ok(Contextual {
+        Ok(ContextualRotation {
             stored: layers
                 .clone()
                 .map(|_| init::given(frequencies.clone(), [dims.head_dim / 2], device))
@@ -130,7 +130,7 @@ impl PositionEncoding for Contextual {
     }
 }
 
-impl ScalarReference for Contextual {
+impl ScalarReference for ContextualRotation {
     fn scalar_transformed(&self, input: &ScalarInput) -> ScalarInput {
         let layer = input.layer;
         let frequencies =

@@ -16,14 +16,14 @@ use crate::{Cost, Dims, PeError, PositionEncoding, init};
 /// Which heads share a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Heads {
+pub enum HeadSharing {
     /// One number for all heads.
     AllHeads,
     /// One number for each head.
     PerHead,
 }
 
-impl Heads {
+impl HeadSharing {
     pub(super) fn sets(self, heads: usize) -> usize {
         match self {
             Self::AllHeads => 1,
@@ -39,7 +39,7 @@ pub struct MultiplicativeConfig {
     /// Frequencies start as RoPE's with this base.
     pub base: f64,
     /// Which heads share frequencies.
-    pub spectrum: Heads,
+    pub spectrum: HeadSharing,
     /// Log-frequencies are stored times this.
     pub storage: f64,
     /// Whether queries and keys are normalised after the rotation.
@@ -48,7 +48,7 @@ pub struct MultiplicativeConfig {
 
 impl Default for MultiplicativeConfig {
     fn default() -> Self {
-        Self { base: 1e4, spectrum: Heads::AllHeads, storage: 16.0, qk_norm: QkNorm::None }
+        Self { base: 1e4, spectrum: HeadSharing::AllHeads, storage: 16.0, qk_norm: QkNorm::None }
     }
 }
 

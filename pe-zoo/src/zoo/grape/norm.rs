@@ -73,8 +73,8 @@ impl QkNorms {
     }
 
     /// The same weights in f64.
-    pub(super) fn scalar(&self, layer: usize) -> Option<grape::Norm> {
+    pub(super) fn scalar(&self, layer: usize) -> Option<grape::ScalarNorm> {
         let weights = |sets: &[Param<Tensor<1>>]| values_f64(of_layer(sets, layer));
-        (!self.q.is_empty()).then(|| grape::Norm { q: weights(&self.q), k: weights(&self.k) })
+        (!self.q.is_empty()).then(|| grape::ScalarNorm { q: weights(&self.q), k: weights(&self.k) })
     }
 }

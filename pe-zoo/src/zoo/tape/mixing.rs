@@ -10,7 +10,7 @@ use crate::reference::tape::Mixes;
 /// Components that the updates mix: the method, and the ablations of the paper's Table 6.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Form {
+pub enum Mixing {
     /// Heads, with the same maps for cosine and sine: commutes with every rotation.
     #[default]
     Tensor,
@@ -22,7 +22,7 @@ pub enum Form {
     VectorNotEquivariant,
 }
 
-impl Form {
+impl Mixing {
     /// Corresponding mixing of the scalar reference.
     pub fn mixes(self) -> Mixes {
         match self {

@@ -8,14 +8,14 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::TaskConfig;
-use crate::data::{Borders, Document};
+use crate::data::{Borders, TextDocument};
 use crate::testing::{Example, harbour_text, write_temp};
 
 /// Golden output of `checks::golden`: generator version and hash.
 const GOLDEN: &str = "v1 f33d643c502c8e2898997324dea6e924fa77e60d6c6abb0890f7a0b32f1eab87";
 
 fn of_path(path: std::path::PathBuf) -> TextConfig {
-    TextConfig { source: Source::Path { path, field: None }, ..TextConfig::default() }
+    TextConfig { source: TextSource::Path { path, field: None }, ..TextConfig::default() }
 }
 
 fn text(text: &str) -> Text {
@@ -144,7 +144,7 @@ fn five(sizes: [usize; 5]) -> Text {
     let mut document = |part: Part, size: usize| {
         let text: String = (next..next + size as u32).filter_map(char::from_u32).collect();
         next += size as u32;
-        (part, Document { name: String::new(), text })
+        (part, TextDocument { name: String::new(), text })
     };
     let mut documents = Vec::new();
     for part in Part::ALL {
@@ -387,11 +387,11 @@ fn corpora_that_are_here_have_their_known_sizes() {
     ];
     for (corpus, vocabulary, expected) in known {
         let meta = corpus::find(corpus).unwrap();
-        if corpus::state(meta) == corpus::State::Absent {
+        if corpus::state(meta) == corpus::CorpusState::Absent {
             eprintln!("SKIPPED: corpus {corpus} is not on this machine (pe-bench data fetch)");
             continue;
         }
-        let source = Source::Corpus(corpus.to_owned());
+        let source = TextSource::Corpus(corpus.to_owned());
         let task = TextConfig { source, ..TextConfig::default() }.build().unwrap();
         let sizes: Vec<_> = task.parts().iter().map(|p| (p.documents, p.tokens)).collect();
         assert_eq!((task.vocab_size(), &sizes[..]), (vocabulary, expected), "{corpus}");

@@ -13,7 +13,7 @@ use crate::attention::{Engine, Weights};
 use crate::init::standard_normal;
 use crate::score::{
     Beyond, Contextual, ContextualFunction, Current, GateSource, HiddenActivation, LogitScaling,
-    Perceptron, Remainder, StickBreaking,
+    Perceptron, Remainder, StickBreakingRule,
 };
 use crate::testkit::close::{self, Tolerance, numbers};
 use crate::{Positions, ScoreMod};
@@ -246,7 +246,7 @@ fn a_small_decay_beside_a_large_one_keeps_its_digits() {
 #[test]
 fn stick_breaking() {
     const fn sticks(current: Current, remainder: Remainder) -> ScoreMod {
-        ScoreMod::StickBreaking(StickBreaking { current, remainder })
+        ScoreMod::StickBreaking(StickBreakingRule { current, remainder })
     }
     compare(|_, _| sticks(Current::Excluded, Remainder::Dropped));
     compare(|_, _| sticks(Current::Excluded, Remainder::OwnToken));

@@ -100,7 +100,7 @@ fn terms_beside_every_other_modifier() {
     compare(|sizes, leaves| sum(decay(sizes, leaves), sizes, leaves));
     compare(|sizes, leaves| sum(dense(sizes, leaves), sizes, leaves));
     compare(|sizes, leaves| {
-        let rule = StickBreaking { current: Current::Included, remainder: Remainder::OwnToken };
+        let rule = StickBreakingRule { current: Current::Included, remainder: Remainder::OwnToken };
         sum(ScoreMod::StickBreaking(rule), sizes, leaves)
     });
     compare(|sizes, leaves| sum(ScoreMod::Hard, sizes, leaves));

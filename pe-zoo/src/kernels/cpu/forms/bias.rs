@@ -1,6 +1,6 @@
 //! What the forms add to the logits of one head.
 
-use super::curve::{self, Curve};
+use super::curve::{self, PiecewiseOperands};
 use super::price;
 use super::steps::{self, Steps};
 use crate::kernels::cpu::form_scratch::FormScratch;
@@ -17,7 +17,7 @@ pub(in crate::kernels::cpu) fn add<const R: usize>(
     logits: &mut [Lanes<R>],
     keep: bool,
 ) {
-    if let Some(curve) = Curve::of(head, curve::OWN, &head.spec.bends) {
+    if let Some(curve) = PiecewiseOperands::of(head, curve::OWN, &head.spec.bends) {
         curve::add(head, &curve, block, &mut s.unrolled, logits);
     }
     price::add(head, block, logits);
@@ -42,7 +42,7 @@ pub(in crate::kernels::cpu) fn backward<const R: usize>(
     logit_grads: &[Lanes<R>],
     grads: &mut Grads<'_>,
 ) {
-    if let Some(curve) = Curve::of(head, curve::OWN, &head.spec.bends) {
+    if let Some(curve) = PiecewiseOperands::of(head, curve::OWN, &head.spec.bends) {
         let (unrolled, sums) = (&mut s.unrolled, &mut s.sums);
         curve::backward(head, &curve, block, unrolled, sums, logit_grads, grads);
     }

@@ -30,7 +30,7 @@ pub(super) const BASE: CurveSlots =
 
 /// A curve of one head.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Curve<'a> {
+pub(super) struct PiecewiseOperands<'a> {
     slots: CurveSlots,
     /// Where pieces end, ascending.
     bends: &'a [f32],
@@ -42,7 +42,7 @@ pub(super) struct Curve<'a> {
     rows: Matrix<'a>,
 }
 
-impl<'a> Curve<'a> {
+impl<'a> PiecewiseOperands<'a> {
     /// The curve in some slots, if there is one.
     pub(super) fn of(head: &Head<'a>, slots: CurveSlots, bends: &'a [f32]) -> Option<Self> {
         let CurveSlots { distances, rows, .. } = slots;
@@ -52,16 +52,16 @@ impl<'a> Curve<'a> {
 }
 
 /// The piece that each lane is in.
-struct Walk<const R: usize> {
+struct PieceCursor<const R: usize> {
     piece: [usize; R],
     end: Lanes<R>,
     slope: Lanes<R>,
     start: Lanes<R>,
 }
 
-impl<const R: usize> Walk<R> {
+impl<const R: usize> PieceCursor<R> {
     #[inline(always)]
-    fn new(curve: &Curve<'_>) -> Self {
+    fn new(curve: &PiecewiseOperands<'_>) -> Self {
         let mut walk = Self { piece: [0; R], end: [0.0; R], slope: [0.0; R], start: [0.0; R] };
         for lane in 0..R {
             walk.enter(curve, lane, 0);
@@ -69,7 +69,7 @@ impl<const R: usize> Walk<R> {
         walk
     }
 
-    fn enter(&mut self, curve: &Curve<'_>, lane: usize, piece: usize) {
+    fn enter(&mut self, curve: &PiecewiseOperands<'_>, lane: usize, piece: usize) {
         let pieces = curve.bends.len() + 1;
         self.piece[lane] = piece;
         self.end[lane] = curve.bends.get(piece).copied().unwrap_or(f32::INFINITY);
@@ -79,7 +79,12 @@ impl<const R: usize> Walk<R> {
 
     /// Moves lanes on whose piece has ended; `leave` is told of each before it does.
     #[inline(always)]
-    fn reach(&mut self, curve: &Curve<'_>, at: &Lanes<R>, mut leave: impl FnMut(usize, usize)) {
+    fn reach(
+        &mut self,
+        curve: &PiecewiseOperands<'_>,
+        at: &Lanes<R>,
+        mut leave: impl FnMut(usize, usize),
+    ) {
         let mut ended = 0;
         for r in 0..R {
             ended += u32::from(at[r] > self.end[r]);
@@ -98,7 +103,7 @@ impl<const R: usize> Walk<R> {
 
 /// Factors of scaled distances in each lane; 0 in unused lanes.
 #[inline(always)]
-fn normalisers<const R: usize>(curve: &Curve<'_>, block: &Block<R>) -> Lanes<R> {
+fn normalisers<const R: usize>(curve: &PiecewiseOperands<'_>, block: &Block<R>) -> Lanes<R> {
     let mut rows = [0.0; R];
     for (r, row) in rows.iter_mut().enumerate().take(block.rows) {
         *row = curve.rows.at(0, block.first + r);
@@ -110,14 +115,14 @@ fn normalisers<const R: usize>(curve: &Curve<'_>, block: &Block<R>) -> Lanes<R> 
 #[inline(always)]
 pub(super) fn add<const R: usize>(
     head: &Head<'_>,
-    curve: &Curve<'_>,
+    curve: &PiecewiseOperands<'_>,
     block: &Block<R>,
     unrolled: &mut Vec<f32>,
     out: &mut [Lanes<R>],
 ) {
     let rows = normalisers(curve, block);
     let distances = Distances::new(head, block, curve.distances, unrolled);
-    let mut walk = Walk::new(curve);
+    let mut walk = PieceCursor::new(curve);
     for (j, out) in out[..block.columns].iter_mut().enumerate().rev() {
         let scaled = distances.at(j);
         let mut at = [0.0; R];
@@ -135,7 +140,7 @@ pub(super) fn add<const R: usize>(
 #[inline(always)]
 pub(super) fn backward<const R: usize>(
     head: &Head<'_>,
-    curve: &Curve<'_>,
+    curve: &PiecewiseOperands<'_>,
     block: &Block<R>,
     unrolled: &mut Vec<f32>,
     sums: &mut Vec<f32>,
@@ -151,7 +156,7 @@ pub(super) fn backward<const R: usize>(
     let rows = normalisers(curve, block);
     let distances = Distances::new(head, block, curve.distances, unrolled);
     let mut of_distances = DistanceSums::new(head, block, &curve.distances, sums, of_distances);
-    let mut walk = Walk::new(curve);
+    let mut walk = PieceCursor::new(curve);
     // Since the lane entered its piece: gradients, and gradients times places.
     let (mut of_start, mut of_slope) = ([0.0; R], [0.0; R]);
     let mut of_rows = [0.0; R];

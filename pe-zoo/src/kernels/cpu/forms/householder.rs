@@ -45,7 +45,7 @@ impl HouseholderBackend for Flex {
         w: FloatTensor<Self>,
         beta: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
-        forward(&Inputs::new([k, w, beta]))
+        forward(&ChunkMapInputs::new([k, w, beta]))
     }
 }
 
@@ -53,15 +53,15 @@ impl HouseholderBackend for Flex {
 struct ChunkMaps;
 
 #[derive(Debug, Clone)]
-struct State {
-    inputs: Inputs,
+struct ChunkMapsState {
+    inputs: ChunkMapInputs,
     output: FlexTensor,
 }
 
 impl Backward<Flex, 3> for ChunkMaps {
-    type State = State;
+    type State = ChunkMapsState;
 
-    fn backward(self, ops: Ops<State, 3>, grads: &mut Gradients, _: &mut Checkpointer) {
+    fn backward(self, ops: Ops<ChunkMapsState, 3>, grads: &mut Gradients, _: &mut Checkpointer) {
         let grad = grads.consume::<Flex>(&ops.node);
         let found = backward(&ops.state, grad);
         for (parent, grad) in ops.parents.into_iter().zip(found) {
@@ -80,17 +80,19 @@ impl<C: CheckpointStrategy> HouseholderBackend for Autodiff<Flex, C> {
     ) -> FloatTensor<Self> {
         let tensors = [k, w, beta];
         let nodes = tensors.each_ref().map(FloatTensor::<Self>::node);
-        let inputs = Inputs::new(tensors.map(FloatTensor::<Self>::into_primitive));
+        let inputs = ChunkMapInputs::new(tensors.map(FloatTensor::<Self>::into_primitive));
         let output = forward(&inputs);
         match ChunkMaps.prepare::<C>(nodes).compute_bound().stateful() {
-            OpsKind::Tracked(prep) => prep.finish(State { inputs, output: output.clone() }, output),
+            OpsKind::Tracked(prep) => {
+                prep.finish(ChunkMapsState { inputs, output: output.clone() }, output)
+            }
             OpsKind::UnTracked(prep) => prep.finish(output),
         }
     }
 }
 
 #[derive(Debug, Clone)]
-struct Inputs {
+struct ChunkMapInputs {
     k: FlexTensor,
     w: FlexTensor,
     beta: FlexTensor,
@@ -106,7 +108,7 @@ struct Chunk<'a> {
     beta: Matrix<'a>,
 }
 
-impl Inputs {
+impl ChunkMapInputs {
     fn new(tensors: [FlexTensor; 3]) -> Self {
         let [k, w, beta] = tensors.map(|tensor| {
             let forward = tensor.layout().strides().iter().all(|stride| *stride >= 0);
@@ -171,7 +173,7 @@ fn subtract(to: &mut [f32], from: &[f32], factor: f32) {
     }
 }
 
-fn forward(inputs: &Inputs) -> FlexTensor {
+fn forward(inputs: &ChunkMapInputs) -> FlexTensor {
     let [batch, heads, columns, dim] = inputs.sizes();
     let width = CHUNK + dim;
     let mut output = vec![0.0; batch * heads * columns * width];
@@ -201,8 +203,8 @@ fn forward(inputs: &Inputs) -> FlexTensor {
 }
 
 /// Gradients of keys, directions and strengths.
-fn backward(state: &State, grad: FlexTensor) -> [FlexTensor; 3] {
-    let State { inputs, output } = state;
+fn backward(state: &ChunkMapsState, grad: FlexTensor) -> [FlexTensor; 3] {
+    let ChunkMapsState { inputs, output } = state;
     let [batch, heads, columns, dim] = inputs.sizes();
     let width = CHUNK + dim;
     let grad = dense(grad);

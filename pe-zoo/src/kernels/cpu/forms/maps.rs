@@ -14,14 +14,14 @@ use crate::math::lanes::Lanes;
 
 /// The operands of one head.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::kernels::cpu) struct Maps<'a> {
+pub(in crate::kernels::cpu) struct ChunkMapOperands<'a> {
     /// Directions, `[S, D]`.
     directions: Matrix<'a>,
     /// Effect of each chunk of `K` columns on keys, then on queries, `[S, K + D]`.
     chunks: Matrix<'a>,
 }
 
-impl<'a> Maps<'a> {
+impl<'a> ChunkMapOperands<'a> {
     /// Those of a head, if it has any.
     pub(in crate::kernels::cpu) fn of(head: &Head<'a>) -> Option<Self> {
         let chunks = head.given(Slot::ChunkMaps)?;
@@ -60,7 +60,7 @@ fn mask<const R: usize>(block: &Block<R>, first: usize, values: &mut [Lanes<R>])
 /// Overwrites `out` with the products times `scale`; `keep` leaves in `s` what the gradient needs.
 #[inline(always)]
 pub(in crate::kernels::cpu) fn products<const R: usize>(
-    maps: &Maps<'_>,
+    maps: &ChunkMapOperands<'_>,
     head: &Head<'_>,
     block: &Block<R>,
     scale: f32,
@@ -109,7 +109,7 @@ pub(in crate::kernels::cpu) fn products<const R: usize>(
 /// products that [`products`] has just made and kept.
 #[inline(always)]
 pub(in crate::kernels::cpu) fn backward<const R: usize>(
-    maps: &Maps<'_>,
+    maps: &ChunkMapOperands<'_>,
     head: &Head<'_>,
     block: &Block<R>,
     s: &mut MapScratch<R>,

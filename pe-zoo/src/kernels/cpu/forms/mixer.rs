@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::curve::{self, Curve};
+use super::curve::{self, PiecewiseOperands};
 use super::distances::{DistanceSums, Distances};
 use crate::kernels::cpu::form_scratch::MixerScratch;
 use crate::kernels::cpu::problem::{Block, Head};
@@ -25,7 +25,7 @@ const TILE: usize = 8;
 
 /// The operands, the base's for one head.
 #[derive(Debug, Clone, Copy)]
-struct Mixer<'a> {
+struct MixerOperands<'a> {
     spec: &'a MixerSpec,
     /// Hidden weights, `[N, taps planes]`.
     inner: Matrix<'a>,
@@ -35,15 +35,15 @@ struct Mixer<'a> {
     outer: Matrix<'a>,
     /// Biases of the outputs, `[1, H]`.
     outer_bias: Matrix<'a>,
-    base: Option<Base<'a>>,
+    base: Option<BaseOperands<'a>>,
 }
 
 /// The bias that is seen, and added too.
 #[derive(Debug, Clone, Copy)]
-enum Base<'a> {
+enum BaseOperands<'a> {
     /// `[1, N]`, read at the distance; the last entry serves all longer distances.
     Table(Matrix<'a>),
-    Curve(Curve<'a>),
+    Curve(PiecewiseOperands<'a>),
 }
 
 /// Columns of a plane in memory, where a block sees `columns`.
@@ -91,13 +91,13 @@ fn tap(matrix: Matrix<'_>, tap: usize, taps: usize) -> Matrix<'_> {
     matrix.columns_from(tap * width).columns(width)
 }
 
-impl<'a> Mixer<'a> {
+impl<'a> MixerOperands<'a> {
     /// That of a head, if it has one.
     fn of(head: &Head<'a>) -> Option<Self> {
         let spec = head.spec.mixer.as_ref()?;
         let base = match head.given(Slot::BaseTable) {
-            Some(table) => Some(Base::Table(table)),
-            None => Curve::of(head, curve::BASE, &spec.bends).map(Base::Curve),
+            Some(table) => Some(BaseOperands::Table(table)),
+            None => PiecewiseOperands::of(head, curve::BASE, &spec.bends).map(BaseOperands::Curve),
         };
         Some(Self {
             spec,
@@ -161,7 +161,7 @@ impl<'a> Mixer<'a> {
 #[inline(always)]
 fn see<const R: usize>(
     heads: &[Head<'_>],
-    mixer: &Mixer<'_>,
+    mixer: &MixerOperands<'_>,
     block: &Block<R>,
     s: &mut MixerScratch<R>,
 ) {
@@ -179,16 +179,18 @@ fn see<const R: usize>(
             let out = write(values, n, block.rows);
             let query = head.q().rows(block.first, block.rows);
             multiply(out, head.k().rows(0, n), query.t(), mixer.spec.scale, Add::Overwrite);
-        } else if let Some(base) = Mixer::of(head).and_then(|mixer| mixer.base) {
+        } else if let Some(base) = MixerOperands::of(head).and_then(|mixer| mixer.base) {
             values.fill([0.0; R]);
             match base {
-                Base::Table(table) => {
+                BaseOperands::Table(table) => {
                     let distances = Distances::new(head, block, table, &mut s.unrolled);
                     for (j, values) in values.iter_mut().enumerate() {
                         *values = distances.at(j);
                     }
                 }
-                Base::Curve(curve) => curve::add(head, &curve, block, &mut s.unrolled, values),
+                BaseOperands::Curve(curve) => {
+                    curve::add(head, &curve, block, &mut s.unrolled, values)
+                }
             }
         }
         for (j, values) in values.iter_mut().enumerate().skip(block.open) {
@@ -206,7 +208,7 @@ pub(in crate::kernels::cpu) fn forward<const R: usize>(
     block: &Block<R>,
     s: &mut MixerScratch<R>,
 ) {
-    let Some(mixer) = heads.first().and_then(Mixer::of) else { return };
+    let Some(mixer) = heads.first().and_then(MixerOperands::of) else { return };
     see(heads, &mixer, block, s);
     let n = block.columns;
     let stride = stride(n);
@@ -259,7 +261,7 @@ pub(in crate::kernels::cpu) fn backward<const R: usize>(
     s: &mut MixerScratch<R>,
     grads: &mut [&mut Grads<'_>],
 ) {
-    let Some(mixer) = heads.first().and_then(Mixer::of) else { return };
+    let Some(mixer) = heads.first().and_then(MixerOperands::of) else { return };
     let n = block.columns;
     let stride = stride(n);
     let taps = mixer.spec.taps;
@@ -312,7 +314,7 @@ pub(in crate::kernels::cpu) fn backward<const R: usize>(
         *of_outer_bias.get(0, h) += of_added.iter().flatten().sum::<f32>();
     }
     for (h, (head, grads)) in heads.iter().zip(grads).enumerate() {
-        let Some(base) = Mixer::of(head).and_then(|mixer| mixer.base) else { continue };
+        let Some(base) = MixerOperands::of(head).and_then(|mixer| mixer.base) else { continue };
         let of_added = &s.added[plane_start(h, n)..][..n];
         let of_base = &mut s.plane_grads[plane_start(heads.len() + h, n)..][..n];
         for (j, (of_base, of_added)) in of_base.iter_mut().zip(of_added).enumerate() {
@@ -322,7 +324,7 @@ pub(in crate::kernels::cpu) fn backward<const R: usize>(
             }
         }
         match base {
-            Base::Table(table) => {
+            BaseOperands::Table(table) => {
                 let Some(of_table) = grads.get(Slot::BaseTable) else { continue };
                 let mut sums = DistanceSums::new(head, block, &table, &mut s.sums, of_table);
                 for (j, of_base) in of_base.iter().enumerate() {
@@ -330,7 +332,7 @@ pub(in crate::kernels::cpu) fn backward<const R: usize>(
                 }
                 sums.finish();
             }
-            Base::Curve(curve) => {
+            BaseOperands::Curve(curve) => {
                 let (unrolled, sums) = (&mut s.unrolled, &mut s.sums);
                 curve::backward(head, &curve, block, unrolled, sums, of_base, grads);
             }
@@ -350,7 +352,7 @@ pub(in crate::kernels::cpu) fn content_grads<const R: usize>(
     grads: &mut Grads<'_>,
 ) {
     let head = &heads[h];
-    let Some(mixer) = Mixer::of(head) else { return };
+    let Some(mixer) = MixerOperands::of(head) else { return };
     let n = block.columns;
     let of_content = &mut s.plane_grads[plane_start(h, n)..][..n];
     for (j, of_content) in of_content.iter_mut().enumerate().skip(block.open) {

@@ -18,11 +18,11 @@ unsafe extern "C" {
 
 const NOW: c_int = 2;
 
-type Run = unsafe extern "C" fn(*const *mut f32, *const u32, *const f32, *const u32);
+type EntryPoint = unsafe extern "C" fn(*const *mut f32, *const u32, *const f32, *const u32);
 
 /// A compiled kernel.
-pub(super) struct Kernel {
-    run: Run,
+pub(super) struct CompiledKernel {
+    run: EntryPoint,
 }
 
 /// A folder that goes with it.
@@ -86,7 +86,7 @@ fn c_path(path: &Path) -> CString {
     CString::new(path.as_os_str().as_encoded_bytes()).unwrap()
 }
 
-impl Kernel {
+impl CompiledKernel {
     /// Compiles with `c++`, or what `CXX` names.
     pub(super) fn build(kernel: &dyn CubeKernel) -> Self {
         let definition = define_kernel(kernel).unwrap();
@@ -110,7 +110,7 @@ impl Kernel {
             assert!(!library.is_null(), "{:?}", CStr::from_ptr(dlerror()));
             let run = dlsym(library, c"run".as_ptr());
             assert!(!run.is_null(), "the library has no `run`");
-            Self { run: std::mem::transmute::<*mut c_void, Run>(run) }
+            Self { run: std::mem::transmute::<*mut c_void, EntryPoint>(run) }
         }
     }
 

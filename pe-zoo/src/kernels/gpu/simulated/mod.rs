@@ -28,15 +28,15 @@ use super::config::KernelConfig;
 use super::cores::{self, Rounded};
 use super::fake_device::{LIMITS, device};
 use super::forward::forward_kernel;
-use super::inputs::UpstreamGradLaunch;
+use super::inputs::BackwardInputsLaunch;
 use super::launch;
 use super::results::{Backward, Forward, unwritten, zeroed};
 use crate::init::standard_normal;
 use crate::kernels::operands::{Operands, Sizes, Slot};
 use crate::kernels::precision::MatmulPrecision;
 use crate::kernels::spec::{ContextualSpec, Spec, WeightRule};
-use crate::score::{Current, HiddenActivation, Remainder, StickBreaking};
-use kernel::Kernel;
+use crate::score::{Current, HiddenActivation, Remainder, StickBreakingRule};
+use kernel::CompiledKernel;
 
 /// Slots of gradients: more than one, so that they are told apart.
 const SLOTS: usize = 2;
@@ -153,7 +153,7 @@ fn forward<F: Float>(operands: &Operands<Cube>, spec: &Spec, rounded: Rounded) -
     // What the kernel does not write is not a number.
     buffers.extend([&left.output, &left.log].map(|to| vec![f32::NAN; read(to).len()]));
     let grid = [rows.div_ceil(config.tile.rows()), batch * heads];
-    Kernel::build(&kernel).run(
+    CompiledKernel::build(&kernel).run(
         &mut buffers,
         arguments::numbers(operands, spec),
         grid,
@@ -184,7 +184,7 @@ fn backward<F: Float>(
         launch::cubes(&config),
         arguments::inputs(operands, spec),
         arguments::place(operands, spec),
-        UpstreamGradLaunch::new(grad, log, share),
+        BackwardInputsLaunch::new(grad, log, share),
         found.outputs(),
         config,
     );
@@ -193,7 +193,7 @@ fn backward<F: Float>(
     let outputs = buffers.len();
     buffers.extend(found.tensors().map(read));
     let grid = [slots, batch * heads];
-    Kernel::build(&kernel).run(
+    CompiledKernel::build(&kernel).run(
         &mut buffers,
         arguments::numbers(operands, spec),
         grid,
@@ -275,10 +275,10 @@ fn compare_by<F: Float>(
 }
 
 /// Adds to operands and to what is to be computed.
-type Change = fn(&mut Maker, &Sizes, &mut Operands<Cube>, &mut Spec);
+type OperandSetup = fn(&mut Maker, &Sizes, &mut Operands<Cube>, &mut Spec);
 
 /// Every size of tile, odd sizes around them, more rows than columns' blocks, decoding.
-fn check(change: Change) {
+fn check(change: OperandSetup) {
     for (rows, columns, dim) in [(1, 1, 6), (17, 40, 6), (70, 70, 6), (3, 130, 20), (140, 140, 40)]
     {
         let sizes = Sizes { batch: 1, heads: 2, rows, columns, head_dim: dim, value_dim: dim - 1 };
@@ -323,7 +323,7 @@ fn biases(maker: &mut Maker, sizes: &Sizes, operands: &mut Operands<Cube>, _spec
 }
 
 fn sticks(current: Current, remainder: Remainder) -> WeightRule {
-    WeightRule::StickBreaking(StickBreaking { current, remainder })
+    WeightRule::StickBreaking(StickBreakingRule { current, remainder })
 }
 
 #[test]
