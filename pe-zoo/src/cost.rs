@@ -1,18 +1,18 @@
-//! Operation counts of an encoding as formulas of the sizes: an itemised cost of one forward pass.
+//! Itemised operation counts of one forward pass, as formulas of the model's sizes.
 //!
-//! One multiply-accumulate is two operations. Items say what kind of work they are, because
-//! published counts leave some kinds out; nothing is left out here.
+//! One multiply-accumulate is two operations. Every item states its kind of work, because published
+//! counts omit some kinds; here nothing is omitted.
 
 /// Kind of work of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
     /// Multiply-accumulates of a matrix product. The testkit counts these.
     Product,
-    /// Matrix product written as a contraction over named axes (einsum): profilers that know
-    /// functions count its operations, and not its multiply-accumulates.
+    /// Matrix product written as a contraction over named axes (einsum). Profilers count its
+    /// operations, but not its multiply-accumulates.
     Contraction,
-    /// Function applied to every element that profilers know (softmax, `SiLU`, `ReLU`) and count as
-    /// one operation per element.
+    /// Elementwise function that profilers recognise (softmax, `SiLU`, `ReLU`) and count as one
+    /// operation per element.
     Activation {
         /// Number of elementary operations per element.
         each: u64,
@@ -26,8 +26,7 @@ pub enum Work {
 pub enum Share {
     /// The work is done and added.
     Done,
-    /// The work is subtracted: a model without any encoding does it, and this encoding makes it
-    /// needless.
+    /// The work is subtracted: a model without any encoding does it, and this encoding avoids it.
     Spared,
     /// The work is done in any case, so that an encoding beside this one cannot save it.
     Kept,
@@ -134,13 +133,14 @@ impl Cost {
         self.with(what, Work::Contraction, macs, false)
     }
 
-    /// Adds a function that profilers know, with `each` operations on each of `elements` elements.
+    /// Adds an elementwise function that profilers recognise, with `each` operations on each of
+    /// `elements` elements.
     #[must_use]
     pub fn activation(self, what: &'static str, elements: usize, each: u64) -> Self {
         self.with(what, Work::Activation { each }, elements, false)
     }
 
-    /// Adds a function that profilers know, on all pairs of tokens.
+    /// Adds an elementwise function that profilers recognise, on all pairs of tokens.
     #[must_use]
     pub fn pair_activation(self, what: &'static str, elements: usize, each: u64) -> Self {
         self.with(what, Work::Activation { each }, elements, true)
@@ -165,7 +165,7 @@ impl Cost {
     }
 
     /// Subtracts a product over all pairs of tokens that a model without any encoding computes and
-    /// this encoding makes needless.
+    /// this encoding avoids.
     #[must_use]
     pub fn pair_product_spared(self, what: &'static str, macs: usize) -> Self {
         self.with(what, Work::Product, macs, true).last(|item| item.share = Share::Spared)

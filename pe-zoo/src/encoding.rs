@@ -1,4 +1,4 @@
-//! The contract between an encoding and everything that uses it: [`PositionEncoding`].
+//! The contract between an encoding and its users: [`PositionEncoding`].
 //!
 //! Shapes: `B` batch, `T` new tokens (rows), `S` all tokens (columns, cached ones included), `H`
 //! heads, `D` head dimension, `C = H * D` width.
@@ -167,8 +167,8 @@ pub trait PositionEncoding: Module + ModuleDisplay + Sync + 'static {
         Self::CARD
     }
 
-    /// Number of learned parameters in the whole model. `None`: counted by building the encoding. The
-    /// default is 0 where the card says `0`.
+    /// Number of learned parameters in the whole model. `None`: counted by building the encoding.
+    /// The default is 0 if the card says `0`.
     fn param_count(settings: &Self::Settings, _dims: &Dims) -> Option<usize> {
         (Self::card(settings).parameters == "0").then_some(0)
     }
@@ -198,8 +198,8 @@ pub trait PositionEncoding: Module + ModuleDisplay + Sync + 'static {
         x
     }
 
-    /// State of each new token in this layer besides query, key and value. The state of the columns
-    /// comes from the cache.
+    /// Computes the state of each new token in this layer besides query, key and value. The state
+    /// of the columns comes from the cache.
     fn state(&self, ctx: &StateContext<'_>) -> TokenState {
         ctx.carried.clone()
     }
@@ -215,22 +215,24 @@ pub trait PositionEncoding: Module + ModuleDisplay + Sync + 'static {
         (q, k)
     }
 
-    /// Change of the logits.
+    /// Describes the change of the logits.
     fn score(&self, _ctx: &ScoreContext<'_>) -> ScoreMod {
         ScoreMod::None
     }
 
-    /// Further columns that the attention weights mix along with the values, `[B, H, S, E]`.
+    /// Returns further columns that the attention weights average along with the values, `[B, H, S,
+    /// E]`.
     fn mixed_values(&self, _ctx: &LayerContext<'_>) -> Option<Tensor<4>> {
         None
     }
 
-    /// State of the rows after the attention and after the feed-forward block of a layer.
+    /// Updates the state of the rows after the attention and after the feed-forward block of a
+    /// layer.
     fn update(&self, rows: TokenState, _layer: usize, _update: Update<'_>) -> TokenState {
         rows
     }
 
-    /// Number of positions if it is limited: positions are `0..max_len`.
+    /// Number of supported positions, `0..max_len`; `None` if unlimited.
     fn max_len(&self) -> Option<usize> {
         None
     }

@@ -10,7 +10,7 @@ use crate::registry::{EncodingConfig, Registry};
 /// Largest nesting depth of brackets; bounds the recursion.
 const DEEPEST: usize = 24;
 
-/// One part of an expression as written.
+/// Encoding in an expression, as parsed: id, options and brackets.
 struct SyntaxNode {
     id: String,
     at: usize,

@@ -1,7 +1,8 @@
-//! `x weight + bias`: the bias is what the product adds to, and its gradient is summed in parallel.
+//! Linear map `x weight + bias`: the product is accumulated onto the bias, and the bias gradient is
+//! summed in parallel.
 //!
-//! With [`Before::Gelu`] the map is applied to `gelu(x)`, which is made again in the backward pass:
-//! it is as large as the largest activation of a block and costs a hundredth of the product.
+//! With [`Before::Gelu`] the map is applied to `gelu(x)`, which the backward pass recomputes: it is
+//! as large as the largest activation of a block and costs a hundredth of the product.
 
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
@@ -33,12 +34,12 @@ pub(super) fn linear<const D: usize>(
     ))
 }
 
-/// The function applied to the input first.
+/// Function applied to the input of the linear map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Before {
-    /// The identity.
+    /// The input is used unchanged.
     Nothing,
-    /// GELU.
+    /// GELU is applied to the input.
     Gelu,
 }
 
@@ -118,7 +119,7 @@ impl Before {
     }
 }
 
-/// `[I, O]`, strided or not.
+/// Views the weights as a matrix `[I, O]`.
 fn weights(weight: &FlexTensor) -> Matrix<'_> {
     let layout = weight.layout();
     let stride = |axis: usize| layout.strides()[axis].unsigned_abs();
@@ -135,7 +136,7 @@ fn rows(data: &[f32], width: usize) -> Matrix<'_> {
     Matrix::new(data, Shape::dense(data.len() / width.max(1), width))
 }
 
-/// The shape of `like` with another last axis.
+/// Returns the shape of `like` with another last axis.
 fn with_width(like: &FlexTensor, width: usize) -> TensorShape {
     let shape = like.layout().shape();
     let leading = (0..shape.num_dims() - 1).map(|axis| shape[axis]);

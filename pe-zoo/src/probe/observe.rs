@@ -1,4 +1,4 @@
-//! Observations from which properties are derived.
+//! Experiments from which the properties of an encoding are derived.
 
 use burn::tensor::{Device, Int, Tensor};
 use rand_chacha::ChaCha8Rng;
@@ -17,14 +17,15 @@ use crate::registry::EncodingConfig;
 use crate::score::LogitScaling;
 use crate::{Dims, Positions, ScoreMod, TokenState};
 
-/// Standard deviation of random parameters in a stack of layers: larger ones make logits so large
-/// that rounding errors look like effects.
+/// Standard deviation of random parameters in a stack of layers. Larger ones would make logits so
+/// large that rounding errors look like effects.
 const STACK_STD: f64 = 0.2;
 
-/// Outputs of three layers. The rounding error of rotations grows with the angle, and layers multiply it.
+/// Tolerance for outputs of three layers. The rounding error of rotations grows with the angle, and
+/// layers multiply it.
 const STACK: Tolerance = Tolerance { absolute: 3e-4, relative: 3e-4 };
 
-/// Runs an encoding on small problems.
+/// Determines the properties of an encoding by running it on small problems.
 pub(super) fn observe(config: &EncodingConfig, dims: &Dims) -> Result<Properties, String> {
     let encoding = built(config, dims, 0.5)?;
     let small = built(config, &Dims { layers: dims.layers.max(3), ..*dims }, STACK_STD)?;
@@ -69,7 +70,7 @@ pub(super) fn observe(config: &EncodingConfig, dims: &Dims) -> Result<Properties
     })
 }
 
-/// Whether a modifier, or a part of it, is of a kind.
+/// Whether a modifier, or a part of it, has this kind.
 fn any(score: &ScoreMod, kind: fn(&ScoreMod) -> bool) -> bool {
     match score {
         ScoreMod::Sum(parts) => parts.iter().any(|part| any(part, kind)),
@@ -127,7 +128,7 @@ impl ProbedEncoding<'_> {
         found
     }
 
-    /// Calls `body` in the context of each layer.
+    /// Calls `body` with the context of each layer.
     fn in_layers<T>(&self, body: impl Fn(&LayerContext<'_>) -> T) -> Vec<T> {
         let at = Positions::contiguous(0, TOKENS);
         let x = tensor3(&self.problem(TOKENS, 16).x, &self.device);
@@ -280,7 +281,7 @@ impl ProbedEncoding<'_> {
         ctx.logits(|ctx| self.encoding.transform_qk(tensor(&problem.q), tensor(&problem.k), ctx))
     }
 
-    /// Whether the encoding looks at tokens. If it does not, its logits are linear in queries and
+    /// Whether the encoding depends on tokens. If it does not, its logits are linear in queries and
     /// in keys plus a constant, its embeddings do not depend on token ids, and it keeps no state of
     /// tokens.
     fn looks_at_tokens(&self) -> bool {
@@ -352,7 +353,7 @@ impl ProbedEncoding<'_> {
     }
 }
 
-/// One layer on one problem.
+/// One layer of an encoding, run on one problem.
 struct LayerPass<'a> {
     subject: &'a ProbedEncoding<'a>,
     problem: &'a Problem,
@@ -413,7 +414,7 @@ fn moved_in_a_stack(encoding: &dyn Hooks, dims: &Dims) -> bool {
     close::compare(&run(&at.shifted(9)), &run(&at), STACK).is_err()
 }
 
-/// Elementwise sum `a + by * b`.
+/// Computes the elementwise sum `a + by * b`.
 fn sum(a: &[Heads], b: &[Heads], by: f64) -> Vec<Heads> {
     let mut sum = a.to_vec();
     let terms = sum.iter_mut().flatten().flatten().flatten();

@@ -1,4 +1,5 @@
-//! Golovneva et al. 2024, appendix C: a perceptron in place of the interpolated table.
+//! Scalar reference of CoPE with a perceptron in place of the interpolated table: Golovneva et al.
+//! 2024, appendix C.
 
 use super::Tokens;
 use crate::score::HiddenActivation;
@@ -30,7 +31,7 @@ impl ScalarPerceptron {
     }
 }
 
-/// `x Phi(x)`, with the error function as its Taylor series (Abramowitz and Stegun 7.1.5).
+/// Computes `x Phi(x)`, with the error function as its Taylor series (Abramowitz and Stegun 7.1.5).
 fn gelu(x: f64) -> f64 {
     let u = x / std::f64::consts::SQRT_2;
     // Past 4 the error function is 1 to within 2e-8, and the series loses digits to cancellation.

@@ -1,4 +1,5 @@
-//! Zheng et al. 2024 (DAPE), and its second version with a convolution along the keys.
+//! Scalar reference of DAPE: Zheng et al. 2024, and its second version with a convolution along the
+//! keys.
 
 use super::{Heads, ScalarInput};
 

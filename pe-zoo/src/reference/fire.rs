@@ -1,4 +1,4 @@
-//! Li et al. 2023 (FIRE), the listing in its appendix.
+//! Scalar reference of FIRE: Li et al. 2023, the listing in its appendix.
 
 use super::{Heads, ScalarInput};
 

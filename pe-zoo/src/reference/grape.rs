@@ -1,4 +1,4 @@
-//! Zhang et al. 2025 (GRAPE): its four variants, as the authors' code has them.
+//! Scalar references of the four variants of GRAPE: Zhang et al. 2025, as in the authors' code.
 
 use super::{Heads, ScalarInput, Tokens, dot};
 

@@ -1,4 +1,4 @@
-//! Zhu et al. 2025 (TAPE), as in the authors' code, `models/llama/adape.py`.
+//! Scalar reference of TAPE: Zhu et al. 2025, as in the authors' code, `models/llama/adape.py`.
 
 use super::{Heads, ScalarInput, ScalarLayer, Tokens, dot};
 
@@ -62,7 +62,8 @@ pub fn transformed(input: &ScalarInput, z: &ScalarState) -> ScalarInput {
     input.changed(turned, turned)
 }
 
-/// Index of a component in its group, and all components of the group as (head, channel).
+/// Returns the index of a component in its group, and all components of the group as (head,
+/// channel).
 fn group(
     mixes: Mixes,
     h: usize,

@@ -151,7 +151,7 @@ impl Serialize for Scaling {
     }
 }
 
-/// Keys that HuggingFace puts into the same object and that are separate settings here.
+/// Keys of the same object in HuggingFace's format that are separate settings here.
 const ELSEWHERE: [(&str, &str); 2] =
     [("rope_theta", "base"), ("partial_rotary_factor", "rotary_fraction")];
 

@@ -106,7 +106,7 @@ pub struct Alibi {
 }
 
 impl Alibi {
-    /// Slopes of a layer, `[H]`.
+    /// Returns the slopes of a layer, `[H]`.
     fn slopes(&self, layer: usize, device: &Device) -> Tensor<1> {
         if self.log_slopes.is_empty() {
             let slopes = self.slopes.iter().map(|slope| *slope as f32).collect::<Vec<_>>();
@@ -115,7 +115,7 @@ impl Alibi {
         of_layer(&self.log_slopes, layer).val().exp()
     }
 
-    /// The bias of every pair in scalar f64.
+    /// Computes the bias of every pair in scalar f64.
     pub(super) fn scalar_bias(&self, input: &ScalarInput) -> Heads {
         alibi::bias(input, &self.scalar_slopes(input.layer))
     }

@@ -37,7 +37,7 @@ use crate::reference::{Heads, ScalarInput, ScalarReference, cope, values_f64};
 use crate::score::{Contextual, ContextualFunction, GateSource, LogitScaling};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
-/// Slopes of the heads.
+/// First slope of the heads, halved from head to head, or learned slopes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FirstSlope {
     /// Slopes 1, 1/2, 1/4 and so on.
@@ -56,7 +56,7 @@ pub enum FirstSlope {
 }
 
 impl FirstSlope {
-    /// Slopes of `heads` heads; the initial values if slopes are learned.
+    /// Returns the slopes of `heads` heads; the initial values if slopes are learned.
     pub fn values(self, heads: usize) -> Vec<f64> {
         let first = match self {
             Self::FromOne => 0,
@@ -92,7 +92,7 @@ impl Sign {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CopeAlibiConfig {
-    /// Slopes of the heads.
+    /// First slope of the heads, or learned slopes.
     pub slopes: FirstSlope,
     /// Sign with which the bias enters the logits.
     pub sign: Sign,
@@ -197,7 +197,8 @@ impl ScalarReference for CopeAlibi {
 mod tests {
     use super::*;
 
-    /// Golovneva et al. 2024, the sets for four heads (the first as read, see Deviations).
+    /// Sets of slopes for four heads from Golovneva et al. 2024 (the first as interpreted under
+    /// "Deviations").
     #[test]
     fn the_papers_three_sets_for_four_heads() {
         assert_eq!(FirstSlope::FromOne.values(4), [1.0, 0.5, 0.25, 0.125]);

@@ -45,10 +45,10 @@ use crate::reference::{Heads, ScalarInput, ScalarReference, dape, table_f64, val
 use crate::score::HeadMlp;
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
-/// Slope of LeakyReLU for negative numbers (PyTorch's default).
+/// Slope of LeakyReLU for negative inputs (PyTorch's default).
 const NEGATIVE_SLOPE: f64 = 0.01;
 
-/// Part of a row that the network sees at once.
+/// Columns of a row that the network sees at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mixer {
@@ -72,9 +72,9 @@ impl Mixer {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DapeConfig {
-    /// The bias that is adapted.
+    /// Base bias that the network adapts.
     pub base: Base,
-    /// Part of a row that the network sees at once.
+    /// Columns of a row that the network sees at once.
     pub mixer: Mixer,
     /// Number of hidden units.
     pub width: usize,
@@ -90,7 +90,7 @@ impl Default for DapeConfig {
     }
 }
 
-/// The network of one layer. Columns are ordered by tap, then by plane or hidden unit.
+/// Network of one layer. Columns of the weights are ordered by tap, then by plane or hidden unit.
 #[derive(Module, Debug)]
 pub struct DapeNetwork {
     /// Weights of the hidden layer, `[width, taps planes]`.
@@ -103,7 +103,7 @@ pub struct DapeNetwork {
     pub c2: Param<Tensor<1>>,
 }
 
-/// A bias adapted to the content.
+/// Bias that a network adapts to the content.
 #[derive(Module, Debug)]
 pub struct Dape {
     /// Static bias that the network adapts.
@@ -117,7 +117,7 @@ pub struct Dape {
 }
 
 impl DapeConfig {
-    /// Heads' logits, and heads' biases if there is a base.
+    /// Number of input planes: the heads' logits, and the heads' biases if there is a base.
     fn planes(&self, dims: &Dims) -> usize {
         match self.base {
             Base::None {} => dims.heads,
@@ -125,7 +125,7 @@ impl DapeConfig {
         }
     }
 
-    /// Weights of one layer's network, biases left out.
+    /// Number of weights of one layer's network, without biases.
     fn weights(&self, dims: &Dims) -> usize {
         self.mixer.taps() * self.width * (self.planes(dims) + dims.heads)
     }
@@ -226,7 +226,7 @@ impl PositionEncoding for Dape {
 }
 
 impl ScalarReference for Dape {
-    /// The base's numbers come first.
+    /// Delegates to the base, whose parameters come first.
     fn differentiable_at(&self, parameter: usize, value: f64) -> bool {
         self.base.as_ref().is_none_or(|base| base.differentiable_at(parameter, value))
     }

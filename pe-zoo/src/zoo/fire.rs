@@ -42,20 +42,20 @@ use crate::score::PositionMlp;
 use crate::settings::{Sharing, of_layer};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
-/// Slope of LeakyReLU for negative numbers (PyTorch's default).
+/// Slope of LeakyReLU for negative inputs (PyTorch's default).
 const NEGATIVE_SLOPE: f64 = 0.01;
 
-/// Between the two layers of the network.
+/// Activation of the network's hidden layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activation {
-    /// ReLU: 0 for negative numbers.
+    /// ReLU: 0 for negative inputs.
     Relu,
-    /// A hundredth below 0.
+    /// LeakyReLU: a hundredth of negative inputs.
     LeakyRelu,
 }
 
-/// Settings of FIRE and its network.
+/// Settings of the FIRE encoding and its network.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FireConfig {
@@ -65,9 +65,9 @@ pub struct FireConfig {
     pub c: f64,
     /// Initial threshold `L0`, in positions.
     pub initial_len: f64,
-    /// Added to the normaliser.
+    /// Constant added to the normaliser.
     pub eps: f64,
-    /// Between the two layers of the network.
+    /// Activation of the hidden layer; `None`: ReLU, or LeakyReLU as the base of DAPE.
     pub activation: Option<Activation>,
     /// Which layers share a network.
     pub sharing: Sharing,
@@ -86,10 +86,10 @@ impl Default for FireConfig {
     }
 }
 
-/// One network of FIRE.
+/// Network that computes the bias, with its learned normalisation.
 #[derive(Module, Debug)]
 pub struct FireNetwork {
-    /// Coefficient `c` of the distance, `[1]`.
+    /// Coefficient `c` in the logarithm, `[1]`.
     pub c: Param<Tensor<1>>,
     /// Multiplier `m` of the threshold, `[1]`.
     pub multiplier: Param<Tensor<1>>,
@@ -103,10 +103,10 @@ pub struct FireNetwork {
     pub b2: Param<Tensor<1>>,
 }
 
-/// A learned function of distance over position.
+/// Learned function of distance divided by position.
 #[derive(Module, Debug)]
 pub struct Fire {
-    /// One, or one per layer.
+    /// Networks: one, or one per layer.
     pub networks: Vec<FireNetwork>,
     #[module(skip)]
     initial_len: f64,
@@ -117,7 +117,7 @@ pub struct Fire {
 }
 
 impl Fire {
-    /// The modifier of one layer.
+    /// Returns the modifier of one layer.
     fn bias(&self, layer: usize) -> ScoreMod {
         let network = of_layer(&self.networks, layer);
         ScoreMod::PositionMlp(PositionMlp {
@@ -135,7 +135,7 @@ impl Fire {
         })
     }
 
-    /// The bias of every pair in scalar f64.
+    /// Computes the bias of every pair in scalar f64.
     pub(super) fn scalar_bias(&self, input: &ScalarInput) -> Heads {
         let network = of_layer(&self.networks, input.layer);
         let vector = |x: &Param<Tensor<1>>| values_f64(x);

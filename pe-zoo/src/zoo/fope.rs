@@ -53,10 +53,11 @@ use crate::{Cost, Dims, PeError, PositionEncoding, Positions};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Padding {
-    /// 1, as in the authors' code: such a pair is rotated by 45 degrees and scaled by `sqrt(2)`.
+    /// The value 1, as in the authors' code: such a pair is rotated by 45 degrees and scaled by
+    /// `sqrt(2)`.
     #[default]
     Code,
-    /// 0: such a pair stays unchanged.
+    /// The value 0: such a pair stays unchanged.
     Zero,
 }
 
@@ -75,7 +76,7 @@ impl Padding {
 pub struct FopeConfig {
     /// Base of the frequencies, as in RoPE.
     pub base: f64,
-    /// Scale of the random part of the mixtures; 0 leaves single waves.
+    /// Scale of the random part of the mixtures; at 0 each mixture is a single wave.
     pub gain: f64,
     /// Value in place of the sine of pairs that no mixture rotates.
     pub padding: Padding,
@@ -99,7 +100,7 @@ pub struct Fope {
     frequencies: Vec<f64>,
     #[module(skip)]
     padding: Padding,
-    /// Cache key of everything that the tables depend on besides positions and layer, the drawn
+    /// Cache key of everything besides positions and layer on which the tables depend, the drawn
     /// numbers included.
     #[module(skip)]
     key: String,

@@ -58,7 +58,7 @@ impl Default for DecayTimes {
 }
 
 impl DecayTimes {
-    /// Time constant of each head; `tau_min` if there is one head.
+    /// Returns the time constant of each head; `tau_min` if there is one head.
     pub fn values(self, heads: usize) -> Vec<f64> {
         let ratio = (self.tau_max / self.tau_min).ln();
         let steps = heads.saturating_sub(1).max(1) as f64;
@@ -307,8 +307,8 @@ mod tests {
         assert!(error.contains("bias"), "{error}");
     }
 
-    /// Attention weights of the last of 32768 rows over the last 300 columns: by the encoding, by a
-    /// plain running sum, and in f64.
+    /// Returns the attention weights of the last of 32768 rows over the last 300 columns: by the
+    /// encoding, by a plain running sum, and in f64.
     fn far_weights(gates: ForgetGate) -> [Vec<f64>; 3] {
         const TOKENS: usize = 32_768;
         let device = Device::flex();

@@ -61,25 +61,25 @@ use crate::encoding::{LayerContext, ScoreContext, StateContext};
 use crate::reference::{Heads, ScalarInput, ScalarReference};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, TokenState};
 
-/// The four variants, each with its settings.
+/// The four variants of GRAPE, each with its settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Variant {
     /// Rotation by learned frequencies.
     Multiplicative(MultiplicativeConfig),
-    /// Angles that tokens add up.
+    /// Rotation by angles that are sums over the tokens.
     Contextual(ContextualConfig),
-    /// Distance at a price that key and query set.
+    /// Distance times a price set by key and query.
     Additive(AdditiveConfig),
-    /// Prices along the path.
+    /// Sum of prices along the path between the tokens.
     Path(AdditivePathConfig),
 }
 
-/// Settings of GRAPE: its variant.
+/// Settings of the GRAPE encoding: its variant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GrapeConfig {
-    /// Which of the four.
+    /// Variant of GRAPE, with its settings.
     pub variant: Variant,
 }
 
@@ -89,20 +89,20 @@ impl Default for GrapeConfig {
     }
 }
 
-/// One of the four variants.
+/// Module of one of the four variants.
 #[derive(Module, Debug)]
 pub enum Grape {
     /// Rotation by learned frequencies.
     Multiplicative(Multiplicative),
-    /// Angles that tokens add up.
+    /// Rotation by angles that are sums over the tokens.
     Contextual(ContextualRotation),
-    /// Distance at a price that key and query set.
+    /// Distance times a price set by key and query.
     Additive(Additive),
-    /// Prices along the path.
+    /// Sum of prices along the path between the tokens.
     Path(AdditivePath),
 }
 
-/// Calls an associated function of the variant's type: `$call` sees that type as `$Type`.
+/// Calls an associated function of the variant's type, which `$call` refers to as `$Type`.
 macro_rules! settings_of {
     ($settings:expr, $config:ident, $Type:ident => $call:expr) => {
         match &$settings.variant {

@@ -43,7 +43,7 @@ use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 /// Lower bound of both parameters.
 const SMALLEST: f32 = 0.01;
 
-/// The largest exponent that keeps the power kernel conditionally positive definite.
+/// Largest exponent at which the power kernel is conditionally positive definite.
 const LARGEST_EXPONENT: f32 = 2.0;
 
 /// Kernel: the bias as a function of the distance `n`.
@@ -112,7 +112,7 @@ impl Kerple {
         }
     }
 
-    /// The bias of every pair in scalar f64.
+    /// Computes the bias of every pair in scalar f64.
     pub(super) fn scalar_bias(&self, input: &ScalarInput) -> Heads {
         let a = values_f64(of_layer(&self.a, input.layer));
         let p = values_f64(of_layer(&self.p, input.layer));
@@ -191,7 +191,7 @@ impl PositionEncoding for Kerple {
 }
 
 impl ScalarReference for Kerple {
-    /// False past a bound, where gradients pass straight through.
+    /// False beyond a bound of the clamp, where gradients pass straight through.
     fn differentiable_at(&self, parameter: usize, value: f64) -> bool {
         let (low, high) = (f64::from(SMALLEST), f64::from(LARGEST_EXPONENT));
         let exponent = self.kernel == Kernel::Power && parameter >= self.a.len();

@@ -43,19 +43,19 @@ use crate::reference::{Heads, ScalarInput, ScalarReference, fox, path, table_f64
 use crate::score::Reflections;
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, TokenState, init};
 
-/// Inside the square root of the norm of `w`, as in the authors' code.
+/// Constant inside the square root of the norm of `w`, as in the authors' code.
 const NORM_EPSILON: f64 = 1e-6;
 
-/// Whether tokens also forget.
+/// Whether earlier tokens are also forgotten.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Forget {
-    /// Tokens do not forget.
+    /// Tokens are not forgotten.
     #[default]
     None,
-    /// Through a learned gate per head and layer, as FoX (PaTH-FoX).
+    /// Forgetting by a learned gate per head and layer, as in FoX (PaTH-FoX).
     Gate {
-        /// Every bias at the start.
+        /// Initial value of every bias.
         #[serde(default)]
         bias: f64,
     },
@@ -67,9 +67,9 @@ pub enum Forget {
 pub struct PathConfig {
     /// Rank of the projection to `w`.
     pub rank: usize,
-    /// Tokens that the convolution sees.
+    /// Number of tokens that the convolution sees.
     pub kernel: usize,
-    /// Whether tokens also forget.
+    /// Whether earlier tokens are also forgotten.
     pub forget: Forget,
 }
 
@@ -79,7 +79,7 @@ impl Default for PathConfig {
     }
 }
 
-/// Householder-like maps chosen by the tokens.
+/// Householder-like maps of keys, chosen by the tokens.
 #[derive(Module, Debug)]
 pub struct Path {
     layers: Vec<Layer>,
@@ -87,21 +87,22 @@ pub struct Path {
     heads: usize,
 }
 
-/// Learned weights of one layer.
+/// Learned parameters of one layer.
 #[derive(Module, Debug)]
 struct Layer {
     /// First factor of the projection, `[C, rank]`.
     down: Param<Tensor<2>>,
     /// Second factor of the projection, `[rank, C]`.
     up: Param<Tensor<2>>,
-    /// `[kernel, C]`, the last row for the token itself.
+    /// Weights of the convolution, `[kernel, C]`, the last row for the token itself.
     kernel: Param<Tensor<2>>,
     strength: HeadProjection,
     forget: Option<HeadProjection>,
 }
 
 impl PathConfig {
-    /// Projections to one number per head: of the strengths, and of the gates if there are any.
+    /// Number of projections to one number per head: for the strengths, and for the gates if there
+    /// are any.
     fn head_projections(&self) -> usize {
         match self.forget {
             Forget::None => 1,
@@ -109,14 +110,15 @@ impl PathConfig {
         }
     }
 
-    /// Learned numbers behind the directions of one layer, each used once per token.
+    /// Number of learned weights for the directions of one layer, each used once per token.
     fn direction_params(&self, dims: &Dims) -> usize {
         dims.width() * (2 * self.rank + self.kernel)
     }
 }
 
 impl Layer {
-    /// Directions of unit length, `[B, H, S, D]`, from the projected tokens of the same shape.
+    /// Computes directions of unit length, `[B, H, S, D]`, from the projected tokens of the same
+    /// shape.
     fn directions(&self, projected: &Tensor<4>) -> Tensor<4> {
         let [batch, heads, tokens, head_dim] = projected.dims();
         let kernel = self.kernel.val();
@@ -246,7 +248,7 @@ impl PositionEncoding for Path {
     }
 }
 
-/// The tensors of [`TokenState`], by name.
+/// Tensors of [`TokenState`] by name.
 struct LayerState<'a> {
     projected: &'a Tensor<4>,
     strength: &'a Tensor<4>,

@@ -66,20 +66,20 @@ impl Default for PopeConfig {
     }
 }
 
-/// Polar coordinates: magnitudes from queries and keys, angles from positions.
+/// Rotation in polar coordinates: magnitudes from queries and keys, angles from positions.
 #[derive(Module, Debug)]
 pub struct Pope {
     /// Learned phases `delta` of each layer, `[H, D]`.
     pub phases: Vec<Param<Tensor<2>>>,
     #[module(skip)]
     base: f64,
-    /// Cache key of everything that the tables depend on besides positions.
+    /// Cache key of everything besides positions on which the tables depend.
     #[module(skip)]
     key: String,
 }
 
 impl Pope {
-    /// Cosines and sines of the columns' angles, each `[1, 1, S, D]`.
+    /// Computes cosines and sines of the columns' angles, each `[1, 1, S, D]`.
     fn waves(&self, at: &Positions, head_dim: usize, device: &Device) -> [Tensor<4>; 2] {
         at.memo(&self.key, device, || {
             let angles = at

@@ -31,7 +31,7 @@ use crate::reference::{Heads, ScalarInput, ScalarReference, relative, table_f64}
 use crate::score::Beyond;
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod};
 
-/// Settings: those of [`uncapped::RelativeConfig`].
+/// Settings of the capped variant: those of [`uncapped::RelativeConfig`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RelativeCappedConfig(pub uncapped::RelativeConfig);

@@ -54,7 +54,7 @@ use crate::{Cost, Dims, PeError, PositionEncoding, Positions};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RopeConfig {
-    /// Which channels form a pair.
+    /// Pairing of the channels that are rotated together.
     pub layout: Pairs,
     /// Base of the frequencies: the slowest pair completes a turn in about `2 pi base` positions.
     pub base: f64,
@@ -85,7 +85,7 @@ pub struct Rope {
     turning: usize,
     #[module(skip)]
     train_len: usize,
-    /// Cache key of everything that the tables depend on besides positions; built once, looked up
+    /// Cache key of everything besides positions on which the tables depend; built once, looked up
     /// in every layer.
     #[module(skip)]
     key: String,
@@ -110,7 +110,7 @@ impl Rope {
         })
     }
 
-    /// Frequencies and attention factor at a length, from each source's equation.
+    /// Computes frequencies and attention factor at a length by each source's equation.
     fn equations(&self, len: usize) -> (Vec<f64>, f64) {
         use rope_scaling as eq;
         let (base, dim) = (self.config.base, self.turning);

@@ -53,7 +53,7 @@ pub struct Sandwich {
 }
 
 impl Sandwich {
-    /// Bias at the first `len` distances, `[head][distance]`.
+    /// Computes the bias at the first `len` distances, `[head][distance]`.
     fn table(&self, len: usize) -> Vec<f32> {
         // The usual frequencies start at `k = 0`; skipping one makes them start at 1.
         let waves = inverse_frequencies(10_000.0, self.d_bar);

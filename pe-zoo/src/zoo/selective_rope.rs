@@ -60,7 +60,7 @@ pub struct SelectiveRope {
     pub layers: Vec<Phases>,
     #[module(skip)]
     temperatures: Vec<f64>,
-    /// Cache key of the temperatures among the values kept with the positions.
+    /// Cache key of the temperatures among the values stored with the positions.
     #[module(skip)]
     key: String,
 }

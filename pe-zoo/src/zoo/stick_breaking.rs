@@ -45,7 +45,7 @@ use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod};
 pub struct StickBreakingConfig {
     /// Whether a row's own token takes part.
     pub current: Current,
-    /// Use of the remainder that no token takes.
+    /// Use of the remainder of the stick.
     pub remainder: Remainder,
 }
 

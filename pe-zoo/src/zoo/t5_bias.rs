@@ -66,7 +66,7 @@ impl Default for T5BiasConfig {
 pub struct T5Bias {
     /// Learned biases, `[num_buckets, H]` each: one tensor, or one per layer.
     pub tables: Vec<Param<Tensor<2>>>,
-    /// Bucket of each distance; the last entry serves all longer distances.
+    /// Bucket of each distance; the last entry holds for all greater distances.
     #[module(skip)]
     buckets: Vec<usize>,
     #[module(skip)]

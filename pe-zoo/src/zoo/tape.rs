@@ -69,7 +69,7 @@ pub use crate::rotary::Scaling;
 use crate::rotary::{Spectrum, turn_halves};
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions, TokenState};
 
-/// Rotations that are updated from layer to layer.
+/// Rotations that attention and feed-forward blocks update from layer to layer.
 #[derive(Module, Debug)]
 pub struct Tape {
     /// Learned maps, one set per layer.

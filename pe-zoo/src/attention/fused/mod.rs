@@ -1,7 +1,6 @@
 //! The fused engine: attention under any [`ScoreMod`] without a `T x S` tensor.
 //!
-//! A modifier is taken apart into the operands of the kernels (`parts`), which are in
-//! `crate::kernels`.
+//! `parts` splits a modifier into the operands of the kernels in `crate::kernels`.
 
 #[cfg(feature = "flex")]
 mod forms;
@@ -19,9 +18,9 @@ use crate::ops::MatmulPrecision;
 use crate::{Positions, ScoreMod};
 use parts::ModifierParts;
 
-/// Attends causally; the result is `[B, H, T, E]`, or `None` where no kernel takes these tensors
-/// under this modifier. A part of a modifier that the kernels lack becomes a dense bias, made by the
-/// reference engine.
+/// Computes causal attention, `[B, H, T, E]`; `None` if no kernel supports these tensors under this
+/// modifier. Parts of a modifier that the kernels do not support become a dense bias, computed by
+/// the reference engine.
 #[expect(clippy::too_many_arguments, reason = "the six tensors of one formula")]
 pub(crate) fn attend(
     precision: MatmulPrecision,

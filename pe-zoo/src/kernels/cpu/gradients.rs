@@ -1,4 +1,5 @@
-//! Gradients of all operands: tasks in parallel, and what they share added up in order.
+//! Backward pass on the CPU: gradients of all operands, by tasks in parallel whose shared results
+//! are added up in a fixed order.
 
 use burn::backend::Flex;
 use burn::backend::flex::FlexTensor;
@@ -31,7 +32,7 @@ pub(super) struct BackwardPass<'a> {
     pub(super) grad: &'a FlexTensor,
 }
 
-/// Gradients of all operands by slot; `None` for absent ones.
+/// Computes the gradients of all operands by slot; `None` for absent operands.
 pub(super) fn backward(pass: BackwardPass<'_>) -> [Option<FlexTensor>; SLOTS] {
     if pass.operands.sizes().rows <= NARROW {
         backward_lanes::<NARROW>(pass)
@@ -72,13 +73,13 @@ fn backward_lanes<const R: usize>(pass: BackwardPass<'_>) -> [Option<FlexTensor>
     buffers.finish(pass.operands, &sizes, &sums, pieces)
 }
 
-/// One head of a task.
+/// Head of a task, with the gradients it writes to.
 struct TaskHead<'a> {
     head: Head<'a>,
     upstream: UpstreamGrad<'a>,
     dq: MatrixMut<'a>,
     dense: Option<MatrixMut<'a>>,
-    /// Gradients of tokens, if the head is this task's alone.
+    /// Gradients of tokens, which the task writes directly if no other task shares the head.
     own: Grads<'a>,
 }
 
@@ -91,11 +92,11 @@ fn run<const R: usize>(task: WorkItem<TaskHead<'_>>, scratch: &mut Scratch<R>, s
     rows::backward(&mut heads.collect::<Vec<_>>(), task.rows, scratch);
 }
 
-/// Memory of the gradients that tasks write to directly; empty for other operands.
+/// Memory of the gradients that tasks write to directly; empty for the other operands.
 struct Buffers([Vec<f32>; SLOTS]);
 
-/// `[batch, token, head, width]`, the layout of a gradient in memory; of the dense bias,
-/// `[batch, head, row, column]`.
+/// Shape of a gradient in memory, `[batch, token, head, width]`; of the dense bias, `[batch, head,
+/// row, column]`.
 fn layout(slot: Slot, sizes: &Sizes) -> [usize; 4] {
     let Sizes { batch, heads, rows, columns, head_dim, value_dim } = *sizes;
     match slot {
@@ -114,7 +115,7 @@ impl Buffers {
         }))
     }
 
-    /// Cuts the pass, and the memory with it.
+    /// Splits the pass into tasks, and the memory of the gradients with it.
     fn tasks<'a>(
         &'a mut self,
         pass: BackwardPass<'a>,
@@ -166,7 +167,7 @@ impl Buffers {
         tasks
     }
 
-    /// Adds what the pieces of each head contribute, and makes tensors of everything.
+    /// Adds up the contributions of the tasks of each head, and converts all gradients to tensors.
     fn finish(
         mut self,
         operands: &Operands<Flex>,

@@ -1,4 +1,4 @@
-//! The operands as Flex holds them, and how they are cut into heads.
+//! Operands as Flex tensors, and views of the part of one head.
 
 use burn::backend::Flex;
 use burn::backend::flex::FlexTensor;
@@ -9,7 +9,7 @@ use crate::kernels::operands::{HeadSlice, Operands, Slot, present};
 use crate::kernels::spec::Spec;
 
 impl Operands<Flex> {
-    /// Copies operands whose strides run backwards, which no projection makes.
+    /// Copies operands with negative strides, which projections never have.
     pub(super) fn forward_strides(self) -> Self {
         Self(self.0.map(|tensor| {
             let forward = tensor.layout().strides().iter().all(|stride| *stride >= 0);
@@ -17,7 +17,7 @@ impl Operands<Flex> {
         }))
     }
 
-    /// The operands of one (batch, head).
+    /// Returns the operands of one head of one sequence.
     pub(super) fn head<'a>(&'a self, spec: &'a Spec, batch: usize, head: usize) -> Head<'a> {
         let parts = Slot::ALL.map(|slot| {
             let tensor = &self[slot];
@@ -42,7 +42,7 @@ impl Operands<Flex> {
     }
 }
 
-/// The part of an operand that belongs to one (batch, head).
+/// Returns the part of an operand that belongs to one head of one sequence.
 fn part(tensor: &FlexTensor, part: HeadSlice, batch: usize, head: usize) -> Matrix<'_> {
     let stride = |axis: usize| tensor.layout().strides()[axis].unsigned_abs();
     match part {
@@ -53,14 +53,15 @@ fn part(tensor: &FlexTensor, part: HeadSlice, batch: usize, head: usize) -> Matr
     }
 }
 
-/// `[batch, head, rows, columns]` at one (batch, head); without the last axis, a column.
+/// Views `[batch, head, rows, columns]` at one head of one sequence; without the last axis, as a
+/// column.
 pub(super) fn plane(tensor: &FlexTensor, batch: usize, head: usize) -> Matrix<'_> {
     let strides = tensor.layout().strides();
     let offset = batch * strides[0].unsigned_abs() + head * strides[1].unsigned_abs();
     strided(tensor, offset, 2, 3)
 }
 
-/// The matrix of two axes from an offset on; an axis that the tensor lacks has length 1.
+/// Views two axes from an offset on as a matrix; an axis that the tensor lacks has length 1.
 fn strided(tensor: &FlexTensor, offset: usize, rows: usize, columns: usize) -> Matrix<'_> {
     let layout = tensor.layout();
     let shape = layout.shape();

@@ -1,4 +1,4 @@
-//! The engine as an operation that Burn can differentiate.
+//! Fused attention on the CPU as an operation that Burn can differentiate.
 
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
@@ -14,15 +14,15 @@ use super::gradients::{self, BackwardPass};
 use crate::kernels::operands::{Operands, SLOTS};
 use crate::kernels::spec::Spec;
 
-/// Attends; the result is `[B, H, T, E]`.
+/// Computes fused attention, `[B, H, T, E]`.
 pub(crate) fn attend(operands: Operands<Dispatch>, spec: Spec) -> Tensor<4> {
     Tensor::from_dispatch(<Dispatch as FusedBackend>::fused_attention(operands, spec))
 }
 
-/// Backends that have the fused engine.
+/// Backend with the fused engine.
 #[backend_extension(Flex, Autodiff)]
 trait FusedBackend: Backend {
-    /// Attention without a `T x S` tensor; the result is `[B, H, T, E]`.
+    /// Computes attention without a `T x S` tensor; the result is `[B, H, T, E]`.
     fn fused_attention(#[extension_type] operands: Operands<Self>, spec: Spec)
     -> FloatTensor<Self>;
 }

@@ -1,4 +1,4 @@
-//! The same bits on any number of threads.
+//! Tests that results have the same bits on any number of threads.
 
 use burn::backend::Flex;
 use burn::backend::flex::FlexTensor;
@@ -15,7 +15,7 @@ use crate::kernels::precision::MatmulPrecision;
 use crate::kernels::spec::{ContextualSpec, MixerSpec, Spec, WeightRule};
 use crate::score::{HiddenActivation, Number, Pair, PairTerm, Term};
 
-/// A term with a parameter and token state.
+/// Pair term with a parameter and token state.
 #[derive(Debug, Clone)]
 struct Tempered;
 
@@ -38,7 +38,7 @@ fn bits(tensor: &FlexTensor) -> Vec<u32> {
     numbers(&tensor.to_contiguous()).iter().map(|x| x.to_bits()).collect()
 }
 
-/// Output and all gradients as bits.
+/// Returns the bits of the output and of all gradients.
 fn run(
     [batch, heads, rows]: [usize; 3],
     activation: Option<HiddenActivation>,

@@ -1,5 +1,5 @@
-//! The gradients: each cube takes every so many blocks of rows of one plane and adds what columns and
-//! tables get to a slot of its own, so that no number is added to by two cubes.
+//! Backward kernel. Each cube processes some blocks of rows of one plane, and adds the gradients of
+//! columns and tables to a slot of its own, so that no two cubes add to the same number.
 
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
@@ -13,7 +13,7 @@ use super::logits::BlockOrigin;
 use super::sums::{RowSums, SharedGrads, content_sums, own_sums, shared_sums, write};
 use super::tile::{self, SharedTile};
 
-/// All gradients of one plane's rows that fall to this cube.
+/// Computes all gradients of the rows of one plane that are assigned to this cube.
 #[cube(launch, create_dummy_kernel)]
 pub(super) fn backward_kernel<F: Float>(
     inputs: &Inputs,
@@ -140,7 +140,8 @@ pub(super) fn backward_kernel<F: Float>(
     }
 }
 
-/// Products of the output and its gradient, added up in the order in which they are taken apart.
+/// Computes the dot products of the output and its gradient, summed in the order in which the
+/// backward pass subtracts them again.
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block of rows")]
 fn whole_output<F: Float>(
@@ -174,7 +175,7 @@ fn whole_output<F: Float>(
     }
 }
 
-/// Sums along whole rows of what flows back through the counts.
+/// Computes the sums of the gradients of the contextual counts along whole rows.
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block of rows")]
 fn whole_through<F: Float>(
@@ -217,7 +218,8 @@ fn whole_through<F: Float>(
     block::add_up(through, tiles, config);
 }
 
-/// Gradients through the gates: a gate moves the counts of its own column and of all older ones.
+/// Computes the gradients through the gates. A gate changes the counts of its own column and of all
+/// older ones.
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block")]
 fn gate_sums<F: Float>(

@@ -1,4 +1,5 @@
-//! The output: one cube per block of rows, which walks from the diagonal to the left.
+//! Forward kernel: one cube per block of rows, which processes blocks of columns from the diagonal
+//! to the left.
 
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
@@ -10,11 +11,11 @@ use super::inputs::{Inputs, LaunchSizes};
 use super::logits::{BlockOrigin, attends, own_column, own_row};
 use super::tile::{self, SharedTile};
 
-/// Below every logit.
+/// Number less than every logit.
 const LOWEST: f32 = -3e38;
 
-/// `out` is `[plane, T, E]`, `log` `[plane, T]`: the logarithm of the softmax's denominator, or of
-/// what is left of the stick.
+/// Computes `out`, `[plane, T, E]`, and `log`, `[plane, T]`: the logarithm of the softmax's
+/// denominator, or of the remainder of the stick.
 #[cube(launch, create_dummy_kernel)]
 pub(super) fn forward_kernel<F: Float>(
     inputs: &Inputs,
@@ -86,8 +87,8 @@ pub(super) fn forward_kernel<F: Float>(
     write(inputs, place, &block, &sums, &largest, &total, out, log, config);
 }
 
-/// Turns the unit's own logits into weights, not yet divided; `sums` and `total` follow the largest
-/// logit seen.
+/// Converts the unit's own logits to softmax weights without the division. `sums` and `total` are
+/// relative to the largest logit so far.
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block")]
 fn soften<F: Float>(
@@ -145,8 +146,8 @@ fn soften<F: Float>(
     }
 }
 
-/// Turns the unit's own logits into shares of the sticks; `left` carries the logarithms of what is
-/// left of them.
+/// Converts the unit's own logits to stick-breaking weights; `left` carries the logarithms of the
+/// remainders.
 #[cube]
 fn break_sticks<F: Float>(
     place: &LaunchSizes,

@@ -1,4 +1,4 @@
-//! Weights of one block made again, and the gradients of its logits.
+//! Recomputation of the weights of one block, and the gradients of its logits.
 
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
@@ -10,8 +10,8 @@ use super::inputs::{BackwardInputs, Inputs, LaunchSizes};
 use super::logits::{BlockOrigin, attends, own_column, own_row};
 use super::tile::{self, SharedTile};
 
-/// Logarithm of the share of a stick below which what older columns contribute is lost in the rounding
-/// of what newer ones do.
+/// Logarithm of the remainder of a stick below which the contribution of older columns is lost in
+/// rounding.
 const NOTHING_LEFT: f32 = -14.0;
 
 /// Sums that one unit carries along its rows in the backward pass.
@@ -19,15 +19,15 @@ const NOTHING_LEFT: f32 = -14.0;
 pub(super) struct CarriedSums {
     /// Gradients of the logits, `rows_each x columns_each`.
     pub(super) grads: Array<f32>,
-    /// Logarithms that the forward pass left, one per row.
+    /// Logarithms from the forward pass, one per row.
     pub(super) log: Array<f32>,
-    /// Products of output and gradient, one per row.
+    /// Dot products of output and gradient, one per row.
     pub(super) share: Array<f32>,
-    /// Logarithms of what is left of the sticks.
+    /// Logarithms of the remainders of the sticks.
     pub(super) left: Array<f32>,
-    /// Contribution of the columns so far to the products of output and gradient.
+    /// Contribution of the columns so far to the dot products of output and gradient.
     pub(super) taken: Array<f32>,
-    /// Contribution of the unit's own columns where a row gets the rest of its stick.
+    /// Contribution of the row's own token through the remainder of its stick.
     pub(super) rest: Array<f32>,
 }
 
@@ -46,8 +46,8 @@ impl CarriedSums {
     }
 }
 
-/// Begins a walk along the block's rows. `whole` is what all columns contribute to the products of
-/// output and gradient, where [`KernelConfig::own_whole`] says that the walk needs it to the last digit.
+/// Initialises the sums before the first block of some rows. `whole` holds the recomputed dot
+/// products of output and gradient, which are used if [`KernelConfig::own_whole`] is true.
 #[cube]
 pub(super) fn begin(
     upstream: &BackwardInputs,
@@ -72,8 +72,8 @@ pub(super) fn begin(
     }
 }
 
-/// `own.logits` becomes the weights of one block, `walk.grads` the gradients of its logits. Returns
-/// what [`block::logits_of`] does. `output_grads` is `[rows, E]`.
+/// Converts `own.logits` to the weights of one block and fills `walk.grads` with the gradients of
+/// its logits. Returns the result of [`block::logits_of`]. `output_grads` is `[rows, E]`.
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block")]
 pub(super) fn gradients_of<F: Float>(
@@ -129,8 +129,8 @@ fn of_softmax(
     }
 }
 
-/// Every column takes from all older ones: their contribution is the total minus that of newer
-/// columns and of the column itself.
+/// Computes the gradients of stick-breaking. A column reduces the shares of all older ones, whose
+/// contribution is the total minus that of newer columns and of the column itself.
 #[cube]
 fn of_sticks<F: Float>(
     place: &LaunchSizes,

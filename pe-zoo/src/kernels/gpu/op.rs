@@ -1,4 +1,4 @@
-//! The kernels as an operation that Burn can differentiate.
+//! Fused attention on GPUs as an operation that Burn can differentiate.
 
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
@@ -13,10 +13,10 @@ use super::{collect, launch};
 use crate::kernels::operands::{Operands, SLOTS};
 use crate::kernels::spec::Spec;
 
-/// Backends that have the kernels.
+/// Backend with the GPU kernels.
 #[backend_extension(Cube, Autodiff)]
 pub(super) trait CubeAttention: Backend {
-    /// Attention without a `T x S` tensor; the result is `[B, H, T, E]`.
+    /// Computes attention without a `T x S` tensor; the result is `[B, H, T, E]`.
     fn cube_attention(#[extension_type] operands: Operands<Self>, spec: Spec) -> FloatTensor<Self>;
 }
 

@@ -1,4 +1,5 @@
-//! Gradients that are added up per row, per column and per distance; never by two units at once.
+//! Gradients that are summed per row, per column and per distance. No two units add to the same
+//! number.
 
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
@@ -8,14 +9,14 @@ use super::contextual::activate;
 use super::inputs::{Inputs, LaunchSizes, Outputs};
 use super::logits::{BlockOrigin, distance, own_row};
 
-/// Numbers per row in `Outputs::rows`.
+/// Number of values per row in `Outputs::rows`.
 #[cube]
 pub(super) fn row_stride(place: &LaunchSizes, #[comptime] config: KernelConfig) -> usize {
     comptime![config.row_grads(0)] + place.query_entries
 }
 
-/// Gradients of the products with a table: one unit per row, which walks along the columns and
-/// writes whenever the entry changes.
+/// Adds the gradients of the products with a table. One unit per row processes the columns in order
+/// and writes whenever the entry changes.
 #[cube]
 pub(super) fn to_entries(
     place: &LaunchSizes,
@@ -58,8 +59,8 @@ pub(super) fn to_entries(
     }
 }
 
-/// Gradients of the products with a perceptron's second layer, and of its hidden layer: the units of
-/// a row share the hidden units.
+/// Adds the gradients of the products with a perceptron's second layer, and of its hidden layer.
+/// The units of a row share the hidden units.
 #[cube]
 pub(super) fn to_hidden(
     inputs: &Inputs,
@@ -112,7 +113,7 @@ pub(super) fn to_hidden(
     }
 }
 
-/// Gradients of the products with the distance table: one unit per row.
+/// Adds the gradients of the products with the distance table, one unit per row.
 #[cube]
 pub(super) fn to_query_distances(
     inputs: &Inputs,
@@ -148,8 +149,8 @@ pub(super) fn to_query_distances(
     }
 }
 
-/// Gradients of a distance table at contiguous positions: one unit per diagonal. Distances of the
-/// last entry and beyond are left to the rows.
+/// Adds the gradients of a distance table at contiguous positions, one unit per diagonal. Gradients
+/// at the last entry and beyond are summed per row.
 #[cube]
 pub(super) fn to_distances(
     place: &LaunchSizes,
@@ -183,7 +184,7 @@ pub(super) fn to_distances(
     }
 }
 
-/// The columns' part of the gradients of the running sums.
+/// Adds the gradients of the running sums that come from columns.
 #[cube]
 pub(super) fn to_columns(
     place: &LaunchSizes,

@@ -13,7 +13,7 @@ use crate::testkit::Outcome;
 use crate::testkit::stack::built;
 use crate::{Combination, Combined, Hooks, Positions, TokenState};
 
-/// Batch size, tokens and shift of positions: once with an offset, once with more tokens than one
+/// Batch size, tokens and shift of positions: one case with an offset, one with more tokens than a
 /// block of the fused engine.
 const SIZES: [(usize, usize, usize); 2] = [(2, TOKENS, 5), (1, 64, 0)];
 

@@ -57,12 +57,12 @@ impl ModuleVisitor for Present<'_> {
 /// Number of tokens; small, because scalar loops are slow.
 const TOKENS: usize = 7;
 
-/// Step of the central differences: small enough that an interval rarely contains a kink of a ReLU,
-/// and large compared with the precision of f64. Parameters are f32, so the difference is divided
-/// by the step as rounded to f32.
+/// Step of the central differences. It is so small that an interval rarely contains a kink of a
+/// ReLU, and large compared with the precision of f64. Parameters are f32, so the difference is
+/// divided by the step as rounded to f32.
 const STEP: f64 = 4e-6;
 
-/// Number of entries tried in each tensor.
+/// Number of entries tested in each tensor.
 const TRIED: usize = 7;
 
 /// Tolerance for f32 forward and backward sums of a few dozen products, and for the error of a
@@ -204,8 +204,8 @@ fn differences(encoding: &Combined, device: &Device) -> Outcome {
     Ok(())
 }
 
-/// Returns the encoding with the parameters at which a gradient is deliberately no derivative moved
-/// to other values: halved or negated.
+/// Returns the encoding after changing parameters (halving or negating them) at which the gradient
+/// deliberately is not the derivative.
 fn differentiable(encoding: Combined) -> Result<Combined, String> {
     let truth = encoding.clone();
     let mut settler = Settler { truth: reference(&truth), parameter: 0, found: None };
@@ -245,7 +245,7 @@ impl ModuleMapper for Settler<'_> {
     }
 }
 
-/// Indices of some entries of a tensor, spread over it.
+/// Indices of some entries of a tensor, spread evenly over it.
 fn entries(len: usize) -> impl Iterator<Item = usize> {
     let tried = len.min(TRIED);
     (0..tried).map(move |n| (n * len + len / 2) / tried.max(1)).map(move |n| n.min(len - 1))
@@ -275,7 +275,7 @@ impl ModuleVisitor for Flat<'_> {
     }
 }
 
-/// Moves one entry of one parameter and returns its new value.
+/// Mapper that changes one entry of one parameter and records its new value.
 struct Mover {
     index: usize,
     entry: usize,

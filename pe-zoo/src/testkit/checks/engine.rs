@@ -11,8 +11,8 @@ use crate::testkit::Outcome;
 use crate::testkit::build;
 use crate::{Combination, Hooks, Positions, TokenState};
 
-/// Batch size, tokens and shift of positions: one token, an odd number, an offset, longer than
-/// training.
+/// Batch size, tokens and shift of positions: one token, an odd number, an offset, and more tokens
+/// than in training.
 const SIZES: [(usize, usize, usize); 4] = [(1, 1, 0), (2, TOKENS, 0), (2, TOKENS, 5), (1, 40, 0)];
 
 fn each_size(mut check: impl FnMut(&Problem, &Positions, usize) -> Outcome) -> Outcome {

@@ -20,12 +20,12 @@ fn assert_additive(name: &str, actual: &Heads) {
     close::compare(&flat(actual), &expected, F64).unwrap_or_else(|e| panic!("{name}: {e}"));
 }
 
-/// Sequence `scale * f(start + step * n)` for `n` in `0..len`.
+/// Returns the sequence `scale * f(start + step * n)` for `n` in `0..len`.
 fn wave(f: fn(f64) -> f64, start: f64, step: f64, len: u8, scale: f64) -> Vec<f64> {
     (0..len).map(|n| scale * f(start + step * f64::from(n))).collect()
 }
 
-/// `[a][b]`: `scale * f(start + steps[0] a + steps[1] b)`.
+/// Returns the table `[a][b]` of `scale * f(start + steps[0] a + steps[1] b)`.
 fn table(f: fn(f64) -> f64, start: f64, steps: [f64; 2], [a, b]: [u8; 2]) -> Vec<Vec<f64>> {
     (0..a).map(|row| wave(f, start + steps[0] * f64::from(row), steps[1], b, 1.0)).collect()
 }
@@ -83,7 +83,7 @@ fn fire_s_normalised_distance_at_its_defaults() {
     }
 }
 
-/// `[a][tap][b]` of the convolution's weights.
+/// Returns the weights of the convolution, `[a][tap][b]`.
 fn taps(f: fn(f64) -> f64, steps: [f64; 2], [a, taps, b]: [u8; 3]) -> Vec<Vec<Vec<f64>>> {
     (0..a)
         .map(|row| {

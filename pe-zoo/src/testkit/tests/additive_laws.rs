@@ -1,5 +1,5 @@
-//! Identities of additive and mixing encodings: settings at which one equals another, and effects
-//! of a shift.
+//! Tests identities of additive and mixing encodings: settings at which one equals another, and
+//! invariance under shifts.
 
 use burn::tensor::Device;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Identities of the contextual encodings, with parameters that are not zero.
+//! Tests identities of the contextual encodings with non-zero parameters.
 
 use serde_json::json;
 
@@ -27,7 +27,7 @@ fn input() -> ScalarInput {
     Problem::random(1, 11, &DIMS, 5).scalar(0, 0, &Positions::contiguous(0, 11))
 }
 
-/// Problem whose gate logits are all large and of one sign while queries differ.
+/// Makes a problem whose gate logits are all large and of one sign while queries differ.
 fn saturated(sign: f64) -> ScalarInput {
     let mut input = input();
     for query in input.q.iter_mut().flatten() {

@@ -1,4 +1,4 @@
-//! Positions that are neither contiguous nor start at zero, for every encoding.
+//! Tests every encoding at positions that are neither contiguous nor start at zero.
 
 use burn::tensor::Device;
 use rand_chacha::ChaCha8Rng;

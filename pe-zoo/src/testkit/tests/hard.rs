@@ -1,4 +1,5 @@
-//! Hard attention: the whole weight on the largest logit, with the gradient of the softmax.
+//! Tests hard attention, which puts the whole weight on the largest logit, with the gradient of the
+//! softmax.
 
 use burn::tensor::{Device, Tensor};
 
@@ -18,7 +19,7 @@ fn pe(id: &str, device: &Device) -> AnyEncoding {
     Registry::builtin().encoding(id).unwrap().build(&DIMS, &mut rng, device).unwrap()
 }
 
-/// Output, weights, and the queries from which they were computed.
+/// Returns output, weights, and the queries from which they were computed.
 fn attended(
     pe: &AnyEncoding,
     problem: &Problem,

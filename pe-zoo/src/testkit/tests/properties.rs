@@ -20,7 +20,8 @@ use crate::{
     TokenState, init,
 };
 
-/// Faults of an encoding whose bias is a learned slope per head times the distance.
+/// Variants, most of them faulty, of an encoding whose bias is a learned slope per head times the
+/// distance.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 enum Variant {
     #[default]
@@ -218,7 +219,7 @@ impl ScalarReference for Penalty {
     }
 }
 
-/// Properties of the variant.
+/// Probes the properties of the variant.
 fn properties(variant: Variant) -> Properties {
     combination::<Penalty, _>(variant).properties().unwrap()
 }

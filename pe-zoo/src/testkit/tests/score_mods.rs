@@ -1,5 +1,4 @@
-//! Comparison of the reference engine with scalar f64 for every modification that no encoding uses
-//! yet.
+//! Compares the reference engine with scalar f64 for every modifier that no encoding uses yet.
 
 use burn::tensor::{Device, Int, Tensor};
 

@@ -26,7 +26,7 @@ fn table(rows: u8, columns: u8, f: impl Fn(f64, f64) -> f64) -> Tokens {
     (0..rows).map(|r| (0..columns).map(|c| f(f64::from(r), f64::from(c))).collect()).collect()
 }
 
-/// The weights behind the fixture's rows (`fixtures/SOURCE.md`).
+/// Returns the weights from which the fixture's rows were computed (`fixtures/SOURCE.md`).
 fn maps(full_mix: bool) -> ScalarMaps {
     let up = table(3, 2, |a, h| 0.3 * (1.0 + a + h).cos());
     let gate = table(3, 8, |a, c| 0.2 * (0.5 + a + 0.3 * c).sin());
@@ -74,7 +74,7 @@ fn pe(id: &str, settings: Value) -> AnyEncoding {
     encoding(id, settings, &DIMS)
 }
 
-/// Settings of every form, reading and scaling.
+/// Returns settings of every kind of mixing, attention update and scaling.
 fn settings() -> Vec<Value> {
     let mut all = vec![
         json!({ "attention_update": "none" }),
@@ -91,7 +91,7 @@ fn settings() -> Vec<Value> {
     all
 }
 
-/// Outputs of a stack of four layers by the engine.
+/// Computes the outputs of a stack of four layers with the engine.
 fn outputs(pe: &AnyEncoding, shift: usize) -> Vec<f64> {
     let stack = Stack::random(2, TOKENS, &DIMS, 31);
     stack.full_pass(pe.hooks(), &Positions::contiguous(0, TOKENS).shifted(shift), &Device::flex())
@@ -125,7 +125,8 @@ fn four_layers_with_random_maps_equal_the_scalar_stack_and_are_not_rope() {
     }
 }
 
-/// Logits of every layer in f64, so that a violation is told from rounding.
+/// Computes the logits of every layer in f64, so that violations can be distinguished from
+/// rounding.
 fn scalar_logits(pe: &AnyEncoding, shift: usize) -> Vec<f64> {
     let at = Positions::contiguous(0, TOKENS).shifted(shift);
     let layers = (0..DIMS.layers)

@@ -1,4 +1,4 @@
-//! GRAPE-A: ALiBi at a price that keys and queries set.
+//! GRAPE-A: ALiBi with prices set by keys and queries.
 
 use burn::module::{Module, Param};
 use burn::tensor::activation::softplus;
@@ -14,13 +14,14 @@ use crate::reference::{Heads, ScalarInput, ScalarReference, Tokens, grape, table
 use crate::score::TokenPrice;
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
-/// A vector shorter than this counts as this long.
+/// Lower bound of a vector's length before division by it.
 const SHORTEST: f32 = 1e-6;
 
-/// Where `softplus` is 1: penalties start as ALiBi's times the gates.
+/// Initial value of `omega`, at which its softplus is 1, so that penalties start as ALiBi's times
+/// the gates.
 const OMEGA: f32 = 0.541_324_85;
 
-/// Who sets the price.
+/// Which of key and query sets the price.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GateInput {
@@ -29,7 +30,7 @@ pub enum GateInput {
     Key,
     /// The query sets the price.
     Query,
-    /// Both; their gates are added.
+    /// Both set the price; their gates are added.
     Both,
 }
 
@@ -46,7 +47,7 @@ impl GateInput {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AdditiveConfig {
-    /// Who sets the price.
+    /// Which of key and query sets the price.
     pub gate: GateInput,
     /// Whether queries and keys are normalised first.
     pub qk_norm: QkNorm,
@@ -58,14 +59,14 @@ impl Default for AdditiveConfig {
     }
 }
 
-/// Distance at a price.
+/// Distance times a learned price.
 #[derive(Module, Debug)]
 pub struct Additive {
-    /// Per layer, `[H]`: the rate before its softplus.
+    /// Rate before its softplus, `[H]` per layer.
     pub omega: Vec<Param<Tensor<1>>>,
-    /// Per layer, `[H, D]`: read against keys; none if only queries set the price.
+    /// Gate directions for keys, `[H, D]` per layer; empty if only queries set the price.
     pub key: Vec<Param<Tensor<2>>>,
-    /// Per layer, `[H, D]`: read against queries; none if only keys set the price.
+    /// Gate directions for queries, `[H, D]` per layer; empty if only keys set the price.
     pub query: Vec<Param<Tensor<2>>>,
     /// Normalisation of queries and keys.
     pub norms: QkNorms,
@@ -73,8 +74,8 @@ pub struct Additive {
     slopes: Vec<f64>,
 }
 
-/// `softplus(u_h . x / (|u_h| sqrt(D)))` of `x`, `[B, H, T, D]`, in direction `u`, `[H, D]`:
-/// `[B, H, T, 1]`.
+/// Computes `softplus(u_h . x / (|u_h| sqrt(D)))`, `[B, H, T, 1]`, of `x`, `[B, H, T, D]`, in
+/// direction `u`, `[H, D]`.
 fn gate(x: &Tensor<4>, direction: &Param<Tensor<2>>) -> Tensor<4> {
     let direction = direction.val();
     let [heads, head_dim] = direction.dims();

@@ -1,4 +1,4 @@
-//! Contextual GRAPE-M: every token adds its own step to the angle of those after it.
+//! Contextual GRAPE-M: every token adds a step of its own to the angle of all later tokens.
 
 use burn::module::{Module, Param};
 use burn::tensor::activation::sigmoid;
@@ -19,16 +19,17 @@ use crate::{Cost, Dims, PeError, PositionEncoding, TokenState, init};
 /// Divisor of the gate's logits.
 const GATE_SCALE: f64 = 16.0;
 
-/// The gate's initial bias, the inverse softplus of 0.001; the gate is a sigmoid all the same.
+/// Initial bias of the gate: the inverse softplus of 0.001, as in the authors' code, although the
+/// gate is a sigmoid.
 const GATE_BIAS: f32 = -6.907_255;
 
 /// Settings of contextual GRAPE-M.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ContextualConfig {
-    /// Frequencies start as RoPE's with this base.
+    /// Base of RoPE's frequencies, the initial values of the learned ones.
     pub base: f64,
-    /// Which heads share a token's step.
+    /// Whether heads share a token's step.
     pub phase: HeadSharing,
     /// Whether queries and keys are normalised after the rotation.
     pub qk_norm: QkNorm,
@@ -40,16 +41,16 @@ impl Default for ContextualConfig {
     }
 }
 
-/// Angles that tokens add up.
+/// Rotation by angles that are sums over the tokens.
 #[derive(Module, Debug)]
 pub struct ContextualRotation {
-    /// Per layer, `[D/2]`: log-frequencies.
+    /// Logarithms of the frequencies, `[D/2]` per layer.
     pub stored: Vec<Param<Tensor<1>>>,
-    /// Per layer, `[C, 1 or H]`.
+    /// Weights of the gate, `[C, 1 or H]` per layer.
     pub weight: Vec<Param<Tensor<2>>>,
-    /// Per layer, `[1 or H]`.
+    /// Biases of the gate, `[1 or H]` per layer.
     pub bias: Vec<Param<Tensor<1>>>,
-    /// Normalisation after the rotation.
+    /// Normalisation of queries and keys after the rotation.
     pub norms: QkNorms,
 }
 

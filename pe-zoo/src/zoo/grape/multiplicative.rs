@@ -1,4 +1,4 @@
-//! GRAPE-M: RoPE with learned frequencies, turning the other way.
+//! GRAPE-M: RoPE with learned frequencies, rotating in the opposite direction.
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor, TensorData};
@@ -13,7 +13,7 @@ use crate::reference::{self, ScalarInput, ScalarReference, grape, table_f64};
 use crate::rotary::Rotation;
 use crate::{Cost, Dims, PeError, PositionEncoding, init};
 
-/// Which heads share a number.
+/// Whether heads share a learned number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HeadSharing {
@@ -36,11 +36,11 @@ impl HeadSharing {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MultiplicativeConfig {
-    /// Frequencies start as RoPE's with this base.
+    /// Base of RoPE's frequencies, the initial values of the learned ones.
     pub base: f64,
-    /// Which heads share frequencies.
+    /// Whether heads share frequencies.
     pub spectrum: HeadSharing,
-    /// Log-frequencies are stored times this.
+    /// Factor by which log-frequencies are multiplied for storage.
     pub storage: f64,
     /// Whether queries and keys are normalised after the rotation.
     pub qk_norm: QkNorm,
@@ -55,9 +55,9 @@ impl Default for MultiplicativeConfig {
 /// Rotation by learned frequencies.
 #[derive(Module, Debug)]
 pub struct Multiplicative {
-    /// Per layer, `[1 or H, D/2]`: log-frequencies times `storage`.
+    /// Log-frequencies times `storage`, `[1 or H, D/2]` per layer.
     pub stored: Vec<Param<Tensor<2>>>,
-    /// Normalisation after the rotation.
+    /// Normalisation of queries and keys after the rotation.
     pub norms: QkNorms,
     #[module(skip)]
     storage: f64,

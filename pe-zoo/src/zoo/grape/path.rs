@@ -1,4 +1,4 @@
-//! GRAPE-AP: a price for every step of the path from the key to the query.
+//! GRAPE-AP: sum of prices of the steps on the path from the key to the query.
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
@@ -16,14 +16,14 @@ use crate::rotary::{Pairs, Rotation};
 use crate::score::StepPrices;
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, TokenState, init};
 
-/// Added to the mean of squares of `p`: what PyTorch takes for f32 if nothing is given.
+/// Constant added to the mean of squares of `p`: PyTorch's default for f32.
 const EPS: f64 = f32::EPSILON as f64;
 
 /// Settings of GRAPE-AP: channels and normalisation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AdditivePathConfig {
-    /// Channels of `p` per head; even.
+    /// Number of channels of `p` per head; even.
     pub dim: usize,
     /// Whether queries and keys are normalised.
     pub qk_norm: QkNorm,
@@ -35,10 +35,10 @@ impl Default for AdditivePathConfig {
     }
 }
 
-/// Prices along the path.
+/// Sum of prices along the path between the tokens.
 #[derive(Module, Debug)]
 pub struct AdditivePath {
-    /// Per layer, `[C, H dim]`.
+    /// Projections to `p`, `[C, H dim]` per layer.
     pub projection: Vec<Param<Tensor<2>>>,
     /// Normalisation of queries and keys.
     pub norms: QkNorms,

@@ -1,4 +1,4 @@
-//! What one layer reads off its tokens, and how it makes steps of angles of that.
+//! Steps of the angles that one layer computes from its tokens.
 
 use burn::module::{Module, Param};
 use burn::tensor::activation::{sigmoid, silu};

@@ -1,4 +1,4 @@
-//! Settings, their checks and what they cost.
+//! Settings of Selective RoPE, their checks and their cost.
 
 use std::f64::consts::PI;
 
@@ -34,7 +34,7 @@ pub enum Filter {
         #[serde(default)]
         activation: ConvActivation,
     },
-    /// Difference from the step of the token before.
+    /// Difference from the step of the previous token.
     Difference {},
 }
 
@@ -75,7 +75,7 @@ pub enum Gate {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Temperature {
-    /// Spaced as the frequencies of RoPE.
+    /// Temperatures spaced as the frequencies of RoPE.
     Rope {
         /// Ratio of the largest temperature to the smallest, approximately.
         #[serde(default = "half_a_million")]
@@ -86,7 +86,7 @@ pub enum Temperature {
     },
     /// Tangents of evenly spaced half angles, as in random Fourier features.
     Rfa {
-        /// The largest angle as a share of pi, between 0 and 1.
+        /// Largest angle as a share of pi, between 0 and 1.
         theta: f64,
         /// Largest temperature, that of the last pair.
         #[serde(default = "one")]

@@ -1,4 +1,4 @@
-//! One layer's learned maps.
+//! Learned maps of one layer of TAPE.
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
@@ -88,7 +88,8 @@ mod tests {
     use crate::zoo::tape::{FeedForwardUpdate, TapeConfig};
     use crate::{Dims, PositionEncoding};
 
-    /// Table 7 of the paper, in units of 2^20: 0.11, 0.22, 0.44, and twice that twice.
+    /// Table 7 of the paper, in units of 2^20: 0.11, 0.22 and 0.44, and four times as many with
+    /// separate maps.
     #[test]
     fn parameters_of_the_155m_model_are_those_of_table_7() {
         let dims = Dims { layers: 12, heads: 12, head_dim: 64, train_len: 1024, max_len: 1024 };

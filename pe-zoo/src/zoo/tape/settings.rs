@@ -1,4 +1,4 @@
-//! TAPE's settings and what is refused of them.
+//! Settings of TAPE and their checks.
 
 use serde::{Deserialize, Serialize};
 

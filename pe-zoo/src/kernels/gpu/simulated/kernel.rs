@@ -1,4 +1,4 @@
-//! A kernel's CUDA C++ text, compiled for the processor and run there.
+//! CUDA C++ source of a kernel, compiled for the processor and run there.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fs;
@@ -20,12 +20,12 @@ const NOW: c_int = 2;
 
 type EntryPoint = unsafe extern "C" fn(*const *mut f32, *const u32, *const f32, *const u32);
 
-/// A compiled kernel.
+/// Kernel compiled for the processor.
 pub(super) struct CompiledKernel {
     run: EntryPoint,
 }
 
-/// A folder that goes with it.
+/// Temporary folder that is removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -48,7 +48,7 @@ impl Drop for Folder {
     }
 }
 
-/// The program around a kernel's text.
+/// Returns a complete program around a kernel's source.
 fn program(text: &str, shared_bytes: usize) -> String {
     let (_, head) = text.split_once("extern \"C\" __global__").expect("a kernel");
     let (_, head) = head.split_once("  ").expect("its name");
@@ -87,7 +87,7 @@ fn c_path(path: &Path) -> CString {
 }
 
 impl CompiledKernel {
-    /// Compiles with `c++`, or what `CXX` names.
+    /// Compiles the kernel with `c++`, or with the compiler that `CXX` names.
     pub(super) fn build(kernel: &dyn CubeKernel) -> Self {
         let definition = define_kernel(kernel).unwrap();
         let options = CompilationOptions::default();
@@ -114,7 +114,7 @@ impl CompiledKernel {
         }
     }
 
-    /// Runs `grid` blocks of `block` units on buffers that are read and written.
+    /// Runs `grid` blocks of `block` units on the given buffers.
     pub(super) fn run(
         &self,
         buffers: &mut [Vec<f32>],

@@ -1,8 +1,9 @@
-//! Products on tensor cores without a GPU: the text that the kernels become for CUDA is compiled for the
-//! processor and runs there, and its outputs and gradients are compared with those of the same kernels
-//! without tensor cores, which `tests/cube.rs` compares with the reference engine in f64.
+//! Simulation of products on tensor cores without a GPU.
 //!
-//! Once with factors that are not rounded, where only the order of sums differs, and with tf32 and bf16.
+//! The CUDA source of the kernels is compiled for the processor and run there. Outputs and
+//! gradients are compared with those of the same kernels without tensor cores, which
+//! `tests/cube.rs` compares with the reference engine in f64. One comparison uses factors that are
+//! not rounded, where only the order of sums differs; others use tf32 and bf16.
 
 #![expect(unsafe_code, reason = "what was compiled is loaded and called")]
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
@@ -38,19 +39,20 @@ use crate::kernels::spec::{ContextualSpec, Spec, WeightRule};
 use crate::score::{Current, HiddenActivation, Remainder, StickBreakingRule};
 use kernel::CompiledKernel;
 
-/// Slots of gradients: more than one, so that they are told apart.
+/// Number of slots of gradients; more than one, so that errors between slots show.
 const SLOTS: usize = 2;
 
-/// By what a tensor may be off, as a share of its length as a vector: sums in another order, or factors
-/// of eleven or eight bits. Not below that share of one: some gradients are zero but for rounding.
+/// Tolerance for sums in another order, relative to the norm of a tensor (but at least to 1, since
+/// some gradients are zero except for rounding).
 const REORDERED: f64 = 1e-4;
 const LESS_ROUNDED: f64 = 2.5e-3;
 const ROUNDED: f64 = 2e-2;
 
-/// Factor of the tolerance for a slope's gradient: every error is multiplied with its distance, and they add up.
+/// Factor of the tolerance for a slope's gradient, in which every error is multiplied by a
+/// distance.
 const BY_DISTANCE: f64 = 5.0;
 
-/// Makes operands on one device.
+/// Maker of random operands on one device.
 struct Maker {
     device: CubeDevice,
     client: Client,
@@ -84,7 +86,7 @@ impl Maker {
         CubeTensor::new_contiguous(client, device, Shape::from([0]), handle, DType::F32)
     }
 
-    /// Queries, keys and values under no modifier.
+    /// Makes queries, keys and values without a modifier.
     fn plain(&mut self, sizes: &Sizes) -> (Operands<Cube>, Spec) {
         let Sizes { batch, heads, rows, columns, head_dim, value_dim } = *sizes;
         let mut tensors = std::array::from_fn(|_| self.absent());
@@ -119,7 +121,7 @@ fn uploaded(like: &CubeTensor, values: &[f32]) -> CubeTensor {
     CubeTensor::new_contiguous(client, device, like.meta.shape().clone(), handle, DType::F32)
 }
 
-/// Tensor cores for exact factors, which no device has.
+/// Tensor cores for unrounded f32 factors, which no real device has.
 const EXACT: Rounded = Rounded { inner: cores::FRAGMENT, bytes: 4 };
 
 fn with_cores(operands: &Operands<Cube>, spec: &Spec, rounded: Rounded) -> KernelConfig {
@@ -214,7 +216,7 @@ fn backward<F: Float>(
     }
 }
 
-/// The operands, to name what differs.
+/// Names of the operands in failure messages.
 const NAMES: [&str; 13] = [
     "queries",
     "keys",
@@ -274,10 +276,11 @@ fn compare_by<F: Float>(
     }
 }
 
-/// Adds to operands and to what is to be computed.
+/// Function that adds operands of one modifier, and its specification.
 type OperandSetup = fn(&mut Maker, &Sizes, &mut Operands<Cube>, &mut Spec);
 
-/// Every size of tile, odd sizes around them, more rows than columns' blocks, decoding.
+/// Compares the kernels at every tile size, at odd sizes, with more rows than blocks of columns,
+/// and in decoding.
 fn check(change: OperandSetup) {
     for (rows, columns, dim) in [(1, 1, 6), (17, 40, 6), (70, 70, 6), (3, 130, 20), (140, 140, 40)]
     {
