@@ -12,7 +12,7 @@ pub struct FileError {
     pub action: &'static str,
     /// The file or folder.
     pub path: PathBuf,
-    /// The error of the operating system. It is part of the message, so it is not a `source` as well.
+    /// Error of the operating system. It is part of the message and therefore not a `source`.
     pub cause: std::io::Error,
     /// Advice at the end of the message, with its separator; may be empty.
     pub help: &'static str,

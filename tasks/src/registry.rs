@@ -22,7 +22,7 @@
 //! impl Generator for Repeat {
 //!     const META: &'static TaskMeta =
 //!         &TaskMeta { id: "repeat", label: "Repeat", ..TaskMeta::GENERATED };
-//!     const SOURCE: &'static str = "//! # Repeat: say it again";
+//!     const SOURCE: &'static str = "//! # Repeat: repeat the letter";
 //!     const SPLITS: &'static [Split] = &[Split::as_trained("uniform", "A random letter.")];
 //!
 //!     fn vocabulary(&self) -> Vec<TokenGroup> {
@@ -41,7 +41,7 @@
 //! let registry = TaskRegistry::builtin().with::<Repeat>();
 //! let task = registry.parse(serde_json::json!({ "kind": "repeat", "letters": 2 }))?.build()?;
 //! assert_eq!(task.eval_set("uniform", 5, 1, 0)?[0].tokens, [1; 5]);
-//! assert_eq!(registry.card("repeat")?, "# Repeat: say it again");
+//! assert_eq!(registry.card("repeat")?, "# Repeat: repeat the letter");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -71,7 +71,7 @@ pub(crate) struct LoadedTokens {
     pub(crate) origin: Origin,
 }
 
-/// Returns the tokens of these texts from the folder `cache`, or computes and stores them.
+/// Opens the tokens of these texts in the folder `cache`, or computes and stores them.
 pub(crate) fn open_or_encode(
     parts: &Parts,
     borders: Borders,

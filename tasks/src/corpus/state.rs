@@ -17,7 +17,7 @@ use crate::hash::{hex, sha256_hex};
 pub enum CorpusState {
     /// The corpus is not fetched.
     Absent,
-    /// Fetched; the file has not been verified.
+    /// The corpus is fetched; its file has not been verified.
     Present {
         /// Path of the file.
         path: PathBuf,

@@ -9,25 +9,25 @@ use crate::hash::{hex, sha256_hex};
 /// Number of documents from which whole documents are used for evaluation; fewer are each split in two.
 const ENOUGH: usize = 10;
 
-/// Treatment of the border between two documents.
+/// Treatment of the boundary between two documents.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Borders {
-    /// Documents stay apart: no window crosses from one into the next.
+    /// Documents stay separate: no window crosses from one into the next.
     #[default]
     Apart,
     /// The documents of a part are concatenated into one text.
     Joined,
 }
 
-/// Use of a document.
+/// Part of the data that a document belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    /// Training of the model.
+    /// The document is used for training.
     Train,
-    /// Evaluation, also while choosing settings.
+    /// The document is used for evaluation, also while choosing settings.
     Validation,
-    /// Final evaluation after all choices.
+    /// The document is used for the final evaluation after all choices.
     Test,
 }
 
@@ -132,7 +132,7 @@ impl Parts {
         Self { documents, sha256: hex(&hasher.finalize()) }
     }
 
-    /// Returns the documents with these borders. The hash stays, because it is that of the data.
+    /// Returns the documents with these borders. The hash is unchanged, because it is that of the data.
     #[must_use]
     pub fn with_borders(self, borders: Borders) -> Self {
         if borders == Borders::Apart {

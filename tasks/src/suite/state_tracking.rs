@@ -1,4 +1,4 @@
-//! # State tracking: where do the moves lead?
+//! # State tracking: the product of a sequence of moves
 //! ## What it asks of an encoding
 //! Following a state through moves whose order matters: neither an average nor a single look back suffices. When all
 //! intermediate answers are asked for (`answer = "prefixes"`) the state is available, and the encoding has only to
@@ -57,7 +57,7 @@ pub enum PermutationGroup {
 struct GroupTable {
     /// Elements in alphabetical order, each as the image of `123...`. The first is the identity.
     texts: Vec<String>,
-    /// Row by row: the element that is `row`, then `column`.
+    /// Products row by row: the effect of `row` followed by `column`.
     products: Vec<u32>,
 }
 

@@ -326,7 +326,7 @@ impl Task for Text {
         Ok(windows.into_iter().map(|window| self.sample(part, window)).collect())
     }
 
-    /// For a whole part, as many as the largest part needs; a smaller part gives what it has.
+    /// Number of windows that the largest part needs for a whole evaluation; a smaller part has fewer.
     fn max_eval_samples(&self, len: usize) -> Option<usize> {
         if self.check_len(len).is_err() {
             return Some(0);
@@ -342,7 +342,7 @@ impl Task for Text {
         Some(&self.sha256)
     }
 
-    /// Mean over the validation part.
+    /// Mean bytes per token over the validation part.
     fn bytes_per_token(&self) -> Option<f64> {
         let validation = self.part(Part::Validation);
         Some(validation.bytes as f64 / validation.tokens.max(1) as f64)
@@ -363,7 +363,7 @@ impl Task for Text {
         &self.notes
     }
 
-    /// `None`: text is not ranked by exact match.
+    /// Always `None`, because text is not ranked by exact match.
     fn chance(&self) -> Option<f64> {
         None
     }

@@ -1,4 +1,4 @@
-//! Cached tokens: found again, never believed when damaged.
+//! Tests of cached tokens: reused when intact, detected when damaged.
 
 use std::fs;
 

@@ -21,13 +21,13 @@ pub(crate) fn example() -> Example {
         .with_chance_config(prefixes, 3)
 }
 
-/// Asked for prefixes: as many moves as answers are given already, and one more.
+/// Returns the product of as many moves as there are answers so far, plus one; for `final`, of all moves.
 fn oracle(prefix: &[String]) -> Option<String> {
     let equals = prefix.iter().position(|text| text == "=")?;
     Some(product(&prefix[..prefix.len() - equals]))
 }
 
-/// Carries the things from place to place, move by move.
+/// Applies the moves one by one to the things.
 fn product(moves: &[String]) -> String {
     let mut state: Vec<char> = ('1'..='9').take(moves[0].len()).collect();
     for step in moves {

@@ -58,7 +58,8 @@ pub enum EvalWindows {
     Sliding(NonZeroU32),
 }
 
-/// Serialised form. Keys with their default are left out, so that further keys do not change the keys of results.
+/// Serialised form. Keys at their default are omitted, so that the keys of records do not change when settings are
+/// added.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fields {

@@ -27,7 +27,7 @@ pub(crate) fn example() -> Example {
     Example::from_text(TaskConfig::from(of_path(path)), folder, 24, oracle, GOLDEN)
 }
 
-/// Knows the text by heart: answers if the prefix occurs in it and always goes on in the same way.
+/// Searches the text for the prefix and returns the next token if all occurrences agree.
 fn oracle(prefix: &[String]) -> Option<String> {
     let text = harbour_text();
     let next = |(at, found): (usize, &str)| text[at + found.len()..].chars().next();
@@ -138,7 +138,7 @@ fn settings_are_written_flat_and_only_where_they_differ() {
     }
 }
 
-/// Five documents of a part: as many tokens as listed, all different.
+/// Makes a text of five documents of one part with the listed numbers of tokens, all different.
 fn five(sizes: [usize; 5]) -> Text {
     let mut next = 0x4e00;
     let mut document = |part: Part, size: usize| {
@@ -207,7 +207,8 @@ fn whole_and_sliding_windows_score_every_token_once() {
     }
 }
 
-/// The context of a scored token is all before it in its window: at least `len` less the stride, but at a beginning.
+/// Each scored token has as context everything before it in its window: at least `len` minus the stride, except at
+/// the start of a document.
 #[test]
 fn sliding_windows_keep_the_context_that_they_promise() {
     let mut task = five(SIZES);
@@ -302,7 +303,7 @@ fn joined_documents_are_one_text_of_the_same_data() {
     assert_eq!(apart.splits().len(), 2);
 }
 
-/// All tokenizers through the whole task: their windows are pieces of the text, their bytes those of the text.
+/// Tests all tokenizers in the task: windows are pieces of the text, and their bytes are those of the text.
 #[test]
 fn every_tokenizer_makes_a_task_of_the_text() {
     let (folder, path) = write_temp(harbour_text().as_bytes());
@@ -351,7 +352,7 @@ fn damaged_tokens_are_made_again_and_the_user_is_told() {
     assert!(build().notes().is_empty());
 }
 
-/// Another `tokenizer.json` under the same name is another task.
+/// Another `tokenizer.json` at the same path gives another task.
 #[test]
 fn hash_of_the_data_covers_the_tokenizer_file() {
     let (folder, path) = write_temp(harbour_text().as_bytes());
@@ -375,8 +376,8 @@ fn hash_of_the_data_covers_the_tokenizer_file() {
     assert_ne!(hash("\"the\": 1"), hash("\"the\": 1, \"tide\": 2"));
 }
 
-/// Sizes of the corpora as the tasks see them. Says so and passes where a corpus is not on this machine: tests fetch
-/// nothing.
+/// Sizes of the corpora in the tasks. Corpora that are not on this machine are reported and skipped, because tests
+/// fetch nothing.
 #[test]
 fn corpora_that_are_here_have_their_known_sizes() {
     type Sizes = [(usize, usize)];
