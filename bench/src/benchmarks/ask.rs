@@ -43,9 +43,9 @@ pub enum ItemResult {
     },
     /// Answer to a multiple-choice item.
     Chose {
-        /// The likeliest option.
+        /// Whether the most likely option is the right one.
         right: bool,
-        /// The likeliest option per byte of its text.
+        /// Whether the option most likely per byte of its text is the right one.
         right_per_byte: bool,
     },
 }
@@ -53,9 +53,9 @@ pub enum ItemResult {
 /// Means over all items of a kind, 0 to 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Summary {
-    /// Number of items with a free answer, and the means of their scores.
+    /// Number of items with a free answer, and the means of exact match, F1 and ROUGE.
     pub written: (usize, [f64; 3]),
-    /// Number of multiple-choice items, and the accuracies.
+    /// Number of multiple-choice items, and the accuracies by likelihood and by likelihood per byte.
     pub chosen: (usize, [f64; 2]),
 }
 

@@ -47,7 +47,8 @@ pub(super) fn docs(root: &Path, check: bool) -> anyhow::Result<()> {
     example(root, check)
 }
 
-/// The example report in the repository is written by `pe-bench report EXAMPLE_OF --out EXAMPLE --formats markdown,svg`.
+/// Results folder from which the example report is written, by `pe-bench report EXAMPLE_OF --out EXAMPLE --formats
+/// markdown,svg`.
 const EXAMPLE_OF: &str = "results/contextual";
 const EXAMPLE: &str = "doc/example";
 const EXAMPLE_FORMATS: [&str; 2] = ["markdown", "svg"];
@@ -89,7 +90,7 @@ fn example(root: &Path, check: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The text with everything between the two markers replaced.
+/// Returns the text with everything between the two markers replaced.
 fn replaced(text: &str, marker: &str, content: &str) -> anyhow::Result<String> {
     let (begin, end) =
         (format!("<!-- generated: {marker} -->\n"), format!("<!-- end: {marker} -->"));
@@ -98,7 +99,7 @@ fn replaced(text: &str, marker: &str, content: &str) -> anyhow::Result<String> {
     Ok(format!("{}{content}{}", &text[..start], &text[stop..]))
 }
 
-/// Configuration whose costs the table states.
+/// Model configuration of the cost table.
 const SIZE: &str = "tape-155m";
 
 fn encodings() -> anyhow::Result<String> {

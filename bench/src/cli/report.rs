@@ -92,7 +92,7 @@ pub(super) fn report(arguments: &ReportArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The first few messages and the number of the rest.
+/// Formats the first few messages and the number of the others.
 fn some(skipped: &[String]) -> String {
     const SHOWN: usize = 3;
     let more = skipped.len().saturating_sub(SHOWN);

@@ -183,7 +183,7 @@ impl Task for Passkey {
         Ok((0..count).map(|k| self.sample(len, k % self.depths, &mut rng)).collect())
     }
 
-    /// Chance of guessing among the possible pass keys.
+    /// Probability of guessing the right number among the possible pass keys.
     fn chance(&self) -> Option<f64> {
         Some(1.0 / NUMBERS as f64)
     }
@@ -195,7 +195,7 @@ mod tests {
 
     use super::*;
 
-    /// Bytes as tokens, and a first token where it is asked for.
+    /// Tokenizer with one token per byte, and a first token where special tokens are requested.
     #[derive(Debug)]
     struct Bytes;
 

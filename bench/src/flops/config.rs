@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{MOST_STEP_OPERATIONS, ModelConfig};
 
-/// Configurations that come with the program: name and text.
+/// Configurations that are part of the program: name and text.
 pub const BUILT_IN: &[(&str, &str)] =
     &[("tape-155m", include_str!("../../configs/tape-155m.toml"))];
 

@@ -21,7 +21,7 @@ use crate::pretrained::Pretrained;
 /// Variants, tasks and fine-tuning shared by the cells.
 pub(super) struct Prepared {
     variants: Vec<EncodingVariant>,
-    /// Each task with its settings and its evaluation.
+    /// Tasks, each with its settings and the settings of its evaluation.
     asked: Vec<(Box<dyn Task>, Value, EvalConfig)>,
     tune: Option<(TuneConfig, LongText)>,
 }

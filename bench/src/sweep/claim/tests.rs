@@ -21,7 +21,7 @@ fn is_held(claims: &Claims) -> bool {
     matches!(claims.claim(KEY).unwrap(), ClaimAttempt::Held(_))
 }
 
-/// A claim of a process that is elsewhere, or nowhere.
+/// Writes a claim of a process on another machine, or of one that has ended.
 fn foreign(results: &Path, change: impl Fn(&mut ClaimHolder)) -> PathBuf {
     let mut holder = ClaimHolder::this_process(Duration::ZERO);
     change(&mut holder);
