@@ -138,7 +138,7 @@ pub fn ask(
             let mut scores = Vec::new();
             for option in options {
                 let both = encode(&format!("{prompt} {option}"), Around::Added)?;
-                // Not simply the prompt's length: its last token may grow by what follows.
+                // The prompt's own length may differ: its last token may merge with the following text.
                 let kept = asked.iter().zip(&both).take_while(|(a, b)| a == b).count();
                 let answer = both.len() - kept;
                 if kept == 0 || answer == 0 {

@@ -135,7 +135,7 @@ fn pieces(tokens: &dyn ModelTokenizer) -> Result<Pieces, String> {
     let mut number = || {
         let digits = rng.random_range(10_000..100_000_u32);
         let answered = piece(&format!("{QUESTION} {digits}"))?;
-        // Not simply the question's length: its last token may grow by what follows.
+        // The question's own length may differ: its last token may merge with the following text.
         let answer = question.iter().zip(&answered).take_while(|(a, b)| a == b).count();
         let statement =
             piece(&format!("The pass key is {digits}. Remember it. {digits} is the pass key.\n"))?;

@@ -191,7 +191,7 @@ mod tests {
             assert!(layer.attention > 1e-2 && layer.attention < 1.0, "{layer:?}");
             assert!(layer.products.unwrap() < 1e-5, "{layer:?}");
         }
-        // TAPE's positions are contextual: what stands before moves them from the second layer on.
+        // TAPE's positions are contextual: prepended tokens change them from the second layer on.
         let tape = measured("tape", Shift::Prepend { token: 0, count: 3 });
         assert!(tape.iter().all(|layer| layer.products.is_some()), "{tape:?}");
     }

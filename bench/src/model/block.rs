@@ -172,7 +172,7 @@ impl DecoderBlock {
             (self.heads, self.kv_heads, adapter(|all| &all.k)),
             (self.heads + self.kv_heads, self.kv_heads, adapter(|all| &all.v)),
         ];
-        // The weight is cut, not the product: gradients of slices are as large as what is cut.
+        // The weight is sliced, not the product, because the gradient of a slice has the size of the whole.
         parts.map(|(before, heads, adapter)| {
             let columns = before * head_dim..(before + heads) * head_dim;
             let weight = weight.clone().slice_dim(1, columns.clone());

@@ -252,7 +252,7 @@ impl ModelConfig {
         let (hidden, ways_in, kv_width) = (self.hidden(), self.ways_in(), self.kv_width());
         let tokens = layers * len;
         let pairs = tokens * len;
-        // Operations an element: the error function is counted as one.
+        // Operations per element; the error function counts as one.
         let (activation, each) = match self.activation {
             ActivationKind::Relu => ("ReLU", 1),
             ActivationKind::Gelu => ("GELU", 5),

@@ -101,7 +101,7 @@ impl Abacus {
             .bool_and(tokens.clone().lower_equal_elem(last))
             .int();
         let place = Tensor::arange(1..columns as i64 + 1, &tokens.device()).unsqueeze::<2>();
-        // Place of the last token that is not a digit; 0 before the first of them.
+        // Index of the last token that is not a digit; 0 before the first one.
         let before = (place.clone() * (digit.clone().neg() + 1)).cummax(1);
         let within = place - before;
         ((within + offset as i64).clamp_max(size as i64 - 1)) * digit

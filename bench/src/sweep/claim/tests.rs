@@ -176,7 +176,7 @@ fn without_locks_claims_go_on_and_say_so_once() {
         assert!(!results.path().join("claims").join(format!("{KEY}.json")).exists());
         assert_eq!(claims.take_warning(), None);
     }
-    // A disk that fails is no file system without locks.
+    // A disk error is not mistaken for a file system without locks.
     let results = tempfile::tempdir().unwrap();
     let locking = Locking { try_lock: refused::<5>, ..Locking::default() };
     let said = Claims::with(results.path(), PATIENCE, locking).unwrap_err().to_string();

@@ -84,7 +84,7 @@ impl PositionEncoding for AdditivePath {
         rng: &mut ChaCha8Rng,
         device: &Device,
     ) -> Result<Self, PeError> {
-        // Half of one over the root of the inputs, as all the authors' projections start.
+        // Standard deviation `0.5 / sqrt(inputs)`, as in all projections of the authors.
         let std = 0.5 * (dims.width() as f64).powf(-0.5);
         let shape = [dims.width(), dims.heads * settings.dim];
         Ok(AdditivePath {
