@@ -29,7 +29,7 @@ fn count(bytes: usize) {
 
 #[expect(
     unsafe_code,
-    reason = "hands every call on as it came; counting touches no memory of theirs"
+    reason = "all calls are forwarded; counting does not touch their memory"
 )]
 // SAFETY: all calls are forwarded to the inner allocator.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {

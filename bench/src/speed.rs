@@ -191,7 +191,7 @@ static META: TaskMeta = TaskMeta {
     version: 1,
     headline: Headline::Perplexity,
     len_unit: "tokens",
-    summary: "Nothing to learn: for timing alone.",
+    summary: "Random tokens, for timing only.",
     source: "",
     takes_path: false,
 };

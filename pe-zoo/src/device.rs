@@ -63,7 +63,7 @@ fn first_words(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     let words = line.split(" - ").next().unwrap_or_default().trim();
     if words.is_empty() {
-        "the device does not open and gives no reason".to_owned()
+        "the device cannot be opened, and its driver gives no reason".to_owned()
     } else {
         words.to_owned()
     }
@@ -122,6 +122,6 @@ mod tests {
     fn long_messages_are_cut_at_a_dash() {
         let message = "no library \"cuda\" - searched for: [\"libcuda.so\"]\nEnsure";
         assert_eq!(first_words(message), "no library \"cuda\"");
-        assert_eq!(first_words(""), "the device does not open and gives no reason");
+        assert_eq!(first_words(""), "the device cannot be opened, and its driver gives no reason");
     }
 }

@@ -143,7 +143,7 @@ pub fn ask(
                 let answer = both.len() - kept;
                 if kept == 0 || answer == 0 {
                     let reason =
-                        format!("option `{option}` and what is before it are not told apart");
+                        format!("option `{option}` cannot be separated from the prompt, because its tokens merge with it");
                     return Err(BenchmarkError::Tokens(reason));
                 }
                 let both = without_middle(both, settings.longest.max(answer + 1));

@@ -47,7 +47,7 @@ pub enum ItemError {
         reason: String,
     },
     /// The file has no items.
-    #[error("{} has no line with a question", path.display())]
+    #[error("{} contains no item", path.display())]
     Empty {
         /// Path of the file.
         path: PathBuf,

@@ -104,7 +104,7 @@ const SIZE: &str = "tape-155m";
 
 fn encodings() -> anyhow::Result<String> {
     let mut table = String::from(
-        "| id | encoding | acts on | learned parameters | looks at content | length limit | work | paper |\n\
+        "| id | encoding | acts on | learned parameters | content-dependent | length limit | work | paper |\n\
          | --- | --- | --- | --- | --- | --- | --- | --- |\n",
     );
     let config = CostConfig::named(SIZE)?;
@@ -140,7 +140,7 @@ fn encodings() -> anyhow::Result<String> {
 
 fn tasks_table() -> anyhow::Result<String> {
     let mut table =
-        String::from("| id | task | ranked by | what it asks |\n| --- | --- | --- | --- |\n");
+        String::from("| id | task | ranked by | summary |\n| --- | --- | --- | --- |\n");
     for meta in tasks::ALL {
         writeln!(
             table,

@@ -39,7 +39,7 @@ pub struct EncodingVariant {
 pub enum MethodError {
     /// The rotation is already scaled.
     #[error(
-        "the model's rotation is scaled already (`{kind}`), so `{method}` would undo that; give encodings of your own \
+        "the model's rotation is already scaled (`{kind}`), so `{method}` would undo that; give encodings of your own \
          with --encodings, or --methods as-trained"
     )]
     ScaledAlready {

@@ -17,7 +17,7 @@ const META: TaskMeta = TaskMeta {
     version: 1,
     headline: Headline::ExactMatch,
     len_unit: "tokens",
-    summary: "Find a number in endless filler.",
+    summary: "Find a number hidden in filler text.",
     source: "Mohtashami, Jaggi 2023, arXiv 2305.16300",
     takes_path: false,
 };
@@ -91,7 +91,7 @@ impl Passkey {
                 Ok(Self { introduction, paragraph, numbers, depths, facts })
             }
             Err(reason) => {
-                let expected = format!("one that takes the prompt: {reason}");
+                let expected = format!("one that accepts the prompt: {reason}");
                 refuse("tokenizer", "the model's".to_owned(), expected)
             }
         }
@@ -145,7 +145,7 @@ fn pieces(tokens: &dyn ModelTokenizer) -> Result<Pieces, String> {
     let paragraph = piece(PARAGRAPH)?;
     if paragraph.is_empty() || numbers.iter().any(|n| n.answer == 0 || n.answer >= n.answered.len())
     {
-        return Err("its tokens do not tell a question from its answer".to_owned());
+        return Err("its tokens do not separate a question from its answer".to_owned());
     }
     Ok((tokens.encode(INTRODUCTION, Around::Added)?, paragraph, numbers))
 }

@@ -64,8 +64,8 @@ impl LongText {
             tokens.encode(text, Around::LeftOut).map_err(|reason| TaskError::InvalidSetting {
                 task: META.id,
                 field: "text",
-                value: "the given one".to_owned(),
-                expected: format!("one that the model's tokenizer takes: {reason}"),
+                value: "the model's".to_owned(),
+                expected: format!("one that the model's tokenizer accepts: {reason}"),
             })
         };
         let kept = text(Part::Validation);

@@ -120,8 +120,7 @@ impl InspectedCell<'_> {
             self.encoding, self.workload, self.seed, self.index, self.split
         );
         let mut out = format!(
-            "<p>Cell <code>{}</code>. Rows read the columns at and before them; rows with orange names predict a scored \
-             token.{}</p>\n<p class=\"text\">",
+            "<p>Cell <code>{}</code>. Each row attends to the columns up to its own; rows with orange names predict a scored token.{}</p>\n<p class=\"text\">",
             escape(self.key),
             if self.task.counted(self.sample).is_some() {
                 " Columns with blue names are tokens that the task counts."

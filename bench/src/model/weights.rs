@@ -64,7 +64,7 @@ impl DecoderWeights {
     pub(super) fn assert_fit(&self, config: &ModelConfig) {
         let kind = (config.norm, config.norm_place, config.activation, config.bias);
         let llama = (NormKind::RmsNorm, NormPlace::Pre, ActivationKind::SwiGlu, false);
-        assert_eq!(kind, llama, "weights of a Llama-type model for another kind");
+        assert_eq!(kind, llama, "the weights are those of a Llama-type model");
         let (width, hidden) = (config.width, config.hidden());
         let [_vocabulary, embedded] = self.embedding.dims();
         assert_eq!((embedded, self.blocks.len()), (width, config.layers), "width, layers");

@@ -12,7 +12,7 @@ use crate::model::ModelError;
 pub enum PretrainedError {
     /// The argument is not a model folder, a GGUF file or a known name.
     #[error(
-        "`{given}` is no model: expected a folder with config.json and model.safetensors, a .gguf file, or one of: \
+        "`{given}` is not a model: expected a folder with config.json and model.safetensors, a .gguf file, or one of: \
          {known}"
     )]
     NotAModel {

@@ -56,7 +56,7 @@ impl ModelFolder {
         } else {
             let text = std::fs::read(&index).map_err(FileError::of("read", &index))?;
             let Index { weight_map } = serde_json::from_slice(&text).map_err(|e| {
-                PretrainedError::damaged(&index, format!("no index of shards: {e}"))
+                PretrainedError::damaged(&index, format!("it is not an index of shards: {e}"))
             })?;
             let files = weight_map.values().collect::<BTreeSet<_>>();
             for file in files {
@@ -69,7 +69,7 @@ impl ModelFolder {
             }
             if let Some(name) = weight_map.keys().find(|name| !folder.places.contains_key(*name)) {
                 let reason =
-                    format!("it lists `{name}`, which shard `{}` has not", weight_map[name]);
+                    format!("it lists `{name}`, which is not in shard `{}`", weight_map[name]);
                 return Err(PretrainedError::damaged(&index, reason));
             }
         }
@@ -132,7 +132,7 @@ impl WeightSource for ModelFolder {
         };
         let shard = &self.shards[place];
         let Some((dtype, found, bytes)) = shard.view(&name) else {
-            let reason = format!("tensor `{name}` lies beyond its end");
+            let reason = format!("tensor `{name}` extends beyond the end of the file");
             return Err(PretrainedError::damaged(&shard.path, reason));
         };
         if found != shape {

@@ -89,7 +89,7 @@ pub(super) fn from_gguf(gguf: &Gguf, vocabulary: usize) -> Result<HuggingFace, P
             .iter()
             .map(|value| match value {
                 GgufValue::String(text) => Ok(text.as_str()),
-                other => Err(refuse(format!("`{key}` has {other:?} among its texts"))),
+                other => Err(refuse(format!("`{key}` contains {other:?}, expected texts only"))),
             })
             .collect::<Result<Vec<_>, _>>()
     };
@@ -116,7 +116,7 @@ pub(super) fn from_gguf(gguf: &Gguf, vocabulary: usize) -> Result<HuggingFace, P
 fn added_tokens(gguf: &Gguf, tokens: &[&str]) -> Result<Vec<Value>, String> {
     let Ok(kinds) = gguf.array("tokenizer.ggml.token_type") else { return Ok(Vec::new()) };
     if kinds.len() != tokens.len() {
-        return Err(format!("it has {} tokens and {} kinds of them", tokens.len(), kinds.len()));
+        return Err(format!("it has {} tokens, but {} token types", tokens.len(), kinds.len()));
     }
     let kind = |value: &GgufValue| match value {
         GgufValue::I32(kind) => Some(i64::from(*kind)),
@@ -146,7 +146,7 @@ fn splits(name: &str) -> Result<Value, String> {
             "pretokenizers": [{ "type": "Digits", "individual_digits": true }, byte_level],
         })),
         other => Err(format!(
-            "its splits are \"{other}\", expected \"gpt-2\" or \"smollm\"; use the folder of the model, with a \
+            "its pre-tokenizer is \"{other}\", expected \"gpt-2\" or \"smollm\"; use the folder of the model, with a \
              tokenizer.json"
         )),
     }
@@ -159,7 +159,7 @@ fn around(gguf: &Gguf, tokens: &[&str]) -> Result<Value, PretrainedError> {
     }
     let id = gguf.optional_number("tokenizer.ggml.bos_token_id")?;
     let Some((id, text)) = id.and_then(|id| Some((id, *tokens.get(id)?))) else {
-        let reason = "it puts a first token before texts and does not say which".to_owned();
+        let reason = "it adds a token before texts, but does not name it".to_owned();
         return Err(PretrainedError::Tokenizer { path: gguf.path().to_owned(), reason });
     };
     Ok(json!({

@@ -82,8 +82,8 @@ impl TraceKind {
             Self::Gates => "gates",
             Self::ContextualPositions => "contextual positions",
             Self::Forgetting => "forgetting, 1 - f",
-            Self::Retention => "what is left after forgetting",
-            Self::Shares => "shares of the stick",
+            Self::Retention => "share retained after forgetting",
+            Self::Shares => "stick-breaking shares",
             Self::AddedLogits => "added to the logits",
             Self::PositionProducts => "products of positions alone",
         }

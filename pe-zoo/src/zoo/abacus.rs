@@ -114,7 +114,7 @@ impl PositionEncoding for Abacus {
     const CARD: Card = Card {
         id: "abacus",
         label: "Abacus",
-        summary: "Adds to each digit a vector that is learned for its place within its number.",
+        summary: "Adds to each digit a learned vector for its place within the number.",
         parameters: "size C",
         paper: "McLeish et al. 2024",
         url: "https://arxiv.org/abs/2405.17399",

@@ -137,7 +137,7 @@ impl PositionEncoding for Dape {
     const CARD: Card = Card {
         id: "dape",
         label: "DAPE",
-        summary: "Adds to the logits what a network makes of all heads' logits and biases.",
+        summary: "Adds to the logits the output of a network that sees all heads' logits and biases.",
         parameters: "L ((2 H + 1) width + (width + 1) H) + base",
         paper: "Zheng et al. 2024",
         url: "https://arxiv.org/abs/2405.14722",

@@ -80,7 +80,7 @@ impl Generator for CommonWordsConfig {
     const META: &'static TaskMeta = &TaskMeta {
         id: "common-words",
         label: "Common words",
-        summary: "Name the words that come most often in a list.",
+        summary: "Name the most frequent words of a list.",
         source: "Hsieh et al. 2024 (RULER), arXiv 2404.06654",
         ..TaskMeta::GENERATED
     };

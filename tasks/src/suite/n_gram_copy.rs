@@ -109,7 +109,7 @@ impl Generator for NGramCopyConfig {
         id: "n-gram-copy",
         label: "N-gram copy",
         len_unit: "symbols",
-        summary: "Find a few letters in a random string and say what follows.",
+        summary: "Find an n-gram in a random string and continue from there.",
         source: "Jelassi et al. 2024, arXiv 2402.01032",
         ..TaskMeta::GENERATED
     };

@@ -80,13 +80,13 @@ impl Generator for NeedleConfig {
     const META: &'static TaskMeta = &TaskMeta {
         id: "needle",
         label: "Needle in a haystack",
-        summary: "Find the number of a name among others in endless filler.",
+        summary: "Find the number that belongs to a name, among others in filler text.",
         source: "Hsieh et al. 2024 (RULER), arXiv 2404.06654",
         ..TaskMeta::GENERATED
     };
     const SOURCE: &'static str = include_str!("needle.rs");
     const SPLITS: &'static [Split] =
-        &[Split::as_trained("uniform", "The needles at uniform places of the filler.")];
+        &[Split::as_trained("uniform", "The needles at uniform positions in the filler.")];
 
     fn check(&self) -> Result<(), TaskError> {
         check_setting(Self::META, "digits", self.digits, &(1..=18))?;

@@ -72,13 +72,13 @@ impl Generator for PasskeyConfig {
     const META: &'static TaskMeta = &TaskMeta {
         id: "passkey",
         label: "Passkey",
-        summary: "Find a number in endless filler.",
+        summary: "Find a number hidden in filler text.",
         source: "Mohtashami, Jaggi 2023, arXiv 2305.16300",
         ..TaskMeta::GENERATED
     };
     const SOURCE: &'static str = include_str!("passkey.rs");
     const SPLITS: &'static [Split] =
-        &[Split::as_trained("uniform", "The key at a uniform place of the filler.")];
+        &[Split::as_trained("uniform", "The key at a uniform position in the filler.")];
 
     fn check(&self) -> Result<(), TaskError> {
         check_setting(Self::META, "digits", self.digits, &(1..=18))

@@ -91,7 +91,7 @@ impl FromStr for DataSet {
         let is_revision =
             |text: &str| is_path(text) && text.chars().all(|c| is_usual(c) || c == '/');
         if revision.is_some_and(|revision| !is_revision(revision)) {
-            return refuse("the text behind @ is not a branch, tag or commit");
+            return refuse("the text after @ is not a branch, tag or commit");
         }
         let owned = |text: Option<&str>| text.map(str::to_owned);
         Ok(Self {
