@@ -65,7 +65,7 @@ pub struct Bill {
     pub cost: Cost,
     /// Number of learned parameters, including the encoding.
     pub params: u64,
-    /// Tokens of the sequence.
+    /// Number of tokens of the sequence.
     pub len: usize,
 }
 

@@ -20,7 +20,7 @@ pub struct CostConfig {
     pub about: String,
     /// Size of the vocabulary.
     pub vocabulary: usize,
-    /// Tokens of the sequence.
+    /// Number of tokens of the sequence.
     pub len: usize,
     /// Architecture of the model.
     #[serde(default)]

@@ -62,7 +62,7 @@ pub struct NGramCopyConfig {
     pub query: Query,
     /// Size of the alphabet, 2 to 26.
     pub letters: u32,
-    /// Letters of the n-gram, 1 to 8.
+    /// Number of letters of the n-gram, 1 to 8.
     pub ngram: u32,
     /// Letters of the answer; `None`: all that follow.
     #[serde(skip_serializing_if = "Option::is_none")]

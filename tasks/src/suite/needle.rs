@@ -54,7 +54,7 @@ pub struct NeedleConfig {
     pub needles: u32,
     /// Number of questions, 1 to `needles`.
     pub queries: u32,
-    /// Digits of each number, 1 to 18.
+    /// Number of digits of each number, 1 to 18.
     pub digits: u32,
     /// Number of names, 2 to 65536.
     pub names: u32,
@@ -69,7 +69,7 @@ impl Default for NeedleConfig {
 }
 
 impl NeedleConfig {
-    /// Tokens of all statements and questions.
+    /// Number of tokens of all statements and questions.
     fn own_tokens(&self) -> usize {
         let statement = self.digits as usize + 3;
         self.needles as usize * statement + self.queries as usize * (statement + 1)

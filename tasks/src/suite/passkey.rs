@@ -49,7 +49,7 @@ const ZERO: u32 = FILLER_TOKENS + 3;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PasskeyConfig {
-    /// Digits of the key, 1 to 18.
+    /// Number of digits of the key, 1 to 18.
     pub digits: u32,
     /// Text around the key.
     pub filler: Filler,
@@ -62,7 +62,7 @@ impl Default for PasskeyConfig {
 }
 
 impl PasskeyConfig {
-    /// Tokens of the statement and its repetition.
+    /// Number of tokens of the statement and its repetition.
     fn own_tokens(&self) -> usize {
         2 * (self.digits as usize + 3)
     }

@@ -76,7 +76,7 @@ impl VariableTrackingConfig {
         self.hops as usize + 1
     }
 
-    /// Tokens of all statements, the question and its answer.
+    /// Number of tokens of all statements, the question and its answer.
     fn own_tokens(&self) -> usize {
         let statements = self.chains as usize * self.links();
         3 * statements + 2 + self.links() + 1

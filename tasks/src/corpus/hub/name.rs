@@ -163,9 +163,9 @@ mod tests {
             ("hf:owner/name/a//b", "its path"),
             ("hf:owner/name/.git", "its path"),
             ("hf:owner/name/a\\b", "its path"),
-            ("hf:owner/name@", "behind @"),
-            ("hf:owner/name@../x", "behind @"),
-            ("hf:owner/name@a@b", "behind @"),
+            ("hf:owner/name@", "after @"),
+            ("hf:owner/name@../x", "after @"),
+            ("hf:owner/name@a@b", "after @"),
         ] {
             let said = text.parse::<DataSet>().unwrap_err().to_string();
             assert!(said.contains(why) && said.contains("hf:OWNER/NAME/PATH"), "{text}: {said}");
