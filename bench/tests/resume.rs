@@ -226,7 +226,7 @@ fn a_damaged_checkpoint_is_passed_over_and_said() {
     std::fs::write(&files[1], &bytes[..bytes.len() - 1]).unwrap();
     let (record, from, troubles) = run(&cell, &*task, results.path(), None);
     assert_eq!((from, troubles.len()), (None, 2));
-    assert!(troubles[1].contains("cut off") && troubles[1].contains("from its beginning"));
+    assert!(troubles[1].contains("truncated") && troubles[1].contains("from its beginning"));
     let undisturbed = run::run(&cell, &*task, &context(), &mut |_| {});
     assert_eq!(essence(&record), essence(&undisturbed));
 }
