@@ -27,10 +27,7 @@ fn count(bytes: usize) {
     });
 }
 
-#[expect(
-    unsafe_code,
-    reason = "all calls are forwarded; counting does not touch their memory"
-)]
+#[expect(unsafe_code, reason = "all calls are forwarded; counting does not touch their memory")]
 // SAFETY: all calls are forwarded to the inner allocator.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

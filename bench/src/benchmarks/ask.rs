@@ -142,8 +142,9 @@ pub fn ask(
                 let kept = asked.iter().zip(&both).take_while(|(a, b)| a == b).count();
                 let answer = both.len() - kept;
                 if kept == 0 || answer == 0 {
-                    let reason =
-                        format!("option `{option}` cannot be separated from the prompt, because its tokens merge with it");
+                    let reason = format!(
+                        "option `{option}` cannot be separated from the prompt, because its tokens merge with it"
+                    );
                     return Err(BenchmarkError::Tokens(reason));
                 }
                 let both = without_middle(both, settings.longest.max(answer + 1));

@@ -169,7 +169,11 @@ impl ModelConfig {
         }
         match self.norm_epsilon {
             Some(epsilon) if self.norm != NormKind::RmsNorm => {
-                return error("norm_epsilon", epsilon.to_string(), "no value together with layer-norm");
+                return error(
+                    "norm_epsilon",
+                    epsilon.to_string(),
+                    "no value together with layer-norm",
+                );
             }
             Some(epsilon) if !(epsilon.is_finite() && epsilon > 0.0) => {
                 return error("norm_epsilon", epsilon.to_string(), "a number above 0");
@@ -337,7 +341,10 @@ mod tests {
         };
         refused(ModelConfig { kv_heads: Some(3), ..grouped.clone() }, "model.kv_heads is 3");
         refused(ModelConfig { kv_heads: Some(0), ..grouped.clone() }, "model.kv_heads is 0");
-        refused(ModelConfig { norm_epsilon: Some(1e-6), ..grouped }, "no value together with layer-norm");
+        refused(
+            ModelConfig { norm_epsilon: Some(1e-6), ..grouped },
+            "no value together with layer-norm",
+        );
     }
 
     #[test]

@@ -73,7 +73,8 @@ pub(super) fn read(path: &Path, text: &[u8]) -> Result<LlamaSettings, Pretrained
     };
     let model = sizes.model(path, file.rms_norm_eps, file.tie_word_embeddings)?;
     if let Some(head_dim) = file.head_dim.filter(|given| given * heads != file.hidden_size) {
-        let expected = format!("{}, the hidden size divided by the number of heads", file.hidden_size / heads);
+        let expected =
+            format!("{}, the hidden size divided by the number of heads", file.hidden_size / heads);
         return Err(PretrainedError::unsupported(path, "head_dim", head_dim, expected));
     }
     let rope = file.rope(path)?;

@@ -98,7 +98,10 @@ fn collect(
     match (brackets, part.composition()) {
         (None, _) => parts.push(part),
         (Some((open, _)), Composition::Plain) => {
-            return trouble(open, format!("`{id}` does not take an encoding in brackets; use `+`, as `{id}+…`"));
+            return trouble(
+                open,
+                format!("`{id}` does not take an encoding in brackets; use `+`, as `{id}+…`"),
+            );
         }
         (Some((_, inner)), Composition::Over { .. }) => {
             parts.push(part);

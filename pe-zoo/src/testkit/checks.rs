@@ -76,7 +76,9 @@ impl Check {
             }
             Self::Causal => "no output depends on a later token",
             Self::BatchIndependent => "batch entries do not influence each other",
-            Self::Length => "runs at 8 times the training length, or refuses positions past its limit",
+            Self::Length => {
+                "runs at 8 times the training length, or refuses positions past its limit"
+            }
             Self::Positions => "positions are valid and reproducible",
             Self::Probe => "its properties can be found by probing",
             Self::ParameterFormula => "the parameter formula equals the parameters built",

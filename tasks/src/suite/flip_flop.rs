@@ -85,7 +85,10 @@ impl Generator for FlipFlopConfig {
     const SOURCE: &'static str = include_str!("flip_flop.rs");
     const SPLITS: &'static [Split] = &[
         Split::as_trained("in-distribution", "As many ignored bits as in training."),
-        Split::shifted("sparse", "Almost all bits are ignored, so that the last write is far back."),
+        Split::shifted(
+            "sparse",
+            "Almost all bits are ignored, so that the last write is far back.",
+        ),
         Split::shifted("dense", "Few bits are ignored, so that many writes and reads compete."),
     ];
 
