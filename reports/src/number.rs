@@ -19,8 +19,8 @@ pub(crate) fn points(share: f64) -> String {
     }
 }
 
-/// Formats a number with three significant digits: `0.0123`, `4.53`, `453`, `45300`; in scientific notation from a
-/// million on.
+/// Formats a number with three significant digits: `0.0123`, `4.53`, `453`, `45300`; in scientific notation from one
+/// million.
 pub(crate) fn three_digits(value: f64) -> String {
     if !value.is_finite() {
         return MISSING.to_owned();

@@ -7,7 +7,7 @@ fn request(a: &str, b: &str) -> Request {
     Request { a: a.into(), b: b.into(), ..Request::default() }
 }
 
-/// A cell under conditions that depend on the workload alone.
+/// Builds a cell whose configuration depends on the workload only.
 fn cell(workload: &str, encoding: &str, seed: u64, beyond: f64) -> RunRecord {
     let config = serde_json::json!({"encoding": encoding, "task": workload, "seed": seed});
     let key = crate::store::cell_key(&config);
@@ -171,7 +171,7 @@ fn names_are_resolved_with_the_nearest_that_there_is() {
     assert!(error(&task).contains("no record has the task `copy`"));
 }
 
-/// A cell at a learning rate, with the exact match of its validation.
+/// Builds a cell at a learning rate with the exact match of its validation.
 fn tuned(encoding: &str, rate: f64, validation: Option<f64>, beyond: f64) -> RunRecord {
     let mut record = cell("w", encoding, 0, beyond);
     record.config["train"] = serde_json::json!({ "rate": rate });

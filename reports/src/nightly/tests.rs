@@ -8,7 +8,7 @@ use crate::testkit::TestCell;
 
 const WORKLOADS: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
 
-/// A night of `WORKLOADS` x {alibi, rope} with one seed each.
+/// Builds a night of `WORKLOADS` x {alibi, rope} with one seed each.
 fn night() -> Vec<RunRecord> {
     night_of(1)
 }
@@ -34,7 +34,7 @@ fn night_of(seeds: u64) -> Vec<RunRecord> {
     records
 }
 
-/// Records of the same night with a change to one encoding.
+/// Returns the records of the same night with a change to one encoding.
 fn with(
     records: &[RunRecord],
     encoding: &str,

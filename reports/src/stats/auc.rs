@@ -1,8 +1,8 @@
 //! Area under the ROC curve of a score that separates two classes.
 
-/// The chance that a random positive value is above a random negative one, ties counting half:
-/// `sum over pairs of (p > n) + (p = n) / 2, / (|positive| |negative|)`, the Mann-Whitney statistic. 1 is
-/// perfect, 0.5 chance, 0 perfect the wrong way round.
+/// Returns the probability that a random positive value is above a random negative one, where ties count half: `sum
+/// over pairs of (p > n) + (p = n) / 2, / (|positive| |negative|)`, the Mann-Whitney statistic. 1 is a perfect
+/// separation, 0.5 none, 0 a perfect separation in the wrong order.
 ///
 /// `None` if either kind is missing or a value is NaN.
 ///

@@ -6,7 +6,7 @@ use super::escape::{escape, prose};
 use super::table::whole_table;
 use crate::document::Document;
 
-/// A document as Markdown, without its figures.
+/// Renders a document as Markdown, without its figures.
 pub fn markdown_document(document: &Document) -> String {
     let mut out = format!("# {}\n", escape(&document.title));
     for paragraph in &document.paragraphs {

@@ -1,4 +1,4 @@
-//! Text that Markdown shows as it is.
+//! Escaping of text for Markdown.
 
 use crate::text::visible;
 
@@ -27,7 +27,7 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
-/// Escaped text in which `x` between backticks is code. Where backticks do not pair, all are letters.
+/// Escapes text and renders `x` between backticks as code. Unpaired backticks are literal.
 pub(super) fn prose(text: &str) -> String {
     let text = visible(text);
     let parts: Vec<&str> = text.split('`').collect();
