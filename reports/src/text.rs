@@ -56,7 +56,7 @@ pub(crate) fn slug(text: &str) -> String {
         .filter(|word| !word.is_empty())
         .map(str::to_ascii_lowercase);
     let slug = words.collect::<Vec<_>>().join("-");
-    // File systems take 255 bytes; an extension and a number must find room.
+    // File names are limited to 255 bytes, including an extension and a number.
     slug.chars().take(120).collect()
 }
 

@@ -43,7 +43,7 @@ pub enum CompareError {
 
 impl CompareError {
     pub(super) fn unknown(what: &'static str, name: &str, known: Vec<String>) -> Self {
-        // Half of the letters may be wrong, one in the shortest names.
+        // Up to half of the letters may differ, at least one.
         let near = known
             .iter()
             .map(|k| (strsim::damerau_levenshtein(&name.to_lowercase(), &k.to_lowercase()), k))

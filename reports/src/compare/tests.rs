@@ -205,7 +205,7 @@ fn of_a_grid_the_chosen_values_count_and_they_may_differ() {
     assert_eq!(comparison.notes[0], "rate by encoding, chosen on validation: cope 0.1; rope 0.01.");
     assert_eq!(found_.left_out.len(), 2);
     assert!(found_.left_out[0].contains("train.rate = 0.01 was not chosen"), "{found_:?}");
-    // Without validations the default counts.
+    // Without validations the default is used.
     let records = [
         tuned("cope", 0.1, None, 0.8),
         tuned("cope", 0.01, None, 0.7),

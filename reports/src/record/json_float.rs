@@ -57,7 +57,7 @@ pub(crate) mod vec {
         deserializer: D,
     ) -> Result<Vec<f64>, D::Error> {
         let read = Vec::<Option<f64>>::deserialize(deserializer)?;
-        // `collect` would go on using the block of the options, which is at least twice as large.
+        // `collect` would reuse the allocation of the options, which is at least twice as large.
         let mut values = Vec::with_capacity(read.len());
         values.extend(read.into_iter().map(|value| value.unwrap_or(f64::NAN)));
         Ok(values)

@@ -18,9 +18,9 @@ pub fn auc(positive: &[f64], negative: &[f64]) -> Option<f64> {
     let mut all: Vec<(f64, bool)> = positive.iter().map(|x| (*x, true)).collect();
     all.extend(negative.iter().map(|x| (*x, false)));
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
-    // Twice the number of pairs won, so that halves stay whole numbers.
+    // Twice the number of pairs won, so that ties add an integer.
     let (mut twice_won, mut below) = (0_u64, 0_u64);
-    // Not total_cmp: -0 and 0 are equal.
+    // Not `total_cmp`, for which -0 and 0 differ.
     for tied in all.chunk_by(|a, b| a.0.partial_cmp(&b.0).is_some_and(std::cmp::Ordering::is_eq)) {
         let won = tied.iter().filter(|(_, is_positive)| *is_positive).count() as u64;
         let lost = tied.len() as u64 - won;

@@ -86,7 +86,7 @@ impl Resamples {
 
     fn intervals(&self, sorted: &[f64]) -> Bootstrap {
         let mut sums = vec![0.0; DRAWS as usize];
-        // In pieces that stay in the innermost cache while all values are added.
+        // In blocks that stay in the L1 cache while all values are added.
         pulp::Arch::new().dispatch(|| {
             for (piece, sums) in sums.chunks_mut(AT_ONCE).enumerate() {
                 for (value, counts) in sorted.iter().zip(&self.counts) {
@@ -96,7 +96,7 @@ impl Resamples {
                 }
             }
         });
-        // As many draws as are left on either side, and one more: the value there.
+        // Number of draws outside the interval on either side, plus one.
         let left = (DRAWS as usize).div_ceil(ONE_IN as usize) - 1;
         let (_, low, above) = sums.select_nth_unstable_by(left, f64::total_cmp);
         let right = above.len() - 1 - left;
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn three_seeds_reach_from_the_least_to_the_greatest() {
-        // All three draws the least: 1 in 27, more than 2.5 %.
+        // All three draws are the smallest value with probability 1/27, more than 2.5 %.
         let b = interval(&[0.5, 0.9, 0.6]);
         assert_eq!((b.mean95, b.median95), ((0.5, 0.9), (0.5, 0.9)));
     }
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn drawn_and_counted_intervals_agree() {
-        // Of the same values, by all 8^8 draws and by 10 000: a percentile is off by little.
+        // The intervals by all 8^8 draws and by 10 000 random draws differ little.
         let values = [0.11, 0.2, 0.33, 0.47, 0.5, 0.68, 0.74, 0.9];
         let counted = interval(&values);
         let draws = Resamples::draw(8, &mut ChaCha8Rng::seed_from_u64(3));

@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn a_group_is_what_its_leader_is_not_separable_from() {
-        // 0 ~ 1, 1 ~ 2, but 0 is ahead of 2; 3 is behind all.
+        // 0 and 1, 1 and 2 are not separable, but 0 is ahead of 2; 3 is behind all.
         let separable = |a: usize, b: usize| b == 3 || (a, b) == (0, 2);
         assert_eq!(rank_groups(4, separable), [1, 1, 2, 3]);
     }

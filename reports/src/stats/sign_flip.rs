@@ -41,7 +41,7 @@ pub fn sign_flip(differences: &[f64]) -> Option<f64> {
     let observed = differences.iter().sum::<f64>().abs() - ROUNDING * all;
     let tables: Vec<[f64; 256]> = differences.chunks(8).map(signed_sums).collect();
     if n <= EXACT_UP_TO {
-        // The sign of the last one is fixed: the other half mirrors this one.
+        // The sign of the last one is fixed: the other half of the patterns is symmetric.
         let choices = 1_u64 << (n - 1);
         let far = |signs: &u64| signed_sum(&tables, *signs).abs() >= observed;
         let hits = (0..choices).filter(far).count();
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn where_no_draw_could_be_as_far_out_none_is_made() {
-        // All of one sign: the chance is 2^(1 - n), and the bound is above it.
+        // All differences have one sign: the probability is 2^(1 - n), and the bound is above it.
         for n in [17, 30, 60] {
             let bound = hoeffding(f64::from(n), f64::from(n));
             assert!(bound >= 0.5_f64.powi(n - 1), "{n}: {bound}");

@@ -14,7 +14,7 @@ pub fn remove_leftovers(path: &Path) {
         let file = entry.file_name();
         let file = file.to_string_lossy();
         if file.starts_with(&begin) && file.ends_with(end) {
-            // A leftover is in nobody's way.
+            // A leftover file does no harm.
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -39,12 +39,12 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
         })
         .and_then(|()| fs::rename(&temporary, path));
     if let Err(error) = written {
-        // The first error is the one to tell; a failed clean-up would only hide it.
+        // The first error is reported; an error of the clean-up would hide it.
         let _ = fs::remove_file(&temporary);
         return Err(error);
     }
-    // The rename is durable once the folder is; some systems cannot sync a folder, and the record
-    // is whole either way.
+    // The rename is durable once the folder is synced. Some systems cannot sync a folder; the record
+    // is complete in both cases.
     if let Some(folder) = path.parent().and_then(|folder| File::open(folder).ok()) {
         let _ = folder.sync_all();
     }

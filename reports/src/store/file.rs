@@ -67,7 +67,7 @@ impl RunRecord {
     /// # Errors
     /// [`RecordError::NewerSchema`] or [`RecordError::Damaged`].
     pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self, RecordError> {
-        // Nearly every file is whole; of the others it takes another look to say what is wrong.
+        // Nearly every file is intact; the slower parser describes the defects of the others.
         if let Some(record) = scan::read(bytes) {
             return Ok(record);
         }
@@ -76,7 +76,7 @@ impl RunRecord {
 
     pub(super) fn parse_carefully(path: &Path, bytes: &[u8]) -> Result<Self, RecordError> {
         let damaged = |reason: String| RecordError::Damaged { path: path.to_owned(), reason };
-        // The schema is looked at first: a newer record has fields that the strict parser rejects.
+        // The schema is checked first, because a newer record has fields that the strict parser rejects.
         let mut value: Value = serde_json::from_slice(bytes).map_err(|e| damaged(e.to_string()))?;
         match value.get("schema").and_then(Value::as_u64) {
             Some(found) if found > u64::from(SCHEMA) => {
@@ -84,7 +84,7 @@ impl RunRecord {
             }
             Some(1..) => {
                 let sealed = check_seal(&mut value);
-                // What names a field says more than the checksum does.
+                // An error that names a field is more helpful than a wrong checksum.
                 let record = serde_path_to_error::deserialize(value)
                     .map_err(|e| damaged(format!("field `{}`: {}", e.path(), e.inner())))?;
                 sealed.map_err(damaged)?;
@@ -109,7 +109,7 @@ struct Sealed<'a> {
 
 impl<'a> Sealed<'a> {
     fn of(record: &'a RunRecord) -> Result<Self, serde_json::Error> {
-        // What a reader will see: JSON may give a number of 16 digits and more back one digit off.
+        // As it will be read: a JSON parser may change the last digit of a number of 16 or more digits.
         let read = serde_json::from_str(&serde_json::to_string(record)?)?;
         Ok(Self { record, sha256: seal(&read) })
     }

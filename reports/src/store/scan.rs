@@ -31,7 +31,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<RunRecord> {
     }
     let mut fields = serde_json::Deserializer::from_slice(bytes);
     let mut record = RunRecord::deserialize(Unsealed(&mut fields)).ok()?;
-    // Lists grow to four places at once, and most evaluations have one property.
+    // Without this, a list has a capacity of four, and most evaluations have one property.
     record.evals.iter_mut().for_each(|eval| eval.slices.shrink_to_fit());
     Some(record)
 }
@@ -161,7 +161,7 @@ impl<'de> Visitor<'de> for Canonical<'_, 'de> {
             let end = self.pass.text.len();
             self.pass.fields.push((name, start, end));
         }
-        // Which of two fields of one name counts is for the careful reading to say.
+        // Duplicate fields are left to the slower parser.
         if self.pass.close(first, open) { Ok(()) } else { Err(A::Error::custom("a name twice")) }
     }
 }

@@ -61,7 +61,7 @@ pub(super) fn heat(title: &str, chart: &Heat) -> String {
             for (column, value) in values.iter().enumerate() {
                 let Some(value) = value else { continue };
                 let x = left + column as f64 * cell_w;
-                // Cells overlap by a hair: else the background shines through.
+                // Cells overlap slightly, so that no background shows between them.
                 put!(
                     out,
                     "<rect x=\"{x:.2}\" y=\"{y:.2}\" width=\"{:.2}\" height=\"{:.2}\" fill=\"{}\"/>",

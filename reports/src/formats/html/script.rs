@@ -38,7 +38,7 @@ impl Scripts {
 fn plotly_js() -> String {
     let sources = Plot::offline_js_sources();
     let inside = sources.split_once('>').map_or("", |(_, rest)| rest);
-    // Line ends are part of what is hashed, and an HTML parser makes `\n` of `\r\n`.
+    // The hash includes line ends, and an HTML parser converts `\r\n` to `\n`.
     inside.split("</script").next().unwrap_or("").replace("\r\n", "\n")
 }
 

@@ -13,7 +13,7 @@ pub fn markdown_document(document: &Document) -> String {
         let _ = write!(out, "\n{}\n", prose(paragraph));
     }
     for section in &document.sections {
-        // Markdown has no place for the figures of a document.
+        // Markdown documents have no figures.
         let tables = || section.tables.iter().chain(&section.details);
         if section.paragraphs.is_empty() && section.notes.is_empty() && tables().next().is_none() {
             continue;
