@@ -1,8 +1,8 @@
 //! Run records, statistics over seeds, and reports.
 //!
 //! Data flows in one direction: record files ([`store`]) are read as [`record::RunRecord`]s, [`frame`] turns them
-//! into polars frames, [`stats`] holds the statistics, [`analysis`] computes everything that a report says as
-//! numbers, [`document`] turns numbers into sentences, tables and figures, and [`formats`] lays those out as HTML,
+//! into tidy polars frames, [`stats`] holds the statistics, [`analysis`] computes everything that a report says as
+//! numbers, by queries over the frames, [`document`] turns numbers into sentences, tables and figures, and [`formats`] lays those out as HTML,
 //! Markdown, CSV, TeX, Parquet, SVG and PNG. [`compare()`](compare::compare), [`nightly`] and [`reproduction`] build
 //! documents of their own. [`write_report`] runs the whole chain.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests panic on failure"))]
@@ -24,6 +24,7 @@ mod testkit;
 mod text;
 
 pub use analysis::{ReportMeta, Settings};
+pub use frame::{FrameError, Frames, read_frames};
 pub use formats::{html_document, html_table, markdown_document, plain_page};
 pub use record::{
     Allocations, CurvePoint, EncodingInfo, EvalPoint, FlopCount, GateScore, GridPoint, Host, PAIR,

@@ -9,7 +9,16 @@ use polars::prelude::*;
 
 use super::contents::{Contents, Format, FormatError, OutFile};
 use crate::analysis::aggregate::Aggregate;
-use crate::frame::runs_frame;
+
+/// Columns of the table of cells.
+const CELLS: [&str; 38] = [
+    "suite", "workload", "task", "encoding", "encoding_id", "seed", "key", "status", "reason", "train_len",
+    "params_total", "params_encoding", "flops_train_step", "flops_forward_per_token", "step_instructions",
+    "step_allocations", "step_allocated_bytes", "grid_axis", "grid_value", "solved_step", "stopped_early",
+    "train_steps", "batch_size", "train_tokens", "final_loss", "train_seconds", "step_seconds_median",
+    "tokens_per_second", "peak_bytes", "host_cpu", "threads", "jobs", "backend", "engine", "precision", "commit",
+    "dirty", "started_utc",
+];
 
 pub(super) struct Csv;
 
@@ -31,7 +40,7 @@ impl Format for Csv {
             ("training", curves::training(report)?),
             ("slices", curves::slices(report)?),
             ("gates", curves::gates(report)?),
-            ("cells", runs_frame(&report.cells)?),
+            ("cells", report.frames.cells.select(CELLS)?),
         ] {
             let mut bytes = Vec::new();
             CsvWriter::new(&mut bytes).finish(&mut harmless(frame)?)?;

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::record::Status;
+use crate::record::{RunRecord, Status};
 use crate::testkit::TestCell;
 
 /// A source with one table: RoPE 20.3 (deviation 3.1 of 3 seeds) and CoPE 4.9 % wrong at 10000 steps.
@@ -67,7 +67,7 @@ fn rope(errors: &[f64]) -> Vec<RunRecord> {
 
 fn result(records: &[RunRecord]) -> Reproduction {
     let paper = published::parse("p", TEXT).unwrap();
-    beside(vec![paper], &encodings(), records).unwrap()
+    beside(vec![paper], &encodings(), &Frames::of(records).unwrap()).unwrap()
 }
 
 /// The number of a row and column.
@@ -225,7 +225,7 @@ fn sections_mirror_the_papers_table_and_name_every_recipe_once() {
 
 #[test]
 fn without_records_every_published_number_is_there_and_not_run() {
-    let found = reproduction(&[]).unwrap();
+    let found = reproduction(&Frames::of(&[]).unwrap()).unwrap();
     let tables = || found.papers.iter().flat_map(|paper| &paper.tables);
     let verdicts: Vec<Verdict> =
         tables().flat_map(TableResult::numbers).map(|(_, n)| n.verdict).collect();
