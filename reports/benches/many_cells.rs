@@ -19,8 +19,8 @@ use polars::prelude::{DataFrame, IntoLazy, PolarsResult, col, len};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use reports::{
-    CurvePoint, EncodingInfo, EvalPoint, FlopCount, Frames, Host, ParamCount, ReportMeta, RunRecord,
-    SCHEMA, Settings, SliceUnit, Slices, Status, TaskInfo, TrainSummary, cell_key,
+    CurvePoint, EncodingInfo, EvalPoint, FlopCount, Frames, Host, ParamCount, ReportMeta,
+    RunRecord, SCHEMA, Settings, SliceUnit, Slices, Status, TaskInfo, TrainSummary, cell_key,
 };
 use serde_json::{Value, json};
 
@@ -239,7 +239,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         broken.push(format!("{all:.1} s, promised are {SECONDS} s"));
     }
     if one_more > ONE_MORE_SECONDS {
-        broken.push(format!("{one_more:.1} s for one more cell, promised are {ONE_MORE_SECONDS} s"));
+        broken
+            .push(format!("{one_more:.1} s for one more cell, promised are {ONE_MORE_SECONDS} s"));
     }
     if page > PAGE {
         broken.push(format!("a page of {page} bytes, promised are {PAGE}"));

@@ -54,11 +54,47 @@ pub struct Frames {
 
 /// Columns of [`Frames::data`] before the settings.
 const DATA: [&str; 41] = [
-    "suite", "workload", "task", "task_version", "headline", "encoding", "encoding_id", "seed", "key", "grid_axis",
-    "grid_value", "status", "train_len", "split", "in_distribution", "len", "samples", "scored_tokens", "exact_match",
-    "token_accuracy", "nll", "perplexity", "bits_per_byte", "chance", "seconds", "backend", "engine", "precision",
-    "commit", "dirty", "host_cpu", "params_total", "params_encoding", "flops_train_step", "flops_forward_per_token",
-    "train_steps", "train_tokens", "train_seconds", "tokens_per_second", "step_seconds_median", "peak_bytes",
+    "suite",
+    "workload",
+    "task",
+    "task_version",
+    "headline",
+    "encoding",
+    "encoding_id",
+    "seed",
+    "key",
+    "grid_axis",
+    "grid_value",
+    "status",
+    "train_len",
+    "split",
+    "in_distribution",
+    "len",
+    "samples",
+    "scored_tokens",
+    "exact_match",
+    "token_accuracy",
+    "nll",
+    "perplexity",
+    "bits_per_byte",
+    "chance",
+    "seconds",
+    "backend",
+    "engine",
+    "precision",
+    "commit",
+    "dirty",
+    "host_cpu",
+    "params_total",
+    "params_encoding",
+    "flops_train_step",
+    "flops_forward_per_token",
+    "train_steps",
+    "train_tokens",
+    "train_seconds",
+    "tokens_per_second",
+    "step_seconds_median",
+    "peak_bytes",
 ];
 
 /// Frame with one column for each name and function of an element of the slice.
@@ -69,7 +105,10 @@ macro_rules! frame {
 }
 
 /// Every element of a list of a record, with the number of the record.
-fn elements<'a, T>(records: &'a [RunRecord], list: impl Fn(&'a RunRecord) -> &'a [T]) -> Vec<(u32, &'a T)> {
+fn elements<'a, T>(
+    records: &'a [RunRecord],
+    list: impl Fn(&'a RunRecord) -> &'a [T],
+) -> Vec<(u32, &'a T)> {
     (0..).zip(records).flat_map(|(cell, r)| list(r).iter().map(move |item| (cell, item))).collect()
 }
 
@@ -79,7 +118,8 @@ fn lists<'a, T: PolarsNumericType>(
     lists: impl ExactSizeIterator<Item = &'a [T::Native]>,
 ) -> Column {
     let rows = lists.len();
-    let mut builder = ListPrimitiveChunkedBuilder::<T>::new(name.into(), rows, 8 * rows, T::get_static_dtype());
+    let mut builder =
+        ListPrimitiveChunkedBuilder::<T>::new(name.into(), rows, 8 * rows, T::get_static_dtype());
     lists.for_each(|list| builder.append_slice(list));
     builder.finish().into_column()
 }
@@ -189,7 +229,11 @@ impl Frames {
         let cells = cells.lazy().with_row_index("place", None).collect()?;
         let places = cells.select(["cell", "place"])?;
         for frame in self.each() {
-            let placed = std::mem::take(frame).lazy().inner_join(places.clone().lazy(), col("cell"), col("cell"));
+            let placed = std::mem::take(frame).lazy().inner_join(
+                places.clone().lazy(),
+                col("cell"),
+                col("cell"),
+            );
             let placed = placed.drop(cols(["cell"])).rename(["place"], ["cell"], true);
             *frame = placed.sort(["cell"], stable.clone()).collect()?;
             frame.rechunk_mut();
@@ -227,10 +271,14 @@ impl Frames {
     /// # Errors
     /// If polars cannot join the frames.
     pub fn data(&self) -> PolarsResult<DataFrame> {
-        let args = JoinArgs { maintain_order: MaintainOrderJoin::LeftRight, ..JoinArgs::new(JoinType::Left) };
+        let args = JoinArgs {
+            maintain_order: MaintainOrderJoin::LeftRight,
+            ..JoinArgs::new(JoinType::Left)
+        };
         let mut columns: Vec<Expr> = DATA.into_iter().map(col).collect();
         let names = self.cells.get_column_names().into_iter();
-        columns.extend(names.filter(|name| name.starts_with("config.")).map(|name| col(name.clone())));
+        columns
+            .extend(names.filter(|name| name.starts_with("config.")).map(|name| col(name.clone())));
         let (left, right) = (self.cells.clone().lazy(), self.evaluations.clone().lazy());
         left.join(right, [col("cell")], [col("cell")], args).select(columns).collect()
     }
@@ -239,7 +287,11 @@ impl Frames {
 fn cells(records: &[RunRecord]) -> PolarsResult<DataFrame> {
     let reasons: Vec<String> = records.iter().map(|r| r.status.reason()).collect();
     let versions = |r: &RunRecord| {
-        r.versions.iter().map(|(name, version)| format!("{name} {version}")).collect::<Vec<_>>().join(", ")
+        r.versions
+            .iter()
+            .map(|(name, version)| format!("{name} {version}"))
+            .collect::<Vec<_>>()
+            .join(", ")
     };
     let planned = |r: &RunRecord| {
         // It may have ended earlier, solved or diverged.
@@ -301,7 +353,10 @@ fn cells(records: &[RunRecord]) -> PolarsResult<DataFrame> {
         "started_utc": |r| r.started_utc.as_str(),
     )?;
     cells.with_column(Column::new("reason".into(), reasons))?;
-    cells.insert_column(0, Column::new("cell".into(), (0..records.len() as u32).collect::<Vec<_>>()))?;
+    cells.insert_column(
+        0,
+        Column::new("cell".into(), (0..records.len() as u32).collect::<Vec<_>>()),
+    )?;
     Ok(cells)
 }
 
@@ -322,11 +377,14 @@ fn slices(evaluations: &[(u32, &crate::record::EvalPoint)]) -> PolarsResult<Data
         },
     )?;
     // Columns of unequal length end with the shortest.
-    let len = |s: &crate::record::Slices| s.values.len().min(s.counts.len()).min(s.accuracy.len()).min(s.nll.len());
+    let len = |s: &crate::record::Slices| {
+        s.values.len().min(s.counts.len()).min(s.accuracy.len()).min(s.nll.len())
+    };
     let each = || rows.iter().map(|(.., s)| (*s, len(s)));
     frame.with_column(lists::<UInt32Type>("value", each().map(|(s, len)| &s.values[..len])))?;
     frame.with_column(lists::<UInt64Type>("count", each().map(|(s, len)| &s.counts[..len])))?;
-    frame.with_column(lists::<Float64Type>("accuracy", each().map(|(s, len)| &s.accuracy[..len])))?;
+    frame
+        .with_column(lists::<Float64Type>("accuracy", each().map(|(s, len)| &s.accuracy[..len])))?;
     frame.with_column(lists::<Float64Type>("nll", each().map(|(s, len)| &s.nll[..len])))?;
     Ok(frame)
 }

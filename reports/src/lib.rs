@@ -24,8 +24,8 @@ mod testkit;
 mod text;
 
 pub use analysis::{ReportMeta, Settings};
-pub use frame::{FrameError, Frames, read_frames};
 pub use formats::{html_document, html_table, markdown_document, plain_page};
+pub use frame::{FrameError, Frames, read_frames};
 pub use record::{
     Allocations, CurvePoint, EncodingInfo, EvalPoint, FlopCount, GateScore, GridPoint, Host, PAIR,
     PAIRED, ParamCount, RunRecord, SCHEMA, SkippedEval, SliceUnit, Slices, Solved, Status,

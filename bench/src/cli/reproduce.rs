@@ -51,7 +51,11 @@ impl Which {
 }
 
 pub(super) fn reproduce(arguments: &ReproduceArgs) -> anyhow::Result<()> {
-    let folders = if arguments.results.is_empty() { Vec::new() } else { folders::or_all(&arguments.results)? };
+    let folders = if arguments.results.is_empty() {
+        Vec::new()
+    } else {
+        folders::or_all(&arguments.results)?
+    };
     let (frames, errors) = folders::frames(&folders)?;
     if let Some(error) = errors.into_iter().next() {
         return Err(error.into());

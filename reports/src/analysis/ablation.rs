@@ -108,7 +108,8 @@ mod tests {
 
     fn ablation(records: &[RunRecord], base: &str, metric: Metric) -> Option<Ablation> {
         let frames = Frames::of(records).unwrap();
-        let ranking = Ranking::new(&counted(&frames), &BTreeMap::new(), Region::Beyond, metric).unwrap();
+        let ranking =
+            Ranking::new(&counted(&frames), &BTreeMap::new(), Region::Beyond, metric).unwrap();
         Ablation::of(&ranking, base)
     }
 

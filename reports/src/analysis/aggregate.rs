@@ -60,12 +60,11 @@ rows! {
 /// If the query fails.
 pub(super) fn aggregate(counted: &Selection<'_>) -> PolarsResult<Vec<Aggregate>> {
     let by = ["encoding", "split", "len"];
-    let first = ["workload", "in_distribution", "train_len", "headline"].map(|name| col(name).first());
+    let first =
+        ["workload", "in_distribution", "train_len", "headline"].map(|name| col(name).first());
     let values = ["exact_match", "token_accuracy", "nll"].map(col);
-    let others = [
-        col("chance").fill_null(col("task_chance")).first(),
-        col("bits_per_byte").drop_nulls(),
-    ];
+    let others =
+        [col("chance").fill_null(col("task_chance")).first(), col("bits_per_byte").drop_nulls()];
     let seeds = counted
         .rows(|frames| &frames.evaluations)
         .group_by_stable(by.map(col))

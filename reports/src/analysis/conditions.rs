@@ -1,4 +1,4 @@
-//! Conditions that the cells of a report ran under.
+//! Conditions that the cells of a report ran under, and their number.
 
 use std::collections::BTreeSet;
 
@@ -87,6 +87,19 @@ rows! {
     }
 }
 
+rows! {
+    /// Number of the cells of one workload and encoding.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub(crate) struct CellCount {
+        pub(super) workload: String,
+        pub(super) encoding: String,
+        pub(super) cell: u32,
+        pub(super) cells: u32,
+        pub(super) done: u32,
+        pub(super) seeds: u32,
+    }
+}
+
 /// Conditions of all cells of a report, each distinct one once.
 #[derive(Debug, Clone)]
 pub struct Conditions {
@@ -98,6 +111,8 @@ pub struct Conditions {
     pub encodings: Vec<EncodingSettings>,
     /// Ranges of start times and sizes.
     pub ends: Option<Ends>,
+    /// Number of cells of each workload and encoding, in the order of cells.
+    pub(super) counts: Vec<CellCount>,
 }
 
 impl Conditions {
@@ -107,6 +122,12 @@ impl Conditions {
             let columns: Vec<Expr> = columns.iter().copied().map(col).collect();
             cells.select(columns).unique_stable(None, UniqueKeepStrategy::First)
         };
+        let counts = cells().group_by_stable(["workload", "encoding"].map(col)).agg([
+            col("cell").first(),
+            len().alias("cells"),
+            has_status("done").sum().alias("done"),
+            col("seed").n_unique().alias("seeds"),
+        ]);
         let done = || cells().filter(has_status("done"));
         Ok(Self {
             all: Condition::of(distinct(cells(), Condition::COLUMNS))?,
@@ -119,6 +140,7 @@ impl Conditions {
                 col("params_total").max().alias("most_params"),
             ]))?
             .pop(),
+            counts: CellCount::of(counts)?,
         })
     }
 

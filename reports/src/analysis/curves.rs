@@ -36,10 +36,14 @@ rows! {
 
 fn curves(points: LazyFrame, value: &str) -> PolarsResult<Vec<Curve>> {
     let by = ["encoding", "step"];
-    let seeds = points.group_by_stable(by.map(col)).agg([col(value).alias("value")]).sort(by, stable());
+    let seeds =
+        points.group_by_stable(by.map(col)).agg([col(value).alias("value")]).sort(by, stable());
     let curve = |steps: &[Seeds]| {
         let point = |at: &Seeds| Some(StepMean { step: at.step, value: Mean::of(&at.value)? });
-        Curve { encoding: steps[0].encoding.clone(), points: steps.iter().filter_map(point).collect() }
+        Curve {
+            encoding: steps[0].encoding.clone(),
+            points: steps.iter().filter_map(point).collect(),
+        }
     };
     Ok(Seeds::of(seeds)?.chunk_by(|a, b| a.encoding == b.encoding).map(curve).collect())
 }

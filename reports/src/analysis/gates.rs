@@ -38,7 +38,8 @@ rows! {
 /// If the query fails.
 pub(super) fn gates(counted: &Selection<'_>) -> PolarsResult<Vec<GateMean>> {
     let by = ["encoding", "gate", "layer", "head"];
-    let scores = counted.rows(|frames| &frames.gates).group_by_stable(by.map(col)).agg([col("auc")]);
+    let scores =
+        counted.rows(|frames| &frames.gates).group_by_stable(by.map(col)).agg([col("auc")]);
     let mean = |head: Seeds| {
         let Seeds { encoding, gate, layer, head, auc } = head;
         Some(GateMean { encoding, gate, layer, head, auc: Mean::of(&auc)? })

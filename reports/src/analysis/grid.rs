@@ -149,7 +149,11 @@ pub(crate) fn select_grid_values(frames: &Frames) -> PolarsResult<GridSelection>
     let cells = frames.cells.sort(["started_utc", "key"], stable())?;
     let placed = Placed::of(cells.clone().lazy())?;
     let Some(axis) = placed.iter().rev().find_map(|cell| cell.grid_axis.clone()) else {
-        return Ok(GridSelection { selected: frames.cells.clone(), defaults: cells.clear(), grid: None });
+        return Ok(GridSelection {
+            selected: frames.cells.clone(),
+            defaults: cells.clear(),
+            grid: None,
+        });
     };
     let (places, values, default) = values(&axis, &placed);
     let cells = cells.hstack(&[Column::new("value".into(), &places)])?.lazy();
@@ -158,8 +162,10 @@ pub(crate) fn select_grid_values(frames: &Frames) -> PolarsResult<GridSelection>
         "encoding" => choices.iter().map(|choice| choice.encoding.as_str()).collect::<Vec<_>>(),
         "chosen" => choices.iter().map(|choice| choice.value).collect::<Vec<_>>(),
     )?;
-    let is_chosen = col("value").is_null().or(col("chosen").is_null()).or(col("value").eq(col("chosen")));
-    let selected = cells.clone().left_join(chosen.lazy(), col("encoding"), col("encoding")).filter(is_chosen);
+    let is_chosen =
+        col("value").is_null().or(col("chosen").is_null()).or(col("value").eq(col("chosen")));
+    let selected =
+        cells.clone().left_join(chosen.lazy(), col("encoding"), col("encoding")).filter(is_chosen);
     let is_default = default.map_or(lit(false), |default| col("value").eq(lit(default)));
     let in_order = |cells: LazyFrame| cells.sort(["cell"], stable()).collect();
     Ok(GridSelection {
@@ -183,11 +189,14 @@ fn values(axis: &str, cells: &[Placed]) -> (Vec<Option<f64>>, Vec<f64>, Option<f
         let config: Value = serde_json::from_str(&cell.config).ok()?;
         config.pointer(&pointer)?.as_f64()
     };
-    let place = |cell: &Placed| Some(cell).filter(on_axis).and_then(|cell| cell.grid_value).or_else(|| configured(cell));
+    let place = |cell: &Placed| {
+        Some(cell).filter(on_axis).and_then(|cell| cell.grid_value).or_else(|| configured(cell))
+    };
     let marked = cells.iter().rev().find(|cell| on_axis(cell) && cell.grid_default == Some(true));
     let before = || cells.iter().rev().filter(|cell| cell.grid_axis.is_none()).find_map(configured);
     let default = marked.map_or_else(before, place);
-    let mut values: Vec<f64> = cells.iter().filter(on_axis).filter_map(|cell| cell.grid_value).chain(default).collect();
+    let mut values: Vec<f64> =
+        cells.iter().filter(on_axis).filter_map(|cell| cell.grid_value).chain(default).collect();
     values.sort_by(f64::total_cmp);
     values.dedup_by(|a, b| same(*a, *b));
     let known = |value: &f64| values.iter().any(|other| same(*other, *value));
@@ -262,8 +271,11 @@ fn choices(
     ]);
     let at_values = AtValue::of(at_values)?;
     let choice = |all: AllValues| {
-        let of_value = |value: f64| at_values.iter().find(|at| at.encoding == all.encoding && same(at.value, value));
-        let points = values.iter().map(|value| point(*value, of_value(*value), all.seeds)).collect();
+        let of_value = |value: f64| {
+            at_values.iter().find(|at| at.encoding == all.encoding && same(at.value, value))
+        };
+        let points =
+            values.iter().map(|value| point(*value, of_value(*value), all.seeds)).collect();
         choice(all, points, default)
     };
     Ok(AllValues::of(all_values)?.into_iter().map(choice).collect())
@@ -307,7 +319,8 @@ fn point(value: f64, cells: Option<&AtValue>, seeds: u32) -> Point {
         value,
         seeds: cells.map_or(0, |cells| cells.seeds),
         diverged: cells.map_or(0, |cells| cells.diverged),
-        validation: scored.map(|cells| Score { exact_match: mean(&cells.exact_match), nll: mean(&cells.nll) }),
+        validation: scored
+            .map(|cells| Score { exact_match: mean(&cells.exact_match), nll: mean(&cells.nll) }),
     }
 }
 

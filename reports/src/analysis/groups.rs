@@ -2,35 +2,9 @@
 
 use polars::prelude::*;
 
+use super::conditions::CellCount;
 use super::report::{Report, Workload};
-use super::selection::has_status;
-use crate::frame::{Frames, rows};
-
-rows! {
-    /// Number of the cells of one workload and encoding.
-    #[derive(Debug, Clone, PartialEq, Eq)]
-    pub(super) struct CellCount {
-        workload: String,
-        encoding: String,
-        cell: u32,
-        cells: u32,
-        done: u32,
-        seeds: u32,
-    }
-}
-
-impl CellCount {
-    /// Counts of all groups, in the order of cells.
-    pub(super) fn of_all(frames: &Frames) -> PolarsResult<Vec<Self>> {
-        let groups = frames.cells.clone().lazy().group_by_stable(["workload", "encoding"].map(col));
-        Self::of(groups.agg([
-            col("cell").first(),
-            len().alias("cells"),
-            has_status("done").sum().alias("done"),
-            col("seed").n_unique().alias("seeds"),
-        ]))
-    }
-}
+use crate::frame::rows;
 
 /// All cells of one workload and encoding.
 #[derive(Debug, Clone)]
@@ -95,7 +69,7 @@ impl Report {
             let CellCount { cells, done, seeds, .. } = *count;
             Some(Group { workload, encoding, anchor, count: cells, done, seeds, first })
         };
-        self.counts.iter().filter_map(group).collect()
+        self.conditions.counts.iter().filter_map(group).collect()
     }
 
     /// Cells of a group, sorted by seed.

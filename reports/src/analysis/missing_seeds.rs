@@ -31,7 +31,8 @@ rows! {
 /// # Errors
 /// If the query fails.
 pub(super) fn missing_seeds(counted: &Selection<'_>) -> PolarsResult<Vec<MissingSeeds>> {
-    let present = counted.cells().group_by_stable(["workload", "encoding"].map(col)).agg([col("seed")]);
+    let present =
+        counted.cells().group_by_stable(["workload", "encoding"].map(col)).agg([col("seed")]);
     let present = Present::of(present)?;
     let all: BTreeSet<u64> = present.iter().flat_map(|own| own.seed.iter().copied()).collect();
     let missing = |own: Present| {

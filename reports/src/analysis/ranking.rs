@@ -158,8 +158,12 @@ impl Ranking {
         let points = evaluations.clone().group_by(by.map(col)).agg([]).sort(by, stable());
         let points: Vec<(String, u64)> =
             EvaluatedAt::of(points)?.into_iter().map(|at| (at.split, at.len)).collect();
-        let values = evaluations.group_by_stable([col("cell")]).agg([col(metric.column()).alias("values")]);
-        let seeds = counted.cells().left_join(values, col("cell"), col("cell")).sort(["encoding", "seed"], stable());
+        let values =
+            evaluations.group_by_stable([col("cell")]).agg([col(metric.column()).alias("values")]);
+        let seeds = counted
+            .cells()
+            .left_join(values, col("cell"), col("cell"))
+            .sort(["encoding", "seed"], stable());
         let seeds = Seed::of(seeds)?;
         let chance = seeds.first().and_then(|seed| seed.task_chance);
         let mut ranking = Self {
@@ -271,7 +275,11 @@ rows! {
     }
 }
 
-fn results(seeds: &[Seed], display: &BTreeMap<String, String>, points: usize) -> Vec<EncodingResult> {
+fn results(
+    seeds: &[Seed],
+    display: &BTreeMap<String, String>,
+    points: usize,
+) -> Vec<EncodingResult> {
     seeds
         .chunk_by(|a, b| a.encoding == b.encoding)
         .map(|seeds| {
@@ -281,7 +289,9 @@ fn results(seeds: &[Seed], display: &BTreeMap<String, String>, points: usize) ->
             let per_seed: Vec<(u64, f64)> = seeds
                 .iter()
                 .filter(|seed| evaluated > 0 && seed.values.len() == evaluated)
-                .map(|Seed { seed, values, .. }| (*seed, values.iter().sum::<f64>() / values.len() as f64))
+                .map(|Seed { seed, values, .. }| {
+                    (*seed, values.iter().sum::<f64>() / values.len() as f64)
+                })
                 .collect();
             let values: Vec<f64> = per_seed.iter().map(|(_, value)| *value).collect();
             let estimate = Estimate::of(&values);

@@ -14,11 +14,12 @@ use super::curves::{Curve, training, validation};
 use super::error::AnalysisError;
 use super::gates::{GateMean, gates};
 use super::grid::{GridReport, GridSelection, select_grid_values};
-use super::groups::CellCount;
 use super::missing_seeds::{MissingSeeds, missing_seeds};
 use super::ranking::{Ranking, Region};
 use super::run_metrics::{RunMetrics, run_metrics};
-use super::selection::{NotCounted, Selection, has_status, is_newest, not_counted, stable, with_newest};
+use super::selection::{
+    NotCounted, Selection, has_status, is_newest, not_counted, stable, with_newest,
+};
 use super::settings::Settings;
 use super::skipped::{SkippedEvals, skipped_evals};
 use super::slices::{SliceSet, slices};
@@ -50,8 +51,6 @@ pub struct Report {
     /// Frames with cells sorted by workload, encoding, seed and key; without the points of curves and slices, which the
     /// workloads hold.
     pub frames: Frames,
-    /// Number of cells by workload and encoding.
-    pub(super) counts: Vec<CellCount>,
     /// Conditions of all cells.
     pub conditions: Conditions,
     /// Cells without influence on any number.
@@ -143,7 +142,11 @@ impl Report {
     /// # Errors
     /// [`AnalysisError::Setting`] when a setting cannot work, [`AnalysisError::UnknownHeadline`] when a record's
     /// headline metric is none that is known, [`AnalysisError::Frame`] when a query fails.
-    pub fn with(mut frames: Frames, meta: &ReportMeta, settings: &Settings) -> Result<Self, AnalysisError> {
+    pub fn with(
+        mut frames: Frames,
+        meta: &ReportMeta,
+        settings: &Settings,
+    ) -> Result<Self, AnalysisError> {
         settings.check()?;
         if frames.suites()?.len() > 1 {
             // The names of workloads are unique within a suite only.
@@ -169,7 +172,6 @@ impl Report {
             meta: meta.clone(),
             settings: settings.clone(),
             encodings,
-            counts: CellCount::of_all(&frames)?,
             conditions: Conditions::of_all(&frames)?,
             workloads: Vec::new(),
             not_counted: Vec::new(),
@@ -221,9 +223,12 @@ rows! {
 fn encodings(frames: &Frames) -> PolarsResult<Vec<Encoding>> {
     let by = ["encoding"];
     let names = frames.cells.clone().lazy().group_by_stable(by.map(col));
-    let names = names.agg(["encoding_id", "encoding_label"].map(|name| col(name).last())).sort(by, stable());
+    let names = names
+        .agg(["encoding_id", "encoding_label"].map(|name| col(name).last()))
+        .sort(by, stable());
     let names = Names::of(names)?;
-    let with_label = |label: &str| names.iter().filter(|other| other.encoding_label == label).count();
+    let with_label =
+        |label: &str| names.iter().filter(|other| other.encoding_label == label).count();
     let encoding = |(slot, own): (usize, &Names)| Encoding {
         name: own.encoding.clone(),
         // `RoPE` stays the plain one's label beside `rope(linear)`.
@@ -281,7 +286,10 @@ fn workload(
     let mut headline = Metric::ExactMatch;
     for task in &tasks {
         headline = Metric::from_headline(&task.headline).ok_or_else(|| {
-            AnalysisError::UnknownHeadline { key: task.key.clone(), headline: task.headline.clone() }
+            AnalysisError::UnknownHeadline {
+                key: task.key.clone(),
+                headline: task.headline.clone(),
+            }
         })?;
     }
     let cells = with_newest(selected.lazy())?;
@@ -290,7 +298,8 @@ fn workload(
     // A seed that diverged was trained, and did not solve: it belongs in the fit rate.
     let diverged = is_newest().and(has_status("diverged"));
     let ended = Selection::new(frames, cells.clone().filter(done.clone().or(diverged)))?;
-    let ranking = |counted: &Selection<'_>, region| Ranking::new(counted, display, region, headline);
+    let ranking =
+        |counted: &Selection<'_>, region| Ranking::new(counted, display, region, headline);
     let (inside, beyond) = (ranking(&counted, Region::Inside)?, ranking(&counted, Region::Beyond)?);
     let grid = match grid {
         None => None,

@@ -83,27 +83,36 @@ rows! {
 ///
 /// # Errors
 /// If the query fails.
-pub(super) fn run_metrics(ended: &Selection<'_>, settings: &Settings) -> PolarsResult<Vec<RunMetrics>> {
+pub(super) fn run_metrics(
+    ended: &Selection<'_>,
+    settings: &Settings,
+) -> PolarsResult<Vec<RunMetrics>> {
     let first = |name: &str| col(name).first();
     let inside = ended
         .rows(|frames| &frames.evaluations)
         .filter(col("in_distribution"))
         .group_by_stable([col("cell")])
         .agg([mean("exact_match").alias("inside")]);
-    let validated = ended.rows(|frames| &frames.validations).group_by([col("cell")]).agg([len().alias("validations")]);
+    let validated = ended
+        .rows(|frames| &frames.validations)
+        .group_by([col("cell")])
+        .agg([len().alias("validations")]);
     let low_loss = ended
         .rows(|frames| &frames.curves)
         .filter(col("loss").lt_eq(lit(settings.solved_loss)))
         .group_by_stable([col("cell")])
         .agg([first("step"), first("seconds")]);
     // Polars takes NaN for the greatest number.
-    let solved = col("inside").gt_eq(lit(settings.solved_exact_match)).and(col("inside").is_not_nan());
+    let solved =
+        col("inside").gt_eq(lit(settings.solved_exact_match)).and(col("inside").is_not_nan());
     let time = |by_validation: &str, by_loss: &str| {
-        let time = when(col("validations").is_not_null()).then(col(by_validation)).otherwise(col(by_loss));
+        let time =
+            when(col("validations").is_not_null()).then(col(by_validation)).otherwise(col(by_loss));
         when(col("solved")).then(time).otherwise(NULL.lit())
     };
     let join = |left: LazyFrame, right: LazyFrame| {
-        let args = JoinArgs { maintain_order: MaintainOrderJoin::Left, ..JoinArgs::new(JoinType::Left) };
+        let args =
+            JoinArgs { maintain_order: MaintainOrderJoin::Left, ..JoinArgs::new(JoinType::Left) };
         left.join(right, [col("cell")], [col("cell")], args)
     };
     let runs = [inside, validated, low_loss, effective_lengths(ended, settings)?]
@@ -121,7 +130,9 @@ pub(super) fn run_metrics(ended: &Selection<'_>, settings: &Settings) -> PolarsR
             time("solved_seconds", "seconds").alias("solve_seconds"),
         ])
         .group_by_stable([col("encoding")])
-        .agg(["train_len", "solved", "solve_step", "solve_seconds", "effective", "longest"].map(col));
+        .agg(
+            ["train_len", "solved", "solve_step", "solve_seconds", "effective", "longest"].map(col),
+        );
     Ok(Runs::of(runs)?.into_iter().map(metrics).collect())
 }
 
@@ -131,15 +142,27 @@ fn effective_lengths(ended: &Selection<'_>, settings: &Settings) -> PolarsResult
     let done = || ended.cells().filter(has_status("done")).select([col("cell")]);
     let evaluations = ended.rows(|frames| &frames.evaluations);
     let split = [col("cell"), col("split")];
-    let training = evaluations.clone().filter(col("in_distribution")).select(&split).unique(None, UniqueKeepStrategy::Any);
-    let high = col("exact_match").gt_eq(lit(settings.effective_exact_match)).and(col("exact_match").is_not_nan());
-    let evaluated = evaluations.select([col("cell"), col("split"), col("len"), high.alias("holds")]);
+    let training = evaluations
+        .clone()
+        .filter(col("in_distribution"))
+        .select(&split)
+        .unique(None, UniqueKeepStrategy::Any);
+    let high = col("exact_match")
+        .gt_eq(lit(settings.effective_exact_match))
+        .and(col("exact_match").is_not_nan());
+    let evaluated =
+        evaluations.select([col("cell"), col("split"), col("len"), high.alias("holds")]);
     let skipped = ended.rows(|frames| &frames.skipped);
-    let skipped = skipped.select([col("cell"), col("split"), col("len"), lit(false).alias("holds")]);
+    let skipped =
+        skipped.select([col("cell"), col("split"), col("len"), lit(false).alias("holds")]);
     let lengths = concat([evaluated, skipped], UnionArgs::default())?
         .join(training, &split, &split, JoinArgs::new(JoinType::Inner))
         .inner_join(done(), col("cell"), col("cell"));
-    let lost = lengths.clone().filter(col("holds").not()).group_by([col("cell")]).agg([col("len").min().alias("lost")]);
+    let lost = lengths
+        .clone()
+        .filter(col("holds").not())
+        .group_by([col("cell")])
+        .agg([col("len").min().alias("lost")]);
     let held = col("lost").is_null().or(col("len").lt(col("lost")));
     Ok(lengths.left_join(lost, col("cell"), col("cell")).group_by([col("cell")]).agg([
         col("len").filter(held).max().fill_null(lit(0_u64)).alias("effective"),
@@ -161,10 +184,14 @@ fn metrics(runs: Runs) -> RunMetrics {
         encoding: runs.encoding,
         solved: runs.solved.iter().filter(|solved| **solved).count() as u32,
         run: runs.solved.len() as u32,
-        solve_steps: MedianRange::of(runs.solve_step.iter().flatten().map(|step| *step as f64).collect()),
+        solve_steps: MedianRange::of(
+            runs.solve_step.iter().flatten().map(|step| *step as f64).collect(),
+        ),
         solve_seconds: MedianRange::of(runs.solve_seconds.into_iter().flatten().collect()),
         effective: MedianRange::of(lengths.iter().map(|(len, ..)| *len as f64).collect()),
-        effective_at_least: lengths.get(lengths.len() / 2).is_some_and(|(_, at_least, _)| *at_least),
+        effective_at_least: lengths
+            .get(lengths.len() / 2)
+            .is_some_and(|(_, at_least, _)| *at_least),
         effective_ratio: MedianRange::of(ratios)
             .map(|m| m.median)
             .filter(|ratio| ratio.is_finite()),

@@ -55,9 +55,13 @@ impl<'a> Selection<'a> {
     /// Rows of one of the frames that belong to these cells, in their order, with the columns `workload`,
     /// `encoding`, `seed`, `train_len`, `headline` and `task_chance` of the cell.
     pub(super) fn rows(&self, frame: fn(&Frames) -> &DataFrame) -> LazyFrame {
-        let names = ["cell", "workload", "encoding", "seed", "train_len", "headline", "task_chance"];
+        let names =
+            ["cell", "workload", "encoding", "seed", "train_len", "headline", "task_chance"];
         let of_cell = self.cells().select(names.map(col));
-        let args = JoinArgs { maintain_order: MaintainOrderJoin::LeftRight, ..JoinArgs::new(JoinType::Inner) };
+        let args = JoinArgs {
+            maintain_order: MaintainOrderJoin::LeftRight,
+            ..JoinArgs::new(JoinType::Inner)
+        };
         of_cell.join(frame(self.frames).clone().lazy(), [col("cell")], [col("cell")], args)
     }
 }
@@ -84,10 +88,9 @@ pub(super) fn mean(name: &str) -> Expr {
 /// If polars refuses the window.
 pub(super) fn with_newest(cells: LazyFrame) -> PolarsResult<LazyFrame> {
     let last = |name: &str| col(name).last().over([col("encoding"), col("seed")]);
-    Ok(cells.sort(["encoding", "seed", "started_utc", "key"], stable()).with_columns([
-        last("cell")?.alias("newest"),
-        last("key")?.alias("newest_key"),
-    ]))
+    Ok(cells
+        .sort(["encoding", "seed", "started_utc", "key"], stable())
+        .with_columns([last("cell")?.alias("newest"), last("key")?.alias("newest_key")]))
 }
 
 /// Condition of the newest cells of [`with_newest`].

@@ -102,7 +102,10 @@ pub(super) fn slices(counted: &Selection<'_>) -> PolarsResult<Vec<SliceSet>> {
     let by = ["slice", "split", "len"];
     let first = ["in_distribution", "unit"].map(|name| col(name).first());
     let lists = ["encoding", "value", "count", "accuracy", "nll"].map(col);
-    let sets = counted.rows(|frames| &frames.slices).group_by_stable(by.map(col)).agg([&first[..], &lists].concat());
+    let sets = counted
+        .rows(|frames| &frames.slices)
+        .group_by_stable(by.map(col))
+        .agg([&first[..], &lists].concat());
     let set = |members: Members| SliceSet {
         curves: curves(&members),
         name: members.slice,
@@ -120,19 +123,30 @@ fn curves(members: &Members) -> Vec<SliceCurve> {
     values.dedup();
     let most = if members.slice.contains(PAIRED) { usize::MAX } else { GROUPS };
     let size = values.len().div_ceil(most).max(1);
-    let bins: Vec<(u32, u32)> = values.chunks(size).map(|bin| (bin[0], bin[bin.len() - 1])).collect();
-    let seeds: Vec<(&str, Vec<Sum>)> =
-        members.encoding.iter().enumerate().map(|(cell, encoding)| (encoding.as_str(), sums(members, cell, &bins))).collect();
+    let bins: Vec<(u32, u32)> =
+        values.chunks(size).map(|bin| (bin[0], bin[bin.len() - 1])).collect();
+    let seeds: Vec<(&str, Vec<Sum>)> = members
+        .encoding
+        .iter()
+        .enumerate()
+        .map(|(cell, encoding)| (encoding.as_str(), sums(members, cell, &bins)))
+        .collect();
     let curve = |seeds: &[(&str, Vec<Sum>)]| SliceCurve {
         encoding: seeds[0].0.to_owned(),
-        points: bins.iter().enumerate().filter_map(|(bin, range)| point(seeds, bin, *range)).collect(),
+        points: bins
+            .iter()
+            .enumerate()
+            .filter_map(|(bin, range)| point(seeds, bin, *range))
+            .collect(),
     };
     seeds.chunk_by(|a, b| a.0 == b.0).map(curve).collect()
 }
 
 fn point(seeds: &[(&str, Vec<Sum>)], bin: usize, (from, to): (u32, u32)) -> Option<SlicePoint> {
     let sums = || seeds.iter().map(|(_, sums)| sums[bin]).filter(|sum| sum.count > 0);
-    let mean = |get: fn(Sum) -> f64| Mean::of(&sums().map(|sum| get(sum) / sum.count as f64).collect::<Vec<_>>());
+    let mean = |get: fn(Sum) -> f64| {
+        Mean::of(&sums().map(|sum| get(sum) / sum.count as f64).collect::<Vec<_>>())
+    };
     let count = sums().map(|sum| sum.count).sum();
     Some(SlicePoint { from, to, count, accuracy: mean(|s| s.accuracy)?, nll: mean(|s| s.nll)? })
 }
@@ -141,7 +155,9 @@ fn point(seeds: &[(&str, Vec<Sum>)], bin: usize, (from, to): (u32, u32)) -> Opti
 fn sums(members: &Members, cell: usize, bins: &[(u32, u32)]) -> Vec<Sum> {
     let mut sums = vec![Sum::default(); bins.len()];
     let columns = members.value[cell].iter().zip(&members.count[cell]);
-    for ((value, count), (accuracy, nll)) in columns.zip(members.accuracy[cell].iter().zip(&members.nll[cell])) {
+    for ((value, count), (accuracy, nll)) in
+        columns.zip(members.accuracy[cell].iter().zip(&members.nll[cell]))
+    {
         let bin = bins.partition_point(|(_, to)| to < value);
         if let Some(sum) = sums.get_mut(bin) {
             sum.count += count;

@@ -126,7 +126,13 @@ fn pair<'a>(
     let GridSelection { selected, grid, .. } =
         Frames::of(&own).and_then(|frames| select_grid_values(&frames)).map_err(failed)?;
     let grid = grid.as_ref();
-    let chosen: BTreeSet<&str> = selected.column("key").and_then(|key| key.str()).map_err(failed)?.iter().flatten().collect();
+    let chosen: BTreeSet<&str> = selected
+        .column("key")
+        .and_then(|key| key.str())
+        .map_err(failed)?
+        .iter()
+        .flatten()
+        .collect();
     let (counted, others): (Vec<&RunRecord>, Vec<&RunRecord>) =
         records.iter().partition(|r| r.status == Status::Done && chosen.contains(r.key.as_str()));
     let notes: Vec<String> = grid.map(|grid| chosen_values(grid, [a, b])).into_iter().collect();

@@ -46,7 +46,12 @@ fn read(dir: &Path, least: usize) -> Result<(Frames, Vec<RecordError>), FrameErr
     let kept = dir.join("frames");
     let parts: Vec<(&[PathBuf], Option<PathBuf>)> = paths
         .chunk_by(|a, b| digit(a) == digit(b))
-        .map(|paths| (paths, fingerprint(paths).map(|hash| kept.join(format!("{}-{hash}", digit(&paths[0]))))))
+        .map(|paths| {
+            (
+                paths,
+                fingerprint(paths).map(|hash| kept.join(format!("{}-{hash}", digit(&paths[0])))),
+            )
+        })
         .collect();
     remove_others(&kept, &parts);
     let loaded: Vec<Option<Frames>> =
@@ -146,7 +151,10 @@ fn keep(frames: &mut Frames, folder: &Path) -> Result<(), FrameError> {
         sums += &format!("{}  {}\n", hex(&Sha256::digest(&bytes)), file(name));
         fs::write(temporary.join(file(name)), &bytes).map_err(failed)?;
     }
-    let written = fs::write(temporary.join(SUMS), sums).and_then(|()| fs::rename(&temporary, folder));
+    // A damaged part has the same name.
+    let _ = fs::remove_dir_all(folder);
+    let written =
+        fs::write(temporary.join(SUMS), sums).and_then(|()| fs::rename(&temporary, folder));
     if written.is_err() {
         let _ = fs::remove_dir_all(&temporary);
     }
@@ -168,3 +176,6 @@ fn load(folder: &Path) -> Result<Option<Frames>, FrameError> {
     }
     Ok(Some(frames))
 }
+
+#[cfg(test)]
+mod tests;

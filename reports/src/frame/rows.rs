@@ -34,7 +34,8 @@ scalars! { u32: u32, u64: u64, f64: f64, bool: bool, String: str, }
 impl<T: FromColumn> FromColumn for Vec<T> {
     fn read(column: &Series) -> PolarsResult<Vec<Self>> {
         let column = column.list()?;
-        let list = |row| column.get_as_series(row).map_or_else(|| Ok(Vec::new()), |list| T::read(&list));
+        let list =
+            |row| column.get_as_series(row).map_or_else(|| Ok(Vec::new()), |list| T::read(&list));
         (0..column.len()).map(list).collect()
     }
 }

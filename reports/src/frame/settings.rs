@@ -44,7 +44,9 @@ fn flat(text: Option<&str>) -> Flat {
 fn flatten(path: &str, value: Value, out: &mut Flat) {
     match value {
         Value::Object(fields) => {
-            fields.into_iter().for_each(|(name, value)| flatten(&format!("{path}.{name}"), value, out));
+            fields
+                .into_iter()
+                .for_each(|(name, value)| flatten(&format!("{path}.{name}"), value, out));
         }
         value => out.push((path.to_owned(), value)),
     }

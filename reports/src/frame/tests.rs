@@ -18,11 +18,16 @@ fn no_record_is_without_a_row() {
 #[test]
 fn every_setting_is_a_column_of_its_type() {
     let mut records = suite()[..2].to_vec();
-    records[0].config = serde_json::json!({"train": {"rate": 1, "on": true, "lens": [1, 2]}, "only": "here"});
-    records[1].config = serde_json::json!({"train": {"rate": 0.5, "on": false, "lens": null}, "seed": "text"});
+    records[0].config =
+        serde_json::json!({"train": {"rate": 1, "on": true, "lens": [1, 2]}, "only": "here"});
+    records[1].config =
+        serde_json::json!({"train": {"rate": 0.5, "on": false, "lens": null}, "seed": "text"});
     let cells = Frames::of(&records).unwrap().with_settings().unwrap().cells;
     let column = |name: &str| cells.column(name).unwrap().as_materialized_series().clone();
-    assert_eq!(Vec::<f64>::from_iter(column("config.train.rate").f64().unwrap().iter().flatten()), [1.0, 0.5]);
+    assert_eq!(
+        Vec::<f64>::from_iter(column("config.train.rate").f64().unwrap().iter().flatten()),
+        [1.0, 0.5]
+    );
     assert_eq!(column("config.train.on").bool().unwrap().get(1), Some(false));
     assert_eq!(column("config.train.lens").str().unwrap().get(0), Some("[1,2]"));
     assert_eq!(column("config.train.lens").str().unwrap().get(1), None);

@@ -133,10 +133,13 @@ impl Candidates {
         };
         let found: Vec<(String, Candidate)> =
             FinishedCell::of(ended)?.into_par_iter().filter_map(wanted).collect();
-        let numbers = df!("cell" => found.iter().map(|(_, one)| one.cell.cell).collect::<Vec<_>>())?;
+        let numbers =
+            df!("cell" => found.iter().map(|(_, one)| one.cell.cell).collect::<Vec<_>>())?;
         let evaluations = frames.evaluations.clone().lazy();
         let mut own: BTreeMap<u32, Vec<Evaluation>> = BTreeMap::new();
-        for evaluation in Evaluation::of(evaluations.inner_join(numbers.lazy(), col("cell"), col("cell")))? {
+        for evaluation in
+            Evaluation::of(evaluations.inner_join(numbers.lazy(), col("cell"), col("cell")))?
+        {
             own.entry(evaluation.cell).or_default().push(evaluation);
         }
         let mut candidates: BTreeMap<_, Vec<_>> = BTreeMap::new();

@@ -71,7 +71,10 @@ fn the_time_to_solve_is_the_first_point_with_a_low_loss() {
     let loose = Settings { solved_loss: 0.7, ..settings() };
     let times = |cell: TestCell, settings: &Settings| {
         let found = only(vec![cell.record()], settings);
-        found.solve_steps.zip(found.solve_seconds).map(|(step, seconds)| (step.median, seconds.median))
+        found
+            .solve_steps
+            .zip(found.solve_seconds)
+            .map(|(step, seconds)| (step.median, seconds.median))
     };
     let cell = || TestCell::new("w", "rope", 0);
     assert_eq!(times(cell(), &loose), Some((150.0, 3.0)));

@@ -20,9 +20,7 @@ pub fn provenance(report: &Report) -> Table {
     fact("backend, engine, precision", &|r| {
         format!("{}, {}, {}", r.backend, r.engine, r.precision)
     });
-    fact("host", &|r| {
-        format!("{}, {} logical CPUs, {}", r.host_cpu, r.logical_cpus, r.os)
-    });
+    fact("host", &|r| format!("{}, {} logical CPUs, {}", r.host_cpu, r.logical_cpus, r.os));
     fact("threads per cell; concurrent cells", &|r| {
         format!("{}, {}", count(r.threads, "thread"), count(r.jobs, "concurrent cell"))
     });

@@ -6,8 +6,7 @@ use crate::number::count;
 
 /// Table of evaluations that were not possible.
 pub fn skipped_evaluations(report: &Report) -> Table {
-    let list =
-        |values: &[u64]| values.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+    let list = |values: &[u64]| values.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
     let rows = report
         .skipped_evals
         .iter()

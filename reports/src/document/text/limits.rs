@@ -8,7 +8,9 @@ use crate::number::{count, si};
 pub(crate) fn about(report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
     match &report.conditions.ends {
-        Some(Ends { first_started: Some(first), last_started: Some(last), .. }) if first == last => {
+        Some(Ends { first_started: Some(first), last_started: Some(last), .. })
+            if first == last =>
+        {
             lines.push(format!("Cells started {first}"));
         }
         Some(Ends { first_started: Some(first), last_started: Some(last), .. }) => {
@@ -16,9 +18,9 @@ pub(crate) fn about(report: &Report) -> Vec<String> {
         }
         _ => {}
     }
-    let hosts = report.conditions.distinct(|r| {
-        format!("Host: {}, {}, {}", r.host_cpu, count(r.threads, "thread"), r.os)
-    });
+    let hosts = report
+        .conditions
+        .distinct(|r| format!("Host: {}, {}, {}", r.host_cpu, count(r.threads, "thread"), r.os));
     lines.extend(hosts);
     lines
 }
@@ -33,7 +35,9 @@ pub(crate) fn limits(report: &Report) -> Vec<String> {
              seeds; a single seed has no interval."
         ));
     }
-    if let Some(Ends { least_params: Some(low), most_params: Some(high), .. }) = report.conditions.ends {
+    if let Some(Ends { least_params: Some(low), most_params: Some(high), .. }) =
+        report.conditions.ends
+    {
         limits.push(format!(
             "The models have {} to {} parameters and are trained for the steps of this suite. Ranks at \
              this size and budget need not hold at others.",

@@ -8,7 +8,8 @@ use crate::analysis::{Condition, Conditions, Report};
 pub(crate) fn warnings(report: &Report) -> Vec<String> {
     let encodings: Vec<&str> = report.encodings.iter().map(|e| e.name.as_str()).collect();
     let mut warnings = of_cells(&report.conditions);
-    warnings.extend(report.settings.ablation_base.iter().filter_map(|base| no_base(base, &encodings)));
+    warnings
+        .extend(report.settings.ablation_base.iter().filter_map(|base| no_base(base, &encodings)));
     warnings.extend(missing_seeds(report));
     warnings
 }
