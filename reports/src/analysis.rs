@@ -22,8 +22,8 @@ mod simulation;
 mod skipped;
 mod slices;
 
-pub use self::conditions::{Budget, Condition, Conditions, EncodingSettings, Ends};
-pub use self::costs::Cost;
+pub use self::conditions::{Condition, Conditions, Ends, TrainedBudget, UsedSettings};
+pub use self::costs::EncodingCost;
 pub use self::curves::{Curve, StepMean};
 pub use self::error::AnalysisError;
 pub use self::gates::GateMean;

@@ -16,7 +16,7 @@ use crate::store::RecordError;
 /// Why records cannot become frames.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
-    /// Polars failed.
+    /// A polars operation failed.
     #[error("the frames of the records cannot be made: {0}")]
     Polars(#[from] PolarsError),
     /// The records cannot be read.

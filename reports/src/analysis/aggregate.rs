@@ -38,7 +38,7 @@ pub struct Aggregate {
 
 rows! {
     /// Values of all seeds, in the order of seeds.
-    struct Seeds {
+    struct EvaluationSeeds {
         workload: String,
         encoding: String,
         split: String,
@@ -70,7 +70,7 @@ pub(super) fn aggregate(counted: &Selection<'_>) -> PolarsResult<Vec<Aggregate>>
         .group_by_stable(by.map(col))
         .agg([&first[..], &values, &others].concat())
         .sort(by, stable());
-    let estimate = |seeds: Seeds| {
+    let estimate = |seeds: EvaluationSeeds| {
         let bits = Estimate::of(&seeds.bits_per_byte).map(|e| e.mean).filter(|x| x.is_finite());
         Some(Aggregate {
             exact_match: Estimate::of(&seeds.exact_match)?,
@@ -87,7 +87,7 @@ pub(super) fn aggregate(counted: &Selection<'_>) -> PolarsResult<Vec<Aggregate>>
             chance: seeds.chance,
         })
     };
-    Ok(Seeds::of(seeds)?.into_par_iter().filter_map(estimate).collect())
+    Ok(EvaluationSeeds::of(seeds)?.into_par_iter().filter_map(estimate).collect())
 }
 
 #[cfg(test)]

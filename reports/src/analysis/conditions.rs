@@ -17,9 +17,9 @@ rows! {
         pub commit: Option<String>,
         /// Whether the source had uncommitted changes; `None`: unknown.
         pub dirty: Option<bool>,
-        /// The tensor backend.
+        /// Backend of the tensor operations.
         pub backend: String,
-        /// The attention engine.
+        /// Engine of the attention.
         pub engine: String,
         /// The number format of training.
         pub precision: String,
@@ -41,7 +41,7 @@ rows! {
 rows! {
     /// Task and budget of finished cells of a workload.
     #[derive(Debug, Clone, PartialEq, Eq)]
-    pub struct Budget {
+    pub struct TrainedBudget {
         /// Name of the workload.
         pub workload: String,
         /// Version of the task.
@@ -60,7 +60,7 @@ rows! {
 rows! {
     /// Settings of an encoding in finished cells of a workload.
     #[derive(Debug, Clone, PartialEq, Eq)]
-    pub struct EncodingSettings {
+    pub struct UsedSettings {
         /// Name of the workload.
         pub workload: String,
         /// Name of the encoding.
@@ -106,9 +106,9 @@ pub struct Conditions {
     /// Sources, machines and versions.
     pub all: Vec<Condition>,
     /// Tasks and budgets, sorted by workload.
-    pub budgets: Vec<Budget>,
+    pub budgets: Vec<TrainedBudget>,
     /// Settings of encodings, sorted by workload and encoding.
-    pub encodings: Vec<EncodingSettings>,
+    pub encodings: Vec<UsedSettings>,
     /// Ranges of start times and sizes.
     pub ends: Option<Ends>,
     /// Number of cells of each workload and encoding, in the order of cells.
@@ -131,8 +131,8 @@ impl Conditions {
         let done = || cells().filter(has_status("done"));
         Ok(Self {
             all: Condition::of(distinct(cells(), Condition::COLUMNS))?,
-            budgets: Budget::of(distinct(done(), Budget::COLUMNS))?,
-            encodings: EncodingSettings::of(distinct(done(), EncodingSettings::COLUMNS))?,
+            budgets: TrainedBudget::of(distinct(done(), TrainedBudget::COLUMNS))?,
+            encodings: UsedSettings::of(distinct(done(), UsedSettings::COLUMNS))?,
             ends: Ends::of(cells().select([
                 col("started_utc").min().alias("first_started"),
                 col("started_utc").max().alias("last_started"),

@@ -14,7 +14,7 @@ const YARDSTICK: &str = "rope";
 rows! {
     /// Costs of an encoding on a workload: means over seeds of finished cells.
     #[derive(Debug, Clone, PartialEq)]
-    pub struct Cost {
+    pub struct EncodingCost {
         /// Name of the encoding.
         pub encoding: String,
         /// Parameters of the model.
@@ -50,7 +50,7 @@ rows! {
 ///
 /// # Errors
 /// If the query fails.
-pub(super) fn costs(counted: &Selection<'_>) -> PolarsResult<Vec<Cost>> {
+pub(super) fn costs(counted: &Selection<'_>) -> PolarsResult<Vec<EncodingCost>> {
     let real = |name: &str| col(name).cast(DataType::Float64);
     let over_rope = |name: &str, ratio: &str| {
         let ratio_to = real(name) / real(name).filter(col("encoding").eq(lit(YARDSTICK))).first();
@@ -74,11 +74,11 @@ pub(super) fn costs(counted: &Selection<'_>) -> PolarsResult<Vec<Cost>> {
             over_rope("step_seconds", "step_ratio"),
             over_rope("peak_bytes", "memory_ratio"),
         ]);
-    Cost::of(costs)
+    EncodingCost::of(costs)
 }
 
 rows! {
-    struct Condition {
+    struct MachineCondition {
         host_cpu: String,
         threads: u64,
         jobs: u64,
@@ -92,8 +92,8 @@ rows! {
 /// If the query fails.
 pub(super) fn machines(counted: &Selection<'_>) -> PolarsResult<Vec<String>> {
     let columns = ["host_cpu", "threads", "jobs", "engine"];
-    let text = |condition: &Condition| {
-        let Condition { host_cpu, threads, jobs, engine } = condition;
+    let text = |condition: &MachineCondition| {
+        let MachineCondition { host_cpu, threads, jobs, engine } = condition;
         let side = match jobs {
             0 | 1 => "alone".to_owned(),
             jobs => format!("{jobs} concurrent cells"),
@@ -101,6 +101,6 @@ pub(super) fn machines(counted: &Selection<'_>) -> PolarsResult<Vec<String>> {
         format!("{host_cpu}, {}, {side}, {engine}", count(*threads, "thread"))
     };
     let distinct = counted.cells().select(columns.map(col)).unique(None, UniqueKeepStrategy::Any);
-    let texts: BTreeSet<String> = Condition::of(distinct)?.iter().map(text).collect();
+    let texts: BTreeSet<String> = MachineCondition::of(distinct)?.iter().map(text).collect();
     Ok(texts.into_iter().collect())
 }

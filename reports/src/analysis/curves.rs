@@ -27,7 +27,7 @@ pub struct StepMean {
 
 rows! {
     /// Values of all seeds that have one at a step.
-    struct Seeds {
+    struct StepSeeds {
         encoding: String,
         step: u64,
         value: Vec<f64>,
@@ -38,14 +38,14 @@ fn curves(points: LazyFrame, value: &str) -> PolarsResult<Vec<Curve>> {
     let by = ["encoding", "step"];
     let seeds =
         points.group_by_stable(by.map(col)).agg([col(value).alias("value")]).sort(by, stable());
-    let curve = |steps: &[Seeds]| {
-        let point = |at: &Seeds| Some(StepMean { step: at.step, value: Mean::of(&at.value)? });
+    let curve = |steps: &[StepSeeds]| {
+        let point = |at: &StepSeeds| Some(StepMean { step: at.step, value: Mean::of(&at.value)? });
         Curve {
             encoding: steps[0].encoding.clone(),
             points: steps.iter().filter_map(point).collect(),
         }
     };
-    Ok(Seeds::of(seeds)?.chunk_by(|a, b| a.encoding == b.encoding).map(curve).collect())
+    Ok(StepSeeds::of(seeds)?.chunk_by(|a, b| a.encoding == b.encoding).map(curve).collect())
 }
 
 /// Training loss, nats per scored token.

@@ -23,7 +23,7 @@ pub struct GateMean {
 
 rows! {
     /// Scores of a head, by seed.
-    struct Seeds {
+    struct HeadSeeds {
         encoding: String,
         gate: String,
         layer: u32,
@@ -40,11 +40,11 @@ pub(super) fn gates(counted: &Selection<'_>) -> PolarsResult<Vec<GateMean>> {
     let by = ["encoding", "gate", "layer", "head"];
     let scores =
         counted.rows(|frames| &frames.gates).group_by_stable(by.map(col)).agg([col("auc")]);
-    let mean = |head: Seeds| {
-        let Seeds { encoding, gate, layer, head, auc } = head;
+    let mean = |head: HeadSeeds| {
+        let HeadSeeds { encoding, gate, layer, head, auc } = head;
         Some(GateMean { encoding, gate, layer, head, auc: Mean::of(&auc)? })
     };
-    Ok(Seeds::of(scores.sort(by, stable()))?.into_iter().filter_map(mean).collect())
+    Ok(HeadSeeds::of(scores.sort(by, stable()))?.into_iter().filter_map(mean).collect())
 }
 
 #[cfg(test)]

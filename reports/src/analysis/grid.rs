@@ -15,7 +15,7 @@ use crate::frame::{Frames, rows};
 
 /// The grid of a workload with the value selected for each encoding.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Grid {
+pub struct WorkloadGrid {
     /// Path into a cell's configuration of the setting that varies.
     pub axis: String,
     /// Values of the grid, ascending.
@@ -31,7 +31,7 @@ pub struct Grid {
 #[derive(Debug, Clone)]
 pub struct GridReport {
     /// The grid and the selected values.
-    pub grid: Grid,
+    pub grid: WorkloadGrid,
     /// In distribution, every encoding at the default value.
     pub default_inside: Ranking,
     /// Beyond training, every encoding at the default value.
@@ -48,7 +48,7 @@ pub struct GridChoice {
     /// Criterion of the selection.
     pub by: ChosenBy,
     /// Results at each value, ascending.
-    pub points: Vec<Point>,
+    pub points: Vec<GridResult>,
     /// Cost of all of its cells.
     pub spent: GridCost,
 }
@@ -64,7 +64,7 @@ pub enum ChosenBy {
 
 /// Result of an encoding at one value of the grid.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Point {
+pub struct GridResult {
     /// Value of the setting.
     pub value: f64,
     /// Number of seeds with a record.
@@ -97,7 +97,7 @@ pub struct GridCost {
     pub flops: f64,
 }
 
-impl Grid {
+impl WorkloadGrid {
     /// The value selected for an encoding.
     pub fn choice(&self, encoding: &str) -> Option<&GridChoice> {
         self.choices.iter().find(|choice| choice.encoding == encoding)
@@ -127,12 +127,12 @@ pub(crate) struct GridSelection {
     /// Cells at the default value of the grid.
     pub(crate) defaults: DataFrame,
     /// The grid, if the workload has one.
-    pub(crate) grid: Option<Grid>,
+    pub(crate) grid: Option<WorkloadGrid>,
 }
 
 rows! {
     /// Settings that place a cell in a grid.
-    struct Placed {
+    struct GridPlace {
         grid_axis: Option<String>,
         grid_value: Option<f64>,
         grid_default: Option<bool>,
@@ -147,7 +147,7 @@ rows! {
 pub(crate) fn select_grid_values(frames: &Frames) -> PolarsResult<GridSelection> {
     // From the oldest to the newest.
     let cells = frames.cells.sort(["started_utc", "key"], stable())?;
-    let placed = Placed::of(cells.clone().lazy())?;
+    let placed = GridPlace::of(cells.clone().lazy())?;
     let Some(axis) = placed.iter().rev().find_map(|cell| cell.grid_axis.clone()) else {
         return Ok(GridSelection {
             selected: frames.cells.clone(),
@@ -171,7 +171,7 @@ pub(crate) fn select_grid_values(frames: &Frames) -> PolarsResult<GridSelection>
     Ok(GridSelection {
         selected: in_order(selected)?,
         defaults: in_order(cells.filter(is_default))?,
-        grid: Some(Grid { axis, values, default, choices }),
+        grid: Some(WorkloadGrid { axis, values, default, choices }),
     })
 }
 
@@ -179,17 +179,17 @@ fn same(a: f64, b: f64) -> bool {
     a.total_cmp(&b).is_eq()
 }
 
-/// Grid value of each cell, all values, and the default. A cell from before the suite had a grid is placed by its
+/// WorkloadGrid value of each cell, all values, and the default. A cell from before the suite had a grid is placed by its
 /// configuration. If no cell is marked as the default, the newest such cell states the default. A cell at no value of
 /// the grid, for example of an older suite, has no place.
-fn values(axis: &str, cells: &[Placed]) -> (Vec<Option<f64>>, Vec<f64>, Option<f64>) {
+fn values(axis: &str, cells: &[GridPlace]) -> (Vec<Option<f64>>, Vec<f64>, Option<f64>) {
     let pointer = format!("/{}", axis.replace('.', "/"));
-    let on_axis = |cell: &&Placed| cell.grid_axis.as_deref() == Some(axis);
-    let configured = |cell: &Placed| {
+    let on_axis = |cell: &&GridPlace| cell.grid_axis.as_deref() == Some(axis);
+    let configured = |cell: &GridPlace| {
         let config: Value = serde_json::from_str(&cell.config).ok()?;
         config.pointer(&pointer)?.as_f64()
     };
-    let place = |cell: &Placed| {
+    let place = |cell: &GridPlace| {
         Some(cell).filter(on_axis).and_then(|cell| cell.grid_value).or_else(|| configured(cell))
     };
     let marked = cells.iter().rev().find(|cell| on_axis(cell) && cell.grid_default == Some(true));
@@ -205,7 +205,7 @@ fn values(axis: &str, cells: &[Placed]) -> (Vec<Option<f64>>, Vec<f64>, Option<f
 
 rows! {
     /// Cells of an encoding at one value: the validation scores of those that have one.
-    struct AtValue {
+    struct CellsAtValue {
         encoding: String,
         value: f64,
         seeds: u32,
@@ -217,7 +217,7 @@ rows! {
 
 rows! {
     /// All cells of an encoding.
-    struct AllValues {
+    struct CellsOfEncoding {
         encoding: String,
         seeds: u32,
         by_tokens: bool,
@@ -269,8 +269,8 @@ fn choices(
         col("train_seconds"),
         col("flops_train_step"),
     ]);
-    let at_values = AtValue::of(at_values)?;
-    let choice = |all: AllValues| {
+    let at_values = CellsAtValue::of(at_values)?;
+    let choice = |all: CellsOfEncoding| {
         let of_value = |value: f64| {
             at_values.iter().find(|at| at.encoding == all.encoding && same(at.value, value))
         };
@@ -278,10 +278,10 @@ fn choices(
             values.iter().map(|value| point(*value, of_value(*value), all.seeds)).collect();
         choice(all, points, default)
     };
-    Ok(AllValues::of(all_values)?.into_iter().map(choice).collect())
+    Ok(CellsOfEncoding::of(all_values)?.into_iter().map(choice).collect())
 }
 
-fn choice(all: AllValues, points: Vec<Point>, default: Option<f64>) -> GridChoice {
+fn choice(all: CellsOfEncoding, points: Vec<GridResult>, default: Option<f64>) -> GridChoice {
     let best =
         points.iter().filter_map(|p| Some((p.value, p.validation?))).min_by(|(a, x), (b, y)| {
             let exact = if all.by_tokens {
@@ -312,10 +312,10 @@ fn choice(all: AllValues, points: Vec<Point>, default: Option<f64>) -> GridChoic
 }
 
 /// Result at a value; its validation counts if each of so many `seeds` of the encoding has one.
-fn point(value: f64, cells: Option<&AtValue>, seeds: u32) -> Point {
+fn point(value: f64, cells: Option<&CellsAtValue>, seeds: u32) -> GridResult {
     let mean = |scores: &[f64]| scores.iter().sum::<f64>() / scores.len() as f64;
     let scored = cells.filter(|cells| cells.exact_match.len() == seeds as usize);
-    Point {
+    GridResult {
         value,
         seeds: cells.map_or(0, |cells| cells.seeds),
         diverged: cells.map_or(0, |cells| cells.diverged),

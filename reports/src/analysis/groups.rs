@@ -15,11 +15,11 @@ pub struct Group<'a> {
     pub encoding: &'a str,
     /// Id of the place on pages that shows the cells; see [`Report::anchor`].
     pub anchor: String,
-    /// Number of cells.
+    /// Number of cells of any status.
     pub count: u32,
     /// Number of cells that are done.
     pub done: u32,
-    /// Number of seeds.
+    /// Number of distinct seeds.
     pub seeds: u32,
     first: u32,
 }

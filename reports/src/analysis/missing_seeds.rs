@@ -19,7 +19,7 @@ pub struct MissingSeeds {
 }
 
 rows! {
-    struct Present {
+    struct EncodingSeeds {
         workload: String,
         encoding: String,
         seed: Vec<u64>,
@@ -33,9 +33,9 @@ rows! {
 pub(super) fn missing_seeds(counted: &Selection<'_>) -> PolarsResult<Vec<MissingSeeds>> {
     let present =
         counted.cells().group_by_stable(["workload", "encoding"].map(col)).agg([col("seed")]);
-    let present = Present::of(present)?;
+    let present = EncodingSeeds::of(present)?;
     let all: BTreeSet<u64> = present.iter().flat_map(|own| own.seed.iter().copied()).collect();
-    let missing = |own: Present| {
+    let missing = |own: EncodingSeeds| {
         let seeds = all.iter().copied().filter(|seed| !own.seed.contains(seed)).collect();
         MissingSeeds { workload: own.workload, encoding: own.encoding, seeds }
     };

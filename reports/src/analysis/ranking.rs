@@ -164,7 +164,7 @@ impl Ranking {
             .cells()
             .left_join(values, col("cell"), col("cell"))
             .sort(["encoding", "seed"], stable());
-        let seeds = Seed::of(seeds)?;
+        let seeds = SeedValues::of(seeds)?;
         let chance = seeds.first().and_then(|seed| seed.task_chance);
         let mut ranking = Self {
             region,
@@ -267,7 +267,7 @@ rows! {
 
 rows! {
     /// Values of the metric in all evaluations of one seed.
-    struct Seed {
+    struct SeedValues {
         encoding: String,
         seed: u64,
         task_chance: Option<f64>,
@@ -276,7 +276,7 @@ rows! {
 }
 
 fn results(
-    seeds: &[Seed],
+    seeds: &[SeedValues],
     display: &BTreeMap<String, String>,
     points: usize,
 ) -> Vec<EncodingResult> {
@@ -289,7 +289,7 @@ fn results(
             let per_seed: Vec<(u64, f64)> = seeds
                 .iter()
                 .filter(|seed| evaluated > 0 && seed.values.len() == evaluated)
-                .map(|Seed { seed, values, .. }| {
+                .map(|SeedValues { seed, values, .. }| {
                     (*seed, values.iter().sum::<f64>() / values.len() as f64)
                 })
                 .collect();

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::ablation::Ablation;
 use super::aggregate::{Aggregate, aggregate};
 use super::conditions::Conditions;
-use super::costs::{Cost, costs, machines};
+use super::costs::{EncodingCost, costs, machines};
 use super::curves::{Curve, training, validation};
 use super::error::AnalysisError;
 use super::gates::{GateMean, gates};
@@ -116,7 +116,7 @@ pub struct Workload {
     /// Agreement of gates with the counted tokens, by head.
     pub gates: Vec<GateMean>,
     /// Costs of each encoding.
-    pub costs: Vec<Cost>,
+    pub costs: Vec<EncodingCost>,
     /// Distinct conditions of its counted cells; times and memory are comparable only if there is one.
     pub machines: Vec<String>,
 }
@@ -159,8 +159,8 @@ impl Report {
             encodings.iter().map(|e| (e.name.clone(), e.display.clone())).collect();
         let names = frames.cells.clone().lazy().group_by_stable([col("workload")]);
         let first = ["cell", "task", "config"].map(|name| col(name).first());
-        let names = First::of(names.agg([&first[..], &[len().alias("cells")]].concat()))?;
-        let found: Vec<Result<Found, AnalysisError>> = (0..names.len())
+        let names = FirstCell::of(names.agg([&first[..], &[len().alias("cells")]].concat()))?;
+        let found: Vec<Result<WorkloadResults, AnalysisError>> = (0..names.len())
             .into_par_iter()
             .map(|index| {
                 let first = &names[index];
@@ -186,7 +186,7 @@ impl Report {
         };
         // Results are gathered before the first error is looked for, so that it is always the same one.
         for found in found {
-            let Found { workload, not_counted, skipped_evals, missing_seeds } = found?;
+            let WorkloadResults { workload, not_counted, skipped_evals, missing_seeds } = found?;
             report.workloads.push(workload);
             report.not_counted.extend(not_counted);
             report.skipped_evals.extend(skipped_evals);
@@ -213,7 +213,7 @@ impl Report {
 }
 
 rows! {
-    struct Names {
+    struct EncodingNames {
         encoding: String,
         encoding_id: String,
         encoding_label: String,
@@ -226,10 +226,10 @@ fn encodings(frames: &Frames) -> PolarsResult<Vec<Encoding>> {
     let names = names
         .agg(["encoding_id", "encoding_label"].map(|name| col(name).last()))
         .sort(by, stable());
-    let names = Names::of(names)?;
+    let names = EncodingNames::of(names)?;
     let with_label =
         |label: &str| names.iter().filter(|other| other.encoding_label == label).count();
-    let encoding = |(slot, own): (usize, &Names)| Encoding {
+    let encoding = |(slot, own): (usize, &EncodingNames)| Encoding {
         name: own.encoding.clone(),
         // `RoPE` stays the plain one's label beside `rope(linear)`.
         display: if with_label(&own.encoding_label) == 1 || own.encoding == own.encoding_id {
@@ -245,7 +245,7 @@ fn encodings(frames: &Frames) -> PolarsResult<Vec<Encoding>> {
 
 rows! {
     /// The number of a workload's cells, and facts of the first.
-    struct First {
+    struct FirstCell {
         workload: String,
         cell: u32,
         cells: u32,
@@ -256,7 +256,7 @@ rows! {
 
 rows! {
     /// Facts about the task of a cell.
-    struct Task {
+    struct TaskRow {
         key: String,
         task_label: String,
         len_unit: String,
@@ -267,7 +267,7 @@ rows! {
 }
 
 /// Results on a workload, and the cells and evaluations that are not in them.
-struct Found {
+struct WorkloadResults {
     workload: Workload,
     not_counted: Vec<NotCounted>,
     skipped_evals: Vec<SkippedEvals>,
@@ -276,13 +276,13 @@ struct Found {
 
 fn workload(
     index: usize,
-    first: &First,
+    first: &FirstCell,
     frames: &Frames,
     display: &BTreeMap<String, String>,
     settings: &Settings,
-) -> Result<Found, AnalysisError> {
+) -> Result<WorkloadResults, AnalysisError> {
     let GridSelection { selected, defaults, grid } = select_grid_values(frames)?;
-    let tasks = Task::of(selected.clone().lazy())?;
+    let tasks = TaskRow::of(selected.clone().lazy())?;
     let mut headline = Metric::ExactMatch;
     for task in &tasks {
         headline = Metric::from_headline(&task.headline).ok_or_else(|| {
@@ -345,7 +345,7 @@ fn workload(
         costs: costs(&counted)?,
         machines: machines(&counted)?,
     };
-    Ok(Found {
+    Ok(WorkloadResults {
         workload,
         not_counted: not_counted(cells)?,
         skipped_evals: skipped_evals(&counted)?,

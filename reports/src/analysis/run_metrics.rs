@@ -59,7 +59,7 @@ impl RunMetrics {
 rows! {
     /// Metrics of all runs of an encoding. Of a seed that did not solve training, or has no effective length, they are
     /// null.
-    struct Runs {
+    struct EncodingRuns {
         encoding: String,
         train_len: Vec<u64>,
         solved: Vec<bool>,
@@ -133,7 +133,7 @@ pub(super) fn run_metrics(
         .agg(
             ["train_len", "solved", "solve_step", "solve_seconds", "effective", "longest"].map(col),
         );
-    Ok(Runs::of(runs)?.into_iter().map(metrics).collect())
+    Ok(EncodingRuns::of(runs)?.into_iter().map(metrics).collect())
 }
 
 /// Columns `cell`, `effective` and `longest`: the effective length, 0 if exact match is too low at the shortest length,
@@ -170,7 +170,7 @@ fn effective_lengths(ended: &Selection<'_>, settings: &Settings) -> PolarsResult
     ]))
 }
 
-fn metrics(runs: Runs) -> RunMetrics {
+fn metrics(runs: EncodingRuns) -> RunMetrics {
     let lengths = runs.effective.iter().zip(&runs.longest).zip(&runs.train_len);
     let mut lengths: Vec<(u64, bool, f64)> = lengths
         .filter_map(|((len, longest), trained)| {

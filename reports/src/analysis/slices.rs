@@ -50,7 +50,7 @@ pub struct SliceCurve {
 
 /// Sums of one seed over a bin.
 #[derive(Default, Clone, Copy)]
-struct Sum {
+struct BinSum {
     count: u64,
     accuracy: f64,
     nll: f64,
@@ -80,7 +80,7 @@ impl SlicePoint {
 
 rows! {
     /// Slices of all cells by one property on one split at one length; the lists have one element for each cell.
-    struct Members {
+    struct SliceMembers {
         slice: String,
         split: String,
         len: u64,
@@ -106,7 +106,7 @@ pub(super) fn slices(counted: &Selection<'_>) -> PolarsResult<Vec<SliceSet>> {
         .rows(|frames| &frames.slices)
         .group_by_stable(by.map(col))
         .agg([&first[..], &lists].concat());
-    let set = |members: Members| SliceSet {
+    let set = |members: SliceMembers| SliceSet {
         curves: curves(&members),
         name: members.slice,
         unit: if members.unit == "samples" { SliceUnit::Samples } else { SliceUnit::Tokens },
@@ -114,10 +114,10 @@ pub(super) fn slices(counted: &Selection<'_>) -> PolarsResult<Vec<SliceSet>> {
         len: members.len,
         in_distribution: members.in_distribution,
     };
-    Ok(Members::of(sets.sort(by, stable()))?.into_iter().map(set).collect())
+    Ok(SliceMembers::of(sets.sort(by, stable()))?.into_iter().map(set).collect())
 }
 
-fn curves(members: &Members) -> Vec<SliceCurve> {
+fn curves(members: &SliceMembers) -> Vec<SliceCurve> {
     let mut values: Vec<u32> = members.value.concat();
     values.sort_unstable();
     values.dedup();
@@ -125,13 +125,13 @@ fn curves(members: &Members) -> Vec<SliceCurve> {
     let size = values.len().div_ceil(most).max(1);
     let bins: Vec<(u32, u32)> =
         values.chunks(size).map(|bin| (bin[0], bin[bin.len() - 1])).collect();
-    let seeds: Vec<(&str, Vec<Sum>)> = members
+    let seeds: Vec<(&str, Vec<BinSum>)> = members
         .encoding
         .iter()
         .enumerate()
         .map(|(cell, encoding)| (encoding.as_str(), sums(members, cell, &bins)))
         .collect();
-    let curve = |seeds: &[(&str, Vec<Sum>)]| SliceCurve {
+    let curve = |seeds: &[(&str, Vec<BinSum>)]| SliceCurve {
         encoding: seeds[0].0.to_owned(),
         points: bins
             .iter()
@@ -142,9 +142,9 @@ fn curves(members: &Members) -> Vec<SliceCurve> {
     seeds.chunk_by(|a, b| a.0 == b.0).map(curve).collect()
 }
 
-fn point(seeds: &[(&str, Vec<Sum>)], bin: usize, (from, to): (u32, u32)) -> Option<SlicePoint> {
+fn point(seeds: &[(&str, Vec<BinSum>)], bin: usize, (from, to): (u32, u32)) -> Option<SlicePoint> {
     let sums = || seeds.iter().map(|(_, sums)| sums[bin]).filter(|sum| sum.count > 0);
-    let mean = |get: fn(Sum) -> f64| {
+    let mean = |get: fn(BinSum) -> f64| {
         Mean::of(&sums().map(|sum| get(sum) / sum.count as f64).collect::<Vec<_>>())
     };
     let count = sums().map(|sum| sum.count).sum();
@@ -152,8 +152,8 @@ fn point(seeds: &[(&str, Vec<Sum>)], bin: usize, (from, to): (u32, u32)) -> Opti
 }
 
 /// Sums of one cell over each bin.
-fn sums(members: &Members, cell: usize, bins: &[(u32, u32)]) -> Vec<Sum> {
-    let mut sums = vec![Sum::default(); bins.len()];
+fn sums(members: &SliceMembers, cell: usize, bins: &[(u32, u32)]) -> Vec<BinSum> {
+    let mut sums = vec![BinSum::default(); bins.len()];
     let columns = members.value[cell].iter().zip(&members.count[cell]);
     for ((value, count), (accuracy, nll)) in
         columns.zip(members.accuracy[cell].iter().zip(&members.nll[cell]))

@@ -10,7 +10,7 @@ use serde_json::Value;
 const BATCH: usize = 4096;
 
 /// Settings of one cell by path.
-type Flat = Vec<(String, Value)>;
+type FlatSettings = Vec<(String, Value)>;
 
 /// One column `config.<path>` for each setting that a cell has, in the order of paths: numbers, booleans or text; lists
 /// and columns of several types as JSON.
@@ -18,7 +18,7 @@ pub(super) fn settings(cells: &DataFrame) -> PolarsResult<DataFrame> {
     let texts: Vec<Option<&str>> = cells.column("config")?.str()?.iter().collect();
     let mut columns: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for (batch, texts) in texts.chunks(BATCH).enumerate() {
-        let parsed: Vec<Flat> = texts.par_iter().copied().map(flat).collect();
+        let parsed: Vec<FlatSettings> = texts.par_iter().copied().map(flat).collect();
         for (row, flat) in (batch * BATCH..).zip(parsed) {
             for (path, value) in flat {
                 let column = columns.entry(path).or_default();
@@ -34,14 +34,14 @@ pub(super) fn settings(cells: &DataFrame) -> PolarsResult<DataFrame> {
     DataFrame::new(cells.height(), columns.into_iter().map(column).collect())
 }
 
-fn flat(text: Option<&str>) -> Flat {
+fn flat(text: Option<&str>) -> FlatSettings {
     let mut flat = Vec::new();
     let config = text.and_then(|text| serde_json::from_str(text).ok());
     flatten("config", config.unwrap_or_default(), &mut flat);
     flat
 }
 
-fn flatten(path: &str, value: Value, out: &mut Flat) {
+fn flatten(path: &str, value: Value, out: &mut FlatSettings) {
     match value {
         Value::Object(fields) => {
             fields

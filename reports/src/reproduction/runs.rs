@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::published::{PublishedColumn, PublishedMetric, PublishedTable};
-use super::recipe::{Difference, Identity, Paths, differences, is_identical};
+use super::recipe::{Identity, Paths, SettingDifference, differences, is_identical};
 use crate::frame::{Frames, rows};
 use crate::number;
 use crate::stats::estimate::half_width_factor;
@@ -19,7 +19,7 @@ use crate::store::cell_key_without;
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecipeRun {
     /// Settings that are not the published ones.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<SettingDifference>,
     /// Settings of the encoding that are not published and are not the zoo's defaults.
     pub choices: Vec<String>,
     /// Mean over the finished seeds, in the published unit; `None` if all diverged.
@@ -50,16 +50,16 @@ pub(super) struct Wanted<'a> {
 }
 
 /// A finished cell of a task and encoding with published numbers.
-pub(super) struct Candidate {
-    cell: FinishedCell,
+pub(super) struct FinishedRun {
+    cell: RunCell,
     config: Value,
     /// Key of the recipe; see [`recipe_key`].
     recipe: String,
-    evaluations: Vec<Evaluation>,
+    evaluations: Vec<RunEvaluation>,
 }
 
 rows! {
-    struct FinishedCell {
+    struct RunCell {
         cell: u32,
         suite: String,
         workload: String,
@@ -76,7 +76,7 @@ rows! {
 }
 
 rows! {
-    struct Evaluation {
+    struct RunEvaluation {
         cell: u32,
         split: String,
         len: u64,
@@ -86,7 +86,7 @@ rows! {
     }
 }
 
-impl Candidate {
+impl FinishedRun {
     fn is_done(&self) -> bool {
         self.cell.status == "done"
     }
@@ -99,17 +99,17 @@ impl Candidate {
 
 /// A configuration of which only the encoding's id is read.
 #[derive(Deserialize)]
-struct Named {
-    encoding: Id,
+struct ConfiguredEncoding {
+    encoding: EncodingId,
 }
 
 #[derive(Deserialize)]
-struct Id {
+struct EncodingId {
     id: String,
 }
 
 /// Candidates by task and id of the encoding.
-pub(super) struct Candidates(BTreeMap<(String, String), Vec<Candidate>>);
+pub(super) struct Candidates(BTreeMap<(String, String), Vec<FinishedRun>>);
 
 impl Candidates {
     /// Selects the cells of these tasks and encodings.
@@ -124,21 +124,22 @@ impl Candidates {
         let ids: BTreeSet<&str> = encodings.values().map(|identity| identity.id.as_str()).collect();
         let status = |name: &'static str| col("status").eq(lit(name));
         let ended = frames.cells.clone().lazy().filter(status("done").or(status("diverged")));
-        let wanted = |cell: FinishedCell| {
-            let Named { encoding: Id { id } } = serde_json::from_str(&cell.config).ok()?;
+        let wanted = |cell: RunCell| {
+            let ConfiguredEncoding { encoding: EncodingId { id } } =
+                serde_json::from_str(&cell.config).ok()?;
             let wanted = tasks.contains(&cell.task) && ids.contains(id.as_str());
             let config: Value = wanted.then(|| serde_json::from_str(&cell.config).ok())??;
             let recipe = recipe_key(&config);
-            Some((id, Candidate { cell, config, recipe, evaluations: Vec::new() }))
+            Some((id, FinishedRun { cell, config, recipe, evaluations: Vec::new() }))
         };
-        let found: Vec<(String, Candidate)> =
-            FinishedCell::of(ended)?.into_par_iter().filter_map(wanted).collect();
+        let found: Vec<(String, FinishedRun)> =
+            RunCell::of(ended)?.into_par_iter().filter_map(wanted).collect();
         let numbers =
             df!("cell" => found.iter().map(|(_, one)| one.cell.cell).collect::<Vec<_>>())?;
         let evaluations = frames.evaluations.clone().lazy();
-        let mut own: BTreeMap<u32, Vec<Evaluation>> = BTreeMap::new();
+        let mut own: BTreeMap<u32, Vec<RunEvaluation>> = BTreeMap::new();
         for evaluation in
-            Evaluation::of(evaluations.inner_join(numbers.lazy(), col("cell"), col("cell")))?
+            RunEvaluation::of(evaluations.inner_join(numbers.lazy(), col("cell"), col("cell")))?
         {
             own.entry(evaluation.cell).or_default().push(evaluation);
         }
@@ -152,11 +153,11 @@ impl Candidates {
 }
 
 impl Wanted<'_> {
-    fn is(&self, run: &Candidate) -> bool {
+    fn is(&self, run: &FinishedRun) -> bool {
         self.encoding.is_of(&run.config, self.free) && is_identical(&run.config, &self.identity)
     }
 
-    fn evaluation<'r>(&self, run: &'r Candidate) -> Option<&'r Evaluation> {
+    fn evaluation<'r>(&self, run: &'r FinishedRun) -> Option<&'r RunEvaluation> {
         let len = (self.column.length_ratio * run.cell.train_len as f64).round() as u64;
         run.evaluations.iter().find(|e| e.split == self.split && e.len == len)
     }
@@ -171,7 +172,7 @@ fn recipe_key(config: &Value) -> String {
 /// The runs beside a published number: the one with the fewest differences first, then the one with
 /// the fewest choices of its own, then the one with the most seeds, then the newest. Never by its result.
 pub(super) fn runs(candidates: &Candidates, wanted: &Wanted<'_>) -> Vec<RecipeRun> {
-    let mut recipes: BTreeMap<&str, BTreeMap<u64, &Candidate>> = BTreeMap::new();
+    let mut recipes: BTreeMap<&str, BTreeMap<u64, &FinishedRun>> = BTreeMap::new();
     let id = (wanted.task.to_owned(), wanted.encoding.id.clone());
     let alike = candidates.0.get(&id).into_iter().flatten();
     for run in alike.filter(|run| wanted.is(run)) {
@@ -200,7 +201,7 @@ pub(super) fn runs(candidates: &Candidates, wanted: &Wanted<'_>) -> Vec<RecipeRu
     runs
 }
 
-fn run(seeds: &[&Candidate], wanted: &Wanted<'_>) -> Option<RecipeRun> {
+fn run(seeds: &[&FinishedRun], wanted: &Wanted<'_>) -> Option<RecipeRun> {
     let first = seeds.first()?;
     let metric = wanted.table.metric_of(wanted.column);
     let done: Vec<f64> = seeds
@@ -224,11 +225,11 @@ fn run(seeds: &[&Candidate], wanted: &Wanted<'_>) -> Option<RecipeRun> {
 
 /// All differences from the published recipe: of the configuration and of the quantities derived
 /// from it.
-fn all_differences(seeds: &[&Candidate], wanted: &Wanted<'_>) -> Vec<Difference> {
+fn all_differences(seeds: &[&FinishedRun], wanted: &Wanted<'_>) -> Vec<SettingDifference> {
     let config = seeds.first().map(|run| differences(&run.config, &wanted.table.recipe));
     let early =
         seeds.iter().filter(|run| run.cell.stopped_early).map(|run| run.cell.train_steps).min();
-    let stopped = early.map(|step| Difference {
+    let stopped = early.map(|step| SettingDifference {
         path: "train, stopped as soon as solved,".to_owned(),
         published: "to the end".to_owned(),
         ours: format!("from step {step} on"),
@@ -237,7 +238,7 @@ fn all_differences(seeds: &[&Candidate], wanted: &Wanted<'_>) -> Vec<Difference>
 }
 
 /// Value of one seed on the scale on which values are averaged: a fraction, or nats.
-fn raw(metric: &PublishedMetric, eval: &Evaluation) -> f64 {
+fn raw(metric: &PublishedMetric, eval: &RunEvaluation) -> f64 {
     match metric {
         PublishedMetric::ExactMatchPercent => eval.exact_match,
         PublishedMetric::ErrorPercent => 1.0 - eval.exact_match,

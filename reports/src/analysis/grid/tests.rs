@@ -32,7 +32,7 @@ fn at(encoding: &str, seed: u64, value: f64, validated: f64, beyond: f64) -> Tes
 }
 
 /// The grid with the keys of the selected cells and of those at the default.
-fn grid_of(records: &[RunRecord]) -> (Grid, Vec<String>, Vec<String>) {
+fn grid_of(records: &[RunRecord]) -> (WorkloadGrid, Vec<String>, Vec<String>) {
     let settled = select_grid_values(&Frames::of(records).unwrap()).unwrap();
     (settled.grid.unwrap(), keys(&settled.selected), keys(&settled.defaults))
 }
@@ -185,7 +185,8 @@ fn the_report_ranks_the_best_and_shows_the_default_beside_it() {
         "{notes:?}"
     );
     let tables = crate::document::tables::statistics(&report, workload);
-    let (_, table) = tables.iter().find(|(heading, _)| heading.starts_with("Grid")).unwrap();
+    let (_, table) =
+        tables.iter().find(|(heading, _)| heading.starts_with("WorkloadGrid")).unwrap();
     let rope: Vec<&str> = table.rows[1].iter().map(|cell| cell.text.as_str()).collect();
     assert_eq!(rope[1], "0.003");
     assert_eq!(rope[2..4], ["50.0 %", "95.0 %"]);
