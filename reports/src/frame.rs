@@ -52,50 +52,8 @@ pub struct Frames {
     pub skipped: DataFrame,
 }
 
-/// Columns of [`Frames::data`] before the settings.
-const DATA: [&str; 41] = [
-    "suite",
-    "workload",
-    "task",
-    "task_version",
-    "headline",
-    "encoding",
-    "encoding_id",
-    "seed",
-    "key",
-    "grid_axis",
-    "grid_value",
-    "status",
-    "train_len",
-    "split",
-    "in_distribution",
-    "len",
-    "samples",
-    "scored_tokens",
-    "exact_match",
-    "token_accuracy",
-    "nll",
-    "perplexity",
-    "bits_per_byte",
-    "chance",
-    "seconds",
-    "backend",
-    "engine",
-    "precision",
-    "commit",
-    "dirty",
-    "host_cpu",
-    "params_total",
-    "params_encoding",
-    "flops_train_step",
-    "flops_forward_per_token",
-    "train_steps",
-    "train_tokens",
-    "train_seconds",
-    "tokens_per_second",
-    "step_seconds_median",
-    "peak_bytes",
-];
+/// Columns of cells that hold JSON, or the number of the cell.
+const INTERNAL: [&str; 4] = ["cell", "config", "task_config", "encoding_config"];
 
 /// Frame with one column for each name and function of an element of the slice.
 macro_rules! frame {
@@ -265,8 +223,13 @@ impl Frames {
         Ok(self)
     }
 
-    /// One row for each evaluation with the columns and settings of its cell, and one for each cell without any, whose
-    /// columns of the evaluation are null.
+    /// The cells, without their configurations as JSON.
+    pub fn table(&self) -> DataFrame {
+        self.cells.drop_many(INTERNAL)
+    }
+
+    /// One row for each evaluation with the columns of its cell, and one for each cell without any, whose columns of
+    /// the evaluation are null. After [`Frames::with_settings`] the settings are among the columns.
     ///
     /// # Errors
     /// If polars cannot join the frames.
@@ -275,12 +238,9 @@ impl Frames {
             maintain_order: MaintainOrderJoin::LeftRight,
             ..JoinArgs::new(JoinType::Left)
         };
-        let mut columns: Vec<Expr> = DATA.into_iter().map(col).collect();
-        let names = self.cells.get_column_names().into_iter();
-        columns
-            .extend(names.filter(|name| name.starts_with("config.")).map(|name| col(name.clone())));
         let (left, right) = (self.cells.clone().lazy(), self.evaluations.clone().lazy());
-        left.join(right, [col("cell")], [col("cell")], args).select(columns).collect()
+        let joined = left.join(right, [col("cell")], [col("cell")], args).collect()?;
+        Ok(joined.drop_many(INTERNAL))
     }
 }
 

@@ -179,7 +179,7 @@ fn same(a: f64, b: f64) -> bool {
     a.total_cmp(&b).is_eq()
 }
 
-/// WorkloadGrid value of each cell, all values, and the default. A cell from before the suite had a grid is placed by its
+/// Grid value of each cell, all values, and the default. A cell from before the suite had a grid is placed by its
 /// configuration. If no cell is marked as the default, the newest such cell states the default. A cell at no value of
 /// the grid, for example of an older suite, has no place.
 fn values(axis: &str, cells: &[GridPlace]) -> (Vec<Option<f64>>, Vec<f64>, Option<f64>) {

@@ -10,48 +10,6 @@ use polars::prelude::*;
 use super::contents::{Contents, Format, FormatError, OutFile};
 use crate::analysis::aggregate::Aggregate;
 
-/// Columns of the table of cells.
-const CELLS: [&str; 38] = [
-    "suite",
-    "workload",
-    "task",
-    "encoding",
-    "encoding_id",
-    "seed",
-    "key",
-    "status",
-    "reason",
-    "train_len",
-    "params_total",
-    "params_encoding",
-    "flops_train_step",
-    "flops_forward_per_token",
-    "step_instructions",
-    "step_allocations",
-    "step_allocated_bytes",
-    "grid_axis",
-    "grid_value",
-    "solved_step",
-    "stopped_early",
-    "train_steps",
-    "batch_size",
-    "train_tokens",
-    "final_loss",
-    "train_seconds",
-    "step_seconds_median",
-    "tokens_per_second",
-    "peak_bytes",
-    "host_cpu",
-    "threads",
-    "jobs",
-    "backend",
-    "engine",
-    "precision",
-    "commit",
-    "dirty",
-    "started_utc",
-];
-
 pub(super) struct Csv;
 
 impl Format for Csv {
@@ -72,7 +30,7 @@ impl Format for Csv {
             ("training", curves::training(report)?),
             ("slices", curves::slices(report)?),
             ("gates", curves::gates(report)?),
-            ("cells", report.frames.cells.select(CELLS)?),
+            ("cells", report.frames.table()),
         ] {
             let mut bytes = Vec::new();
             CsvWriter::new(&mut bytes).finish(&mut harmless(frame)?)?;
