@@ -155,7 +155,11 @@ impl Ranking {
         let inside = col("in_distribution").eq(lit(region == Region::Inside));
         let evaluations = counted.rows(|frames| &frames.evaluations).filter(inside);
         let by = ["split", "len"];
-        let points = evaluations.clone().group_by(by.map(col)).agg([]).sort(by, stable());
+        let points = evaluations
+            .clone()
+            .select(by.map(col))
+            .unique(None, UniqueKeepStrategy::Any)
+            .sort(by, stable());
         let points: Vec<(String, u64)> =
             EvaluatedAt::of(points)?.into_iter().map(|at| (at.split, at.len)).collect();
         let values =

@@ -33,10 +33,11 @@ scalars! { u32: u32, u64: u64, f64: f64, bool: bool, String: str, }
 /// Lists; a null is an empty list.
 impl<T: FromColumn> FromColumn for Vec<T> {
     fn read(column: &Series) -> PolarsResult<Vec<Self>> {
-        let column = column.list()?;
-        let list =
-            |row| column.get_as_series(row).map_or_else(|| Ok(Vec::new()), |list| T::read(&list));
-        (0..column.len()).map(list).collect()
+        let options = ExplodeOptions { empty_as_null: false, keep_nulls: false };
+        let mut items = T::read(&column.explode(options)?)?.into_iter();
+        let lengths = column.list()?.lst_lengths();
+        let list = |len: Option<u32>| items.by_ref().take(len.unwrap_or(0) as usize).collect();
+        Ok(lengths.iter().map(list).collect())
     }
 }
 
