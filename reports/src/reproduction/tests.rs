@@ -129,7 +129,8 @@ fn a_run_that_stopped_early_has_another_recipe() {
 fn what_is_always_different_is_another_recipe() {
     let text = TEXT.replace("trust =", "unlike = [\"the model recurs\"]\ntrust =");
     let paper = published::parse("p", &text).unwrap();
-    let found = beside(vec![paper], &encodings(), &rope(&[0.19, 0.20, 0.21])).unwrap();
+    let found = beside(vec![paper], &encodings(), &Frames::of(&rope(&[0.19, 0.20, 0.21])).unwrap())
+        .unwrap();
     assert_eq!(at(&found, 0, 1).verdict, Verdict::OtherRecipe);
     assert_eq!(at(&found, 0, 1).listed_differences(), "the model recurs");
 }
@@ -242,7 +243,8 @@ fn without_records_every_published_number_is_there_and_not_run() {
 #[test]
 fn an_encoding_without_settings_is_told_with_the_way_out() {
     let paper = published::parse("p", &TEXT.replace("\"rope\"", "\"xpos\"")).unwrap();
-    let error = beside(vec![paper], &encodings(), &[]).unwrap_err().to_string();
+    let error =
+        beside(vec![paper], &encodings(), &Frames::of(&[]).unwrap()).unwrap_err().to_string();
     assert!(error.contains("`xpos`") && error.contains("--test published"), "{error}");
 }
 

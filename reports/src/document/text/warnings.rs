@@ -124,7 +124,7 @@ mod tests {
         );
         let changes: [(&str, Change); 10] = [
             ("host", |r| r.host.cpu = "other".into()),
-            ("threads", |r| r.threads = 9),
+            ("threads", |r| r.host.threads = 9),
             ("commit", |r| r.commit = None),
             ("uncommitted", |r| r.dirty = Some(true)),
             ("backend", |r| r.backend = "tch".into()),
