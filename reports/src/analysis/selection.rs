@@ -77,7 +77,8 @@ pub(super) fn mean(name: &str) -> Expr {
         let values: Vec<f64> = values.f64()?.iter().flatten().collect();
         Ok(Column::new(name, [Mean::of(&values).map(|found| found.mean)]))
     };
-    col(name).cast(DataType::Float64).apply(mean, |_, field| Ok(field.clone()))
+    // A group's result is a list of one element.
+    col(name).cast(DataType::Float64).apply(mean, |_, field| Ok(field.clone())).first()
 }
 
 /// Cells with the columns `newest` and `newest_key`: the cell of the same encoding and seed that was started last.
