@@ -46,15 +46,24 @@ rows! {
     }
 }
 
+/// Ratios of a column to the first value of another, where they are finite. Polars would multiply by the reciprocal, which
+/// rounds twice.
+fn ratios(columns: &mut [Column]) -> PolarsResult<Column> {
+    let under = columns[1].f64()?.get(0);
+    let ratio = |over: Option<f64>| Some(over? / under?).filter(|ratio| ratio.is_finite());
+    let ratios: Vec<Option<f64>> = columns[0].f64()?.iter().map(ratio).collect();
+    Ok(Column::new(columns[0].name().clone(), ratios))
+}
+
 /// Costs of each encoding, sorted by name.
 ///
 /// # Errors
 /// If the query fails.
 pub(super) fn costs(counted: &Selection<'_>) -> PolarsResult<Vec<EncodingCost>> {
     let real = |name: &str| col(name).cast(DataType::Float64);
-    let over_rope = |name: &str, ratio: &str| {
-        let ratio_to = real(name) / real(name).filter(col("encoding").eq(lit(YARDSTICK))).first();
-        when(ratio_to.clone().is_finite()).then(ratio_to).otherwise(NULL.lit()).alias(ratio)
+    let over_rope = |name: &str, alias: &str| {
+        let rope = real(name).filter(col("encoding").eq(lit(YARDSTICK))).first();
+        real(name).map_many(ratios, &[rope], |_, fields| Ok(fields[0].clone())).alias(alias)
     };
     let first = ["params_total", "params_encoding", "flops_train_step", "flops_forward_per_token"];
     let means = [
