@@ -25,6 +25,7 @@ mod run;
 mod speed;
 mod stability;
 mod stop;
+mod trained;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -86,7 +87,7 @@ enum Command {
     Compare(compare::CompareArgs),
     /// Writes a page with the attention maps, gates and positions of a trained model on one sample of its task.
     ///
-    /// Records contain no weights, so the cell is retrained first.
+    /// Reads the weights that `run` kept.
     #[command(
         after_help = "Examples:\n  pe-bench inspect quick flip-flop cope\n  pe-bench inspect dd59a472 --sample 3 --out page"
     )]

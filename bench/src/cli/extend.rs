@@ -21,6 +21,7 @@ use crate::experiment::Budget;
 use crate::extend::{Context, Method};
 use crate::pretrained::Pretrained;
 use crate::run::RunContext;
+use crate::run::kept::WeightsPolicy;
 use crate::sweep::{self, Retry, RetryPolicy, Shard, SweepCells, SweepOptions};
 use cells::ExtendSweep;
 use plan::Prepared;
@@ -178,6 +179,7 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
         },
         shard: Shard::WHOLE,
         budget: Budget::default(),
+        weights: WeightsPolicy::none(),
         checkpoint_seconds: arguments.checkpoint_seconds,
         claim_seconds: arguments.claim_seconds,
         wait: true,

@@ -6,6 +6,7 @@ mod json_lines;
 mod options;
 mod output;
 mod table;
+mod weights;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,7 +15,7 @@ use anyhow::Context;
 use reports::ReportMeta;
 
 use super::RunArgs;
-use super::out::complain;
+use super::out::{complain, say};
 use super::stop::StopFlag;
 use crate::suite::{self, Overrides};
 use crate::sweep::{SweepOptions, SweepOutcome, SweepPlan, look_up_all, sweep, training_seconds};
@@ -47,7 +48,7 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let (title, suite_name) = (suite.title.clone(), suite.name.clone());
     let settings = arguments.criteria.over(suite.report.clone())?;
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&suite_name));
-    let options = arguments.sweep.options(out, jobs(arguments), arguments.threads);
+    let mut options = arguments.sweep.options(out, jobs(arguments), arguments.threads);
     options.budget.check().context("budget of a cell")?;
     let plan = if arguments.dry_run { SweepPlan::offline(suite)? } else { SweepPlan::new(suite)? };
     let notes = plan.cells.iter().flat_map(|planned| planned.task.notes());
@@ -59,6 +60,10 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
             "workload `{}`: {} cells are skipped: {}",
             unrunnable.workload, unrunnable.cells, unrunnable.reason
         ));
+    }
+    let kept = weights::decide(&arguments.sweep, &plan, &mut options)?;
+    if !arguments.sweep.quiet && !arguments.sweep.json {
+        say(&kept);
     }
     if arguments.dry_run {
         estimate::print(&plan, &options);

@@ -8,9 +8,9 @@ use serde_json::json;
 use tasks::Task;
 
 use super::extend::read_parts;
-use super::inspect::{CellArgs, find, train_again};
 use super::list::aligned;
 use super::out::say;
+use super::trained::{CellArgs, Trained};
 use crate::backend;
 use crate::extend::LongText;
 use crate::inspect::{LayerStability, Shift, stability};
@@ -75,14 +75,13 @@ pub(super) fn run(arguments: &StabilityArgs) -> anyhow::Result<()> {
 }
 
 fn of_cell(arguments: &StabilityArgs) -> anyhow::Result<Measured> {
-    let (cell, task, record) = find(&arguments.which)?;
+    let Trained { experiment: cell, task, model, device, .. } = Trained::open(&arguments.which)?;
     let len = arguments.len.unwrap_or(cell.train.len);
     let sequences = sequences(arguments, &*task, len, cell.eval.seed)?;
-    let again = train_again(&cell, &*task, record.as_ref())?;
     let id = cell.encoding.id();
     let name = format!("{} on {}, seed {}", cell.name, cell.workload, cell.seed);
     measure(arguments, name, sequences, None, |sequences, shift| {
-        Ok(stability(&again.model, id, sequences, shift, &again.device)?)
+        Ok(stability(&model, id, sequences, shift, &device)?)
     })
 }
 

@@ -213,6 +213,7 @@ impl ExtendCell<'_> {
             unstated: None,
             seed: context.seed,
             training: self.tune.map(training),
+            kept: None,
             task: self.task,
             requests: self.eval.lens.iter().map(request).collect(),
             gates: None,
