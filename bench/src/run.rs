@@ -297,7 +297,9 @@ fn fill(record: &mut RunRecord, plan: RunPlan<'_>, hooks: &mut RunHooks<'_>) -> 
     // Counting builds another model, whose memory is not part of the run.
     record.peak_bytes = host::peak_bytes();
     drop(model);
-    record.step_allocations = count();
+    if !hooks.only_evaluates() {
+        record.step_allocations = count();
+    }
     record.status = Status::Done;
     Ok(())
 }

@@ -285,3 +285,127 @@ fn a_kill_between_weights_and_record_costs_no_training() {
     assert_eq!((course(&record), trained_steps), (course(&trained), 0), "{said}");
     assert!(!Path::new(&out).join("checkpoints").exists());
 }
+
+#[test]
+fn eval_evaluates_elsewhere_what_was_trained_once() {
+    let place = Place::new();
+    place.run("a", &[]);
+    let (a, before) = (place.path("a"), place.records("a"));
+    let said = done(&["eval", &a, "--lens", "12,40", "--samples", "9", "--splits", "sparse"]);
+    assert!(said.contains("Report:"), "{said}");
+    let records = place.records("a-eval");
+    assert_eq!(records.len(), 2);
+    for record in &records {
+        let trained = before.iter().find(|other| other.encoding.id == record.encoding.id).unwrap();
+        assert_eq!(course(record), course(trained));
+        assert_eq!(record.evaluated_by.as_ref().unwrap().versions, trained.versions);
+        assert_eq!(record.weights, trained.weights);
+        assert_eq!(record.config["eval"]["trained_for"], 19);
+        assert!(record.evals.iter().all(|e| e.split == "sparse" && e.samples == 9));
+        let lens = record.evals.iter().map(|e| e.len).collect::<Vec<_>>();
+        // A table has no rows beyond those that were trained.
+        let refused = record.skipped_evals.iter().map(|e| e.len).collect::<Vec<_>>();
+        match record.encoding.id.as_str() {
+            "cope" => assert_eq!((lens, refused), (vec![12, 40], vec![])),
+            _ => assert_eq!((lens, refused), (vec![12], vec![40])),
+        }
+    }
+    let again = done(&["eval", &a, "--lens", "12,40", "--samples", "9", "--splits", "sparse"]);
+    assert!(again.contains("2 cells, 2 of them kept"), "{again}");
+    // Without changes the records are those of the training.
+    let out = place.path("same");
+    done(&["eval", &a, "--out", &out]);
+    place.assert_equal("a", "same");
+    refused(&["eval", &a, "--best"], "no weights are kept in");
+    refused(&["eval", &a, "--lens", "5000000000"], "flip-flop");
+    refused(&["eval", &a, "--keep-weights", "last"], "`eval` trains nothing");
+    refused(&["eval", &place.path("none")], "no finished cell");
+    fs::remove_dir_all(Path::new(&a).join("weights")).unwrap();
+    refused(&["eval", &a, "--encodings", "cope"], "kept-weights last` trains them again");
+}
+
+const TEXT: &str = r#"
+name = "letters"
+title = "Letters"
+about = "For tests."
+seeds = [0]
+encodings = ["rope", "alibi"]
+[model]
+layers = 1
+width = 16
+[train]
+steps = 30
+batch_size = 4
+len = 16
+[eval]
+samples = 4
+[[workload]]
+name = "text"
+task = { kind = "text", path = "PATH" }
+"#;
+
+#[test]
+fn kept_weights_are_a_model_for_every_command_that_takes_one() {
+    let place = Place::new();
+    let words = "the ferry left at nine with 1234567890 passengers, two dogs and a piano. ";
+    place.write("text.txt", &words.repeat(60));
+    place.write("letters.toml", &TEXT.replace("PATH", &place.path("text.txt")));
+    let (suite, out) = (place.path("letters.toml"), place.path("a"));
+    done(&["run", &suite, "--out", &out]);
+    let file = |encoding: &str| {
+        let records = place.records("a");
+        let record = records.iter().find(|r| r.encoding.id == encoding).unwrap();
+        let file = &record.weights.as_ref().unwrap().file;
+        Path::new(&out).join("weights").join(file).display().to_string()
+    };
+    let (rope, alibi) = (file("rope"), file("alibi"));
+    let made = done(&["generate", &rope, "--prompt", "the ferry", "--tokens", "12"]);
+    assert!(made.contains("9 prompt tokens") && made.contains("12 generated tokens"), "{made}");
+    let again = bench(&["generate", &rope, "--prompt", "the ferry", "--tokens", "12"]);
+    assert_eq!(
+        again.stdout,
+        bench(&["generate", &rope, "--prompt", "the ferry", "--tokens", "12"]).stdout
+    );
+    refused(&["generate", &rope, "--prompt", "ÿ"], "ÿ");
+    place.write(
+        "items.jsonl",
+        r#"{"question": "the ferry", "choices": ["left", "zzzz"], "answer": 0}"#,
+    );
+    let items = place.path("items.jsonl");
+    let scored = done(&["benchmark", &alibi, &items]);
+    assert!(scored.contains("\"encoding\":\"alibi\"") && scored.contains("accuracy"), "{scored}");
+    let text = place.path("text.txt");
+    let extended = place.path("extended");
+    let common = [
+        "--data",
+        &text,
+        "--lens",
+        "16,48",
+        "--tasks",
+        "text",
+        "--samples",
+        "2",
+        "--out",
+        &extended,
+    ];
+    done(&[&["extend", &rope, "--methods", "as-trained,linear"], &common[..]].concat());
+    let names =
+        place.records("extended").iter().map(|r| r.encoding.name.clone()).collect::<Vec<_>>();
+    assert!(names.contains(&"linear x3".to_owned()) && names.len() == 2, "{names:?}");
+    let tuned = ["extend", &alibi, "--tune", "lora", "--steps", "2"];
+    done(&[&tuned[..], &common[..]].concat());
+    assert_eq!(place.records("extended").len(), 3);
+    refused(
+        &[&["extend", &alibi, "--methods", "linear"], &common[..]].concat(),
+        "trained under `alibi`",
+    );
+    refused(&["generate", "0123456789abcdef", "--prompt", "a"], "no record");
+    let shifted = done(&["stability", &rope, "--samples", "2"]);
+    assert!(shifted.contains("rope on text"), "{shifted}");
+    // A task without text has symbols between blanks.
+    place.run("b", &[]);
+    let symbols = place.weights("b").remove(0).display().to_string();
+    let made = done(&["generate", &symbols, "--prompt", "w 0 i 1 r", "--tokens", "1"]);
+    assert!(made.contains("5 prompt tokens"), "{made}");
+    refused(&["generate", &symbols, "--prompt", "w 7"], "`7` is no symbol of flip-flop, expected:");
+}

@@ -10,11 +10,11 @@ use tasks::Task;
 use super::extend::read_parts;
 use super::list::aligned;
 use super::out::say;
-use super::trained::{CellArgs, Trained};
+use super::trained::{self, CellArgs, Trained};
 use crate::backend;
 use crate::extend::LongText;
 use crate::inspect::{LayerStability, Shift, stability};
-use crate::pretrained::{Around, Pretrained};
+use crate::pretrained::Around;
 
 /// Maximum number of tokens of a sample; the attention weights of all heads and layers are held in memory.
 const MOST_TOKENS: usize = 4096;
@@ -87,10 +87,10 @@ fn of_cell(arguments: &StabilityArgs) -> anyhow::Result<Measured> {
 
 fn of_pretrained(arguments: &StabilityArgs, model: &str) -> anyhow::Result<Measured> {
     let device = backend::device("flex")?;
-    let pretrained = Pretrained::open(model, &device)?;
+    let pretrained = trained::pretrained(model, &device)?;
     let encoding: Combination = match &arguments.encoding {
         Some(text) => crate::encodings::parse(text)?,
-        None => pretrained.own_encoding()?,
+        None => pretrained.own_encoding(),
     };
     let parts = read_parts(&arguments.data)?;
     let (tokens, context) = (pretrained.tokenizer(), pretrained.context);

@@ -13,6 +13,7 @@ use super::folders;
 use crate::backend;
 use crate::experiment::{Experiment, of_record};
 use crate::model::Decoder;
+use crate::pretrained::{Pretrained, known};
 use crate::run;
 use crate::run::kept::{KeptTraining, weights_path};
 use crate::suite::{self, Overrides};
@@ -58,8 +59,17 @@ impl Trained {
     }
 }
 
+/// Opens a model by the key of a record with kept weights, or as [`Pretrained::open`] does.
+pub(super) fn pretrained(given: &str, device: &Device) -> anyhow::Result<Pretrained> {
+    let is_key = (4..=16).contains(&given.len()) && given.bytes().all(|b| b.is_ascii_hexdigit());
+    if is_key && known(given).is_none() && !Path::new(given).exists() {
+        return Ok(Pretrained::of_kept(by_key(given, &[], WeightsAt::Last)?, device)?);
+    }
+    Ok(Pretrained::open(given, device)?)
+}
+
 /// Finds the kept weights of a cell.
-pub(super) fn find(arguments: &CellArgs) -> anyhow::Result<KeptTraining> {
+fn find(arguments: &CellArgs) -> anyhow::Result<KeptTraining> {
     let at = if arguments.best { WeightsAt::Best } else { WeightsAt::Last };
     match arguments.cell.as_slice() {
         [path] if path.ends_with(".safetensors") => of_path(Path::new(path)),
@@ -94,11 +104,7 @@ fn of_path(path: &Path) -> anyhow::Result<KeptTraining> {
 }
 
 /// Finds the weights of the record whose key begins with `key`.
-pub(super) fn by_key(
-    key: &str,
-    results: &[PathBuf],
-    at: WeightsAt,
-) -> anyhow::Result<KeptTraining> {
+fn by_key(key: &str, results: &[PathBuf], at: WeightsAt) -> anyhow::Result<KeptTraining> {
     let mut folders = folders::or_all(results)?;
     let mut found: Vec<(usize, RunRecord)> = Vec::new();
     for (index, folder) in folders.iter().enumerate() {

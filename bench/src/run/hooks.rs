@@ -120,6 +120,11 @@ impl<'a> RunHooks<'a> {
         }
     }
 
+    /// Whether nothing is trained, not even to count what a step costs.
+    pub(super) fn only_evaluates(&self) -> bool {
+        self.weights.reuse == Reuse::Only
+    }
+
     /// Kept weights that replace the training.
     ///
     /// # Errors

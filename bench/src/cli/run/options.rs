@@ -48,7 +48,7 @@ pub(crate) struct SweepArgs {
     /// Weights to keep in the folder `weights` of the results; `inspect`, `eval`, `export` and others read them.
     /// Default: the last, if all of them take at most 2 GiB.
     #[arg(long, value_enum, value_name = "WHICH")]
-    pub(super) keep_weights: Option<KeepWeights>,
+    pub(in crate::cli) keep_weights: Option<KeepWeights>,
     /// Do not wait at the end for cells that other `pe-bench` processes are running; list them.
     #[arg(long)]
     no_wait: bool,
@@ -66,7 +66,12 @@ pub(crate) struct SweepArgs {
 
 impl SweepArgs {
     /// Builds the options of a sweep.
-    pub(super) fn options(&self, out: PathBuf, jobs: usize, threads: usize) -> SweepOptions {
+    pub(in crate::cli) fn options(
+        &self,
+        out: PathBuf,
+        jobs: usize,
+        threads: usize,
+    ) -> SweepOptions {
         let given = Budget { seconds: self.cell_seconds, memory_bytes: self.cell_memory };
         let reuse = if self.force { Reuse::Never } else { Reuse::IfKept };
         SweepOptions {

@@ -11,7 +11,7 @@ use crate::sweep::{SweepOptions, SweepPlan};
 
 /// Weights that a sweep keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum KeepWeights {
+pub(in crate::cli) enum KeepWeights {
     /// Those after the last step.
     Last,
     /// Also those of the validation with the lowest loss.
