@@ -23,7 +23,6 @@ pub mod cli;
 pub mod encodings;
 pub mod experiment;
 pub mod extend;
-mod file_error;
 pub mod flops;
 pub mod generate;
 pub mod host;
@@ -42,4 +41,4 @@ pub mod suite;
 pub mod sweep;
 pub mod weights;
 
-pub use file_error::FileError;
+pub use tasks::FileError;

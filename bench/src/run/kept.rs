@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::experiment::TrainingId;
-use crate::file_error::FileError;
 use crate::host;
 use crate::model::Decoder;
 use crate::weights::{NamedTensors, WeightsError, collect, restore};
+use tasks::FileError;
 
 /// Error while kept weights are written or read.
 #[derive(Debug, thiserror::Error)]
@@ -99,6 +99,7 @@ impl KeptTraining {
     /// are from has not ended.
     ///
     /// # Errors
+    ///
     /// [`KeptError`] if the files cannot be read or do not belong together.
     pub fn read(path: &Path) -> Result<Option<Self>, KeptError> {
         let settings = path.with_extension("json");
@@ -124,6 +125,7 @@ impl KeptTraining {
     /// Puts the parameters into a model with the same configuration.
     ///
     /// # Errors
+    ///
     /// [`KeptError::Weights`] if the model has other parameters.
     pub fn restore(&self, model: Decoder) -> Result<Decoder, KeptError> {
         restore(model, &self.tensors, |_| true, false, &mut ())
@@ -161,6 +163,7 @@ impl KeptTraining {
 /// replaced by `done` or, if the training has not ended, `interrupted`.
 ///
 /// # Errors
+///
 /// [`KeptError`].
 pub fn write(
     path: &Path,
@@ -209,6 +212,7 @@ fn write_settings(
 /// Marks the weights of the best validation as those of a training that has ended, with its final summary.
 ///
 /// # Errors
+///
 /// [`KeptError`], also if the file holds the weights of another step than `step`.
 pub fn finish_best(path: &Path, record: &RunRecord, step: usize) -> Result<(), KeptError> {
     let settings = path.with_extension("json");

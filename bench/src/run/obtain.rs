@@ -41,6 +41,7 @@ impl TrainingRun<'_> {
     /// device.
     ///
     /// # Errors
+    ///
     /// Message, if the training fails or the weights to evaluate are not there.
     pub(super) fn model(
         self,

@@ -66,6 +66,7 @@ impl NamedTensors {
     /// Reads a safetensors file.
     ///
     /// # Errors
+    ///
     /// [`WeightsError::Format`].
     pub fn parse(bytes: &[u8]) -> Result<Self, WeightsError> {
         let file = SafeTensors::deserialize(bytes)
@@ -92,6 +93,7 @@ impl NamedTensors {
     /// Serializes the tensors as a safetensors file.
     ///
     /// # Errors
+    ///
     /// [`WeightsError::Format`] if there are more than the format can hold.
     pub fn bytes(&self) -> Result<Vec<u8>, WeightsError> {
         let refuse = |error: safetensors::SafeTensorError| WeightsError::Format(error.to_string());

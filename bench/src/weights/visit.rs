@@ -34,6 +34,7 @@ impl Extras for () {
 /// Collects the parameters of a module that are not frozen, and the tensors beside them.
 ///
 /// # Errors
+///
 /// [`WeightsError::Device`] or [`WeightsError::Type`].
 pub(crate) fn collect<E: Extras>(
     module: &impl Module,
@@ -51,6 +52,7 @@ pub(crate) fn collect<E: Extras>(
 /// if `trainable_only` is set, stay as they are.
 ///
 /// # Errors
+///
 /// [`WeightsError::OtherModel`] if a tensor is missing, has another shape, or belongs to no parameter.
 pub(crate) fn restore<M: Module, E: Extras>(
     module: M,

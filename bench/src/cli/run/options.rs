@@ -65,7 +65,7 @@ pub(crate) struct SweepArgs {
 }
 
 impl SweepArgs {
-    /// Builds the options of a sweep.
+    /// Builds the options of a sweep from the arguments.
     pub(in crate::cli) fn options(
         &self,
         out: PathBuf,

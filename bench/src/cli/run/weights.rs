@@ -26,6 +26,7 @@ const MOST_BYTES: u64 = 2 << 30;
 /// Decides which weights the sweep keeps and returns a line that describes the decision.
 ///
 /// # Errors
+///
 /// If the weights of the best validation are asked for and a cell has no validations during its training, or a suite
 /// that evaluates them does not keep them.
 pub(super) fn decide(

@@ -49,6 +49,7 @@ struct StateHeader {
 /// Serializes the state of a training. Frozen weights are left out.
 ///
 /// # Errors
+///
 /// [`StateError`].
 pub fn pack(state: &TrainState, cell_seconds: f64) -> Result<Vec<u8>, StateError> {
     let mut tensors = collect(&state.model, true, &state.optimizer)?;
@@ -70,6 +71,7 @@ pub fn pack(state: &TrainState, cell_seconds: f64) -> Result<Vec<u8>, StateError
 /// Replaces the state of a training that has just begun by a serialized one.
 ///
 /// # Errors
+///
 /// [`StateError`]; `state` is then unchanged.
 pub fn unpack(bytes: &[u8], state: &mut TrainState) -> Result<CheckpointMeta, StateError> {
     let tensors = NamedTensors::parse(bytes)?;
