@@ -10,7 +10,7 @@ use tasks::Task;
 use super::extend::read_parts;
 use super::list::aligned;
 use super::out::say;
-use super::trained::{self, CellArgs, Trained};
+use super::trained::{self, CellArgs, TrainedCell};
 use crate::backend;
 use crate::extend::LongText;
 use crate::inspect::{LayerStability, Shift, stability};
@@ -75,7 +75,8 @@ pub(super) fn run(arguments: &StabilityArgs) -> anyhow::Result<()> {
 }
 
 fn of_cell(arguments: &StabilityArgs) -> anyhow::Result<Measured> {
-    let Trained { experiment: cell, task, model, device, .. } = Trained::open(&arguments.which)?;
+    let TrainedCell { experiment: cell, task, model, device, .. } =
+        TrainedCell::open(&arguments.which)?;
     let len = arguments.len.unwrap_or(cell.train.len);
     let sequences = sequences(arguments, &*task, len, cell.eval.seed)?;
     let id = cell.encoding.id();

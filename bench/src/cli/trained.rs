@@ -37,7 +37,7 @@ pub(super) struct CellArgs {
 }
 
 /// Cell with its trained model.
-pub(super) struct Trained {
+pub(super) struct TrainedCell {
     pub(super) experiment: Experiment,
     pub(super) task: Box<dyn Task>,
     /// Record of the training, without evaluations.
@@ -48,7 +48,7 @@ pub(super) struct Trained {
     pub(super) device: Device,
 }
 
-impl Trained {
+impl TrainedCell {
     /// Finds a cell and builds its model from kept weights.
     pub(super) fn open(arguments: &CellArgs) -> anyhow::Result<Self> {
         let kept = find(arguments)?;

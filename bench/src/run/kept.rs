@@ -84,7 +84,7 @@ pub struct KeptTraining {
     pub path: PathBuf,
     /// The record; `weights` describes the file.
     pub record: RunRecord,
-    /// The parameters.
+    /// Parameters of the model, by name.
     pub tensors: NamedTensors,
 }
 
