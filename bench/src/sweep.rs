@@ -59,7 +59,7 @@ pub struct SweepOptions {
     pub shard: Shard,
     /// Limits of each cell; where it is `None`, the suite's apply.
     pub budget: Budget,
-    /// Weights that are kept, and use of kept ones.
+    /// Policy for keeping and using weights.
     pub weights: WeightsPolicy,
     /// Seconds between checkpoints of a cell.
     pub checkpoint_seconds: f64,

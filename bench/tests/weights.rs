@@ -1,4 +1,4 @@
-//! Weights are kept after a training and stand in for it.
+//! Tests of kept weights: they are written after a training and replace it in later runs.
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
 
 use std::fs;

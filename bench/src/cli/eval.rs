@@ -88,13 +88,13 @@ pub(super) fn eval(arguments: &EvalArgs) -> anyhow::Result<ExitCode> {
     watch(&plan, &options, &arguments.sweep, &SweepReport { title, command, settings })
 }
 
-/// `RESULTS-eval`.
+/// Returns the default output folder, `RESULTS-eval`.
 fn beside(results: &Path) -> PathBuf {
     let name = results.file_name().unwrap_or_default().to_string_lossy();
     results.with_file_name(format!("{name}-eval"))
 }
 
-/// Experiments of the trained cells with the evaluation of the command line.
+/// Returns the experiments of the trained cells, with the evaluation of the command line.
 fn cells(arguments: &EvalArgs) -> anyhow::Result<Vec<Experiment>> {
     let folder = arguments.results.display();
     let records = reports::read_dir(&arguments.results)?;

@@ -83,10 +83,10 @@ pub(super) fn jobs(backend: &str, threads: usize) -> usize {
     }
 }
 
-/// Report of a sweep.
+/// Settings of the report that a sweep writes.
 pub(super) struct SweepReport {
     pub(super) title: String,
-    /// Command that the report names.
+    /// Command that the report shows as its source.
     pub(super) command: String,
     pub(super) settings: reports::Settings,
 }

@@ -1,4 +1,4 @@
-//! The trained model of a run: read from kept weights, or trained.
+//! Trained model of a run: read from kept weights, or trained.
 
 use std::ops::ControlFlow;
 
@@ -17,7 +17,7 @@ use crate::median::median;
 use crate::model::Decoder;
 use crate::run::train::Stop;
 
-/// Training of a run, and where its weights are kept.
+/// Training of a run, and the place of its weights.
 pub(super) struct TrainingRun<'a> {
     /// Id of the encoding, for errors.
     pub(super) id: &'a str,
@@ -28,11 +28,11 @@ pub(super) struct TrainingRun<'a> {
     pub(super) kept: Option<(TrainingId, WeightsAt)>,
 }
 
-/// End of a training.
+/// Result of obtaining a trained model.
 pub(super) enum Obtained {
     /// The trained model, without autodiff.
     Model(Decoder),
-    /// The training has left no model to evaluate.
+    /// There is no model to evaluate: the training ended with this status.
     Nothing(Status),
 }
 

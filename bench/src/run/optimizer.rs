@@ -54,7 +54,7 @@ impl Optimizer {
     }
 }
 
-/// First and second moment of each parameter's gradients, under the names that PyTorch's Adam gives them.
+/// First and second moments of each parameter's gradients, named as in PyTorch's Adam.
 impl Extras for Optimizer {
     const NAMES: &'static [&'static str] = &["exp_avg", "exp_avg_sq"];
 

@@ -54,11 +54,11 @@ impl Stored {
     }
 }
 
-/// Tensors and other data of a file, by name.
+/// Tensors and other data of a safetensors file, by name.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NamedTensors {
     pub(super) tensors: BTreeMap<String, Stored>,
-    /// Data that are no tensor, by name.
+    /// Data that are not tensors, by name.
     blobs: BTreeMap<String, Vec<u8>>,
 }
 

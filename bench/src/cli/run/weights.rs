@@ -12,9 +12,9 @@ use crate::sweep::{SweepOptions, SweepPlan};
 /// Weights that a sweep keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum KeepWeights {
-    /// Those after the last step.
+    /// The weights after the last step.
     Last,
-    /// Also those of the validation with the lowest loss.
+    /// The weights after the last step and those of the validation with the lowest loss.
     Best,
     /// No weights.
     None,
@@ -80,7 +80,7 @@ pub(super) fn decide(
     Ok(format!("weights: {text}"))
 }
 
-/// Bytes of the weights of all trainings of a plan.
+/// Returns the size in bytes of the weights of all trainings of a plan.
 fn bytes(plan: &SweepPlan) -> u64 {
     let sizes = plan.cells.iter().map(|planned| {
         let (cell, task) = (&planned.cell, &*planned.task);
