@@ -1,9 +1,9 @@
 //! Weights kept after a training: `<results>/weights/<training>.safetensors`, with a settings file next to it.
 //!
-//! The settings, `<training>.json`, are the record of the cell after its training and before its evaluation, sealed like
-//! every record; it names the hash of the weights. Both files appear whole or not at all, the weights first: weights
-//! without settings are not believed. Weights of the best validation are `<training>-best.safetensors`. Their settings
-//! have the status `interrupted` until the training has ended.
+//! The settings file, `<training>.json`, is the record of the cell after its training and before its evaluation, with a
+//! checksum like every record; it contains the hash of the weights. Both files are written atomically, the weights
+//! first, and weights without a settings file are ignored. Weights of the best validation are
+//! `<training>-best.safetensors`; their settings have the status `interrupted` until the training has ended.
 
 use std::fs;
 use std::io::ErrorKind;
