@@ -27,9 +27,9 @@ pub use analysis::{ReportMeta, Settings};
 pub use formats::{html_document, html_table, markdown_document, plain_page};
 pub use frame::{FrameError, Frames, read_frames};
 pub use record::{
-    Allocations, CurvePoint, EncodingInfo, EvalPoint, FlopCount, GateScore, GridPoint, Host, PAIR,
-    PAIRED, ParamCount, RunRecord, SCHEMA, SkippedEval, SliceUnit, Slices, Solved, Status,
-    TaskInfo, TrainSummary, Validation,
+    Allocations, CurvePoint, EncodingInfo, EvalPoint, FlopCount, GateScore, GridPoint, Host,
+    KeptWeights, PAIR, PAIRED, ParamCount, Program, RunRecord, SCHEMA, SkippedEval, SliceUnit,
+    Slices, Solved, Status, TaskInfo, TrainSummary, Validation, WeightsAt,
 };
 pub use report::{
     Rendered, ReportError, ReportSummary, render_report, write_files, write_report,
