@@ -19,6 +19,7 @@ mod list;
 mod nightly;
 mod out;
 mod pretrained;
+mod references;
 mod report;
 mod reproduce;
 mod run;

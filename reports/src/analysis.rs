@@ -20,6 +20,7 @@ mod settings;
 mod simulation;
 mod skipped;
 mod slices;
+mod slots;
 
 pub use self::costs::Cost;
 pub use self::curves::{Curve, StepMean};
@@ -35,3 +36,7 @@ pub(crate) use self::select::select;
 pub use self::settings::Settings;
 pub use self::skipped::SkippedEvals;
 pub use self::slices::{SliceCurve, SlicePoint, SliceSet};
+pub use self::slots::FIXED as FIXED_SLOTS;
+#[cfg(test)]
+pub(crate) use self::slots::LOOKS;
+pub(crate) use self::slots::{NEUTRAL, slots};

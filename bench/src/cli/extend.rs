@@ -14,6 +14,7 @@ use clap::{Args, ValueEnum};
 use reports::{ReportMeta, RunRecord};
 
 use super::out::{complain, say};
+use super::references::references;
 use super::run::seconds;
 use super::stop::StopFlag;
 use crate::backend::{self, EngineChoice};
@@ -212,6 +213,7 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
         title: format!("{}: longer than trained", pretrained.name),
         command: format!("pe-bench extend {}", arguments.model),
         skipped: outcome.unreadable.iter().map(ToString::to_string).collect(),
+        references: references(&outcome.records),
     };
     let summary = reports::write_report(&outcome.records, &options.out, &meta)?;
     say(&format!("Report: {}", summary.html.display()));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use crate::record::{EvalPoint, RunRecord, Status};
+use crate::record::{EvalPoint, Metric, RunRecord, Status};
 use crate::stats::Estimate;
 
 /// Aggregate over seeds of one encoding's evaluations on one split at one length.
@@ -34,6 +34,17 @@ pub struct Aggregate {
     pub nll: Estimate,
     /// Mean bits per byte of text, where the task is text.
     pub bits_per_byte: Option<f64>,
+}
+
+impl Aggregate {
+    /// Estimate of a metric, on the metric's scale: nats for perplexity.
+    pub fn estimate(&self, metric: Metric) -> Estimate {
+        match metric {
+            Metric::ExactMatch => self.exact_match,
+            Metric::TokenAccuracy => self.token_accuracy,
+            Metric::Perplexity => self.nll,
+        }
+    }
 }
 
 /// Aggregates the evaluations of finished records over seeds: one per workload, encoding, split and

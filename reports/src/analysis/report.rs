@@ -21,6 +21,7 @@ use super::select::{NotCounted, select};
 use super::settings::Settings;
 use super::skipped::{SkippedEvals, skipped_evals};
 use super::slices::{SliceSet, slices};
+use super::slots::slots;
 use crate::record::{Metric, RunRecord, Status, newest_by};
 
 /// Facts about a report that its records do not hold.
@@ -32,6 +33,8 @@ pub struct ReportMeta {
     pub command: String,
     /// Cells or workloads without a record, each with the reason.
     pub skipped: Vec<String>,
+    /// References of the encodings and tasks, as BibTeX.
+    pub references: String,
 }
 
 /// Analysis of records, without words and without a format.
@@ -41,7 +44,7 @@ pub struct Report {
     pub meta: ReportMeta,
     /// Criteria for solved training and effective length.
     pub settings: Settings,
-    /// Encodings of all records, sorted by name, which is the order of colours in every figure.
+    /// Encodings of all records, sorted by name.
     pub encodings: Vec<Encoding>,
     /// Workloads, sorted by name.
     pub workloads: Vec<Workload>,
@@ -64,7 +67,7 @@ pub struct Encoding {
     pub display: String,
     /// Registry id, for example `rope`.
     pub id: String,
-    /// Index in the sorted list; selects colour, dash and marker.
+    /// Number from which colour, marker and dash follow; the same in every report for a built-in encoding.
     pub slot: usize,
 }
 
@@ -229,10 +232,10 @@ fn encodings(cells: &[RunRecord]) -> Vec<Encoding> {
     let infos: BTreeMap<&str, &RunRecord> =
         cells.iter().map(|r| (r.encoding.name.as_str(), r)).collect();
     let with_label = |label: &str| infos.values().filter(|r| r.encoding.label == label).count();
+    let slots = slots(infos.keys().copied());
     infos
         .values()
-        .enumerate()
-        .map(|(slot, r)| Encoding {
+        .map(|r| Encoding {
             name: r.encoding.name.clone(),
             // `RoPE` stays the plain one's label beside `rope(linear)`.
             display: if with_label(&r.encoding.label) == 1 || r.encoding.name == r.encoding.id {
@@ -241,7 +244,7 @@ fn encodings(cells: &[RunRecord]) -> Vec<Encoding> {
                 r.encoding.name.clone()
             },
             id: r.encoding.id.clone(),
-            slot,
+            slot: slots[r.encoding.name.as_str()],
         })
         .collect()
 }

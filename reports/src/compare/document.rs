@@ -2,14 +2,12 @@
 
 use super::comparison::{Better, HeadToHead};
 use super::tables::sections;
+use crate::analysis::{NEUTRAL, slots};
 use crate::document::figures::Plot;
 use crate::document::figures::plot::{Axis, Dots, Point, Series};
 use crate::document::figures::scale::Scale;
 use crate::document::{Document, DocumentFigure};
 use crate::number::points;
-
-/// Colours of the first, the second, and of differences that are not separable: blue, vermilion, grey.
-const SLOTS: [usize; 3] = [0, 1, 7];
 
 /// The comparison as a document: a figure for each region, a section for each workload.
 pub fn document(found: &HeadToHead) -> Document {
@@ -41,12 +39,13 @@ fn forest(found: &HeadToHead, region: &str) -> Option<DocumentFigure> {
         };
         (line.difference.metric != "nll").then_some((label, &line.difference))
     });
+    let slots = slots([&*found.a.name, &*found.b.name]);
     let series: Vec<Series> = comparisons
         .map(|(label, d)| {
             let slot = match d.better {
-                Better::A => SLOTS[0],
-                Better::B => SLOTS[1],
-                Better::NotSeparable => SLOTS[2],
+                Better::A => slots[&*found.a.name],
+                Better::B => slots[&*found.b.name],
+                Better::NotSeparable => NEUTRAL,
             };
             // Differences of shares end at one, whatever an interval says.
             let cut = |x: f64| 100.0 * x.clamp(-1.0, 1.0);
@@ -65,10 +64,14 @@ fn forest(found: &HeadToHead, region: &str) -> Option<DocumentFigure> {
     let value = Axis::new("points", Scale::linear(&ends.collect::<Vec<_>>()));
     let heading = format!("points, {} minus {}", found.a.label, found.b.label);
     let title = format!("{} against {}, {region}", found.a.label, found.b.label);
-    let plot = Plot::Dots(Dots { value, groups: vec![(heading, series)] });
+    let plot = Plot::Dots(Dots {
+        value,
+        rules: vec![(0.0, "equal".to_owned())],
+        groups: vec![(heading, series)],
+    });
     let caption = format!(
-        "Mean difference {region} with its 95 % interval. Blue: {} is significantly better; orange: {}; grey: not \
-         separable.",
+        "Mean difference {region} with its 95 % interval. The mark is that of the encoding that is significantly \
+         better, {} to the right and {} to the left, or a grey circle: not separable.",
         found.a.label, found.b.label
     );
     Some(DocumentFigure { title, caption, plot })

@@ -51,7 +51,12 @@ fn records() -> Vec<RunRecord> {
 
 fn files() -> Vec<OutFile> {
     let all = WICKED.join(" ");
-    let meta = ReportMeta { title: all.clone(), command: all.clone(), skipped: vec![all] };
+    let meta = ReportMeta {
+        title: all.clone(),
+        command: all.clone(),
+        skipped: vec![all],
+        references: String::new(),
+    };
     let report = Report::new(records(), &meta).unwrap();
     let contents = Contents::of(&report).unwrap();
     FORMATS.iter().flat_map(|format| format.render(&contents).unwrap()).collect()

@@ -8,6 +8,8 @@ use crate::stats::Estimate;
 /// Subject of a figure, which decides its place on a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Subject {
+    /// All encodings over all tasks.
+    Overall,
     /// The headline metric by length.
     Headline,
     /// The second metric by length.

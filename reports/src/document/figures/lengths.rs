@@ -8,15 +8,9 @@ use super::scale::Scale;
 use crate::analysis::aggregate::Aggregate;
 use crate::analysis::{Report, Workload};
 use crate::record::Metric;
-use crate::stats::Estimate;
 
-pub(super) fn estimate_of(row: &Aggregate, metric: Metric) -> Estimate {
-    match metric {
-        Metric::ExactMatch => row.exact_match,
-        Metric::TokenAccuracy => row.token_accuracy,
-        Metric::Perplexity => row.nll,
-    }
-}
+/// Label of the level of guessing.
+pub(super) const CHANCE: &str = "chance";
 
 fn series_by_encoding(report: &Report, rows: &[&Aggregate], metric: Metric) -> Vec<Series> {
     let mut by_encoding: BTreeMap<&str, Vec<&Aggregate>> = BTreeMap::new();
@@ -27,7 +21,7 @@ fn series_by_encoding(report: &Report, rows: &[&Aggregate], metric: Metric) -> V
         .into_iter()
         .map(|(encoding, rows)| {
             let point = |row: &Aggregate| {
-                let estimate = estimate_of(row, metric);
+                let estimate = row.estimate(metric);
                 let (y, bar) = drawn(metric, &estimate);
                 Point { x: row.len as f64, y, bar, note: note(metric, &estimate) }
             };
@@ -74,6 +68,8 @@ pub(super) fn figures(
     };
     let mut figures = Vec::new();
     let mut single: Vec<(String, Vec<Series>)> = Vec::new();
+    let mut alone: Vec<&Aggregate> = Vec::new();
+    let guessing = subject == Subject::Headline && metric == Metric::ExactMatch;
     // Splits in distribution first: they are what the others are compared with.
     let mut ordered: Vec<_> = splits.into_iter().collect();
     ordered.sort_by_key(|(_, rows)| !rows.iter().any(|r| r.in_distribution));
@@ -86,12 +82,12 @@ pub(super) fn figures(
             } else {
                 "beyond training"
             };
+            alone.extend(rows);
             single.push((format!("{split} at {len} {} ({region})", workload.len_unit), series));
             continue;
         }
         let mut along: Vec<f64> = lens.iter().map(|len| *len as f64).collect();
         along.extend(rules.iter().map(|(len, _)| *len));
-        let guessing = subject == Subject::Headline && metric.higher_is_better();
         let plot = Plot::Lines(Lines {
             x: Axis::new(format!("length in {}", workload.len_unit), Scale::at(&along)),
             y: Axis::new(metric.name(), scale_of(metric, &series)),
@@ -108,7 +104,14 @@ pub(super) fn figures(
         let scale = scale_of(metric, single.iter().flat_map(|(_, series)| series));
         let which = if figures.is_empty() { "" } else { ", splits of one length" };
         let title = format!("{}: {}{which}", workload.name, metric.name());
-        let plot = Plot::Dots(Dots { value: Axis::new(metric.name(), scale), groups: single });
+        let levels: BTreeSet<u64> =
+            alone.iter().filter_map(|r| Some(r.chance?.to_bits())).collect();
+        let rules = match (guessing, levels.into_iter().collect::<Vec<_>>().as_slice()) {
+            (true, [level]) => vec![(f64::from_bits(*level), CHANCE.to_owned())],
+            _ => Vec::new(),
+        };
+        let plot =
+            Plot::Dots(Dots { value: Axis::new(metric.name(), scale), rules, groups: single });
         let what = format!("{}, mean over seeds.", capital(metric.name()));
         figures.push(figure(title, &what, plot));
     }
@@ -121,5 +124,5 @@ fn chance(rows: &[&Aggregate]) -> Option<(Vec<(f64, f64)>, String)> {
     let by_len: BTreeMap<u64, f64> = known.collect();
     let points: Vec<(f64, f64)> =
         by_len.into_iter().map(|(len, chance)| (len as f64, chance)).collect();
-    (points.len() > 1).then(|| (points, "chance".to_owned()))
+    (points.len() > 1).then(|| (points, CHANCE.to_owned()))
 }

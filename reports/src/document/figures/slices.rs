@@ -99,7 +99,7 @@ fn curve(report: &Report, workload: &Workload, set: &SliceSet) -> Option<Figure>
         y: Axis::new(metric.name(), scale_of(metric, &series)),
         rules: Vec::new(),
         level: None,
-        marks: if few { Marks::Points } else { Marks::None },
+        marks: if few { Marks::Points } else { Marks::Few },
         series,
     });
     let Workload { name, len_unit, .. } = workload;

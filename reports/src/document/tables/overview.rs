@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::common::{UNRANKED, ratio, spread, with_interval};
+use super::common::{MEAN, UNRANKED, optional, ratio, spread, spread_of_bounds, with_interval};
+use super::ranks::inversions;
 use crate::analysis::ranking::{EncodingResult, Rank, Ranking, Region};
 use crate::analysis::run_metrics::RunMetrics;
 use crate::analysis::{Cost, Report, Workload};
@@ -37,8 +38,32 @@ pub fn summary(report: &Report) -> Table {
         }));
         table.rows.push(row);
     }
+    table.rows.extend(chance(&rankings));
     table.notes = notes(&rankings);
+    table.legends = vec![
+        MEAN.to_owned(),
+        format!(
+            "Summary: each number is the mean over all evaluations of the region, then over seeds. Bold: first \
+             rank, the best mean and all that cannot be separated from it with these seeds (paired by seed, \
+             Holm's correction over all pairs of a column; at least {LEAST_SEEDS} seeds); nothing is bold where \
+             all share the first rank. Fit: share of seeds that solved training."
+        ),
+    ];
     table
+}
+
+/// Row with the level of guessing, if it is known of any workload.
+fn chance(rankings: &[(&Workload, &Ranking)]) -> Option<Vec<TableCell>> {
+    let known = |(workload, ranking): &(&Workload, &Ranking)| {
+        workload.chance.filter(|_| ranking.metric == Metric::ExactMatch)
+    };
+    rankings.iter().any(|found| known(found).is_some()).then(|| {
+        let cells =
+            rankings.iter().map(|found| optional(known(found), |x| Metric::ExactMatch.show(x)));
+        std::iter::once(TableCell { reference: true, ..TableCell::from("chance") })
+            .chain(cells)
+            .collect()
+    })
 }
 
 fn result_cell(workload: &Workload, ranking: &Ranking, result: &EncodingResult) -> TableCell {
@@ -47,7 +72,7 @@ fn result_cell(workload: &Workload, ranking: &Ranking, result: &EncodingResult) 
     };
     let mut cell = with_interval(ranking.metric, &estimate);
     if let Some(rank) = result.group {
-        let _ = write!(cell.detail, ", rank {rank}");
+        let _ = write!(cell.detail, "\nrank {rank}");
     }
     let metrics = workload.run_metrics.iter().find(|o| o.encoding == result.encoding);
     if let Some(rate) = metrics.and_then(RunMetrics::fit_rate) {
@@ -65,12 +90,12 @@ fn result_cell(workload: &Workload, ranking: &Ranking, result: &EncodingResult) 
 }
 
 fn notes(rankings: &[(&Workload, &Ranking)]) -> Vec<String> {
-    let mut notes = vec![format!(
-        "Mean over all evaluations of the region, then over n seeds [95 % confidence interval, Student's t]. \
-         Bold: first rank, the best mean and all that cannot be separated from it with these seeds (paired \
-         by seed, Holm's correction over all pairs of a column; at least {LEAST_SEEDS} seeds); nothing is bold \
-         where all share the first rank. Fit: share of seeds that solved training."
-    )];
+    let mut notes = Vec::new();
+    for (workload, ranking) in rankings {
+        notes.extend(
+            inversions(ranking).into_iter().map(|text| format!("{}: {text}", workload.name)),
+        );
+    }
     let results = || rankings.iter().flat_map(|(_, c)| &c.results);
     if results().any(|s| s.rank == Rank::Unranked) {
         notes.push(format!(
@@ -115,16 +140,12 @@ pub fn prices(report: &Report) -> Table {
             .flat_map(|w| &w.run_metrics)
             .filter(|metrics| metrics.encoding == encoding.name)
             .collect();
-        let reach: Vec<f64> = run_metrics.iter().filter_map(|o| o.effective_ratio).collect();
-        let least = run_metrics.iter().any(|o| o.effective_at_least && o.effective_ratio.is_some());
-        let mut reach = spread(reach, ratio);
-        if least {
-            reach.text.insert_str(0, "≥ ");
-        }
+        let reach =
+            run_metrics.iter().filter_map(|o| Some((o.effective_ratio?, o.effective_at_least)));
         let whole = |value: f64| thousands(value as u64);
         vec![
             TableCell::of_encoding(report, &encoding.name),
-            reach,
+            spread_of_bounds(reach.collect(), ratio),
             spread(of(|c| Some(c.params_total as f64)), whole),
             spread(of(|c| Some(c.params_encoding as f64)), whole),
             spread(of(|c| c.flops_ratio), |r| format!("{r:.3}")),
@@ -132,12 +153,13 @@ pub fn prices(report: &Report) -> Table {
             spread(of(|c| c.peak_bytes.map(|b| b as f64)), bytes),
         ]
     });
-    let mut notes = vec![
-        "Median over workloads [minimum to maximum]. Effective length: the largest evaluated length up to \
-         which exact match stays high, over the training length; ≥: on some workload it is the longest \
-         evaluated length. FLOPs and ms: of a training step, relative to RoPE on the same workload."
-            .to_owned(),
+    let legends = [
+        "Over several workloads: median, with minimum and maximum in brackets.",
+        "Effective length: the largest evaluated length up to which exact match stays high; ≥: it is the longest \
+         evaluated length, so that the true value may be larger.",
+        "FLOPs and ms: of a training step, relative to RoPE on the same workload.",
     ];
+    let mut notes = Vec::new();
     if report.workloads.iter().any(|w| w.machines.len() > 1) {
         notes.push(
             "Warning: cells of one workload ran under different conditions; their times and memory are not \
@@ -154,6 +176,7 @@ pub fn prices(report: &Report) -> Table {
         "ms per step\ntimes RoPE's",
         "peak memory",
     ];
-    Table { columns: heads(columns), rows: rows.collect(), words: false, notes }
-        .without_empty_columns()
+    let legends = legends.map(str::to_owned).to_vec();
+    let (columns, rows) = (heads(columns), rows.collect());
+    Table { columns, rows, notes, legends, ..Table::default() }.without_empty_columns()
 }

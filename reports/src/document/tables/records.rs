@@ -25,7 +25,7 @@ pub fn skipped_evaluations(report: &Report) -> Table {
         })
         .collect();
     let columns = heads(["workload", "encoding", "split", "lengths", "seeds", "reason"]);
-    Table { columns, rows, words: true, notes: Vec::new() }
+    Table { columns, rows, words: true, ..Table::default() }
 }
 
 /// Table of cells that are excluded from all numbers.
@@ -45,7 +45,7 @@ pub fn not_counted(report: &Report) -> Table {
         })
         .collect();
     let columns = heads(["workload", "encoding", "seed", "state", "reason", "cell"]);
-    Table { columns, rows, words: true, notes: Vec::new() }
+    Table { columns, rows, words: true, ..Table::default() }
 }
 
 /// Table of the cells of one workload and encoding.
@@ -75,7 +75,7 @@ pub fn cells(group: &Group<'_>) -> Table {
         })
         .collect();
     let columns = heads(["seed", "state", "cell", "commit", "host", "started (UTC)", "training s"]);
-    Table { columns, rows, words: true, notes: Vec::new() }
+    Table { columns, rows, words: true, ..Table::default() }
 }
 
 /// Table of the number of cells of each workload and encoding.
@@ -96,5 +96,5 @@ pub fn groups(report: &Report) -> Table {
         })
         .collect();
     let columns = heads(["workload", "encoding", "cells", "done", "seeds"]);
-    Table { columns, rows, words: true, notes: Vec::new() }
+    Table { columns, rows, words: true, ..Table::default() }
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use askama::Template;
 use serde_json::Value;
 
-use super::parts::{ByteBudget, details, rendered, swatch, table};
+use super::parts::{PageState, details, rendered, swatch, table};
 use crate::analysis::{Group, Report};
 use crate::document::tables;
 use crate::number::count;
@@ -16,7 +16,7 @@ use crate::text::html as escape;
 /// Maximum number of cells that the page lists; `data.parquet` and `tables/cells.csv` have all of them.
 const MOST: usize = 2000;
 
-pub(super) fn section(report: &Report, budget: &mut ByteBudget) -> String {
+pub(super) fn section(report: &Report, state: &mut PageState) -> String {
     let pointer = "<p>Each cell is one file <code>cells/KEY.json</code> of its results folder, with its \
                    complete configuration. All of them: <code>data.parquet</code> (every evaluation), \
                    <code>tables/cells.csv</code> (every cell).</p>\n";
@@ -33,7 +33,7 @@ pub(super) fn section(report: &Report, budget: &mut ByteBudget) -> String {
         out.push('\n');
         out.push_str(&details(
             "Cells by workload and encoding",
-            &table(&tables::groups(report), budget),
+            &table(&tables::groups(report), state),
         ));
         return out;
     }
@@ -44,7 +44,7 @@ pub(super) fn section(report: &Report, budget: &mut ByteBudget) -> String {
             name = &group.workload.name;
             let _ = writeln!(out, "<h3>{}</h3>", escape(name));
         }
-        let text = one(report, group, budget);
+        let text = one(report, group, state);
         out.push_str(&text);
     }
     out
@@ -63,9 +63,9 @@ struct GroupTemplate<'a> {
     configuration: String,
 }
 
-fn one(report: &Report, group: &Group<'_>, budget: &mut ByteBudget) -> String {
-    let cells = table(&tables::cells(group), budget);
-    let configuration = Some(configuration(group)).filter(|text| budget.take(text));
+fn one(report: &Report, group: &Group<'_>, state: &mut PageState) -> String {
+    let cells = table(&tables::cells(group), state);
+    let configuration = Some(configuration(group)).filter(|text| state.take(text));
     let first = &group.cells[0];
     let versions: Vec<String> = first.versions.iter().map(|(k, v)| format!("{k} {v}")).collect();
     rendered(&GroupTemplate {

@@ -21,6 +21,7 @@ fn example() -> (Report, String) {
         title: "quick <suite>".into(),
         command: "pe-bench run quick".into(),
         skipped: vec!["text/shaw: no corpus".into()],
+        references: String::new(),
     };
     let report = Report::new(suite(), &meta).unwrap();
     let page = page(&Contents::of(&report).unwrap()).unwrap();
@@ -151,7 +152,7 @@ fn a_page_of_too_many_cells_counts_them_and_says_where_they_are() {
 #[test]
 fn what_has_no_room_is_told() {
     let (report, _) = example();
-    let mut none = ByteBudget::of(10);
+    let mut none = PageState::with_room_for(10);
     let text = table(&tables::summary(&report), &mut none);
     assert!(text.contains("rows have no room") && text.contains("<code>tables</code>"));
 }
