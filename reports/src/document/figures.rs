@@ -23,6 +23,10 @@ const MOST_PIXELS: usize = 200;
 /// Number of PNG files above [`MOST_PIXELS`] figures.
 const FEWER_PIXELS: usize = 40;
 
+/// Explains the marks of all figures.
+pub(crate) const LEGEND: &str = "Figures: means over seeds; bars and bands are 95 % confidence intervals over seeds, \
+    clipped at the frame. An encoding has the same colour, mark and dash in every figure and every report.";
+
 /// Figures by workload and subject, then those about several workloads.
 pub(crate) fn figures(report: &Report) -> Vec<Figure> {
     let mut figures = Vec::new();

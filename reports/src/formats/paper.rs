@@ -40,10 +40,13 @@ impl Format for Paper {
             let Ok(table) = paper(report, workload, &PaperLayout::default()) else { continue };
             let (page, column) = (path(workload, "tex"), path(workload, "column.tex"));
             let _ = writeln!(body, "\\section*{{{}}}", tex_text(&workload.name));
-            for (width, path) in [("textwidth", &page), ("columnwidth", &column)] {
-                let name = path.trim_start_matches("paper/");
-                let _ = writeln!(body, "% \\{width}\n\\noindent\\input{{{name}}}");
-            }
+            let name = |path: &str| path.trim_start_matches("paper/").to_owned();
+            let _ = writeln!(
+                body,
+                "\\noindent\\input{{{}}}\n\\noindent\\begin{{minipage}}{{3.25in}}\n\\input{{{}}}\n\\end{{minipage}}\n",
+                name(&page),
+                name(&column)
+            );
             for legend in &table.legends {
                 let _ = writeln!(body, "{}\n", tex_text(legend));
             }
@@ -61,7 +64,7 @@ impl Format for Paper {
                 "\\nocite{*}\n\\bibliographystyle{plain}\n\\bibliography{references}\n"
             };
             let document = format!(
-                "\\documentclass{{article}}\n\\title{{{title}}}\n\\author{{}}\n\\date{{}}\n\\begin{{document}}\n\
+                "\\documentclass{{article}}\n\\setlength{{\\textwidth}}{{5.5in}}\n\\title{{{title}}}\n\\author{{}}\n\\date{{}}\n\\begin{{document}}\n\
                  \\maketitle\n{body}{cited}\\end{{document}}\n"
             );
             files.push(OutFile::text(DOCUMENT, document));

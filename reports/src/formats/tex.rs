@@ -68,7 +68,7 @@ pub fn tex_table(table: &Table, width: TexWidth) -> String {
         let _ = writeln!(out, "% {}", visible(note));
     }
     let (columns, open) = match width {
-        TexWidth::Page => (COLUMNS, ""),
+        TexWidth::Page => (COLUMNS, "{\\small\\setlength{\\tabcolsep}{4pt}%\n"),
         TexWidth::Column => (COLUMNS_NARROW, "{\\footnotesize\\setlength{\\tabcolsep}{3pt}%\n"),
     };
     for piece in table.pieces(columns) {
@@ -86,8 +86,7 @@ pub fn tex_table(table: &Table, width: TexWidth) -> String {
             let cells: Vec<String> = row.iter().map(cell).collect();
             let _ = writeln!(out, "{} \\\\", cells.join(" & "));
         }
-        let close = if open.is_empty() { "" } else { "}" };
-        let _ = write!(out, "\\hline\n\\end{{tabular}}{close}\n\n");
+        out.push_str("\\hline\n\\end{tabular}}\n\n");
     }
     out
 }

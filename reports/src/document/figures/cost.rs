@@ -81,12 +81,7 @@ fn figure(
         series,
     });
     let title = format!("{}: {} against {}", workload.name, metric.name(), price.name);
-    let caption = format!(
-        "{} {}, mean over seeds, against cost. Line: Pareto front. Bars: 95 % confidence interval \
-         over seeds.",
-        capital(metric.name()),
-        ranking.region.name()
-    );
+    let caption = format!("{}. Line: Pareto front.", capital(ranking.region.name()));
     Some(Figure::of(workload, Subject::Cost, title, caption, plot))
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::figure::{Figure, Subject, capital, drawn, note, series_of};
+use super::figure::{Figure, Subject, drawn, note, series_of};
 use super::plot::{Axis, Dots, Lines, Marks, Plot, Point, Series};
 use super::scale::Scale;
 use crate::analysis::aggregate::Aggregate;
@@ -41,13 +41,9 @@ pub(super) fn scale_of<'a>(metric: Metric, series: impl IntoIterator<Item = &'a 
     }
 }
 
-/// Caption that explains the intervals of a figure.
+/// Caption of a figure without intervals.
 pub(super) fn intervals(several_seeds: bool) -> &'static str {
-    if several_seeds {
-        " Bars and bands: 95 % confidence interval over seeds, clipped at the frame."
-    } else {
-        " One seed: no interval."
-    }
+    if several_seeds { "" } else { "One seed: no interval." }
 }
 
 pub(super) fn figures(
@@ -63,9 +59,8 @@ pub(super) fn figures(
     let rules: Vec<(f64, String)> =
         workload.train_lens.iter().map(|len| (*len as f64, format!("trained at {len}"))).collect();
     let bars = intervals(workload.rows.iter().any(|r| r.exact_match.n > 1));
-    let figure = |title: String, what: &str, plot: Plot| {
-        Figure::of(workload, subject, title, format!("{what}{bars}"), plot)
-    };
+    let figure =
+        |title: String, plot: Plot| Figure::of(workload, subject, title, bars.to_owned(), plot);
     let mut figures = Vec::new();
     let mut single: Vec<(String, Vec<Series>)> = Vec::new();
     let mut alone: Vec<&Aggregate> = Vec::new();
@@ -97,8 +92,7 @@ pub(super) fn figures(
             series,
         });
         let title = format!("{}: {} on {split}", workload.name, metric.name());
-        let what = format!("{} by length, mean over seeds.", capital(metric.name()));
-        figures.push(figure(title, &what, plot));
+        figures.push(figure(title, plot));
     }
     if !single.is_empty() {
         let scale = scale_of(metric, single.iter().flat_map(|(_, series)| series));
@@ -112,8 +106,7 @@ pub(super) fn figures(
         };
         let plot =
             Plot::Dots(Dots { value: Axis::new(metric.name(), scale), rules, groups: single });
-        let what = format!("{}, mean over seeds.", capital(metric.name()));
-        figures.push(figure(title, &what, plot));
+        figures.push(figure(title, plot));
     }
     figures
 }

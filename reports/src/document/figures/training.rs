@@ -1,6 +1,6 @@
 //! The course of training: loss and validation by step, steps to solve.
 
-use super::figure::{Figure, Subject, capital, series_of};
+use super::figure::{Figure, Subject, series_of};
 use super::lengths::{CHANCE, scale_of};
 use super::plot::{Axis, Dots, Lines, Marks, Plot, Point, Series};
 use super::scale::Scale;
@@ -59,7 +59,7 @@ fn loss(report: &Report, workload: &Workload) -> Option<Figure> {
         marks: Marks::Few,
         series,
     });
-    let caption = "Loss in nats per scored token, mean since the point before, mean over seeds.";
+    let caption = "Loss per scored token, mean since the point before.";
     let title = format!("{}: training loss", workload.name);
     Some(Figure::of(workload, Subject::Training, title, caption.to_owned(), plot))
 }
@@ -84,13 +84,10 @@ fn validation(report: &Report, workload: &Workload) -> Option<Figure> {
         marks: Marks::Few,
         series,
     });
-    let caption = format!(
-        "{} in validations at the trained length, on samples that neither training nor evaluations see; \
-         mean over the seeds still in training.",
-        capital(metric.name())
-    );
+    let caption = "At the trained length, on samples that neither training nor evaluations see; mean over the seeds \
+                   still in training.";
     let title = format!("{}: validation", workload.name);
-    Some(Figure::of(workload, Subject::Training, title, caption, plot))
+    Some(Figure::of(workload, Subject::Training, title, caption.to_owned(), plot))
 }
 
 /// Steps to solve, where a seed of any encoding solved training.

@@ -31,16 +31,18 @@ impl TableCell {
 
 /// Cell with a mean, and its interval and n in smaller print: `97.1 %`, `[92.0 to 100.0] n=3`.
 pub(super) fn with_interval(metric: Metric, estimate: &Estimate) -> TableCell {
-    // An interval without width says no more than the mean.
-    let interval = estimate
-        .ci95
-        .filter(|(low, high)| metric.show(*low) != metric.show(*high))
-        .map_or_else(String::new, |ci| format!("[{}] ", metric.show_interval(ci)));
+    let interval = interval(metric, estimate).map_or_else(String::new, |text| text + " ");
     TableCell {
         text: metric.show(estimate.mean),
         detail: format!("{interval}n={}", estimate.n),
         ..TableCell::default()
     }
+}
+
+/// Interval of a mean in brackets; `None` without one, or if it says no more than the mean.
+pub(super) fn interval(metric: Metric, estimate: &Estimate) -> Option<String> {
+    let wide = estimate.ci95.filter(|(low, high)| metric.show(*low) != metric.show(*high));
+    wide.map(|ci| format!("[{}]", metric.show_interval(ci)))
 }
 
 /// Cell with a median, and its bootstrap interval in smaller print.

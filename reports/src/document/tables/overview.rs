@@ -1,15 +1,15 @@
 //! The tables of the front page: ranking and cost of all encodings.
 
-use std::fmt::Write as _;
+use std::collections::BTreeSet;
 
-use super::common::{MEAN, UNRANKED, optional, ratio, spread, spread_of_bounds, with_interval};
+use super::common::{MEAN, UNRANKED, interval, optional, ratio, spread, spread_of_bounds};
 use super::ranks::inversions;
 use crate::analysis::ranking::{EncodingResult, Rank, Ranking, Region};
 use crate::analysis::run_metrics::RunMetrics;
 use crate::analysis::{Cost, Report, Workload};
 use crate::document::table::{Table, TableCell, heads};
 use crate::document::text::grid_sentence;
-use crate::number::{bytes, percent, thousands};
+use crate::number::{bytes, count, percent, thousands};
 use crate::record::Metric;
 use crate::stats::LEAST_SEEDS;
 
@@ -27,19 +27,21 @@ pub fn summary(report: &Report) -> Table {
         let region = ranking.region.name();
         table.columns.push(format!("{}\n{}, {region}", workload.name, ranking.metric.name()));
     }
+    let n = common_seeds(&rankings);
     for encoding in &report.encodings {
         let mut row = vec![TableCell::of_encoding(report, &encoding.name)];
         row.extend(rankings.iter().map(|(workload, ranking)| {
             let result = ranking.results.iter().find(|s| s.encoding == encoding.name);
             result.map_or_else(
                 || TableCell::from("–"),
-                |s| result_cell(workload, ranking, s).with_cells(report, workload, &s.encoding),
+                |s| result_cell(workload, ranking, s, n).with_cells(report, workload, &s.encoding),
             )
         }));
         table.rows.push(row);
     }
     table.rows.extend(chance(&rankings));
     table.notes = notes(&rankings);
+    table.notes.extend(n.map(|n| format!("{} everywhere.", count(n, "seed"))));
     table.legends = vec![
         MEAN.to_owned(),
         format!(
@@ -66,19 +68,35 @@ fn chance(rankings: &[(&Workload, &Ranking)]) -> Option<Vec<TableCell>> {
     })
 }
 
-fn result_cell(workload: &Workload, ranking: &Ranking, result: &EncodingResult) -> TableCell {
+/// Number of seeds behind every number, if it is one.
+fn common_seeds(rankings: &[(&Workload, &Ranking)]) -> Option<u32> {
+    let results = rankings.iter().flat_map(|(_, ranking)| &ranking.results);
+    let seeds: BTreeSet<u32> = results.filter_map(|result| Some(result.estimate?.n)).collect();
+    if seeds.len() == 1 { seeds.first().copied() } else { None }
+}
+
+/// Cell of an encoding in the summary; `n` is the number of seeds if it is the same in all cells.
+fn result_cell(
+    workload: &Workload,
+    ranking: &Ranking,
+    result: &EncodingResult,
+    n: Option<u32>,
+) -> TableCell {
     let Some(estimate) = result.estimate else {
         return TableCell::from(format!("– {UNRANKED}"));
     };
-    let mut cell = with_interval(ranking.metric, &estimate);
-    if let Some(rank) = result.group {
-        let _ = write!(cell.detail, "\nrank {rank}");
-    }
     let metrics = workload.run_metrics.iter().find(|o| o.encoding == result.encoding);
-    if let Some(rate) = metrics.and_then(RunMetrics::fit_rate) {
-        let rate = percent(rate).replace(".0 %", " %");
-        let _ = write!(cell.detail, ", fit {rate}");
-    }
+    let rate = metrics.and_then(RunMetrics::fit_rate);
+    let facts = [
+        n.is_none().then(|| format!("n={}", estimate.n)),
+        result.group.map(|rank| format!("rank {rank}")),
+        rate.map(|rate| format!("fit {}", percent(rate).replace(".0 %", " %"))),
+    ];
+    let facts = facts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let interval = interval(ranking.metric, &estimate);
+    let detail = interval.into_iter().chain([facts]).collect::<Vec<_>>().join("\n");
+    let text = ranking.metric.show(estimate.mean);
+    let mut cell = TableCell { text, detail, ..TableCell::default() };
     // Where nobody can be told apart, marking everybody says nothing, and marking one too much.
     let told_apart = ranking.results.iter().any(|s| s.group > Some(1));
     cell.strong = told_apart && result.group == Some(1);

@@ -14,7 +14,7 @@ use super::records;
 use super::script::Scripts;
 use crate::analysis::{Report, Workload};
 use crate::document::figures::{Figure, Subject};
-use crate::document::{tables, text};
+use crate::document::{figures, tables, text};
 use crate::formats::chart::chart_of;
 use crate::formats::contents::{Contents, FormatError};
 use crate::formats::{csv, paper};
@@ -47,7 +47,8 @@ pub(crate) fn page(contents: &Contents<'_>) -> Result<String, FormatError> {
     section(&mut body, "size", "Training-set size", &gallery(&several, &mut state)?);
     section(&mut body, "cost", "Cost", &costs(contents, &mut state)?);
     section(&mut body, "published", "Published numbers", &published(contents, &mut state));
-    section(&mut body, "reading", "How to read the tables", &list("legends", &state.legends));
+    let legends = [&[figures::LEGEND.to_owned()], &state.legends[..]].concat();
+    section(&mut body, "reading", "How to read the tables", &list("legends", &legends));
     section(&mut body, "provenance", "Provenance", &origin(contents, &mut state));
     section(&mut body, "cells", "Cells", &records);
     body.push_str(&script.elements());

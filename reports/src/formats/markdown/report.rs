@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::escape::{escape, prose};
 use super::table::{Tables, table};
-use crate::document::figures::{Figure, Subject};
+use crate::document::figures::{Figure, LEGEND, Subject};
 use crate::document::{tables, text};
 use crate::formats::contents::Contents;
 use crate::reproduction::Reproduction;
@@ -113,7 +113,8 @@ pub(super) fn page(contents: &Contents<'_>) -> String {
     let lost = tables_shown.add(&tables::not_counted(report), CELLS);
     section(&mut out, "Cells that are not counted", &lost);
     section(&mut out, "Not run", &list(&report.meta.skipped));
-    section(&mut out, "How to read the tables", &list(&tables_shown.legends));
+    let legends = [&[LEGEND.to_owned()], &tables_shown.legends[..]].concat();
+    section(&mut out, "How to read the tables", &list(&legends));
     section(&mut out, "Warnings", &list(&contents.warnings));
     let facts = tables_shown.add(&tables::provenance(report), CELLS);
     let about: String =
