@@ -22,7 +22,7 @@ mod skipped;
 mod slices;
 mod slots;
 
-pub use self::costs::Cost;
+pub use self::costs::EncodingCost;
 pub use self::curves::{Curve, StepMean};
 pub use self::error::AnalysisError;
 pub use self::gates::GateMean;
