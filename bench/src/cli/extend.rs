@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use reports::{ReportMeta, RunRecord};
+use tasks::corpus;
 
 use super::out::{complain, say};
 use super::references::references;
@@ -20,7 +21,7 @@ use super::stop::StopFlag;
 use crate::backend::{self, EngineChoice};
 use crate::experiment::Budget;
 use crate::extend::{Context, Method};
-use crate::pretrained::Pretrained;
+use crate::pretrained::{Pretrained, known, place};
 use crate::run::RunContext;
 use crate::sweep::{self, Retry, RetryPolicy, Shard, SweepCells, SweepOptions};
 use cells::ExtendSweep;
@@ -137,8 +138,28 @@ pub(super) struct ExtendArgs {
 /// Name of the backend: pretrained weights are f32 on the CPU.
 const BACKEND: &str = "flex";
 
+/// Fails if the model or its text would have to be fetched.
+fn on_this_machine(arguments: &ExtendArgs) -> anyhow::Result<()> {
+    let ExtendArgs { model, data, .. } = arguments;
+    let absent = |what: &str, command: &str| {
+        anyhow::anyhow!(
+            "{what} is not on this machine, and --dry-run fetches nothing; fetch it with `pe-bench {command}`"
+        )
+    };
+    if known(model).is_some_and(|meta| !place(meta).exists()) {
+        return Err(absent(&format!("model `{model}`"), &format!("pretrained fetch {model}")));
+    }
+    if corpus::find(data).is_ok_and(|text| matches!(corpus::state(text), corpus::::Absent)) {
+        return Err(absent(&format!("corpus `{data}`"), &format!("data fetch {data}")));
+    }
+    Ok(())
+}
+
 pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(arguments.threads > 0, "--threads is 0, expected at least 1");
+    if arguments.dry_run {
+        on_this_machine(arguments)?;
+    }
     let device = backend::device(BACKEND)?;
     let pretrained = Pretrained::open(&arguments.model, &device)?;
     let prepared = Prepared::new(arguments, &pretrained)?;

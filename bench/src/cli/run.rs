@@ -63,7 +63,7 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
         ));
     }
     if arguments.dry_run {
-        estimate::print(&plan, &options);
+        estimate::print(&plan, &options, arguments.sweep.json);
         return Ok(ExitCode::SUCCESS);
     }
     std::fs::create_dir_all(options.out.join("cells"))

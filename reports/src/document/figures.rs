@@ -11,7 +11,7 @@ mod training;
 
 use std::collections::BTreeSet;
 
-pub(crate) use self::figure::{Figure, Subject};
+pub(crate) use self::figure::{Figure, Subject, capital};
 pub(crate) use self::plot::Plot;
 use crate::analysis::Report;
 use crate::record::Metric;

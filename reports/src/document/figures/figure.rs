@@ -84,7 +84,7 @@ pub(super) fn drawn(metric: Metric, estimate: &Estimate) -> (f64, Option<(f64, f
     }
 }
 
-pub(super) fn capital(text: &str) -> String {
+pub(crate) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
