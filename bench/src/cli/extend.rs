@@ -149,7 +149,9 @@ fn on_this_machine(arguments: &ExtendArgs) -> anyhow::Result<()> {
     if known(model).is_some_and(|meta| !place(meta).exists()) {
         return Err(absent(&format!("model `{model}`"), &format!("pretrained fetch {model}")));
     }
-    if corpus::find(data).is_ok_and(|text| matches!(corpus::state(text), corpus::::Absent)) {
+    if corpus::find(data)
+        .is_ok_and(|text| matches!(corpus::state(text), corpus::CorpusState::Absent))
+    {
         return Err(absent(&format!("corpus `{data}`"), &format!("data fetch {data}")));
     }
     Ok(())
