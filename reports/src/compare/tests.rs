@@ -262,8 +262,8 @@ fn a_hostile_name_neither_opens_a_tag_nor_ends_a_cell() {
     let records = [cells("w", name, &[0.9]), cells("w", "rope", &[0.8])].concat();
     let text = markdown_document(&document(&found(&records, name, "rope")));
     assert!(!text.contains("<img") && !text.contains("\n# h"), "{text}");
-    let header = text.lines().find(|line| line.starts_with("| region")).unwrap();
-    assert_eq!(header.replace("\\|", "").matches('|').count(), 11, "{header}");
+    let header = text.lines().find(|line| line.starts_with("| workload")).unwrap();
+    assert_eq!(header.replace("\\|", "").matches('|').count(), 12, "{header}");
 }
 
 #[test]

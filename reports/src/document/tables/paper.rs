@@ -119,7 +119,7 @@ pub fn paper(
         let cells = places.iter().zip(&best).map(|(place, best)| {
             let Some(row) = at(name, place) else { return TableCell::from("–") };
             let estimate = row.estimate(metric);
-            let strong = names.len() > 1 && gain(&estimate) >= *best;
+            let strong = names.len() > 1 && best.is_finite() && gain(&estimate) >= *best;
             TableCell { strong, ..cell(metric, &estimate, layout.spread) }
         });
         let cells: Vec<TableCell> = cells.collect();
