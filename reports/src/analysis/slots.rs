@@ -54,11 +54,11 @@ pub(crate) fn slots<'a>(names: impl IntoIterator<Item = &'a str>) -> BTreeMap<&'
     for name in names.into_iter().filter(|name| fixed(name).is_none()) {
         let hash = Sha256::digest(name.as_bytes());
         let start = usize::from(u16::from_be_bytes([hash[0], hash[1]])) % LOOKS;
-        let free = (0..LOOKS)
-            .map(|step| (start + step) % LOOKS)
-            .chain(LOOKS..)
-            .find(|slot| *slot >= FIXED.len() && !taken.contains(slot));
-        let slot = free.unwrap_or(start);
+        let free = |slot: &usize| *slot >= FIXED.len() && !taken.contains(slot);
+        let looks = (0..LOOKS).map(|step| (start + step) % LOOKS);
+        // Of very many names the last ones repeat a look.
+        let more = LOOKS..=LOOKS + taken.len();
+        let slot = looks.chain(more).find(free).unwrap_or(start);
         taken.insert(slot);
         slots.insert(name, slot);
     }

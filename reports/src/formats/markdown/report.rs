@@ -117,8 +117,7 @@ pub(super) fn page(contents: &Contents<'_>) -> String {
     section(&mut out, "How to read the tables", &list(&legends));
     section(&mut out, "Warnings", &list(&contents.warnings));
     let facts = tables_shown.add(&tables::provenance(report), CELLS);
-    let about: String =
-        text::about(report).iter().map(|line| format!("{}  \n", prose(line))).collect();
+    let about: String = text::about(report).iter().map(|line| prose(line) + "  \n").collect();
     section(&mut out, "Provenance", &format!("{about}\n{facts}"));
     section(&mut out, "Limitations", &list(&text::limits(report)));
     let groups = tables_shown.add(&tables::groups(report), CELLS);
