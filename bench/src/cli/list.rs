@@ -146,7 +146,7 @@ fn core_time(suite: &suite::Suite) -> String {
     }
 }
 
-/// Columns padded to their widest entry, the last one left as it is.
+/// Pads columns to their widest entry, except for the last one.
 pub(super) fn aligned(rows: &[Vec<String>]) -> Vec<String> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
