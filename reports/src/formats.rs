@@ -23,7 +23,7 @@ pub const FORMATS: &[&dyn Format] = &[
     &markdown::Markdown,
     &csv::Csv,
     &tex::Tex,
-    &paper::Paper,
+    &paper::PaperTables,
     &parquet::Parquet,
     &svg::Svg,
     &png::Png,

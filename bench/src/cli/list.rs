@@ -10,7 +10,7 @@ use crate::sweep::FLOPS_PER_SECOND;
 use crate::{backend, suite};
 
 /// A list: the heads of its columns and its rows.
-struct Listing<const N: usize> {
+struct ItemTable<const N: usize> {
     heads: [&'static str; N],
     rows: Vec<[Value; N]>,
 }
@@ -24,7 +24,7 @@ pub(super) fn list(kind: Listed, json: bool) {
     }
 }
 
-impl<const N: usize> Listing<N> {
+impl<const N: usize> ItemTable<N> {
     fn print(&self, json: bool) {
         if json {
             let object = |row: &[Value; N]| -> Value {
@@ -53,14 +53,14 @@ fn shown(value: &Value) -> String {
     }
 }
 
-fn tasks() -> Listing<3> {
+fn tasks() -> ItemTable<3> {
     let row =
         |meta: &&tasks::TaskMeta| [json!(meta.id), json!(meta.headline.id()), json!(meta.summary)];
-    Listing { heads: ["id", "ranked by", "summary"], rows: tasks::ALL.iter().map(row).collect() }
+    ItemTable { heads: ["id", "ranked by", "summary"], rows: tasks::ALL.iter().map(row).collect() }
 }
 
 /// One row per backend: device, memory of the device and the precisions it supports.
-fn backends() -> Listing<5> {
+fn backends() -> ItemTable<5> {
     let row = |meta: &backend::BackendMeta| {
         let [device, memory, precision] = match meta.facts() {
             None => [
@@ -82,13 +82,13 @@ fn backends() -> Listing<5> {
         };
         [json!(meta.id), device, memory, precision, json!(meta.about)]
     };
-    Listing {
+    ItemTable {
         heads: ["id", "device", "memory", "precision", "hardware"],
         rows: backend::ALL.iter().map(row).collect(),
     }
 }
 
-fn encodings() -> Listing<4> {
+fn encodings() -> ItemTable<4> {
     let registry = crate::encodings::registry();
     let row = |card: &Card| {
         let properties = registry.encoding(card.id).and_then(|own| pe_zoo::probe::properties(&own));
@@ -99,13 +99,13 @@ fn encodings() -> Listing<4> {
         };
         [json!(card.id), acts_on, json!(card.parameters), json!(card.summary)]
     };
-    Listing {
+    ItemTable {
         heads: ["id", "acts on", "learned parameters", "summary"],
         rows: registry.cards().map(row).collect(),
     }
 }
 
-fn suites() -> Listing<4> {
+fn suites() -> ItemTable<4> {
     let row = |(name, text): &(&str, &str)| match suite::parse(
         name,
         text,
@@ -119,7 +119,7 @@ fn suites() -> Listing<4> {
         ],
         Err(error) => [json!(name), Value::Null, Value::Null, json!(error.to_string())],
     };
-    Listing {
+    ItemTable {
         heads: ["id", "cells", "training on one core", "about"],
         rows: suite::BUILT_IN.iter().map(row).collect(),
     }

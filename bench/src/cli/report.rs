@@ -70,7 +70,7 @@ pub(crate) struct ReportArgs {
     criteria: Criteria,
 }
 
-/// What `run` keeps beside the records of a suite for later reports of them.
+/// Title and criteria of a suite, which `run` keeps beside its records for later reports.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StoredReport {

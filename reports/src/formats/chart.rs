@@ -10,7 +10,7 @@ mod lines;
 mod scatter;
 mod style;
 
-pub(crate) use self::style::{Look, of_pages};
+pub(crate) use self::style::{MarkStyle, of_pages};
 use crate::document::figures::{Figure, Plot};
 
 /// Renders a figure as an SVG file with an embedded style sheet and an explicit width.

@@ -14,7 +14,7 @@ use crate::document::Table;
 use crate::document::tables::{PaperLayout, paper};
 use crate::text::slug;
 
-pub(super) struct Paper;
+pub(super) struct PaperTables;
 
 /// Path of a file of a workload, by its extension.
 pub(super) fn path(workload: &Workload, extension: &str) -> String {
@@ -26,7 +26,7 @@ pub(super) const DOCUMENT: &str = "paper/paper.tex";
 /// References of the encodings and tasks.
 pub(super) const REFERENCES: &str = "paper/references.bib";
 
-impl Format for Paper {
+impl Format for PaperTables {
     fn name(&self) -> &'static str {
         "paper"
     }
@@ -114,7 +114,7 @@ mod tests {
             ..ReportMeta::default()
         };
         let report = Report::new(records, &meta).unwrap();
-        let files = Paper.render(&Contents::of(&report).unwrap()).unwrap();
+        let files = PaperTables.render(&Contents::of(&report).unwrap()).unwrap();
         let text = |path: &str| {
             let file = files.iter().find(|file| file.path == path).unwrap();
             String::from_utf8(file.bytes.clone()).unwrap()

@@ -10,7 +10,7 @@ use crate::cli::out::say;
 use crate::sweep::{CellStatus, SweepOptions, SweepPlan, look_up_all, training_seconds};
 
 /// An estimated cell.
-struct Estimate<'a> {
+struct CellEstimate<'a> {
     key: &'a str,
     workload: &'a str,
     encoding: String,
@@ -33,7 +33,7 @@ pub(super) fn print(plan: &SweepPlan, options: &SweepOptions, json: bool) {
         let (planned, cell) = (&plan.cells[index], &plan.cells[index].cell);
         let model = cell.model.param_count(planned.task.vocab_size());
         let own = cell.encoding.param_count(&cell.dims(&*planned.task));
-        Estimate {
+        CellEstimate {
             key: &plan.keys[index],
             workload: &cell.workload,
             encoding: encoding_label(plan, index),
@@ -53,7 +53,7 @@ pub(super) fn print(plan: &SweepPlan, options: &SweepOptions, json: bool) {
     if json { lines(&cells, total, options) } else { table(&cells, total, plan, options) }
 }
 
-fn lines(cells: &[Estimate<'_>], total: f64, options: &SweepOptions) {
+fn lines(cells: &[CellEstimate<'_>], total: f64, options: &SweepOptions) {
     for cell in cells {
         let line = json!({
             "event": "cell",
@@ -78,7 +78,7 @@ fn lines(cells: &[Estimate<'_>], total: f64, options: &SweepOptions) {
     say(&line.to_string());
 }
 
-fn table(cells: &[Estimate<'_>], total: f64, plan: &SweepPlan, options: &SweepOptions) {
+fn table(cells: &[CellEstimate<'_>], total: f64, plan: &SweepPlan, options: &SweepOptions) {
     let header = ["workload", "encoding", "seed", "parameters", "training", "estimate"];
     let rows = cells.iter().map(|cell| {
         vec![

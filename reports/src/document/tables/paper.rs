@@ -18,7 +18,7 @@ pub enum Spread {
     Deviation,
     /// 95 % confidence interval in brackets.
     Interval,
-    /// None.
+    /// No spread is shown.
     Omitted,
 }
 
@@ -27,13 +27,13 @@ pub enum Spread {
 pub struct PaperLayout {
     /// Metric; `None`: the headline metric of the workload.
     pub metric: Option<Metric>,
-    /// Spread over seeds.
+    /// Spread over seeds in each cell.
     pub spread: Spread,
     /// Names of the encodings in the order of the rows; empty: all, by name.
     pub encodings: Vec<String>,
-    /// Splits; empty: all.
+    /// Splits to show; empty: all.
     pub splits: Vec<String>,
-    /// Lengths; empty: all.
+    /// Lengths to show; empty: all.
     pub lens: Vec<u64>,
 }
 

@@ -1,6 +1,6 @@
 //! Parts of an SVG drawing.
 
-use super::style::Look;
+use super::style::MarkStyle;
 use crate::document::figures::plot::Series;
 use crate::text::html as escape;
 
@@ -37,13 +37,13 @@ pub(super) fn open(title: &str, height: f64) -> String {
 /// Begins the group of a series, with its name for readers that hover over it.
 pub(super) fn group(series: &Series) -> String {
     let Series { slot, label, .. } = series;
-    let (classes, name) = (Look::of(*slot).classes(), escape(label));
+    let (classes, name) = (MarkStyle::of(*slot).classes(), escape(label));
     format!("<g class=\"s {classes}\" data-slot=\"{slot}\"><title>{name}</title>")
 }
 
 /// Filled mark whose shape, like its colour, identifies the slot.
 pub(super) fn marker(slot: usize, x: f64, y: f64) -> String {
-    let shape = Look::of(slot).path();
+    let shape = MarkStyle::of(slot).path();
     format!("<path class=\"m\" transform=\"translate({x:.1} {y:.1})\" d=\"{shape}\"/>")
 }
 

@@ -33,14 +33,14 @@ const MARKERS: [(MarkerSymbol, &str); 9] = [
 
 const DASHES: [DashType; 3] = [DashType::Solid, DashType::Dash, DashType::Dot];
 
-/// Look of a slot: the indices of its colour and its dash, and its marker.
-pub(crate) struct Look {
+/// MarkStyle of a slot: the indices of its colour and its dash, and its marker.
+pub(crate) struct MarkStyle {
     colour: usize,
     dash: usize,
     marker: &'static (MarkerSymbol, &'static str),
 }
 
-impl Look {
+impl MarkStyle {
     pub(crate) fn of(slot: usize) -> Self {
         Self {
             colour: slot % COLOURS,
@@ -167,7 +167,7 @@ mod tests {
     use crate::analysis::{FIXED_SLOTS, LOOKS};
 
     fn looks(slots: impl Iterator<Item = usize>) -> Vec<(usize, usize, &'static str)> {
-        slots.map(Look::of).map(|look| (look.colour, look.dash, look.path())).collect()
+        slots.map(MarkStyle::of).map(|look| (look.colour, look.dash, look.path())).collect()
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::document::figures::plot::{
     Axis, Dots, FEW_MARKS, Heat, Lines, Marks, Plot, Point, Scatter as Trade, Series,
 };
 use crate::document::figures::scale::{Scale, Spacing};
-use crate::formats::chart::Look;
+use crate::formats::chart::MarkStyle;
 use crate::text::visible;
 
 /// Height of a drawing area in pixels, and its margins above and below.
@@ -124,7 +124,7 @@ fn finite(series: &Series) -> Vec<&Point> {
 /// colour.
 fn trace(series: &Series, points: &[&Point], mode: Mode) -> Box<Scatter<f64, f64>> {
     let (x, y) = points.iter().map(|p| (p.x, p.y)).unzip();
-    let look = Look::of(series.slot);
+    let look = MarkStyle::of(series.slot);
     Scatter::new(x, y)
         .name(plain(&series.label))
         .mode(mode)
@@ -208,7 +208,7 @@ fn lines(plot: &Lines) -> serde_json::Result<Canvas> {
     for (series, points) in &shown {
         let mut line = trace(series, points, Mode::LinesMarkers);
         if plot.marks == Marks::Few {
-            let marker = Marker::new().symbol(Look::of(series.slot).symbol()).size(7);
+            let marker = Marker::new().symbol(MarkStyle::of(series.slot).symbol()).size(7);
             line = line.marker(marker.max_displayed(FEW_MARKS));
         }
         traces.push(line);

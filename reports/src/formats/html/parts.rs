@@ -8,7 +8,7 @@ use askama::Template;
 use super::interactive::{Canvas, canvases};
 use crate::document::figures::Figure;
 use crate::document::{Table, TableCell};
-use crate::formats::chart::{Look, chart_of};
+use crate::formats::chart::{MarkStyle, chart_of};
 use crate::formats::contents::FormatError;
 use crate::text::html as escape;
 
@@ -55,7 +55,7 @@ pub(super) fn prose(text: &str) -> String {
 
 /// The mark of an encoding, in its colour.
 pub(super) fn swatch(slot: impl Borrow<usize>) -> String {
-    let look = Look::of(*slot.borrow());
+    let look = MarkStyle::of(*slot.borrow());
     let (classes, path) = (look.classes(), look.path());
     format!(
         "<svg class=\"k {classes}\" viewBox=\"-6 -6 12 12\" aria-hidden=\"true\"><path d=\"{path}\"/></svg>"
