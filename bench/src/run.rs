@@ -44,6 +44,8 @@ use train::{Diverged, Stop, TrainObserver, TrainProgress, Trainer, train};
 pub struct RunContext {
     /// Name of the suite.
     pub suite: String,
+    /// SHA-256 of the suite's text; `None` for cells without a suite.
+    pub suite_sha256: Option<String>,
     /// CPU threads of the run.
     pub threads: usize,
     /// Number of runs in parallel on the machine.
@@ -245,8 +247,12 @@ fn fill(record: &mut RunRecord, plan: RunPlan<'_>, hooks: &mut RunHooks<'_>) -> 
         let mut trainer = Trainer::new(model, id, config, dropout, task, seed, &device);
         hooks.resume(trainer.state_mut());
         let mut observer = Hooked { config, hooks };
+        let load_before = host::load();
         let trained = train(trainer, &mut observer).map_err(|error| error.to_string())?;
-        record.train = summary(&trained.progress, config);
+        record.train = TrainSummary {
+            machine_load: load_before.into_iter().chain(host::load()).reduce(f64::max),
+            ..summary(&trained.progress, config)
+        };
         if let Some(Diverged { step, reason }) = trained.progress.diverged {
             record.status = Status::Diverged { step: step as u64, reason };
             return Ok(());
@@ -288,9 +294,11 @@ fn fill(record: &mut RunRecord, plan: RunPlan<'_>, hooks: &mut RunHooks<'_>) -> 
                 return Ok(());
             }
             (Ok(mut point), _) => {
+                // Where the task knows the chance, it is not estimated from the questions.
                 if Some(request.split) == trained_on {
                     let len = request.len;
-                    point.chance = *chances.entry(len).or_insert_with(|| task.chance_at(len));
+                    let known = *chances.entry(len).or_insert_with(|| task.chance_at(len));
+                    point.chance = known.or(point.chance);
                 }
                 record.evals.push(point);
             }
@@ -378,6 +386,7 @@ fn summary(progress: &TrainProgress, config: &TrainConfig) -> TrainSummary {
         tokens_per_second: median
             .filter(|seconds| *seconds > 0.0)
             .map(|seconds| progress.tokens as f64 / steps as f64 / seconds),
+        machine_load: None,
         curve: progress.curve.clone(),
         validations: progress.validations.clone(),
         solved: progress.solved,

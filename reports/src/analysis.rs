@@ -3,6 +3,7 @@
 
 pub mod ablation;
 pub mod aggregate;
+pub(crate) mod answers;
 mod costs;
 mod curves;
 mod error;
@@ -11,6 +12,8 @@ pub mod grid;
 mod grouping;
 mod groups;
 mod missing_seeds;
+mod overall;
+mod question;
 pub mod ranking;
 mod report;
 pub mod run_metrics;
@@ -28,6 +31,8 @@ pub use self::gates::GateMean;
 pub(crate) use self::grouping::distinct;
 pub use self::groups::Group;
 pub use self::missing_seeds::MissingSeeds;
+pub use self::overall::{Improvement, Overall, OverallScore, Profile};
+pub use self::question::{Answer, AnswerLine, Question};
 pub use self::report::{Encoding, Report, ReportMeta, Workload};
 pub use self::select::NotCounted;
 #[cfg(test)]

@@ -23,12 +23,12 @@ pub mod store;
 mod testkit;
 mod text;
 
-pub use analysis::{ReportMeta, Settings};
+pub use analysis::{Question, ReportMeta, Settings};
 pub use formats::{html_document, html_table, markdown_document, plain_page};
 pub use record::{
-    Allocations, CurvePoint, EncodingInfo, EvalPoint, FlopCount, GateScore, GridPoint, Host, PAIR,
-    PAIRED, ParamCount, RunRecord, SCHEMA, SkippedEval, SliceUnit, Slices, Solved, Status,
-    TaskInfo, TrainSummary, Validation,
+    Allocations, Answers, CurvePoint, EncodingInfo, EvalPoint, FlopCount, GateScore, GridPoint,
+    Host, Losses, Outcomes, PAIR, PAIRED, ParamCount, RunRecord, SCHEMA, SkippedEval, SliceUnit,
+    Slices, Solved, Status, TaskInfo, TrainSummary, Validation,
 };
 pub use report::{
     Rendered, ReportError, ReportSummary, render_report, write_files, write_report,

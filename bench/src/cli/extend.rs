@@ -144,6 +144,7 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
     let cells = prepared.cells();
     let run = RunContext {
         suite: format!("extend-{}", pretrained.name),
+        suite_sha256: None,
         threads: arguments.threads,
         jobs: 1,
     };

@@ -72,7 +72,7 @@ impl Ablation {
         let others = || ranking.results.iter().filter(|s| s.encoding != base.encoding);
         let differences: Vec<Option<Paired>> = others().map(|s| difference(s, base)).collect();
         let seen: Vec<Paired> = differences.iter().copied().flatten().collect();
-        let mut verdicts = decide(&seen, ranking.seed_spread()).into_iter();
+        let mut verdicts = decide(&seen).into_iter();
         let changes = others()
             .zip(differences)
             .map(|(s, difference)| Change {
@@ -107,7 +107,7 @@ mod tests {
 
     fn ablation(records: &[RunRecord], base: &str, metric: Metric) -> Option<Ablation> {
         let records: Vec<&RunRecord> = records.iter().collect();
-        let ranking = Ranking::new(&records, &BTreeMap::new(), Region::Beyond, metric);
+        let ranking = Ranking::new(&records, &BTreeMap::new(), Region::Both, metric);
         Ablation::of(&ranking, base)
     }
 

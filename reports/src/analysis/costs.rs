@@ -35,6 +35,8 @@ pub struct Cost {
     pub tokens_per_second: Option<f64>,
     /// Seconds of a step (mean over seeds of the median).
     pub step_seconds: Option<f64>,
+    /// Whether the times of a cell were disturbed, by cells beside it or by other load; see [`RunRecord::disturbance`].
+    pub disturbed: bool,
     /// Ratio of its step time to that of `rope`.
     pub step_ratio: Option<f64>,
     /// Highest peak memory of a seed, in bytes.
@@ -82,6 +84,7 @@ fn cost(encoding: &str, records: &[&RunRecord]) -> Option<Cost> {
         flops_ratio: None,
         tokens_per_second: mean(|r| r.train.tokens_per_second),
         step_seconds: mean(|r| r.train.step_seconds_median),
+        disturbed: records.iter().any(|r| r.disturbance().is_some()),
         step_ratio: None,
         peak_bytes: records.iter().filter_map(|r| r.peak_bytes).max(),
         memory_ratio: None,

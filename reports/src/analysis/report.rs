@@ -8,6 +8,7 @@ use rayon::prelude::*;
 
 use super::ablation::Ablation;
 use super::aggregate::{Aggregate, aggregate};
+use super::answers::widen;
 use super::costs::{Cost, costs, machines};
 use super::curves::{Curve, training, validation};
 use super::error::AnalysisError;
@@ -15,7 +16,9 @@ use super::gates::{GateMean, gates};
 use super::grid::{Grid, GridReport, select_grid_values};
 use super::grouping::by_workload;
 use super::missing_seeds::{MissingSeeds, missing_seeds};
-use super::ranking::{Ranking, Region};
+use super::overall::Overall;
+use super::question::Answer;
+use super::ranking::{Ranking, Region, STANDING};
 use super::run_metrics::{RunMetrics, run_metrics};
 use super::select::{NotCounted, select};
 use super::settings::Settings;
@@ -45,6 +48,10 @@ pub struct Report {
     pub encodings: Vec<Encoding>,
     /// Workloads, sorted by name.
     pub workloads: Vec<Workload>,
+    /// Aggregates over the workloads; `None` with fewer than two workloads, or two encodings that all of them rank.
+    pub overall: Option<Overall>,
+    /// Answer to [`Settings::question`]; `None` without a question.
+    pub answer: Option<Answer>,
     /// Records sorted by workload, encoding, seed and key; without curves and slices, which the workloads hold.
     pub cells: Vec<RunRecord>,
     /// Cells without influence on any number.
@@ -85,13 +92,11 @@ pub struct Workload {
     pub chance: Option<f64>,
     /// Lengths in training (one, unless the records disagree).
     pub train_lens: Vec<u64>,
-    /// Ranking in distribution, up to the training length.
-    pub inside: Ranking,
-    /// Ranking over all other evaluations.
-    pub beyond: Ranking,
+    /// Rankings of the regions with evaluations, in the order of [`Region::ALL`].
+    pub rankings: Vec<Ranking>,
     /// Metrics of individual runs, one for each encoding; empty for tasks that cannot be solved.
     pub run_metrics: Vec<RunMetrics>,
-    /// Changes of [`Settings::ablation_base`], in distribution and beyond; empty without a base.
+    /// Changes of [`Settings::ablation_base`] in each region; empty without a base.
     pub ablations: Vec<Ablation>,
     /// The grid, if there is one; all other fields are then at the selected values.
     pub grid: Option<GridReport>,
@@ -114,9 +119,15 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Ranking beyond training, or in distribution where nothing else was evaluated.
-    pub fn deciding(&self) -> &Ranking {
-        if self.beyond.points.is_empty() { &self.inside } else { &self.beyond }
+    /// Ranking of a region; `None` where nothing was evaluated there.
+    pub fn ranking(&self, region: Region) -> Option<&Ranking> {
+        self.rankings.iter().find(|ranking| ranking.region == region)
+    }
+
+    /// The ranking that stands for the workload: at longer lengths, else on other distributions, else on both, else in
+    /// distribution. `None` where nothing was evaluated.
+    pub fn deciding(&self) -> Option<&Ranking> {
+        STANDING.into_iter().find_map(|region| self.ranking(region))
     }
 }
 
@@ -162,7 +173,8 @@ impl Report {
         let settled = select_grid_values(&cells);
         let (counted, not_counted) = select(settled.selected.iter().copied());
         let (defaults, _) = select(settled.defaults.iter().copied());
-        let rows = aggregate(counted.iter().copied());
+        let mut rows = aggregate(counted.iter().copied());
+        widen(&mut rows, &counted);
         let encodings = encodings(&cells);
         let display: BTreeMap<String, String> =
             encodings.iter().map(|e| (e.name.clone(), e.display.clone())).collect();
@@ -187,6 +199,10 @@ impl Report {
             let count = cells[start..].partition_point(|r| r.workload == w.name);
             w.cells = start..start + count;
         }
+        let standing = workloads.iter().filter_map(|w| Some((&*w.name, w.deciding()?)));
+        let overall = Overall::of(standing.collect());
+        let answer =
+            settings.question.as_ref().map(|question| Answer::of(question, &counted, &display));
         let skipped_evals = skipped_evals(&counted);
         let missing_seeds = missing_seeds(&counted);
         // The largest parts of a record are in the workloads by now, and formats need room.
@@ -194,6 +210,7 @@ impl Report {
             record.train.curve = Vec::new();
             for eval in &mut record.evals {
                 eval.slices = Vec::new();
+                eval.outcomes = None;
             }
         });
         Ok(Self {
@@ -201,6 +218,8 @@ impl Report {
             settings: settings.clone(),
             encodings,
             workloads,
+            overall,
+            answer,
             not_counted,
             skipped_evals,
             missing_seeds,
@@ -264,19 +283,16 @@ fn workload(
             }
         })?;
     }
-    let ranking = |records: &[&RunRecord], region| Ranking::new(records, display, region, headline);
-    let (inside, beyond) = (ranking(counted, Region::Inside), ranking(counted, Region::Beyond));
-    let grid = grid.map(|(grid, defaults)| GridReport {
-        grid,
-        default_inside: ranking(defaults, Region::Inside),
-        default_beyond: ranking(defaults, Region::Beyond),
-    });
-    let ablations = settings.ablation_base.iter().flat_map(|base| {
-        [&inside, &beyond]
-            .into_iter()
-            .filter(|ranking| !ranking.points.is_empty())
-            .filter_map(|ranking| Ablation::of(ranking, base))
-    });
+    let rankings_of = |records: &[&RunRecord]| -> Vec<Ranking> {
+        let all = Region::ALL.map(|region| Ranking::new(records, display, region, headline));
+        all.into_iter().filter(|ranking| !ranking.points.is_empty()).collect()
+    };
+    let rankings = rankings_of(counted);
+    let grid = grid.map(|(grid, defaults)| GridReport { grid, defaults: rankings_of(defaults) });
+    let ablations = settings
+        .ablation_base
+        .iter()
+        .flat_map(|base| rankings.iter().filter_map(|ranking| Ablation::of(ranking, base)));
     let ablations = ablations.collect();
     // A seed that diverged was trained, and did not solve: it belongs in the fit rate. The newest
     // record of its seed counts, as for the others.
@@ -294,8 +310,7 @@ fn workload(
         headline,
         train_lens: train_lens.into_iter().collect(),
         run_metrics: run_metrics(&ended, settings),
-        inside,
-        beyond,
+        rankings,
         ablations,
         grid,
         rows: rows.iter().filter(|r| r.workload == name).cloned().collect(),

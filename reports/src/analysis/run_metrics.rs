@@ -123,6 +123,8 @@ pub struct RunMetrics {
     pub solved: u32,
     /// Number of seeds trained to the end or until they diverged.
     pub run: u32,
+    /// Number of these seeds with validations, which then tell the time to solve; for the others the loss does.
+    pub by_validation: u32,
     /// Steps to solve training, over the seeds that did.
     pub solve_steps: Option<MedianRange>,
     /// Seconds to solve training, over the seeds that did.
@@ -165,6 +167,7 @@ fn metrics(encoding: &str, records: &[&RunRecord], settings: &Settings) -> RunMe
         encoding: encoding.to_owned(),
         solved: records.iter().filter(|r| solved(r, settings) == Some(true)).count() as u32,
         run: records.len() as u32,
+        by_validation: records.iter().filter(|r| !r.train.validations.is_empty()).count() as u32,
         solve_steps: MedianRange::of(times.iter().map(|t| t.step as f64).collect()),
         solve_seconds: MedianRange::of(times.iter().map(|t| t.seconds).collect()),
         effective: MedianRange::of(lengths.iter().map(|(length, _)| length.len as f64).collect()),

@@ -2,6 +2,7 @@
 
 use super::comparison::{Better, HeadToHead};
 use super::tables::sections;
+use crate::analysis::ranking::Region;
 use crate::document::figures::Plot;
 use crate::document::figures::plot::{Axis, Dots, Point, Series};
 use crate::document::figures::scale::Scale;
@@ -19,7 +20,7 @@ pub fn document(found: &HeadToHead) -> Document {
          correction; not separable does not mean equal. The interval is not corrected.",
         a.name, b.name
     );
-    let regions = ["in distribution", "beyond training"];
+    let regions = Region::ALL.map(Region::name);
     Document {
         title: format!("{} against {}", a.label, b.label),
         paragraphs: vec![about],

@@ -2,11 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::comparison::{Better, Compared, Difference, PairwiseComparison, Point, Region, Slice};
+use super::comparison::{
+    Better, Compared, ComparedRegion, Difference, PairwiseComparison, Point, Slice,
+};
 use super::matching::PairedRuns;
+use crate::analysis::answers::AnswerTable;
+use crate::analysis::ranking::Region;
 use crate::record::Metric;
 use crate::record::{EvalPoint, RunRecord, SliceUnit, Slices};
-use crate::stats::{Comparison, Paired, SeedSpread, decide, paired};
+use crate::stats::{
+    Comparison, Estimate, Paired, QuestionError, decide, hedges_g_interval, paired, seeds_needed,
+};
 
 /// Relative difference below which values are equal.
 const ROUNDING: f64 = 1e-9;
@@ -17,6 +23,10 @@ struct Candidate<P> {
     metric: Metric,
     a: Vec<(u64, f64)>,
     b: Vec<(u64, f64)>,
+    /// Error of the difference, and of each side, that comes from the questions; `None` where answers are not known.
+    questions: Option<[QuestionError; 3]>,
+    /// Exact match of guessing; `None` for other metrics, or where it is not known.
+    chance: Option<f64>,
 }
 
 pub(super) fn pairwise(pair: &PairedRuns<'_>) -> PairwiseComparison {
@@ -36,12 +46,13 @@ pub(super) fn pairwise(pair: &PairedRuns<'_>) -> PairwiseComparison {
     if !lacking.is_empty() {
         notes.push(format!("Not every seed of both has {}; left out.", lacking.join(", ")));
     }
-    for (name, inside) in [("in distribution", true), ("beyond training", false)] {
-        let points: Vec<&Point> = points.iter().filter(|p| p.in_distribution == inside).collect();
+    for kind in Region::ALL {
+        let points: Vec<&Point> = points.iter().filter(|p| p.region == kind).collect();
         if points.is_empty() {
             continue;
         }
-        let place = || Region { region: name, evaluations: points.len() };
+        let name = kind.name();
+        let place = || ComparedRegion { region: name, evaluations: points.len() };
         let mut region = both.mean(place(), &points, headline);
         if headline == Metric::ExactMatch && region.is_level() {
             let value = Metric::ExactMatch.show(region.a[0].1);
@@ -51,9 +62,9 @@ pub(super) fn pairwise(pair: &PairedRuns<'_>) -> PairwiseComparison {
             region = both.mean(place(), &points, Metric::TokenAccuracy);
         }
         let metric = region.metric;
-        regions.extend(decided(vec![region], record.task.chance));
+        regions.extend(decided(vec![region]));
         let each = points.iter().map(|p| both.mean((*p).clone(), &[*p], metric)).collect();
-        lines.extend(decided(each, record.task.chance));
+        lines.extend(decided(each));
     }
     let mut properties: BTreeMap<(SliceUnit, String), Vec<Candidate<Slice>>> = BTreeMap::new();
     for point in &points {
@@ -62,8 +73,7 @@ pub(super) fn pairwise(pair: &PairedRuns<'_>) -> PairwiseComparison {
             properties.entry(id).or_default().push(candidate);
         }
     }
-    // Chance at a slice is not known.
-    slices.extend(properties.into_values().flat_map(|family| decided(family, None)));
+    slices.extend(properties.into_values().flat_map(decided));
     let mut keys: Vec<String> = both.a.iter().chain(&both.b).map(|r| r.key.clone()).collect();
     keys.sort();
     PairwiseComparison {
@@ -97,11 +107,12 @@ impl Both<'_> {
     fn points(&self) -> (Vec<Point>, Vec<String>) {
         let all: BTreeSet<Point> = self
             .records()
-            .flat_map(|r| &r.evals)
-            .map(|e| Point {
+            .flat_map(|r| r.evals.iter().map(move |e| (r, e)))
+            .map(|(r, e)| Point {
                 split: e.split.clone(),
                 len: e.len,
                 in_distribution: e.in_distribution,
+                region: Region::of(r, e),
             })
             .collect();
         let everywhere = |point: &Point| self.records().all(|r| at(r, point).is_some());
@@ -123,7 +134,22 @@ impl Both<'_> {
             };
             records.iter().map(|record| (record.seed, value(record))).collect()
         };
-        Candidate { place, metric, a: of(&self.a), b: of(&self.b) }
+        let table = |records: &[&RunRecord]| {
+            let evals = records.iter().map(|record| {
+                let evals = points.iter().filter_map(|point| at(record, point));
+                (record.seed, evals.collect::<Vec<_>>())
+            });
+            AnswerTable::of(&evals.collect::<Vec<_>>(), metric)
+        };
+        let questions = table(&self.a)
+            .zip(table(&self.b))
+            .and_then(|(a, b)| Some([a.error_of_difference(&b)?, a.error()?, b.error()?]));
+        let first = self.a[0];
+        let known = points.iter().map(|point| first.chance_of(at(first, point)?));
+        let known: Option<Vec<f64>> = known.collect();
+        let known = known.filter(|_| metric == Metric::ExactMatch);
+        let chance = known.map(|known| known.iter().sum::<f64>() / known.len() as f64);
+        Candidate { place, metric, a: of(&self.a), b: of(&self.b), questions, chance }
     }
 
     /// Candidates for the slices of an evaluation that every seed of both encodings has.
@@ -156,7 +182,8 @@ impl Both<'_> {
                     value: *value,
                     count: *count,
                 };
-                found.push(Candidate { place, metric, a, b });
+                // Neither answers nor chance are kept by slice.
+                found.push(Candidate { place, metric, a, b, questions: None, chance: None });
             }
         }
         found
@@ -170,12 +197,17 @@ impl<P> Candidate<P> {
         self.a.iter().chain(&self.b).all(|(_, value)| equal(*value, first))
     }
 
-    fn jumps(&self, chance: Option<f64>) -> bool {
-        let Some(jump) = self.metric.bimodal_gap(chance) else { return false };
-        [&self.a, &self.b].into_iter().any(|side| {
-            let values = || side.iter().map(|(_, value)| *value);
-            values().fold(f64::MIN, f64::max) - values().fold(f64::MAX, f64::min) >= jump
-        })
+    /// Whether a side is above chance: the interval of its mean, or its mean where there is no interval.
+    fn above_chance(&self) -> bool {
+        let Some(chance) = self.chance else { return true };
+        let low = |(side, error): (&Vec<(u64, f64)>, Option<QuestionError>)| {
+            let values: Vec<f64> = side.iter().map(|(_, value)| *value).collect();
+            let estimate = Estimate::of(&values)?;
+            let estimate = error.map_or(estimate, |error| estimate.with_questions(error));
+            Some(estimate.ci95.map_or(estimate.mean, |(low, _)| low))
+        };
+        let [of_a, of_b] = [1, 2].map(|side| self.questions.map(|errors| errors[side]));
+        [(&self.a, of_a), (&self.b, of_b)].into_iter().filter_map(low).any(|low| low > chance)
     }
 }
 
@@ -184,17 +216,17 @@ fn equal(a: f64, b: f64) -> bool {
 }
 
 /// Tests candidates as one family. Candidates with values that are not finite are left out.
-fn decided<P>(candidates: Vec<Candidate<P>>, chance: Option<f64>) -> Vec<Compared<P>> {
-    let jumps = candidates.iter().any(|candidate| candidate.jumps(chance));
-    let scatter = if jumps { SeedSpread::Bimodal } else { SeedSpread::Unimodal };
+fn decided<P>(candidates: Vec<Candidate<P>>) -> Vec<Compared<P>> {
     let (kept, family): (Vec<Candidate<P>>, Vec<Paired>) = candidates
         .into_iter()
         .filter_map(|candidate| {
             let paired = paired(&candidate.a, &candidate.b)?;
+            let questions = candidate.questions.map(|[difference, ..]| difference);
+            let paired = questions.map_or(paired, |error| paired.with_questions(error));
             Some((candidate, paired))
         })
         .unzip();
-    let comparisons = decide(&family, scatter);
+    let comparisons = decide(&family);
     let line = |(candidate, comparison): (Candidate<P>, Comparison)| {
         let difference = difference(&candidate, &comparison);
         Compared { place: candidate.place, difference }
@@ -227,11 +259,18 @@ fn difference<P>(candidate: &Candidate<P>, comparison: &Comparison) -> Differenc
         family: comparison.family,
         test: comparison.test.name(),
         effect: paired.effect,
+        effect_ci95: paired.effect.and_then(|g| hedges_g_interval(g, paired.n)),
+        chance: candidate.chance,
+        question_error: paired.question_error,
+        seeds_needed: Some(seeds_needed(comparison.family)).filter(|needed| paired.n < *needed),
         n: paired.n,
         won,
         lost,
         tied,
-        better: match (comparison.separable, (paired.mean_difference > 0.0) == higher) {
+        better: match (
+            comparison.separable && candidate.above_chance(),
+            (paired.mean_difference > 0.0) == higher,
+        ) {
             (false, _) => Better::NotSeparable,
             (true, true) => Better::A,
             (true, false) => Better::B,

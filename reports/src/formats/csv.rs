@@ -83,7 +83,7 @@ mod tests {
     fn ranks_and_pairs_hold_what_the_pages_show() {
         let report = Report::new(suite(), &ReportMeta::default()).unwrap();
         let ranks = ranks::ranks(&report).unwrap();
-        let rankings = report.workloads.iter().flat_map(|w| [&w.inside, &w.beyond]);
+        let rankings = report.workloads.iter().flat_map(|w| &w.rankings);
         let results: usize = rankings.clone().map(|c| c.results.len()).sum();
         assert_eq!(ranks.height(), results);
         let row = (0..ranks.height())
@@ -91,7 +91,7 @@ mod tests {
                 let is = |column: &str, value: &str| {
                     ranks.column(column).unwrap().str().unwrap().get(*row) == Some(value)
                 };
-                is("workload", "flip-flop") && is("region", "beyond") && is("encoding", "rope")
+                is("workload", "flip-flop") && is("region", "both") && is("encoding", "rope")
             })
             .unwrap();
         let real = |column: &str| ranks.column(column).unwrap().f64().unwrap().get(row);

@@ -170,8 +170,8 @@ fn the_report_ranks_the_best_and_shows_the_default_beside_it() {
     let workload = &report.workloads[0];
     let best = |ranking: &Ranking| ranking.ranked()[0].encoding.clone();
     let grid = workload.grid.as_ref().unwrap();
-    assert_eq!(best(&workload.beyond), "rope");
-    assert_eq!(best(&grid.default_beyond), "cope");
+    assert_eq!(best(workload.deciding().unwrap()), "rope");
+    assert_eq!(best(grid.defaults.last().unwrap()), "cope");
     let sentence = crate::document::text::workload_sentence(&report, workload);
     assert!(sentence.contains("from 2 values"), "{sentence}");
     let notes = crate::document::tables::summary(&report).notes;
@@ -232,7 +232,7 @@ fn choosing_among_equals_makes_no_false_differences() {
         }
         let (_, settled) = grid_of(&records);
         let ranked: Vec<&RunRecord> = settled.selected.clone();
-        let region = crate::analysis::ranking::Region::Beyond;
+        let region = crate::analysis::ranking::Region::Both;
         let ranking = Ranking::new(&ranked, &BTreeMap::new(), region, Metric::ExactMatch);
         false_claims += usize::from(ranking.pairs.iter().any(|p| p.comparison.separable));
         let means = ranking.results.iter().filter_map(|s| s.estimate).map(|e| e.mean - 0.5);

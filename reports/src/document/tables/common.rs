@@ -11,8 +11,8 @@ pub(super) const NO_COMMON_SEED: &str = "†";
 pub(super) const UNRANKED: &str = "‡";
 
 /// Explains the intervals of tables that show means and medians.
-pub(super) const INTERVALS: &str = "Mean with its 95 % confidence interval (Student's t over n seeds); \
-    median with its 95 % bootstrap interval, which is too narrow for few seeds (its coverage is 1/2 with 2 seeds, \
+pub(super) const INTERVALS: &str = "Mean with its 95 % confidence interval (Student's t over n seeds, and over the \
+    questions where records hold the answers); median with its 95 % bootstrap interval, which is too narrow for few seeds (its coverage is 1/2 with 2 seeds, \
     3/4 with 3).";
 
 impl TableCell {

@@ -16,12 +16,8 @@ use crate::stats::LEAST_SEEDS;
 /// evaluated.
 pub fn summary(report: &Report) -> Table {
     let mut table = Table { columns: vec!["encoding".to_owned()], ..Table::default() };
-    let rankings: Vec<(&Workload, &Ranking)> = report
-        .workloads
-        .iter()
-        .map(|w| (w, w.deciding()))
-        .filter(|(_, ranking)| !ranking.points.is_empty())
-        .collect();
+    let rankings: Vec<(&Workload, &Ranking)> =
+        report.workloads.iter().filter_map(|w| Some((w, w.deciding()?))).collect();
     for (workload, ranking) in &rankings {
         let region = ranking.region.name();
         table.columns.push(format!("{}\n{}, {region}", workload.name, ranking.metric.name()));
@@ -135,7 +131,9 @@ pub fn prices(report: &Report) -> Table {
     let mut notes = vec![
         "Median over workloads [minimum to maximum]. Effective length: the largest evaluated length up to \
          which exact match stays high, over the training length; ≥: on some workload it is the longest \
-         evaluated length. FLOPs and ms: of a training step, relative to RoPE on the same workload."
+         evaluated length. FLOPs and ms: of a training step, relative to RoPE on the same workload. FLOPs count matrix \
+         products alone, of all T x T pairs of attention; what is masked, added, exponentiated or normalised is not \
+         counted."
             .to_owned(),
     ];
     if report.workloads.iter().any(|w| w.machines.len() > 1) {

@@ -69,7 +69,10 @@ learned | – | – | – | – | – | – | ‡ 0 of 2 evaluations
 Mean with its 95 % confidence interval (Student's t over n seeds); median with its 95 % bootstrap interval, which is too narrow for few seeds (its coverage is 1/2 with 2 seeds, 3/4 with 3).
 An encoding shares the rank of the best one that it cannot be separated from. Behind the best: mean difference paired by seed [95 % confidence interval, not corrected].
 Test: paired t test with Holm's correction over 6 pairs, because 3 seeds cannot reach 5 % by permutation (minimum p 0.25).";
-    assert_eq!(show(&ranks(&report, &report.workloads[0], &report.workloads[0].beyond)), expected);
+    assert_eq!(
+        show(&ranks(&report, &report.workloads[0], report.workloads[0].deciding().unwrap())),
+        expected
+    );
 }
 
 #[test]

@@ -10,9 +10,9 @@ fn say(records: &[RunRecord]) -> String {
     let headline = Metric::from_headline(&records[0].task.headline).unwrap();
     let display: BTreeMap<String, String> =
         records.iter().map(|r| (r.encoding.name.clone(), r.encoding.label.clone())).collect();
-    let ranking = |region| Ranking::new(&counted, &display, region, headline);
-    let (inside, beyond) = (ranking(Region::Inside), ranking(Region::Beyond));
-    sentence(&records[0].workload, "tokens", &inside, &beyond, &not_counted)
+    let rankings = Region::ALL.map(|region| Ranking::new(&counted, &display, region, headline));
+    let rankings: Vec<Ranking> = rankings.into_iter().filter(|r| !r.points.is_empty()).collect();
+    sentence(&records[0].workload, "tokens", &rankings, &not_counted)
 }
 
 /// Cells with these values beyond training, one per seed, and 100 % within.
@@ -214,10 +214,7 @@ fn lost_cells_are_part_of_the_sentence() {
 #[test]
 fn a_difference_of_perplexities_is_a_ratio() {
     let nll = [(0, 1.55)];
-    let c = crate::stats::decide(
-        &[crate::stats::paired(&nll, &[(0, 1.5)]).unwrap()],
-        crate::stats::SeedSpread::Unimodal,
-    );
+    let c = crate::stats::decide(&[crate::stats::paired(&nll, &[(0, 1.5)]).unwrap()]);
     let text = difference_text(Metric::Perplexity, &c[0]);
     assert_eq!(text, "its perplexity is 1.05 times as high");
 }
