@@ -10,6 +10,7 @@
 //! | [`paired()`] | differences paired by seed: t test, sign-flip test |
 //! | [`effect`] | Hedges' g and its interval |
 //! | [`sign_flip()`] | the permutation test itself |
+//! | [`lottery()`] | p-value where seeds solve or fail by luck |
 //! | [`family`] | which test decides, least p-values, Holm's correction, who is separable |
 //! | [`mean`] | mean with Student's t interval alone, for curves |
 //! | [`groups`] | ranks that inseparable encodings share |
@@ -26,6 +27,7 @@ pub mod effect;
 pub mod estimate;
 pub mod family;
 pub mod groups;
+pub mod lottery;
 pub mod mean;
 pub mod mean_ranks;
 pub mod over_tasks;
@@ -39,8 +41,9 @@ pub use bootstrap::Bootstrap;
 pub(crate) use bootstrap::sorted_median;
 pub use effect::{hedges_g, hedges_g_interval};
 pub use estimate::Estimate;
-pub use family::{Comparison, LEAST_SEEDS, LEVEL, Test, decide, holm, least_p_value, seeds_needed};
+pub use family::{Comparison, LEAST_SEEDS, LEVEL, Test, decide, holm, seeds_needed};
 pub use groups::rank_groups;
+pub use lottery::{least_p_value, lottery};
 pub use mean::Mean;
 pub use paired::{Paired, RESOLUTION, paired};
 pub use questions::QuestionError;

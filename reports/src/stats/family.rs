@@ -1,5 +1,6 @@
 //! Families of comparisons: choice of the test, bound of the p-value, Holm's correction.
 
+use super::lottery::least_p_value;
 use super::paired::Paired;
 use super::sign_flip::least_p;
 
@@ -20,7 +21,7 @@ pub enum Test {
     TooFewSeeds,
     /// Two-sided sign-flip permutation test.
     SignFlip,
-    /// Two-sided paired t test, its p-value no less than [`least_p_value`].
+    /// Two-sided paired t test, its p-value no less than [`super::lottery()`].
     PairedT,
 }
 
@@ -57,7 +58,7 @@ pub struct Comparison {
 /// Which test decides depends on the numbers of seeds and comparisons, never on the differences: the
 /// sign-flip test where it could reach [`LEVEL`] after Holm's correction, `2^(1 - n) * family <= LEVEL`,
 /// because it assumes nothing about the distribution; else the paired t test. The p-value of the t test is never
-/// below [`least_p_value`]. Where the error of the questions is known, the p-value of the sign-flip test is at least
+/// below that of a [`super::lottery()`], and so never below [`least_p_value`]. Where the error of the questions is known, the p-value of the sign-flip test is at least
 /// that of the t test that has both sources of variance: flipping signs knows nothing of other questions.
 pub fn decide(family: &[Paired]) -> Vec<Comparison> {
     let testable = family.iter().filter(|c| c.n >= LEAST_SEEDS).count() as u32;
@@ -83,12 +84,7 @@ fn choose(c: &Paired, family: u32) -> (Test, Option<f64>) {
         let questions = c.question_error.and(c.p_t).unwrap_or(0.0);
         return (Test::SignFlip, Some(c.p_sign_flip.max(questions)));
     }
-    (Test::PairedT, c.p_t.map(|p| p.max(least_p_value(c.n))))
-}
-
-/// Smallest p-value that `n` seeds allow whatever their distribution, `2^(1 - 2n)`; see [`LEAST_SEEDS`].
-pub fn least_p_value(n: u32) -> f64 {
-    2.0 * 0.25_f64.powi(n as i32)
+    (Test::PairedT, c.p_t.map(|p| p.max(c.p_lottery)))
 }
 
 /// Smallest number of seeds with which a family of so many comparisons can have a significant one: at least

@@ -4,17 +4,17 @@
 //!
 //! Tasks are taken as given: an interval speaks of other seeds and other questions on these tasks, not of other tasks.
 //! A draw takes n of the n seeds of each task with replacement and moves each task by a normal error of its questions.
-//! Percentiles of such draws are too narrow for few seeds, so their tails are those of [`tail`] (Hesterberg 2015,
-//! "What teachers should know about the bootstrap", expanded percentiles).
+//! Percentiles of such draws are too narrow for few seeds and never leave the range of the data (with 3 seeds they held
+//! the truth in 88 % of simulated reports), so the interval is made of their standard deviation: [`half_width`].
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::auc::auc;
-use super::student::{normal_cdf, t_quantile};
+use super::student::t_quantile;
 
 /// Number of draws behind an interval.
-const DRAWS: usize = 4000;
+const DRAWS: usize = 2000;
 /// The seed of the draws: the same scores give the same interval.
 const SEED: u64 = 0x7065_2d7a_6f6f;
 
@@ -72,10 +72,12 @@ pub fn aggregate(tasks: &[TaskScores], thresholds: &[f64]) -> (Interval, Vec<Int
         }
         means.push(interquartile_mean(&mut all));
     }
-    let tail = tail(tasks);
-    let interval = |value, draws| Interval { value, ci95: tail.map(|tail| ends(draws, tail)) };
-    let profile = shares.into_iter().zip(profiles).map(|(value, draws)| interval(value, draws));
-    (interval(mean, means), profile.collect())
+    let factor = half_width(tasks);
+    let interval = |value, draws: Vec<f64>, bounds| Interval::of(value, &draws, factor, bounds);
+    let profile = shares.into_iter().zip(profiles);
+    let profile = profile.map(|(share, draws)| interval(share, draws, (0.0, 1.0)));
+    let profile = profile.collect();
+    (interval(mean, means, (f64::NEG_INFINITY, 1.0)), profile)
 }
 
 /// Mean over the tasks of the chance that a random run of `a` has a higher score than a random run of `b`, ties counting
@@ -89,7 +91,7 @@ pub fn probability_of_improvement(a: &[TaskScores], b: &[TaskScores]) -> Option<
     let value = mean(&pairs)?;
     let mut rng = ChaCha8Rng::seed_from_u64(SEED);
     let mut drawn = pairs;
-    // A fourth of the draws: there are many pairs.
+    // Fewer draws: there are many pairs.
     let draws = (0..DRAWS / 4).filter_map(|_| {
         for ((own_a, own_b), (a, b)) in drawn.iter_mut().zip(a.iter().zip(b)) {
             own_a.clear();
@@ -100,8 +102,20 @@ pub fn probability_of_improvement(a: &[TaskScores], b: &[TaskScores]) -> Option<
         mean(&drawn)
     });
     let draws: Vec<f64> = draws.collect();
-    let tail = tail(a).zip(tail(b)).map(|(a, b)| a.min(b));
-    Some(Interval { value, ci95: tail.map(|tail| ends(draws, tail)) })
+    let factor = half_width(a).zip(half_width(b)).map(|(a, b)| a.max(b));
+    Some(Interval::of(value, &draws, factor, (0.0, 1.0)))
+}
+
+impl Interval {
+    /// `value` with an interval of `factor` standard deviations of the draws each way, within `bounds`.
+    fn of(value: f64, draws: &[f64], factor: Option<f64>, (least, most): (f64, f64)) -> Self {
+        let count = draws.len() as f64;
+        let mean = draws.iter().sum::<f64>() / count;
+        let squares: f64 = draws.iter().map(|draw| (draw - mean).powi(2)).sum();
+        let half = factor.map(|factor| factor * (squares / count).sqrt());
+        let ends = |half| ((value - half).max(least), (value + half).min(most));
+        Self { value, ci95: half.filter(|half: &f64| half.is_finite()).map(ends) }
+    }
 }
 
 /// Adds one draw of a task's runs.
@@ -118,18 +132,13 @@ pub(crate) fn normal(rng: &mut ChaCha8Rng) -> f64 {
     radius * (std::f64::consts::TAU * rng.random::<f64>()).cos()
 }
 
-/// Share of the draws that is left on either side, `Phi(-sqrt(n / (n - 1)) t(0.975, sum(n - 1)))` with the least n of a
-/// task: 2.5 % for many seeds, less for few. `None` where a task has one seed.
-fn tail(tasks: &[TaskScores]) -> Option<f64> {
+/// Standard deviations of the draws in half of a 95 % interval, `sqrt(n / (n - 1)) t(0.975, sum(n - 1) / 2)` with the
+/// least n of a task: a draw of n scatters as if there were n / (n - 1) as many (Hesterberg 2015, "What teachers should
+/// know about the bootstrap"), and an interquartile mean rests on half of the runs. `None` where a task has one seed.
+fn half_width(tasks: &[TaskScores]) -> Option<f64> {
     let n = tasks.iter().map(|task| task.seeds.len()).min().filter(|n| *n > 1)? as f64;
     let df: usize = tasks.iter().map(|task| task.seeds.len() - 1).sum();
-    Some(normal_cdf(-(n / (n - 1.0)).sqrt() * t_quantile(0.975, df as f64)))
-}
-
-fn ends(mut draws: Vec<f64>, tail: f64) -> (f64, f64) {
-    draws.sort_by(f64::total_cmp);
-    let left = ((tail * draws.len() as f64) as usize).min((draws.len() - 1) / 2);
-    (draws[left], draws[draws.len() - 1 - left])
+    Some((n / (n - 1.0)).sqrt() * t_quantile(0.975, 0.5 * df as f64))
 }
 
 #[cfg(test)]
@@ -158,7 +167,7 @@ mod tests {
         // One of six is cut at either end: 0.2, 0.3, 0.8, 0.9.
         assert!((mean.value - 0.55).abs() < 1e-12);
         let (low, high) = mean.ci95.unwrap();
-        assert!(0.1 < low && low < 0.5 && 0.6 < high && high < 1.0, "{low} {high}");
+        assert!(0.3 < low && low < 0.5 && 0.6 < high && high < 0.8, "{low} {high}");
         assert_eq!(aggregate(&[scores(&[0.1]), scores(&[0.2, 0.3])], &[]).0.ci95, None);
         assert_eq!(aggregate(&tasks, &[0.5]), aggregate(&tasks, &[0.5]), "the same bits");
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::effect::hedges_g;
 use super::estimate::half_width_factor;
+use super::lottery::lottery;
 use super::questions::QuestionError;
 use super::sign_flip::sign_flip;
 use super::student::{t_test, two_sided};
@@ -32,6 +33,8 @@ pub struct Paired {
     pub p_t: Option<f64>,
     /// Two-sided p-value of the sign-flip test; [`sign_flip`].
     pub p_sign_flip: f64,
+    /// p-value if seeds solve or fail by luck; [`lottery`].
+    pub p_lottery: f64,
     /// Hedges' g of the differences; [`hedges_g`].
     pub effect: Option<f64>,
     /// Standard error of the mean difference that comes from the questions, where it is known; interval and `p_t`
@@ -85,6 +88,7 @@ pub fn paired(a: &[(u64, f64)], b: &[(u64, f64)]) -> Option<Paired> {
         .map(|d| if d.abs() <= ROUNDING * scale { 0.0 } else { d })
         .collect();
     let p_sign_flip = sign_flip(&differences)?;
+    let p_lottery = lottery(&differences);
     let n = u32::try_from(differences.len()).ok()?;
     let mean = differences.iter().sum::<f64>() / f64::from(n);
     if n == 1 {
@@ -94,6 +98,7 @@ pub fn paired(a: &[(u64, f64)], b: &[(u64, f64)]) -> Option<Paired> {
             ci95: None,
             p_t: None,
             p_sign_flip,
+            p_lottery,
             effect: None,
             question_error: None,
             n,
@@ -109,6 +114,7 @@ pub fn paired(a: &[(u64, f64)], b: &[(u64, f64)]) -> Option<Paired> {
         ci95: half.map(|half| (mean - half, mean + half)),
         p_t: Some(t_test(mean, spread, n)),
         p_sign_flip,
+        p_lottery,
         effect: (std > ROUNDING * scale).then(|| hedges_g(mean, std, n)).flatten(),
         question_error: None,
         n,

@@ -167,15 +167,15 @@ fn answers_to_questions_widen_intervals_and_can_undo_a_verdict() {
         let cell = TestCell::new("w", encoding, seed).beyond(share);
         cell.change(|r| r.evals[1].outcomes = Some(outcomes)).record()
     };
-    // Four questions of 400 are wrong, the same in every one of eight seeds.
+    // Two questions of 400 are wrong, the same in every one of eight seeds.
     let mut records: Vec<RunRecord> =
-        (0..8).flat_map(|seed| [cell("rope", seed, 4), cell("cope", seed, 0)]).collect();
+        (0..8).flat_map(|seed| [cell("rope", seed, 2), cell("cope", seed, 0)]).collect();
     let known = ranking(&records, Region::Both, Metric::ExactMatch);
     let (low, high) = known.results[1].estimate.unwrap().ci95.unwrap();
-    assert!(0.98 < low && low < 0.982 && high > 0.999, "{low} {high}");
+    assert!(0.987 < low && low < 0.989 && high > 1.0, "{low} {high}");
     assert!(!known.separates(), "{:?}", known.pairs);
     records.iter_mut().for_each(|r| r.evals[1].outcomes = None);
     let unknown = ranking(&records, Region::Both, Metric::ExactMatch);
-    assert_eq!(unknown.results[1].estimate.unwrap().ci95, Some((0.99, 0.99)));
+    assert_eq!(unknown.results[1].estimate.unwrap().ci95, Some((0.995, 0.995)));
     assert!(unknown.separates(), "as before");
 }

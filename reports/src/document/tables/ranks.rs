@@ -55,7 +55,7 @@ pub fn ranks(report: &Report, workload: &Workload, ranking: &Ranking) -> Table {
     let mut results: Vec<&EncodingResult> = ranking.ranked();
     // Stable: within a rank the order of means is kept.
     results.sort_by_key(|s| s.group);
-    results.extend(ranking.results.iter().filter(|s| s.group.is_none()));
+    results.extend(ranking.results.iter().filter(|s| s.rank == Rank::Unranked));
     let rows = results
         .into_iter()
         .map(|s| {

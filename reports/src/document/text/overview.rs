@@ -148,7 +148,8 @@ fn single(contest: &Contest<'_>) -> String {
         names(&ties),
         ranking.metric.name()
     );
-    if ranked[0].above_chance == Some(false) {
+    let mean = estimate.map_or(f64::NAN, |e| e.mean);
+    if ranking.chance.is_some_and(|chance| mean <= chance) {
         return format!("{head}, which is not above chance.");
     }
     if let Some(needed) = ranking.seeds_needed {
@@ -157,6 +158,9 @@ fn single(contest: &Contest<'_>) -> String {
             ranked.len(),
             needed.max(LEAST_SEEDS)
         );
+    }
+    if ranked[0].above_chance == Some(false) {
+        return format!("{head}, whose interval does not exclude chance.");
     }
     let first: Vec<&EncodingResult> = contest.first().collect();
     let level = named(false, &first);

@@ -114,8 +114,9 @@ fn clause(ranking: &Ranking, len_unit: &str) -> String {
         ranked.iter().copied().partition(|s| s.rank == Rank::Best);
     let best_names: Vec<String> = best.iter().map(|s| s.display.clone()).collect();
     let lead = Lead { names: listed(&best_names, "and"), several: best.len() > 1, region, score };
-    if first.above_chance == Some(false) {
-        return format!("{}, but that is not above chance", lead.head());
+    let mean = first.estimate.map_or(f64::NAN, |e| e.mean);
+    if ranking.chance.is_some_and(|chance| mean <= chance) {
+        return format!("{}, which is not above chance", lead.head());
     }
     let Some((runner_up, others)) = rest.split_first() else {
         return lead.head();
@@ -134,6 +135,9 @@ fn clause(ranking: &Ranking, len_unit: &str) -> String {
                 second.0,
                 second.1
             )
+        }
+        _ if first.above_chance == Some(false) => {
+            format!("{}, whose interval does not exclude chance", lead.head())
         }
         Rank::Behind(Some(c)) => lead.over_seeds(second, &c, metric, others),
         _ => format!(
