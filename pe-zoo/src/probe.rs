@@ -1,8 +1,8 @@
 //! Properties of encodings, found by running them on small random problems.
 //!
-//! What an encoding does is observed and not declared: [`properties`] builds it at a small size with
-//! random parameters and looks at how outputs change with positions, tokens, heads and lengths. The
-//! rules about combinations, and the tables of `list` and `explain`, read these properties.
+//! [`properties`] builds an encoding at a small size with random parameters and observes how its
+//! outputs change with positions, tokens, heads and lengths, so that nothing needs to be declared.
+//! The rules about combinations and the tables of `list` and `explain` read these properties.
 
 pub mod close;
 mod observe;
@@ -150,7 +150,7 @@ pub fn products(config: &EncodingConfig, dims: &Dims, len: usize) -> Result<usiz
         counts[0] + first * n / step + second * n * (n - step) / (2 * step * step)
     };
     if at(COUNTED_LENS[3]) != counts[3] {
-        let reason = "its products are no quadratic function of the length; implement `cost`";
+        let reason = "the number of its products is not a quadratic function of the length; implement `cost`";
         return Err(refused(reason.to_owned()));
     }
     usize::try_from(at(len))

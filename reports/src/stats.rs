@@ -11,7 +11,7 @@
 //! | [`effect`] | Hedges' g and its interval |
 //! | [`sign_flip()`] | the permutation test itself |
 //! | [`lottery()`] | p-value where seeds solve or fail by luck |
-//! | [`family`] | which test decides, least p-values, Holm's correction, who is separable |
+//! | [`family`] | which test decides, bounds of p-values, Holm's correction, who is separable |
 //! | [`mean`] | mean with Student's t interval alone, for curves |
 //! | [`groups`] | ranks that inseparable encodings share |
 //! | [`over_tasks`] | interquartile mean, profiles and probability of improvement over several tasks |
@@ -43,7 +43,7 @@ pub use effect::{hedges_g, hedges_g_interval};
 pub use estimate::Estimate;
 pub use family::{Comparison, LEAST_SEEDS, LEVEL, Test, decide, holm, seeds_needed};
 pub use groups::rank_groups;
-pub use lottery::{least_p_value, lottery};
+pub use lottery::{minimum_p_value, lottery};
 pub use mean::Mean;
 pub use paired::{Paired, RESOLUTION, paired};
 pub use questions::QuestionError;

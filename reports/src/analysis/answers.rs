@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::aggregate::Aggregate;
-use crate::record::{Answers, EvalPoint, Metric, RunRecord};
+use super::evaluated::{Evaluated, SeedRun};
+use crate::record::{Answers, Metric};
 use crate::stats::QuestionError;
 
 /// Answers by seed, evaluation and question.
@@ -18,7 +19,7 @@ pub(crate) struct AnswerTable {
 impl AnswerTable {
     /// Answers of the evaluations of each seed, which must be the same ones in the same order. `None` unless every seed
     /// has answers of the kind of `metric` to the same questions.
-    pub(crate) fn of(seeds: &[(u64, Vec<&EvalPoint>)], metric: Metric) -> Option<Self> {
+    pub(crate) fn of(seeds: &[(u64, Vec<&Evaluated>)], metric: Metric) -> Option<Self> {
         let mut table = Self {
             questions: Vec::new(),
             seeds: BTreeMap::new(),
@@ -77,24 +78,26 @@ impl AnswerTable {
     }
 }
 
-/// Adds the error of the questions to the intervals of aggregated evaluations, where `records`, which were aggregated,
-/// hold the answers.
-pub(super) fn widen(rows: &mut [Aggregate], records: &[&RunRecord]) {
-    let mut members: BTreeMap<(&str, &str), Vec<&RunRecord>> = BTreeMap::new();
-    for record in records.iter().filter(|r| r.evals.iter().any(|e| e.outcomes.is_some())) {
-        members.entry((&record.workload, &record.encoding.name)).or_default().push(record);
-    }
-    for row in rows {
-        let Some(records) = members.get(&(&*row.workload, &*row.encoding)) else { continue };
-        let place = |e: &&EvalPoint| e.split == row.split && e.len == row.len;
-        let seeds: Vec<(u64, Vec<&EvalPoint>)> =
-            records.iter().map(|r| (r.seed, r.evals.iter().filter(place).collect())).collect();
-        let error = |metric| AnswerTable::of(&seeds, metric).and_then(|table| table.error());
-        if let Some(error) = error(Metric::ExactMatch) {
-            row.exact_match = row.exact_match.with_questions(error);
+/// Adds the error of the questions to the intervals of aggregated evaluations, where `runs`, which were aggregated and are
+/// sorted by encoding, hold the answers.
+pub(super) fn widen(rows: &mut [Aggregate], runs: &[SeedRun]) {
+    for runs in runs.chunk_by(|a, b| a.encoding == b.encoding) {
+        if runs.iter().all(|run| run.evals.iter().all(|e| e.outcomes.is_none())) {
+            continue;
         }
-        if let Some(error) = error(Metric::Perplexity) {
-            row.nll = row.nll.with_questions(error);
+        for row in rows.iter_mut().filter(|row| row.encoding == runs[0].encoding) {
+            let place = |e: &&Evaluated| e.split == row.split && e.len == row.len;
+            let seeds: Vec<(u64, Vec<&Evaluated>)> = runs
+                .iter()
+                .map(|run| (run.seed, run.evals.iter().filter(place).collect()))
+                .collect();
+            let error = |metric| AnswerTable::of(&seeds, metric).and_then(|table| table.error());
+            if let Some(error) = error(Metric::ExactMatch) {
+                row.exact_match = row.exact_match.with_questions(error);
+            }
+            if let Some(error) = error(Metric::Perplexity) {
+                row.nll = row.nll.with_questions(error);
+            }
         }
     }
 }
@@ -103,8 +106,9 @@ pub(super) fn widen(rows: &mut [Aggregate], records: &[&RunRecord]) {
 mod tests {
     use super::*;
     use crate::analysis::aggregate::aggregate;
-    use crate::record::Outcomes;
-    use crate::testkit::TestCell;
+    use crate::frame::Frames;
+    use crate::record::{Outcomes, RunRecord};
+    use crate::testkit::{TestCell, counted};
 
     fn cell(encoding: &str, seed: u64, questions: &str, right: &[bool]) -> RunRecord {
         let share = right.iter().filter(|right| **right).count() as f64 / right.len() as f64;
@@ -116,7 +120,8 @@ mod tests {
     }
 
     fn table(records: &[RunRecord]) -> Option<AnswerTable> {
-        let seeds: Vec<_> = records.iter().map(|r| (r.seed, r.evals.iter().collect())).collect();
+        let runs: Vec<SeedRun> = records.iter().map(SeedRun::of).collect();
+        let seeds: Vec<_> = runs.iter().map(|r| (r.seed, r.evals.iter().collect())).collect();
         AnswerTable::of(&seeds, Metric::ExactMatch)
     }
 
@@ -142,17 +147,19 @@ mod tests {
         assert_eq!(both.0.error_of_difference(&both.1), None);
         assert!(table(&[a[0].clone(), b[1].clone()]).is_none(), "seeds with other questions");
         assert!(table(&[TestCell::new("w", "a", 0).record()]).is_none());
-        let seeds = [(0, a[0].evals.iter().collect())];
+        let run = SeedRun::of(&a[0]);
+        let seeds = [(0, run.evals.iter().collect())];
         assert!(AnswerTable::of(&seeds, Metric::TokenAccuracy).is_none());
     }
 
     #[test]
     fn rows_get_wider_where_answers_are_known() {
         let records: Vec<RunRecord> = (0..3).map(|seed| cell("a", seed, "q", &A)).collect();
-        let records: Vec<&RunRecord> = records.iter().collect();
-        let mut rows = aggregate(records.iter().copied());
+        let frames = Frames::of(&records).unwrap();
+        let counted = counted(&frames);
+        let mut rows = aggregate(&counted).unwrap();
         assert_eq!(rows[0].exact_match.ci95, Some((0.75, 0.75)));
-        widen(&mut rows, &records);
+        widen(&mut rows, &SeedRun::all(&counted).unwrap());
         let (low, high) = rows[0].exact_match.ci95.unwrap();
         // A standard error of 1/4 with 3 degrees of freedom: 3.182 of them each way.
         assert!((high - low - 2.0 * 3.182_446 * 0.25).abs() < 1e-5, "{low} {high}");

@@ -4,7 +4,7 @@
 use super::ranking::{EncodingResult, Rank, Ranking};
 use crate::record::Metric;
 use crate::stats::mean_ranks::MeanRanks;
-use crate::stats::over_tasks::{Interval, TaskScores, aggregate, probability_of_improvement};
+use crate::stats::over_tasks::{TaskEstimate, TaskScores, aggregate, probability_of_improvement};
 
 /// Number of equal steps between the thresholds of a profile.
 const STEPS: u32 = 50;
@@ -49,7 +49,7 @@ pub struct Profile {
     /// Name of the encoding.
     pub encoding: String,
     /// Scores above chance, ascending, each with the share of runs above it and its pointwise 95 % interval.
-    pub points: Vec<(f64, Interval)>,
+    pub points: Vec<(f64, TaskEstimate)>,
 }
 
 /// Probability that one encoding does better than another.
@@ -60,7 +60,7 @@ pub struct Improvement {
     /// Name of the other.
     pub worse: String,
     /// Mean over the workloads of the chance that a random run of the one is better than one of the other.
-    pub probability: Interval,
+    pub probability: TaskEstimate,
 }
 
 impl Overall {
@@ -239,11 +239,15 @@ mod tests {
             (overall.ranked.join(" "), overall.ranks.ranks.clone()),
             ("cope rope nope".into(), vec![1.0, 2.0, 3.0])
         );
-        let always = Interval { value: 1.0, ci95: Some((1.0, 1.0)) };
+        let always = TaskEstimate { value: 1.0, ci95: Some((1.0, 1.0)) };
         assert!(overall.improvements.iter().all(|pair| pair.probability == always));
         assert_eq!(overall.improvements.len(), 3);
         let half = overall.profiles[1].points[25];
-        assert_eq!((half.0, half.1.value), (0.5, 2.0 / 3.0), "RoPE is at 50 % in one of three seeds");
+        assert_eq!(
+            (half.0, half.1.value),
+            (0.5, 2.0 / 3.0),
+            "RoPE is at 50 % in one of three seeds"
+        );
         assert!(overall.without_chance.is_empty());
     }
 

@@ -7,8 +7,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::ranking::{EncodingResult, Ranking, Region, STANDING, separable};
-use crate::record::{Metric, RunRecord};
+use super::evaluated::SeedRun;
+use super::ranking::{EncodingResult, Ranking, Region, separable};
+use super::region::STANDING;
+use crate::record::Metric;
 use crate::stats::{Comparison, Paired, decide};
 
 /// Question of a suite, section `[question]`.
@@ -45,7 +47,7 @@ impl Question {
 /// Answer to a question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// The question.
+    /// Question that is answered.
     pub question: Question,
     /// One line for each workload that can be compared.
     pub lines: Vec<AnswerLine>,
@@ -78,26 +80,17 @@ impl AnswerLine {
 }
 
 impl Answer {
-    /// Answers a question from counted records, one for each workload, encoding and seed. `display` maps names of
-    /// encodings to names for people.
-    pub(super) fn of(
-        question: &Question,
-        records: &[&RunRecord],
-        display: &BTreeMap<String, String>,
-    ) -> Self {
-        let mut workloads: BTreeMap<&str, Vec<&RunRecord>> = BTreeMap::new();
-        for record in records.iter().filter(|r| question.encodings.contains(&r.encoding.name)) {
-            workloads.entry(&record.workload).or_default().push(record);
-        }
-        let asked: Vec<&str> = if question.tasks.is_empty() {
-            workloads.keys().copied().collect()
+    /// Answers a question from rankings of its two encodings by workload ([`Question::ranking`]).
+    pub(super) fn of(question: &Question, rankings: Vec<(String, Option<Ranking>)>) -> Self {
+        let mut rankings: BTreeMap<String, Option<Ranking>> = rankings.into_iter().collect();
+        let asked: Vec<String> = if question.tasks.is_empty() {
+            rankings.keys().cloned().collect()
         } else {
-            question.tasks.iter().map(String::as_str).collect()
+            question.tasks.clone()
         };
         let (mut found, mut unanswered) = (Vec::new(), Vec::new());
         for name in asked {
-            let records = workloads.get(name).map_or(&[][..], |own| own);
-            match question.ranking(records, display) {
+            match rankings.remove(&name).flatten() {
                 Some(ranking) if !ranking.pairs.is_empty() => found.push((name, ranking)),
                 Some(_) => unanswered.push(format!("{name}: no seed with all evaluations of both")),
                 None => unanswered.push(format!("{name}: no evaluation to compare")),
@@ -110,24 +103,27 @@ impl Answer {
             let above_chance = best.is_none_or(|best| best.above_chance != Some(false));
             let separable = comparison.separable && above_chance;
             let comparison = Comparison { separable, ..comparison };
-            AnswerLine { workload: name.to_owned(), ranking, comparison }
+            AnswerLine { workload: name, ranking, comparison }
         });
         Self { question: question.clone(), lines: lines.collect(), unanswered }
     }
 }
 
 impl Question {
-    /// Ranking of the two encodings in the region of the question; `None` where nothing was evaluated.
-    fn ranking(
+    /// Ranking of the two encodings among `runs` of a workload that `headline` ranks, in the region of the question;
+    /// `None` where nothing was evaluated.
+    pub(super) fn ranking(
         &self,
-        records: &[&RunRecord],
+        runs: &[SeedRun],
         display: &BTreeMap<String, String>,
+        headline: Metric,
     ) -> Option<Ranking> {
-        let headline = Metric::from_headline(&records.first()?.task.headline)?;
+        let own = runs.iter().filter(|run| self.encodings.contains(&run.encoding));
+        let runs: Vec<SeedRun> = own.cloned().collect();
         let metric = self.metric.unwrap_or(headline);
         let regions = self.region.map_or_else(|| STANDING.to_vec(), |region| vec![region]);
         let mut rankings =
-            regions.into_iter().map(|region| Ranking::new(records, display, region, metric));
+            regions.into_iter().map(|region| Ranking::new(&runs, display, region, metric));
         rankings.find(|ranking| !ranking.points.is_empty())
     }
 }
@@ -136,6 +132,8 @@ impl Question {
 mod tests {
     use super::*;
     use crate::analysis::{Report, ReportMeta, Settings};
+    use crate::frame::Frames;
+    use crate::record::RunRecord;
     use crate::testkit::TestCell;
 
     fn ask(toml: &str) -> Question {
@@ -144,7 +142,10 @@ mod tests {
 
     fn answer(question: Question, records: Vec<RunRecord>) -> Answer {
         let settings = Settings { question: Some(question), ..Settings::default() };
-        Report::with(records, &ReportMeta::default(), &settings).unwrap().answer.unwrap()
+        Report::with(Frames::of(&records).unwrap(), &ReportMeta::default(), &settings)
+            .unwrap()
+            .answer
+            .unwrap()
     }
 
     fn cells(workload: &str) -> Vec<RunRecord> {

@@ -11,70 +11,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
-
 use super::answers::AnswerTable;
+use super::evaluated::{Evaluated, SeedRun, mean_chance};
+pub use super::region::Region;
 use crate::record::Metric;
-use crate::record::{EvalPoint, RunRecord};
 use crate::stats::{Comparison, Estimate, Paired, decide, paired, rank_groups, seeds_needed};
-
-/// Position of evaluations relative to training.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Region {
-    /// Splits that training draws from, up to the training length.
-    Inside,
-    /// Splits that training draws from, beyond the training length.
-    Longer,
-    /// Other splits, up to the training length.
-    Shifted,
-    /// Other splits, beyond the training length.
-    Both,
-}
-
-/// Regions in the order in which one of them stands for a workload.
-pub(super) const STANDING: [Region; 4] =
-    [Region::Longer, Region::Shifted, Region::Both, Region::Inside];
-
-impl Region {
-    /// All regions.
-    pub const ALL: [Self; 4] = [Self::Inside, Self::Longer, Self::Shifted, Self::Both];
-
-    /// Region of an evaluation of `record`. Records of schema 2 do not say which splits training draws from: those
-    /// with an evaluation in distribution, or with a known chance.
-    pub fn of(record: &RunRecord, eval: &EvalPoint) -> Self {
-        let own = |other: &EvalPoint| {
-            other.split == eval.split && (other.in_distribution || other.chance.is_some())
-        };
-        let trained = eval.trained_split.unwrap_or_else(|| record.evals.iter().any(own));
-        match (eval.in_distribution, eval.len > record.train_len, trained) {
-            (true, ..) => Self::Inside,
-            (false, true, true) => Self::Longer,
-            (false, true, false) => Self::Both,
-            (false, false, _) => Self::Shifted,
-        }
-    }
-
-    /// Name of the region for use in a sentence.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Inside => "in distribution",
-            Self::Longer => "at longer lengths",
-            Self::Shifted => "on other distributions",
-            Self::Both => "on other distributions at longer lengths",
-        }
-    }
-
-    /// Name of the region in tables for other programs.
-    pub fn id(self) -> &'static str {
-        match self {
-            Self::Inside => "inside",
-            Self::Longer => "longer",
-            Self::Shifted => "shifted",
-            Self::Both => "both",
-        }
-    }
-}
 
 /// Place of an encoding relative to the best.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -159,22 +100,22 @@ pub struct Ranking {
 }
 
 impl Ranking {
-    /// Ranks the encodings of `records`, which must be counted records of one workload.
+    /// Ranks the encodings of `runs`, which must be counted runs of one workload, sorted by encoding and seed.
     /// `display` maps names of encodings to names for people.
-    pub fn new(
-        records: &[&RunRecord],
+    pub(crate) fn new(
+        runs: &[SeedRun],
         display: &BTreeMap<String, String>,
         region: Region,
         headline: Metric,
     ) -> Self {
-        let ranking = Self::by(records, display, region, headline);
+        let ranking = Self::by(runs, display, region, headline);
         // Whole answers of long sequences can be wrong for all: the tokens may still tell.
         if headline == Metric::ExactMatch
             && let Some(value) = ranking.common_value()
         {
             let by_token = Self {
                 fallback: Some(value),
-                ..Self::by(records, display, region, Metric::TokenAccuracy)
+                ..Self::by(runs, display, region, Metric::TokenAccuracy)
             };
             if by_token.ranked().len() > 1 && by_token.common_value().is_none() {
                 return by_token;
@@ -184,18 +125,18 @@ impl Ranking {
     }
 
     fn by(
-        records: &[&RunRecord],
+        runs: &[SeedRun],
         display: &BTreeMap<String, String>,
         region: Region,
         metric: Metric,
     ) -> Self {
-        let points: BTreeSet<(String, u64)> = records
+        let points: BTreeSet<(String, u64)> = runs
             .iter()
-            .flat_map(|r| evals_of(r, region))
+            .flat_map(|run| evals_of(run, region))
             .map(|e| (e.split.clone(), e.len))
             .collect();
-        let chance = chance(records, region, metric);
-        let (results, tables) = results(records, display, region, metric, points.len(), chance);
+        let chance = chance(runs, region, metric);
+        let (results, tables) = results(runs, display, region, metric, points.len(), chance);
         let mut ranking = Self {
             region,
             metric,
@@ -291,41 +232,36 @@ fn equal(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-12 * a.abs().max(b.abs()).max(1.0)
 }
 
-/// Evaluations of a record in a region.
-fn evals_of(record: &RunRecord, region: Region) -> impl Iterator<Item = &EvalPoint> {
-    record.evals.iter().filter(move |e| Region::of(record, e) == region)
+/// Evaluations of a seed in a region.
+fn evals_of(run: &SeedRun, region: Region) -> impl Iterator<Item = &Evaluated> {
+    run.evals.iter().filter(move |e| e.region == region)
 }
 
-/// Mean chance over the evaluations of a region, from the first record that has most of them.
-fn chance(records: &[&RunRecord], region: Region, metric: Metric) -> Option<f64> {
-    let most = records.iter().rev().max_by_key(|r| evals_of(r, region).count())?;
-    let known: Option<Vec<f64>> = evals_of(most, region).map(|e| most.chance_of(e)).collect();
-    let known = known.filter(|known| !known.is_empty() && metric == Metric::ExactMatch)?;
-    Some(known.iter().sum::<f64>() / known.len() as f64)
+/// Mean chance over the evaluations of a region, from the first seed that has most of them.
+fn chance(runs: &[SeedRun], region: Region, metric: Metric) -> Option<f64> {
+    let most = runs.iter().rev().max_by_key(|run| evals_of(run, region).count())?;
+    mean_chance(evals_of(most, region)).filter(|_| metric == Metric::ExactMatch)
 }
 
 /// Results of all encodings, and their answers to the questions where they are known.
 fn results(
-    records: &[&RunRecord],
+    runs: &[SeedRun],
     display: &BTreeMap<String, String>,
     region: Region,
     metric: Metric,
     points: usize,
     chance: Option<f64>,
 ) -> (Vec<EncodingResult>, BTreeMap<String, AnswerTable>) {
-    let mut by_encoding: BTreeMap<&str, Vec<&RunRecord>> = BTreeMap::new();
-    for record in records {
-        by_encoding.entry(&record.encoding.name).or_default().push(record);
-    }
     let mut tables = BTreeMap::new();
-    let results = by_encoding.into_iter().map(|(encoding, records)| {
-        let mut seeds: Vec<(u64, Vec<&EvalPoint>)> =
-            records.iter().map(|r| (r.seed, evals_of(r, region).collect())).collect();
+    let results = runs.chunk_by(|a, b| a.encoding == b.encoding).map(|runs| {
+        let encoding = runs[0].encoding.as_str();
+        let mut seeds: Vec<(u64, Vec<&Evaluated>)> =
+            runs.iter().map(|run| (run.seed, evals_of(run, region).collect())).collect();
         // Seeds with all evaluations count; without any such seed, those that come closest.
         let evaluated = seeds.iter().map(|(_, evals)| evals.len()).max().unwrap_or(0);
         seeds.retain(|(_, evals)| evaluated > 0 && evals.len() == evaluated);
-        let mean = |evals: &Vec<&EvalPoint>| {
-            evals.iter().map(|e| metric.of(e)).sum::<f64>() / evals.len() as f64
+        let mean = |evals: &Vec<&Evaluated>| {
+            evals.iter().map(|e| e.value(metric)).sum::<f64>() / evals.len() as f64
         };
         let per_seed: Vec<(u64, f64)> =
             seeds.iter().map(|(seed, evals)| (*seed, mean(evals))).collect();

@@ -2,11 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use polars::prelude::PolarsError;
 use serde_json::Value;
 
 use super::comparison::{ComparedEncoding, Request};
 use super::error::CompareError;
-use crate::analysis::grid::{ChosenBy, Grid, GridChoice, select_grid_values};
+use crate::analysis::grid::{
+    ChosenBy, GridChoice, GridSelection, WorkloadGrid, select_grid_values,
+};
+use crate::frame::Frames;
 use crate::record::{RunRecord, Status};
 use crate::store::cell_key;
 
@@ -24,7 +28,7 @@ impl PairedRuns<'_> {
     }
 }
 
-pub(super) struct Found<'a> {
+pub(super) struct MatchedPairs<'a> {
     pub(super) a: ComparedEncoding,
     pub(super) b: ComparedEncoding,
     pub(super) pairs: Vec<PairedRuns<'a>>,
@@ -33,7 +37,7 @@ pub(super) struct Found<'a> {
 
 /// Hash of the configuration without the encoding, the seed and the setting of a grid. Only cells with equal hashes
 /// can be compared.
-fn conditions(record: &RunRecord, grid: Option<&Grid>) -> String {
+fn conditions(record: &RunRecord, grid: Option<&WorkloadGrid>) -> String {
     let mut config = record.config.clone();
     let axis = grid.map(|grid| format!("/{}", grid.axis.replace('.', "/")));
     for path in ["/encoding", "/seed"].into_iter().chain(axis.as_deref()) {
@@ -49,7 +53,7 @@ fn conditions(record: &RunRecord, grid: Option<&Grid>) -> String {
 pub(super) fn find<'a>(
     records: &'a [RunRecord],
     request: &Request,
-) -> Result<Found<'a>, CompareError> {
+) -> Result<MatchedPairs<'a>, CompareError> {
     let a = side(records, &request.a)?;
     let b = side(records, &request.b)?;
     if a.name == b.name {
@@ -79,7 +83,7 @@ pub(super) fn find<'a>(
     if pairs.is_empty() {
         return Err(CompareError::NothingPairs { a: a.name, b: b.name, reasons: left_out });
     }
-    Ok(Found { a, b, pairs, left_out })
+    Ok(MatchedPairs { a, b, pairs, left_out })
 }
 
 /// Looks up an encoding by name.
@@ -120,10 +124,17 @@ fn pair<'a>(
     left_out: &mut Vec<String>,
 ) -> Result<PairedRuns<'a>, String> {
     let own: Vec<RunRecord> = records.iter().map(|record| (*record).clone()).collect();
-    let settled = select_grid_values(&own);
-    // One workload, so one grid at most.
-    let grid = settled.grids.values().next();
-    let chosen: BTreeSet<&str> = settled.selected.iter().map(|r| r.key.as_str()).collect();
+    let failed = |error: PolarsError| format!("{at}: {error}");
+    let GridSelection { selected, grid, .. } =
+        Frames::of(&own).and_then(|frames| select_grid_values(&frames)).map_err(failed)?;
+    let grid = grid.as_ref();
+    let chosen: BTreeSet<&str> = selected
+        .column("key")
+        .and_then(|key| key.str())
+        .map_err(failed)?
+        .iter()
+        .flatten()
+        .collect();
     let (counted, others): (Vec<&RunRecord>, Vec<&RunRecord>) =
         records.iter().partition(|r| r.status == Status::Done && chosen.contains(r.key.as_str()));
     let notes: Vec<String> = grid.map(|grid| chosen_values(grid, [a, b])).into_iter().collect();
@@ -183,7 +194,7 @@ fn pair<'a>(
 }
 
 /// Sentence on the grid values selected for each encoding.
-fn chosen_values(grid: &Grid, names: [&str; 2]) -> String {
+fn chosen_values(grid: &WorkloadGrid, names: [&str; 2]) -> String {
     let choices = names.into_iter().filter_map(|name| grid.choice(name));
     let value = |choice: &GridChoice| match choice.by {
         ChosenBy::Validation => format!("{} {}", choice.encoding, choice.value),

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::comparison::{
-    Better, Compared, ComparedRegion, Difference, PairwiseComparison, Point, Slice,
+    Better, Compared, Difference, EvaluationPoint, PairwiseComparison, RegionEvaluations, Slice,
 };
 use super::matching::PairedRuns;
 use crate::analysis::answers::AnswerTable;
+use crate::analysis::evaluated::{Evaluated, SeedRun, mean_chance};
 use crate::analysis::ranking::Region;
 use crate::record::Metric;
 use crate::record::{EvalPoint, RunRecord, SliceUnit, Slices};
@@ -18,7 +19,7 @@ use crate::stats::{
 const ROUNDING: f64 = 1e-9;
 
 /// A candidate for a comparison: place, metric, and values of both encodings by seed.
-struct Candidate<P> {
+struct CandidateComparison<P> {
     place: P,
     metric: Metric,
     a: Vec<(u64, f64)>,
@@ -47,12 +48,12 @@ pub(super) fn pairwise(pair: &PairedRuns<'_>) -> PairwiseComparison {
         notes.push(format!("Not every seed of both has {}; left out.", lacking.join(", ")));
     }
     for kind in Region::ALL {
-        let points: Vec<&Point> = points.iter().filter(|p| p.region == kind).collect();
+        let points: Vec<&EvaluationPoint> = points.iter().filter(|p| p.region == kind).collect();
         if points.is_empty() {
             continue;
         }
         let name = kind.name();
-        let place = || ComparedRegion { region: name, evaluations: points.len() };
+        let place = || RegionEvaluations { region: name, evaluations: points.len() };
         let mut region = both.mean(place(), &points, headline);
         if headline == Metric::ExactMatch && region.is_level() {
             let value = Metric::ExactMatch.show(region.a[0].1);
@@ -66,7 +67,8 @@ pub(super) fn pairwise(pair: &PairedRuns<'_>) -> PairwiseComparison {
         let each = points.iter().map(|p| both.mean((*p).clone(), &[*p], metric)).collect();
         lines.extend(decided(each));
     }
-    let mut properties: BTreeMap<(SliceUnit, String), Vec<Candidate<Slice>>> = BTreeMap::new();
+    let mut properties: BTreeMap<(SliceUnit, String), Vec<CandidateComparison<Slice>>> =
+        BTreeMap::new();
     for point in &points {
         for candidate in both.slices(point, headline) {
             let id = (candidate.place.unit, candidate.place.property.clone());
@@ -98,26 +100,27 @@ struct Both<'a> {
     b: Vec<&'a RunRecord>,
 }
 
-fn at<'a>(record: &'a RunRecord, point: &Point) -> Option<&'a EvalPoint> {
+fn at<'a>(record: &'a RunRecord, point: &EvaluationPoint) -> Option<&'a EvalPoint> {
     record.evals.iter().find(|e| e.split == point.split && e.len == point.len)
 }
 
 impl Both<'_> {
     /// Evaluations that every seed of both encodings has, and names of those that some lack.
-    fn points(&self) -> (Vec<Point>, Vec<String>) {
-        let all: BTreeSet<Point> = self
+    fn points(&self) -> (Vec<EvaluationPoint>, Vec<String>) {
+        let all: BTreeSet<EvaluationPoint> = self
             .records()
-            .flat_map(|r| r.evals.iter().map(move |e| (r, e)))
-            .map(|(r, e)| Point {
+            .flat_map(|r| r.evals.iter().zip(SeedRun::of(r).evals))
+            .map(|(e, evaluated)| EvaluationPoint {
                 split: e.split.clone(),
                 len: e.len,
                 in_distribution: e.in_distribution,
-                region: Region::of(r, e),
+                region: evaluated.region,
             })
             .collect();
-        let everywhere = |point: &Point| self.records().all(|r| at(r, point).is_some());
-        let (points, lacking): (Vec<Point>, Vec<Point>) = all.into_iter().partition(everywhere);
-        let name = |point: Point| format!("{} at length {}", point.split, point.len);
+        let everywhere = |point: &EvaluationPoint| self.records().all(|r| at(r, point).is_some());
+        let (points, lacking): (Vec<EvaluationPoint>, Vec<EvaluationPoint>) =
+            all.into_iter().partition(everywhere);
+        let name = |point: EvaluationPoint| format!("{} at length {}", point.split, point.len);
         (points, lacking.into_iter().map(name).collect())
     }
 
@@ -125,8 +128,13 @@ impl Both<'_> {
         self.a.iter().chain(&self.b).copied()
     }
 
-    /// Candidate for the mean over evaluations.
-    fn mean<P>(&self, place: P, points: &[&Point], metric: Metric) -> Candidate<P> {
+    /// CandidateComparison for the mean over evaluations.
+    fn mean<P>(
+        &self,
+        place: P,
+        points: &[&EvaluationPoint],
+        metric: Metric,
+    ) -> CandidateComparison<P> {
         let of = |records: &[&RunRecord]| {
             let value = |record: &RunRecord| {
                 let values = points.iter().filter_map(|point| at(record, point));
@@ -134,26 +142,32 @@ impl Both<'_> {
             };
             records.iter().map(|record| (record.seed, value(record))).collect()
         };
-        let table = |records: &[&RunRecord]| {
-            let evals = records.iter().map(|record| {
-                let evals = points.iter().filter_map(|point| at(record, point));
-                (record.seed, evals.collect::<Vec<_>>())
-            });
-            AnswerTable::of(&evals.collect::<Vec<_>>(), metric)
+        let [runs_a, runs_b] = [&self.a, &self.b].map(|side| -> Vec<SeedRun> {
+            side.iter().map(|record| SeedRun::of(record)).collect()
+        });
+        let asked = |run: &'_ SeedRun| -> Vec<Evaluated> {
+            let at = |point: &&EvaluationPoint| {
+                run.evals.iter().find(|e| e.split == point.split && e.len == point.len).cloned()
+            };
+            points.iter().filter_map(at).collect()
         };
-        let questions = table(&self.a)
-            .zip(table(&self.b))
+        let [asked_a, asked_b] = [&runs_a, &runs_b].map(|runs| -> Vec<(u64, Vec<Evaluated>)> {
+            runs.iter().map(|run| (run.seed, asked(run))).collect()
+        });
+        let table = |side: &[(u64, Vec<Evaluated>)]| {
+            let seeds: Vec<_> =
+                side.iter().map(|(seed, evals)| (*seed, evals.iter().collect())).collect();
+            AnswerTable::of(&seeds, metric)
+        };
+        let questions = table(&asked_a)
+            .zip(table(&asked_b))
             .and_then(|(a, b)| Some([a.error_of_difference(&b)?, a.error()?, b.error()?]));
-        let first = self.a[0];
-        let known = points.iter().map(|point| first.chance_of(at(first, point)?));
-        let known: Option<Vec<f64>> = known.collect();
-        let known = known.filter(|_| metric == Metric::ExactMatch);
-        let chance = known.map(|known| known.iter().sum::<f64>() / known.len() as f64);
-        Candidate { place, metric, a: of(&self.a), b: of(&self.b), questions, chance }
+        let chance = mean_chance(asked_a[0].1.iter()).filter(|_| metric == Metric::ExactMatch);
+        CandidateComparison { place, metric, a: of(&self.a), b: of(&self.b), questions, chance }
     }
 
     /// Candidates for the slices of an evaluation that every seed of both encodings has.
-    fn slices(&self, point: &Point, headline: Metric) -> Vec<Candidate<Slice>> {
+    fn slices(&self, point: &EvaluationPoint, headline: Metric) -> Vec<CandidateComparison<Slice>> {
         let Some(first) = at(self.a[0], point) else { return Vec::new() };
         let mut found = Vec::new();
         for slices in &first.slices {
@@ -183,14 +197,21 @@ impl Both<'_> {
                     count: *count,
                 };
                 // Neither answers nor chance are kept by slice.
-                found.push(Candidate { place, metric, a, b, questions: None, chance: None });
+                found.push(CandidateComparison {
+                    place,
+                    metric,
+                    a,
+                    b,
+                    questions: None,
+                    chance: None,
+                });
             }
         }
         found
     }
 }
 
-impl<P> Candidate<P> {
+impl<P> CandidateComparison<P> {
     /// Reports whether all seeds of both encodings have the same value.
     fn is_level(&self) -> bool {
         let first = self.a[0].1;
@@ -216,8 +237,8 @@ fn equal(a: f64, b: f64) -> bool {
 }
 
 /// Tests candidates as one family. Candidates with values that are not finite are left out.
-fn decided<P>(candidates: Vec<Candidate<P>>) -> Vec<Compared<P>> {
-    let (kept, family): (Vec<Candidate<P>>, Vec<Paired>) = candidates
+fn decided<P>(candidates: Vec<CandidateComparison<P>>) -> Vec<Compared<P>> {
+    let (kept, family): (Vec<CandidateComparison<P>>, Vec<Paired>) = candidates
         .into_iter()
         .filter_map(|candidate| {
             let paired = paired(&candidate.a, &candidate.b)?;
@@ -227,15 +248,15 @@ fn decided<P>(candidates: Vec<Candidate<P>>) -> Vec<Compared<P>> {
         })
         .unzip();
     let comparisons = decide(&family);
-    let line = |(candidate, comparison): (Candidate<P>, Comparison)| {
+    let line = |(candidate, comparison): (CandidateComparison<P>, Comparison)| {
         let difference = difference(&candidate, &comparison);
         Compared { place: candidate.place, difference }
     };
     kept.into_iter().zip(comparisons).map(line).collect()
 }
 
-fn difference<P>(candidate: &Candidate<P>, comparison: &Comparison) -> Difference {
-    let Candidate { metric, a, b, .. } = candidate;
+fn difference<P>(candidate: &CandidateComparison<P>, comparison: &Comparison) -> Difference {
+    let CandidateComparison { metric, a, b, .. } = candidate;
     let higher = metric.higher_is_better();
     let mean = |side: &[(u64, f64)]| side.iter().map(|(_, x)| x).sum::<f64>() / side.len() as f64;
     let (mut won, mut lost, mut tied) = (0, 0, 0);

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use super::comparison::{
-    Better, Compared, ComparedRegion, Difference, HeadToHead, PairwiseComparison, Point, Slice,
+    Better, Compared, Difference, EvaluationPoint, HeadToHead, PairwiseComparison,
+    RegionEvaluations, Slice,
 };
 use crate::analysis::ranking::Region;
 use crate::document::{Section, Table, TableCell};
 use crate::number::{count, percent, points, three_digits, two_digits};
 use crate::record::{PAIR, PAIRED, SliceUnit};
-use crate::stats::least_p_value;
+use crate::stats::minimum_p_value;
 
 /// One section for each workload; the last one lists the cells that were not compared, if there are any.
 pub(super) fn sections(found: &HeadToHead) -> Vec<Section> {
@@ -57,12 +58,12 @@ fn section(found: &HeadToHead, comparison: &PairwiseComparison) -> Section {
 }
 
 fn regions(found: &HeadToHead, comparison: &PairwiseComparison) -> Table {
-    let name = |line: &Compared<ComparedRegion>| vec![line.place.region.to_owned()];
+    let name = |line: &Compared<RegionEvaluations>| vec![line.place.region.to_owned()];
     table(found, &["region"], &comparison.regions.iter().collect::<Vec<_>>(), name)
 }
 
 fn by_point(found: &HeadToHead, comparison: &PairwiseComparison) -> Table {
-    let name = |line: &Compared<Point>| {
+    let name = |line: &Compared<EvaluationPoint>| {
         let place = match line.place.region {
             Region::Inside => "",
             Region::Longer => " (longer)",
@@ -144,7 +145,7 @@ fn used(difference: &Difference) -> String {
         _ => format!(", with Holm's correction over {family} comparisons"),
     };
     let bound = match *test {
-        "paired t" => format!(" (p at least {})", two_digits(least_p_value(*n))),
+        "paired t" => format!(" (p at least {})", two_digits(minimum_p_value(*n))),
         _ => String::new(),
     };
     let needed = difference.seeds_needed.map_or_else(String::new, |needed| {

@@ -7,6 +7,8 @@ use serde::Serialize;
 
 use super::matching::MatchedCell;
 use super::thresholds::Thresholds;
+use crate::analysis::evaluated::{SeedRun, mean_chance};
+use crate::analysis::ranking::Region;
 use crate::number::{p_value, points, three_digits};
 use crate::record::EvalPoint;
 use crate::record::Metric;
@@ -85,7 +87,7 @@ pub(super) struct Quality {
     pub(super) warnings: Vec<String>,
 }
 
-struct Candidate {
+struct CandidateChange {
     scope: Scope,
     region: &'static str,
     metric: Metric,
@@ -98,7 +100,7 @@ struct Candidate {
     chance: Option<f64>,
 }
 
-impl Candidate {
+impl CandidateChange {
     /// Whether both means are at chance or below: a change there is neither a loss nor a gain.
     fn is_guessing(&self) -> bool {
         self.chance.is_some_and(|chance| self.before <= chance && self.after <= chance)
@@ -175,7 +177,7 @@ fn candidate(
     inside: bool,
     metric: Metric,
     pairs: &[&MatchedCell<'_>],
-) -> Result<Option<Candidate>, Box<QualityChange>> {
+) -> Result<Option<CandidateChange>, Box<QualityChange>> {
     let get = |eval: &EvalPoint| metric.of(eval);
     let means: Vec<[f64; 2]> = pairs.iter().filter_map(|pair| pair.means(inside, get)).collect();
     // A baseline that was not finite cannot get worse.
@@ -194,7 +196,7 @@ fn candidate(
     let chance = chance(pairs, inside).filter(|_| metric == Metric::ExactMatch);
     match paired(&better, &worse) {
         Some(paired) => {
-            Ok(Some(Candidate { scope, region, metric, before, after, paired, chance }))
+            Ok(Some(CandidateChange { scope, region, metric, before, after, paired, chance }))
         }
         None => Err(Box::new(QualityChange {
             scope,
@@ -211,20 +213,16 @@ fn candidate(
 
 /// Mean chance over the evaluations of a region; `None` where it is not known of all.
 fn chance(pairs: &[&MatchedCell<'_>], inside: bool) -> Option<f64> {
-    let all = pairs.iter().map(|pair| pair.night).flat_map(|record| {
-        let evals = record.evals.iter().filter(move |e| e.in_distribution == inside);
-        evals.map(|e| record.chance_of(e))
-    });
-    let known: Option<Vec<f64>> = all.collect();
-    let known = known.filter(|known| !known.is_empty())?;
-    Some(known.iter().sum::<f64>() / known.len() as f64)
+    let runs: Vec<SeedRun> = pairs.iter().map(|pair| SeedRun::of(pair.night)).collect();
+    let evals = runs.iter().flat_map(|run| &run.evals);
+    mean_chance(evals.filter(|e| (e.region == Region::Inside) == inside))
 }
 
 fn name(metric: Metric) -> &'static str {
     if metric == Metric::Perplexity { "nll" } else { metric.name() }
 }
 
-fn change(candidate: Candidate, comparison: &Comparison) -> QualityChange {
+fn change(candidate: CandidateChange, comparison: &Comparison) -> QualityChange {
     QualityChange {
         scope: candidate.scope,
         region: candidate.region,

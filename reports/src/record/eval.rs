@@ -40,7 +40,7 @@ pub struct EvalPoint {
     /// Wall-clock seconds of the evaluation.
     #[serde(with = "json_float")]
     pub seconds: f64,
-    /// Exact match of guessing at this split and length; `None` if unknown. See [`super::RunRecord::chance_of`].
+    /// Exact match of guessing at this split and length; `None` if unknown.
     #[serde(default, with = "json_float::option", skip_serializing_if = "Option::is_none")]
     pub chance: Option<f64>,
     /// The answers one by one; `None` in records of schema 2 and before.

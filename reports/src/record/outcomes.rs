@@ -13,7 +13,7 @@ use super::json_float;
 pub struct Outcomes {
     /// 16 hex digits of the SHA-256 of the questions. Outcomes with the same digits answer the same questions.
     pub questions: String,
-    /// The answers.
+    /// Answers to the questions.
     pub answers: Answers,
 }
 

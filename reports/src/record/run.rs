@@ -249,16 +249,6 @@ impl RunRecord {
         matches!(self.status, Status::Done | Status::Diverged { .. })
     }
 
-    /// Exact match of guessing in an evaluation: what the record says of it, or of the task. Records of schema 2 know it
-    /// for the split that training draws from only; evaluations of other splits then take that of the same length.
-    pub fn chance_of(&self, eval: &EvalPoint) -> Option<f64> {
-        let known = |other: &EvalPoint| other.chance.filter(|_| other.len == eval.len);
-        let measured = || eval.trained_split.is_some();
-        eval.chance
-            .or(self.task.chance)
-            .or_else(|| if measured() { None } else { self.evals.iter().find_map(known) })
-    }
-
     /// Reason why the times of the cell say little about its speed, for example `2 cells at a time`; `None` for times
     /// that nothing is known to have disturbed.
     pub fn disturbance(&self) -> Option<String> {

@@ -1,6 +1,6 @@
 //! Families of comparisons: choice of the test, bound of the p-value, Holm's correction.
 
-use super::lottery::least_p_value;
+use super::lottery::minimum_p_value;
 use super::paired::Paired;
 use super::sign_flip::least_p;
 
@@ -58,7 +58,7 @@ pub struct Comparison {
 /// Which test decides depends on the numbers of seeds and comparisons, never on the differences: the
 /// sign-flip test where it could reach [`LEVEL`] after Holm's correction, `2^(1 - n) * family <= LEVEL`,
 /// because it assumes nothing about the distribution; else the paired t test. The p-value of the t test is never
-/// below that of a [`super::lottery()`], and so never below [`least_p_value`]. Where the error of the questions is known, the p-value of the sign-flip test is at least
+/// below that of a [`super::lottery()`], and so never below [`minimum_p_value`]. Where the error of the questions is known, the p-value of the sign-flip test is at least
 /// that of the t test that has both sources of variance: flipping signs knows nothing of other questions.
 pub fn decide(family: &[Paired]) -> Vec<Comparison> {
     let testable = family.iter().filter(|c| c.n >= LEAST_SEEDS).count() as u32;
@@ -96,7 +96,7 @@ fn choose(c: &Paired, family: u32) -> (Test, Option<f64>) {
 /// assert_eq!([1, 3, 6, 15, 28].map(seeds_needed), [3, 4, 4, 5, 6]);
 /// ```
 pub fn seeds_needed(family: u32) -> u32 {
-    let carries = |n: &u32| least_p_value(*n) * f64::from(family) <= LEVEL;
+    let carries = |n: &u32| minimum_p_value(*n) * f64::from(family) <= LEVEL;
     (LEAST_SEEDS..).find(carries).unwrap_or(LEAST_SEEDS)
 }
 

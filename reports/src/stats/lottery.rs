@@ -34,6 +34,6 @@ fn tail(n: u32, surplus: u32) -> f64 {
 }
 
 /// Smallest p-value that `n` seeds allow whatever their distribution, `2^(1 - 2n)`; see [`lottery`].
-pub fn least_p_value(n: u32) -> f64 {
+pub fn minimum_p_value(n: u32) -> f64 {
     tail(n, n)
 }

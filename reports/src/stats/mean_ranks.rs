@@ -26,7 +26,7 @@ pub struct MeanRanks {
     pub p: f64,
     /// Difference of two mean ranks from which on they are significantly different, at 5 % for all pairs together.
     pub critical_difference: f64,
-    /// Number of tasks.
+    /// Number of tasks ranked.
     pub tasks: u32,
 }
 

@@ -29,8 +29,8 @@ pub struct TaskScores {
 
 /// A number with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Interval {
-    /// The number.
+pub struct TaskEstimate {
+    /// Value of the aggregate.
     pub value: f64,
     /// 95 % interval; `None` where a task has one seed.
     pub ci95: Option<(f64, f64)>,
@@ -56,7 +56,7 @@ fn share_above(values: &[f64], threshold: f64) -> f64 {
 
 /// Interquartile mean over all runs of all tasks, and the performance profile: for each threshold the share of runs with
 /// a higher score, with pointwise intervals.
-pub fn aggregate(tasks: &[TaskScores], thresholds: &[f64]) -> (Interval, Vec<Interval>) {
+pub fn aggregate(tasks: &[TaskScores], thresholds: &[f64]) -> (TaskEstimate, Vec<TaskEstimate>) {
     let mut all: Vec<f64> = tasks.iter().flat_map(|task| task.seeds.iter().copied()).collect();
     let shares: Vec<f64> = thresholds.iter().map(|at| share_above(&all, *at)).collect();
     let mean = interquartile_mean(&mut all);
@@ -73,7 +73,7 @@ pub fn aggregate(tasks: &[TaskScores], thresholds: &[f64]) -> (Interval, Vec<Int
         means.push(interquartile_mean(&mut all));
     }
     let factor = half_width(tasks);
-    let interval = |value, draws: Vec<f64>, bounds| Interval::of(value, &draws, factor, bounds);
+    let interval = |value, draws: Vec<f64>, bounds| TaskEstimate::of(value, &draws, factor, bounds);
     let profile = shares.into_iter().zip(profiles);
     let profile = profile.map(|(share, draws)| interval(share, draws, (0.0, 1.0)));
     let profile = profile.collect();
@@ -82,7 +82,7 @@ pub fn aggregate(tasks: &[TaskScores], thresholds: &[f64]) -> (Interval, Vec<Int
 
 /// Mean over the tasks of the chance that a random run of `a` has a higher score than a random run of `b`, ties counting
 /// half ([`auc`]). Both have the same tasks in the same order.
-pub fn probability_of_improvement(a: &[TaskScores], b: &[TaskScores]) -> Option<Interval> {
+pub fn probability_of_improvement(a: &[TaskScores], b: &[TaskScores]) -> Option<TaskEstimate> {
     let mean = |pairs: &[(Vec<f64>, Vec<f64>)]| -> Option<f64> {
         let won: Option<Vec<f64>> = pairs.iter().map(|(a, b)| auc(a, b)).collect();
         won.map(|won| won.iter().sum::<f64>() / won.len() as f64).filter(|x| x.is_finite())
@@ -103,10 +103,10 @@ pub fn probability_of_improvement(a: &[TaskScores], b: &[TaskScores]) -> Option<
     });
     let draws: Vec<f64> = draws.collect();
     let factor = half_width(a).zip(half_width(b)).map(|(a, b)| a.max(b));
-    Some(Interval::of(value, &draws, factor, (0.0, 1.0)))
+    Some(TaskEstimate::of(value, &draws, factor, (0.0, 1.0)))
 }
 
-impl Interval {
+impl TaskEstimate {
     /// `value` with an interval of `factor` standard deviations of the draws each way, within `bounds`.
     fn of(value: f64, draws: &[f64], factor: Option<f64>, (least, most): (f64, f64)) -> Self {
         let count = draws.len() as f64;

@@ -1,8 +1,12 @@
 use super::*;
-use crate::testkit::{TestCell, suite};
+use crate::frame::Frames;
+use crate::record::RunRecord;
+use crate::testkit::{TestCell, counted, suite};
 
 fn ranking(records: &[RunRecord], region: Region, metric: Metric) -> Ranking {
-    Ranking::new(&records.iter().collect::<Vec<_>>(), &BTreeMap::new(), region, metric)
+    let mut runs: Vec<SeedRun> = records.iter().map(SeedRun::of).collect();
+    runs.sort_by(|a, b| (&a.encoding, a.seed).cmp(&(&b.encoding, b.seed)));
+    Ranking::new(&runs, &BTreeMap::new(), region, metric)
 }
 
 #[test]
@@ -141,20 +145,6 @@ fn nothing_at_or_below_chance_is_better_than_anything() {
     let above = ranking(&records, Region::Longer, Metric::ExactMatch);
     assert_eq!(above.results[0].above_chance, Some(true));
     assert!(above.separates());
-}
-
-#[test]
-fn regions_tell_longer_from_other_distributions() {
-    let cell = TestCell::new("w", "rope", 0)
-        .eval("in-distribution", false, 128, 0.9)
-        .eval("sparse", false, 64, 0.8)
-        .record();
-    let found: Vec<Region> = cell.evals.iter().map(|e| Region::of(&cell, e)).collect();
-    assert_eq!(found, [Region::Inside, Region::Both, Region::Longer, Region::Shifted]);
-    // What the record says counts for more than what can be guessed from its evaluations.
-    let mut said = cell;
-    said.evals[1].trained_split = Some(true);
-    assert_eq!(Region::of(&said, &said.evals[1]), Region::Longer);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::overall::{answer_sentence, lead_sentence};
 use super::workload::{chance_text, workload_sentence};
 use crate::analysis::ranking::{EncodingResult, Rank, Ranking};
-use crate::analysis::{Cost, Report, Workload};
+use crate::analysis::{EncodingCost, Report, Workload};
 use crate::number::{count, listed};
 use crate::stats::LEAST_SEEDS;
 
@@ -185,7 +185,7 @@ fn price(contests: &[Contest<'_>], report: &Report) -> Option<String> {
     let ratios = |encoding: &str| -> Vec<f64> {
         let ratio = |contest: &Contest<'_>| {
             let Workload { costs, machines, .. } = contest.workload;
-            let own = costs.iter().find(|cost: &&Cost| cost.encoding == encoding)?;
+            let own = costs.iter().find(|cost: &&EncodingCost| cost.encoding == encoding)?;
             let rope = costs.iter().find(|cost| cost.encoding == "rope")?;
             let sound = machines.len() == 1 && !own.disturbed && !rope.disturbed;
             own.step_ratio.filter(|_| sound)

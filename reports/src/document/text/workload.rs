@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use crate::analysis::grid::Grid;
+use crate::analysis::grid::WorkloadGrid;
 use crate::analysis::ranking::{EncodingResult, Rank, Ranking, Region, separable};
 use crate::analysis::{NotCounted, Report, Workload};
 use crate::number::{count, listed, p_value, percent, points, three_digits, two_digits};
 use crate::record::Metric;
 use crate::stats::sign_flip::least_p;
-use crate::stats::{Comparison, LEAST_SEEDS, LEVEL, Test, least_p_value};
+use crate::stats::{Comparison, LEAST_SEEDS, LEVEL, Test, minimum_p_value};
 
 /// The sentence of a workload, with that of its grid.
 pub(crate) fn workload_sentence(report: &Report, workload: &Workload) -> String {
@@ -19,7 +19,7 @@ pub(crate) fn workload_sentence(report: &Report, workload: &Workload) -> String 
 }
 
 /// Sentence on the selection from a grid, with a space in front.
-pub(crate) fn grid_sentence(grid: &Grid) -> String {
+pub(crate) fn grid_sentence(grid: &WorkloadGrid) -> String {
     let values: Vec<String> = grid.values.iter().map(f64::to_string).collect();
     let default = grid.default.map_or_else(String::new, |default| {
         format!("; the grid table also shows {default} for all")
@@ -286,7 +286,7 @@ fn way(c: &Comparison) -> String {
                 Some(_) => " over seeds and questions",
                 None => "",
             };
-            let bound = least_p_value(n);
+            let bound = minimum_p_value(n);
             let so = if bound * f64::from(family) > LEVEL {
                 ", so that nothing is separable"
             } else {
