@@ -26,6 +26,7 @@ mod settings;
 mod simulation;
 mod skipped;
 mod slices;
+mod slots;
 
 pub use self::conditions::{Condition, Conditions, Ends, TrainedBudget, UsedSettings};
 pub use self::costs::EncodingCost;
@@ -43,3 +44,7 @@ pub(crate) use self::selection::Selection;
 pub use self::settings::Settings;
 pub use self::skipped::SkippedEvals;
 pub use self::slices::{SliceCurve, SlicePoint, SliceSet};
+pub use self::slots::FIXED as FIXED_SLOTS;
+#[cfg(test)]
+pub(crate) use self::slots::LOOKS;
+pub(crate) use self::slots::{NEUTRAL, slots};

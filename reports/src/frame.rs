@@ -4,6 +4,7 @@ mod cached;
 mod rows;
 mod settings;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use polars::prelude::*;
@@ -153,6 +154,19 @@ impl Frames {
     pub fn suites(&self) -> PolarsResult<Vec<String>> {
         let suites = self.cells.column("suite")?.unique()?.sort(SortOptions::default())?;
         <String as FromColumn>::read(suites.as_materialized_series())
+    }
+
+    /// Name and id of the encoding and id of the task of all cells, each combination once, sorted.
+    ///
+    /// # Errors
+    /// If the cells lack one of these columns.
+    pub fn trained(&self) -> PolarsResult<Vec<[String; 3]>> {
+        let read = |name: &str| -> PolarsResult<Vec<String>> {
+            <String as FromColumn>::read(self.cells.column(name)?.as_materialized_series())
+        };
+        let (names, ids, tasks) = (read("encoding")?, read("encoding_id")?, read("task")?);
+        let all = names.into_iter().zip(ids).zip(tasks).map(|((name, id), task)| [name, id, task]);
+        Ok(all.collect::<BTreeSet<_>>().into_iter().collect())
     }
 
     /// Names of the frames, as files have them.

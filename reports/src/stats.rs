@@ -43,7 +43,7 @@ pub use effect::{hedges_g, hedges_g_interval};
 pub use estimate::Estimate;
 pub use family::{Comparison, LEAST_SEEDS, LEVEL, Test, decide, holm, seeds_needed};
 pub use groups::rank_groups;
-pub use lottery::{minimum_p_value, lottery};
+pub use lottery::{lottery, minimum_p_value};
 pub use mean::Mean;
 pub use paired::{Paired, RESOLUTION, paired};
 pub use questions::QuestionError;

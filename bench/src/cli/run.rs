@@ -15,6 +15,8 @@ use reports::ReportMeta;
 
 use super::RunArgs;
 use super::out::complain;
+use super::references::references_of;
+use super::report::StoredReport;
 use super::stop::StopFlag;
 use crate::suite::{self, Overrides};
 use crate::sweep::{SweepOptions, SweepOutcome, SweepPlan, look_up_all, sweep, training_seconds};
@@ -61,7 +63,7 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
         ));
     }
     if arguments.dry_run {
-        estimate::print(&plan, &options);
+        estimate::print(&plan, &options, arguments.sweep.json);
         return Ok(ExitCode::SUCCESS);
     }
     std::fs::create_dir_all(options.out.join("cells"))
@@ -132,10 +134,12 @@ fn conclude(
         title: title.to_owned(),
         command: format!("pe-bench run {}", arguments.suite),
         skipped,
+        references: references_of(&outcome.records),
     };
     if outcome.records.is_empty() {
         show.end_without_report(outcome);
     } else {
+        StoredReport { title: title.to_owned(), settings: settings.clone() }.write(&options.out)?;
         let summary = reports::write_report_with(&outcome.records, &options.out, &meta, settings)?;
         show.report(outcome, &summary);
     }

@@ -28,6 +28,7 @@ use super::selection::{
 use super::settings::Settings;
 use super::skipped::{SkippedEvals, skipped_evals};
 use super::slices::{SliceSet, slices};
+use super::slots::slots;
 use crate::frame::{Frames, rows};
 use crate::record::{Metric, RunRecord};
 
@@ -40,6 +41,8 @@ pub struct ReportMeta {
     pub command: String,
     /// Cells or workloads without a record, each with the reason.
     pub skipped: Vec<String>,
+    /// References of the encodings and tasks, as BibTeX.
+    pub references: String,
 }
 
 /// Analysis of records, without words and without a format.
@@ -49,7 +52,7 @@ pub struct Report {
     pub meta: ReportMeta,
     /// Criteria for solved training and effective length.
     pub settings: Settings,
-    /// Encodings of all records, sorted by name, which is the order of colours in every figure.
+    /// Encodings of all records, sorted by name.
     pub encodings: Vec<Encoding>,
     /// Workloads, sorted by name.
     pub workloads: Vec<Workload>,
@@ -79,7 +82,7 @@ pub struct Encoding {
     pub display: String,
     /// Registry id, for example `rope`.
     pub id: String,
-    /// Index in the sorted list; selects colour, dash and marker.
+    /// Number from which colour, marker and dash follow; the same in every report for a built-in encoding.
     pub slot: usize,
 }
 
@@ -250,7 +253,8 @@ fn encodings(frames: &Frames) -> PolarsResult<Vec<Encoding>> {
     let names = EncodingNames::of(names)?;
     let with_label =
         |label: &str| names.iter().filter(|other| other.encoding_label == label).count();
-    let encoding = |(slot, own): (usize, &EncodingNames)| Encoding {
+    let slots = slots(names.iter().map(|own| own.encoding.as_str()));
+    let encoding = |own: &EncodingNames| Encoding {
         name: own.encoding.clone(),
         // `RoPE` stays the plain one's label beside `rope(linear)`.
         display: if with_label(&own.encoding_label) == 1 || own.encoding == own.encoding_id {
@@ -259,9 +263,9 @@ fn encodings(frames: &Frames) -> PolarsResult<Vec<Encoding>> {
             own.encoding.clone()
         },
         id: own.encoding_id.clone(),
-        slot,
+        slot: slots[own.encoding.as_str()],
     };
-    Ok(names.iter().enumerate().map(encoding).collect())
+    Ok(names.iter().map(encoding).collect())
 }
 
 rows! {

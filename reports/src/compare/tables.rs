@@ -12,10 +12,16 @@ use crate::number::{count, percent, points, three_digits, two_digits};
 use crate::record::{PAIR, PAIRED, SliceUnit};
 use crate::stats::minimum_p_value;
 
-/// One section for each workload; the last one lists the cells that were not compared, if there are any.
+/// A section with the regions of all workloads, one for each workload, and one that lists the cells that were not
+/// compared, if there are any.
 pub(super) fn sections(found: &HeadToHead) -> Vec<Section> {
-    let mut sections: Vec<Section> =
-        found.comparisons.iter().map(|comparison| section(found, comparison)).collect();
+    let all = Section {
+        heading: "All workloads".to_owned(),
+        tables: vec![(String::new(), regions(found))],
+        ..Section::default()
+    };
+    let own = found.comparisons.iter().map(|comparison| section(found, comparison));
+    let mut sections: Vec<Section> = std::iter::once(all).chain(own).collect();
     if !found.left_out.is_empty() {
         sections.push(Section {
             heading: "Not compared".to_owned(),
@@ -39,10 +45,7 @@ fn section(found: &HeadToHead, comparison: &PairwiseComparison) -> Section {
         }
     }
     notes.extend(comparison.notes.iter().cloned());
-    let tables = vec![
-        ("By region".to_owned(), regions(found, comparison)),
-        ("By split and length".to_owned(), by_point(found, comparison)),
-    ];
+    let tables = vec![("By split and length".to_owned(), by_point(found, comparison))];
     let mut details = Vec::new();
     let mut properties: Vec<(SliceUnit, &str)> = comparison
         .slices
@@ -57,9 +60,29 @@ fn section(found: &HeadToHead, comparison: &PairwiseComparison) -> Section {
     Section { heading, notes, tables, details, ..Section::default() }
 }
 
-fn regions(found: &HeadToHead, comparison: &PairwiseComparison) -> Table {
-    let name = |line: &Compared<RegionEvaluations>| vec![line.place.region.to_owned()];
-    table(found, &["region"], &comparison.regions.iter().collect::<Vec<_>>(), name)
+/// Name of a workload, with its suite where several are compared.
+pub(super) fn label(found: &HeadToHead, comparison: &PairwiseComparison) -> String {
+    let PairwiseComparison { suite, workload, .. } = comparison;
+    if found.comparisons.iter().all(|other| other.suite == *suite) {
+        workload.clone()
+    } else {
+        format!("{workload} ({suite})")
+    }
+}
+
+/// Table with a row for each workload and region.
+fn regions(found: &HeadToHead) -> Table {
+    let of = |comparison: &PairwiseComparison| -> Vec<Vec<TableCell>> {
+        let workload = label(found, comparison);
+        let name = |line: &Compared<RegionEvaluations>| {
+            vec![workload.clone(), line.place.region.to_owned()]
+        };
+        let lines: Vec<&Compared<RegionEvaluations>> = comparison.regions.iter().collect();
+        table(found, &["workload", "region"], &lines, name).rows
+    };
+    let rows = found.comparisons.iter().flat_map(of).collect();
+    let heads = table(found, &["workload", "region"], &[], |_: &Compared<Slice>| Vec::new());
+    Table { rows, ..heads }
 }
 
 fn by_point(found: &HeadToHead, comparison: &PairwiseComparison) -> Table {

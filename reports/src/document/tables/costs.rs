@@ -22,10 +22,11 @@ pub fn costs(report: &Report, workload: &Workload) -> Table {
             ]
         })
         .collect();
-    let mut notes = vec![
+    let legends = vec![
         "Step times: median over steps, mean over seeds. Peak memory: maximum over seeds."
             .to_owned(),
     ];
+    let mut notes = Vec::new();
     if workload.machines.len() > 1 {
         notes.push(format!(
             "Warning: these cells ran under {} conditions ({}); times and memory are comparable only \
@@ -44,8 +45,9 @@ pub fn costs(report: &Report, workload: &Workload) -> Table {
             "memory / RoPE's",
         ]),
         rows,
-        words: false,
         notes,
+        legends,
+        ..Table::default()
     }
     .without_empty_columns()
 }
@@ -71,14 +73,14 @@ pub fn flops(report: &Report, workload: &Workload) -> Table {
             ]
         })
         .collect();
-    let mut notes = vec![
-        "Analytic counts; a multiply-add counts as two operations. Per token: a forward pass at the training \
+    let mut legends = vec![
+        "FLOPs: analytic counts; a multiply-add counts as two operations. Per token: a forward pass at the training \
          length. Per step: forward and backward pass of the whole batch."
             .to_owned(),
     ];
     let counted = |c: &EncodingCost| c.step_allocations.is_some() || c.step_instructions.is_some();
     if workload.costs.iter().any(counted) {
-        notes.push(
+        legends.push(
             "Instructions and allocations are counted in the third step, on one thread; means over the seeds \
              that have them."
                 .to_owned(),
@@ -97,8 +99,8 @@ pub fn flops(report: &Report, workload: &Workload) -> Table {
             "allocated per step",
         ]),
         rows,
-        words: false,
-        notes,
+        legends,
+        ..Table::default()
     }
     .without_empty_columns()
 }

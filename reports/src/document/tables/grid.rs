@@ -52,7 +52,7 @@ pub(super) fn grid(report: &Report, workload: &Workload, grid: &GridReport) -> T
             row
         })
         .collect();
-    Table { columns, rows, words: false, notes: notes(report, workload, grid) }
+    Table { columns, rows, notes: notes(report, workload, grid), ..Table::default() }
 }
 
 fn validation(headline: Metric, point: &GridResult) -> TableCell {

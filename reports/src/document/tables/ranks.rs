@@ -1,6 +1,6 @@
 //! Ranks, run metrics and ablations.
 
-use super::common::{INTERVALS, NO_COMMON_SEED, UNRANKED, median, with_interval};
+use super::common::{MEAN, MEDIAN, NO_COMMON_SEED, UNRANKED, median, with_interval};
 use super::gates::gates;
 use super::grid::grid;
 use crate::analysis::Settings;
@@ -10,7 +10,7 @@ use crate::analysis::run_metrics::{MedianRange, RunMetrics};
 use crate::analysis::{Report, Workload};
 use crate::document::table::{Table, TableCell, heads};
 use crate::document::text::method;
-use crate::number::{p_value, percent, points, three_digits};
+use crate::number::{listed, p_value, percent, points, three_digits};
 use crate::record::Metric;
 use crate::stats::{Comparison, hedges_g_interval};
 
@@ -35,6 +35,34 @@ pub fn statistics(report: &Report, workload: &Workload) -> Vec<(String, Table)> 
     }));
     tables.retain(|(_, table)| !table.rows.is_empty());
     tables
+}
+
+/// Explain the columns of [`ranks`].
+const RANKS: [&str; 2] = [
+    "Rank: an encoding shares the rank of the best one that it cannot be separated from.",
+    "Behind the best: mean difference paired by seed, with its 95 % confidence interval, not corrected.",
+];
+
+/// Explains ranks that run against the means: an encoding that varies more from seed to seed may share a rank that one with
+/// a better mean has lost.
+pub(super) fn inversions(ranking: &Ranking) -> Vec<String> {
+    let ranked = ranking.ranked();
+    let passed = |(place, result): (usize, &&EncodingResult)| {
+        let behind = |other: &&&EncodingResult| other.group > result.group;
+        let better: Vec<String> =
+            ranked[..place].iter().filter(behind).map(|other| other.display.clone()).collect();
+        let rank = result.group?;
+        (!better.is_empty()).then(|| {
+            let have = if better.len() == 1 { "has" } else { "have" };
+            format!(
+                "{} has rank {rank} although {} {have} a better mean: its seeds vary too much to separate it from the \
+                 first of that rank.",
+                result.display,
+                listed(&better, "and"),
+            )
+        })
+    };
+    ranked.iter().enumerate().filter_map(passed).collect()
 }
 
 /// Table of the encodings of a ranking by rank and mean, then those without a rank.
@@ -69,12 +97,9 @@ pub fn ranks(report: &Report, workload: &Workload, ranking: &Ranking) -> Table {
             row
         })
         .collect();
-    let mut notes = vec![
-        INTERVALS.to_owned(),
-        "An encoding shares the rank of the best one that it cannot be separated from. Behind the best: \
-         mean difference paired by seed [95 % confidence interval, not corrected]."
-            .to_owned(),
-    ];
+    let mut legends = vec![MEAN.to_owned(), MEDIAN.to_owned()];
+    legends.extend(RANKS.map(str::to_owned));
+    let mut notes = inversions(ranking);
     notes.extend(ranking.chance.map(|chance| {
         format!("Chance: {}. Nothing at or below chance is better than anything.", percent(chance))
     }));
@@ -84,7 +109,7 @@ pub fn ranks(report: &Report, workload: &Workload, ranking: &Ranking) -> Table {
         }),
     );
     notes.extend(method(ranking).map(|method| format!("Test: {method}.")));
-    Table { columns, rows, words: false, notes }.without_empty_columns()
+    Table { columns, rows, notes, legends, ..Table::default() }.without_empty_columns()
 }
 
 fn rank_row(ranking: &Ranking, result: &EncodingResult) -> Vec<TableCell> {
@@ -217,8 +242,7 @@ pub(super) fn run_metrics(report: &Report, workload: &Workload) -> Table {
             "times training length",
         ]),
         rows,
-        words: false,
-        notes: vec![
+        legends: vec![
             format!(
                 "Fit rate: share of seeds that solved training, with an exact match in distribution \
                  of at least {}; diverged seeds did not. To solve: over those seeds, {}; median [minimum to \
@@ -233,6 +257,7 @@ pub(super) fn run_metrics(report: &Report, workload: &Workload) -> Table {
                 percent(effective_exact_match)
             ),
         ],
+        ..Table::default()
     }
     .without_empty_columns()
 }
@@ -313,12 +338,12 @@ pub(super) fn ablation(ablation: &Ablation) -> Table {
         })
         .collect(),
         rows,
-        words: false,
-        notes: vec![
-            "Each change is paired with the base by seed [95 % interval of the mean difference, not \
+        legends: vec![
+            "Ablation: each change is paired with the base by seed [95 % interval of the mean difference, not \
              corrected]; Holm's correction runs over the changes."
                 .to_owned(),
         ],
+        ..Table::default()
     }
 }
 
