@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Questions to the data of a report in SQL: doc/data.py data.parquet ['select ... from data'].
 
-Needs DuckDB (pip install duckdb). Without a query, answers four: accuracy and perplexity beyond training, cost, and
-accuracy by training length.
+Needs DuckDB (pip install duckdb). Without a query, prints four tables: accuracy and perplexity beyond training, costs,
+step time relative to RoPE, and accuracy by length for each encoding.
 """
 
 import sys
@@ -10,10 +10,10 @@ import sys
 import duckdb
 
 RESULTS = """
-    select workload, encoding, len, count(*) as cells, round(avg(exact_match), 4) as exact_match,
+    select workload, split, len, encoding, count(*) as seeds, round(avg(exact_match), 4) as exact_match,
         round(avg(token_accuracy), 4) as token_accuracy, round(exp(avg(nll)), 3) as perplexity
     from data where status = 'done' and not in_distribution
-    group by all order by workload, len, exact_match desc
+    group by all order by workload, split, len, exact_match desc
 """
 
 # A cell has a row for each evaluation: its costs are counted once.
@@ -32,9 +32,9 @@ RATIO = """
 """
 
 PIVOT = """
-    pivot (select workload || ' x' || cast(len / train_len as integer) as at, encoding, exact_match from data
+    pivot (select workload || ' x' || cast(len / train_len as integer) as length, encoding, exact_match from data
         where status = 'done' and not in_distribution)
-    on encoding using round(avg(exact_match), 3) group by at order by at
+    on encoding using round(avg(exact_match), 3) group by length order by length
 """
 
 if len(sys.argv) < 2:

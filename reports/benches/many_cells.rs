@@ -166,6 +166,8 @@ fn record(cell: usize) -> RunRecord {
         dirty: Some(false),
         versions: BTreeMap::from([("burn".into(), "0.22.1".into())]),
         started_utc: "2026-01-02T03:04:05Z".into(),
+        weights: None,
+        evaluated_by: None,
     }
 }
 

@@ -8,6 +8,7 @@ mod newest;
 mod outcomes;
 mod run;
 mod train;
+mod weights;
 
 pub use self::eval::{EvalPoint, PAIR, PAIRED, SkippedEval, SliceUnit, Slices};
 pub use self::gates::GateScore;
@@ -19,3 +20,4 @@ pub use self::run::{
     TaskInfo,
 };
 pub use self::train::{CurvePoint, Solved, TrainSummary, Validation};
+pub use self::weights::{KeptWeights, Program, WeightsAt};

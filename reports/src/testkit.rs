@@ -103,6 +103,8 @@ impl TestCell {
             dirty: Some(false),
             versions: BTreeMap::from([("burn".into(), "0.22.1".into())]),
             started_utc: "2026-01-02T03:04:05Z".into(),
+            weights: None,
+            evaluated_by: None,
         };
         Self(record).eval("in-distribution", true, 64, 1.0).eval("sparse", false, 128, 1.0)
     }

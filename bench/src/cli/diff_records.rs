@@ -14,7 +14,7 @@ use super::out::say;
 const TIMINGS: [&str; 4] = ["seconds", "step_seconds_median", "tokens_per_second", "machine_load"];
 
 /// Top-level fields of a record that describe the machine, time and program of a run.
-const PROVENANCE: [&str; 9] = [
+const PROVENANCE: [&str; 11] = [
     "suite_sha256",
     "peak_bytes",
     "step_allocations",
@@ -24,6 +24,8 @@ const PROVENANCE: [&str; 9] = [
     "commit",
     "dirty",
     "versions",
+    "weights",
+    "evaluated_by",
 ];
 
 /// Maximum number of differences printed; the rest are only counted.
