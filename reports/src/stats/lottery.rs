@@ -3,7 +3,7 @@
 /// Upper bound of the probability that seeds which solve a task or fail it by luck, two encodings alike, differ as much
 /// in one direction as the given differences.
 ///
-/// A seed counts for a direction where its difference is at least half of the largest. If both encodings solve with
+/// A seed counts for a direction where its difference is at least a fifth of the largest. If both encodings solve with
 /// chance q, each direction has the probability `q (1 - q) <= 1 / 4`, and the number of seeds for one direction less
 /// that for the other is at most as spread as `Bin(2n, 1/2) - n`. So the bound is `2 P(Bin(2n, 1/2) >= n + s)` for a
 /// surplus of s seeds, at most 1: with all n on one side `2^(1 - 2n)`, the least that n seeds allow whatever their
@@ -16,7 +16,7 @@
 /// ```
 pub fn lottery(differences: &[f64]) -> f64 {
     let largest = differences.iter().fold(0.0_f64, |most, d| most.max(d.abs()));
-    let side = |sign: f64| differences.iter().filter(|d| **d * sign >= 0.5 * largest).count();
+    let side = |sign: f64| differences.iter().filter(|d| **d * sign >= 0.2 * largest).count();
     let surplus = if largest > 0.0 { side(1.0).abs_diff(side(-1.0)) } else { 0 };
     tail(differences.len() as u32, surplus as u32)
 }
