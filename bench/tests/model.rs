@@ -1,4 +1,4 @@
-//! The decoder: sizes, decoding with a cache, reproducibility, learning.
+//! Tests of the decoder: sizes, decoding with a cache, reproducibility, learning.
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
 
 use burn::module::Module;
@@ -225,7 +225,7 @@ fn cell(encoding: &str, task: &str, seed: u64) -> Experiment {
 }
 
 fn record(cell: &Experiment) -> RunRecord {
-    let context = RunContext { suite: "test".to_owned(), threads: 1, jobs: 1 };
+    let context = RunContext { suite: "test".to_owned(), suite_sha256: None, threads: 1, jobs: 1 };
     let task = cell.task.build().unwrap();
     run(cell, &*task, &context, &mut |_| {})
 }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
+use crate::analysis::Selection;
+use crate::frame::Frames;
 use crate::record::{
     CurvePoint, EncodingInfo, EvalPoint, FlopCount, Host, ParamCount, RunRecord, SCHEMA,
     SkippedEval, Status, TaskInfo, TrainSummary,
@@ -42,6 +44,7 @@ impl TestCell {
             schema: SCHEMA,
             key: cell_key(&config),
             suite: "quick".into(),
+            suite_sha256: None,
             workload: workload.into(),
             encoding: EncodingInfo {
                 id: id.into(),
@@ -75,6 +78,7 @@ impl TestCell {
                 seconds: 4.0,
                 step_seconds_median: Some(if id == "cope" { 0.04 } else { 0.02 }),
                 tokens_per_second: Some(51_200.0),
+                machine_load: None,
                 curve,
                 validations: Vec::new(),
                 solved: None,
@@ -99,6 +103,8 @@ impl TestCell {
             dirty: Some(false),
             versions: BTreeMap::from([("burn".into(), "0.22.1".into())]),
             started_utc: "2026-01-02T03:04:05Z".into(),
+            weights: None,
+            evaluated_by: None,
         };
         Self(record).eval("in-distribution", true, 64, 1.0).eval("sparse", false, 128, 1.0)
     }
@@ -109,6 +115,7 @@ impl TestCell {
         self.0.evals.push(EvalPoint {
             split: split.into(),
             in_distribution: inside,
+            trained_split: None,
             len,
             samples: 256,
             scored_tokens: 256 * len,
@@ -119,6 +126,7 @@ impl TestCell {
             bits_per_byte: None,
             seconds: 0.25,
             chance: None,
+            outcomes: None,
             slices: Vec::new(),
         });
         self
@@ -198,6 +206,11 @@ impl TestCell {
     pub(crate) fn record(self) -> RunRecord {
         self.0
     }
+}
+
+/// The cells of frames of one workload that count: done, and the newest of their encoding and seed.
+pub(crate) fn counted(frames: &Frames) -> Selection<'_> {
+    Selection::counted(frames).unwrap()
 }
 
 /// A small suite with everything that a report must show: two tasks, seeds, a limited encoding, a

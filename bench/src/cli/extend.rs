@@ -15,14 +15,16 @@ use reports::{ReportMeta, RunRecord};
 use tasks::corpus;
 
 use super::out::{complain, say};
-use super::references::references;
+use super::references::references_of;
 use super::run::seconds;
 use super::stop::StopFlag;
+use super::trained;
 use crate::backend::{self, EngineChoice};
 use crate::experiment::Budget;
 use crate::extend::{Context, Method};
-use crate::pretrained::{Pretrained, known, place};
+use crate::pretrained::{known, place};
 use crate::run::RunContext;
+use crate::run::kept::WeightsPolicy;
 use crate::sweep::{self, Retry, RetryPolicy, Shard, SweepCells, SweepOptions};
 use cells::ExtendSweep;
 use plan::Prepared;
@@ -52,7 +54,8 @@ enum TunedWeights {
 /// Arguments of `extend`.
 #[derive(Args, Clone)]
 pub(super) struct ExtendArgs {
-    /// Folder of a model, a .gguf file, or a name from `pe-bench pretrained list`.
+    /// Folder of a model, a .gguf file, a name from `pe-bench pretrained list`, or kept weights of `pe-bench run`: the
+    /// path of the .safetensors file or the key of a record.
     model: String,
     /// Lengths in tokens, separated by commas; default: 1, 2 and 4 times the trained context.
     #[arg(long, value_delimiter = ',')]
@@ -163,11 +166,12 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
         on_this_machine(arguments)?;
     }
     let device = backend::device(BACKEND)?;
-    let pretrained = Pretrained::open(&arguments.model, &device)?;
+    let pretrained = trained::pretrained(&arguments.model, &device)?;
     let prepared = Prepared::new(arguments, &pretrained)?;
     let cells = prepared.cells();
     let run = RunContext {
         suite: format!("extend-{}", pretrained.name),
+        suite_sha256: None,
         threads: arguments.threads,
         jobs: 1,
     };
@@ -202,6 +206,7 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
         },
         shard: Shard::WHOLE,
         budget: Budget::default(),
+        weights: WeightsPolicy::none(),
         checkpoint_seconds: arguments.checkpoint_seconds,
         claim_seconds: arguments.claim_seconds,
         wait: true,
@@ -236,7 +241,7 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
         title: format!("{}: longer than trained", pretrained.name),
         command: format!("pe-bench extend {}", arguments.model),
         skipped: outcome.unreadable.iter().map(ToString::to_string).collect(),
-        references: references(&outcome.records),
+        references: references_of(&outcome.records),
     };
     let summary = reports::write_report(&outcome.records, &options.out, &meta)?;
     say(&format!("Report: {}", summary.html.display()));

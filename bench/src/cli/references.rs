@@ -27,16 +27,26 @@ fn of_card(card: &Card) -> String {
     entry(card.url).map_or_else(made, str::to_owned)
 }
 
-/// References of all encodings and tasks of the records, each once, sorted.
-pub(super) fn references(records: &[RunRecord]) -> String {
-    let encodings: BTreeSet<&str> = records.iter().map(|r| r.encoding.name.as_str()).collect();
-    let ids: BTreeSet<&str> = records.iter().map(|r| r.encoding.id.as_str()).collect();
-    let known =
-        encodings.into_iter().chain(ids).filter_map(|name| crate::encodings::parse(name).ok());
+/// References of the encodings and tasks of records; see [`references`].
+pub(super) fn references_of(records: &[RunRecord]) -> String {
+    let trained =
+        records.iter().map(|r| [r.encoding.name.clone(), r.encoding.id.clone(), r.task.id.clone()]);
+    references(&trained.collect::<Vec<_>>())
+}
+
+/// References of all encodings and tasks, each once, sorted. `trained` has names and ids of encodings and ids of tasks.
+pub(super) fn references(trained: &[[String; 3]]) -> String {
+    let column = |index: usize| -> BTreeSet<&str> {
+        trained.iter().map(|own| own[index].as_str()).collect()
+    };
+    let known = column(0)
+        .into_iter()
+        .chain(column(1))
+        .filter_map(|name| crate::encodings::parse(name).ok());
     let parts: Vec<pe_zoo::Combination> = known.collect();
     let parts = parts.iter().flat_map(|combination| combination.parts());
     let cards = parts.map(|part| of_card(&part.entry().card));
-    let asked: BTreeSet<&str> = records.iter().map(|r| r.task.id.as_str()).collect();
+    let asked = column(2);
     let sources = tasks::ALL.iter().filter(|meta| asked.contains(meta.id));
     let sources = sources.filter_map(|meta| entry(meta.source)).map(str::to_owned);
     let all: BTreeSet<String> = cards.chain(sources).collect();

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use reports::RunRecord;
 use serde::{Deserialize, Serialize};
 
 use super::folders;
@@ -118,14 +117,14 @@ pub(super) fn report(arguments: &ReportArgs) -> anyhow::Result<()> {
     let ReportArgs { results, out, formats, criteria } = arguments;
     let folders = folders::or_all(results)?;
     let named = results.iter().map(|r| r.display().to_string()).collect::<Vec<_>>();
-    let (records, meta, stored) = gathered(&folders, &named.join(" "))?;
+    let (frames, meta, stored) = gathered(&folders, &named.join(" "))?;
     let settings = criteria.over(stored)?;
     let out = out.clone().unwrap_or_else(|| match folders.as_slice() {
         [one] => one.clone(),
         // The report of several folders is not written to any of them.
         _ => PathBuf::from(ALL),
     });
-    let rendered = reports::render_report(records, &meta, &settings, formats)?;
+    let rendered = reports::render_report(frames, &meta, &settings, formats)?;
     reports::write_files(&rendered.files, &out)?;
     for sentence in &rendered.sentences {
         say(sentence);
@@ -145,45 +144,37 @@ fn some(skipped: &[String]) -> String {
     if more == 0 { shown } else { format!("{shown}; and {more} more of {} in all", skipped.len()) }
 }
 
-/// Reads the records of the folders, the metadata of their report, and its criteria where the folders agree on them;
-/// `named` are the arguments of the command.
+/// Reads the records of the folders as frames, the metadata of their report, and its criteria where the folders agree on
+/// them; `named` are the arguments of the command.
 pub(super) fn gathered(
     folders: &[PathBuf],
     named: &str,
-) -> anyhow::Result<(Vec<reports::RunRecord>, reports::ReportMeta, reports::Settings)> {
-    let (mut records, mut skipped) = (Vec::new(), Vec::new());
+) -> anyhow::Result<(reports::Frames, reports::ReportMeta, reports::Settings)> {
+    let mut frames = reports::Frames::of(&[])?;
+    let mut skipped = Vec::new();
     let (mut titles, mut settings) = (BTreeSet::new(), Vec::new());
     for folder in folders {
-        let stored = StoredReport::read(folder)?;
-        let before = records.len();
-        for found in reports::read_each(folder)? {
-            match found {
-                Ok(record) => records.push(record),
-                Err(error) => skipped.push(format!("one cell: {error}")),
-            }
+        let (own, errors) = folders::frames(std::slice::from_ref(folder))?;
+        skipped.extend(errors.iter().map(|error| format!("one cell: {error}")));
+        if let Some(StoredReport { title, settings: own }) = StoredReport::read(folder)? {
+            titles.insert(title);
+            settings.push(own);
+        } else {
+            titles.extend(own.suites()?.iter().map(|suite| title_of(suite)));
         }
-        let own = &records[before..];
-        match stored {
-            Some(StoredReport { title, settings: own }) => {
-                titles.insert(title);
-                settings.push(own);
-            }
-            None => {
-                let suites: BTreeSet<&String> = own.iter().map(|r: &RunRecord| &r.suite).collect();
-                titles.extend(suites.into_iter().map(|suite| title_of(suite)));
-            }
-        }
+        frames.append(own)?;
     }
     let looked = folders.iter().map(|f| f.display().to_string()).collect::<Vec<_>>().join(", ");
+    let suites = frames.suites()?;
     anyhow::ensure!(
-        !records.is_empty(),
+        !suites.is_empty(),
         "{looked}: no readable record, expected a results folder of `pe-bench run`; {}",
         if skipped.is_empty() { "its `cells` folder is empty".to_owned() } else { some(&skipped) }
     );
     let title = titles.into_iter().collect::<Vec<_>>().join("; ");
     let command = format!("pe-bench report {named}");
-    let references = references(&records);
+    let references = references(&frames.trained()?);
     let first = settings.first().filter(|first| settings.iter().all(|other| other == *first));
     let settings = first.filter(|_| settings.len() == folders.len()).cloned().unwrap_or_default();
-    Ok((records, reports::ReportMeta { title, command, skipped, references }, settings))
+    Ok((frames, reports::ReportMeta { title, command, skipped, references }, settings))
 }

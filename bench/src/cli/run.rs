@@ -6,6 +6,7 @@ mod json_lines;
 mod options;
 mod output;
 mod table;
+mod weights;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,10 +15,11 @@ use anyhow::Context;
 use reports::ReportMeta;
 
 use super::RunArgs;
-use super::out::complain;
-use super::references::references;
+use super::out::{complain, say};
+use super::references::references_of;
 use super::report::StoredReport;
 use super::stop::StopFlag;
+use crate::run::kept::Reuse;
 use crate::suite::{self, Overrides};
 use crate::sweep::{SweepOptions, SweepOutcome, SweepPlan, look_up_all, sweep, training_seconds};
 use crate::{backend, host};
@@ -49,7 +51,8 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let (title, suite_name) = (suite.title.clone(), suite.name.clone());
     let settings = arguments.criteria.over(suite.report.clone())?;
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&suite_name));
-    let options = arguments.sweep.options(out, jobs(arguments), arguments.threads);
+    let jobs = arguments.jobs.unwrap_or_else(|| jobs(&arguments.backend, arguments.threads));
+    let mut options = arguments.sweep.options(out, jobs, arguments.threads);
     options.budget.check().context("budget of a cell")?;
     let plan = if arguments.dry_run { SweepPlan::offline(suite)? } else { SweepPlan::new(suite)? };
     let notes = plan.cells.iter().flat_map(|planned| planned.task.notes());
@@ -62,35 +65,50 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
             unrunnable.workload, unrunnable.cells, unrunnable.reason
         ));
     }
+    let kept = weights::decide(&arguments.sweep, &plan, &mut options)?;
+    if !arguments.sweep.quiet && !arguments.sweep.json {
+        say(&kept);
+    }
     if arguments.dry_run {
         estimate::print(&plan, &options, arguments.sweep.json);
         return Ok(ExitCode::SUCCESS);
     }
-    std::fs::create_dir_all(options.out.join("cells"))
-        .with_context(|| format!("cannot create the results folder {}", options.out.display()))?;
-    watch(&plan, &options, &title, &settings, arguments)
+    let command = format!("pe-bench run {}", arguments.suite);
+    watch(&plan, &options, &arguments.sweep, &SweepReport { title, command, settings })
 }
 
 /// Number of cells run in parallel; by default the CPUs divided by the threads of a cell, and 1 on other devices.
-fn jobs(arguments: &RunArgs) -> usize {
-    let shared = match arguments.backend.as_str() {
-        "flex" | "tch" => (host::logical_cpus() / arguments.threads).max(1),
+pub(super) fn jobs(backend: &str, threads: usize) -> usize {
+    match backend {
+        "flex" | "tch" => (host::logical_cpus() / threads).max(1),
         _ => 1,
-    };
-    arguments.jobs.unwrap_or(shared)
+    }
 }
 
-fn watch(
+/// Report of a sweep.
+pub(super) struct SweepReport {
+    pub(super) title: String,
+    /// Command that the report names.
+    pub(super) command: String,
+    pub(super) settings: reports::Settings,
+}
+
+/// Runs a sweep, shows its progress and writes its report.
+pub(super) fn watch(
     plan: &SweepPlan,
     options: &SweepOptions,
-    title: &str,
-    settings: &reports::Settings,
-    arguments: &RunArgs,
+    arguments: &SweepArgs,
+    report: &SweepReport,
 ) -> anyhow::Result<ExitCode> {
+    std::fs::create_dir_all(options.out.join("cells"))
+        .with_context(|| format!("cannot create the results folder {}", options.out.display()))?;
     let stop = StopFlag::install()?;
     let statuses = look_up_all(plan, &options.out, &options.retry);
-    let seconds = training_seconds(plan, &statuses, options);
-    let mut show = SweepOutput::new(&arguments.sweep, plan, &statuses, &seconds, options);
+    let seconds = match options.weights.reuse {
+        Reuse::Only => vec![0.0; plan.cells.len()],
+        Reuse::IfKept | Reuse::Never => training_seconds(plan, &statuses, options),
+    };
+    let mut show = SweepOutput::new(arguments, plan, &statuses, &seconds, options);
     let outcome = sweep(plan, options, &seconds, stop.flag(), &mut |event| show.event(&event));
     show.finish();
     let outcome = outcome?;
@@ -106,7 +124,7 @@ fn watch(
         ));
         return Ok(ExitCode::from(signal.exit_status()));
     }
-    conclude(plan, options, &outcome, &show, title, settings, arguments)
+    conclude(plan, options, &outcome, &show, report)
 }
 
 fn conclude(
@@ -114,9 +132,7 @@ fn conclude(
     options: &SweepOptions,
     outcome: &SweepOutcome,
     show: &SweepOutput<'_>,
-    title: &str,
-    settings: &reports::Settings,
-    arguments: &RunArgs,
+    report: &SweepReport,
 ) -> anyhow::Result<ExitCode> {
     let mut skipped = plan
         .unrunnable
@@ -131,16 +147,19 @@ fn conclude(
             .map(|index| format!("{}: not finished yet", plan.cells[*index].cell_name())),
     );
     let meta = ReportMeta {
-        title: title.to_owned(),
-        command: format!("pe-bench run {}", arguments.suite),
+        title: report.title.clone(),
+        command: report.command.clone(),
         skipped,
-        references: references(&outcome.records),
+        references: references_of(&outcome.records),
     };
     if outcome.records.is_empty() {
         show.end_without_report(outcome);
     } else {
-        StoredReport { title: title.to_owned(), settings: settings.clone() }.write(&options.out)?;
-        let summary = reports::write_report_with(&outcome.records, &options.out, &meta, settings)?;
+        let stored =
+            StoredReport { title: report.title.clone(), settings: report.settings.clone() };
+        stored.write(&options.out)?;
+        let summary =
+            reports::write_report_with(&outcome.records, &options.out, &meta, &report.settings)?;
         show.report(outcome, &summary);
     }
     let troubles = troubles(plan, outcome, options);

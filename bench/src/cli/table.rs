@@ -90,7 +90,7 @@ pub(super) fn run(arguments: &TableArgs) -> anyhow::Result<()> {
     }
     records.retain(|record| wanted.is_empty() || wanted.contains(&record.workload));
     if arguments.format == Form::Bibtex {
-        say_part(&super::references::references(&records));
+        say_part(&super::references::references_of(&records));
         return Ok(());
     }
     let layout = PaperLayout {

@@ -1,8 +1,11 @@
 //! Errors of analysing records.
 
 /// Why records cannot be analysed.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum AnalysisError {
+    /// A query over the frames of the records failed.
+    #[error("the records cannot be analysed: {0}")]
+    Frame(#[from] polars::prelude::PolarsError),
     /// A record names a headline metric that this program does not know.
     #[error(
         "cell {key} has the headline metric `{headline}`, expected `exact-match` or `perplexity`; correct the \
@@ -13,6 +16,12 @@ pub enum AnalysisError {
         key: String,
         /// Name of the metric.
         headline: String,
+    },
+    /// The question of the report cannot be asked.
+    #[error("the question of the report: {reason}")]
+    Question {
+        /// Problem, with what was expected.
+        reason: String,
     },
     /// A setting outside its range.
     #[error("the report setting `{field}` is {value}, expected {expected}")]

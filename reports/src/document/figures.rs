@@ -3,10 +3,12 @@
 mod cost;
 mod figure;
 mod lengths;
+mod overall;
 pub(crate) mod plot;
 pub(crate) mod scale;
 mod size;
 mod slices;
+mod tasks;
 mod training;
 
 use std::collections::BTreeSet;
@@ -40,9 +42,12 @@ pub(crate) fn figures(report: &Report) -> Vec<Figure> {
         figures.extend(training::figures(report, workload));
         figures.extend(cost::figures(report, workload));
     }
+    figures.extend(overall::figure(report));
+    figures.extend(tasks::figures(report));
     figures.extend(size::figures(report));
     let mut most = if figures.len() > MOST_PIXELS { FEWER_PIXELS } else { MOST_PIXELS };
-    let important = |f: &Figure| matches!(f.subject, Subject::Headline | Subject::Size);
+    let important =
+        |f: &Figure| matches!(f.subject, Subject::Overall | Subject::Headline | Subject::Size);
     let all = figures.len() <= MOST_PIXELS;
     for figure in figures.iter_mut().filter(|f| all || important(f)) {
         figure.pixels = most > 0;

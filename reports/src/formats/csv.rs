@@ -9,7 +9,6 @@ use polars::prelude::*;
 
 use super::contents::{Contents, Format, FormatError, OutFile};
 use crate::analysis::aggregate::Aggregate;
-use crate::frame::runs_frame;
 
 pub(super) struct Csv;
 
@@ -30,7 +29,7 @@ impl Format for Csv {
             curves::training(report)?,
             curves::slices(report)?,
             curves::gates(report)?,
-            runs_frame(&report.cells)?,
+            report.frames.table(),
         ];
         let file = |(name, frame): (&&str, DataFrame)| {
             Ok(OutFile { path: format!("tables/{name}.csv"), bytes: bytes(frame)? })
@@ -92,7 +91,7 @@ mod tests {
     fn ranks_and_pairs_hold_what_the_pages_show() {
         let report = Report::new(suite(), &ReportMeta::default()).unwrap();
         let ranks = ranks::ranks(&report).unwrap();
-        let rankings = report.workloads.iter().flat_map(|w| [&w.inside, &w.beyond]);
+        let rankings = report.workloads.iter().flat_map(|w| &w.rankings);
         let results: usize = rankings.clone().map(|c| c.results.len()).sum();
         assert_eq!(ranks.height(), results);
         let row = (0..ranks.height())
@@ -100,7 +99,7 @@ mod tests {
                 let is = |column: &str, value: &str| {
                     ranks.column(column).unwrap().str().unwrap().get(*row) == Some(value)
                 };
-                is("workload", "flip-flop") && is("region", "beyond") && is("encoding", "rope")
+                is("workload", "flip-flop") && is("region", "both") && is("encoding", "rope")
             })
             .unwrap();
         let real = |column: &str| ranks.column(column).unwrap().f64().unwrap().get(row);

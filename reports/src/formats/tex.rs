@@ -41,9 +41,9 @@ fn tables(report: &Report) -> Vec<(String, Table)> {
     ];
     for workload in &report.workloads {
         let name = format!("{}-{}", workload.index + 1, slug(&workload.name));
-        for (region, ranking) in [("inside", &workload.inside), ("beyond", &workload.beyond)] {
+        for ranking in &workload.rankings {
             let ranks = tables::ranks(report, workload, ranking);
-            tables.push((format!("ranks-{region}-{name}"), ranks));
+            tables.push((format!("ranks-{}-{name}", ranking.region.id()), ranks));
         }
         tables.push((format!("gates-{name}"), tables::gates(report, workload)));
         tables.push((format!("costs-{name}"), tables::costs(report, workload)));

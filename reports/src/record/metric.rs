@@ -1,10 +1,13 @@
 //! Metrics that rank encodings, and their formatting.
 
+use serde::{Deserialize, Serialize};
+
 use super::eval::EvalPoint;
 use crate::number;
 
 /// A metric of an evaluation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Metric {
     /// Exact match: share of samples that are correct as a whole; higher is better.
     ExactMatch,
@@ -38,6 +41,15 @@ impl Metric {
         self != Self::Perplexity
     }
 
+    /// Column of the metric in frames; negative log-likelihood for perplexity.
+    pub(crate) fn column(self) -> &'static str {
+        match self {
+            Self::ExactMatch => "exact_match",
+            Self::TokenAccuracy => "token_accuracy",
+            Self::Perplexity => "nll",
+        }
+    }
+
     pub(crate) fn of(self, eval: &EvalPoint) -> f64 {
         match self {
             Self::ExactMatch => eval.exact_match,
@@ -62,16 +74,6 @@ impl Metric {
             format!("{} to {}", number::points(low), number::points(high))
         } else {
             format!("{} to {}", number::three_digits(low.exp()), number::three_digits(high.exp()))
-        }
-    }
-
-    /// Distance between seeds of one encoding from which they count as bimodal: half of the scale above `chance`.
-    /// `None` for a metric without a scale.
-    pub(crate) fn bimodal_gap(self, chance: Option<f64>) -> Option<f64> {
-        match self {
-            Self::ExactMatch => Some(0.5 * (1.0 - chance.unwrap_or(0.0))),
-            Self::TokenAccuracy => Some(0.5),
-            Self::Perplexity => None,
         }
     }
 }

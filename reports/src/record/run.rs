@@ -12,9 +12,10 @@ use super::eval::{EvalPoint, SkippedEval};
 use super::gates::GateScore;
 use super::json_float;
 use super::train::TrainSummary;
+use super::weights::{KeptWeights, Program};
 
 /// The schema that this crate writes, and the newest one that it reads.
-pub const SCHEMA: u32 = 2;
+pub const SCHEMA: u32 = 3;
 
 /// One cell's complete result, kept as one JSON file `cells/<key>.json`.
 ///
@@ -29,6 +30,10 @@ pub struct RunRecord {
     pub key: String,
     /// The suite that the cell belongs to.
     pub suite: String,
+    /// SHA-256 of the text of the suite, 64 lower-case hex digits; `None` in records of schema 2 and before, and for cells
+    /// without a suite.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suite_sha256: Option<String>,
     /// Display name of the task-and-sizes group in the suite, for example `flip-flop`.
     pub workload: String,
     /// The position encoding that was trained.
@@ -88,6 +93,13 @@ pub struct RunRecord {
     pub versions: BTreeMap<String, String>,
     /// Start time of the cell, RFC 3339, UTC.
     pub started_utc: String,
+    /// Kept weights that were evaluated; `None` if they were not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<KeptWeights>,
+    /// Program that made the evaluations from kept weights; `None`: the one that trained, which the fields above
+    /// describe.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evaluated_by: Option<Program>,
 }
 
 /// One point of a grid that is the same for all encodings.
@@ -249,8 +261,21 @@ impl RunRecord {
         matches!(self.status, Status::Done | Status::Diverged { .. })
     }
 
-    /// Start time and key: the order from oldest to newest.
+    /// Reason why the times of the cell say little about its speed, for example `2 cells at a time`; `None` for times
+    /// that nothing is known to have disturbed.
+    pub fn disturbance(&self) -> Option<String> {
+        let Host { jobs, threads, .. } = self.host;
+        if jobs > 1 {
+            return Some(format!("{jobs} cells at a time"));
+        }
+        // A load of half a process beside the cell's own threads is within what a system does for itself.
+        let load = self.train.machine_load.filter(|load| *load > threads as f64 + 0.5)?;
+        Some(format!("a load of {load:.1} with {}", crate::number::count(threads, "thread")))
+    }
+
+    /// Start time of the last part and key: the order from oldest to newest.
     pub(crate) fn started(&self) -> (&str, &str) {
-        (&self.started_utc, &self.key)
+        let evaluated = self.evaluated_by.as_ref().map(|program| &program.started_utc);
+        (evaluated.unwrap_or(&self.started_utc), &self.key)
     }
 }

@@ -39,7 +39,7 @@ const PRICES: [Price; 3] = [
 ];
 
 pub(super) fn figures(report: &Report, workload: &Workload) -> Vec<Figure> {
-    let ranking = workload.deciding();
+    let Some(ranking) = workload.deciding() else { return Vec::new() };
     PRICES.iter().filter_map(|price| figure(report, workload, ranking, price)).collect()
 }
 

@@ -24,6 +24,8 @@ pub(crate) enum Subject {
     Cost,
     /// The headline metric by the number of training samples, over workloads.
     Size,
+    /// Profiles and mean ranks over all tasks.
+    Tasks,
 }
 
 /// A figure of a report.

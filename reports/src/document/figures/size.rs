@@ -21,9 +21,7 @@ pub(super) fn figures(report: &Report) -> Vec<Figure> {
         .values()
         .filter(|family| family.len() > 1)
         .flat_map(|family| {
-            [Region::Inside, Region::Beyond]
-                .into_iter()
-                .filter_map(|region| figure(report, family, region))
+            Region::ALL.into_iter().filter_map(|region| figure(report, family, region))
         })
         .collect()
 }
@@ -32,15 +30,14 @@ pub(super) fn figures(report: &Report) -> Vec<Figure> {
 fn families(report: &Report) -> BTreeMap<String, BTreeMap<u64, &Workload>> {
     let mut families: BTreeMap<String, BTreeMap<u64, &Workload>> = BTreeMap::new();
     for workload in &report.workloads {
-        let Some(record) = report.cells_of(workload).first() else { continue };
-        let mut config = record.config.clone();
+        let mut config = workload.config.clone();
         let Some(samples) = take(&mut config) else { continue };
         for own in ["encoding", "seed"] {
             if let Some(map) = config.as_object_mut() {
                 map.remove(own);
             }
         }
-        let id = format!("{} {config}", record.task.id);
+        let id = format!("{} {config}", workload.task_id);
         families.entry(id).or_default().insert(samples, workload);
     }
     families
@@ -58,14 +55,10 @@ fn take(config: &mut Value) -> Option<u64> {
 }
 
 fn figure(report: &Report, family: &BTreeMap<u64, &Workload>, region: Region) -> Option<Figure> {
-    let ranking = |workload: &'_ Workload| match region {
-        Region::Inside => workload.inside.clone(),
-        Region::Beyond => workload.beyond.clone(),
-    };
     let mut lines: BTreeMap<String, Vec<Point>> = BTreeMap::new();
     let mut metrics: Vec<Metric> = Vec::new();
     for (samples, workload) in family {
-        let ranking = ranking(workload);
+        let Some(ranking) = workload.ranking(region) else { continue };
         metrics.push(ranking.metric);
         for result in &ranking.results {
             let Some(estimate) = result.estimate else { continue };

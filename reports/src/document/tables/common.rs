@@ -11,8 +11,8 @@ pub(super) const NO_COMMON_SEED: &str = "†";
 pub(super) const UNRANKED: &str = "‡";
 
 /// Explain the means and the medians of tables.
-pub(super) const MEAN: &str =
-    "Mean: over n seeds, with its 95 % confidence interval in brackets (Student's t).";
+pub(super) const MEAN: &str = "Mean: over n seeds, with its 95 % confidence interval in brackets (Student's t over the \
+    seeds, and over the questions where records hold the answers).";
 pub(super) const MEDIAN: &str = "Median: with its 95 % bootstrap interval, which is too narrow for few seeds: it \
     covers the true value in 1/2 of all cases with 2 seeds, in 3/4 with 3.";
 

@@ -17,12 +17,8 @@ use crate::stats::LEAST_SEEDS;
 /// evaluated.
 pub fn summary(report: &Report) -> Table {
     let mut table = Table { columns: vec!["encoding".to_owned()], ..Table::default() };
-    let rankings: Vec<(&Workload, &Ranking)> = report
-        .workloads
-        .iter()
-        .map(|w| (w, w.deciding()))
-        .filter(|(_, ranking)| !ranking.points.is_empty())
-        .collect();
+    let rankings: Vec<(&Workload, &Ranking)> =
+        report.workloads.iter().filter_map(|w| Some((w, w.deciding()?))).collect();
     for (workload, ranking) in &rankings {
         let region = ranking.region.name();
         table.columns.push(format!("{}\n{}, {region}", workload.name, ranking.metric.name()));
@@ -56,9 +52,7 @@ pub fn summary(report: &Report) -> Table {
 
 /// Row with the level of guessing, if it is known of any workload.
 fn chance(rankings: &[(&Workload, &Ranking)]) -> Option<Vec<TableCell>> {
-    let known = |(workload, ranking): &(&Workload, &Ranking)| {
-        workload.chance.filter(|_| ranking.metric == Metric::ExactMatch)
-    };
+    let known = |(_, ranking): &(&Workload, &Ranking)| ranking.chance;
     rankings.iter().any(|found| known(found).is_some()).then(|| {
         let cells =
             rankings.iter().map(|found| optional(known(found), |x| Metric::ExactMatch.show(x)));
@@ -176,7 +170,8 @@ pub fn prices(report: &Report) -> Table {
         "Over several workloads: median, with minimum and maximum in brackets.",
         "Effective length: the largest evaluated length up to which exact match stays high; ≥: it is the longest \
          evaluated length, so that the true value may be larger.",
-        "FLOPs and ms: of a training step, relative to RoPE on the same workload.",
+        "FLOPs and ms: of a training step, relative to RoPE on the same workload. FLOPs count matrix products alone, \
+         of all T x T pairs of attention; what is masked, added, exponentiated or normalised is not counted.",
     ];
     let mut notes = Vec::new();
     if report.workloads.iter().any(|w| w.machines.len() > 1) {

@@ -6,15 +6,17 @@ use crate::analysis::aggregate::Aggregate;
 use crate::stats::Estimate;
 
 /// The columns of an estimate: `_mean`, `_std`, `_ci_low`, `_ci_high` (Student's t, 95 %),
+/// `_question_error` (standard error of the mean that comes from the questions),
 /// `_mean_boot_low`, `_mean_boot_high`, `_median`, `_median_boot_low`, `_median_boot_high` (bootstrap).
 /// No value where there is none, for n = 1 above all.
 pub(super) fn estimate_columns(name: &str, estimates: &[Option<Estimate>]) -> Vec<Column> {
     type Part = (&'static str, fn(&Estimate) -> Option<f64>);
-    const PARTS: [Part; 9] = [
+    const PARTS: [Part; 10] = [
         ("mean", |e| Some(e.mean)),
         ("std", |e| e.std),
         ("ci_low", |e| e.ci95.map(|(low, _)| low)),
         ("ci_high", |e| e.ci95.map(|(_, high)| high)),
+        ("question_error", |e| e.question_error),
         ("mean_boot_low", |e| e.bootstrap.map(|b| b.mean95.0)),
         ("mean_boot_high", |e| e.bootstrap.map(|b| b.mean95.1)),
         ("median", |e| Some(e.median)),
@@ -79,9 +81,14 @@ pub(super) fn evaluations(rows: &[Aggregate]) -> PolarsResult<DataFrame> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::aggregate::aggregate;
+    use crate::analysis::{Report, ReportMeta};
     use crate::record::RunRecord;
     use crate::testkit::{TestCell, suite};
+
+    fn aggregated(records: &[RunRecord]) -> Vec<Aggregate> {
+        let report = Report::new(records, &ReportMeta::default()).unwrap();
+        report.workloads.into_iter().flat_map(|workload| workload.rows).collect()
+    }
 
     #[test]
     fn columns_hold_the_estimates_and_perplexity_is_mapped_from_the_nll() {
@@ -93,7 +100,7 @@ mod tests {
             record.evals[1].nll = nll;
         }
         records.push(TestCell::new("w", "cope", 0).exact(0.25).record());
-        let frame = evaluations(&aggregate(&records)).unwrap();
+        let frame = evaluations(&aggregated(&records)).unwrap();
         let column = |name: &str| frame.column(name).unwrap().f64().unwrap().clone();
         let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-7, "{a} is not {b}");
         close(column("perplexity").get(3).unwrap(), 2.0_f64.exp());
@@ -105,8 +112,8 @@ mod tests {
 
     #[test]
     fn nothing_is_an_empty_table_with_all_its_columns() {
-        let none = evaluations(&aggregate(&[][..])).unwrap();
-        let some = evaluations(&aggregate(&suite())).unwrap();
+        let none = evaluations(&aggregated(&[])).unwrap();
+        let some = evaluations(&aggregated(&suite())).unwrap();
         assert_eq!((none.height(), none.width()), (0, some.width()));
     }
 }

@@ -82,7 +82,7 @@ fn axis(axis: &Axis) -> PlotAxis {
     let scale = &axis.scale;
     let plotted = PlotAxis::new().title(Title::with_text(plain(&axis.label))).zero_line(false);
     let plotted = match scale.spacing {
-        Spacing::Percent => plotted.tick_format(".0%").range(vec![-0.03, 1.03]),
+        Spacing::Percent => plotted.tick_format(".0%").range(padded(scale.low, scale.high)),
         Spacing::Linear => plotted.range(padded(scale.low, scale.high)),
         Spacing::Log => {
             plotted.type_(AxisType::Log).range(padded(scale.low.log10(), scale.high.log10()))

@@ -33,7 +33,7 @@ pub(crate) fn page(contents: &Contents<'_>) -> Result<String, FormatError> {
     let mut state = PageState::with_room_for(ROOM);
     let mut body = front(contents, &mut state);
     // What matters most takes its room first; pages are put together in the order of reading.
-    let records = records::section(report, &mut state);
+    let records = records::section(report, &mut state)?;
     let sections: Vec<(String, String)> = report
         .workloads
         .iter()
@@ -42,6 +42,9 @@ pub(crate) fn page(contents: &Contents<'_>) -> Result<String, FormatError> {
     for (index, (name, text)) in sections.iter().enumerate() {
         section(&mut body, &format!("w{index}"), name, text);
     }
+    let of_tasks = |f: &&Figure| f.subject == Subject::Tasks;
+    let over_tasks: Vec<&Figure> = contents.figures.iter().filter(of_tasks).collect();
+    section(&mut body, "tasks", "All tasks", &gallery(&over_tasks, &mut state)?);
     let of_size = |f: &&Figure| f.subject == Subject::Size;
     let several: Vec<&Figure> = contents.figures.iter().filter(of_size).collect();
     section(&mut body, "size", "Training-set size", &gallery(&several, &mut state)?);
@@ -76,7 +79,7 @@ fn front(contents: &Contents<'_>, state: &mut PageState) -> String {
         let are = if lost == 1 { "is" } else { "are" };
         alerts.push(format!(
             "{lost} of {} {are} not counted",
-            count(report.cells.len() as u64, "cell")
+            count(report.frames.cells.height() as u64, "cell")
         ));
     }
     if !contents.warnings.is_empty() {

@@ -105,6 +105,8 @@ pub(super) fn page(contents: &Contents<'_>) -> String {
         section_of(&mut body, "Cost", &cost);
         section(&mut out, &escape(&workload.name), &body);
     }
+    let over_tasks = pictures(figures.iter().filter(|f| f.subject == Subject::Tasks));
+    section(&mut out, "All tasks", &over_tasks);
     let several = pictures(figures.iter().filter(|f| f.subject == Subject::Size));
     section(&mut out, "Training-set size", &several);
     section(&mut out, "Published numbers", &published(reproduction));
