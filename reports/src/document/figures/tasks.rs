@@ -43,7 +43,7 @@ fn profiles(report: &Report, overall: &Overall) -> Option<Figure> {
         y: Axis::new("share of runs", Scale::percent()),
         rules: Vec::new(),
         level: None,
-        marks: Marks::None,
+        marks: Marks::Few,
         series,
     });
     let caption = format!(

@@ -14,9 +14,9 @@ pub fn costs(report: &Report, workload: &Workload) -> Table {
             let name = TableCell::of_encoding(report, &cost.encoding);
             vec![
                 name.with_cells(report, workload, &cost.encoding),
-                optional(cost.tokens_per_second, si),
-                optional(cost.step_seconds, |s| three_digits(1000.0 * s)),
-                optional(cost.step_ratio, ratio),
+                optional(cost.tokens_per_second, |rate| si(rate) + &mark(cost)),
+                optional(cost.step_seconds, |s| three_digits(1000.0 * s) + &mark(cost)),
+                optional(cost.step_ratio, |found| ratio(found) + &mark(cost)),
                 optional(cost.peak_bytes.map(|b| b as f64), bytes),
                 optional(cost.memory_ratio, ratio),
             ]
@@ -27,6 +27,11 @@ pub fn costs(report: &Report, workload: &Workload) -> Table {
             .to_owned(),
     ];
     let mut notes = Vec::new();
+    if workload.costs.iter().any(|cost| cost.disturbed) {
+        notes.push(format!(
+            "{DISTURBED} Measured while other cells or programs ran on the machine: of little worth."
+        ));
+    }
     if workload.machines.len() > 1 {
         notes.push(format!(
             "Warning: these cells ran under {} conditions ({}); times and memory are comparable only \
@@ -50,6 +55,13 @@ pub fn costs(report: &Report, workload: &Workload) -> Table {
         ..Table::default()
     }
     .without_empty_columns()
+}
+
+/// Marks times that other work disturbed.
+const DISTURBED: &str = "†";
+
+fn mark(cost: &EncodingCost) -> String {
+    if cost.disturbed { format!(" {DISTURBED}") } else { String::new() }
 }
 
 /// Parameters and FLOPs, arranged as in TAPE's Table 3 (He et al. 2025, arXiv 2501.00712), and counts of a training

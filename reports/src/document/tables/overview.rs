@@ -6,15 +6,15 @@ use super::common::{MEAN, UNRANKED, interval, optional, ratio, spread, spread_of
 use super::ranks::inversions;
 use crate::analysis::ranking::{EncodingResult, Rank, Ranking, Region};
 use crate::analysis::run_metrics::RunMetrics;
-use crate::analysis::{EncodingCost, Report, Workload};
+use crate::analysis::{Encoding, EncodingCost, Overall, OverallScore, Report, Workload};
 use crate::document::table::{Table, TableCell, heads};
 use crate::document::text::grid_sentence;
-use crate::number::{bytes, count, percent, thousands};
+use crate::number::{bytes, count, percent, points, thousands};
 use crate::record::Metric;
 use crate::stats::LEAST_SEEDS;
 
 /// Table of encodings by workloads: the headline metric beyond training, or in distribution where nothing else was
-/// evaluated.
+/// evaluated. With an aggregate over workloads it comes first and orders the rows.
 pub fn summary(report: &Report) -> Table {
     let mut table = Table { columns: vec!["encoding".to_owned()], ..Table::default() };
     let rankings: Vec<(&Workload, &Ranking)> =
@@ -23,9 +23,20 @@ pub fn summary(report: &Report) -> Table {
         let region = ranking.region.name();
         table.columns.push(format!("{}\n{}, {region}", workload.name, ranking.metric.name()));
     }
+    let scores = report.overall.as_ref().map_or(&[][..], |overall| &overall.scores);
+    if !scores.is_empty() {
+        table.columns.insert(1, format!("all tasks\n{}", Overall::NAME));
+    }
     let n = common_seeds(&rankings);
-    for encoding in &report.encodings {
+    let place = |name: &str| scores.iter().position(|score| score.encoding == name);
+    let mut encodings: Vec<&Encoding> = report.encodings.iter().collect();
+    encodings.sort_by_key(|encoding| place(&encoding.name).unwrap_or(usize::MAX));
+    for encoding in encodings {
         let mut row = vec![TableCell::of_encoding(report, &encoding.name)];
+        if !scores.is_empty() {
+            let score = place(&encoding.name).map(|place| &scores[place]);
+            row.push(score.map_or_else(|| "–".into(), score_cell));
+        }
         row.extend(rankings.iter().map(|(workload, ranking)| {
             let result = ranking.results.iter().find(|s| s.encoding == encoding.name);
             result.map_or_else(
@@ -35,7 +46,7 @@ pub fn summary(report: &Report) -> Table {
         }));
         table.rows.push(row);
     }
-    table.rows.extend(chance(&rankings));
+    table.rows.extend(chance(&rankings, !scores.is_empty()));
     table.notes = notes(&rankings);
     table.notes.extend(n.map(|n| format!("{} everywhere.", count(n, "seed"))));
     table.legends = vec![
@@ -50,13 +61,20 @@ pub fn summary(report: &Report) -> Table {
     table
 }
 
-/// Row with the level of guessing, if it is known of any workload.
-fn chance(rankings: &[(&Workload, &Ranking)]) -> Option<Vec<TableCell>> {
+fn score_cell(score: &OverallScore) -> TableCell {
+    let show = |(low, high)| format!("[{} to {}]", points(low), points(high));
+    let detail = score.ci95.map_or_else(String::new, show);
+    TableCell { text: percent(score.value), detail, ..TableCell::default() }
+}
+
+/// Row with the level of guessing, if it is known of any workload; with `overall` it has a column for all tasks.
+fn chance(rankings: &[(&Workload, &Ranking)], overall: bool) -> Option<Vec<TableCell>> {
     let known = |(_, ranking): &(&Workload, &Ranking)| ranking.chance;
     rankings.iter().any(|found| known(found).is_some()).then(|| {
         let cells =
             rankings.iter().map(|found| optional(known(found), |x| Metric::ExactMatch.show(x)));
         std::iter::once(TableCell { reference: true, ..TableCell::from("chance") })
+            .chain(overall.then(|| percent(0.0).into()))
             .chain(cells)
             .collect()
     })
