@@ -128,7 +128,7 @@ impl Both<'_> {
         self.a.iter().chain(&self.b).copied()
     }
 
-    /// CandidateComparison for the mean over evaluations.
+    /// Candidate for the mean over evaluations.
     fn mean<P>(
         &self,
         place: P,
