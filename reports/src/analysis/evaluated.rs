@@ -138,7 +138,8 @@ impl SeedRun {
         let places = places(cell.train_len, cell.task_chance, &stated);
         let evals = places.into_iter().enumerate().map(|(i, (region, chance))| {
             let outcomes = cell.outcomes[i].as_deref().map(serde_json::from_str).transpose();
-            let bad = |error: serde_json::Error| polars_err!(ComputeError: "column `outcomes`: {error}");
+            let bad =
+                |error: serde_json::Error| polars_err!(ComputeError: "column `outcomes`: {error}");
             Ok(Evaluated {
                 split: cell.split[i].clone(),
                 len: cell.len[i],

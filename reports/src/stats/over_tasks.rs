@@ -113,7 +113,7 @@ impl TaskEstimate {
         let mean = draws.iter().sum::<f64>() / count;
         let squares: f64 = draws.iter().map(|draw| (draw - mean).powi(2)).sum();
         let half = factor.map(|factor| factor * (squares / count).sqrt());
-        let ends = |half| ((value - half).max(least), (value + half).min(most));
+        let ends = |half: f64| ((value - half).max(least), (value + half).min(most));
         Self { value, ci95: half.filter(|half: &f64| half.is_finite()).map(ends) }
     }
 }
