@@ -16,6 +16,8 @@ use reports::ReportMeta;
 
 use super::RunArgs;
 use super::out::{complain, say};
+use super::references::references_of;
+use super::report::StoredReport;
 use super::stop::StopFlag;
 use crate::run::kept::Reuse;
 use crate::suite::{self, Overrides};
@@ -68,7 +70,7 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
         say(&kept);
     }
     if arguments.dry_run {
-        estimate::print(&plan, &options);
+        estimate::print(&plan, &options, arguments.sweep.json);
         return Ok(ExitCode::SUCCESS);
     }
     let command = format!("pe-bench run {}", arguments.suite);
@@ -144,10 +146,18 @@ fn conclude(
             .iter()
             .map(|index| format!("{}: not finished yet", plan.cells[*index].cell_name())),
     );
-    let meta = ReportMeta { title: report.title.clone(), command: report.command.clone(), skipped };
+    let meta = ReportMeta {
+        title: report.title.clone(),
+        command: report.command.clone(),
+        skipped,
+        references: references_of(&outcome.records),
+    };
     if outcome.records.is_empty() {
         show.end_without_report(outcome);
     } else {
+        let stored =
+            StoredReport { title: report.title.clone(), settings: report.settings.clone() };
+        stored.write(&options.out)?;
         let summary =
             reports::write_report_with(&outcome.records, &options.out, &meta, &report.settings)?;
         show.report(outcome, &summary);

@@ -20,6 +20,7 @@ pub(super) struct SuiteFile {
     #[serde(default)]
     learning_rates: Vec<f64>,
     pub(super) ablation: Option<AblationSection>,
+    pub(super) question: Option<reports::Question>,
     #[serde(default)]
     pub(super) report: reports::Settings,
     #[serde(default)]
