@@ -201,7 +201,7 @@ fn race(name: &str, file: &SuiteFile) -> Result<(Vec<Vec<Named>>, reports::Setti
     Ok((raced, report))
 }
 
-/// Message that the suite has no `kind` of this name, with the nearest one.
+/// Returns the message that the suite has no `kind` of this name, with the nearest name.
 fn unknown<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let near = pe_zoo::settings::nearest(name, known)
         .map_or_else(String::new, |near| format!(", did you mean `{near}`?"));

@@ -1,6 +1,6 @@
-//! A store of 100 000 generated cells becomes a report: time, peak memory and page size, against the
-//! limits that are promised (10 s once its frames are kept, 1.5 GB, 10 MB). Then one cell is added and the table of its
-//! results is made again (2 s).
+//! Benchmark of the report of a store of 100 000 generated cells: time, peak memory and page size, compared with
+//! their limits (10 s with stored frames, 1.5 GB, 10 MB). Then one cell is added and a table of the results is
+//! computed again (limit 2 s).
 //!
 //! `cargo bench --bench many_cells` generates the store in a temporary folder, or in the folder that
 //! is given, where it is kept and used again: `cargo bench --bench many_cells -- FOLDER`. A second
@@ -183,7 +183,7 @@ fn generate(folder: &Path, cells: RangeInclusive<usize>) -> Result<(), Box<dyn E
     Ok(())
 }
 
-/// Mean exact match by workload, encoding and length.
+/// Computes the mean exact match by workload, encoding and length.
 fn means(frames: Frames) -> PolarsResult<DataFrame> {
     let of_cell = frames.cells.lazy().select(["cell", "workload", "encoding"].map(col));
     frames

@@ -1,6 +1,6 @@
-//! Analysis of records: selection, aggregation over seeds, rankings, costs. Every result is a lazy query over
-//! [`crate::frame::Frames`], and own statistics aggregate its groups. Numbers only; words, tables and figures are in
-//! [`crate::document`].
+//! Analysis of records: selection, aggregation over seeds, rankings and costs, as numbers. Results are computed by
+//! lazy queries over [`crate::frame::Frames`] and by the statistics of [`crate::stats`]. Texts, tables and figures
+//! are made in [`crate::document`].
 
 pub mod ablation;
 pub mod aggregate;

@@ -1,4 +1,4 @@
-//! The formats of a report. A new one is a file here that implements [`Format`], and a line in [`FORMATS`].
+//! Formats of a report. A new format is a file here that implements [`Format`] and a line in [`FORMATS`].
 
 mod chart;
 mod contents;
@@ -17,7 +17,7 @@ pub use self::markdown::{markdown_document, whole_table};
 pub use self::paper::table_csv;
 pub use self::tex::{TexWidth, tex_table};
 
-/// Every format that [`crate::write_report`] writes.
+/// All formats that [`crate::write_report`] writes.
 pub const FORMATS: &[&dyn Format] = &[
     &html::Html,
     &markdown::Markdown,

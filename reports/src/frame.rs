@@ -1,4 +1,4 @@
-//! Tidy polars frames of records: the tables that every number of a report is a query over.
+//! Tidy polars frames of records, from which all results of a report are queried.
 
 mod cached;
 mod rows;
@@ -14,7 +14,7 @@ pub(crate) use self::rows::{FromColumn, rows};
 use crate::record::{RunRecord, SliceUnit};
 use crate::store::RecordError;
 
-/// Why records cannot become frames.
+/// Error of converting records to frames.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
     /// A polars operation failed.
@@ -23,7 +23,7 @@ pub enum FrameError {
     /// The records cannot be read.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// Frames cannot be kept or read again.
+    /// Frames could not be stored, or stored frames could not be read.
     #[error("cannot keep frames in {}: {source}", path.display())]
     Keep {
         /// Path of the folder.
@@ -53,17 +53,17 @@ pub struct Frames {
     pub skipped: DataFrame,
 }
 
-/// Columns that hold JSON, or the number of the cell.
+/// Columns that contain JSON or the number of the cell.
 const INTERNAL: [&str; 5] = ["cell", "config", "task_config", "encoding_config", "outcomes"];
 
-/// Frame with one column for each name and function of an element of the slice.
+/// Builds a frame from an iterator, with one column for each name and function of an element.
 macro_rules! frame {
     ($rows:expr; $($name:literal: $get:expr,)*) => {
         df!($($name => $rows.iter().map($get).collect::<Vec<_>>(),)*)
     };
 }
 
-/// Every element of a list of a record, with the number of the record.
+/// Iterates over the elements of a list of all records, each with the number of its record.
 fn elements<'a, T>(
     records: &'a [RunRecord],
     list: impl Fn(&'a RunRecord) -> &'a [T],
@@ -71,7 +71,7 @@ fn elements<'a, T>(
     (0..).zip(records).flat_map(|(cell, r)| list(r).iter().map(move |item| (cell, item))).collect()
 }
 
-/// Column of lists.
+/// Builds a column of lists.
 fn lists<'a, T: PolarsNumericType>(
     name: &str,
     lists: impl ExactSizeIterator<Item = &'a [T::Native]>,
@@ -84,7 +84,7 @@ fn lists<'a, T: PolarsNumericType>(
 }
 
 impl Frames {
-    /// Frames of `records`, in their order.
+    /// Builds the frames of `records`, in their order.
     ///
     /// # Errors
     /// If polars cannot build a frame.
@@ -147,7 +147,7 @@ impl Frames {
         })
     }
 
-    /// Names of the suites, sorted.
+    /// Returns the names of the suites, sorted.
     ///
     /// # Errors
     /// If the cells have no column of suites.
@@ -169,11 +169,11 @@ impl Frames {
         Ok(all.collect::<BTreeSet<_>>().into_iter().collect())
     }
 
-    /// Names of the frames, as files have them.
+    /// Names of the frames in files.
     pub(crate) const NAMES: [&str; 7] =
         ["cells", "evaluations", "slices", "curves", "validations", "gates", "skipped"];
 
-    /// The frames in the order of [`Frames::NAMES`].
+    /// Returns the frames in the order of [`Frames::NAMES`].
     pub(crate) fn each(&mut self) -> [&mut DataFrame; 7] {
         let Self { cells, evaluations, slices, curves, validations, gates, skipped } = self;
         [cells, evaluations, slices, curves, validations, gates, skipped]
@@ -193,7 +193,7 @@ impl Frames {
         Ok(())
     }
 
-    /// The frames with cells in the order of these columns.
+    /// Sorts the cells by these columns.
     ///
     /// # Errors
     /// If there is no such column.
@@ -215,7 +215,7 @@ impl Frames {
         Ok(self)
     }
 
-    /// The frames of a range of cells; the frames must be sorted by `cell`.
+    /// Returns the frames of a range of cells; the frames must be sorted by `cell`.
     ///
     /// # Errors
     /// If a frame has no column `cell`.
@@ -239,13 +239,14 @@ impl Frames {
         Ok(self)
     }
 
-    /// The cells, without their configurations as JSON.
+    /// Returns the cells without their configurations as JSON.
     pub fn table(&self) -> DataFrame {
         self.cells.drop_many(INTERNAL)
     }
 
-    /// One row for each evaluation with the columns of its cell, and one for each cell without any, whose columns of
-    /// the evaluation are null. After [`Frames::with_settings`] the settings are among the columns.
+    /// Returns one row for each evaluation with the columns of its cell, and one row for each cell without
+    /// evaluations, with nulls in the columns of evaluations. After [`Frames::with_settings`] the settings are among
+    /// the columns.
     ///
     /// # Errors
     /// If polars cannot join the frames.

@@ -1,4 +1,4 @@
-//! Run records: everything that one cell (encoding x task x sizes x seed) leaves behind.
+//! Run records: the complete result of one cell (encoding x task x sizes x seed).
 
 mod eval;
 mod gates;

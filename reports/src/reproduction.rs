@@ -1,11 +1,11 @@
-//! Published numbers beside ours: what agrees, what differs, what was not run.
+//! Comparison of published numbers with those of records: which agree, which differ, which were not run.
 //!
-//! [`published`] holds the numbers as data with their sources. [`reproduction`] looks for records of the
-//! same experiment (task, split, length, encoding with its settings, and what else a table names as its
-//! identity), gathers them by recipe, and says for each number how it stands; see [`Verdict`] for the rule.
+//! [`published`] contains the numbers as data with their sources. [`reproduction`] finds the records of the same
+//! experiment (task, split, length, encoding with its settings, and the other settings that a table names as its
+//! identity), groups them by recipe, and gives a verdict on each number; see [`Verdict`].
 //!
-//! A paper tells only part of its recipe. What it does not tell cannot differ, and is listed as not
-//! published beside the table.
+//! A paper publishes only a part of its recipe. Settings that are not published are not compared; they are listed
+//! below the table.
 
 mod document;
 pub mod published;
@@ -66,7 +66,7 @@ fn beside(
     Ok(Reproduction { papers: results })
 }
 
-/// The settings of a row's encoding, if it names one.
+/// Returns the settings of a row's encoding, if the row names one.
 fn known<'a>(
     source: &Source,
     table: &PublishedTable,

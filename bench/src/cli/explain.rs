@@ -68,7 +68,7 @@ fn with_tasks(name: &str, error: PeError) -> anyhow::Error {
     }
 }
 
-/// Facts about an encoding as JSON.
+/// Returns facts about an encoding as JSON.
 fn facts(part: &EncodingConfig) -> anyhow::Result<Value> {
     let card = part.card();
     Ok(json!({

@@ -9,7 +9,7 @@ use crate::host::{cpu_model, memory_bytes};
 use crate::sweep::FLOPS_PER_SECOND;
 use crate::{backend, suite};
 
-/// A list: the heads of its columns and its rows.
+/// A list with the heads of its columns and its rows.
 struct ItemTable<const N: usize> {
     heads: [&'static str; N],
     rows: Vec<[Value; N]>,
@@ -43,7 +43,7 @@ impl<const N: usize> ItemTable<N> {
     }
 }
 
-/// Text of a value in a table.
+/// Formats a value for a table.
 fn shown(value: &Value) -> String {
     match value {
         Value::Null => "–".to_owned(),

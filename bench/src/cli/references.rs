@@ -1,14 +1,14 @@
-//! References of encodings and tasks as BibTeX, from the papers that their cards name.
+//! References of encodings and tasks as BibTeX, found by the papers that their cards name.
 
 use std::collections::BTreeSet;
 
 use pe_zoo::card::Card;
 use reports::RunRecord;
 
-/// Entries of the papers behind built-in encodings and tasks, separated by empty lines.
+/// BibTeX entries of the papers of built-in encodings and tasks, separated by empty lines.
 const PAPERS: &str = include_str!("../../papers.bib");
 
-/// Entry of the paper that a text names by its number on arXiv; `None` if there is none.
+/// Returns the entry of the paper whose arXiv number is in the text; `None` if there is none.
 fn entry(text: &str) -> Option<&'static str> {
     PAPERS.trim().split("\n\n").find(|entry| {
         let number = entry.split_once("eprint = {").and_then(|(_, rest)| rest.split('}').next());
@@ -16,7 +16,7 @@ fn entry(text: &str) -> Option<&'static str> {
     })
 }
 
-/// Entry of an encoding: that of its paper, or one made of its card.
+/// Returns the entry of an encoding: that of its paper, or one made from its card.
 fn of_card(card: &Card) -> String {
     let made = || {
         let Card { id, label, paper, url, .. } = card;

@@ -88,7 +88,7 @@ impl StoredReport {
             .with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Reads the file of a results folder; `None` if it has none, as those of older versions.
+    /// Reads the file of a results folder; `None` if it has none, as in older versions.
     fn read(folder: &Path) -> anyhow::Result<Option<Self>> {
         let path = folder.join(Self::FILE);
         if !path.exists() {
@@ -102,7 +102,7 @@ impl StoredReport {
     }
 }
 
-/// Title of a built-in suite; its name for any other.
+/// Returns the title of a built-in suite; the name of any other.
 fn title_of(suite: &str) -> String {
     let text = suite::BUILT_IN.iter().find(|(name, _)| *name == suite);
     let parsed = text.and_then(|(name, text)| suite::parse(name, text, &Overrides::default()).ok());

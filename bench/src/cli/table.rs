@@ -12,29 +12,29 @@ use reports::record::Metric;
 use super::out::say_part;
 use super::{folders, report};
 
-/// Form of a table.
+/// Format of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Form {
     /// LaTeX, as wide as a page.
     Tex,
-    /// LaTeX, as wide as one of two columns.
+    /// LaTeX, as wide as one column of two.
     TexColumn,
-    /// Markdown.
+    /// Markdown table.
     Markdown,
-    /// CSV, with the spread in a column of its own.
+    /// CSV, with the spread in a separate column.
     Csv,
-    /// References of the encodings and the task.
+    /// BibTeX references of the encodings and the task.
     Bibtex,
 }
 
-/// Spread beside a mean.
+/// Spread next to a mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum SpreadChoice {
     /// Standard deviation over seeds.
     Deviation,
     /// 95 % confidence interval.
     Interval,
-    /// None.
+    /// No spread.
     None,
 }
 
@@ -43,7 +43,7 @@ enum SpreadChoice {
 enum MetricChoice {
     /// Share of samples that are correct as a whole.
     ExactMatch,
-    /// Share of scored tokens that are correct.
+    /// Perplexity per scored token.
     TokenAccuracy,
     /// Perplexity.
     Perplexity,
@@ -73,7 +73,7 @@ pub(crate) struct TableArgs {
     /// Lengths, separated by commas; default: all.
     #[arg(long, value_delimiter = ',', value_name = "LEN")]
     lens: Vec<u64>,
-    /// Form of the table.
+    /// Format of the table.
     #[arg(long, value_enum, default_value = "markdown")]
     format: Form,
 }

@@ -1,7 +1,7 @@
 //! Ablations: changes of a base encoding, each compared with the base by differences paired by seed.
 //!
-//! The base is named in advance, so Holm's correction runs over the changes only and not over all
-//! pairs: an ablation of few changes can tell more than a ranking of as many encodings.
+//! The base is named in advance, so Holm's correction runs over the changes only and not over all pairs. An ablation
+//! therefore has more statistical power than a ranking of the same number of encodings.
 
 use super::ranking::{EncodingResult, Rank, Ranking, Region};
 use crate::record::Metric;
@@ -20,7 +20,7 @@ pub struct Ablation {
     pub region: Region,
     /// Metric that is compared.
     pub metric: Metric,
-    /// One for each other encoding, sorted by name.
+    /// Changes, one for each other encoding, sorted by name.
     pub changes: Vec<Change>,
 }
 
@@ -33,8 +33,8 @@ pub struct Change {
     pub display: String,
     /// Estimate of its metric over seeds.
     pub estimate: Option<Estimate>,
-    /// Change minus base in the metric's own scale (nll for perplexity); `None`: no seed in common,
-    /// or one of the two lacks evaluations.
+    /// Change minus base in the metric's own scale (nll for perplexity); `None` if the two have no seed in common or
+    /// one of them lacks evaluations.
     pub comparison: Option<Comparison>,
 }
 

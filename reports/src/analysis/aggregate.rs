@@ -23,9 +23,9 @@ pub struct Aggregate {
     pub in_distribution: bool,
     /// Sequence length in training.
     pub train_len: u64,
-    /// The metric that ranks: `exact-match` or `perplexity`.
+    /// Metric that ranks encodings: `exact-match` or `perplexity`.
     pub headline: String,
-    /// Exact match of guessing at this length, where it is known.
+    /// Exact match of the best constant answer at this length; `None` if unknown.
     pub chance: Option<f64>,
     /// Exact match, 0 to 1.
     pub exact_match: Estimate,
@@ -49,7 +49,7 @@ impl Aggregate {
 }
 
 rows! {
-    /// Values of all seeds, in the order of seeds.
+    /// Values of all seeds, sorted by seed.
     struct EvaluationSeeds {
         workload: String,
         encoding: String,

@@ -9,7 +9,7 @@ use crate::stats::QuestionError;
 
 /// Answers by seed, evaluation and question.
 pub(crate) struct AnswerTable {
-    /// Which questions each evaluation asks.
+    /// Hash of the questions of each evaluation.
     questions: Vec<String>,
     /// Answers of each seed, by evaluation.
     seeds: BTreeMap<u64, Vec<Vec<f64>>>,
@@ -17,8 +17,8 @@ pub(crate) struct AnswerTable {
 }
 
 impl AnswerTable {
-    /// Answers of the evaluations of each seed, which must be the same ones in the same order. `None` unless every seed
-    /// has answers of the kind of `metric` to the same questions.
+    /// Collects the answers of the evaluations of each seed, which must be the same evaluations in the same order.
+    /// `None` unless every seed has answers of the kind of `metric` to the same questions.
     pub(crate) fn of(seeds: &[(u64, Vec<&Evaluated>)], metric: Metric) -> Option<Self> {
         let mut table = Self {
             questions: Vec::new(),
@@ -46,15 +46,15 @@ impl AnswerTable {
         Some(table)
     }
 
-    /// Error of the mean over seeds, evaluations and questions that comes from the questions.
+    /// Returns the error of the mean over seeds, evaluations and questions that is due to the questions.
     pub(crate) fn error(&self) -> Option<QuestionError> {
         self.over(self.seeds.keys().copied().collect(), |seed, place| {
             self.seeds[&seed][place].clone()
         })
     }
 
-    /// Error of the mean difference from `other`, over the seeds that both have; `None` where the two were not asked the
-    /// same.
+    /// Returns the error of the mean difference from `other` that is due to the questions, over the seeds that both
+    /// have; `None` if the questions differ.
     pub(crate) fn error_of_difference(&self, other: &Self) -> Option<QuestionError> {
         if self.questions != other.questions {
             return None;
@@ -78,8 +78,8 @@ impl AnswerTable {
     }
 }
 
-/// Adds the error of the questions to the intervals of aggregated evaluations, where `runs`, which were aggregated and are
-/// sorted by encoding, hold the answers.
+/// Adds the error of the questions to the intervals of aggregated evaluations. `runs` are the aggregated runs with
+/// their answers, sorted by encoding.
 pub(super) fn widen(rows: &mut [Aggregate], runs: &[SeedRun]) {
     for runs in runs.chunk_by(|a, b| a.encoding == b.encoding) {
         if runs.iter().all(|run| run.evals.iter().all(|e| e.outcomes.is_none())) {

@@ -8,7 +8,7 @@ use super::selection::{Selection, mean};
 use crate::frame::rows;
 use crate::number::count;
 
-/// Name of the encoding that ratios refer to.
+/// Name of the encoding in the denominator of all cost ratios.
 const YARDSTICK: &str = "rope";
 
 rows! {
@@ -37,7 +37,7 @@ rows! {
         pub tokens_per_second: Option<f64>,
         /// Seconds of a step (mean over seeds of the median).
         pub step_seconds: Option<f64>,
-        /// Whether the times of a cell were disturbed, by cells beside it or by other load; see
+        /// Whether the times of a cell were disturbed by concurrent cells or other load; see
         /// [`crate::RunRecord::disturbance`].
         pub disturbed: bool,
         /// Ratio of its step time to that of `rope`.
@@ -49,8 +49,8 @@ rows! {
     }
 }
 
-/// Ratios of a column to the first value of another, where they are finite. Polars would multiply by the reciprocal, which
-/// rounds twice.
+/// Divides a column by the first value of another, where both are finite. Polars would multiply by the reciprocal,
+/// which rounds twice.
 fn ratios(columns: &mut [Column]) -> PolarsResult<Column> {
     let under = columns[1].f64()?.get(0);
     let ratio = |over: Option<f64>| Some(over? / under?).filter(|ratio| ratio.is_finite());
@@ -99,7 +99,7 @@ rows! {
     }
 }
 
-/// Distinct conditions that the cells ran under: CPU, threads, concurrent cells, engine.
+/// Returns the distinct machine settings of the cells: CPU, threads, concurrent cells, engine.
 ///
 /// # Errors
 /// If the query fails.

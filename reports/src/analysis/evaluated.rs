@@ -1,4 +1,4 @@
-//! Evaluations of single seeds with their place relative to training and the chance of guessing.
+//! Evaluations of single seeds with their region and the chance of guessing.
 
 use polars::prelude::*;
 
@@ -21,8 +21,8 @@ pub(crate) struct Evaluated {
     pub(crate) split: String,
     pub(crate) len: u64,
     pub(crate) region: Region,
-    /// Exact match of guessing: what the record says of the evaluation, or of the task. Records of schema 2 know it for
-    /// the split that training draws from only; evaluations of other splits then take that of the same length.
+    /// Exact match of guessing, from the record's evaluation or task. Records of schema 2 have it for the training
+    /// split only; their evaluations of other splits use that of the same length.
     pub(crate) chance: Option<f64>,
     pub(crate) exact_match: f64,
     pub(crate) token_accuracy: f64,
@@ -49,8 +49,8 @@ struct Stated<'a> {
     chance: Option<f64>,
 }
 
-/// Region of each evaluation of a seed, and its chance. Records of schema 2 do not say which splits training draws from:
-/// those with an evaluation in distribution, or with a known chance.
+/// Returns the region and the chance of each evaluation of a seed. Records of schema 2 do not name the training
+/// splits: these are the splits with an evaluation in distribution or with a known chance.
 fn places(
     train_len: u64,
     task_chance: Option<f64>,
@@ -77,7 +77,7 @@ fn places(
 }
 
 rows! {
-    /// Evaluations of a cell; lists are empty for a cell without any.
+    /// Evaluations of a cell; the lists are empty for a cell without evaluations.
     struct CellEvaluations {
         encoding: String,
         seed: u64,
@@ -96,7 +96,7 @@ rows! {
 }
 
 impl SeedRun {
-    /// The cells of a selection, sorted by encoding and seed.
+    /// Returns the runs of a selection, sorted by encoding and seed.
     ///
     /// # Errors
     /// If the query fails.
@@ -155,7 +155,7 @@ impl SeedRun {
         Ok(Self { encoding: cell.encoding, seed: cell.seed, evals })
     }
 
-    /// The evaluations of a record.
+    /// Returns the evaluations of a record.
     pub(crate) fn of(record: &RunRecord) -> Self {
         let all: Vec<Stated<'_>> = record
             .evals
@@ -183,7 +183,7 @@ impl SeedRun {
     }
 }
 
-/// Mean chance over evaluations; `None` without any, or where it is not known of all.
+/// Returns the mean chance over evaluations; `None` without evaluations or if the chance of one is unknown.
 pub(crate) fn mean_chance<'a>(evals: impl Iterator<Item = &'a Evaluated>) -> Option<f64> {
     let known: Option<Vec<f64>> = evals.map(|eval| eval.chance).collect();
     let known = known.filter(|known| !known.is_empty())?;

@@ -1,10 +1,8 @@
-//! Grids: cells that differ from each other in one value of their configuration, the same values for all
-//! encodings.
+//! Grids: cells that differ in one value of their configuration, with the same values for all encodings.
 //!
-//! Of each encoding one value counts, the same for all of its seeds: the one whose mean *validation* over
-//! seeds is best. Validations are drawn from another stream than the evaluations that a report shows, so no
-//! value is chosen by the numbers that it is then judged by. What that leaves uncorrected stands in
-//! METHODOLOGY.md.
+//! For each encoding one value is selected for all of its seeds: the one with the best mean *validation* over seeds.
+//! Validations are drawn from another random stream than the evaluations that a report shows, so the selection does
+//! not use the numbers that are reported. METHODOLOGY.md describes the bias that remains.
 
 use polars::prelude::*;
 use serde_json::Value;
@@ -20,17 +18,17 @@ pub struct WorkloadGrid {
     pub axis: String,
     /// Values of the grid, ascending.
     pub values: Vec<f64>,
-    /// Value of the axis in the suite without a grid, taken from the newest cell.
+    /// Value of the axis in the suite without a grid, read from the newest cell.
     pub default: Option<f64>,
     /// Selected values, one for each encoding, sorted by name.
     pub choices: Vec<GridChoice>,
 }
 
-/// The grid of a workload with rankings at the default value. All other numbers of a report on the workload are at
-/// the selected values.
+/// Grid of a workload, with the rankings at the default value. All other results of the workload are at the selected
+/// values.
 #[derive(Debug, Clone)]
 pub struct GridReport {
-    /// The grid and the selected values.
+    /// Grid with the selected values.
     pub grid: WorkloadGrid,
     /// Rankings of the regions with evaluations, every encoding at the default value.
     pub defaults: Vec<Ranking>,
@@ -47,16 +45,17 @@ pub struct GridChoice {
     pub by: ChosenBy,
     /// Results at each value, ascending.
     pub points: Vec<GridResult>,
-    /// Cost of all of its cells.
+    /// Total cost of all cells of the encoding.
     pub spent: GridCost,
 }
 
 /// Criterion by which a value was selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChosenBy {
-    /// The best mean of the last validation over seeds.
+    /// The best mean of the last validations over seeds.
     Validation,
-    /// The default, or the least value if the default was not run: no value has a validation of every seed.
+    /// The default value, or the smallest value if the default was not run, because no value has a validation of
+    /// every seed.
     Default,
 }
 
@@ -67,7 +66,7 @@ pub struct GridResult {
     pub value: f64,
     /// Number of seeds with a record.
     pub seeds: u32,
-    /// Number of seeds that diverged; they count as no correct answer and infinite loss.
+    /// Number of seeds that diverged; they are scored as exact match 0 and infinite loss.
     pub diverged: u32,
     /// Mean of the last validations; `None` if a seed of the encoding has none at this value.
     pub validation: Option<Score>,
@@ -82,7 +81,7 @@ pub struct Score {
     pub nll: f64,
 }
 
-/// Total cost of cells, those that diverged or failed included as far as they got.
+/// Total cost of cells. Diverged and failed cells are included up to their last step.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct GridCost {
     /// Number of cells that were run.
@@ -96,18 +95,18 @@ pub struct GridCost {
 }
 
 impl WorkloadGrid {
-    /// The value selected for an encoding.
+    /// Returns the selection for an encoding.
     pub fn choice(&self, encoding: &str) -> Option<&GridChoice> {
         self.choices.iter().find(|choice| choice.encoding == encoding)
     }
 
-    /// Last component of the path, for example `learning_rate`.
+    /// Returns the last component of the path, for example `learning_rate`.
     pub fn short_axis(&self) -> &str {
         self.axis.rsplit('.').next().unwrap_or(&self.axis)
     }
 
-    /// Names of encodings whose selected value is the first or last of a grid of three or more values: a wider grid
-    /// may hold a better one.
+    /// Returns the names of encodings whose selected value is the first or last of a grid of three or more values: a
+    /// wider grid may contain a better one.
     pub fn at_the_edge(&self) -> Vec<&str> {
         let (Some(first), Some(last)) = (self.values.first(), self.values.last()) else {
             return Vec::new();
@@ -129,7 +128,7 @@ pub(crate) struct GridSelection {
 }
 
 rows! {
-    /// Settings that place a cell in a grid.
+    /// Grid setting and value of a cell.
     struct GridPlace {
         grid_axis: Option<String>,
         grid_value: Option<f64>,
@@ -177,9 +176,9 @@ fn same(a: f64, b: f64) -> bool {
     a.total_cmp(&b).is_eq()
 }
 
-/// Grid value of each cell, all values, and the default. A cell from before the suite had a grid is placed by its
-/// configuration. If no cell is marked as the default, the newest such cell states the default. A cell at no value of
-/// the grid, for example of an older suite, has no place.
+/// Returns the grid value of each cell, all values, and the default. A cell that was run before the suite had a grid
+/// is assigned by its configuration. If no cell is marked as the default, the newest such cell defines the default. A
+/// cell at no value of the grid, for example of an older suite, has `None`.
 fn values(axis: &str, cells: &[GridPlace]) -> (Vec<Option<f64>>, Vec<f64>, Option<f64>) {
     let pointer = format!("/{}", axis.replace('.', "/"));
     let on_axis = |cell: &&GridPlace| cell.grid_axis.as_deref() == Some(axis);
@@ -202,7 +201,7 @@ fn values(axis: &str, cells: &[GridPlace]) -> (Vec<Option<f64>>, Vec<f64>, Optio
 }
 
 rows! {
-    /// Cells of an encoding at one value: the validation scores of those that have one.
+    /// Cells of an encoding at one value, with the validation scores of those that have one.
     struct CellsAtValue {
         encoding: String,
         value: f64,
@@ -309,7 +308,7 @@ fn choice(all: CellsOfEncoding, points: Vec<GridResult>, default: Option<f64>) -
     GridChoice { encoding: all.encoding, value, by, points, spent }
 }
 
-/// Result at a value; its validation counts if each of so many `seeds` of the encoding has one.
+/// Returns the result at a value; its validation is set if all `seeds` seeds of the encoding have one.
 fn point(value: f64, cells: Option<&CellsAtValue>, seeds: u32) -> GridResult {
     let mean = |scores: &[f64]| scores.iter().sum::<f64>() / scores.len() as f64;
     let scored = cells.filter(|cells| cells.exact_match.len() == seeds as usize);

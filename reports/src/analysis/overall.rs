@@ -1,5 +1,5 @@
 //! Aggregates over the workloads of a report: interquartile mean above chance, performance profiles, probability of
-//! improvement, mean ranks. Each workload counts with the ranking that stands for it ([`super::Workload::deciding`]).
+//! improvement, mean ranks.
 
 use super::ranking::{EncodingResult, Rank, Ranking};
 use crate::record::Metric;
@@ -12,11 +12,11 @@ const STEPS: u32 = 50;
 /// Aggregates over the workloads of a report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Overall {
-    /// Names of the workloads that [`Overall::ranks`] and [`Overall::improvements`] are about.
+    /// Names of the workloads of [`Overall::ranks`] and [`Overall::improvements`].
     pub workloads: Vec<String>,
-    /// Names of the workloads that scores and profiles are about: those that exact match ranks.
+    /// Names of the workloads of scores and profiles, which are those ranked by exact match.
     pub scored: Vec<String>,
-    /// Workloads among them of which the chance is not known and taken as 0.
+    /// Scored workloads whose chance is unknown and taken as 0.
     pub without_chance: Vec<String>,
     /// Interquartile mean above chance of each encoding, best first; empty with fewer than two scored workloads.
     pub scores: Vec<OverallScore>,
@@ -26,7 +26,7 @@ pub struct Overall {
     pub improvements: Vec<Improvement>,
     /// Encodings that all workloads rank, in the order of [`MeanRanks::ranks`], best first.
     pub ranked: Vec<String>,
-    /// Their mean ranks, with Friedman's test.
+    /// Mean ranks of these encodings, with Friedman's test.
     pub ranks: MeanRanks,
 }
 
@@ -39,7 +39,7 @@ pub struct OverallScore {
     pub value: f64,
     /// 95 % stratified bootstrap interval; `None` with one seed.
     pub ci95: Option<(f64, f64)>,
-    /// Number of runs behind it.
+    /// Number of runs of the encoding.
     pub runs: usize,
 }
 
@@ -112,7 +112,7 @@ impl Overall {
         Some(overall)
     }
 
-    /// Fills in scores and profiles.
+    /// Computes scores and profiles.
     fn score(&mut self, scored: &[(&str, &Ranking)], ranked: &[&str]) {
         let thresholds: Vec<f64> =
             (0..STEPS).map(|step| f64::from(step) / f64::from(STEPS)).collect();
@@ -137,10 +137,10 @@ impl Overall {
         (self.scores, self.profiles) = found.into_iter().unzip();
     }
 
-    /// Name of what [`Overall::scores`] hold.
+    /// Name of the quantity in [`Overall::scores`].
     pub const NAME: &str = "interquartile mean above chance";
 
-    /// Whether the mean ranks of two encodings, by their places in [`Overall::ranked`], are significantly different.
+    /// Reports whether the mean ranks of two encodings, given by index in [`Overall::ranked`], differ significantly.
     pub fn significant(&self, a: usize, b: usize) -> bool {
         let ranks = &self.ranks.ranks;
         self.ranks.differ() && (ranks[a] - ranks[b]).abs() >= self.ranks.critical_difference
@@ -152,8 +152,8 @@ fn result<'a>(ranking: &'a Ranking, encoding: &str) -> Option<&'a EncodingResult
     ranking.results.iter().find(|s| s.encoding == encoding && s.rank != Rank::Unranked)
 }
 
-/// Map of the values of a ranking, `(scale, offset)`, to exact match above chance; `None` for tasks without exact match.
-/// Where token accuracy ranks, every encoding has the common exact match.
+/// Returns the map of the values of a ranking to exact match above chance, as `(scale, offset)`; `None` for tasks
+/// without exact match. If token accuracy ranks, every encoding has the common exact match.
 fn above_chance(ranking: &Ranking) -> Option<(f64, f64)> {
     match (ranking.metric, ranking.fallback) {
         (Metric::ExactMatch, _) => {

@@ -1,4 +1,4 @@
-//! A comparison that a suite states beforehand, and its answer.
+//! A comparison of two encodings that a suite defines in advance, and its result.
 //!
 //! The question names two encodings, so it is tested without a correction for the comparisons of the others; Holm's
 //! correction runs over the workloads that it names.
@@ -13,25 +13,25 @@ use super::region::STANDING;
 use crate::record::Metric;
 use crate::stats::{Comparison, Paired, decide};
 
-/// Question of a suite, section `[question]`.
+/// Question of a suite: two encodings to compare; section `[question]`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
     /// Names of the two encodings; differences are first minus second.
     pub encodings: [String; 2],
-    /// Names of the workloads; empty: all.
+    /// Names of the workloads; empty for all.
     #[serde(default)]
     pub tasks: Vec<String>,
     /// Metric that is compared; by default the one that ranks the encodings of the workload.
     #[serde(default)]
     pub metric: Option<Metric>,
-    /// Evaluations that are compared; by default those that stand for the workload, as on the front page.
+    /// Evaluations that are compared; by default those of the deciding region, as on the front page.
     #[serde(default)]
     pub region: Option<Region>,
 }
 
 impl Question {
-    /// Refuses a question that cannot be asked.
+    /// Checks the question.
     ///
     /// # Errors
     /// Message that says what was found and expected.
@@ -49,7 +49,7 @@ impl Question {
 pub struct Answer {
     /// Question that is answered.
     pub question: Question,
-    /// One line for each workload that can be compared.
+    /// Results, one line for each workload that can be compared.
     pub lines: Vec<AnswerLine>,
     /// Workloads that cannot be compared, each with the reason.
     pub unanswered: Vec<String>,
@@ -62,17 +62,17 @@ pub struct AnswerLine {
     pub workload: String,
     /// Ranking of the two encodings alone.
     pub ranking: Ranking,
-    /// Comparison of the two, the one with the better mean against the other, corrected over the lines.
+    /// Comparison of the two encodings, the one with the better mean first, with Holm's correction over the lines.
     pub comparison: Comparison,
 }
 
 impl AnswerLine {
-    /// Result of one of the two encodings.
+    /// Returns the result of one of the two encodings.
     pub fn result(&self, encoding: &str) -> Option<&EncodingResult> {
         self.ranking.results.iter().find(|result| result.encoding == encoding)
     }
 
-    /// Name of the encoding that is significantly better; `None` if neither is.
+    /// Returns the name of the encoding that is significantly better; `None` if neither is.
     pub fn better(&self) -> Option<&str> {
         let pair = self.ranking.pairs.first()?;
         separable(Some(&self.comparison)).then_some(&*pair.better)
@@ -110,8 +110,8 @@ impl Answer {
 }
 
 impl Question {
-    /// Ranking of the two encodings among `runs` of a workload that `headline` ranks, in the region of the question;
-    /// `None` where nothing was evaluated.
+    /// Ranks the two encodings among `runs` of a workload ranked by `headline`, in the region of the question; `None`
+    /// if nothing was evaluated there.
     pub(super) fn ranking(
         &self,
         runs: &[SeedRun],

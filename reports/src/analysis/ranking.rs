@@ -37,17 +37,17 @@ pub struct EncodingResult {
     pub display: String,
     /// Estimate over seeds, on the scale of the metric (nats for perplexity); `None` if nothing was evaluated.
     pub estimate: Option<Estimate>,
-    /// Mean over the evaluations, by seed.
+    /// Mean over the evaluations of each seed, as (seed, mean).
     pub per_seed: Vec<(u64, f64)>,
     /// Number of the region's evaluations that the encoding has.
     pub evaluated: usize,
-    /// Place relative to the best.
+    /// Rank relative to the best encoding.
     pub rank: Rank,
-    /// Rank, shared by encodings without a significant difference ([`rank_groups`]); `None` if not ranked, or where the
-    /// seeds cannot carry ranks ([`Ranking::seeds_needed`]).
+    /// Rank number, shared by encodings without a significant difference ([`rank_groups`]); `None` if not ranked, or
+    /// if there are too few seeds for ranks ([`Ranking::seeds_needed`]).
     pub group: Option<u32>,
-    /// Whether the interval of the mean, or the mean where there is no interval, lies above chance; `None` where chance
-    /// is not known.
+    /// Whether the interval of the mean, or the mean if there is no interval, is above chance; `None` if the chance
+    /// is unknown.
     pub above_chance: Option<bool>,
 }
 
@@ -62,19 +62,19 @@ impl EncodingResult {
     }
 }
 
-/// Reports whether the first of the two encodings is significantly better.
+/// Reports whether `comparison` is significant in favour of the first encoding.
 pub(crate) fn separable(comparison: Option<&Comparison>) -> bool {
     comparison.is_some_and(|c| c.separable && c.paired.mean_difference > 0.0)
 }
 
-/// Comparison of two ranked encodings with a seed in common.
+/// Comparison of two ranked encodings with at least one seed in common.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RankedPair {
     /// Name of the encoding with the better mean.
     pub better: String,
     /// Name of the encoding with the worse mean.
     pub worse: String,
-    /// Comparison of the two; the mean difference is positive if paired seeds agree with the means.
+    /// Comparison of the two; the mean difference is positive if the paired seeds agree with the means.
     pub comparison: Comparison,
 }
 
@@ -85,23 +85,23 @@ pub struct Ranking {
     pub region: Region,
     /// Metric that ranks the encodings.
     pub metric: Metric,
-    /// The common exact match of all encodings, if there is one and token accuracy ranks instead.
+    /// Exact match shared by all encodings, in which case token accuracy ranks; `None` if they differ.
     pub fallback: Option<f64>,
     /// Split and length of each evaluation.
     pub points: Vec<(String, u64)>,
-    /// One per encoding, sorted by name.
+    /// Results, one per encoding, sorted by name.
     pub results: Vec<EncodingResult>,
-    /// Comparisons of all pairs of ranked encodings, in the order of their places. They form one family.
+    /// Comparisons of all pairs of ranked encodings, in the order of their ranks. They form one family.
     pub pairs: Vec<RankedPair>,
-    /// Exact match of guessing, mean over the evaluations; `None` for other metrics, or where it is not known of all.
+    /// Exact match of guessing, mean over the evaluations; `None` for other metrics or if it is unknown for one.
     pub chance: Option<f64>,
-    /// Number of seeds that ranks would need, where the encodings have fewer; then nothing is ranked.
+    /// Number of seeds needed for ranks; `None` if the encodings have as many.
     pub seeds_needed: Option<u32>,
 }
 
 impl Ranking {
-    /// Ranks the encodings of `runs`, which must be counted runs of one workload, sorted by encoding and seed.
-    /// `display` maps names of encodings to names for people.
+    /// Ranks the encodings of `runs`, which must be the selected runs of one workload, sorted by encoding and seed.
+    /// `display` maps names of encodings to display names.
     pub(crate) fn new(
         runs: &[SeedRun],
         display: &BTreeMap<String, String>,
@@ -204,12 +204,12 @@ impl Ranking {
             .collect();
     }
 
-    /// Whether any two encodings are separable.
+    /// Reports whether any two encodings are separable.
     pub fn separates(&self) -> bool {
         self.results.iter().any(|s| s.group > Some(1))
     }
 
-    /// The ranked encodings, best first.
+    /// Returns the ranked encodings, best first.
     pub fn ranked(&self) -> Vec<&EncodingResult> {
         let mut ranked: Vec<&EncodingResult> =
             self.results.iter().filter(|s| s.rank != Rank::Unranked).collect();
@@ -220,7 +220,7 @@ impl Ranking {
         ranked
     }
 
-    /// Value shared by all ranked encodings, if there are two or more.
+    /// Returns the value that all ranked encodings share, if there are two or more and they are equal.
     pub fn common_value(&self) -> Option<f64> {
         let ranked = self.ranked();
         let first = ranked.first()?.mean();
@@ -232,18 +232,18 @@ fn equal(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-12 * a.abs().max(b.abs()).max(1.0)
 }
 
-/// Evaluations of a seed in a region.
+/// Returns the evaluations of a seed in a region.
 fn evals_of(run: &SeedRun, region: Region) -> impl Iterator<Item = &Evaluated> {
     run.evals.iter().filter(move |e| e.region == region)
 }
 
-/// Mean chance over the evaluations of a region, from the first seed that has most of them.
+/// Returns the mean chance over the evaluations of a region, from the first seed with the most evaluations.
 fn chance(runs: &[SeedRun], region: Region, metric: Metric) -> Option<f64> {
     let most = runs.iter().rev().max_by_key(|run| evals_of(run, region).count())?;
     mean_chance(evals_of(most, region)).filter(|_| metric == Metric::ExactMatch)
 }
 
-/// Results of all encodings, and their answers to the questions where they are known.
+/// Computes the results of all encodings, with their answers to the questions if they are known.
 fn results(
     runs: &[SeedRun],
     display: &BTreeMap<String, String>,

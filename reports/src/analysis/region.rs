@@ -16,7 +16,7 @@ pub enum Region {
     Both,
 }
 
-/// Regions in the order in which one of them stands for a workload.
+/// Regions by decreasing priority as the deciding region of a workload.
 pub(super) const STANDING: [Region; 4] =
     [Region::Longer, Region::Shifted, Region::Both, Region::Inside];
 
@@ -34,7 +34,7 @@ impl Region {
         }
     }
 
-    /// Name of the region in tables for other programs.
+    /// Returns the name of the region in tables for other programs.
     pub fn id(self) -> &'static str {
         match self {
             Self::Inside => "inside",

@@ -32,7 +32,7 @@ use super::slots::slots;
 use crate::frame::{Frames, rows};
 use crate::record::{Metric, RunRecord};
 
-/// Facts about a report that its records do not hold.
+/// Facts about a report that its records do not contain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReportMeta {
     /// Title of the page.
@@ -45,7 +45,7 @@ pub struct ReportMeta {
     pub references: String,
 }
 
-/// Analysis of records, without words and without a format.
+/// Analysis of records as plain data, independent of texts and formats.
 #[derive(Debug, Clone)]
 pub struct Report {
     /// Title, command and skipped cells, as given by the caller.
@@ -56,16 +56,17 @@ pub struct Report {
     pub encodings: Vec<Encoding>,
     /// Workloads, sorted by name.
     pub workloads: Vec<Workload>,
-    /// Aggregates over the workloads; `None` with fewer than two workloads, or two encodings that all of them rank.
+    /// Aggregates over the workloads; `None` with fewer than two workloads, or fewer than two encodings ranked on all
+    /// of them.
     pub overall: Option<Overall>,
     /// Answer to [`Settings::question`]; `None` without a question.
     pub answer: Option<Answer>,
-    /// Frames with cells sorted by workload, encoding, seed and key; without the points of curves and slices, which the
-    /// workloads hold.
+    /// Frames with cells sorted by workload, encoding, seed and key. The points of curves and slices are in the
+    /// workloads.
     pub frames: Frames,
     /// Conditions of all cells.
     pub conditions: Conditions,
-    /// Cells without influence on any number.
+    /// Cells excluded from all numbers.
     pub not_counted: Vec<NotCounted>,
     /// Evaluations that were not possible.
     pub skipped_evals: Vec<SkippedEvals>,
@@ -73,16 +74,16 @@ pub struct Report {
     pub missing_seeds: Vec<MissingSeeds>,
 }
 
-/// Names and colour slot of an encoding.
+/// Names and colour index of an encoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Encoding {
     /// Name of the suite's expression.
     pub name: String,
     /// Label, or the name where several encodings share the label.
     pub display: String,
-    /// Registry id, for example `rope`.
+    /// Registry id of the encoding, for example `rope`.
     pub id: String,
-    /// Number from which colour, marker and dash follow; the same in every report for a built-in encoding.
+    /// Number that determines colour, marker and dash; the same in every report for a built-in encoding.
     pub slot: usize,
 }
 
@@ -109,7 +110,7 @@ pub struct Workload {
     pub train_lens: Vec<u64>,
     /// Rankings of the regions with evaluations, in the order of [`Region::ALL`].
     pub rankings: Vec<Ranking>,
-    /// Metrics of individual runs, one for each encoding; empty for tasks that cannot be solved.
+    /// Metrics of individual runs, one for each encoding; empty for tasks without exact match.
     pub run_metrics: Vec<RunMetrics>,
     /// Changes of [`Settings::ablation_base`] in each region; empty without a base.
     pub ablations: Vec<Ablation>,
@@ -119,7 +120,8 @@ pub struct Workload {
     pub rows: Vec<Aggregate>,
     /// Loss in nats by step, for each encoding.
     pub training: Vec<Curve>,
-    /// The headline metric in validations by step, for each encoding that has some; nll for perplexity.
+    /// Headline metric in validations by step, for each encoding with validations; nll if the headline metric is
+    /// perplexity.
     pub validation: Vec<Curve>,
     /// Results by properties of samples and tokens.
     pub slices: Vec<SliceSet>,
@@ -132,13 +134,13 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Ranking of a region; `None` where nothing was evaluated there.
+    /// Returns the ranking of a region; `None` if nothing was evaluated there.
     pub fn ranking(&self, region: Region) -> Option<&Ranking> {
         self.rankings.iter().find(|ranking| ranking.region == region)
     }
 
-    /// The ranking that stands for the workload: at longer lengths, else on other distributions, else on both, else in
-    /// distribution. `None` where nothing was evaluated.
+    /// Returns the ranking of the deciding region: longer, else other distributions, else both, else in distribution.
+    /// `None` if nothing was evaluated.
     pub fn deciding(&self) -> Option<&Ranking> {
         STANDING.into_iter().find_map(|region| self.ranking(region))
     }
@@ -219,17 +221,17 @@ impl Report {
         Ok(report)
     }
 
-    /// Looks up an encoding by name. Every name in the report is in the list.
+    /// Looks up an encoding by name. The list contains every name of the report.
     pub fn encoding(&self, name: &str) -> Option<&Encoding> {
         self.encodings.iter().find(|e| e.name == name)
     }
 
-    /// Display name of an encoding.
+    /// Returns the display name of an encoding.
     pub fn display<'a>(&'a self, name: &'a str) -> &'a str {
         self.encoding(name).map_or(name, |e| &e.display)
     }
 
-    /// Smallest and largest number of seeds behind any number; `None` without numbers.
+    /// Returns the smallest and largest number of seeds of all results; `None` without results.
     pub fn seeds(&self) -> Option<(u32, u32)> {
         let n = || self.workloads.iter().flat_map(|w| &w.rows).map(|r| r.exact_match.n);
         n().min().zip(n().max())
@@ -269,7 +271,7 @@ fn encodings(frames: &Frames) -> PolarsResult<Vec<Encoding>> {
 }
 
 rows! {
-    /// The number of a workload's cells, and facts of the first.
+    /// Number of a workload's cells, and facts about the first cell.
     struct FirstCell {
         workload: String,
         cell: u32,
@@ -291,7 +293,7 @@ rows! {
     }
 }
 
-/// Results on a workload, and the cells and evaluations that are not in them.
+/// Results on a workload, and its excluded cells and evaluations.
 struct WorkloadResults {
     workload: Workload,
     /// Ranking of the two encodings of the question.

@@ -1,5 +1,5 @@
-//! Simulations of intervals and verdicts on artificial seeds with known truth. The numbers that METHODOLOGY.md
-//! quotes are measured by these tests (`--nocapture` shows them).
+//! Simulations of intervals and verdicts on artificial seeds with known truth. They measure the numbers that
+//! METHODOLOGY.md quotes (`--nocapture` prints them).
 #![expect(clippy::print_stdout, reason = "the measured numbers are what METHODOLOGY.md quotes")]
 
 use rand::{RngExt, SeedableRng};
@@ -8,8 +8,8 @@ use rand_chacha::ChaCha8Rng;
 use crate::stats::over_tasks::{TaskScores, aggregate, normal};
 use crate::stats::{Estimate, LEVEL, Paired, QuestionError, decide, holm, paired};
 
-/// Shares of intervals that hold the truth: t interval of the mean, bootstrap of the mean, bootstrap
-/// of the median.
+/// Measures coverage: the shares of t intervals of the mean, bootstrap intervals of the mean and bootstrap intervals
+/// of the median that contain the true value.
 fn coverage(n: usize, repeats: u32) -> [f64; 3] {
     let mut rng = ChaCha8Rng::seed_from_u64(20);
     let mut held = [0_u32; 3];
@@ -44,8 +44,7 @@ fn intervals_cover_as_methodology_says() {
 /// Values of each encoding, by seed.
 type Values = [Vec<(u64, f64)>];
 
-/// Draws values of `encodings` by seed, as a shared effect of the seed plus noise. No encoding is
-/// better than another.
+/// Draws the values of `encodings` equally good encodings by seed: a shared random effect of the seed plus noise.
 fn equals(rng: &mut ChaCha8Rng, encodings: usize, n: u64) -> Vec<Vec<(u64, f64)>> {
     let seeds: Vec<f64> = (0..n).map(|_| 0.05 * normal(rng)).collect();
     (0..encodings)
@@ -72,8 +71,8 @@ fn against_the_best(values: &Values) -> Vec<Paired> {
         .collect()
 }
 
-/// Shares of families of six equal encodings in which any two are called separable: with the verdicts of [`decide`],
-/// and with Holm's correction of plain t tests.
+/// Measures the shares of families of six equal encodings in which any two are called separable: by the verdicts of
+/// [`decide`], and by Holm's correction of plain t tests.
 fn false_families(n: u64, family: fn(&Values) -> Vec<Paired>) -> [f64; 2] {
     const REPEATS: u32 = 3000;
     let mut rng = ChaCha8Rng::seed_from_u64(n);
@@ -121,8 +120,8 @@ fn a_difference_of_many_standard_deviations_is_found_and_a_small_one_is_not() {
     assert!(found[0] > 400 && found[1] < 50, "{found:?}");
 }
 
-/// Share of families of six equal encodings in which any two are called separable, where each seed of each solves the
-/// task with chance `q`: `high` and a little noise, or else `low`.
+/// Measures the share of families of six equal encodings in which any two are called separable, if each seed solves
+/// the task with probability `q`: `high` plus a little noise, or else `low`.
 fn lotteries(n: u64, q: f64, [low, high]: [f64; 2]) -> f64 {
     const REPEATS: u32 = 1500;
     let mut rng = ChaCha8Rng::seed_from_u64(n);
@@ -154,8 +153,8 @@ fn seeds_that_solve_by_luck_do_not_make_winners() {
     }
 }
 
-/// Answers of an encoding, `[seed][question]`: right where the sum of a seed's, a question's and a remaining normal
-/// number, of these deviations, is above `bar`.
+/// Draws the answers of an encoding, `[seed][question]`: right if the sum of normal effects of the seed, the question
+/// and the remainder, with these deviations, is above `bar`.
 fn answers(
     rng: &mut ChaCha8Rng,
     questions: &[f64],

@@ -1,4 +1,4 @@
-//! Slots of encodings: the number from which figures and pages derive colour, marker and dash.
+//! Slots of encodings: numbers that determine colour, marker and dash in figures and pages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,11 +40,11 @@ pub const FIXED: &[&str] = &[
 /// Slot of a mark that belongs to no encoding.
 pub(crate) const NEUTRAL: usize = 7;
 
-/// Number of slots with a look of their own: 8 colours, 9 markers, 3 dashes.
+/// Number of slots with a distinct look: 8 colours, 9 markers, 3 dashes.
 pub(crate) const LOOKS: usize = 216;
 
-/// Slots for names of encodings, distinct for at most [`LOOKS`] names. A built-in id has its place in [`FIXED`]; any
-/// other name has one derived from its hash, or the next that is free.
+/// Assigns slots to names of encodings, distinct for at most [`LOOKS`] names. A built-in id has its place in
+/// [`FIXED`]; any other name gets a slot derived from its hash, or the next free one.
 pub(crate) fn slots<'a>(names: impl IntoIterator<Item = &'a str>) -> BTreeMap<&'a str, usize> {
     let names: BTreeSet<&str> = names.into_iter().collect();
     let fixed = |name: &str| FIXED.iter().position(|id| *id == name && !id.is_empty());

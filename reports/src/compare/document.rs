@@ -10,7 +10,7 @@ use crate::document::figures::scale::Scale;
 use crate::document::{Document, DocumentFigure};
 use crate::number::{count, listed, points};
 
-/// The comparison as a document: a figure for each region, a section for each workload.
+/// Converts a comparison to a document: one figure for each region, one section for each workload.
 pub fn document(found: &HeadToHead) -> Document {
     let (a, b) = (&found.a, &found.b);
     let about = format!(
@@ -30,7 +30,7 @@ pub fn document(found: &HeadToHead) -> Document {
     }
 }
 
-/// Names of the regions of all comparisons, each once.
+/// Returns the names of the regions of all comparisons without duplicates.
 fn region_names(found: &HeadToHead) -> Vec<&'static str> {
     let mut names: Vec<&str> = Vec::new();
     for line in found.comparisons.iter().flat_map(|comparison| &comparison.regions) {
@@ -41,7 +41,7 @@ fn region_names(found: &HeadToHead) -> Vec<&'static str> {
     names
 }
 
-/// The verdict, a sentence for each region; in distribution comes last.
+/// Returns the verdict, one sentence for each region; in distribution comes last.
 fn verdict(found: &HeadToHead) -> Vec<String> {
     let sentence = |region: &str| {
         let of = |better: Better| -> Vec<String> {
@@ -71,7 +71,8 @@ fn verdict(found: &HeadToHead) -> Vec<String> {
     region_names(found).into_iter().rev().map(sentence).collect()
 }
 
-/// The differences of a region as dots with intervals, a row for each workload; nothing where no share was compared.
+/// Draws the differences of a region as dots with intervals, one row for each workload; `None` if no metric that is a
+/// share was compared.
 fn forest(found: &HeadToHead, region: &str) -> Option<DocumentFigure> {
     let comparisons = found.comparisons.iter().filter_map(|comparison| {
         let line = comparison.regions.iter().find(|line| line.place.region == region)?;

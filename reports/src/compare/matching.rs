@@ -49,7 +49,7 @@ fn conditions(record: &RunRecord, grid: Option<&WorkloadGrid>) -> String {
     cell_key(&config)
 }
 
-/// Pairs the records of both encodings.
+/// Pairs the records of both encodings on all workloads.
 pub(super) fn find<'a>(
     records: &'a [RunRecord],
     request: &Request,
@@ -116,7 +116,7 @@ fn names(records: &[RunRecord], get: fn(&RunRecord) -> &String) -> Vec<String> {
     records.iter().map(get).cloned().collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// Pairs the records of one workload; the reason if nothing pairs.
+/// Pairs the records of one workload. Fails with the reason if no seed pairs.
 fn pair<'a>(
     at: &str,
     records: &[&'a RunRecord],
@@ -193,7 +193,7 @@ fn pair<'a>(
     }
 }
 
-/// Sentence on the grid values selected for each encoding.
+/// Returns a sentence on the grid values selected for each encoding.
 fn chosen_values(grid: &WorkloadGrid, names: [&str; 2]) -> String {
     let choices = names.into_iter().filter_map(|name| grid.choice(name));
     let value = |choice: &GridChoice| match choice.by {

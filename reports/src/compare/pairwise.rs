@@ -1,4 +1,4 @@
-//! Comparison of two encodings on one workload: values, families, decisions.
+//! Comparison of two encodings on one workload: values, families of tests, verdicts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::stats::{
     Comparison, Estimate, Paired, QuestionError, decide, hedges_g_interval, paired, seeds_needed,
 };
 
-/// Relative difference below which values are equal.
+/// Relative difference up to which two values are equal.
 const ROUNDING: f64 = 1e-9;
 
 /// A candidate for a comparison: place, metric, and values of both encodings by seed.
@@ -24,7 +24,7 @@ struct CandidateComparison<P> {
     metric: Metric,
     a: Vec<(u64, f64)>,
     b: Vec<(u64, f64)>,
-    /// Error of the difference, and of each side, that comes from the questions; `None` where answers are not known.
+    /// Error of the difference, and of each side, due to the questions; `None` if the answers are not known.
     questions: Option<[QuestionError; 3]>,
     /// Exact match of guessing; `None` for other metrics, or where it is not known.
     chance: Option<f64>,
@@ -105,7 +105,7 @@ fn at<'a>(record: &'a RunRecord, point: &EvaluationPoint) -> Option<&'a EvalPoin
 }
 
 impl Both<'_> {
-    /// Evaluations that every seed of both encodings has, and names of those that some lack.
+    /// Returns the evaluations that every seed of both encodings has, and the names of those that some seed lacks.
     fn points(&self) -> (Vec<EvaluationPoint>, Vec<String>) {
         let all: BTreeSet<EvaluationPoint> = self
             .records()
@@ -128,7 +128,7 @@ impl Both<'_> {
         self.a.iter().chain(&self.b).copied()
     }
 
-    /// Candidate for the mean over evaluations.
+    /// Returns the comparison candidate for the mean over `evaluations`.
     fn mean<P>(
         &self,
         place: P,
@@ -166,7 +166,7 @@ impl Both<'_> {
         CandidateComparison { place, metric, a: of(&self.a), b: of(&self.b), questions, chance }
     }
 
-    /// Candidates for the slices of an evaluation that every seed of both encodings has.
+    /// Returns the comparison candidates for the slices of an evaluation that every seed of both encodings has.
     fn slices(&self, point: &EvaluationPoint, headline: Metric) -> Vec<CandidateComparison<Slice>> {
         let Some(first) = at(self.a[0], point) else { return Vec::new() };
         let mut found = Vec::new();
@@ -218,7 +218,7 @@ impl<P> CandidateComparison<P> {
         self.a.iter().chain(&self.b).all(|(_, value)| equal(*value, first))
     }
 
-    /// Whether a side is above chance: the interval of its mean, or its mean where there is no interval.
+    /// Reports whether a side is above chance: the interval of its mean, or its mean if there is no interval.
     fn above_chance(&self) -> bool {
         let Some(chance) = self.chance else { return true };
         let low = |(side, error): (&Vec<(u64, f64)>, Option<QuestionError>)| {
@@ -236,7 +236,7 @@ fn equal(a: f64, b: f64) -> bool {
     (a - b).abs() <= ROUNDING * a.abs().max(b.abs())
 }
 
-/// Tests candidates as one family. Candidates with values that are not finite are left out.
+/// Tests candidates as one family. Candidates with values that are not finite are dropped.
 fn decided<P>(candidates: Vec<CandidateComparison<P>>) -> Vec<Compared<P>> {
     let (kept, family): (Vec<CandidateComparison<P>>, Vec<Paired>) = candidates
         .into_iter()

@@ -12,8 +12,8 @@ use crate::number::{count, percent, points, three_digits, two_digits};
 use crate::record::{PAIR, PAIRED, SliceUnit};
 use crate::stats::minimum_p_value;
 
-/// A section with the regions of all workloads, one for each workload, and one that lists the cells that were not
-/// compared, if there are any.
+/// Returns a section with the regions of all workloads, one for each workload, and one that lists the cells that were
+/// not compared, if there are any.
 pub(super) fn sections(found: &HeadToHead) -> Vec<Section> {
     let all = Section {
         heading: "All workloads".to_owned(),
@@ -60,7 +60,7 @@ fn section(found: &HeadToHead, comparison: &PairwiseComparison) -> Section {
     Section { heading, notes, tables, details, ..Section::default() }
 }
 
-/// Name of a workload, with its suite where several are compared.
+/// Returns the name of a workload, with its suite if several are compared.
 pub(super) fn label(found: &HeadToHead, comparison: &PairwiseComparison) -> String {
     let PairwiseComparison { suite, workload, .. } = comparison;
     if found.comparisons.iter().all(|other| other.suite == *suite) {
@@ -70,7 +70,7 @@ pub(super) fn label(found: &HeadToHead, comparison: &PairwiseComparison) -> Stri
     }
 }
 
-/// Table with a row for each workload and region.
+/// Returns the table with one row for each workload and region.
 fn regions(found: &HeadToHead) -> Table {
     let of = |comparison: &PairwiseComparison| -> Vec<Vec<TableCell>> {
         let workload = label(found, comparison);
@@ -122,7 +122,7 @@ fn by_slice(
     table(found, &["split", "length", property, counted], &lines, name)
 }
 
-/// Two properties told together have one number.
+/// Formats a value of a property. The value of a pair of properties is split into its two numbers.
 fn value(property: &str, value: u32) -> String {
     let value = u64::from(value);
     if property.contains(PAIRED) {
@@ -158,7 +158,7 @@ fn table<P>(
     Table { columns, rows: lines.iter().map(row).collect(), notes, ..Table::default() }
 }
 
-/// Sentence on the test of a line.
+/// Returns a sentence on the test of a line.
 fn used(difference: &Difference) -> String {
     let Difference { family, test, n, .. } = difference;
     let seeds = count(*n, "seed");

@@ -19,17 +19,17 @@ use crate::analysis::Report;
 use crate::record::Metric;
 use crate::text::slug;
 
-/// Above this number of figures only the most important have PNG files: rasterizing costs more than the rest of a
-/// report, and every figure has its SVG file.
+/// Number of figures up to which each has a PNG file. Rasterizing takes longer than the rest of a report; every
+/// figure has an SVG file.
 const MOST_PIXELS: usize = 200;
-/// Number of PNG files above [`MOST_PIXELS`] figures.
+/// Number of PNG files of a report with more than [`MOST_PIXELS`] figures.
 const FEWER_PIXELS: usize = 40;
 
-/// Explains the marks of all figures.
+/// Note on the marks of all figures.
 pub(crate) const LEGEND: &str = "Figures: means over seeds; bars and bands are 95 % confidence intervals over seeds, \
     clipped at the frame. An encoding has the same colour, mark and dash in every figure and every report.";
 
-/// Figures by workload and subject, then those about several workloads.
+/// Returns all figures by workload and subject, then those of several workloads.
 pub(crate) fn figures(report: &Report) -> Vec<Figure> {
     let mut figures = Vec::new();
     for workload in &report.workloads {

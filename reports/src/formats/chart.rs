@@ -1,7 +1,7 @@
-//! Figures as SVG: for papers, and the source of the PNG files.
+//! Figures as SVG, for papers and as the source of the PNG files.
 //!
-//! Plotters is not used: it writes every colour as an attribute and places text by measuring fonts. Here marks
-//! have CSS classes, so that one style sheet serves light and dark screens, and text is text.
+//! The crate plotters is not used: it writes every colour as an attribute and measures fonts to place text. The marks
+//! drawn here have CSS classes, so that one style sheet serves light and dark screens, and text remains text.
 
 mod dots;
 mod draw;
@@ -18,7 +18,7 @@ pub(super) fn svg(figure: &Figure) -> String {
     standalone(&chart_of(&figure.title, &figure.plot))
 }
 
-/// Draws a plot under a title as an `svg` element for a page with the rules of [`of_pages`].
+/// Draws a plot with a title as an `svg` element for a page with the rules of [`of_pages`].
 pub(crate) fn chart_of(title: &str, plot: &Plot) -> String {
     match plot {
         Plot::Lines(plot) => lines::lines(title, plot),

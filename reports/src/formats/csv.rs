@@ -1,5 +1,5 @@
-//! `tables/*.csv`, for other programs: `evaluations`, `ranks`, `pairs`, `costs`, `training`, `slices`,
-//! `gates`, `cells`. Empty fields: no value.
+//! `tables/*.csv`, for other programs: `evaluations`, `ranks`, `pairs`, `costs`, `training`, `slices`, `gates`,
+//! `cells`. An empty field means that there is no value.
 
 mod curves;
 mod evaluations;
@@ -42,15 +42,15 @@ impl Format for Csv {
 pub(super) const NAMES: [&str; 8] =
     ["evaluations", "ranks", "pairs", "costs", "training", "slices", "gates", "cells"];
 
-/// A frame as CSV that a spreadsheet does not run.
+/// Formats a frame as CSV in which a spreadsheet runs no formula.
 pub(super) fn bytes(frame: DataFrame) -> Result<Vec<u8>, FormatError> {
     let mut bytes = Vec::new();
     CsvWriter::new(&mut bytes).finish(&mut harmless(frame)?)?;
     Ok(bytes)
 }
 
-/// Spreadsheets run fields that begin like a formula. Such text gets an apostrophe in front, which they
-/// read as "this is text"; numbers are left alone.
+/// Prefixes texts that a spreadsheet would evaluate as a formula with an apostrophe, which spreadsheets read as a
+/// mark of plain text. Numbers are unchanged.
 fn harmless(mut frame: DataFrame) -> PolarsResult<DataFrame> {
     let texts: Vec<PlSmallStr> = frame
         .columns()

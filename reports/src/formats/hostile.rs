@@ -1,11 +1,11 @@
-//! Records that anybody may have written, with names made to break out: no format lets them.
+//! Tests of all formats with records whose names contain code of the format; none may be left unescaped.
 
 use super::*;
 use crate::analysis::{Report, ReportMeta};
 use crate::record::{RunRecord, Status};
 use crate::testkit::TestCell;
 
-/// Hostile texts, one of each kind.
+/// Names that contain code, one for each format.
 const WICKED: [&str; 9] = [
     "<script>alert(1)</script>",
     "\"onload=\"alert(2)",

@@ -1,4 +1,4 @@
-//! `report.md`, and other documents as Markdown.
+//! Markdown: `report.md`, and other documents.
 
 mod document;
 mod escape;

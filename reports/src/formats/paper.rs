@@ -16,14 +16,14 @@ use crate::text::slug;
 
 pub(super) struct PaperTables;
 
-/// Path of a file of a workload, by its extension.
+/// Returns the path of a file of a workload with this extension.
 pub(super) fn path(workload: &Workload, extension: &str) -> String {
     format!("paper/{}-{}.{extension}", workload.index + 1, slug(&workload.name))
 }
 
-/// Document with every table, which shows that they compile.
+/// Document that includes every table, to check that they compile.
 pub(super) const DOCUMENT: &str = "paper/paper.tex";
-/// References of the encodings and tasks.
+/// Path of the references of the encodings and tasks.
 pub(super) const REFERENCES: &str = "paper/references.bib";
 
 impl Format for PaperTables {

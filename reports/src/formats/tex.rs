@@ -7,10 +7,10 @@ use crate::analysis::Report;
 use crate::document::{Table, TableCell, tables};
 use crate::text::{slug, visible};
 
-/// Columns beside the first that fit across a page, and in one column of it.
+/// Maximum number of columns besides the first, on a page and in one of two columns.
 const COLUMNS: usize = 6;
 const COLUMNS_NARROW: usize = 4;
-/// Length of the longest detail beside a number; longer ones stand below it.
+/// Maximum length of a detail next to a number; longer ones are below it.
 const BESIDE: usize = 8;
 
 pub(super) struct Tex;
@@ -91,7 +91,8 @@ pub fn tex_table(table: &Table, width: TexWidth) -> String {
     out
 }
 
-/// Heads of columns. Those of two lines have a row each; neighbours with the same first line share it.
+/// Renders the heads of columns. Heads of two lines have one row per line; neighbours with the same first line share
+/// it.
 fn heads(table: &Table) -> String {
     let split = |head: &String| {
         let (first, second) = head.split_once('\n').unwrap_or(("", head));
@@ -128,7 +129,7 @@ fn cell(cell: &TableCell) -> String {
     if text.starts_with('[') { format!("{{}}{text}") } else { text }
 }
 
-/// Text of which TeX runs nothing.
+/// Escapes text so that TeX executes none of it.
 pub(super) fn tex_text(text: &str) -> String {
     let mut out = String::new();
     for letter in visible(text).chars() {

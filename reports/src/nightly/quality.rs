@@ -38,9 +38,10 @@ pub struct QualityChange {
     /// Scope of the comparison.
     #[serde(flatten)]
     pub scope: Scope,
-    /// `in distribution` or `beyond training`.
+    /// Name of the region: `in distribution` or `beyond training`.
     pub region: &'static str,
-    /// `exact match` or `token accuracy` (shares), or `nll` (nats per scored token, less is better).
+    /// Name of the metric: `exact match` or `token accuracy` (shares), or `nll` (nats per scored token, less is
+    /// better).
     pub metric: &'static str,
     /// Mean in the baseline.
     pub before: f64,
@@ -93,15 +94,14 @@ struct CandidateChange {
     metric: Metric,
     before: f64,
     after: f64,
-    /// Gains: values of this night minus those of the baseline, with the sign changed where less is
-    /// better.
+    /// Gains paired by seed: values of this night minus those of the baseline, negated if less is better.
     paired: Paired,
-    /// Exact match of guessing in the same evaluations; `None` for other metrics, or where it is not known.
+    /// Exact match of guessing in the same evaluations; `None` for other metrics or if it is unknown.
     chance: Option<f64>,
 }
 
 impl CandidateChange {
-    /// Whether both means are at chance or below: a change there is neither a loss nor a gain.
+    /// Reports whether both means are at or below chance, where a change is neither a loss nor a gain.
     fn is_guessing(&self) -> bool {
         self.chance.is_some_and(|chance| self.before <= chance && self.after <= chance)
     }
@@ -170,7 +170,7 @@ pub(super) fn judge(changed: &[&MatchedCell<'_>], gate: &Thresholds) -> Quality 
 
 /// Compares pairs of cells in one region; `None` if the region was not evaluated.
 ///
-/// Fails with a loss when numbers that were finite are so no more.
+/// Returns a loss as the error if numbers that were finite in the baseline are not finite any more.
 fn candidate(
     scope: Scope,
     region: &'static str,
@@ -211,7 +211,7 @@ fn candidate(
     }
 }
 
-/// Mean chance over the evaluations of a region; `None` where it is not known of all.
+/// Returns the mean chance over the evaluations of a region; `None` if it is unknown for one.
 fn chance(pairs: &[&MatchedCell<'_>], inside: bool) -> Option<f64> {
     let runs: Vec<SeedRun> = pairs.iter().map(|pair| SeedRun::of(pair.night)).collect();
     let evals = runs.iter().flat_map(|run| &run.evals);

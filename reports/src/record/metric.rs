@@ -18,7 +18,7 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// The metric that a record's `task.headline` names.
+    /// Returns the metric that a record's `task.headline` names.
     pub fn from_headline(name: &str) -> Option<Self> {
         match name {
             "exact-match" => Some(Self::ExactMatch),
@@ -27,7 +27,7 @@ impl Metric {
         }
     }
 
-    /// Name of the metric for use in text.
+    /// Returns the name of the metric for use in text.
     pub fn name(self) -> &'static str {
         match self {
             Self::ExactMatch => "exact match",
@@ -41,7 +41,7 @@ impl Metric {
         self != Self::Perplexity
     }
 
-    /// Column of the metric in frames; negative log-likelihood for perplexity.
+    /// Returns the column of the metric in frames; negative log-likelihood for perplexity.
     pub(crate) fn column(self) -> &'static str {
         match self {
             Self::ExactMatch => "exact_match",
@@ -67,7 +67,7 @@ impl Metric {
         }
     }
 
-    /// Formats an interval; shares are clamped to 0 and 100 %, which a t interval does not respect.
+    /// Formats an interval; shares are clamped to 0 and 100 %, because a t interval may exceed them.
     pub fn show_interval(self, (low, high): (f64, f64)) -> String {
         if self.higher_is_better() {
             let (low, high) = (low.max(0.0), high.min(1.0));

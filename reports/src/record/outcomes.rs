@@ -1,4 +1,4 @@
-//! Answers to the questions of an evaluation, kept one by one in little room.
+//! Answers to the questions of an evaluation, in a compact form.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD_NO_PAD as BASE64;
@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use super::json_float;
 
-/// Answers to the questions (sequences) of an evaluation, in their order. Exact match is kept for tasks that it ranks,
-/// losses for tasks ranked by perplexity.
+/// Answers to the questions (sequences) of an evaluation, in their order. They are exact matches for tasks ranked by
+/// exact match, and losses for tasks ranked by perplexity.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Packed", into = "Packed")]
 pub struct Outcomes {
-    /// 16 hex digits of the SHA-256 of the questions. Outcomes with the same digits answer the same questions.
+    /// 16 hex digits of the SHA-256 of the questions. Equal digits mean equal questions.
     pub questions: String,
     /// Answers to the questions.
     pub answers: Answers,
@@ -22,11 +22,12 @@ pub struct Outcomes {
 pub enum Answers {
     /// Whether every scored token of the question was right.
     ExactMatch(Vec<bool>),
-    /// Loss of the question in nats per scored token, such that the mean over questions is that of the evaluation.
+    /// Loss of the question in nats per scored token, scaled such that the mean over questions is that of the
+    /// evaluation.
     Nll(Losses),
 }
 
-/// Losses on a scale of 65,536 steps between the least and the greatest.
+/// Losses, quantized to 65,536 steps between the smallest and the largest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Losses {
     low: f64,
@@ -54,7 +55,7 @@ impl Losses {
         Some(Self { low, high, steps: values.iter().map(step).collect() })
     }
 
-    /// The losses, each within half a step of what was measured.
+    /// Returns the losses, each within half a step of the measured value.
     pub fn values(&self) -> impl Iterator<Item = f64> {
         let step = (self.high - self.low) / f64::from(u16::MAX);
         self.steps.iter().map(move |steps| self.low + step * f64::from(*steps))
@@ -62,7 +63,7 @@ impl Losses {
 }
 
 impl Answers {
-    /// The answers as numbers: 0 or 1, or nats.
+    /// Returns the answers as numbers: 0 or 1, or nats.
     pub fn values(&self) -> Vec<f64> {
         match self {
             Self::ExactMatch(right) => {
@@ -73,7 +74,7 @@ impl Answers {
     }
 }
 
-/// Outcomes as a record holds them: bits for exact match, steps between `low` and `high` for losses.
+/// Outcomes in the form of a record: bits for exact match, steps between `low` and `high` for losses.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Packed {

@@ -13,7 +13,7 @@ fn meta() -> ReportMeta {
     }
 }
 
-/// Every file below `dir`, by relative path.
+/// Reads every file below `dir`, by relative path.
 fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![dir.to_owned()];

@@ -1,4 +1,4 @@
-//! The reproduction as sections with tables, for any format.
+//! The reproduction as sections with tables, for all formats.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::result::{NumberResult, PaperResult, Reproduction, TableResult};
 use super::verdict::{VERDICTS, Verdict};
 use crate::document::{Section, Table, TableCell, heads};
 
-/// Explanation of the verdicts, in the words of METHODOLOGY.md.
+/// Explanation of the verdicts, in the wording of METHODOLOGY.md.
 const RULE: [&str; 3] = [
     "Agrees: the published recipe as far as it is known, at least 3 seeds, none diverged, and our 95 % \
      interval over seeds (Student's t, a spread of at least 0.1 points) meets the published number, which \
@@ -20,7 +20,7 @@ const RULE: [&str; 3] = [
 ];
 
 impl Reproduction {
-    /// Table of the number of verdicts of each kind by source.
+    /// Returns the table of the number of verdicts of each kind by source.
     pub fn summary(&self) -> Table {
         let mut columns = heads(["source", "numbers"]);
         columns.extend(VERDICTS.map(|verdict| verdict.label().to_owned()));
@@ -44,7 +44,7 @@ impl Reproduction {
         Table { columns, rows, notes: RULE.map(str::to_owned).to_vec(), ..Table::default() }
     }
 
-    /// One section for each table of each source.
+    /// Returns one section for each table of each source.
     pub fn sections(&self) -> Vec<Section> {
         let of = |paper: &PaperResult| {
             let label = paper.source.label.clone();
@@ -99,7 +99,7 @@ fn section(paper: &str, result: &TableResult) -> Section {
     }
 }
 
-/// Lower-cases the first letter of a text.
+/// Changes the first letter of a text to lower case.
 fn lower_first(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
@@ -122,7 +122,7 @@ fn plan(table: &PublishedTable) -> String {
     }
 }
 
-/// `ours 12.1 [8.0 to 16.1] n=3, other recipe 1`; nothing where there is no run.
+/// Formats the result of our runs: `ours 12.1 [8.0 to 16.1] n=3, other recipe 1`; empty without runs.
 fn detail(number: &NumberResult, ours: Option<String>, recipes: &mut Vec<String>) -> String {
     let Some(ours) = ours else { return String::new() };
     let listed = number.listed_differences();

@@ -4,7 +4,7 @@ use super::*;
 use crate::record::{RunRecord, Status};
 use crate::testkit::TestCell;
 
-/// A source with one table: RoPE 20.3 (deviation 3.1 of 3 seeds) and CoPE 4.9 % wrong at 10000 steps.
+/// A source with one table: 20.3 % errors of RoPE (deviation 3.1 over 3 seeds) and 4.9 % of CoPE, at 10000 steps.
 const TEXT: &str = r#"
 [paper]
 id = "p"
@@ -50,7 +50,7 @@ fn config(encoding: &str, settings: &Value, seed: u64, steps: u64) -> Value {
     })
 }
 
-/// Records of RoPE with these errors beyond training, by seed; everything else as published.
+/// Builds records of RoPE with these errors beyond training, by seed; all other settings as published.
 fn rope(errors: &[f64]) -> Vec<RunRecord> {
     let cell = |(seed, error): (usize, &f64)| {
         TestCell::new("flip-flop", "rope", seed as u64)
@@ -70,7 +70,7 @@ fn result(records: &[RunRecord]) -> Reproduction {
     beside(vec![paper], &encodings(), &Frames::of(records).unwrap()).unwrap()
 }
 
-/// The number of a row and column.
+/// Returns the number of a row and column.
 fn at(reproduction: &Reproduction, row: usize, column: usize) -> &NumberResult {
     &reproduction.papers[0].tables[0].rows[row].numbers[column]
 }

@@ -12,17 +12,17 @@ const NORMAL_QUANTILE: f64 = 1.96;
 /// Verdict on a published number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// The published recipe, and the intervals of both numbers have a value in common.
+    /// The recipe is the published one, and the intervals of both numbers overlap.
     Agrees,
-    /// The published recipe, and they have none; or a seed diverged.
+    /// The recipe is the published one, and the intervals do not overlap or a seed diverged.
     Differs,
-    /// The published recipe, with fewer seeds than a claim needs.
+    /// The recipe is the published one, with fewer seeds than a claim needs.
     TooFewSeeds,
-    /// All runs have other settings, or the task differs slightly: no claim.
+    /// All runs have other settings, or the task differs slightly, so that no claim is possible.
     OtherRecipe,
-    /// No record of the experiment.
+    /// There is no record of the experiment.
     NotRun,
-    /// Verified by a command and not by records.
+    /// The number is verified by a command and not by records.
     Elsewhere,
 }
 
@@ -37,7 +37,7 @@ pub const VERDICTS: [Verdict; 6] = [
 ];
 
 impl Verdict {
-    /// Kebab-case name, as on the command line.
+    /// Returns the kebab-case name, as on the command line.
     pub fn id(self) -> &'static str {
         match self {
             Self::Agrees => "agrees",
@@ -49,7 +49,7 @@ impl Verdict {
         }
     }
 
-    /// Name of the verdict for use in tables.
+    /// Returns the name of the verdict for use in tables.
     pub fn label(self) -> &'static str {
         match self {
             Self::Agrees => "agrees",
@@ -62,10 +62,10 @@ impl Verdict {
     }
 }
 
-/// The values that a published number stands for: it was rounded, and is itself a mean over seeds.
+/// Returns the range of values that a published number represents, given its rounding and its spread over seeds.
 ///
-/// With a standard deviation over a known number of seeds, Student's 95 % interval; over an unknown
-/// number, one deviation; with a standard error, 1.96 of them; else what rounds to it.
+/// With a standard deviation over a known number of seeds this is Student's 95 % interval; over an unknown number,
+/// one deviation; with a standard error, 1.96 of them; otherwise all values that round to the number.
 pub fn published_interval(
     table: &PublishedTable,
     row: &PublishedRow,
@@ -85,7 +85,7 @@ pub fn published_interval(
     }
 }
 
-/// The rule. METHODOLOGY.md states it in words.
+/// Gives the verdict on a run. METHODOLOGY.md states the rule.
 pub(super) fn judge(table: &PublishedTable, run: &RecipeRun, published: (f64, f64)) -> Verdict {
     if !run.differences.is_empty() || !table.unlike.is_empty() {
         return Verdict::OtherRecipe;

@@ -1,10 +1,10 @@
-//! Effect size of paired differences, with its interval.
+//! Effect size of paired differences, with its confidence interval.
 
 use statrs::function::gamma::ln_gamma;
 
 use super::student::normal_cdf;
 
-/// Steps of the integral over the spread, an even number.
+/// Number of steps of the integral over the spread, even.
 const STEPS: u32 = 128;
 
 /// Hedges' g of paired differences: Cohen's d of the differences, `d_z = mean / std`, times the small-sample correction
@@ -16,7 +16,7 @@ pub fn hedges_g(mean: f64, std: f64, n: u32) -> Option<f64> {
     usable.then(|| correction(n) * mean / std)
 }
 
-/// `J = Gamma(m / 2) / (sqrt(m / 2) Gamma((m - 1) / 2))` with `m = n - 1`.
+/// Returns `J = Gamma(m / 2) / (sqrt(m / 2) Gamma((m - 1) / 2))` with `m = n - 1`.
 fn correction(n: u32) -> f64 {
     let m = f64::from(n - 1);
     (ln_gamma(m / 2.0) - ln_gamma((m - 1.0) / 2.0) - 0.5 * (m / 2.0).ln()).exp()
@@ -45,8 +45,8 @@ pub fn hedges_g_interval(g: f64, n: u32) -> Option<(f64, f64)> {
     Some((end(0.975), end(0.025)))
 }
 
-/// `P(T <= t)` for the noncentral t distribution: the mean of `Phi(t y - delta)` over the spread `y`, whose square times
-/// `df` is chi-squared with `df` degrees of freedom. Simpson's rule.
+/// Returns `P(T <= t)` for the noncentral t distribution: the mean of `Phi(t y - delta)` over the spread `y`, whose
+/// square times `df` is chi-squared with `df` degrees of freedom, by Simpson's rule.
 fn noncentral_t_cdf(t: f64, df: f64, delta: f64) -> f64 {
     let ln_scale = std::f64::consts::LN_2 + 0.5 * df * (0.5 * df).ln() - ln_gamma(0.5 * df);
     // y has the mean 1 and the variance 1 / (2 df), roughly; its tails are normal.

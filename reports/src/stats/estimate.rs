@@ -10,33 +10,33 @@ use super::bootstrap::{self, Bootstrap, Resamples, sorted_median};
 use super::questions::QuestionError;
 use super::student::t_quantile;
 
-/// The seed of every bootstrap: the same values give the same interval, in whatever report.
+/// Seed of every bootstrap, so that the same values give the same interval in every report.
 const BOOTSTRAP_SEED: u64 = 0x7065_2d7a_6f6f;
 
-/// Mean and median over seeds, with what is known about their spread.
+/// Mean and median over seeds with measures of their spread.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// `mean = sum(x_i) / n`.
+    /// Arithmetic mean, `sum(x_i) / n`.
     pub mean: f64,
     /// Sample standard deviation, `sqrt(sum((x_i - mean)^2) / (n - 1))`; `None` for n = 1.
     pub std: Option<f64>,
-    /// 95 % interval of the mean, `mean -+ t(0.975, n - 1) * std / sqrt(n)`; `None` for n = 1 or
-    /// values that are not finite. Right at any n if seeds scatter normally. With [`Estimate::with_questions`] it has
-    /// the error of the questions too.
+    /// 95 % interval of the mean, `mean -+ t(0.975, n - 1) * std / sqrt(n)`; `None` for n = 1 or values that are not
+    /// finite. Exact at any n if seeds are normally distributed. With [`Estimate::with_questions`] it includes the
+    /// error of the questions.
     pub ci95: Option<(f64, f64)>,
-    /// The middle value, or the mean of the two in the middle.
+    /// Median: the middle value, or the mean of the two in the middle.
     pub median: f64,
-    /// Percentile bootstrap of mean and median; `None` for n = 1 or values that are not finite.
-    /// Too narrow for few seeds: see [`bootstrap`].
+    /// Percentile bootstrap of mean and median; `None` for n = 1 or values that are not finite. Too narrow for few
+    /// seeds: see [`bootstrap`].
     pub bootstrap: Option<Bootstrap>,
-    /// Standard error of the mean that comes from the questions; `None` where answers to questions are not known.
+    /// Standard error of the mean due to the questions; `None` if the answers to questions are not known.
     pub question_error: Option<f64>,
     /// Number of values, at least 1.
     pub n: u32,
 }
 
 impl Estimate {
-    /// The estimate from `values`; `None` when there are none.
+    /// Computes the estimate from `values`; `None` if there are none.
     ///
     /// ```
     /// # use reports::stats::Estimate;
@@ -69,7 +69,7 @@ impl Estimate {
     }
 
     /// Adds the error of the questions to the interval of the mean, which does not get narrower. The bootstrap
-    /// intervals stay those over seeds.
+    /// intervals are unchanged.
     #[must_use]
     pub fn with_questions(self, questions: QuestionError) -> Self {
         let (Some(std), Some((low, high))) = (self.std, self.ci95) else { return self };
@@ -100,7 +100,7 @@ impl Estimate {
     }
 }
 
-/// The draws for `n` values, made once.
+/// Returns the draws for `n` values, which are made once.
 fn resamples(n: usize) -> Arc<Resamples> {
     static MADE: Mutex<BTreeMap<usize, Arc<Resamples>>> = Mutex::new(BTreeMap::new());
     // What a thread that panicked left is whole: draws are put in at once.
@@ -109,8 +109,8 @@ fn resamples(n: usize) -> Arc<Resamples> {
     made.entry(n).or_insert_with(draw).clone()
 }
 
-/// `t(0.975, n - 1) / sqrt(n)`: times a standard deviation, half of a 95 % interval. `None` below
-/// n = 2, where there is no interval.
+/// Returns `t(0.975, n - 1) / sqrt(n)`, which multiplied by a standard deviation is half of a 95 % interval. `None`
+/// below n = 2, where there is no interval.
 pub fn half_width_factor(n: u32) -> Option<f64> {
     // A large report asks for a few of these a hundred thousand times.
     static MADE: [OnceLock<f64>; 128] = [const { OnceLock::new() }; 128];

@@ -4,29 +4,29 @@ use super::lottery::minimum_p_value;
 use super::paired::Paired;
 use super::sign_flip::least_p;
 
-/// Accepted rate of families with a false "separable": 5 %.
+/// Accepted share of families with a false "separable": 5 %.
 pub const LEVEL: f64 = 0.05;
 
 /// Smallest number of seeds at which encodings can be called separable.
 ///
-/// Two encodings that both solve a task by luck, each seed with chance q, differ in the same way in
-/// all n seeds with probability `2 (q (1 - q))^n <= 2^(1 - 2n)`: 1 in 8 for two seeds, 1 in 32 for
-/// three. Two differences also say next to nothing about their own spread.
+/// If each seed of two encodings solves the task with probability q, they differ in the same direction in all n seeds
+/// with probability `2 (q (1 - q))^n <= 2^(1 - 2n)`: 1 in 8 for two seeds, 1 in 32 for three. Two differences also
+/// give almost no information about their own spread.
 pub const LEAST_SEEDS: u32 = 3;
 
-/// The test whose p-value decided.
+/// Test whose p-value decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Test {
     /// No test: fewer than [`LEAST_SEEDS`] seeds.
     TooFewSeeds,
     /// Two-sided sign-flip permutation test.
     SignFlip,
-    /// Two-sided paired t test, its p-value no less than [`super::lottery()`].
+    /// Two-sided paired t test with a p-value of at least that of [`super::lottery()`].
     PairedT,
 }
 
 impl Test {
-    /// Name of the test in tables.
+    /// Returns the name of the test in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::TooFewSeeds => "none",
@@ -47,7 +47,7 @@ pub struct Comparison {
     pub p: Option<f64>,
     /// p-value after Holm's correction over the family.
     pub p_holm: Option<f64>,
-    /// Number of comparisons that were corrected for.
+    /// Number of comparisons in the family of Holm's correction.
     pub family: u32,
     /// Whether the difference is significant: `p_holm <= LEVEL`.
     pub separable: bool,
@@ -100,8 +100,8 @@ pub fn seeds_needed(family: u32) -> u32 {
     (LEAST_SEEDS..).find(carries).unwrap_or(LEAST_SEEDS)
 }
 
-/// Holm's step-down correction: p-values that keep the chance of any false rejection below the
-/// level, whatever depends on what. In the order of `p`.
+/// Applies Holm's step-down correction, which keeps the probability of any false rejection below the level for any
+/// dependence between the tests. The result is in the order of `p`.
 ///
 /// The i-th smallest (from 0) of m is multiplied by m - i, never falls below the one before it, and
 /// is at most 1.

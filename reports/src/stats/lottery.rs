@@ -1,4 +1,4 @@
-//! The p-value of differences between encodings whose seeds solve or fail by luck.
+//! p-value of differences between encodings whose seeds solve the task or fail at random.
 
 /// Upper bound of the probability that seeds which solve a task or fail it by luck, two encodings alike, differ as much
 /// in one direction as the given differences.
@@ -21,7 +21,7 @@ pub fn lottery(differences: &[f64]) -> f64 {
     tail(differences.len() as u32, surplus as u32)
 }
 
-/// `2 P(Bin(2n, 1/2) >= n + surplus)`, at most 1.
+/// Returns `2 P(Bin(2n, 1/2) >= n + surplus)`, at most 1.
 fn tail(n: u32, surplus: u32) -> f64 {
     // Terms from the last one down: C(2n, 2n) / 4^n = 4^-n.
     let mut term = 0.25_f64.powi(n as i32);
@@ -33,7 +33,7 @@ fn tail(n: u32, surplus: u32) -> f64 {
     (2.0 * sum).min(1.0)
 }
 
-/// Smallest p-value that `n` seeds allow whatever their distribution, `2^(1 - 2n)`; see [`lottery`].
+/// Returns the smallest p-value that `n` seeds allow for any distribution, `2^(1 - 2n)`; see [`lottery`].
 pub fn minimum_p_value(n: u32) -> f64 {
     tail(n, n)
 }

@@ -12,27 +12,27 @@ use rand_chacha::ChaCha8Rng;
 use super::family::LEVEL;
 use super::student::normal_cdf;
 
-/// Random permutations behind the p-value.
+/// Number of random permutations for the p-value.
 const DRAWS: u32 = 9999;
-/// The seed of the permutations.
+/// Seed of the permutations.
 const SEED: u64 = 0x7065_2d7a_6f6f;
 
 /// Mean ranks of encodings over tasks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeanRanks {
-    /// Mean rank of each encoding, in the order of the scores; 1 is best, ties share the mean of their ranks.
+    /// Mean rank of each encoding, in the order of the scores; 1 is best, ties get the mean of their ranks.
     pub ranks: Vec<f64>,
     /// p-value of Friedman's test that all encodings have the same ranks.
     pub p: f64,
-    /// Difference of two mean ranks from which on they are significantly different, at 5 % for all pairs together.
+    /// Smallest difference of two mean ranks that is significant at 5 % for all pairs together.
     pub critical_difference: f64,
     /// Number of tasks ranked.
     pub tasks: u32,
 }
 
 impl MeanRanks {
-    /// Ranks encodings by `scores[task][encoding]`, of which higher ones are better. `None` with fewer than two tasks or
-    /// encodings, or where a score is not finite.
+    /// Ranks encodings by `scores[task][encoding]`, where higher is better. `None` with fewer than two tasks or
+    /// encodings, or if a score is not finite.
     pub fn of(scores: &[Vec<f64>]) -> Option<Self> {
         let count = scores.first()?.len();
         let whole = |task: &Vec<f64>| task.len() == count && task.iter().all(|x| x.is_finite());
@@ -56,13 +56,14 @@ impl MeanRanks {
         Some(Self { ranks, p, critical_difference, tasks: scores.len() as u32 })
     }
 
-    /// Whether Friedman's test finds a difference between any two encodings at 5 %. Without one, no pair is looked at.
+    /// Reports whether Friedman's test finds a difference between any two encodings at 5 %. Otherwise no pair is
+    /// significant.
     pub fn differ(&self) -> bool {
         self.p <= LEVEL
     }
 }
 
-/// Ranks of scores, 1 for the highest; ties share the mean of their ranks.
+/// Returns the ranks of scores, 1 for the highest; ties get the mean of their ranks.
 fn ranks(scores: &[f64]) -> Vec<f64> {
     let rank = |own: &f64| {
         let above = scores.iter().filter(|other| *other > own).count() as f64;
@@ -80,14 +81,15 @@ fn sums(ranked: &[Vec<f64>]) -> Vec<f64> {
     sums
 }
 
-/// Squared distances of rank sums from their mean: Friedman's statistic up to a factor that permutations keep.
+/// Returns the sum of squared deviations of rank sums from their mean: Friedman's statistic up to a factor that
+/// permutations do not change.
 fn scatter(sums: &[f64]) -> f64 {
     let mean = sums.iter().sum::<f64>() / sums.len() as f64;
     sums.iter().map(|sum| (sum - mean).powi(2)).sum()
 }
 
-/// Quantile of the studentized range of `count` values with infinite degrees of freedom: the range of so many standard
-/// normal numbers, `P(range <= q) = k int phi(z) (Phi(z) - Phi(z - q))^(k - 1) dz`, inverted by bisection.
+/// Returns a quantile of the studentized range of `count` values with infinite degrees of freedom: `P(range <= q) = k
+/// int phi(z) (Phi(z) - Phi(z - q))^(k - 1) dz`, inverted by bisection.
 fn range_quantile(level: f64, count: usize) -> f64 {
     const STEPS: u32 = 400;
     let k = count as f64;

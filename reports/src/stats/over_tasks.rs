@@ -13,9 +13,9 @@ use rand_chacha::ChaCha8Rng;
 use super::auc::auc;
 use super::student::t_quantile;
 
-/// Number of draws behind an interval.
+/// Number of bootstrap draws of an interval.
 const DRAWS: usize = 2000;
-/// The seed of the draws: the same scores give the same interval.
+/// Seed of the draws, so that the same scores give the same interval.
 const SEED: u64 = 0x7065_2d7a_6f6f;
 
 /// Scores of one encoding on one task.
@@ -23,7 +23,7 @@ const SEED: u64 = 0x7065_2d7a_6f6f;
 pub struct TaskScores {
     /// Score of each seed.
     pub seeds: Vec<f64>,
-    /// Standard error of their mean that comes from the questions; 0 where it is not known.
+    /// Standard error of their mean due to the questions; 0 if unknown.
     pub question_error: f64,
 }
 
@@ -32,7 +32,7 @@ pub struct TaskScores {
 pub struct TaskEstimate {
     /// Value of the aggregate.
     pub value: f64,
-    /// 95 % interval; `None` where a task has one seed.
+    /// 95 % interval; `None` if a task has one seed.
     pub ci95: Option<(f64, f64)>,
 }
 
@@ -49,13 +49,13 @@ pub fn interquartile_mean(values: &mut [f64]) -> f64 {
     middle.iter().sum::<f64>() / middle.len() as f64
 }
 
-/// Share of the values above a threshold.
+/// Returns the share of the values above a threshold.
 fn share_above(values: &[f64], threshold: f64) -> f64 {
     values.iter().filter(|value| **value > threshold).count() as f64 / values.len() as f64
 }
 
-/// Interquartile mean over all runs of all tasks, and the performance profile: for each threshold the share of runs with
-/// a higher score, with pointwise intervals.
+/// Returns the interquartile mean over all runs of all tasks, and the performance profile: for each threshold the
+/// share of runs with a higher score, with pointwise intervals.
 pub fn aggregate(tasks: &[TaskScores], thresholds: &[f64]) -> (TaskEstimate, Vec<TaskEstimate>) {
     let mut all: Vec<f64> = tasks.iter().flat_map(|task| task.seeds.iter().copied()).collect();
     let shares: Vec<f64> = thresholds.iter().map(|at| share_above(&all, *at)).collect();
@@ -80,8 +80,8 @@ pub fn aggregate(tasks: &[TaskScores], thresholds: &[f64]) -> (TaskEstimate, Vec
     (interval(mean, means, (f64::NEG_INFINITY, 1.0)), profile)
 }
 
-/// Mean over the tasks of the chance that a random run of `a` has a higher score than a random run of `b`, ties counting
-/// half ([`auc`]). Both have the same tasks in the same order.
+/// Returns the mean over the tasks of the probability that a random run of `a` has a higher score than a random run
+/// of `b`, where ties count half ([`auc`]). Both must have the same tasks in the same order.
 pub fn probability_of_improvement(a: &[TaskScores], b: &[TaskScores]) -> Option<TaskEstimate> {
     let mean = |pairs: &[(Vec<f64>, Vec<f64>)]| -> Option<f64> {
         let won: Option<Vec<f64>> = pairs.iter().map(|(a, b)| auc(a, b)).collect();
@@ -107,7 +107,7 @@ pub fn probability_of_improvement(a: &[TaskScores], b: &[TaskScores]) -> Option<
 }
 
 impl TaskEstimate {
-    /// `value` with an interval of `factor` standard deviations of the draws each way, within `bounds`.
+    /// Returns `value` with an interval of `factor` standard deviations of the draws on either side, within `bounds`.
     fn of(value: f64, draws: &[f64], factor: Option<f64>, (least, most): (f64, f64)) -> Self {
         let count = draws.len() as f64;
         let mean = draws.iter().sum::<f64>() / count;
@@ -125,16 +125,17 @@ fn draw(task: &TaskScores, rng: &mut ChaCha8Rng, into: &mut Vec<f64>) {
     into.extend((0..n).map(|_| task.seeds[rng.random_range(0..n)] + shift));
 }
 
-/// A standard normal number (Box and Muller 1958).
+/// Draws a standard normal number (Box and Muller 1958).
 pub(crate) fn normal(rng: &mut ChaCha8Rng) -> f64 {
     // 1 - u is never 0.
     let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
     radius * (std::f64::consts::TAU * rng.random::<f64>()).cos()
 }
 
-/// Standard deviations of the draws in half of a 95 % interval, `sqrt(n / (n - 1)) t(0.975, sum(n - 1) / 2)` with the
-/// least n of a task: a draw of n scatters as if there were n / (n - 1) as many (Hesterberg 2015, "What teachers should
-/// know about the bootstrap"), and an interquartile mean rests on half of the runs. `None` where a task has one seed.
+/// Returns half of a 95 % interval in standard deviations of the draws, `sqrt(n / (n - 1)) t(0.975, sum(n - 1) / 2)`
+/// with the smallest n of a task. The first factor corrects the variance of the draws, which is too small by (n - 1)
+/// / n (Hesterberg 2015, "What teachers should know about the bootstrap"); the degrees of freedom are halved because
+/// an interquartile mean uses half of the runs. `None` if a task has one seed.
 fn half_width(tasks: &[TaskScores]) -> Option<f64> {
     let n = tasks.iter().map(|task| task.seeds.len()).min().filter(|n| *n > 1)? as f64;
     let df: usize = tasks.iter().map(|task| task.seeds.len() - 1).sum();

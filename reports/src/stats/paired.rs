@@ -11,15 +11,15 @@ use super::student::{t_test, two_sided};
 
 /// Lower bound of the standard deviation of differences: 0.1 points of a share, 0.001 nats.
 ///
-/// Values are shown to a tenth of a point, and evaluations have some hundred questions: three
-/// differences that agree more closely agree by their resolution. Without it both encodings at a
-/// bound (100 and 0 % in every seed) would give an interval without width and a p-value of 0.
+/// Shares are shown to a tenth of a point, and evaluations have some hundred questions, so that three differences
+/// that agree more closely agree because of their resolution. Without the bound, two encodings at 100 and 0 % in
+/// every seed would have an interval of width 0 and a p-value of 0.
 pub const RESOLUTION: f64 = 0.001;
 
-/// Differences below this share of the largest value are rounding, not spread.
+/// Share of the largest value below which differences are rounding errors.
 const ROUNDING: f64 = 1e-9;
 
-/// Statistics of the differences `a_s - b_s` over the seeds `s` that both have, without a verdict.
+/// Statistics of the differences `a_s - b_s` over the seeds `s` that both encodings have, without a verdict.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Paired {
     /// Mean of the differences.
@@ -31,27 +31,27 @@ pub struct Paired {
     pub ci95: Option<(f64, f64)>,
     /// Two-sided p-value of the paired t test, with the same spread; `None` for n = 1.
     pub p_t: Option<f64>,
-    /// Two-sided p-value of the sign-flip test; [`sign_flip`].
+    /// Two-sided p-value of the sign-flip test; see [`sign_flip`].
     pub p_sign_flip: f64,
-    /// p-value if seeds solve or fail by luck; [`lottery`].
+    /// p-value for seeds that solve the task or fail at random; see [`lottery`].
     pub p_lottery: f64,
-    /// Hedges' g of the differences; [`hedges_g`].
+    /// Hedges' g of the differences; see [`hedges_g`].
     pub effect: Option<f64>,
-    /// Standard error of the mean difference that comes from the questions, where it is known; interval and `p_t`
-    /// then have both sources of variance.
+    /// Standard error of the mean difference due to the questions, if known; interval and `p_t` then include both
+    /// sources of variance.
     pub question_error: Option<f64>,
-    /// Number of seeds that both have.
+    /// Number of seeds that both encodings have.
     pub n: u32,
 }
 
 impl Paired {
-    /// Reports whether all seeds gave the same difference, up to rounding.
+    /// Reports whether all seeds have the same difference, up to rounding.
     pub fn is_the_same_in_every_seed(&self) -> bool {
         self.std.is_some_and(|std| std <= ROUNDING)
     }
 
-    /// Adds the error of the questions to the interval and to the p-value of the t test; neither gets smaller. One seed
-    /// still has neither.
+    /// Adds the error of the questions to the interval and to the p-value of the t test; neither gets smaller. With
+    /// one seed there is neither.
     #[must_use]
     pub fn with_questions(self, questions: QuestionError) -> Self {
         let (Some(std), Some(p)) = (self.std, self.p_t) else { return self };
@@ -71,11 +71,11 @@ impl Paired {
     }
 }
 
-/// Compares `a` with `b`, pairing values of equal seed. `None` when they have no seed in common or a
-/// paired value is not finite. A seed that occurs twice counts once, with its last value.
+/// Compares `a` with `b` by pairing values of equal seed. `None` if they have no seed in common or a paired value is
+/// not finite. A seed that occurs twice is used once, with its last value.
 ///
-/// Pairing removes what a seed does to both (same data, same initialisation), so it finds
-/// differences that two separate intervals would hide.
+/// Pairing removes effects of the seed that both encodings share (data and initialisation), so it finds differences
+/// that two separate intervals would hide.
 pub fn paired(a: &[(u64, f64)], b: &[(u64, f64)]) -> Option<Paired> {
     let b: BTreeMap<u64, f64> = b.iter().copied().collect();
     let a: BTreeMap<u64, f64> = a.iter().copied().collect();

@@ -8,10 +8,10 @@
 
 use super::student::t_quantile;
 
-/// Share of the questions' variance in the squared error of a mean.
+/// Variance of a mean due to its questions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct QuestionError {
-    /// Variance of the mean that comes from the questions.
+    /// Variance of the mean due to the questions.
     pub variance: f64,
     /// Degrees of freedom of the variance.
     pub df: f64,
@@ -42,13 +42,13 @@ impl QuestionError {
         (count > 0.0).then_some(Self { variance, df })
     }
 
-    /// Standard error that comes from the questions.
+    /// Returns the standard error due to the questions.
     pub fn standard_error(&self) -> f64 {
         self.variance.sqrt()
     }
 
-    /// Standard error and degrees of freedom (Satterthwaite 1946) of a mean over `n` seeds whose values have the
-    /// standard deviation `std`, questions included.
+    /// Returns the standard error and degrees of freedom (Satterthwaite 1946) of a mean over `n` seeds whose values
+    /// have the standard deviation `std`, including the questions.
     pub fn with_seeds(&self, std: f64, n: u32) -> (f64, f64) {
         let seeds = std * std / f64::from(n);
         let all = seeds + self.variance;
@@ -57,8 +57,8 @@ impl QuestionError {
         (all.sqrt(), df)
     }
 
-    /// Half of the 95 % interval of a mean over `n` seeds with the standard deviation `std`; never less than `seeds`,
-    /// which is that of the seeds alone.
+    /// Returns half of the 95 % interval of a mean over `n` seeds with the standard deviation `std`; at least
+    /// `seeds`, the value without questions.
     pub(super) fn half_width(&self, std: f64, n: u32, seeds: f64) -> f64 {
         let (error, df) = self.with_seeds(std, n);
         // Beyond a million degrees of freedom Student's t is the normal distribution in all digits shown.
@@ -66,7 +66,7 @@ impl QuestionError {
     }
 }
 
-/// `var(question) / m` of one evaluation with `m` questions.
+/// Returns `var(question) / m` of one evaluation with `m` questions.
 fn component(answers: &[Vec<f64>], m: usize, shares: bool) -> f64 {
     let n = answers.len();
     let first = answers[0][0];

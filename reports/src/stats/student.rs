@@ -1,16 +1,16 @@
-//! Student's t distribution: its distribution function, the inverse of it, and the test; and the normal distribution
-//! function. Their special functions are those of `statrs`.
+//! Student's t distribution (distribution function, quantiles, test) and the normal distribution function. The
+//! special functions are those of `statrs`.
 
 use statrs::function::beta::checked_beta_reg;
 use statrs::function::erf::erfc;
 
-/// `P(Z <= x)` of the standard normal distribution.
+/// Returns `P(Z <= x)` of the standard normal distribution.
 pub(super) fn normal_cdf(x: f64) -> f64 {
     0.5 * erfc(-x / std::f64::consts::SQRT_2)
 }
 
-/// `P(|T| > |t|)` for Student's t with `df` degrees of freedom, `I_x(df / 2, 1 / 2)` with `x = df / (df + t^2)`; the tail
-/// itself and not one less the rest, which would lose all digits of a small one. NaN unless `df > 0`.
+/// Returns `P(|T| > |t|)` for Student's t with `df` degrees of freedom, `I_x(df / 2, 1 / 2)` with `x = df / (df +
+/// t^2)`. The tail is computed directly, because `1 - cdf` would lose all digits of a small one. NaN unless `df > 0`.
 pub(super) fn two_sided(t: f64, df: f64) -> f64 {
     // Infinite degrees of freedom are the normal distribution.
     if df.is_infinite() && df > 0.0 {
@@ -19,15 +19,14 @@ pub(super) fn two_sided(t: f64, df: f64) -> f64 {
     checked_beta_reg(df / 2.0, 0.5, df / (df + t * t)).unwrap_or(f64::NAN)
 }
 
-/// `P(T <= t)` for Student's t with `df` degrees of freedom. NaN unless `df > 0`.
+/// Returns `P(T <= t)` for Student's t with `df` degrees of freedom. NaN unless `df > 0`.
 pub fn t_cdf(t: f64, df: f64) -> f64 {
     let tail = 0.5 * two_sided(t, df);
     if t >= 0.0 { 1.0 - tail } else { tail }
 }
 
-/// The `t` with `t_cdf(t, df) = p`: found by bisection to the last bit, because it is called a few
-/// hundred times a report and must be right at 1 degree of freedom as well as at 1000.
-/// NaN unless `0 < p < 1` and `df > 0`.
+/// Returns the `t` with `t_cdf(t, df) = p`, found by bisection to the last bit, which is accurate for 1 degree of
+/// freedom as well as for 1000. NaN unless `0 < p < 1` and `df > 0`.
 pub fn t_quantile(p: f64, df: f64) -> f64 {
     if !(p > 0.0 && p < 1.0 && df > 0.0) {
         return f64::NAN;
@@ -52,8 +51,8 @@ pub fn t_quantile(p: f64, df: f64) -> f64 {
     }
 }
 
-/// Two-sided p-value of Student's t test that a mean of `n` values with standard deviation `std` is
-/// 0: `2 P(T > |mean| sqrt(n) / std)` at n - 1 degrees of freedom. NaN below n = 2 or without spread.
+/// Returns the two-sided p-value of Student's t test that a mean of `n` values with standard deviation `std` is 0: `2
+/// P(T > |mean| sqrt(n) / std)` at n - 1 degrees of freedom. NaN below n = 2 or without spread.
 pub fn t_test(mean: f64, std: f64, n: u32) -> f64 {
     if n < 2 || std.is_nan() || std <= 0.0 {
         return f64::NAN;

@@ -1,4 +1,4 @@
-//! Answers to single questions of an evaluation, and the chance of guessing them.
+//! Answers to the questions of an evaluation, and the chance of guessing them.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use reports::{Answers, Losses, Outcomes};
 use sha2::{Digest, Sha256};
 use tasks::{Headline, Sample};
 
-/// Answers so far, one for each sample.
+/// Answers to the questions so far, one per sample.
 #[derive(Default)]
 pub(super) struct Questions {
     right: Vec<bool>,
@@ -15,14 +15,14 @@ pub(super) struct Questions {
 }
 
 impl Questions {
-    /// Adds a sample: whether all of it was right, its number of scored tokens, and the sum of their losses.
+    /// Adds a sample: whether all of its scored tokens are right, their number, and the sum of their losses.
     pub(super) fn add(&mut self, right: bool, tokens: u64, loss: f64) {
         self.right.push(right);
         self.tokens.push(tokens);
         self.losses.push(loss);
     }
 
-    /// The answers that the record keeps, of the kind that ranks encodings; `None` where a loss is not finite.
+    /// Returns the answers for the record, of the metric that ranks encodings; `None` if a loss is not finite.
     pub(super) fn outcomes(self, headline: Headline, samples: &[Sample]) -> Option<Outcomes> {
         let answers = match headline {
             Headline::ExactMatch => Answers::ExactMatch(self.right),
@@ -32,7 +32,7 @@ impl Questions {
     }
 }
 
-/// 16 hex digits of the SHA-256 of the samples: tokens, and which of them are scored.
+/// Returns 16 hex digits of the SHA-256 of the samples: tokens, and which of them are scored.
 fn digest(samples: &[Sample]) -> String {
     let mut hash = Sha256::new();
     for sample in samples {
@@ -45,8 +45,8 @@ fn digest(samples: &[Sample]) -> String {
     reports::store::hex(&hash.finalize()[..8])
 }
 
-/// Exact match of guessing, for tasks that exact match ranks: a guesser knows how long the answer is and gives the
-/// commonest answer of that length among the other samples. `None` with fewer than two samples.
+/// Returns the exact match of guessing, for tasks ranked by exact match: the most frequent answer of the same length
+/// among the other samples. `None` with fewer than two samples.
 pub(super) fn chance(headline: Headline, samples: &[Sample]) -> Option<f64> {
     if headline != Headline::ExactMatch || samples.len() < 2 {
         return None;

@@ -8,7 +8,7 @@ use crate::testkit::TestCell;
 
 const AXIS: &str = "train.optimizer.learning_rate";
 
-/// A cell at a value of the grid, with its last validation and its exact match beyond training.
+/// Builds a cell at a grid value with its last validation and its exact match beyond training.
 fn at(encoding: &str, seed: u64, value: f64, validated: f64, beyond: f64) -> TestCell {
     TestCell::new("w", encoding, seed).beyond(beyond).change(|r| {
         r.grid = Some(GridPoint { axis: AXIS.into(), value, default: same(value, 1e-3) });
@@ -31,7 +31,7 @@ fn at(encoding: &str, seed: u64, value: f64, validated: f64, beyond: f64) -> Tes
     })
 }
 
-/// The grid with the keys of the selected cells and of those at the default.
+/// Returns the grid with the keys of the selected cells and of those at the default.
 fn grid_of(records: &[RunRecord]) -> (WorkloadGrid, Vec<String>, Vec<String>) {
     let settled = select_grid_values(&Frames::of(records).unwrap()).unwrap();
     (settled.grid.unwrap(), keys(&settled.selected), keys(&settled.defaults))
@@ -214,8 +214,8 @@ fn a_diverged_seed_of_a_value_that_was_not_chosen_is_no_failure_to_fit() {
     assert!(report.not_counted.is_empty(), "{:?}", report.not_counted);
 }
 
-/// Check of a claim in METHODOLOGY.md: between equal encodings, selection makes no more false differences than 5 %,
-/// even where the luck of a training shows in its validation and in its evaluation alike.
+/// Checks a claim of METHODOLOGY.md: between equal encodings, selection causes at most 5 % false differences, even if
+/// the random effect of a training affects its validation and its evaluation alike.
 #[test]
 fn choosing_among_equals_makes_no_false_differences() {
     use rand::{RngExt, SeedableRng};

@@ -8,21 +8,21 @@ fn settings() -> Settings {
     Settings::default()
 }
 
-/// A cell evaluated on its training split at these lengths; trained at 64.
+/// Builds a cell trained at length 64 and evaluated on its training split at these lengths.
 fn by_length(seed: u64, values: &[(u64, f64)]) -> TestCell {
     values.iter().fold(TestCell::new("w", "rope", seed).without_evals(), |cell, (len, exact)| {
         cell.eval("uniform", *len <= 64, *len, *exact)
     })
 }
 
-/// Metrics of the only encoding.
+/// Returns the metrics of the only encoding.
 fn only(records: Vec<RunRecord>, settings: &Settings) -> RunMetrics {
     let frames = Frames::of(&records).unwrap();
     let mut report = Report::with(frames, &ReportMeta::default(), settings).unwrap();
     report.workloads.remove(0).run_metrics.remove(0)
 }
 
-/// Effective length of a cell, and whether it is the longest.
+/// Returns the effective length of a cell, and whether it is the longest evaluated length.
 fn effective(cell: TestCell) -> Option<(f64, bool)> {
     let found = only(vec![cell.record()], &settings());
     found.effective.map(|length| (length.median, found.effective_at_least))

@@ -85,7 +85,7 @@ fn figure(
     Some(Figure::of(workload, Subject::Cost, title, caption, plot))
 }
 
-/// The Pareto front: points that no other point beats or equals in both coordinates, by rising cost.
+/// Returns the Pareto front by rising cost: the points that no other point beats or equals in both coordinates.
 fn front(points: &[(f64, f64)], higher_is_better: bool) -> Vec<(f64, f64)> {
     let gain = |y: f64| if higher_is_better { y } else { -y };
     let mut order: Vec<(f64, f64)> =

@@ -9,7 +9,7 @@ use crate::analysis::aggregate::Aggregate;
 use crate::analysis::{Report, Workload};
 use crate::record::Metric;
 
-/// Label of the level of guessing.
+/// Label of the exact match of guessing.
 pub(super) const CHANCE: &str = "chance";
 
 fn series_by_encoding(report: &Report, rows: &[&Aggregate], metric: Metric) -> Vec<Series> {
@@ -41,7 +41,7 @@ pub(super) fn scale_of<'a>(metric: Metric, series: impl IntoIterator<Item = &'a 
     }
 }
 
-/// Caption of a figure without intervals.
+/// Returns the caption of a figure without intervals.
 pub(super) fn intervals(several_seeds: bool) -> &'static str {
     if several_seeds { "" } else { "One seed: no interval." }
 }
@@ -111,7 +111,7 @@ pub(super) fn figures(
     figures
 }
 
-/// The level of guessing by length, where the task knows it.
+/// Returns the exact match of guessing by length, if the task defines it.
 fn chance(rows: &[&Aggregate]) -> Option<(Vec<(f64, f64)>, String)> {
     let known = rows.iter().filter_map(|row| Some((row.len, row.chance?)));
     let by_len: BTreeMap<u64, f64> = known.collect();

@@ -1,4 +1,4 @@
-//! The headline metric by the number of training samples: workloads that differ in nothing else.
+//! The headline metric by the number of training samples, over workloads that differ in nothing else.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use crate::analysis::ranking::Region;
 use crate::analysis::{Report, Workload};
 use crate::record::Metric;
 
-/// Setting that holds the number of training samples in a record's configuration.
+/// Setting of a record's configuration that contains the number of training samples.
 const SETTING: &str = "train_samples";
 
-/// One figure for each family of workloads and region.
+/// Returns one figure for each family of workloads and each region.
 pub(super) fn figures(report: &Report) -> Vec<Figure> {
     families(report)
         .values()
@@ -26,7 +26,7 @@ pub(super) fn figures(report: &Report) -> Vec<Figure> {
         .collect()
 }
 
-/// Groups workloads that differ only in the number of training samples, each group by that number.
+/// Groups workloads that differ only in the number of training samples, each group sorted by that number.
 fn families(report: &Report) -> BTreeMap<String, BTreeMap<u64, &Workload>> {
     let mut families: BTreeMap<String, BTreeMap<u64, &Workload>> = BTreeMap::new();
     for workload in &report.workloads {

@@ -1,4 +1,4 @@
-//! The course of training: loss and validation by step, steps to solve.
+//! Figures of training: loss and validation by step, steps to solve.
 
 use super::figure::{Figure, Subject, series_of};
 use super::lengths::{CHANCE, scale_of};
@@ -64,7 +64,7 @@ fn loss(report: &Report, workload: &Workload) -> Option<Figure> {
     Some(Figure::of(workload, Subject::Training, title, caption.to_owned(), plot))
 }
 
-/// The headline metric on fresh samples in the course of training.
+/// Draws the headline metric in validations by training step.
 fn validation(report: &Report, workload: &Workload) -> Option<Figure> {
     let metric = workload.headline;
     let drawn = |x: f64| if metric == Metric::Perplexity { x.exp() } else { x.clamp(0.0, 1.0) };
@@ -90,7 +90,7 @@ fn validation(report: &Report, workload: &Workload) -> Option<Figure> {
     Some(Figure::of(workload, Subject::Training, title, caption.to_owned(), plot))
 }
 
-/// Steps to solve, where a seed of any encoding solved training.
+/// Draws the steps to solve; `None` if no seed of any encoding solved training.
 fn solving(report: &Report, workload: &Workload) -> Option<Figure> {
     let series: Vec<Series> = workload
         .run_metrics

@@ -5,7 +5,8 @@ use crate::analysis::{EncodingCost, Report, Workload};
 use crate::document::table::{Table, TableCell, heads};
 use crate::number::{bytes, si, thousands, three_digits};
 
-/// Throughput, step time and memory, arranged as in TAPE's Table 4 (He et al. 2025, arXiv 2501.00712).
+/// Returns the table of throughput, step time and memory, arranged as Table 4 of TAPE (Zhu et al. 2025, arXiv
+/// 2501.00712).
 pub fn costs(report: &Report, workload: &Workload) -> Table {
     let rows = workload
         .costs
@@ -64,8 +65,8 @@ fn mark(cost: &EncodingCost) -> String {
     if cost.disturbed { format!(" {DISTURBED}") } else { String::new() }
 }
 
-/// Parameters and FLOPs, arranged as in TAPE's Table 3 (He et al. 2025, arXiv 2501.00712), and counts of a training
-/// step.
+/// Returns the table of parameters and FLOPs, arranged as Table 3 of TAPE (Zhu et al. 2025, arXiv 2501.00712), and of
+/// counts of a training step.
 pub fn flops(report: &Report, workload: &Workload) -> Table {
     let rows = workload
         .costs

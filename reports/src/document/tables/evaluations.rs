@@ -6,7 +6,7 @@ use crate::document::table::{Table, TableCell, heads};
 use crate::number::three_digits;
 use crate::record::Metric;
 
-/// Table of all aggregated evaluations of a workload.
+/// Returns the table of all aggregated evaluations of a workload.
 pub fn evaluations(report: &Report, workload: &Workload) -> Table {
     let text = workload.headline == Metric::Perplexity;
     let mut columns = heads(["encoding", "split", "length"]);

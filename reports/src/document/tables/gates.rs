@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use crate::analysis::{GateMean, Report, Workload};
 use crate::document::table::{Table, TableCell};
 
-/// GateMean scores: a row for each encoding, gate and layer, a column for each head; no rows without gates.
+/// Returns the table of gate scores: one row for each encoding, gate and layer, one column for each head; no rows
+/// without gates.
 pub fn gates(report: &Report, workload: &Workload) -> Table {
     let heads: BTreeSet<u32> = workload.gates.iter().map(|gate| gate.head).collect();
     let layers = workload

@@ -8,7 +8,7 @@ use crate::document::table::{Table, TableCell, heads};
 use crate::number::{listed, percent, si, thousands, three_digits};
 use crate::record::Metric;
 
-/// Table of a grid with one row for each encoding.
+/// Returns the table of a grid, one row for each encoding.
 pub(super) fn grid(report: &Report, workload: &Workload, grid: &GridReport) -> Table {
     let GridReport { grid, defaults } = grid;
     let defaults = defaults.iter().map(|ranking| ("default", ranking));

@@ -80,14 +80,14 @@ fn chance(rankings: &[(&Workload, &Ranking)], overall: bool) -> Option<Vec<Table
     })
 }
 
-/// Number of seeds behind every number, if it is one.
+/// Returns the number of seeds of all numbers, if it is the same.
 fn common_seeds(rankings: &[(&Workload, &Ranking)]) -> Option<u32> {
     let results = rankings.iter().flat_map(|(_, ranking)| &ranking.results);
     let seeds: BTreeSet<u32> = results.filter_map(|result| Some(result.estimate?.n)).collect();
     if seeds.len() == 1 { seeds.first().copied() } else { None }
 }
 
-/// Cell of an encoding in the summary; `n` is the number of seeds if it is the same in all cells.
+/// Returns the cell of an encoding in the summary; `n` is the number of seeds if it is the same in all cells.
 fn result_cell(
     workload: &Workload,
     ranking: &Ranking,
@@ -154,7 +154,7 @@ fn notes(rankings: &[(&Workload, &Ranking)]) -> Vec<String> {
     notes
 }
 
-/// Table of costs and effective lengths of encodings over all workloads.
+/// Returns the table of costs and effective lengths of encodings over all workloads.
 pub fn prices(report: &Report) -> Table {
     let rows = report.encodings.iter().map(|encoding| {
         let costs: Vec<&EncodingCost> = report

@@ -1,4 +1,4 @@
-//! Results in the layout of papers: a row for each encoding, a column for each split and length.
+//! Results in the layout of papers: one row for each encoding, one column for each split and length.
 
 use std::collections::BTreeSet;
 
@@ -47,7 +47,7 @@ pub struct LayoutError {
     known: String,
 }
 
-/// Checks that every chosen value is known.
+/// Checks that every chosen value exists.
 fn known<T: PartialEq + ToString>(
     workload: &Workload,
     kind: &'static str,

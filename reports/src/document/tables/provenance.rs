@@ -4,7 +4,7 @@ use crate::analysis::{Condition, Report};
 use crate::document::table::{Table, TableCell, heads};
 use crate::number::count;
 
-/// Table of facts about the runs, each with its distinct values over all cells.
+/// Returns the table of facts about the runs, each with its distinct values over all cells.
 pub fn provenance(report: &Report) -> Table {
     let mut rows = Vec::new();
     let mut fact = |name: &str, get: &dyn Fn(&Condition) -> String| {

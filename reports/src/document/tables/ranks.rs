@@ -14,8 +14,8 @@ use crate::number::{listed, p_value, percent, points, three_digits};
 use crate::record::Metric;
 use crate::stats::{Comparison, hedges_g_interval};
 
-/// Statistical tables of a workload, each with its heading: ranks in distribution and beyond training, run metrics,
-/// gate scores, ablations, the grid. Empty tables are left out.
+/// Returns the statistical tables of a workload, each with its heading: ranks in distribution and beyond training,
+/// run metrics, gate scores, ablations, the grid. Empty tables are left out.
 pub fn statistics(report: &Report, workload: &Workload) -> Vec<(String, Table)> {
     let mut tables: Vec<(String, Table)> = workload
         .rankings
@@ -37,14 +37,14 @@ pub fn statistics(report: &Report, workload: &Workload) -> Vec<(String, Table)> 
     tables
 }
 
-/// Explain the columns of [`ranks`].
+/// Note on the columns of [`ranks`].
 const RANKS: [&str; 2] = [
     "Rank: an encoding shares the rank of the best one that it cannot be separated from.",
     "Behind the best: mean difference paired by seed, with its 95 % confidence interval, not corrected.",
 ];
 
-/// Explains ranks that run against the means: an encoding that varies more from seed to seed may share a rank that one with
-/// a better mean has lost.
+/// Returns notes on ranks in another order than the means: an encoding with larger variation between seeds may share
+/// a rank that an encoding with a better mean does not.
 pub(super) fn inversions(ranking: &Ranking) -> Vec<String> {
     let ranked = ranking.ranked();
     let passed = |(place, result): (usize, &&EncodingResult)| {
@@ -65,7 +65,7 @@ pub(super) fn inversions(ranking: &Ranking) -> Vec<String> {
     ranked.iter().enumerate().filter_map(passed).collect()
 }
 
-/// Table of the encodings of a ranking by rank and mean, then those without a rank.
+/// Returns the table of the ranked encodings by rank and mean, followed by those without a rank.
 pub fn ranks(report: &Report, workload: &Workload, ranking: &Ranking) -> Table {
     let columns = heads([
         "encoding",
@@ -149,7 +149,8 @@ fn rank_row(ranking: &Ranking, result: &EncodingResult) -> Vec<TableCell> {
     row
 }
 
-/// Leader of the rank of `result`, unless it is `result` itself, with the number of seeds of their comparison.
+/// Returns the encoding that leads the rank of `result`, unless it is `result` itself, with the number of seeds of
+/// their comparison.
 fn level_with<'a>(ranking: &'a Ranking, result: &EncodingResult) -> Option<(&'a str, u32)> {
     let leader = ranking.ranked().into_iter().find(|s| s.group == result.group)?;
     let pair =
@@ -157,7 +158,7 @@ fn level_with<'a>(ranking: &'a Ranking, result: &EncodingResult) -> Option<(&'a 
     Some((&leader.display, pair.comparison.paired.n))
 }
 
-/// Cells of a comparison: difference with its interval, p-value with its test, effect size.
+/// Returns the cells of a comparison: difference with its interval, p-value with its test, effect size.
 fn compared(metric: Metric, comparison: Option<&Comparison>) -> [TableCell; 3] {
     let Some(c) = comparison else { return ["–", "–", "–"].map(TableCell::from) };
     let show = |x: f64| {
@@ -199,7 +200,7 @@ fn compared(metric: Metric, comparison: Option<&Comparison>) -> [TableCell; 3] {
     ]
 }
 
-/// Criteria by which the times to solve of a workload were found.
+/// Returns the criteria that determine the time to solve of a workload.
 fn criteria(workload: &Workload, solved_loss: f64) -> String {
     let by_validation =
         "the first of the validations in a row that were good enough to end the training";
@@ -221,7 +222,7 @@ fn criteria(workload: &Workload, solved_loss: f64) -> String {
     }
 }
 
-/// Table of fit rate, time to solve and effective length; no rows for a task that cannot be solved.
+/// Returns the table of fit rate, time to solve and effective length; no rows for a task that cannot be solved.
 pub(super) fn run_metrics(report: &Report, workload: &Workload) -> Table {
     let rows = workload
         .run_metrics
@@ -296,7 +297,7 @@ fn metrics_row(name: TableCell, metrics: &RunMetrics) -> Vec<TableCell> {
     ]
 }
 
-/// Table of an ablation: each change against the base.
+/// Returns the table of an ablation: each change compared with the base.
 pub(super) fn ablation(ablation: &Ablation) -> Table {
     let metric = ablation.metric;
     let value = |e: Option<crate::stats::Estimate>| {

@@ -1,10 +1,10 @@
-//! Limits of what a report shows, its date and its hosts.
+//! Limitations of a report, its date and its hosts.
 
 use crate::analysis::{Ends, Report, Workload};
 use crate::number::{count, listed, si};
 
-/// Start times and hosts, one line each. The date is that of the cells and not of the rendering, so that the same
-/// records give the same bytes.
+/// Returns start times and hosts, one line each. The date is that of the cells and not of the rendering, so that the
+/// same records give the same bytes.
 pub(crate) fn about(report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
     match &report.conditions.ends {
@@ -25,7 +25,7 @@ pub(crate) fn about(report: &Report) -> Vec<String> {
     lines
 }
 
-/// Sentence on the error that comes from the questions.
+/// Returns a sentence on the error due to the questions.
 fn questions(report: &Report) -> &'static str {
     let known = |workload: &Workload| {
         let rows = &workload.rows;
@@ -44,7 +44,7 @@ fn questions(report: &Report) -> &'static str {
     }
 }
 
-/// Limitations of the report, one sentence each.
+/// Returns the limitations of the report, one sentence each.
 pub(crate) fn limits(report: &Report) -> Vec<String> {
     let mut limits = Vec::new();
     if let Some((low, high)) = report.seeds() {

@@ -5,7 +5,7 @@ use crate::analysis::{Answer, AnswerLine, Overall, OverallScore, Report};
 use crate::number::{count, listed, p_value};
 use crate::stats::seeds_needed;
 
-/// Sentence on the encoding with the best aggregate over the workloads.
+/// Returns a sentence on the encoding with the best aggregate over the workloads.
 pub(super) fn lead_sentence(report: &Report, overall: &Overall) -> String {
     let tasks = count(overall.scored.len() as u64, "workload");
     let [first, second, ..] = overall.scores.as_slice() else {
@@ -48,7 +48,7 @@ pub(super) fn lead_sentence(report: &Report, overall: &Overall) -> String {
     }
 }
 
-/// Sentence on mean ranks, where there are no scores above chance.
+/// Returns a sentence on mean ranks, for reports without scores above chance.
 fn mean_rank_sentence(report: &Report, overall: &Overall) -> String {
     let ranks = &overall.ranks;
     let best = ranks.ranks[0];
@@ -70,7 +70,7 @@ fn mean_rank_sentence(report: &Report, overall: &Overall) -> String {
     )
 }
 
-/// Sentence that answers the question of the suite.
+/// Returns a sentence that answers the question of the suite.
 pub(super) fn answer_sentence(report: &Report, answer: &Answer) -> String {
     let [a, b] = answer.question.encodings.each_ref().map(|name| report.display(name));
     match answer.lines.as_slice() {
@@ -97,7 +97,7 @@ pub(super) fn answer_sentence(report: &Report, answer: &Answer) -> String {
     }
 }
 
-/// Verdict of one workload: `on w, at longer lengths, CoPE is better than RoPE (...)`.
+/// Returns the verdict on one workload: `on w, at longer lengths, CoPE is better than RoPE (...)`.
 pub(crate) fn line_text(report: &Report, line: &AnswerLine) -> String {
     let ranking = &line.ranking;
     let Some(pair) = ranking.pairs.first() else { return "nothing is compared".to_owned() };

@@ -10,9 +10,9 @@ use crate::analysis::{EncodingCost, Report, Workload};
 use crate::number::{count, listed};
 use crate::stats::LEAST_SEEDS;
 
-/// The overview of a report without records.
+/// Overview of a report without records.
 pub const NOTHING: &str = "No cell has been run, so there are no results.";
-/// Maximum number of names that are listed; more are counted.
+/// Maximum number of names in a list; further ones are counted.
 const NAMED: usize = 3;
 /// Maximum number of sentences.
 const SENTENCES: usize = 3;
@@ -32,13 +32,13 @@ impl<'a> Contest<'a> {
         (ranked.len() > 1).then_some(Self { workload, ranking, ranked })
     }
 
-    /// The encodings of the first rank.
+    /// Returns the encodings of the first rank.
     fn first(&self) -> impl Iterator<Item = &'a EncodingResult> {
         self.ranked.iter().copied().filter(|s| s.group == Some(1))
     }
 }
 
-/// The most important results, at most three sentences.
+/// Returns the most important results, at most three sentences.
 pub(crate) fn overview(report: &Report) -> Vec<String> {
     if report.workloads.is_empty() {
         return vec![NOTHING.to_owned()];
@@ -66,7 +66,7 @@ pub(crate) fn overview(report: &Report) -> Vec<String> {
     sentences
 }
 
-/// `a, b, c and 4 more`.
+/// Formats a list of names: `a, b, c and 4 more`.
 fn names(all: &[String]) -> String {
     if all.len() <= NAMED + 1 {
         return listed(all, "and");
@@ -76,7 +76,7 @@ fn names(all: &[String]) -> String {
     listed(&shown, "and")
 }
 
-/// Number of contests in which each encoding is chosen, in descending order; ties by name.
+/// Counts the contests in which each encoding is chosen, in descending order; ties by name.
 fn counted<'a>(
     contests: &[&Contest<'a>],
     chosen: impl Fn(&EncodingResult) -> bool,
@@ -90,7 +90,7 @@ fn counted<'a>(
     counts
 }
 
-/// Sentence on the encodings that are most often in the first rank, over the workloads that separate any.
+/// Returns a sentence on the encodings that are most often in the first rank, over the workloads that separate any.
 fn leaders(contests: &[Contest<'_>]) -> String {
     let all = count(contests.len() as u64, "workload");
     let telling: Vec<&Contest<'_>> = contests.iter().filter(|c| c.ranking.separates()).collect();
@@ -121,7 +121,7 @@ fn leaders(contests: &[Contest<'_>]) -> String {
     )
 }
 
-/// Sentence on the only workload.
+/// Returns the sentence on the only workload.
 fn single(contest: &Contest<'_>) -> String {
     let Contest { workload, ranking, ranked } = contest;
     let (name, region) = (&workload.name, ranking.region.name());
@@ -180,7 +180,7 @@ fn single(contest: &Contest<'_>) -> String {
     format!("{head}; with {n} {} {are} not separable from {them}, {rest}.", names(&level))
 }
 
-/// Sentence on the step time, relative to RoPE, of the encoding that leads, from cells whose times nothing disturbed.
+/// Returns a sentence on the step time, relative to RoPE, of the leading encoding, from cells with undisturbed times.
 fn price(contests: &[Contest<'_>], report: &Report) -> Option<String> {
     let ratios = |encoding: &str| -> Vec<f64> {
         let ratio = |contest: &Contest<'_>| {

@@ -1,4 +1,4 @@
-//! The sentence of a workload. It claims no more than the number of seeds allows.
+//! Sentences on one workload, limited to the claims that the number of seeds supports.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -11,14 +11,14 @@ use crate::record::Metric;
 use crate::stats::sign_flip::least_p;
 use crate::stats::{Comparison, LEAST_SEEDS, LEVEL, Test, minimum_p_value};
 
-/// The sentence of a workload, with that of its grid.
+/// Returns the sentences on a workload and its grid.
 pub(crate) fn workload_sentence(report: &Report, workload: &Workload) -> String {
     let Workload { name, len_unit, rankings, grid, .. } = workload;
     let grid = grid.as_ref().map_or_else(String::new, |found| grid_sentence(&found.grid));
     sentence(name, len_unit, rankings, &report.not_counted) + &grid
 }
 
-/// Sentence on the selection from a grid, with a space in front.
+/// Returns a sentence on the selection from a grid, with a leading space.
 pub(crate) fn grid_sentence(grid: &WorkloadGrid) -> String {
     let values: Vec<String> = grid.values.iter().map(f64::to_string).collect();
     let default = grid.default.map_or_else(String::new, |default| {
@@ -32,8 +32,8 @@ pub(crate) fn grid_sentence(grid: &WorkloadGrid) -> String {
     )
 }
 
-/// Evaluations beyond training first, because that is where encodings differ; then in distribution; then the cells that
-/// are not counted.
+/// Returns the sentence on a workload: evaluations beyond training first, because encodings differ most there; then
+/// in distribution; then the excluded cells.
 fn sentence(
     name: &str,
     len_unit: &str,
@@ -69,7 +69,7 @@ fn sentence(
     text
 }
 
-/// Clause on one region.
+/// Returns a clause on one region.
 fn clause(ranking: &Ranking, len_unit: &str) -> String {
     let region = ranking.region.name();
     let metric = ranking.metric;
@@ -149,12 +149,12 @@ fn clause(ranking: &Ranking, len_unit: &str) -> String {
     }
 }
 
-/// `, chance 23.6 %`; empty where it is not known.
+/// Returns `, chance 23.6 %`; empty if the chance is unknown.
 pub(super) fn chance_text(ranking: &Ranking) -> String {
     ranking.chance.map_or_else(String::new, |chance| format!(", chance {}", percent(chance)))
 }
 
-/// The leading encodings of a region, with the words for them.
+/// The leading encodings of a region, with their grammatical number.
 struct Lead<'a> {
     names: String,
     several: bool,
@@ -177,8 +177,8 @@ impl Lead<'_> {
         )
     }
 
-    /// Clause that compares with the runner-up by `c`, then names the `others` that are, and are not, significantly
-    /// worse.
+    /// Returns a clause that compares the leader with the runner-up by `c`, then names the `others` that are, and are
+    /// not, significantly worse.
     fn over_seeds(
         &self,
         (name, value): (&str, &str),
@@ -218,8 +218,8 @@ impl Lead<'_> {
     }
 }
 
-/// Difference from the best in words: in points, or for perplexity as the ratio of the other's to the best's, with
-/// the 95 % interval and the p-value where they exist.
+/// Formats the difference from the best: in points, or for perplexity as the ratio of the other's to the best's, with
+/// the 95 % interval and the p-value if they exist.
 pub(super) fn difference_text(metric: Metric, c: &Comparison) -> String {
     let paired = &c.paired;
     let (all, spread) = if metric.higher_is_better() {
@@ -243,8 +243,8 @@ pub(super) fn difference_text(metric: Metric, c: &Comparison) -> String {
     format!("{all}{interval}{p}")
 }
 
-/// Name of the test that decides the comparisons of a ranking, with the reason; `None` when nothing with two or
-/// more seeds is compared, or all encodings are equal.
+/// Returns the name of the test that decides the comparisons of a ranking, with the reason; `None` if nothing with
+/// two or more seeds is compared or all encodings are equal.
 pub(crate) fn method(ranking: &Ranking) -> Option<String> {
     if ranking.common_value().is_some() {
         return None;
@@ -301,7 +301,8 @@ fn way(c: &Comparison) -> String {
     }
 }
 
-/// `; not ranked: learned (1 of 7 evaluations)`; empty when all are, or none is.
+/// Returns the clause on encodings that are not ranked: `; not ranked: learned (1 of 7 evaluations)`. Empty if all
+/// are ranked, or none.
 fn unranked(ranking: &Ranking) -> String {
     let names: Vec<String> = ranking
         .results

@@ -3,7 +3,7 @@
 use super::draw::{TOP, WIDTH, group, label, marker, open, put, text, widest};
 use crate::document::figures::plot::Dots;
 
-/// Each group has a heading and one row for each series.
+/// Draws groups of dots; each group has a heading and one row for each series.
 pub(super) fn dots(title: &str, chart: &Dots) -> String {
     const ROW: f64 = 18.0;
     const HEAD: f64 = 22.0;

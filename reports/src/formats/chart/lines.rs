@@ -1,4 +1,4 @@
-//! Lines along a horizontal axis, named at their right ends.
+//! Line charts, with the names of the lines at their right ends.
 
 use super::draw::{TOP, WIDTH, group, label, marker, open, put, text, widest};
 use crate::document::figures::plot::{FEW_MARKS, Lines, Marks, Point, Series};
@@ -6,10 +6,10 @@ use crate::document::figures::plot::{FEW_MARKS, Lines, Marks, Point, Series};
 const HEIGHT: f64 = 300.0;
 const BOTTOM: f64 = 40.0;
 const LEFT: f64 = 50.0;
-/// Between labels, baseline to baseline.
+/// Minimum distance between the baselines of two labels, in pixels.
 const LABEL_GAP: f64 = 14.0;
 
-/// Baselines for labels as near to `wanted` as keeps them `LABEL_GAP` apart within `top..bottom`.
+/// Returns baselines for labels within `top..bottom`, at least `LABEL_GAP` apart and as near to `wanted` as possible.
 fn spread(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|a, b| wanted[*a].total_cmp(&wanted[*b]));
@@ -94,7 +94,7 @@ impl PlotArea<'_> {
         }
     }
 
-    /// A line with its marks, and its label at height `label_y`.
+    /// Draws a line with its marks, and its label at height `label_y`.
     fn series(&self, out: &mut String, series: &Series, shift: f64, label_y: f64) {
         let points = || finite(series);
         put!(out, "{}", group(series));
@@ -134,7 +134,7 @@ fn finite(series: &Series) -> impl Iterator<Item = &Point> {
     series.points.iter().filter(|p| p.y.is_finite())
 }
 
-/// Draws the chart; series without a finite value are left out.
+/// Draws the chart. Series without a finite value are left out.
 pub(super) fn lines(title: &str, chart: &Lines) -> String {
     let shown: Vec<(&Series, f64)> =
         chart.series.iter().filter_map(|series| Some((series, finite(series).last()?.y))).collect();

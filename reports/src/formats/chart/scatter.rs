@@ -1,4 +1,4 @@
-//! One mark for each encoding against two axes, named in a legend at the right.
+//! Scatter charts with one mark for each encoding and a legend at the right.
 
 use super::draw::{TOP, WIDTH, group, label, marker, open, put, text, widest};
 use crate::document::figures::plot::Scatter;
@@ -8,7 +8,7 @@ const BOTTOM: f64 = 40.0;
 const LEFT: f64 = 50.0;
 const ROW: f64 = 16.0;
 
-/// Draws the chart. The legend runs from the best value to the worst, as the marks do.
+/// Draws the chart. The legend is sorted from the best value to the worst.
 pub(super) fn scatter(title: &str, chart: &Scatter) -> String {
     let rows = chart.series.len() as f64;
     let width = widest(chart.series.iter().map(|s| s.label.as_str())).clamp(30.0, 150.0);

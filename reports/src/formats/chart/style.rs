@@ -49,12 +49,12 @@ impl MarkStyle {
         }
     }
 
-    /// Classes for the rules of [`of_files`] and [`of_pages`].
+    /// Returns the classes for the rules of [`of_files`] and [`of_pages`].
     pub(crate) fn classes(&self) -> String {
         format!("c{} d{}", self.colour, self.dash)
     }
 
-    /// The marker as an SVG path.
+    /// Returns the marker as an SVG path.
     pub(crate) fn path(&self) -> &'static str {
         self.marker.1
     }
@@ -92,7 +92,7 @@ const DARK: Palette = Palette {
     marks: ["#5aa9f0", "#ff7f3f", "#2fc79b", "#e79bc6", "#f5b83d", "#8fd0ff", "#e3d34a", "#c9ccd1"],
 };
 
-/// The variables of a page, which hold the colours of its theme.
+/// CSS variables of a page with the colours of its theme.
 const VARIABLES: Palette = Palette {
     background: "var(--bg)",
     ink: "var(--ink)",
@@ -112,7 +112,8 @@ const VARIABLES: Palette = Palette {
 
 const SHAPES: &str = include_str!("figure.css");
 
-/// The style sheet of an SVG file. No variables: programs that turn SVG into PDF do not know them.
+/// Returns the style sheet of an SVG file. It has no CSS variables, because programs that convert SVG to PDF do not
+/// support them.
 pub(super) fn of_files() -> String {
     let mut out = SHAPES.to_owned();
     out.push_str(&rules(&LIGHT));
@@ -137,8 +138,8 @@ fn rules(palette: &Palette) -> String {
     out
 }
 
-/// Colours as CSS variables of a page, `--bg`, `--ink`, `--soft`, `--grid`, `--c0` to `--c7`, and the rules of its
-/// figures. Paper is light.
+/// Returns the colours as CSS variables of a page, `--bg`, `--ink`, `--soft`, `--grid`, `--c0` to `--c7`, and the
+/// rules of its figures. Printed pages are light.
 pub(crate) fn of_pages() -> String {
     let variables = |palette: &Palette| {
         let mut out = format!(

@@ -1,4 +1,4 @@
-//! Standings and comparisons as tables for other programs.
+//! Ranks and comparisons as tables for other programs.
 
 use polars::prelude::*;
 
@@ -13,7 +13,7 @@ fn rankings(report: &Report) -> impl Iterator<Item = (&Workload, &Ranking)> {
     report.workloads.iter().flat_map(|w| w.rankings.iter().map(move |ranking| (w, ranking)))
 }
 
-/// Name of the scale of the values: perplexity is stored as nll.
+/// Returns the name of the scale of the values; perplexity is stored as nll.
 fn scale(metric: Metric) -> &'static str {
     match metric {
         Metric::ExactMatch => "exact_match",
@@ -51,8 +51,8 @@ fn comparison_columns(found: &[Option<Comparison>]) -> Vec<Column> {
     ]
 }
 
-/// Table with one row for each workload, region and encoding. Each encoding is compared with the
-/// best one, so that a positive difference is its distance from the best.
+/// Returns a table with one row for each workload, region and encoding. Each encoding is compared with the best one,
+/// so that a positive difference is its distance from the best.
 pub(super) fn ranks(report: &Report) -> PolarsResult<DataFrame> {
     let rows: Vec<(&Workload, &Ranking, &EncodingResult, Option<&RunMetrics>)> = rankings(report)
         .flat_map(|(workload, ranking)| ranking.results.iter().map(move |s| (workload, ranking, s)))
@@ -99,7 +99,7 @@ pub(super) fn ranks(report: &Report) -> PolarsResult<DataFrame> {
     frame.hstack(run_metrics.columns())
 }
 
-/// One row for each pair of ranked encodings.
+/// Returns a table with one row for each pair of ranked encodings.
 pub(super) fn pairs(report: &Report) -> PolarsResult<DataFrame> {
     let rows: Vec<(&Workload, &Ranking, &RankedPair)> = rankings(report)
         .flat_map(|(workload, ranking)| ranking.pairs.iter().map(move |p| (workload, ranking, p)))

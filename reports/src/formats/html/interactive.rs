@@ -1,5 +1,5 @@
-//! Figures as plotly.js takes them: data and layout as JSON, without colours, which the page gives them
-//! from its style sheet so that light and dark are one figure.
+//! Figures as input of plotly.js: data and layout as JSON. Colours are set by the page from its style sheet, so that
+//! a figure follows the light and dark theme.
 
 use plotly::common::{
     Anchor, ColorScale, ColorScalePalette, DashType, ErrorData, ErrorType, Fill, HoverInfo, Line,
@@ -23,7 +23,7 @@ const HEAT: usize = 230;
 const TOP: usize = 22;
 const AXIS: usize = 56;
 
-/// Width of a digit, in shares of an axis on a narrow screen.
+/// Width of a digit relative to an axis on a narrow screen.
 const DIGIT: f64 = 7.0 / 290.0;
 
 /// A drawing area of plotly.js.
@@ -36,7 +36,7 @@ pub(super) struct Canvas {
     pub(super) json: String,
 }
 
-/// The drawing areas of a figure.
+/// Returns the drawing areas of a figure.
 pub(super) fn canvases(plot: &Plot) -> serde_json::Result<Vec<Canvas>> {
     match plot {
         Plot::Lines(plot) => lines(plot).map(|canvas| vec![canvas]),
@@ -46,7 +46,7 @@ pub(super) fn canvases(plot: &Plot) -> serde_json::Result<Vec<Canvas>> {
     }
 }
 
-/// Text that plotly.js, which reads some HTML and `%{...}` in labels, shows as it is.
+/// Escapes text for plotly.js, which interprets some HTML and `%{...}` in labels.
 fn plain(text: &str) -> String {
     visible(text)
         .replace('&', "&amp;")
@@ -55,7 +55,7 @@ fn plain(text: &str) -> String {
         .replace("%{", "%&#123;")
 }
 
-/// Hover texts of points, which may have several lines.
+/// Returns the hover texts of points, which may have several lines.
 fn notes(points: &[&Point]) -> Vec<String> {
     let lines = |note: &str| note.split('\n').map(plain).collect::<Vec<_>>().join("<br>");
     points.iter().map(|point| lines(&point.note)).collect()
@@ -68,7 +68,7 @@ fn canvas(traces: &Traces, layout: &Layout, height: usize) -> serde_json::Result
     Ok(Canvas { label: None, height, json })
 }
 
-/// Layout without a legend: the page has one list of all encodings.
+/// Returns a layout without a legend; the page has one list of all encodings.
 fn layout(height: usize) -> Layout {
     Layout::new()
         .auto_size(true)
@@ -96,7 +96,7 @@ fn axis(axis: &Axis) -> PlotAxis {
     }
 }
 
-/// Labels of ticks; those that would lie on the one before, on a narrow screen, are empty.
+/// Returns the labels of ticks; those that would overlap the previous one on a narrow screen are empty.
 fn thinned(scale: &Scale) -> Vec<String> {
     let mut end = f64::NEG_INFINITY;
     let shown = |(value, label): &(f64, String)| {
@@ -135,7 +135,7 @@ fn trace(series: &Series, points: &[&Point], mode: Mode) -> Box<Scatter<f64, f64
         .hover_template("%{text}<extra>%{fullData.name}</extra>")
 }
 
-/// The intervals of a series as an area.
+/// Returns the intervals of a series as a filled area.
 fn band(series: &Series, points: &[&Point]) -> Option<Box<Scatter<f64, f64>>> {
     let ends: Vec<(f64, f64, f64)> = points
         .iter()
@@ -158,7 +158,7 @@ fn band(series: &Series, points: &[&Point]) -> Option<Box<Scatter<f64, f64>>> {
     )
 }
 
-/// A line that belongs to no encoding.
+/// Returns the trace of a line that belongs to no encoding.
 fn rule(points: &[(f64, f64)], name: &str) -> Box<Scatter<f64, f64>> {
     let (x, y) = points.iter().copied().unzip();
     Scatter::new(x, y)
@@ -169,13 +169,13 @@ fn rule(points: &[(f64, f64)], name: &str) -> Box<Scatter<f64, f64>> {
         .hover_template(format!("{name} %{{y}}<extra></extra>"))
 }
 
-/// A label at the right end of a horizontal rule.
+/// Returns a label at the right end of a horizontal rule.
 fn rule_label(label: &str, y: f64) -> Annotation {
     let text = Annotation::new().text(plain(label)).x_ref("paper").y_ref("y").x(1.0).y(y);
     text.x_anchor(Anchor::Right).y_anchor(Anchor::Bottom).show_arrow(false)
 }
 
-/// Vertical rules as shapes, and their labels.
+/// Returns vertical rules as shapes, and their labels.
 fn upright(rules: &[(f64, String)], x: &Scale) -> (Vec<Shape>, Vec<Annotation>) {
     let log = x.spacing == Spacing::Log;
     let shape = |(x, _): &(f64, String)| {

@@ -1,8 +1,8 @@
-//! The page: one file, without any request, for light and dark, wide and narrow screens.
+//! The HTML page: one file that makes no request, for light and dark, wide and narrow screens.
 //!
-//! It holds plotly.js once, figures as data, and the tables as HTML. A policy in its head forbids every
-//! connection and every script but the two that it came with, known by their hashes: a name that got
-//! past all escaping could still do nothing.
+//! It contains plotly.js once, figures as data, and the tables as HTML. A content security policy in its head forbids
+//! every connection and every script except its own two, identified by their hashes, so that a name that was not
+//! escaped could not run code.
 
 use std::fmt::Write as _;
 
@@ -21,9 +21,9 @@ use crate::formats::{csv, paper};
 use crate::number::count;
 use crate::text::html as escape;
 
-/// Bytes for everything but the scripts: with them the page stays below 10 MB.
+/// Bytes for everything except the scripts, so that the page stays below 10 MB.
 const ROOM: usize = 4_800_000;
-/// Maximum number of figures of one kind that are not folded.
+/// Maximum number of unfolded figures of one kind.
 const UNFOLDED: usize = 4;
 
 /// Renders the page as HTML.
@@ -70,7 +70,8 @@ struct Front<'a> {
     about: Vec<String>,
 }
 
-/// First screen: the results in one paragraph, one figure and one table, a switch for each encoding, and links.
+/// Renders the first screen: the results in one paragraph, one figure and one table, a switch for each encoding, and
+/// links.
 fn front(contents: &Contents<'_>, state: &mut PageState) -> String {
     let Contents { report, .. } = contents;
     let mut alerts: Vec<String> = Vec::new();
@@ -99,7 +100,7 @@ fn front(contents: &Contents<'_>, state: &mut PageState) -> String {
     out
 }
 
-/// Labels and paths of the tables for other programs and for papers.
+/// Returns the labels and paths of the tables for other programs and for papers.
 fn files(report: &Report) -> Vec<(String, String)> {
     let csv = csv::NAMES.iter().map(|name| (format!("{name}.csv"), format!("tables/{name}.csv")));
     let mut files: Vec<(String, String)> = csv.collect();
@@ -200,8 +201,7 @@ fn costs(contents: &Contents<'_>, state: &mut PageState) -> Result<String, Forma
     Ok(out)
 }
 
-/// Section that compares published numbers with those of the records: the verdicts, then each
-/// table.
+/// Renders the comparison of published numbers with those of the records: the verdicts, then each table.
 fn published(contents: &Contents<'_>, state: &mut PageState) -> String {
     let mut out = table(&contents.reproduction.summary(), state);
     for found in contents.reproduction.sections() {
@@ -216,7 +216,7 @@ fn paragraphs(texts: &[String]) -> String {
     texts.iter().map(|text| ["<p>", &prose(text), "</p>\n"].concat()).collect()
 }
 
-/// Warnings, missing cells, and the facts about all cells.
+/// Renders warnings, missing cells, and the facts about all cells.
 fn origin(contents: &Contents<'_>, state: &mut PageState) -> String {
     let Contents { report, .. } = contents;
     let mut out = table(&tables::provenance(report), state);

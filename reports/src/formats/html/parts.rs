@@ -12,14 +12,14 @@ use crate::formats::chart::{MarkStyle, chart_of};
 use crate::formats::contents::FormatError;
 use crate::text::html as escape;
 
-/// Columns beside the first that fit on a page without scrolling sideways.
+/// Maximum number of columns besides the first on a page without horizontal scrolling.
 const COLUMNS: usize = 7;
 
-/// State of a page in the making.
+/// State of a page while it is rendered.
 pub(super) struct PageState {
-    /// Number of bytes that the page may still take.
+    /// Number of bytes that may still be added to the page.
     bytes: usize,
-    /// Explanations of the tables so far, each once.
+    /// Explanations of the tables so far, without duplicates.
     pub(super) legends: Vec<String>,
 }
 
@@ -28,7 +28,7 @@ impl PageState {
         Self { bytes, legends: Vec::new() }
     }
 
-    /// Takes the length of `text` from the room that is left; returns whether it fits.
+    /// Subtracts the length of `text` from the remaining bytes if it fits; returns whether it did.
     pub(super) fn take(&mut self, text: &str) -> bool {
         let fits = text.len() <= self.bytes;
         if fits {
@@ -38,7 +38,7 @@ impl PageState {
     }
 }
 
-/// Escaped text in which `x` between backticks is code.
+/// Escapes text and renders `x` between backticks as code.
 pub(super) fn prose(text: &str) -> String {
     let mut out = String::new();
     for (index, part) in text.split('`').enumerate() {
@@ -53,7 +53,7 @@ pub(super) fn prose(text: &str) -> String {
     out
 }
 
-/// The mark of an encoding, in its colour.
+/// Renders the mark of an encoding in its colour.
 pub(super) fn swatch(slot: impl Borrow<usize>) -> String {
     let look = MarkStyle::of(*slot.borrow());
     let (classes, path) = (look.classes(), look.path());
@@ -70,7 +70,7 @@ pub(super) fn rendered<T: Template>(template: &T) -> String {
     out
 }
 
-/// A table; `labelled` puts the head of the column into each cell, for narrow screens without scripts.
+/// Template of a table; `labelled` adds the column head to each cell, for narrow screens without scripts.
 #[derive(Template)]
 #[template(path = "table.html")]
 struct Grid<'a> {
@@ -79,7 +79,7 @@ struct Grid<'a> {
     labelled: bool,
 }
 
-/// The slot of the encoding whose row this is.
+/// Returns the slot of the encoding that a row belongs to.
 fn slot(row: &[TableCell]) -> Option<usize> {
     row.first()?.encoding
 }
@@ -88,7 +88,8 @@ fn is_reference(row: &[TableCell]) -> bool {
     row.first().is_some_and(|cell| cell.reference)
 }
 
-/// A table with its notes; empty when it has no rows, a pointer when it exceeds the room of the page.
+/// Renders a table with its notes; empty if it has no rows, a reference to its file if it exceeds the size of the
+/// page.
 pub(super) fn table(whole: &Table, page: &mut PageState) -> String {
     if whole.rows.is_empty() {
         return String::new();
@@ -110,7 +111,7 @@ pub(super) fn table(whole: &Table, page: &mut PageState) -> String {
     }
 }
 
-/// A table in one piece for a page without scripts, with its notes; empty when it has no rows.
+/// Renders a table in one piece for a page without scripts, with its notes; empty if it has no rows.
 pub fn html_table(table: &Table) -> String {
     if table.rows.is_empty() {
         return String::new();
@@ -157,7 +158,7 @@ struct FigureTemplate<'a> {
     canvases: Vec<Canvas>,
 }
 
-/// A figure: drawing areas for the script, their data, and links to the files.
+/// Renders a figure: drawing areas for the script, their data, and links to the files.
 pub(super) fn figure(figure: &Figure) -> Result<String, FormatError> {
     let canvases = canvases(&figure.plot)
         .map_err(|source| FormatError::Figure { figure: figure.title.clone(), source })?;
@@ -167,7 +168,7 @@ pub(super) fn figure(figure: &Figure) -> Result<String, FormatError> {
     Ok(rendered(&FigureTemplate { figure, title, canvases }))
 }
 
-/// Replaces spaces between numbers and the words that belong to them by no-break spaces.
+/// Replaces spaces by no-break spaces before `%` and after words such as `rank`.
 fn unbroken(text: &str) -> String {
     let mut out = text.replace(" %", "\u{a0}%");
     for word in ["rank ", "fit ", "n = "] {

@@ -1,4 +1,4 @@
-//! The section of records: for each workload and encoding the cells with seed, host, commit and configuration.
+//! Section of records: the cells of each workload and encoding with seed, host, commit and configuration.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use crate::document::tables;
 use crate::number::count;
 use crate::text::html as escape;
 
-/// Maximum number of cells that the page lists; `data.parquet` and `tables/cells.csv` have all of them.
+/// Maximum number of cells on the page; `data.parquet` and `tables/cells.csv` contain all of them.
 const MOST: usize = 2000;
 
 pub(super) fn section(report: &Report, state: &mut PageState) -> PolarsResult<String> {
@@ -77,7 +77,7 @@ fn one(report: &Report, group: &Group<'_>, state: &mut PageState) -> PolarsResul
     }))
 }
 
-/// The configurations of a group: one where they differ in nothing but the seed.
+/// Renders the configurations of a group; cells that differ only in the seed share one.
 fn configuration(cells: &[CellRow]) -> String {
     let mut found: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for cell in cells {
@@ -101,7 +101,7 @@ fn configuration(cells: &[CellRow]) -> String {
     out
 }
 
-/// One setting a line, by its path: `train.optimizer.learning_rate = 0.001`.
+/// Formats a configuration with one setting per line: `train.optimizer.learning_rate = 0.001`.
 fn lines(config: &Value) -> String {
     let mut out = String::new();
     flatten("", config, &mut out);
@@ -122,7 +122,7 @@ fn flatten(path: &str, value: &Value, out: &mut String) {
     }
 }
 
-/// Escaped, line by line: escaping alone would join the lines.
+/// Escapes text line by line, so that line breaks are kept.
 fn preserved(text: &str) -> String {
     text.lines().map(escape).collect::<Vec<_>>().join("\n")
 }

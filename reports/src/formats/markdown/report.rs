@@ -1,4 +1,4 @@
-//! `report.md`: the page for terminals and repositories, figures linked.
+//! `report.md`: the report as Markdown, with links to its figures.
 
 use std::fmt::Write as _;
 
@@ -43,7 +43,7 @@ fn pictures<'a>(figures: impl Iterator<Item = &'a Figure>) -> String {
     out
 }
 
-/// Figures that are too many to be shown.
+/// Returns a list of links to figures that the page does not show.
 fn links<'a>(figures: impl Iterator<Item = &'a Figure>) -> String {
     let link = |figure: &Figure| {
         let title = escape(&figure.title).replace(['[', ']'], "");
@@ -53,7 +53,7 @@ fn links<'a>(figures: impl Iterator<Item = &'a Figure>) -> String {
     if list.is_empty() { list } else { format!("By sample property:\n\n{list}\n") }
 }
 
-/// Section of the verdicts, and of the published tables for which there are records.
+/// Renders the section of verdicts and the published tables for which there are records.
 fn published(reproduction: &Reproduction) -> String {
     const FILE: &str = "index.html";
     let paragraphs = |texts: &[String]| texts.iter().map(|t| prose(t) + "\n\n").collect::<String>();

@@ -5,19 +5,19 @@ use std::fmt::Write as _;
 use super::escape::{escape, prose};
 use crate::document::{Table, TableCell};
 
-/// Columns beside the first that a repository's page shows without scrolling.
+/// Maximum number of columns besides the first that a page shows without scrolling.
 const COLUMNS: usize = 7;
-/// Maximum number of rows; longer tables are complete in their files only.
+/// Maximum number of rows; the files contain longer tables completely.
 const ROWS: usize = 400;
 
-/// Tables of a page, with the explanations of their columns, each once.
+/// Tables of a page, with the explanations of their columns without duplicates.
 #[derive(Default)]
 pub(super) struct Tables {
     pub(super) legends: Vec<String>,
 }
 
 impl Tables {
-    /// A table as [`table`], whose legends are kept for the end of the page.
+    /// Renders a table as [`table`] does, and keeps its legends for the end of the page.
     pub(super) fn add(&mut self, whole: &Table, file: &str) -> String {
         let new = whole.legends.iter().filter(|legend| !self.legends.contains(legend));
         let new: Vec<String> = new.cloned().collect();
@@ -26,8 +26,8 @@ impl Tables {
     }
 }
 
-/// A table with its notes, wide tables in pieces; empty when it has no rows. Rows that do not fit are said to be
-/// in `file`.
+/// Renders a table with its notes, wide tables in pieces; empty if it has no rows. A note refers to `file` for rows
+/// that do not fit.
 pub(super) fn table(whole: &Table, file: &str) -> String {
     if whole.rows.is_empty() {
         return String::new();
@@ -43,7 +43,7 @@ pub(super) fn table(whole: &Table, file: &str) -> String {
     out + &notes(&whole.notes)
 }
 
-/// A table with its notes and legends, in one piece and with all rows.
+/// Renders a table with its notes and legends, in one piece and with all rows.
 pub fn whole_table(table: &Table) -> String {
     grid(table, usize::MAX) + &notes(&table.notes) + &notes(&table.legends)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::table::{Coverage, PublishedMetric, PublishedTable};
 
 impl PublishedTable {
-    /// Checks what the types do not enforce.
+    /// Checks the conditions that the types do not enforce. Fails with the place and the reason.
     pub(super) fn check(&self) -> Result<(), (String, String)> {
         let wrong =
             |what: &str, reason: String| Err((format!("table `{}`: {what}", self.id), reason));

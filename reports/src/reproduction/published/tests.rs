@@ -1,6 +1,6 @@
 use super::*;
 
-/// Sources with the numbers that they hold: counted by hand in the papers' tables.
+/// Number of published values of each source, counted independently in the papers.
 const COUNTS: [(&str, usize, usize); 4] =
     [("cope", 8, 116), ("cope-vs-rope", 1, 4), ("grape", 1, 8), ("tape", 13, 215)];
 

@@ -38,7 +38,7 @@ fn report(settings: &Settings) -> Report {
     Report::with(Frames::of(&records()).unwrap(), &ReportMeta::default(), settings).unwrap()
 }
 
-/// The table as text: cells by ` | `, detail in braces, bold with a star.
+/// Formats a table as text: cells separated by ` | `, details in braces, bold marked with a star.
 fn show(table: &Table) -> String {
     let row = |cells: Vec<String>| cells.join(" | ");
     let mut lines = vec![row(table.columns.clone())];

@@ -22,7 +22,7 @@ fn say(records: &[RunRecord]) -> String {
     sentence(&records[0].workload, "tokens", &rankings, &report.not_counted)
 }
 
-/// Cells with these values beyond training, one per seed, and 100 % within.
+/// Builds cells with these values beyond training, one per seed, and 100 % in distribution.
 fn cells(encoding: &str, values: &[f64]) -> Vec<RunRecord> {
     values
         .iter()
