@@ -70,9 +70,9 @@ pub enum Variant {
     Multiplicative(MultiplicativeConfig),
     /// Rotation by angles that are sums over the tokens.
     Contextual(ContextualConfig),
-    /// Distance times a price set by key and query.
+    /// Distance times a slope computed from key and query.
     Additive(AdditiveConfig),
-    /// Sum of prices along the path between the tokens.
+    /// Sum of slopes over the tokens between key and query.
     Path(AdditivePathConfig),
 }
 
@@ -97,9 +97,9 @@ pub enum Grape {
     Multiplicative(Multiplicative),
     /// Rotation by angles that are sums over the tokens.
     Contextual(ContextualRotation),
-    /// Distance times a price set by key and query.
+    /// Distance times a slope computed from key and query.
     Additive(Additive),
-    /// Sum of prices along the path between the tokens.
+    /// Sum of slopes over the tokens between key and query.
     Path(AdditivePath),
 }
 

@@ -33,7 +33,7 @@ const MARKERS: [(MarkerSymbol, &str); 9] = [
 
 const DASHES: [DashType; 3] = [DashType::Solid, DashType::Dash, DashType::Dot];
 
-/// MarkStyle of a slot: the indices of its colour and its dash, and its marker.
+/// Indices of the colour and the dash of a slot, and its marker.
 pub(crate) struct MarkStyle {
     colour: usize,
     dash: usize,
