@@ -158,7 +158,7 @@ impl SweepCells for SweepPlan {
     }
 
     fn suite_sha256(&self) -> Option<&str> {
-        Some(&self.suite_sha256)
+        Some(self.suite_sha256.as_str()).filter(|hash| !hash.is_empty())
     }
 
     fn keys(&self) -> &[String] {

@@ -57,7 +57,7 @@ pub struct Profile {
 pub struct Improvement {
     /// Name of the encoding that may be better.
     pub better: String,
-    /// Name of the other.
+    /// Name of the other encoding.
     pub worse: String,
     /// Mean over the workloads of the chance that a random run of the one is better than one of the other.
     pub probability: TaskEstimate,
