@@ -1,4 +1,4 @@
-//! A look inside trained cells.
+//! Inspection of trained cells.
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
 
 use std::path::Path;

@@ -137,7 +137,7 @@ fn read_tensors(path: &Path) -> Vec<Stored> {
     tensors
 }
 
-/// Writes the format by hand, so that wrong files can be written too.
+/// Writes the format without a library, so that invalid files can be written too.
 fn write_tensors(path: &Path, tensors: &[Stored]) {
     let (mut header, mut data) = (serde_json::Map::new(), Vec::new());
     for Stored { name, dtype, shape, bytes } in tensors {

@@ -1,4 +1,4 @@
-//! A training that goes on from a checkpoint gives the same bits as one that was never stopped.
+//! A training resumed from a checkpoint gives the same bits as an uninterrupted one.
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
 
 use std::path::Path;

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
+use crate::analysis::Selection;
+use crate::frame::Frames;
 use crate::record::{
     CurvePoint, EncodingInfo, EvalPoint, FlopCount, Host, ParamCount, RunRecord, SCHEMA,
     SkippedEval, Status, TaskInfo, TrainSummary,
@@ -93,6 +95,7 @@ impl TestCell {
             },
             backend: "flex".into(),
             engine: "reference".into(),
+            score_form: None,
             precision: "f32".into(),
             commit: Some("abc1234".into()),
             dirty: Some(false),
@@ -199,6 +202,11 @@ impl TestCell {
     pub(crate) fn record(self) -> RunRecord {
         self.0
     }
+}
+
+/// The cells of frames of one workload that count: done, and the newest of their encoding and seed.
+pub(crate) fn counted(frames: &Frames) -> Selection<'_> {
+    Selection::counted(frames).unwrap()
 }
 
 /// A small suite with everything that a report must show: two tasks, seeds, a limited encoding, a
