@@ -34,7 +34,7 @@ fn kept(encoding: &str, model: ModelConfig, folder: &Path) -> (KeptTraining, Vec
         task,
         model,
         train: TrainConfig { len: 12, ..TrainConfig::default() },
-        eval: EvalConfig { lens: vec![TOKENS + 1], ..EvalConfig::default() },
+        eval: EvalConfig { lens: vec![TOKENS + 2], ..EvalConfig::default() },
         grid: None,
         budget: Budget::default(),
         seed: 3,

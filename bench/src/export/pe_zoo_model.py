@@ -57,8 +57,8 @@ class Encoding(nn.Module):
     def per_layer(self, name, layer):
         """The parameter or module of a layer; one alone is shared by all layers."""
         held = self._modules[name]
-        found = list(held._modules.values()) or list(held._parameters.values())
-        return found[min(layer, len(found) - 1)]
+        found = held._modules or held._parameters
+        return found[str(min(layer, len(found) - 1))]
 
     def embed(self, x):
         """Embeddings [B, T, C]."""

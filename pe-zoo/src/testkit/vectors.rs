@@ -9,8 +9,8 @@ use super::checks::derivatives::{Differences, WeightedLoss};
 use super::random;
 use crate::probe::close::numbers;
 use crate::probe::passes::DIMS;
-use crate::reference::{Heads, ScalarInput, ScalarReference, Tokens, attention};
-use crate::{Combination, Dims};
+use crate::reference::{Heads, ScalarInput, Tokens, attention};
+use crate::{Combination, Dims, Hooks};
 
 /// Largest number of tokens of test vectors: scalar loops are slow.
 pub const MOST_VECTOR_TOKENS: usize = 64;

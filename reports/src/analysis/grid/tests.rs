@@ -185,8 +185,7 @@ fn the_report_ranks_the_best_and_shows_the_default_beside_it() {
         "{notes:?}"
     );
     let tables = crate::document::tables::statistics(&report, workload);
-    let (_, table) =
-        tables.iter().find(|(heading, _)| heading.starts_with("Grid")).unwrap();
+    let (_, table) = tables.iter().find(|(heading, _)| heading.starts_with("Grid")).unwrap();
     let rope: Vec<&str> = table.rows[1].iter().map(|cell| cell.text.as_str()).collect();
     assert_eq!(rope[1], "0.003");
     assert_eq!(rope[2..4], ["50.0 %", "95.0 %"]);
