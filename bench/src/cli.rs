@@ -10,6 +10,7 @@ mod diff_records;
 mod docs;
 mod eval;
 mod explain;
+mod export;
 mod extend;
 mod fit;
 mod flops;
@@ -29,6 +30,7 @@ mod stability;
 mod stop;
 mod table;
 mod trained;
+mod vectors;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -158,6 +160,12 @@ enum Command {
     /// Checks encodings with the conformance kit and prints the result of each check.
     #[command(after_help = "Example: pe-bench conform rope 'cope{max_positions=16}+rope'")]
     Conform(conform::ConformArgs),
+    /// Prints inputs, logits, outputs and gradients of an encoding's scalar f64 reference, for other implementations.
+    #[command(after_help = "Example: pe-bench vectors 'cope{max_positions=8}+rope' --json")]
+    Vectors(vectors::VectorsArgs),
+    /// Writes kept weights with a PyTorch module, or as a folder for transformers if the model is of Llama's type.
+    #[command(after_help = "Example: pe-bench export dd59a472 exported")]
+    Export(export::ExportArgs),
     /// Prints the documentation, properties and defaults of an encoding, a combination or a task.
     #[command(after_help = "Example: pe-bench explain rope")]
     Explain {
@@ -344,6 +352,8 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Speed(arguments) => speed::speed(&arguments)?,
         Command::Conform(arguments) => return conform::conform(&arguments),
         Command::Explain { name, json } => explain::explain(&name, json)?,
+        Command::Vectors(arguments) => vectors::run(&arguments)?,
+        Command::Export(arguments) => export::run(&arguments)?,
         Command::Flops(arguments) => flops::flops(&arguments)?,
         Command::Extend(arguments) => return extend::extend(&arguments),
         Command::Generate(arguments) => return generate::run(&arguments),

@@ -27,13 +27,13 @@ pub(super) struct CellArgs {
     /// Results folder to search for records and weights; may be repeated. Default: every folder below `results` with a
     /// `cells` folder.
     #[arg(long, value_name = "DIR")]
-    results: Vec<PathBuf>,
+    pub(super) results: Vec<PathBuf>,
     /// Seed of the cell, with SUITE WORKLOAD ENCODING; default: the suite's first.
     #[arg(long)]
-    seed: Option<u64>,
+    pub(super) seed: Option<u64>,
     /// Use the weights of the best validation (`run --keep-weights best`) instead of the last.
     #[arg(long)]
-    best: bool,
+    pub(super) best: bool,
 }
 
 /// Cell with its trained model.
@@ -69,7 +69,7 @@ pub(super) fn pretrained(given: &str, device: &Device) -> anyhow::Result<Pretrai
 }
 
 /// Finds the kept weights of a cell.
-fn find(arguments: &CellArgs) -> anyhow::Result<KeptTraining> {
+pub(super) fn find(arguments: &CellArgs) -> anyhow::Result<KeptTraining> {
     let at = if arguments.best { WeightsAt::Best } else { WeightsAt::Last };
     match arguments.cell.as_slice() {
         [path] if path.ends_with(".safetensors") => of_path(Path::new(path)),

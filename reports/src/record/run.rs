@@ -12,7 +12,7 @@ use super::eval::{EvalPoint, SkippedEval};
 use super::gates::GateScore;
 use super::json_float;
 use super::train::TrainSummary;
-use super::weights::{KeptWeights, Program};
+use super::weights::KeptWeights;
 
 /// Schema that this crate writes, and the newest one that it reads.
 pub const SCHEMA: u32 = 3;
@@ -252,6 +252,22 @@ pub struct Host {
     pub threads: u64,
     /// Number of cells that ran at the same time.
     pub jobs: u64,
+}
+
+/// Program and machine that made a part of a record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    /// Commit of the source; `None`: unknown.
+    pub commit: Option<String>,
+    /// Whether the source had uncommitted changes; `None` if unknown.
+    pub dirty: Option<bool>,
+    /// Versions of the programs and libraries that affect the numbers, by name.
+    pub versions: BTreeMap<String, String>,
+    /// Machine that it ran on.
+    pub host: Host,
+    /// Start time, RFC 3339, UTC.
+    pub started_utc: String,
 }
 
 impl RunRecord {

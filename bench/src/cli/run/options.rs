@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
-use super::weights::KeepWeights;
 use crate::experiment::budget::{Budget, bytes};
 use crate::run::kept::{Reuse, WeightsPolicy};
 use crate::sweep::{Retry, RetryPolicy, Shard, SweepOptions};
@@ -87,6 +86,17 @@ impl SweepArgs {
             wait: !self.no_wait,
         }
     }
+}
+
+/// Weights that a sweep keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum KeepWeights {
+    /// Those after the last step.
+    Last,
+    /// Also those of the validation with the lowest loss.
+    Best,
+    /// No weights.
+    None,
 }
 
 /// Parses a positive, finite number of seconds.
