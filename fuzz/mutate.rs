@@ -113,7 +113,7 @@ fn insert(bytes: &mut Vec<u8>, at: usize, what: &[u8]) {
 
 fn once(bytes: &mut Vec<u8>, corpus: &[Vec<u8>], rng: &mut ChaCha8Rng) {
     let at = below(rng, bytes.len() + 1);
-    match below(rng, 12) {
+    match below(rng, 13) {
         0 if !bytes.is_empty() => {
             let at = below(rng, bytes.len());
             bytes[at] ^= 1 << below(rng, 8);
@@ -154,6 +154,11 @@ fn once(bytes: &mut Vec<u8>, corpus: &[Vec<u8>], rng: &mut ChaCha8Rng) {
                 lines.remove(below(rng, lines.len()));
             }
             *bytes = lines.concat();
+        }
+        // Lengths and offsets of binary formats.
+        8 => {
+            let range = range(bytes, 8, rng);
+            bytes[range].fill([0, 1, 0x7f, 0xff][below(rng, 4)]);
         }
         // The rest go to numbers: that is where ranges are.
         _ => replace_number(bytes, rng),
