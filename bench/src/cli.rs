@@ -284,6 +284,7 @@ where
 }
 
 fn main() -> ExitCode {
+    out::print_panics();
     if let Err(error) = signals::survive_file_size_limit() {
         out::complain(&format!("cannot install a handler for SIGXFSZ: {error}"));
     }
@@ -291,7 +292,7 @@ fn main() -> ExitCode {
         out::complain(&format!("error: cannot start a thread that reads standard input: {error}"));
         return ExitCode::FAILURE;
     }
-    match dispatch(Cli::parse().command) {
+    match dispatch(Cli::try_parse().unwrap_or_else(|error| out::refuse(&error)).command) {
         Ok(code) if code == ExitCode::SUCCESS && out::has_failed() => ExitCode::FAILURE,
         Ok(code) => code,
         Err(error) => {

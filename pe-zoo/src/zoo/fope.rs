@@ -319,7 +319,7 @@ impl ScalarReference for Fope {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::encoding::TokenState;
+    use crate::TokenState;
     use rand_chacha::rand_core::SeedableRng;
 
     const DIMS: Dims = Dims { layers: 2, heads: 3, head_dim: 64, train_len: 512, max_len: 512 };
