@@ -140,7 +140,10 @@ pub fn execute(plan: RunPlan<'_>, mut hooks: RunHooks<'_>) -> RunRecord {
     if let Err(reason) = fill(&mut record, plan, &mut hooks) {
         record.status = Status::Failed { reason };
     }
-    record.peak_bytes = record.peak_bytes.or_else(host::peak_bytes);
+    match record.device {
+        Some(_) => record.host_peak_bytes = record.host_peak_bytes.or_else(host::peak_bytes),
+        None => record.peak_bytes = record.peak_bytes.or_else(host::peak_bytes),
+    }
     record
 }
 
@@ -237,6 +240,7 @@ pub fn build(experiment: &Experiment, task: &dyn Task) -> Result<(Decoder, Devic
 fn fill(record: &mut RunRecord, plan: RunPlan<'_>, hooks: &mut RunHooks<'_>) -> Result<(), String> {
     let RunPlan { encoding_id: id, seed, training, task, requests, gates, start, count, .. } = plan;
     let (mut model, mut device) = start()?;
+    record.device = backend::accelerator(&record.backend, &device);
     if let Some(unstated) = plan.unstated {
         unstated.count(record, &model).map_err(|error| error.to_string())?;
     }
@@ -256,6 +260,7 @@ fn fill(record: &mut RunRecord, plan: RunPlan<'_>, hooks: &mut RunHooks<'_>) -> 
             return Ok(());
         }
         last_step = Some(trained.progress.step.saturating_sub(1) as u64);
+        note_device_memory(record, &device);
         model = trained.model.merged();
         device = device.inner();
     }
@@ -300,17 +305,29 @@ fn fill(record: &mut RunRecord, plan: RunPlan<'_>, hooks: &mut RunHooks<'_>) -> 
                 reason: error.to_string(),
             }),
         }
+        note_device_memory(record, &device);
     }
     if let Some((len, seed)) = gates {
         record.gates = gate_scores(&model, id, task, [len, GATE_SAMPLES], seed, &device)
             .map_err(|error| format!("gate scores: {error}"))?;
     }
     // Counting builds another model, whose memory is not part of the run.
-    record.peak_bytes = host::peak_bytes();
+    match record.device {
+        Some(_) => record.host_peak_bytes = host::peak_bytes(),
+        None => record.peak_bytes = host::peak_bytes(),
+    }
     drop(model);
     record.step_allocations = count();
     record.status = Status::Done;
     Ok(())
+}
+
+/// Raises the peak memory of a GPU to what the backend holds there now: it keeps freed memory for later use.
+fn note_device_memory(record: &mut RunRecord, device: &Device) {
+    if record.device.is_some() {
+        let held = device.memory_pool_usage().map(|usage| usage.bytes_reserved);
+        record.peak_bytes = record.peak_bytes.max(held);
+    }
 }
 
 fn requests<'a>(experiment: &'a Experiment, task: &dyn Task) -> Vec<EvalRequest<'a>> {

@@ -26,7 +26,7 @@ mod text;
 pub use analysis::{ReportMeta, Settings};
 pub use formats::{html_document, html_table, markdown_document, plain_page};
 pub use record::{
-    Allocations, CurvePoint, EncodingInfo, EvalPoint, FlopCount, GateScore, GridPoint, Host, PAIR,
+    Allocations, CurvePoint, DeviceInfo, EncodingInfo, EvalPoint, FlopCount, GateScore, GridPoint, Host, PAIR,
     PAIRED, ParamCount, RunRecord, SCHEMA, SkippedEval, SliceUnit, Slices, Solved, Status,
     TaskInfo, TrainSummary, Validation,
 };

@@ -15,6 +15,8 @@ const TIMINGS: [&str; 3] = ["seconds", "step_seconds_median", "tokens_per_second
 
 /// Top-level fields of a record that describe the machine, time and program of a run.
 const PROVENANCE: [&str; 8] = [
+    "device",
+    "host_peak_bytes",
     "peak_bytes",
     "step_allocations",
     "step_instructions",

@@ -13,10 +13,10 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use reports::{ReportMeta, RunRecord};
 
+use super::compute::ComputeArgs;
 use super::out::{complain, say};
 use super::run::seconds;
 use super::stop::StopFlag;
-use crate::backend::{self, EngineChoice};
 use crate::experiment::Budget;
 use crate::extend::{Context, Method};
 use crate::pretrained::Pretrained;
@@ -110,9 +110,8 @@ pub(super) struct ExtendArgs {
     /// Number of CPU threads.
     #[arg(long, default_value_t = 2)]
     threads: usize,
-    /// Attention engine to use.
-    #[arg(long, value_enum, default_value_t)]
-    engine: EngineChoice,
+    #[command(flatten)]
+    compute: ComputeArgs,
     /// Results folder; default: results/extend-MODEL.
     #[arg(long)]
     out: Option<PathBuf>,
@@ -133,13 +132,10 @@ pub(super) struct ExtendArgs {
     only: Option<String>,
 }
 
-/// Name of the backend: pretrained weights are f32 on the CPU.
-const BACKEND: &str = "flex";
-
 pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(arguments.threads > 0, "--threads is 0, expected at least 1");
-    let device = backend::device(BACKEND)?;
-    let pretrained = Pretrained::open(&arguments.model, &device)?;
+    let compute = arguments.compute.open()?;
+    let pretrained = Pretrained::open(&arguments.model, &compute.device)?;
     let prepared = Prepared::new(arguments, &pretrained)?;
     let cells = prepared.cells();
     let run = RunContext {
@@ -150,8 +146,9 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
     let context = Context {
         pretrained: &pretrained,
         run: &run,
-        backend: (BACKEND, &device),
-        engine: backend::engine(arguments.engine, BACKEND)?,
+        backend: (&compute.backend, &compute.device),
+        engine: compute.engine,
+        precision: compute.precision(),
         seed: arguments.seed,
     };
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&run.suite));
@@ -181,6 +178,7 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
         checkpoint_seconds: arguments.checkpoint_seconds,
         claim_seconds: arguments.claim_seconds,
         wait: true,
+        devices: Vec::new().into(),
     };
     cells.show_found(&options, arguments.dry_run);
     if arguments.dry_run {

@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use reports::{GateScore, RunRecord, Status};
 use tasks::Task;
 
+use super::compute::ComputeArgs;
 use super::folders;
 use super::list::aligned;
 use super::out::{complain, say};
@@ -33,6 +34,8 @@ pub(super) struct CellArgs {
     /// Seed of the cell, with SUITE WORKLOAD ENCODING; default: the suite's first.
     #[arg(long)]
     seed: Option<u64>,
+    #[command(flatten)]
+    pub(super) compute: ComputeArgs,
 }
 
 /// Arguments of `inspect`.
@@ -120,11 +123,13 @@ pub(super) fn find(arguments: &CellArgs) -> anyhow::Result<FoundCell> {
                 "--seed applies only to SUITE WORKLOAD ENCODING; a record has its own seed"
             );
             let record = by_key(key, &arguments.results)?;
-            let (cell, task) = cell_of(&record)?;
+            let (mut cell, task) = cell_of(&record)?;
+            arguments.compute.apply(&mut cell)?;
             Ok((cell, task, Some(record)))
         }
         [suite, workload, encoding] => {
-            let cell = by_name([suite, workload, encoding], arguments.seed)?;
+            let mut cell = by_name([suite, workload, encoding], arguments.seed)?;
+            arguments.compute.apply(&mut cell)?;
             let task = cell.task.build()?;
             Ok((cell, task, None))
         }

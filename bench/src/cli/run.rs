@@ -18,17 +18,14 @@ use super::out::complain;
 use super::stop::StopFlag;
 use crate::suite::{self, Overrides};
 use crate::sweep::{SweepOptions, SweepOutcome, SweepPlan, look_up_all, sweep, training_seconds};
-use crate::{backend, host};
+use crate::backend::{self, Hardware, pool};
+use crate::host;
 
 pub(crate) use options::{SweepArgs, seconds};
 use output::SweepOutput;
 
 pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
-    let engine = backend::engine(arguments.engine, &arguments.backend)?;
-    if let Some(wanted) = arguments.precision {
-        let device = backend::device(&arguments.backend)?;
-        backend::precision(wanted, &arguments.backend, &device)?;
-    }
+    let compute = arguments.compute.open()?;
     anyhow::ensure!(arguments.threads > 0, "--threads is 0, expected at least 1");
     anyhow::ensure!(arguments.jobs != Some(0), "--jobs is 0, expected at least 1");
     if let Some(path) = &arguments.data {
@@ -37,9 +34,9 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let (name, text) = suite::text(&arguments.suite)?;
     let overrides = Overrides {
         seeds: arguments.seeds.clone(),
-        backend: Some(arguments.backend.clone()),
-        engine: Some(engine),
-        precision: arguments.precision,
+        backend: Some(compute.backend.clone()),
+        engine: Some(compute.engine),
+        precision: compute.precision,
         data: arguments.data.clone(),
         encodings: arguments.encodings.clone(),
     };
@@ -47,7 +44,14 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let (title, suite_name) = (suite.title.clone(), suite.name.clone());
     let settings = arguments.criteria.over(suite.report.clone())?;
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&suite_name));
-    let options = arguments.sweep.options(out, jobs(arguments), arguments.threads);
+    let devices = match &arguments.devices {
+        Some(list) if !arguments.dry_run => {
+            pool::reserve(&compute.backend, list, arguments.threads)?
+        }
+        _ => Vec::new(),
+    };
+    let jobs = if devices.is_empty() { jobs(arguments) } else { devices.len() };
+    let options = arguments.sweep.options(out, [jobs, arguments.threads], devices);
     options.budget.check().context("budget of a cell")?;
     let plan = if arguments.dry_run { SweepPlan::offline(suite)? } else { SweepPlan::new(suite)? };
     let notes = plan.cells.iter().flat_map(|planned| planned.task.notes());
@@ -71,8 +75,8 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
 
 /// Number of cells run in parallel; by default the CPUs divided by the threads of a cell, and 1 on other devices.
 fn jobs(arguments: &RunArgs) -> usize {
-    let shared = match arguments.backend.as_str() {
-        "flex" | "tch" => (host::logical_cpus() / arguments.threads).max(1),
+    let shared = match backend::meta(arguments.compute.place.backend()).map(|meta| meta.hardware) {
+        Ok(Hardware::Processor) => (host::logical_cpus() / arguments.threads).max(1),
         _ => 1,
     };
     arguments.jobs.unwrap_or(shared)

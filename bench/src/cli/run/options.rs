@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::backend::pool::PooledDevice;
 use crate::experiment::budget::{Budget, bytes};
 use crate::sweep::{Retry, RetryPolicy, Shard, SweepOptions};
 
@@ -60,7 +61,12 @@ pub(crate) struct SweepArgs {
 
 impl SweepArgs {
     /// Builds the options of a sweep.
-    pub(super) fn options(&self, out: PathBuf, jobs: usize, threads: usize) -> SweepOptions {
+    pub(super) fn options(
+        &self,
+        out: PathBuf,
+        [jobs, threads]: [usize; 2],
+        devices: Vec<PooledDevice>,
+    ) -> SweepOptions {
         let given = Budget { seconds: self.cell_seconds, memory_bytes: self.cell_memory };
         SweepOptions {
             out,
@@ -72,6 +78,7 @@ impl SweepArgs {
             checkpoint_seconds: self.checkpoint_seconds,
             claim_seconds: self.claim_seconds,
             wait: !self.no_wait,
+            devices: devices.into(),
         }
     }
 }
