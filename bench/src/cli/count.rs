@@ -50,11 +50,16 @@ pub(super) fn run(arguments: &CountArgs) -> anyhow::Result<()> {
             }
             Err(error) => return Err(error.into()),
         };
-        record.step_instructions = Some(counted);
-        record.write(&arguments.results)?;
+        let note = if arguments.compute.is_default() {
+            record.step_instructions = Some(counted);
+            record.write(&arguments.results)?;
+            ""
+        } else {
+            ", not stored, because the command line changes where the record's cell computes"
+        };
         let RunRecord { encoding, workload, seed, .. } = &record;
         say(&format!(
-            "{} on {workload}, seed {seed}: {counted} instructions per step",
+            "{} on {workload}, seed {seed}: {counted} instructions per step{note}",
             encoding.name
         ));
     }

@@ -5,6 +5,7 @@ mod forecast;
 mod json_lines;
 mod options;
 mod output;
+mod rate;
 mod table;
 
 use std::path::PathBuf;
@@ -17,7 +18,9 @@ use super::RunArgs;
 use super::out::complain;
 use super::stop::StopFlag;
 use crate::suite::{self, Overrides};
-use crate::sweep::{SweepOptions, SweepOutcome, SweepPlan, look_up_all, sweep, training_seconds};
+use crate::sweep::{
+    CellFile, SweepOptions, SweepOutcome, SweepPlan, look_up_all, sweep, training_seconds,
+};
 use crate::backend::{self, Hardware, pool};
 use crate::host;
 
@@ -64,13 +67,16 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
             unrunnable.workload, unrunnable.cells, unrunnable.reason
         ));
     }
+    let rate = || rate::operations_per_second(&arguments.compute, &compute, arguments.threads);
     if arguments.dry_run {
-        estimate::print(&plan, &options);
+        estimate::print(&plan, &options, rate);
         return Ok(ExitCode::SUCCESS);
     }
     std::fs::create_dir_all(options.out.join("cells"))
         .with_context(|| format!("cannot create the results folder {}", options.out.display()))?;
-    watch(&plan, &options, &title, &settings, arguments)
+    let statuses = look_up_all(&plan, &options.out, &options.retry);
+    let seconds = training_seconds(&plan, &statuses, &options, rate);
+    watch(&plan, &options, &statuses, &seconds, (&title, &settings), arguments)
 }
 
 /// Number of cells run in parallel; by default the CPUs divided by the threads of a cell, and 1 on other devices.
@@ -85,15 +91,14 @@ fn jobs(arguments: &RunArgs) -> usize {
 fn watch(
     plan: &SweepPlan,
     options: &SweepOptions,
-    title: &str,
-    settings: &reports::Settings,
+    statuses: &[CellFile],
+    seconds: &[f64],
+    (title, settings): (&str, &reports::Settings),
     arguments: &RunArgs,
 ) -> anyhow::Result<ExitCode> {
     let stop = StopFlag::install()?;
-    let statuses = look_up_all(plan, &options.out, &options.retry);
-    let seconds = training_seconds(plan, &statuses, options);
-    let mut show = SweepOutput::new(&arguments.sweep, plan, &statuses, &seconds, options);
-    let outcome = sweep(plan, options, &seconds, stop.flag(), &mut |event| show.event(&event));
+    let mut show = SweepOutput::new(&arguments.sweep, plan, statuses, seconds, options);
+    let outcome = sweep(plan, options, seconds, stop.flag(), &mut |event| show.event(&event));
     show.finish();
     let outcome = outcome?;
     if outcome.interrupted {

@@ -7,10 +7,10 @@ use crate::cli::list::aligned;
 use crate::cli::out::say;
 use crate::sweep::{CellStatus, SweepOptions, SweepPlan, look_up_all, training_seconds};
 
-pub(super) fn print(plan: &SweepPlan, options: &SweepOptions) {
+pub(super) fn print(plan: &SweepPlan, options: &SweepOptions, rate: impl FnOnce() -> f64) {
     let statuses = look_up_all(plan, &options.out, &options.retry);
     let others = |index: usize| !options.shard.has(&plan.keys[index]);
-    let seconds = training_seconds(plan, &statuses, options);
+    let seconds = training_seconds(plan, &statuses, options, rate);
     let header = ["workload", "encoding", "seed", "parameters", "training", "estimate"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
     for (index, planned) in plan.cells.iter().enumerate() {
