@@ -4,7 +4,7 @@
 pub mod config;
 
 use burn::module::Module;
-use pe_zoo::cost::Sums;
+use pe_zoo::cost::CostTotals;
 use pe_zoo::{Combination, Cost, Dims, PeError};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -84,13 +84,13 @@ impl Bill {
 
     /// Cost in the format of table 3 of TAPE: `[FLOPs in 1e9, MACs in 1e9, parameters in 2^20]`.
     pub fn as_in_table_3(&self) -> [String; 3] {
-        let Sums { macs, flops } = self.cost.as_in_table_3();
+        let CostTotals { macs, flops } = self.cost.as_in_table_3();
         let billions = |n: u64| format!("{:.2}", n as f64 / 1e9);
         [billions(flops), billions(macs), format!("{:.2}", self.params as f64 / f64::from(1 << 20))]
     }
 
     /// Operations that a causal model needs: each pair of tokens once, every operation counted.
-    pub fn honest(&self) -> Sums {
+    pub fn honest(&self) -> CostTotals {
         self.cost.causal(self.len)
     }
 }

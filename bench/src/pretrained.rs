@@ -23,8 +23,8 @@ use burn::tensor::Device;
 use pe_zoo::zoo::rope::{self, Rope};
 use pe_zoo::{Combination, EncodingConfig, PeError};
 use rand_chacha::ChaCha8Rng;
+use tasks::FileError;
 
-use crate::file_error::FileError;
 use crate::model::{Decoder, DecoderWeights, ModelConfig};
 use folder::ModelFolder;
 use gguf::Gguf;
@@ -42,7 +42,7 @@ pub struct Pretrained {
     /// Architecture of the decoder.
     pub model: ModelConfig,
     /// The rotation that it was trained under.
-    pub rope: rope::Config,
+    pub rope: rope::RopeConfig,
     /// Size of the vocabulary.
     pub vocabulary: usize,
     /// Longest sequence that it was trained on, in tokens.

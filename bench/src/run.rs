@@ -233,7 +233,7 @@ pub fn build(experiment: &Experiment, task: &dyn Task) -> Result<(Decoder, Devic
     );
     let mut model = model.map_err(|error| error.to_string())?;
     model.engine = experiment.attending();
-    model.factors = experiment.train.precision;
+    model.precision = experiment.train.precision;
     Ok((model, device))
 }
 

@@ -151,7 +151,7 @@ pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
     decoder.engine = request.engine;
     backend::precision(request.precision, &request.backend, &device)
         .map_err(|error| error.to_string())?;
-    decoder.factors = request.precision;
+    decoder.precision = request.precision;
     let task = RandomTokens { vocabulary: request.vocab };
     let id = encoding.id();
     let mut trainer = Trainer::new(decoder, id, &config, 0.0, &task, 0, &device);

@@ -35,7 +35,7 @@ fn a_small_model_gives_the_logits_of_transformers() {
     let found = logits(&pretrained, &pretrained.own_encoding().unwrap(), &ids);
     assert_close(&found, &expected, TINY_TOLERANCE);
     // The test would see another rotation.
-    let unscaled = rope::Config { scaling: Scaling::None, ..pretrained.rope.clone() };
+    let unscaled = rope::RopeConfig { scaling: Scaling::None, ..pretrained.rope.clone() };
     let unscaled =
         Combination::try_from(pe_zoo::EncodingConfig::of::<Rope>(unscaled).unwrap()).unwrap();
     let other = logits(&pretrained, &unscaled, &ids);

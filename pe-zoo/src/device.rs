@@ -1,4 +1,4 @@
-//! Description of a device, and a test whether it works.
+//! Description of a device, and a test of whether it works.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use crate::ops::MatmulPrecision;
 /// Name, memory and number types of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceFacts {
-    /// Name; `None` if the backend knows no device but the processor.
+    /// Name of the device; `None` if the backend knows no device but the processor.
     pub name: Option<String>,
     /// Memory in bytes; `None` if unknown.
     pub memory_bytes: Option<u64>,
@@ -32,7 +32,8 @@ pub fn facts(device: &Device) -> Result<DeviceFacts, String> {
 /// Opens a device and checks that it adds two numbers correctly.
 ///
 /// # Errors
-/// The reason why it cannot be opened, in the words of its driver.
+///
+/// The driver's reason why the device cannot be opened.
 pub fn open(device: &Device) -> Result<(), String> {
     // A missing driver panics on a thread of its own: the reason is in that message, and not in
     // the panic that follows from it on this thread.

@@ -1,8 +1,8 @@
 //! Properties of encodings, found by running them on small random problems.
 //!
-//! What an encoding does is observed and not declared: [`properties`] builds it at a small size with
-//! random parameters and looks at how outputs change with positions, tokens, heads and lengths. The
-//! rules about combinations, and the tables of `list` and `explain`, read these properties.
+//! [`properties`] builds an encoding at a small size with random parameters and observes how its
+//! outputs change with positions, tokens, heads and lengths, so that nothing needs to be declared.
+//! The rules about combinations and the tables of `list` and `explain` read these properties.
 
 pub mod close;
 mod observe;

@@ -11,7 +11,7 @@ use pe_zoo::attention::{Engine, Weights};
 use pe_zoo::init::standard_normal;
 use pe_zoo::score::{
     Beyond, Contextual, ContextualFunction, Current, GateSource, HiddenActivation, LogitScaling,
-    Number, Pair, PairTerm, Perceptron, Remainder, StickBreaking, Term,
+    Number, Pair, PairTerm, Perceptron, Remainder, StickBreakingRule, Term,
 };
 use pe_zoo::testkit::close::{self, Tolerance, numbers};
 use pe_zoo::{Positions, ScoreMod};
@@ -284,7 +284,7 @@ fn dense_biases() {
 #[test]
 fn stick_breaking() {
     const fn sticks(current: Current, remainder: Remainder) -> ScoreMod {
-        ScoreMod::StickBreaking(StickBreaking { current, remainder })
+        ScoreMod::StickBreaking(StickBreakingRule { current, remainder })
     }
     compare(|_, _| sticks(Current::Excluded, Remainder::Dropped));
     compare(|_, _| sticks(Current::Excluded, Remainder::OwnToken));
@@ -380,7 +380,8 @@ fn sums_of_everything() {
     compare(|sizes, leaves| {
         let table = contextual(sizes, leaves, 8, LogitScaling::Code);
         let second = contextual(sizes, leaves, 4, LogitScaling::Listing);
-        let sticks = StickBreaking { current: Current::Included, remainder: Remainder::OwnToken };
+        let sticks =
+            StickBreakingRule { current: Current::Included, remainder: Remainder::OwnToken };
         ScoreMod::Sum(vec![
             slope(sizes, leaves),
             distance(sizes, leaves, 20, Beyond::Zero),

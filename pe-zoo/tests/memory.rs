@@ -93,7 +93,7 @@ fn of_encoding(expression: &str, tokens: usize, engine: Engine) -> usize {
         [&problem.q, &problem.k, &problem.v].map(|x| tensor4(x, &device).require_grad());
     let (x, at) = (tensor3(&problem.x, &device), Positions::contiguous(0, tokens));
     let carried = TokenState::default();
-    let (sharpness, factors) = (AttentionKind::Soft, MatmulPrecision::F32);
+    let (attention_kind, precision) = (AttentionKind::Soft, MatmulPrecision::F32);
     let input = LayerInput {
         layer: 0,
         at: &at,
@@ -103,8 +103,8 @@ fn of_encoding(expression: &str, tokens: usize, engine: Engine) -> usize {
         v,
         carried: &carried,
         engine,
-        sharpness,
-        factors,
+        attention_kind,
+        precision,
     };
     peak_of(|| layer(&encoding, input, None, Weights::Drop).output.sum().backward())
 }

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use reports::{ReportMeta, RunRecord};
+use tasks::corpus::CorpusState;
 
 use super::compute::ComputeArgs;
 use super::out::{complain, say};
@@ -19,7 +20,7 @@ use super::run::seconds;
 use super::stop::StopFlag;
 use crate::experiment::Budget;
 use crate::extend::{Context, Method};
-use crate::pretrained::Pretrained;
+use crate::pretrained::{self, Pretrained};
 use crate::run::RunContext;
 use crate::sweep::{self, Retry, RetryPolicy, Shard, SweepCells, SweepOptions};
 use cells::ExtendSweep;
@@ -132,8 +133,32 @@ pub(super) struct ExtendArgs {
     only: Option<String>,
 }
 
+/// Refuses a dry run whose model or corpus would have to be fetched.
+fn check_present(arguments: &ExtendArgs) -> anyhow::Result<()> {
+    if let Some(meta) = pretrained::known(&arguments.model) {
+        anyhow::ensure!(
+            pretrained::place(meta).exists(),
+            "model `{0}` is not on this machine, and --dry-run fetches nothing; run `pe-bench pretrained fetch {0}`",
+            meta.id
+        );
+    }
+    let corpus = tasks::corpus::CORPORA.iter().find(|corpus| corpus.id == arguments.data);
+    let reads_text = arguments.tasks.contains(&EvalTask::Text) || arguments.tune.is_some();
+    if let Some(corpus) = corpus.filter(|_| reads_text) {
+        anyhow::ensure!(
+            !matches!(tasks::corpus::state(corpus), CorpusState::Absent),
+            "corpus `{0}` is not on this machine, and --dry-run fetches nothing; run `pe-bench data fetch {0}`",
+            corpus.id
+        );
+    }
+    Ok(())
+}
+
 pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(arguments.threads > 0, "--threads is 0, expected at least 1");
+    if arguments.dry_run {
+        check_present(arguments)?;
+    }
     let compute = arguments.compute.open()?;
     let pretrained = Pretrained::open(&arguments.model, &compute.device)?;
     let prepared = Prepared::new(arguments, &pretrained)?;

@@ -59,7 +59,7 @@ pub enum MethodError {
 /// [`MethodError`].
 pub fn variants(
     methods: &[Method],
-    trained: &rope::Config,
+    trained: &rope::RopeConfig,
     context: usize,
     factors: &[f64],
 ) -> Result<Vec<EncodingVariant>, MethodError> {
@@ -84,21 +84,21 @@ pub fn expression(text: &str) -> Result<EncodingVariant, PeError> {
 }
 
 /// RoPE with these settings.
-fn rope_encoding(settings: rope::Config) -> Result<Combination, PeError> {
+fn rope_encoding(settings: rope::RopeConfig) -> Result<Combination, PeError> {
     Combination::try_from(EncodingConfig::of::<Rope>(settings)?)
 }
 
 impl Method {
     fn variants(
         self,
-        trained: &rope::Config,
+        trained: &rope::RopeConfig,
         context: usize,
         factors: &[f64],
     ) -> Result<Vec<EncodingVariant>, PeError> {
-        let variant = |name: String, rope: rope::Config| {
+        let variant = |name: String, rope: rope::RopeConfig| {
             Ok(EncodingVariant { name, encoding: rope_encoding(rope)? })
         };
-        let scaled = |scaling| rope::Config { scaling, ..trained.clone() };
+        let scaled = |scaling| rope::RopeConfig { scaling, ..trained.clone() };
         let each = |name: &str, scaling: &dyn Fn(f64) -> Scaling| {
             let named =
                 |factor: &f64| variant(format!("{name} x{factor}"), scaled(scaling(*factor)));
@@ -127,7 +127,7 @@ impl Method {
                 Ok(vec![variant("dynamic NTK".to_owned(), scaled(scaling))?])
             }
             Self::Theta => {
-                let rope = rope::Config { base: trained.base * THETA_RATIO, ..trained.clone() };
+                let rope = rope::RopeConfig { base: trained.base * THETA_RATIO, ..trained.clone() };
                 Ok(vec![variant(format!("base x{THETA_RATIO}"), rope)?])
             }
         }
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn every_method_is_an_encoding_of_its_own() {
         assert_eq!(Method::value_variants(), ALL);
-        let trained = rope::Config { base: 1e5, ..rope::Config::default() };
+        let trained = rope::RopeConfig { base: 1e5, ..rope::RopeConfig::default() };
         let all = variants(ALL, &trained, 8192, &[2.0, 4.0]).unwrap();
         let names = all.iter().map(|v| v.name.as_str()).collect::<Vec<_>>();
         let expected = [
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn a_rotation_that_is_scaled_already_is_not_scaled_again() {
         let scaling = Scaling::Linear { factor: 2.0 };
-        let trained = rope::Config { scaling, ..rope::Config::default() };
+        let trained = rope::RopeConfig { scaling, ..rope::RopeConfig::default() };
         let refused = variants(&[Method::Yarn], &trained, 64, &[2.0]).unwrap_err().to_string();
         assert!(refused.contains("`linear`") && refused.contains("`yarn`"), "{refused}");
         assert_eq!(variants(&[Method::AsTrained], &trained, 64, &[2.0]).unwrap().len(), 1);

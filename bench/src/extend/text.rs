@@ -151,7 +151,7 @@ impl Task for LongText {
 
 #[cfg(test)]
 mod tests {
-    use tasks::data::{Document, SplitRule};
+    use tasks::data::{SplitRule, TextDocument};
 
     use super::*;
 
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn windows_do_not_overlap_and_positions_are_grouped_by_parts_of_the_context() {
-        let document = Document { name: String::new(), text: "abcdefghij".repeat(40) };
+        let document = TextDocument { name: String::new(), text: "abcdefghij".repeat(40) };
         let parts = SplitRule::ByNumber.parts(vec![document]).unwrap();
         let task = LongText::new(&parts, &Letters, 26, 32).unwrap();
         assert_eq!(task.max_eval_samples(9), Some(4));

@@ -32,7 +32,7 @@ pub(super) struct DecoderBlock {
     #[module(skip)]
     norm_place: NormPlace,
     #[module(skip)]
-    sharpness: AttentionKind,
+    attention_kind: AttentionKind,
 }
 
 /// Attention weights and traces of one layer, if requested.
@@ -48,7 +48,7 @@ pub(super) struct Through<'a> {
     pub(super) weights: Weights,
     pub(super) engine: Engine,
     pub(super) groups: Option<usize>,
-    pub(super) factors: MatmulPrecision,
+    pub(super) precision: MatmulPrecision,
 }
 
 impl DecoderBlock {
@@ -64,7 +64,7 @@ impl DecoderBlock {
             heads: config.heads,
             kv_heads: config.kv_heads(),
             norm_place: config.norm_place,
-            sharpness: config.attention,
+            attention_kind: config.attention,
         }
     }
 
@@ -80,7 +80,7 @@ impl DecoderBlock {
             heads: config.heads,
             kv_heads: config.kv_heads(),
             norm_place: config.norm_place,
-            sharpness: config.attention,
+            attention_kind: config.attention,
         }
     }
 
@@ -119,7 +119,7 @@ impl DecoderBlock {
             NormPlace::Pre => self.attention_norm.forward(x.clone()),
             NormPlace::Post => x.clone(),
         };
-        let [q, k, v] = self.project(&input, through.factors);
+        let [q, k, v] = self.project(&input, through.precision);
         let attention = LayerInput {
             layer: index,
             at: through.at,
@@ -129,8 +129,8 @@ impl DecoderBlock {
             v,
             carried,
             engine: through.engine,
-            sharpness: self.sharpness,
-            factors: through.factors,
+            attention_kind: self.attention_kind,
+            precision: through.precision,
         };
         let attended = match through.groups {
             Some(groups) if cache.is_none() => shifted::layer(through.encoding, attention, groups),
@@ -140,7 +140,7 @@ impl DecoderBlock {
         let mixed = attended.output.swap_dims(1, 2).reshape([batch, tokens, heads * head_dim]);
         let adapter = self.adapters.as_ref().map(|adapters| &adapters.out);
         let output =
-            LowRank::beside(adapter, &mixed, apply(&self.out, mixed.clone(), through.factors));
+            LowRank::beside(adapter, &mixed, apply(&self.out, mixed.clone(), through.precision));
         let x = x + dropout.apply(output);
         let (x, input) = match self.norm_place {
             NormPlace::Pre => (x.clone(), self.feed_forward_norm.forward(x)),
@@ -149,7 +149,7 @@ impl DecoderBlock {
                 (x.clone(), x)
             }
         };
-        let output = self.feed_forward.forward(input, through.factors);
+        let output = self.feed_forward.forward(input, through.precision);
         let carried =
             through.encoding.update(attended.carried, index, Update::FeedForward(&output));
         let x = x + dropout.apply(output);
@@ -161,7 +161,7 @@ impl DecoderBlock {
     }
 
     /// Queries `[B, H, T, D]`, keys and values `[B, K, T, D]`.
-    fn project(&self, x: &Tensor<3>, factors: MatmulPrecision) -> [Tensor<4>; 3] {
+    fn project(&self, x: &Tensor<3>, precision: MatmulPrecision) -> [Tensor<4>; 3] {
         let [batch, tokens, width] = x.dims();
         let head_dim = width / self.heads;
         let (weight, bias) = (self.qkv.weight.val(), self.qkv.bias.as_ref().map(Param::val));
@@ -176,7 +176,7 @@ impl DecoderBlock {
             let columns = before * head_dim..(before + heads) * head_dim;
             let weight = weight.clone().slice_dim(1, columns.clone());
             let bias = bias.clone().map(|bias| bias.slice_dim(0, columns));
-            LowRank::beside(adapter, x, ops::linear_of(factors, x.clone(), weight, bias))
+            LowRank::beside(adapter, x, ops::linear_of(precision, x.clone(), weight, bias))
                 .reshape([batch, tokens, heads, head_dim])
                 .swap_dims(1, 2)
         })

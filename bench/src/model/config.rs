@@ -96,8 +96,8 @@ pub struct ModelConfig {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-fn is_soft(sharpness: &AttentionKind) -> bool {
-    *sharpness == AttentionKind::Soft
+fn is_soft(kind: &AttentionKind) -> bool {
+    *kind == AttentionKind::Soft
 }
 
 impl Default for ModelConfig {

@@ -31,7 +31,7 @@ pub struct Decoder {
     pub engine: Engine,
     /// Precision of matrix products; f32 unless changed.
     #[module(skip)]
-    pub factors: MatmulPrecision,
+    pub precision: MatmulPrecision,
     /// Number of shifted groups that attention is restricted to, in passes without a cache; `None`: full attention. Used in
     /// fine-tuning, with encodings that act only on queries and keys; twice the number must divide the number of tokens.
     #[module(skip)]
@@ -96,8 +96,8 @@ impl Decoder {
         let head = (!config.tied_head)
             .then(|| linear(config, [config.width, vocabulary], Into::Layer, model_rng, device));
         let engine = Engine::best(device);
-        let factors = MatmulPrecision::default();
-        Ok(Self { embedding, encoding, blocks, last_norm, head, engine, factors, groups: None })
+        let precision = MatmulPrecision::default();
+        Ok(Self { embedding, encoding, blocks, last_norm, head, engine, precision, groups: None })
     }
 
     /// Builds a model around weights that were learned elsewhere, on their device; only the
@@ -130,7 +130,7 @@ impl Decoder {
             last_norm: Some(AnyNorm::of(config, weights.last_norm)),
             head: weights.head.map(|weight| Linear { weight: learned(weight), bias: None }),
             engine: Engine::best(&device),
-            factors: MatmulPrecision::default(),
+            precision: MatmulPrecision::default(),
             groups: None,
         })
     }
@@ -201,7 +201,7 @@ impl Decoder {
             weights,
             engine: self.engine,
             groups: self.groups,
-            factors: self.factors,
+            precision: self.precision,
         };
         let mut carried = TokenState::default();
         let (mut maps, mut traces) = (Vec::new(), Vec::new());
@@ -237,7 +237,7 @@ impl Decoder {
     /// Logits of hidden states, `[N, C] -> [N, V]`.
     pub fn logits(&self, hidden: Tensor<2>) -> Tensor<2> {
         match &self.head {
-            Some(head) => apply(head, hidden, self.factors),
+            Some(head) => apply(head, hidden, self.precision),
             None => ops::product(hidden, self.embedding.val().transpose()),
         }
     }

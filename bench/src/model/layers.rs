@@ -47,9 +47,9 @@ pub(super) fn linear(
 pub(super) fn apply<const D: usize>(
     map: &Linear,
     x: Tensor<D>,
-    factors: MatmulPrecision,
+    precision: MatmulPrecision,
 ) -> Tensor<D> {
-    ops::linear_of(factors, x, map.weight.val(), map.bias.as_ref().map(Param::val))
+    ops::linear_of(precision, x, map.weight.val(), map.bias.as_ref().map(Param::val))
 }
 
 pub(super) fn embedding(
@@ -135,17 +135,17 @@ impl FeedForward {
         Self { up, down, activation: config.activation }
     }
 
-    pub(super) fn forward(&self, x: Tensor<3>, factors: MatmulPrecision) -> Tensor<3> {
-        let up = apply(&self.up, x, factors);
+    pub(super) fn forward(&self, x: Tensor<3>, precision: MatmulPrecision) -> Tensor<3> {
+        let up = apply(&self.up, x, precision);
         let hidden = match self.activation {
             ActivationKind::Gelu => {
                 let Linear { weight, bias, .. } = &self.down;
                 let bias = bias.as_ref().map(Param::val);
-                return ops::gelu_linear_of(factors, up, weight.val(), bias);
+                return ops::gelu_linear_of(precision, up, weight.val(), bias);
             }
             ActivationKind::Relu => relu(up),
             ActivationKind::SwiGlu => ops::swi_glu(up),
         };
-        apply(&self.down, hidden, factors)
+        apply(&self.down, hidden, precision)
     }
 }

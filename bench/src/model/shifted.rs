@@ -17,7 +17,7 @@ use pe_zoo::{Hooks, Positions, ScoreMod};
 /// # Panics
 /// If twice the groups do not divide the tokens.
 pub(super) fn layer(encoding: &Combined, input: LayerInput<'_>, groups: usize) -> LayerOutput {
-    let LayerInput { layer, at, x, q, k, v, carried, engine, sharpness: _, factors } = input;
+    let LayerInput { layer, at, x, q, k, v, carried, engine, attention_kind: _, precision } = input;
     let rows = encoding.state(&StateContext { layer, at, x, carried });
     let ctx = LayerContext { layer, at, rows: &rows, cols: &rows };
     let [_batch, heads, tokens, head_dim] = q.dims();
@@ -36,7 +36,7 @@ pub(super) fn layer(encoding: &Combined, input: LayerInput<'_>, groups: usize) -
         let (values, modifier) = (v.clone(), ScoreMod::None);
         let weights = Weights::Drop;
         let mixed =
-            engine.attend_of(factors, &q, &k, &v, values, &modifier, &at, scale, weights).output;
+            engine.attend_of(precision, &q, &k, &v, values, &modifier, &at, scale, weights).output;
         together(mixed, (to - from) / size)
     };
     let (unshifted, half) = ([0, heads.div_ceil(2)], size / 2);
@@ -132,8 +132,8 @@ mod tests {
             v: v.clone(),
             carried: &carried,
             engine: Engine::Fused,
-            sharpness: AttentionKind::Soft,
-            factors: MatmulPrecision::F32,
+            attention_kind: AttentionKind::Soft,
+            precision: MatmulPrecision::F32,
         };
         let ctx = LayerContext { layer: 0, at: &at, rows: &carried, cols: &carried };
         let (turned_q, turned_k) =

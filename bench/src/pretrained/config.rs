@@ -111,7 +111,7 @@ impl ConfigFile {
     }
 
     /// The rotation. Old files have `rope_theta` beside `rope_scaling`, new ones put both into `rope_parameters`.
-    fn rope(&self, path: &Path) -> Result<rope::Config, PretrainedError> {
+    fn rope(&self, path: &Path) -> Result<rope::RopeConfig, PretrainedError> {
         let given = match (&self.rope_scaling, &self.rope_parameters) {
             (Some(_), Some(_)) => {
                 let expected = "one of `rope_scaling` and `rope_parameters`";
@@ -146,7 +146,7 @@ impl ConfigFile {
                 PretrainedError::unsupported(path, "rope_scaling", value, expected)
             })?
         };
-        Ok(rope::Config { base, rotary_fraction, scaling, ..rope::Config::default() })
+        Ok(rope::RopeConfig { base, rotary_fraction, scaling, ..rope::RopeConfig::default() })
     }
 
     /// LongRoPE's files have the original length beside the object, and leave the factor to be its quotient.

@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use pe_zoo::PeError;
-
-use crate::file_error::FileError;
+use tasks::FileError;
 
 use crate::model::ModelError;
 

@@ -5,10 +5,9 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use sha2::{Digest, Sha256};
+use tasks::FileError;
 
 use super::PretrainedError;
-
-use crate::file_error::FileError;
 
 /// A model that is published as a file of a Python package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

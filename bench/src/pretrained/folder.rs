@@ -7,11 +7,10 @@ use burn::tensor::{DType, TensorData};
 use safetensors::tensor::{Dtype, Metadata, SafeTensors};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
+use tasks::FileError;
 
 use super::PretrainedError;
 use super::llama::{LayerWeight, WeightId, WeightSource};
-
-use crate::file_error::FileError;
 
 /// The weights of a model's folder.
 pub(super) struct ModelFolder {

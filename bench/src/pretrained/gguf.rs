@@ -9,12 +9,11 @@ use candle_core::quantized::gguf_file::{Content, Value};
 use pe_zoo::rotary::{Scaling, Yarn};
 use pe_zoo::zoo::rope;
 use sha2::{Digest, Sha256};
+use tasks::FileError;
 
 use super::PretrainedError;
 use super::llama::{LayerWeight, WeightId, WeightSource};
 use super::settings::{LlamaSettings, LlamaSizes};
-
-use crate::file_error::FileError;
 
 /// A GGUF file that was read.
 pub(super) struct Gguf {
@@ -97,10 +96,10 @@ impl Gguf {
                 ));
             }
         }
-        let rope = rope::Config {
+        let rope = rope::RopeConfig {
             base: self.float("llama.rope.freq_base")?.unwrap_or(10_000.0),
             scaling: self.scaling()?,
-            ..rope::Config::default()
+            ..rope::RopeConfig::default()
         };
         let end = self.optional_number("tokenizer.ggml.eos_token_id")?;
         let end = end.into_iter().map(|id| id as u32).collect();

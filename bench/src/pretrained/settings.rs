@@ -15,7 +15,7 @@ const LARGEST: usize = 1 << 24;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct LlamaSettings {
     pub(super) model: ModelConfig,
-    pub(super) rope: rope::Config,
+    pub(super) rope: rope::RopeConfig,
     pub(super) vocabulary: usize,
     /// Longest sequence that it was trained on, in tokens.
     pub(super) context: usize,

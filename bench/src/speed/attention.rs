@@ -51,8 +51,8 @@ pub(super) fn measure(request: &SpeedRequest, encoding: &Combination) -> Result<
             v: v.clone(),
             carried: &TokenState::default(),
             engine: request.engine,
-            sharpness: AttentionKind::Soft,
-            factors: request.precision,
+            attention_kind: AttentionKind::Soft,
+            precision: request.precision,
         };
         let grads = layer(&encoding, input, None, Weights::Drop).output.sum().backward();
         device.sync().map_err(|error| format!("{error:?}"))?;

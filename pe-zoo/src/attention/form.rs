@@ -1,24 +1,24 @@
-//! The form in which an engine evaluates a modifier.
+//! Evaluation of a modifier of the logits by an engine.
 
 use burn::tensor::Device;
 
 use super::Engine;
 use crate::ScoreMod;
 
-/// The form in which an engine evaluates a modifier.
+/// How an engine evaluates a modifier of the logits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScoreForm {
-    /// Inside the fused kernels: memory grows with the length.
+    /// Inside the fused kernels, with memory linear in the length.
     Fused,
-    /// Inside the fused kernels, with a part as a bias of size `T x S`.
+    /// Inside the fused kernels, with a part of the modifier as a dense bias of size `T x S`.
     Dense,
-    /// Reference engine: all logits are a tensor of size `T x S`.
+    /// By the reference engine, with all logits as a tensor of size `T x S`.
     Reference,
 }
 
 impl ScoreForm {
-    /// The name in records.
+    /// Name of the form in records.
     pub fn id(self) -> &'static str {
         match self {
             Self::Fused => "fused",
@@ -29,10 +29,11 @@ impl ScoreForm {
 }
 
 impl ScoreMod {
-    /// The form in which the fastest engine of a device evaluates this modifier for f32 tensors.
+    /// Returns how the fastest engine of a device evaluates this modifier for f32 tensors.
     ///
-    /// Not foreseen: a GPU's fused kernels also hand heads and tables that do not fit into its shared
-    /// memory to the reference engine, and make distance tables dense where positions have gaps.
+    /// Not predicted: a GPU's fused kernels also fall back to the reference engine for heads and
+    /// tables that do not fit into shared memory, and make distance tables dense where positions
+    /// have gaps.
     pub fn form(&self, device: &Device) -> ScoreForm {
         if self.is_hard() || Engine::best(device) == Engine::Reference {
             return ScoreForm::Reference;
@@ -45,8 +46,8 @@ impl ScoreMod {
         }
     }
 
-    /// Whether a part of it is a tensor of size `T x S`; counts the contextual parts, of which the
-    /// kernels take one.
+    /// Whether the modifier needs a tensor of size `T x S`. `contextual` counts the contextual
+    /// modifiers seen so far, of which the kernels support one.
     fn is_dense(&self, on_cpu: bool, contextual: &mut usize) -> bool {
         match self {
             Self::Dense(_) | Self::Products(_) => true,

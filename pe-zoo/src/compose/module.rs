@@ -24,7 +24,7 @@ pub struct Combined {
     pub(super) places: Places,
 }
 
-/// Indices of the parts that use the hooks which only one part may use.
+/// Indices of the parts that implement hooks which at most one part may implement.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Places {
     chooses_positions: Option<usize>,
@@ -119,7 +119,7 @@ fn tensors(parts: &[AnyEncoding], dims: &Dims, device: &Device) -> Vec<Vec<usize
 }
 
 impl Combined {
-    /// Hooks of the parts, in order.
+    /// Iterates over the hooks of the parts, in order.
     pub(super) fn hooks(&self) -> impl Iterator<Item = &dyn Hooks> {
         self.parts.iter().map(AnyEncoding::hooks)
     }

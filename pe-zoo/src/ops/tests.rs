@@ -1,4 +1,4 @@
-//! Kernels against plain tensor operations: outputs and every gradient.
+//! Compares the kernels with plain tensor operations: outputs and all gradients.
 
 use burn::tensor::{Device, Tensor, TensorData};
 use rand_chacha::ChaCha8Rng;
@@ -28,7 +28,8 @@ fn close<const D: usize>(name: &str, found: Tensor<D>, expected: Tensor<D>) {
         .unwrap();
 }
 
-/// Output and gradients of `x` and of vectors and matrices, of two ways to do the same.
+/// Asserts that two implementations of an operation have equal outputs and equal gradients of `x`,
+/// vectors and matrices.
 macro_rules! agree {
     ($fused:expr, $plain:expr, $output:expr, $($leaf:expr),+) => {{
         let (fused, plain) = ($fused, $plain);

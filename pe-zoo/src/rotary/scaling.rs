@@ -151,7 +151,7 @@ impl Serialize for Scaling {
     }
 }
 
-/// Keys that HuggingFace puts into the same object and that are separate settings here.
+/// Keys of the same object in HuggingFace's format that are separate settings here.
 const ELSEWHERE: [(&str, &str); 2] =
     [("rope_theta", "base"), ("partial_rotary_factor", "rotary_fraction")];
 
@@ -231,7 +231,7 @@ impl Scaling {
     /// # Errors
     /// [`PeError::InvalidSetting`], the field named as `scaling.<field>`.
     pub fn check(&self, pe: &str, dim: usize, train_len: usize) -> Result<(), PeError> {
-        let check = Check { pe };
+        let check = ScalingCheck { pe };
         match self {
             Self::None => Ok(()),
             Self::Linear { factor } => check.at_least("factor", *factor, 1.0),
@@ -267,7 +267,7 @@ impl Scaling {
 }
 
 impl Yarn {
-    fn check(&self, check: &Check<'_>, train_len: usize) -> Result<(), PeError> {
+    fn check(&self, check: &ScalingCheck<'_>, train_len: usize) -> Result<(), PeError> {
         check.at_least("factor", self.factor.unwrap_or(1.0), 1.0)?;
         check.original(self.original_max_position_embeddings.unwrap_or(train_len), 1)?;
         if !(self.beta_slow.is_finite() && self.beta_slow > 0.0) {
@@ -294,7 +294,12 @@ impl Yarn {
 }
 
 impl LongRope {
-    fn check(&self, check: &Check<'_>, pairs: usize, train_len: usize) -> Result<(), PeError> {
+    fn check(
+        &self,
+        check: &ScalingCheck<'_>,
+        pairs: usize,
+        train_len: usize,
+    ) -> Result<(), PeError> {
         for (field, factors) in
             [("short_factor", &self.short_factor), ("long_factor", &self.long_factor)]
         {
@@ -319,11 +324,11 @@ impl LongRope {
     }
 }
 
-struct Check<'a> {
+struct ScalingCheck<'a> {
     pe: &'a str,
 }
 
-impl Check<'_> {
+impl ScalingCheck<'_> {
     fn refuse<V: std::fmt::Display>(
         &self,
         field: &str,

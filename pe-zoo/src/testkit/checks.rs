@@ -22,7 +22,7 @@ use crate::{Combination, Hooks};
 pub enum Check {
     /// The encoding can be built, and hooks keep the shapes of the contract at odd sizes.
     Shapes,
-    /// Outputs and embeddings are finite wherever the encoding may be used.
+    /// Outputs and embeddings are finite at all supported positions.
     Finite,
     /// Both engines and the embedding equal the scalar f64 reference, at odd sizes and with offsets,
     /// and through a stack of layers.
@@ -35,14 +35,14 @@ pub enum Check {
     /// Decoding token by token, and in chunks of three, equals the full pass of the same length at
     /// each step.
     DecodesAsFullPass,
-    /// No output depends on a later token.
+    /// No output depends on later tokens.
     Causal,
-    /// Batch entries do not mix.
+    /// Batch entries do not influence each other.
     BatchIndependent,
     /// The encoding runs at 8 times the training length, or refuses positions past its limit.
     Length,
-    /// There are as many positions as tokens, within the range that was asked for, and the same
-    /// request gives the same positions.
+    /// There are as many positions as tokens, within the requested range, and the same request
+    /// gives the same positions.
     Positions,
     /// The properties that combinations and tables need can be found by probing.
     Probe,
@@ -54,7 +54,7 @@ pub enum Check {
     Gradients,
     /// Gradients equal central differences of the scalar f64 reference.
     GradientValues,
-    /// The same seed gives the same bits.
+    /// A seed always gives the same bits.
     Reproducible,
     /// Settings written and read again are the same.
     SettingsRoundTrip,
@@ -101,10 +101,10 @@ impl Check {
 
 /// Result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CheckResult {
     /// The statement of the check holds.
     Holds,
-    /// The statement does not hold, for this reason.
+    /// The check's statement does not hold, for this reason.
     Fails(String),
     /// The encoding lacks the named optional part that the check compares with.
     NotChecked(&'static str),
@@ -115,16 +115,16 @@ pub enum Verdict {
 pub struct Finding {
     /// Check that was run.
     pub check: Check,
-    /// Result of the check.
-    pub verdict: Verdict,
+    /// Result of the check, with the reason if it failed.
+    pub verdict: CheckResult,
 }
 
 impl Finding {
     fn new(check: Check, outcome: Option<Outcome>) -> Self {
         let verdict = match outcome {
-            None => Verdict::NotChecked(check.needs()),
-            Some(Ok(())) => Verdict::Holds,
-            Some(Err(found)) => Verdict::Fails(found),
+            None => CheckResult::NotChecked(check.needs()),
+            Some(Ok(())) => CheckResult::Holds,
+            Some(Err(found)) => CheckResult::Fails(found),
         };
         Self { check, verdict }
     }
@@ -207,8 +207,8 @@ pub fn failures(findings: Vec<Finding>) -> Vec<Failure> {
     findings
         .into_iter()
         .filter_map(|Finding { check, verdict }| match verdict {
-            Verdict::Fails(found) => Some(Failure { check, found }),
-            Verdict::Holds | Verdict::NotChecked(_) => None,
+            CheckResult::Fails(found) => Some(Failure { check, found }),
+            CheckResult::Holds | CheckResult::NotChecked(_) => None,
         })
         .collect()
 }

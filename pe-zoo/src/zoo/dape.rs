@@ -45,10 +45,10 @@ use crate::reference::{Heads, ScalarInput, ScalarReference, dape, table_f64, val
 use crate::score::HeadMlp;
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
-/// Slope of LeakyReLU for negative numbers (PyTorch's default).
+/// Slope of LeakyReLU for negative inputs (PyTorch's default).
 const NEGATIVE_SLOPE: f64 = 0.01;
 
-/// Part of a row that the network sees at once.
+/// Columns of a row that the network sees at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mixer {
@@ -71,24 +71,28 @@ impl Mixer {
 /// Settings of DAPE and its base.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
-    /// The bias that is adapted.
+pub struct DapeConfig {
+    /// Base bias that the network adapts.
     pub base: Base,
-    /// Part of a row that the network sees at once.
+    /// Columns of a row that the network sees at once.
     pub mixer: Mixer,
     /// Number of hidden units.
     pub width: usize,
 }
 
-impl Default for Config {
+impl Default for DapeConfig {
     fn default() -> Self {
-        Self { base: Base::Kerple(kerple::Config::default()), mixer: Mixer::default(), width: 32 }
+        Self {
+            base: Base::Kerple(kerple::KerpleConfig::default()),
+            mixer: Mixer::default(),
+            width: 32,
+        }
     }
 }
 
-/// The network of one layer. Columns are ordered by tap, then by plane or hidden unit.
+/// Network of one layer. Columns of the weights are ordered by tap, then by plane or hidden unit.
 #[derive(Module, Debug)]
-pub struct Network {
+pub struct DapeNetwork {
     /// Weights of the hidden layer, `[width, taps planes]`.
     pub w1: Param<Tensor<2>>,
     /// Biases of the hidden layer, `[width]`.
@@ -99,21 +103,21 @@ pub struct Network {
     pub c2: Param<Tensor<1>>,
 }
 
-/// A bias adapted to the content.
+/// Bias that a network adapts to the content.
 #[derive(Module, Debug)]
 pub struct Dape {
     /// Static bias that the network adapts.
     pub base: Option<BaseBias>,
     /// Networks, one for each layer.
-    pub networks: Vec<Network>,
+    pub networks: Vec<DapeNetwork>,
     #[module(skip)]
     mixer: Mixer,
     #[module(skip)]
     head_dim: usize,
 }
 
-impl Config {
-    /// Heads' logits, and heads' biases if there is a base.
+impl DapeConfig {
+    /// Number of input planes: the heads' logits, and the heads' biases if there is a base.
     fn planes(&self, dims: &Dims) -> usize {
         match self.base {
             Base::None {} => dims.heads,
@@ -121,14 +125,14 @@ impl Config {
         }
     }
 
-    /// Weights of one layer's network, biases left out.
+    /// Number of weights of one layer's network, without biases.
     fn weights(&self, dims: &Dims) -> usize {
         self.mixer.taps() * self.width * (self.planes(dims) + dims.heads)
     }
 }
 
 impl PositionEncoding for Dape {
-    type Settings = Config;
+    type Settings = DapeConfig;
 
     const CARD: Card = Card {
         id: "dape",
@@ -139,11 +143,11 @@ impl PositionEncoding for Dape {
         url: "https://arxiv.org/abs/2405.14722",
     };
 
-    fn composition(_settings: &Config) -> Composition {
+    fn composition(_settings: &DapeConfig) -> Composition {
         Composition::Setting { field: "base", tag: "type" }
     }
 
-    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+    fn check(settings: &DapeConfig, dims: &Dims) -> Result<(), PeError> {
         if settings.width == 0 {
             return Err(PeError::invalid(Dape::CARD.id, "width", settings.width, "at least 1"));
         }
@@ -151,7 +155,7 @@ impl PositionEncoding for Dape {
     }
 
     fn build(
-        settings: &Config,
+        settings: &DapeConfig,
         dims: &Dims,
         rng: &mut ChaCha8Rng,
         device: &Device,
@@ -162,7 +166,7 @@ impl PositionEncoding for Dape {
         // As PyTorch's layers start: even, within one over the root of the inputs.
         let bounds = inputs.map(|inputs| (inputs as f64).powf(-0.5));
         let networks = (0..dims.layers)
-            .map(|_| Network {
+            .map(|_| DapeNetwork {
                 w1: init::uniform(bounds[0], [width, inputs[0]], rng, device),
                 c1: init::uniform(bounds[0], [width], rng, device),
                 w2: init::uniform(bounds[1], [heads, inputs[1]], rng, device),
@@ -172,14 +176,14 @@ impl PositionEncoding for Dape {
         Ok(Dape { base, networks, mixer: settings.mixer, head_dim: dims.head_dim })
     }
 
-    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+    fn param_count(settings: &DapeConfig, dims: &Dims) -> Option<usize> {
         Some(
             settings.base.param_count(dims)
                 + dims.layers * (settings.weights(dims) + settings.width + dims.heads),
         )
     }
 
-    fn cost(settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+    fn cost(settings: &DapeConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let Dims { layers, heads, .. } = *dims;
         // A convolution's hidden units are made for one key more than there are.
         let keys = match settings.mixer {
@@ -222,7 +226,7 @@ impl PositionEncoding for Dape {
 }
 
 impl ScalarReference for Dape {
-    /// The base's numbers come first.
+    /// Delegates to the base, whose parameters come first.
     fn differentiable_at(&self, parameter: usize, value: f64) -> bool {
         self.base.as_ref().is_none_or(|base| base.differentiable_at(parameter, value))
     }
@@ -236,7 +240,7 @@ impl ScalarReference for Dape {
             };
             table_f64(weights).into_iter().map(split).collect()
         };
-        let mixer = dape::Mixer {
+        let mixer = dape::ScalarMixer {
             inner: by_tap(&network.w1),
             inner_bias: values_f64(&network.c1),
             outer: by_tap(&network.w2),
@@ -255,7 +259,7 @@ mod tests {
 
     const DIMS: Dims = Dims { layers: 2, heads: 3, head_dim: 4, train_len: 8, max_len: 8 };
 
-    fn read(settings: Value) -> Result<Config, PeError> {
+    fn read(settings: Value) -> Result<DapeConfig, PeError> {
         let Value::Object(fields) = settings else { panic!("settings are a map") };
         crate::settings::read("dape", fields)
     }
@@ -285,7 +289,10 @@ mod tests {
     #[test]
     fn the_network_has_the_published_number_of_parameters() {
         // The number of parameters of one layer: (2H + 1) 32 + 33 H.
-        let config = Config { base: Base::Alibi(alibi::Config::default()), ..Config::default() };
+        let config = DapeConfig {
+            base: Base::Alibi(alibi::AlibiConfig::default()),
+            ..DapeConfig::default()
+        };
         assert_eq!(Dape::param_count(&config, &DIMS), Some(2 * (7 * 32 + 33 * 3)));
     }
 }

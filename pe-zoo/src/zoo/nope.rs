@@ -32,14 +32,14 @@ use crate::{Cost, Dims, PeError, PositionEncoding};
 /// Settings of NoPE, which has none.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {}
+pub struct NopeConfig {}
 
 /// The absence of a position encoding: every hook keeps its default.
 #[derive(Module, Debug)]
 pub struct Nope {}
 
 impl PositionEncoding for Nope {
-    type Settings = Config;
+    type Settings = NopeConfig;
 
     const CARD: Card = Card {
         id: "nope",
@@ -51,7 +51,7 @@ impl PositionEncoding for Nope {
     };
 
     fn build(
-        _settings: &Config,
+        _settings: &NopeConfig,
         _dims: &Dims,
         _rng: &mut ChaCha8Rng,
         _device: &Device,
@@ -59,7 +59,7 @@ impl PositionEncoding for Nope {
         Ok(Nope {})
     }
 
-    fn cost(_: &Config, _: &Dims, _: usize) -> Option<Cost> {
+    fn cost(_: &NopeConfig, _: &Dims, _: usize) -> Option<Cost> {
         Some(Cost::none())
     }
 

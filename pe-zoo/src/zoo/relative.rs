@@ -37,7 +37,7 @@ use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 /// Settings of learned relative positions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct RelativeConfig {
     /// Number of entries of the table; `None`: the training length.
     pub max_distance: Option<usize>,
     /// Standard deviation of the initial table; `None`: `D^(-1/2)`.
@@ -51,7 +51,7 @@ pub struct Relative {
     pub table: Param<Tensor<2>>,
 }
 
-impl Config {
+impl RelativeConfig {
     pub(super) fn distances(&self, dims: &Dims) -> usize {
         self.max_distance.unwrap_or(dims.train_len)
     }
@@ -79,7 +79,7 @@ impl Config {
 }
 
 impl PositionEncoding for Relative {
-    type Settings = Config;
+    type Settings = RelativeConfig;
 
     const CARD: Card = Card {
         id: "relative",
@@ -90,12 +90,12 @@ impl PositionEncoding for Relative {
         url: "https://arxiv.org/abs/1803.02155",
     };
 
-    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+    fn check(settings: &RelativeConfig, dims: &Dims) -> Result<(), PeError> {
         settings.check_as(Relative::CARD.id, dims)
     }
 
     fn build(
-        settings: &Config,
+        settings: &RelativeConfig,
         dims: &Dims,
         rng: &mut ChaCha8Rng,
         device: &Device,
@@ -103,11 +103,11 @@ impl PositionEncoding for Relative {
         Ok(Relative { table: settings.table(dims, rng, device) })
     }
 
-    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+    fn param_count(settings: &RelativeConfig, dims: &Dims) -> Option<usize> {
         Some(dims.head_dim * settings.distances(dims))
     }
 
-    fn cost(settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+    fn cost(settings: &RelativeConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let Dims { layers, heads, .. } = *dims;
         Some(
             Cost::none()

@@ -66,7 +66,7 @@ fn no_setting_has_a_name_that_suites_need_for_themselves() {
     }
 }
 
-/// Products that are not counted would escape the check of cost formulas.
+/// Uncounted products would not be seen by the check of cost formulas.
 #[test]
 fn every_product_is_counted() {
     let mut files = Vec::new();

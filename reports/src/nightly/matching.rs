@@ -39,9 +39,9 @@ pub(super) struct Matched<'a> {
     pub(super) new: usize,
 }
 
-type Id<'a> = (&'a str, &'a str, u64, String);
+type RunKey<'a> = (&'a str, &'a str, u64, String);
 
-fn id(record: &RunRecord) -> Id<'_> {
+fn id(record: &RunRecord) -> RunKey<'_> {
     let grid = record.grid.as_ref().map(|g| format!("{} {:e}", g.axis, g.value));
     (&record.workload, &record.encoding.name, record.seed, grid.unwrap_or_default())
 }

@@ -80,7 +80,7 @@ fn at<'a>(config: &'a Value, path: &str) -> Option<&'a Value> {
 
 /// A setting that is not the published one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Difference {
+pub struct SettingDifference {
     /// Dotted path in the record's configuration.
     pub path: String,
     /// Published value, as text.
@@ -89,7 +89,7 @@ pub struct Difference {
     pub ours: String,
 }
 
-impl std::fmt::Display for Difference {
+impl std::fmt::Display for SettingDifference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {} (published: {})", self.path, self.ours, self.published)
     }
@@ -101,11 +101,11 @@ pub fn is_identical(config: &Value, identity: &Paths) -> bool {
 }
 
 /// The settings of a configuration that are not the published ones, in the order of their paths.
-pub fn differences(config: &Value, recipe: &Paths) -> Vec<Difference> {
+pub fn differences(config: &Value, recipe: &Paths) -> Vec<SettingDifference> {
     recipe
         .iter()
         .filter(|(path, expected)| !expected.holds(at(config, path)))
-        .map(|(path, expected)| Difference {
+        .map(|(path, expected)| SettingDifference {
             path: path.clone(),
             published: expected.text(),
             ours: at(config, path).map_or_else(|| UNSET.to_owned(), plain),

@@ -7,14 +7,14 @@ use super::{Estimate, holm, paired};
 
 #[derive(Deserialize)]
 struct Fixture {
-    samples: Vec<Sample>,
-    pairs: Vec<Pair>,
+    samples: Vec<SampleFixture>,
+    pairs: Vec<PairFixture>,
     holm: Vec<Holm>,
     t_tests: Vec<TTest>,
 }
 
 #[derive(Deserialize)]
-struct Sample {
+struct SampleFixture {
     name: String,
     values: Vec<f64>,
     mean: f64,
@@ -33,7 +33,7 @@ enum Interval {
 }
 
 #[derive(Deserialize)]
-struct Pair {
+struct PairFixture {
     name: String,
     a: Vec<f64>,
     b: Vec<f64>,

@@ -1,4 +1,4 @@
-//! # Common words: which come most often?
+//! # Common words: name the most frequent words
 //! ## What it asks of an encoding
 //! Counting many words at once over the whole sequence, wherever they stand. Then naming the most frequent ones in the
 //! order of their first appearance, which does depend on position.
@@ -172,7 +172,7 @@ pub(crate) mod tests {
             .with_chance_config(TaskConfig::from(config(8, 2, [3, 1])), 14)
     }
 
-    /// Counts all words of the list, and takes those with the highest count as they come.
+    /// Counts all words of the list and returns those with the highest count in order of appearance.
     fn oracle(prefix: &[String]) -> Option<String> {
         let asked = prefix.iter().position(|text| text == "?")?;
         let (list, done) = (&prefix[..asked], prefix.len() - asked - 1);

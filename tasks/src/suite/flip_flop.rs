@@ -151,7 +151,7 @@ impl Generator for FlipFlopConfig {
         vec![("read-distance", distances)]
     }
 
-    /// Every `w`.
+    /// Marks every instruction `w`.
     fn counted(&self, sample: &Sample) -> Option<Vec<bool>> {
         Some(sample.tokens.iter().map(|token| *token == WRITE).collect())
     }
@@ -160,7 +160,7 @@ impl Generator for FlipFlopConfig {
         (self.scored == ScoredReads::LastRead).then_some(0.5)
     }
 
-    /// The best guess for all reads is one bit throughout, which must be the stored one at every read.
+    /// Chance level of the best guess, one bit for all reads, which must be the stored one at every read.
     fn chance_at(&self, len: usize) -> Option<f64> {
         if self.scored == ScoredReads::LastRead {
             return self.chance();

@@ -1,4 +1,4 @@
-//! # N-gram copy: go on from here
+//! # N-gram copy: continue after an n-gram
 //! ## What it asks of an encoding
 //! Finding several consecutive letters, in order, in a long string, and predicting what follows: finding several tokens
 //! at once by content, then copying at a distance that differs between strings.

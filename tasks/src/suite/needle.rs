@@ -1,4 +1,4 @@
-//! # Needle: which of the numbers?
+//! # Needle: find one of several numbers
 //! ## What it asks of an encoding
 //! Finding one of several statements by its name, at any distance, among unpredictable filler and other statements of
 //! the same form; then copying its number.
@@ -166,7 +166,7 @@ pub(crate) mod tests {
             .with_chance_config(TaskConfig::from(pair), 30)
     }
 
-    /// Reads on in the first statement that has the name which was asked for last.
+    /// Returns the continuation of the first statement with the requested name.
     fn oracle(prefix: &[String]) -> Option<String> {
         let asked = prefix.iter().rposition(|text| text == "?")? + 1;
         let found = prefix.iter().position(|text| *text == prefix[asked])?;

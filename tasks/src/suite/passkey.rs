@@ -1,4 +1,4 @@
-//! # Passkey: one number in a pile of nothing
+//! # Passkey: find a number in uniform filler
 //! ## What it asks of an encoding
 //! Finding the only statement that is not filler, at any distance, and copying it digit by digit. The filler is always
 //! the same, so nothing competes: a failure is a failure at distances that did not occur in training.
@@ -125,7 +125,7 @@ pub(crate) mod tests {
         Example::synthetic(config, 48, oracle, GOLDEN).with_chance_config(two, 20)
     }
 
-    /// Reads on where the statement first stands.
+    /// Returns the continuation of the statement at its first occurrence.
     fn oracle(prefix: &[String]) -> Option<String> {
         let first = prefix.iter().position(|text| text == "key")?;
         let again = prefix.iter().rposition(|text| text == "key")?;

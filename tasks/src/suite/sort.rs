@@ -1,4 +1,4 @@
-//! # Sort: say the letters in order
+//! # Sort: write the letters in alphabetical order
 //! ## What it asks of an encoding
 //! Counting how often each letter occurs and how often it has been written already: sums over the whole sequence, in
 //! which order plays no part. An encoding that weighs by distance has to be compensated.
@@ -88,7 +88,7 @@ pub(crate) mod tests {
             .with_chance_config(TaskConfig::from(SortConfig::new(3, 1)), 5)
     }
 
-    /// Sorts the string.
+    /// Sorts the string and returns the letter after those already in the answer.
     fn oracle(prefix: &[String]) -> Option<String> {
         let (string, done) = parts(prefix)?;
         let mut sorted = string.to_vec();

@@ -1,4 +1,4 @@
-//! # Variable tracking: who got the value?
+//! # Variable tracking: all variables with a given value
 //! ## What it asks of an encoding
 //! Following a chain of statements, each of which names the previous one: finding by content repeatedly, over distances
 //! without pattern. One layer follows one link.

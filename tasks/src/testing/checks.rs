@@ -1,4 +1,4 @@
-//! Properties that every task must have.
+//! Checks of properties that every task must have.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::Example;
 use crate::hash::sha256_hex;
 use crate::{Batch, Sample, Task, TaskConfig, TaskError};
 
-/// Samples per split: what the example text has room for.
+/// Number of samples per split, limited by the size of the example text.
 const COUNT: usize = 8;
 
 fn build(example: &Example) -> Box<dyn Task> {
@@ -47,7 +47,7 @@ pub(crate) fn eval_differs(example: &Example) {
     }
 }
 
-/// One sample against the contract of [`Sample`] and of the task's own bounds.
+/// Checks a sample against the contract of [`Sample`] and the task's own bounds.
 fn check_sample(task: &dyn Task, len: usize, sample: &Sample) {
     let Sample { tokens, scored, slices } = sample;
     assert_eq!(tokens.len(), scored.len());
@@ -146,7 +146,7 @@ pub(crate) fn unknown_key(example: &Example) {
     assert!(said.starts_with(&format!("{id}: unknown field `ignor`, expected")), "{said}");
 }
 
-/// Whatever is written behind a key: an error, or a task that keeps to its contract.
+/// Checks that any value of a setting gives either an error or a task that fulfils its contract.
 pub(crate) fn extreme_settings(example: &Example) {
     let extremes = serde_json::json!([
         0,
@@ -225,7 +225,8 @@ pub(crate) fn token_slices(example: &Example) {
     }
 }
 
-/// The chance level against the rate of the commonest answer: found in one half of many samples, scored on the other.
+/// Compares the chance level with the rate of the most frequent answer, determined on one half of many samples and
+/// measured on the other.
 pub(crate) fn chance(example: &Example) {
     const HALF: usize = 40_000;
     let (config, len) = &example.chance_config;

@@ -1,4 +1,4 @@
-//! Prices per token and per step, at every pair.
+//! Biases from prices per token and per step, evaluated for every pair of tokens.
 
 use burn::tensor::activation::log_sigmoid;
 use burn::tensor::{Device, Tensor};

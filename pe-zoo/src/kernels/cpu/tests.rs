@@ -1,4 +1,4 @@
-//! The same bits on any number of threads.
+//! Tests that results have the same bits on any number of threads.
 
 use burn::backend::Flex;
 use burn::backend::flex::FlexTensor;
@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use super::engine;
-use super::gradients::{self, Pass};
+use super::gradients::{self, BackwardPass};
 use super::tensors::{contiguous, numbers};
 use crate::init::standard_normal;
 use crate::kernels::operands::{Operands, SLOTS, Slot};
@@ -15,7 +15,7 @@ use crate::kernels::precision::MatmulPrecision;
 use crate::kernels::spec::{ContextualSpec, MixerSpec, Spec, WeightRule};
 use crate::score::{HiddenActivation, Number, Pair, PairTerm, Term};
 
-/// A term with a parameter and token state.
+/// Pair term with a parameter and token state.
 #[derive(Debug, Clone)]
 struct Tempered;
 
@@ -38,7 +38,7 @@ fn bits(tensor: &FlexTensor) -> Vec<u32> {
     numbers(&tensor.to_contiguous()).iter().map(|x| x.to_bits()).collect()
 }
 
-/// Output and all gradients as bits.
+/// Returns the bits of the output and of all gradients.
 fn run(
     [batch, heads, rows]: [usize; 3],
     activation: Option<HiddenActivation>,
@@ -113,7 +113,7 @@ fn run(
     };
     let (output, kept) = engine::forward(&operands, &spec);
     let grad = tensor(&plane, 99);
-    let grads = gradients::backward(Pass {
+    let grads = gradients::backward(BackwardPass {
         operands: &operands,
         spec: &spec,
         kept: &kept,

@@ -1,4 +1,4 @@
-//! From what the backward kernel leaves to the gradients of the operands.
+//! Conversion of the results of the backward kernel to gradients of the operands.
 
 use burn::backend::Cube;
 use burn::backend::ops::FloatTensorOps;
@@ -12,14 +12,14 @@ use super::results::{Backward, Forward};
 use crate::kernels::operands::{Operands, SLOTS, Sizes, Slot, present};
 use crate::kernels::spec::Spec;
 
-/// Sums over axes, which are left out of the shape.
+/// Sums a tensor over some axes, which are removed from the shape.
 fn sum(tensor: CubeTensor, axes: &[usize], shape: &[usize]) -> CubeTensor {
     let summed = axes.iter().fold(tensor, |sum, axis| Cube::float_sum_dim(sum, *axis));
     Cube::float_reshape(summed, Shape::from(shape.to_vec()))
 }
 
-/// Gradients of all operands, in the order of their fields; `None` for absent ones. `run` is
-/// [`backward`](super::launch::backward).
+/// Computes the gradients of all operands in the order of their slots; `None` for absent operands.
+/// `run` is [`backward`](super::launch::backward).
 pub(super) fn gradients(
     operands: &Operands<Cube>,
     spec: &Spec,

@@ -1,4 +1,4 @@
-//! Identities between encodings: settings at which one equals another.
+//! Tests identities between encodings: settings at which one equals another.
 
 mod rotary;
 
@@ -98,7 +98,7 @@ fn fox_with_gates_of_one_is_nope() {
     assert_same(&fox, &pe("nope", serde_json::json!({})));
 }
 
-/// Directions and strengths of every column, for two heads.
+/// Returns directions and strengths of every column, for two heads.
 fn path_maps(strength: fn(usize) -> f64) -> (Heads, Vec<Vec<f64>>) {
     let unit = |u: &Vec<f64>| {
         let norm = dot(u, u).sqrt();

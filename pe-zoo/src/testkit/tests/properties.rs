@@ -11,7 +11,7 @@ use crate::count::CountedMatmul;
 use crate::encoding::{EmbedContext, LayerContext, PositionRequest, ScoreContext, StateContext};
 use crate::reference::{Heads, ScalarInput, ScalarReference};
 use crate::score::{
-    Contextual, ContextualFunction, Current, GateSource, LogitScaling, Remainder, StickBreaking,
+    Contextual, ContextualFunction, Current, GateSource, LogitScaling, Remainder, StickBreakingRule,
 };
 use crate::testkit::close::numbers;
 use crate::testkit::{Check, conforms};
@@ -20,7 +20,8 @@ use crate::{
     TokenState, init,
 };
 
-/// Faults of an encoding whose bias is a learned slope per head times the distance.
+/// Variants, most of them faulty, of an encoding whose bias is a learned slope per head times the
+/// distance.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 enum Variant {
     #[default]
@@ -143,7 +144,7 @@ impl PositionEncoding for Penalty {
         let at = ctx.layer.at;
         assert!(self.variant != Variant::Panics, "on purpose");
         if self.variant == Variant::BreaksSticks {
-            return ScoreMod::StickBreaking(StickBreaking {
+            return ScoreMod::StickBreaking(StickBreakingRule {
                 current: Current::Excluded,
                 remainder: Remainder::Dropped,
             });
@@ -218,7 +219,7 @@ impl ScalarReference for Penalty {
     }
 }
 
-/// Properties of the variant.
+/// Probes the properties of the variant.
 fn properties(variant: Variant) -> Properties {
     combination::<Penalty, _>(variant).properties().unwrap()
 }

@@ -3,7 +3,7 @@
 use polars::prelude::*;
 
 use crate::analysis::{
-    Cost, Curve, GateMean, Report, SliceCurve, SlicePoint, SliceSet, StepMean, Workload,
+    Curve, EncodingCost, GateMean, Report, SliceCurve, SlicePoint, SliceSet, StepMean, Workload,
 };
 use crate::record::SliceUnit;
 use crate::stats::Mean;
@@ -18,7 +18,7 @@ fn high(mean: Mean) -> Option<f64> {
 
 /// One row for each workload and encoding.
 pub(super) fn costs(report: &Report) -> PolarsResult<DataFrame> {
-    let rows: Vec<(&Workload, &Cost)> =
+    let rows: Vec<(&Workload, &EncodingCost)> =
         report.workloads.iter().flat_map(|w| w.costs.iter().map(move |cost| (w, cost))).collect();
     macro_rules! column {
         ($f:expr) => {

@@ -1,4 +1,5 @@
-//! Gates that are all shut or all open, rows of equal logits, logits beyond exponentials.
+//! Extreme inputs: gates that are all closed or all open, rows of equal logits, logits beyond the
+//! range of the exponential function.
 
 use burn::tensor::{Device, Tensor};
 
@@ -17,7 +18,7 @@ fn constant<const D: usize>(shape: [usize; D], value: f32) -> Tensor<D> {
 const SIZES: Sizes =
     Sizes { batch: 1, heads: 2, rows: 200, columns: 200, head_dim: 4, value_dim: 4 };
 
-/// Queries and keys whose products are all `content`.
+/// Makes queries and keys whose products all equal `content`.
 fn equal_logits(content: f32, make: Make) {
     let Sizes { batch, heads, rows, head_dim, .. } = SIZES;
     let side = (content.abs() / head_dim as f32).sqrt();
@@ -68,7 +69,7 @@ fn a_number_that_is_none_stays_visible() {
     }
 }
 
-/// Contextual positions of 64 entries, read by each function, with gates from `gates`.
+/// One modifier for each function of contextual positions, with 64 positions and the given gates.
 fn contextual_functions(gates: &GateSource) -> [ScoreMod; 4] {
     let device = Device::flex().autodiff();
     let ones = |len| Tensor::<1>::ones([len], &device);
@@ -95,7 +96,7 @@ fn contextual_functions(gates: &GateSource) -> [ScoreMod; 4] {
     })
 }
 
-/// Which rows of the output, and of the query gradient, hold NaN.
+/// Finds the rows of the output and of the query gradient that contain NaN.
 fn nan_rows(engine: Engine, q: &Tensor<4>, k: &Tensor<4>, modifier: &ScoreMod) -> [Vec<bool>; 2] {
     let [_batch, _heads, rows, width] = q.dims();
     let q = q.clone().require_grad();

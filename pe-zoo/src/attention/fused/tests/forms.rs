@@ -1,4 +1,4 @@
-//! Modifiers that have operands of their own, against the reference engine.
+//! Compares modifiers that have operands of their own with the reference engine.
 
 use burn::tensor::Tensor;
 use burn::tensor::activation::{sigmoid, softplus};

@@ -1,4 +1,4 @@
-//! The fused engine against the reference engine: outputs and every gradient.
+//! Compares the fused engine with the reference engine: outputs and all gradients.
 
 mod extremes;
 mod forms;
@@ -13,12 +13,12 @@ use crate::attention::{Engine, Weights};
 use crate::init::standard_normal;
 use crate::score::{
     Beyond, Contextual, ContextualFunction, Current, GateSource, HiddenActivation, LogitScaling,
-    Perceptron, Remainder, StickBreaking,
+    Perceptron, Remainder, StickBreakingRule,
 };
 use crate::testkit::close::{self, Tolerance, numbers};
 use crate::{Positions, ScoreMod};
 
-/// Sums over hundreds of terms in another order.
+/// Tolerance for sums over hundreds of terms in a different order.
 const SUMS: Tolerance = Tolerance { absolute: 5e-5, relative: 4e-4 };
 
 struct Sizes {
@@ -41,7 +41,7 @@ fn tensor<const D: usize>(shape: [usize; D], spread: f64, seed: u64) -> Tensor<D
     Tensor::from_data(TensorData::new(values, shape), &device).require_grad()
 }
 
-/// Leaves of one problem, whose gradients are compared.
+/// Leaf tensors of one problem, whose gradients are compared.
 struct Leaves {
     four: Vec<Tensor<4>>,
     three: Vec<Tensor<3>>,
@@ -49,7 +49,7 @@ struct Leaves {
     one: Vec<Tensor<1>>,
 }
 
-/// Makes a modifier from leaves that it registers.
+/// Function that makes a modifier and registers the leaf tensors it depends on.
 type Make = fn(&Sizes, &mut Leaves) -> ScoreMod;
 
 fn compare_at(sizes: &Sizes, at: &Positions, spread: f64, make: Make) {
@@ -62,7 +62,7 @@ fn compare_at(sizes: &Sizes, at: &Positions, spread: f64, make: Make) {
     });
 }
 
-/// As [`compare_at`], with queries and keys of one's own.
+/// Compares as [`compare_at`] does, with the given queries and keys.
 fn compare_leaves(
     sizes: &Sizes,
     at: &Positions,
@@ -246,7 +246,7 @@ fn a_small_decay_beside_a_large_one_keeps_its_digits() {
 #[test]
 fn stick_breaking() {
     const fn sticks(current: Current, remainder: Remainder) -> ScoreMod {
-        ScoreMod::StickBreaking(StickBreaking { current, remainder })
+        ScoreMod::StickBreaking(StickBreakingRule { current, remainder })
     }
     compare(|_, _| sticks(Current::Excluded, Remainder::Dropped));
     compare(|_, _| sticks(Current::Excluded, Remainder::OwnToken));

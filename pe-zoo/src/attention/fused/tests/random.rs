@@ -1,4 +1,4 @@
-//! Random shapes, positions and sums of modifiers.
+//! Compares engines on random shapes, positions and sums of modifiers.
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;

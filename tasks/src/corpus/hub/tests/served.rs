@@ -1,17 +1,17 @@
-//! The real client and a server that answers as the hub does, on this machine.
+//! Tests of the real client with a local server that answers as the hub does.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 
 use super::*;
 
-/// How the server answers.
+/// Behaviour of the server.
 #[derive(Clone, Copy, PartialEq)]
 enum Conduct {
     Whole,
-    /// Ends connections in the middle of the second file.
+    /// The server closes the connection in the middle of the second file.
     Cut,
-    /// Knows no data set.
+    /// The server has no data set.
     Empty,
 }
 
