@@ -64,7 +64,7 @@ fault() { # name; function; arguments of the function
     exit 1
   fi
   local records
-  records=$(find "$results/cells" -name '*.json' 2>/dev/null | wc -l)
+  records=$( (find "$results/cells" -name '*.json' 2>/dev/null || true) | wc -l)
   done_so_far=$((done_so_far + 1))
   exits[$status]=$((${exits[$status]:-0} + 1))
   echo "fault $done_so_far: $name: exit status $status, $records records, $((SECONDS - begun)) s$(said)"
@@ -171,7 +171,7 @@ delete() { # folder
 
 closed() { # what the shell does with the outputs
   case $1 in
-    reader) sweep --json | head -1 ;;
+    reader) "$bench" "${command[@]/--quiet/--json}" --out "$results" | head -1 ;;
     stdout) sweep >&- ;;
     stderr) sweep 2>&- ;;
     stdin) sweep <&- ;;
