@@ -130,7 +130,7 @@ while [ "$done_so_far" -lt "$disturbances" ]; do
   esac
   done_so_far=$((done_so_far + 1))
   counts[$kind]=$((${counts[$kind]:-0} + 1))
-  records=$(find "$results/cells" -name '*.json' 2>/dev/null | wc -l)
+  records=$( (find "$results/cells" -name '*.json' 2>/dev/null || true) | wc -l)
   echo "disturbance $done_so_far: $kind after $pause ms, exit status $status, $records records by then"
   for other in "${running[@]:1}"; do
     # The second sweep continues alone and takes over the cells of the first one.

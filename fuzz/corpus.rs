@@ -191,6 +191,7 @@ pub(crate) fn tokenizers() -> Vec<Vec<u8>> {
         for (key, value) in changes.as_object().into_iter().flatten() {
             file[key] = value.clone();
         }
+        // Each key on a line of its own, so that lines of other entries fit.
         format!("{file:#}").into_bytes()
     };
     let truncation =

@@ -135,7 +135,10 @@ pub enum SweepError {
     #[error(transparent)]
     Claim(#[from] ClaimError),
     /// A worker process cannot be started.
-    #[error("cannot start a worker process: {0}; check that the program file still exists")]
+    #[error(
+        "cannot start a worker process: {0}; check that the program file still exists, and the limits of processes, open files \
+         and memory"
+    )]
     Spawn(std::io::Error),
     /// A thread cannot be started.
     #[error(

@@ -34,6 +34,7 @@ fn attack(name: &str, corpus: &[Vec<u8>]) {
         assert!(property(entry), "not valid: {}", String::from_utf8_lossy(entry));
     }
     let mut rng = ChaCha8Rng::seed_from_u64(20_261_121);
+    let start = std::time::Instant::now();
     let mut read = 0;
     for number in 0..inputs() {
         let input = mutate::mutate(corpus, &mut rng);
@@ -46,7 +47,8 @@ fn attack(name: &str, corpus: &[Vec<u8>]) {
         read += usize::from(was_read);
     }
     let share = read as f64 / inputs() as f64;
-    eprintln!("{name}: {} inputs, {:.1} % valid", inputs(), 100.0 * share);
+    let seconds = start.elapsed().as_secs_f64();
+    eprintln!("{name}: {} inputs, {:.1} % valid, {seconds:.1} s", inputs(), 100.0 * share);
     assert!(share >= 0.05, "only {share} of the mutated inputs were valid");
 }
 
