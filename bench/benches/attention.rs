@@ -57,13 +57,8 @@ impl Inputs {
             v: self.v.clone(),
             carried: &TokenState::default(),
             engine: Engine::best(&self.q.device()),
-<<<<<<< HEAD
-            sharpness: AttentionKind::Soft,
-            factors: place::precision(),
-=======
             attention_kind: AttentionKind::Soft,
-            precision: MatmulPrecision::F32,
->>>>>>> main
+            precision: place::precision(),
         };
         layer(encoding.hooks(), input, None, Weights::Drop).output
     }

@@ -53,7 +53,7 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
     anyhow::ensure!(longest > 1, "--longest is {longest}, expected at least 2");
     let mut rng = ChaCha8Rng::seed_from_u64(0);
     let mut model = pretrained.decoder(&encoding, longest + arguments.tokens, &mut rng)?;
-    (model.engine, model.factors) = (compute.engine, compute.precision());
+    (model.engine, model.precision) = (compute.engine, compute.precision());
     let settings = AskSettings { tokens: arguments.tokens, longest, end: &pretrained.end };
     for (path, items) in files {
         let items = &items[..arguments.limit.unwrap_or(items.len()).min(items.len())];

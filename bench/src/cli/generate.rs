@@ -86,7 +86,7 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
     let mut rng = ChaCha8Rng::seed_from_u64(arguments.seed);
     let longest = if arguments.speed { arguments.prefill + arguments.decode } else { 0 };
     let mut model = pretrained.decoder(&encoding, longest, &mut rng)?;
-    (model.engine, model.factors) = (compute.engine, compute.precision());
+    (model.engine, model.precision) = (compute.engine, compute.precision());
     let generation = || Generation::new(&model, id, &device);
     let Some(prompt) = &arguments.prompt else {
         for round in 0..=arguments.rounds {

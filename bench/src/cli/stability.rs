@@ -99,7 +99,7 @@ fn of_pretrained(arguments: &StabilityArgs, model: &str) -> anyhow::Result<Measu
     let sequences = sequences(arguments, &text, arguments.len.unwrap_or(256), 0)?;
     let first = tokens.encode("", Around::Added).ok().and_then(|ids| ids.first().copied());
     let mut decoder = pretrained.decoder(&encoding, 0, &mut ChaCha8Rng::seed_from_u64(0))?;
-    (decoder.engine, decoder.factors) = (compute.engine, compute.precision());
+    (decoder.engine, decoder.precision) = (compute.engine, compute.precision());
     let name = format!("{} under {encoding}", pretrained.name);
     measure(arguments, name, sequences, first, |sequences, shift| {
         Ok(stability(&decoder, encoding.id(), sequences, shift, device)?)

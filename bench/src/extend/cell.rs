@@ -237,12 +237,12 @@ impl ExtendCell<'_> {
         let Some((config, _)) = self.tune else {
             let model = context.pretrained.decoder(encoding, longest, &mut rng);
             let mut model = model.map_err(text)?;
-            (model.engine, model.factors) = (context.engine, context.precision);
+            (model.engine, model.precision) = (context.engine, context.precision);
             return Ok((model, device.clone()));
         };
         let mut model = context.pretrained.trainable(encoding, longest, &mut rng).map_err(text)?;
         (model.engine, model.groups) = (context.engine, config.groups);
-        model.factors = context.precision;
+        model.precision = context.precision;
         let model = config.what.prepare(model, &mut stream(context.seed, Stream::Model));
         Ok((model, device.clone().autodiff()))
     }
