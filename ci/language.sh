@@ -50,7 +50,7 @@ FNR == 1 { finish(""); open_public = 0 }
   doc = doc " " line
   next
 }
-# Attributes stand between the comment and its item.
+# Attributes may separate the comment from its item.
 doc != "" && /^ *#\[/ { attribute = $0 !~ /\] *$/; next }
 doc != "" && attribute { attribute = $0 !~ /\] *$/; next }
 { finish($0) }

@@ -16,7 +16,7 @@ use reports::DeviceInfo;
 
 use crate::host;
 
-/// A backend that `--backend` may name.
+/// Backend that can be named with `--backend`.
 #[derive(Debug, Clone, Copy)]
 pub struct BackendMeta {
     /// Name.
@@ -137,7 +137,7 @@ fn adapter(index: usize) -> Device {
     })
 }
 
-/// A backend that cannot be used.
+/// Error for a backend that cannot be used.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum BackendError {
     /// No backend has this name.
@@ -145,9 +145,9 @@ pub enum BackendError {
     Unknown {
         /// The value that was requested.
         id: String,
-        /// The nearest name, if one is near.
+        /// The known name with the most similar spelling, if there is one.
         nearest: Option<String>,
-        /// All names that exist.
+        /// All existing names, for the message.
         known: String,
     },
     /// The backend is not compiled in.
@@ -160,7 +160,7 @@ pub enum BackendError {
         id: String,
         /// Cargo feature that compiles it in.
         feature: &'static str,
-        /// Devices that exist.
+        /// Backends that are compiled in, for the message.
         compiled: String,
     },
     /// The backend has one device only.
@@ -196,7 +196,7 @@ pub enum BackendError {
         backend: String,
         /// The value that was requested.
         precision: &'static str,
-        /// Combination that would work.
+        /// Combinations that work, for the message.
         possible: String,
     },
     /// The backend has no such engine.

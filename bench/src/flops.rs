@@ -1,5 +1,5 @@
-//! Analytic cost of a model under an encoding: one multiply-accumulate is two operations, the
-//! whole square of the attention is counted, and a training step is three forward passes.
+//! Analytic cost of a model with an encoding. One multiply-accumulate is two operations, all pairs of tokens are
+//! counted, and a training step counts as three forward passes.
 
 pub mod config;
 
@@ -58,14 +58,14 @@ fn of_macs(macs: u64, batch_size: usize, len: usize) -> FlopCount {
     }
 }
 
-/// Cost of one pass over one sequence, and the number of parameters.
+/// Cost of one pass over one sequence, with the number of parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bill {
     /// All items, the model's own first.
     pub cost: Cost,
     /// Number of learned parameters, including the encoding.
     pub params: u64,
-    /// Tokens of the sequence.
+    /// Number of tokens of the sequence.
     pub len: usize,
 }
 
@@ -89,7 +89,7 @@ impl Bill {
         [billions(flops), billions(macs), format!("{:.2}", self.params as f64 / f64::from(1 << 20))]
     }
 
-    /// Operations that a causal model needs: each pair of tokens once, every operation counted.
+    /// Operations that a causal model needs: each visible pair of tokens once, every operation counted.
     pub fn honest(&self) -> CostTotals {
         self.cost.causal(self.len)
     }

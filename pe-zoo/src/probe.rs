@@ -150,7 +150,7 @@ pub fn products(config: &EncodingConfig, dims: &Dims, len: usize) -> Result<usiz
         counts[0] + first * n / step + second * n * (n - step) / (2 * step * step)
     };
     if at(COUNTED_LENS[3]) != counts[3] {
-        let reason = "its products are no quadratic function of the length; implement `cost`";
+        let reason = "the number of its products is not a quadratic function of the length; implement `cost`";
         return Err(refused(reason.to_owned()));
     }
     usize::try_from(at(len))

@@ -164,7 +164,7 @@ fn read<E: PositionEncoding>(
     let keys = given.keys().cloned().collect::<Vec<_>>();
     let value: E::Settings = settings::read(E::CARD.id, given)?;
     let settings = Typed::<E>(value);
-    // Settings without `deny_unknown_fields` would drop a misspelled key without a word.
+    // Settings without `deny_unknown_fields` would silently drop a misspelled key.
     let known = settings.fields()?;
     match keys.iter().find(|key| !known.contains_key(*key)) {
         None => Ok(Arc::new(settings)),

@@ -141,7 +141,7 @@ pub(crate) fn turn_halves(u: Tensor<4>, cos: [Tensor<4>; 2], sin: [Tensor<4>; 2]
 /// Refuses an odd number of channels per head.
 pub(crate) fn check_pairs(pe: &str, head_dim: usize) -> Result<(), PeError> {
     if head_dim == 0 || !head_dim.is_multiple_of(2) {
-        let expected = "an even number; channels turn in pairs (head_dim = width / heads)";
+        let expected = "an even number; channels are rotated in pairs (head_dim = width / heads)";
         return Err(PeError::invalid(pe, "model.head_dim", head_dim, expected));
     }
     Ok(())

@@ -189,8 +189,8 @@ fn compare(make: Make) {
         let sizes = Sizes { batch: 1, heads: 2, rows, columns, head_dim: 6, value_dim: 5 };
         compare_at(&sizes, &positions(&sizes)[0], 1.0, make);
     }
-    // Not longer: where a bias has kinks, a count that lies on one to the last digit has another slope
-    // on each side, and the more counts there are, the likelier is one.
+    // Short, because a count that lies exactly on a kink of the bias has different derivatives on both
+    // sides, and more counts make such a case more likely.
     let many = Sizes { batch: 8, heads: 9, rows: 40, columns: 40, head_dim: 6, value_dim: 5 };
     compare_at(&many, &positions(&many)[0], 1.0, make);
 }
@@ -422,7 +422,7 @@ fn hard_attention_and_tables_without_room_fall_back_to_the_reference() {
     compare_at(&sizes, &at, 1.0, |sizes, leaves| {
         ScoreMod::Sum(vec![slope(sizes, leaves), ScoreMod::Hard])
     });
-    // A head of which not even the smallest block fits.
+    // A head so wide that not even the smallest block fits.
     let wide = Sizes { head_dim: 4096, value_dim: 4096, ..sizes };
     compare_at(&wide, &at, 0.1, |_, _| ScoreMod::None);
 }

@@ -1,4 +1,4 @@
-//! `pe-bench explain`: the documentation and facts of an encoding or a task.
+//! `pe-bench explain`: documentation and properties of an encoding or a task.
 //!
 //! The text is the module documentation of the source file.
 

@@ -25,12 +25,12 @@ pub enum Method {
     Theta,
 }
 
-/// Encoding to evaluate, with its name in tables.
+/// Encoding that is evaluated, with its name in tables.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EncodingVariant {
     /// Name shown in tables.
     pub name: String,
-    /// The position encoding used.
+    /// Encoding that is evaluated.
     pub encoding: Combination,
 }
 
@@ -39,13 +39,13 @@ pub struct EncodingVariant {
 pub enum MethodError {
     /// The rotation is already scaled.
     #[error(
-        "the model's rotation is scaled already (`{kind}`), so `{method}` would undo that; give encodings of your own \
+        "the model's rotation is already scaled (`{kind}`), so `{method}` would undo that; give encodings of your own \
          with --encodings, or --methods as-trained"
     )]
     ScaledAlready {
         /// Scaling of the model's rotation.
         kind: &'static str,
-        /// The value that was requested.
+        /// Name of the requested method.
         method: String,
     },
     /// The settings of the encoding are invalid.
@@ -53,9 +53,10 @@ pub enum MethodError {
     Encoding(#[from] PeError),
 }
 
-/// Encodings that the methods derive from a model's rotation for the factors `s`.
+/// Derives encodings from a model's rotation by the methods, for the factors `s`.
 ///
 /// # Errors
+///
 /// [`MethodError`].
 pub fn variants(
     methods: &[Method],
@@ -83,7 +84,7 @@ pub fn expression(text: &str) -> Result<EncodingVariant, PeError> {
     Ok(EncodingVariant { name: encoding.to_string(), encoding })
 }
 
-/// RoPE with these settings.
+/// Returns RoPE with these settings as a combination.
 fn rope_encoding(settings: rope::RopeConfig) -> Result<Combination, PeError> {
     Combination::try_from(EncodingConfig::of::<Rope>(settings)?)
 }

@@ -64,8 +64,8 @@ impl LongText {
             tokens.encode(text, Around::LeftOut).map_err(|reason| TaskError::InvalidSetting {
                 task: META.id,
                 field: "text",
-                value: "the given one".to_owned(),
-                expected: format!("one that the model's tokenizer takes: {reason}"),
+                value: "the model's".to_owned(),
+                expected: format!("one that the model's tokenizer accepts: {reason}"),
             })
         };
         let kept = text(Part::Validation);
@@ -143,7 +143,7 @@ impl Task for LongText {
         vec![("position", (0..sample.tokens.len().saturating_sub(1)).map(group).collect())]
     }
 
-    /// `None`: text is not ranked by exact match.
+    /// Always `None`, because text is not ranked by exact match.
     fn chance(&self) -> Option<f64> {
         None
     }
@@ -155,7 +155,7 @@ mod tests {
 
     use super::*;
 
-    /// Letters as tokens.
+    /// Tokenizer with one token per letter.
     #[derive(Debug)]
     struct Letters;
 

@@ -1,4 +1,4 @@
-//! One block: attention under the encoding, then the feed-forward part.
+//! Transformer block: attention under the encoding, followed by the feed-forward network.
 
 use burn::module::{Module, Param};
 use burn::nn::Linear;
@@ -84,7 +84,7 @@ impl DecoderBlock {
         }
     }
 
-    /// Puts new adapters beside the frozen weights; they change nothing until they are trained.
+    /// Adds new adapters to the frozen weights; outputs do not change until they are trained.
     pub(super) fn adapted(self, config: &LoraConfig, rng: &mut ChaCha8Rng) -> Self {
         let device = self.qkv.weight.val().device();
         let [width, _all] = self.qkv.weight.val().dims();
@@ -95,7 +95,7 @@ impl DecoderBlock {
         Self { adapters: Some(adapters), ..self.no_grad() }
     }
 
-    /// Adds the adapters to the weights they stand beside.
+    /// Merges the adapters into the weights they belong to.
     pub(super) fn merged(mut self) -> Self {
         if let Some(Adapters { q, k, v, out }) = self.adapters.take() {
             let change = Tensor::cat(vec![q.product(), k.product(), v.product()], 1);
@@ -105,7 +105,8 @@ impl DecoderBlock {
         self
     }
 
-    /// `[B, T, C] -> [B, T, C]`, with what the tokens carry on and what is seen if asked for.
+    /// Runs the block, `[B, T, C] -> [B, T, C]`; also returns the state of the tokens, and the attention weights and
+    /// traces if requested.
     pub(super) fn forward(
         &self,
         index: usize,
@@ -160,7 +161,7 @@ impl DecoderBlock {
         (x, carried, Seen { weights: attended.weights, traces: attended.traces })
     }
 
-    /// Queries `[B, H, T, D]`, keys and values `[B, K, T, D]`.
+    /// Projects the input to queries `[B, H, T, D]`, and keys and values `[B, K, T, D]`.
     fn project(&self, x: &Tensor<3>, precision: MatmulPrecision) -> [Tensor<4>; 3] {
         let [batch, tokens, width] = x.dims();
         let head_dim = width / self.heads;
@@ -171,7 +172,7 @@ impl DecoderBlock {
             (self.heads, self.kv_heads, adapter(|all| &all.k)),
             (self.heads + self.kv_heads, self.kv_heads, adapter(|all| &all.v)),
         ];
-        // The weight is cut, not the product: gradients of slices are as large as what is cut.
+        // The weight is sliced, not the product, because the gradient of a slice has the size of the whole.
         parts.map(|(before, heads, adapter)| {
             let columns = before * head_dim..(before + heads) * head_dim;
             let weight = weight.clone().slice_dim(1, columns.clone());

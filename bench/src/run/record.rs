@@ -41,7 +41,7 @@ pub(crate) struct RecordBuilder<'a> {
 #[derive(Debug)]
 pub(crate) struct CountedStep {
     pub(crate) sequences: usize,
-    /// Tokens of each sequence.
+    /// Number of tokens of each sequence.
     pub(crate) tokens: usize,
 }
 

@@ -82,8 +82,8 @@ impl TraceKind {
             Self::Gates => "gates",
             Self::ContextualPositions => "contextual positions",
             Self::Forgetting => "forgetting, 1 - f",
-            Self::Retention => "what is left after forgetting",
-            Self::Shares => "shares of the stick",
+            Self::Retention => "share retained after forgetting",
+            Self::Shares => "stick-breaking shares",
             Self::AddedLogits => "added to the logits",
             Self::PositionProducts => "products of positions alone",
         }
@@ -158,7 +158,7 @@ pub(super) fn of_transform(
     let values = q.counted_matmul(k.swap_dims(2, 3)) / (head_dim as f64).sqrt();
     let plain = (head_dim as f64).sqrt();
     let difference = (values.clone() - plain).abs().max().into_scalar::<f32>();
-    // NaN counts as a difference: it is to be seen.
+    // NaN counts as a difference, so that it is shown.
     let same = f64::from(difference) <= ROUNDING * plain;
     (!same).then_some(Trace { kind: TraceKind::PositionProducts, values })
 }

@@ -56,7 +56,7 @@ pub(super) fn read(
         let [node] = nodes.as_mut_slice() else {
             let key = more.keys().next().map_or("", String::as_str);
             let reason = format!(
-                "`{key}` stands outside, and it is not clear for which part; write it in the \
+                "`{key}` is given outside an expression of several parts; write it in the \
                  expression, as id{{{key}=…}}"
             );
             return Err(placed(Trouble { at: 0, reason }));
@@ -98,7 +98,10 @@ fn collect(
     match (brackets, part.composition()) {
         (None, _) => parts.push(part),
         (Some((open, _)), Composition::Plain) => {
-            return trouble(open, format!("`{id}` stands over nothing; use `+`, as `{id}+…`"));
+            return trouble(
+                open,
+                format!("`{id}` does not take an encoding in brackets; use `+`, as `{id}+…`"),
+            );
         }
         (Some((_, inner)), Composition::Over { .. }) => {
             parts.push(part);

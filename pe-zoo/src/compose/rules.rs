@@ -72,7 +72,7 @@ fn without_effect(parts: &[Member<'_>]) -> Option<String> {
     (over.acts_on(ActsOn::Positions) && unread).then(|| {
         let other = beside.first().map_or(over.id, |part| part.id);
         format!(
-            "`{}` chooses positions and `{other}` reads none; combine it with one that does, as `rope`",
+            "`{}` chooses positions, but `{other}` does not depend on them; combine it with an encoding that does, such as `rope`",
             over.id
         )
     })

@@ -17,7 +17,7 @@ pub(crate) fn causal(buckets: usize, max_distance: usize) -> Vec<usize> {
 }
 
 fn causal_bucket(distance: usize, buckets: usize, max_distance: usize) -> usize {
-    // Powers hit an edge exactly, where the last bit of the logarithms would decide. The nearest
+    // Powers lie exactly on an edge, where rounding of the logarithms would decide. The nearest
     // distance that is not on an edge is further away than this while distances are below 10^6.
     const EDGE: f64 = 1e-9;
     let half = buckets / 2;

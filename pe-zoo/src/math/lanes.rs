@@ -29,7 +29,7 @@ pub(crate) fn exp(of: f32) -> f32 {
     let x = of.clamp(-87.0, 88.0);
     let shifted = x * std::f32::consts::LOG2_E + ROUND;
     let whole = shifted - ROUND;
-    // ln 2 in two parts, the first exact in few bits, so that the difference loses nothing.
+    // ln 2 is split in two parts, the first with few bits, so that the difference is exact.
     let rest = x - whole * LN_2_HIGH - whole * -2.121_944_4e-4;
     let poly = 1.987_569_1e-4;
     let poly = poly * rest + 1.398_199_9e-3;
@@ -45,7 +45,7 @@ pub(crate) fn exp(of: f32) -> f32 {
 /// Natural logarithm: minus infinity at 0, NaN below. Relative error below 2e-7 (absolute near 1).
 #[inline(always)]
 pub(crate) fn ln(of: f32) -> f32 {
-    // Numbers too small to have all their digits are scaled by 2^23 first.
+    // Subnormal numbers are scaled by 2^23 first.
     let tiny = of < f32::MIN_POSITIVE;
     let x = if tiny { of * 8_388_608.0 } else { of };
     // x = m 2^e with m between sqrt(1/2) and sqrt(2).

@@ -185,7 +185,7 @@ fn three_steps_of_adamw_agree() {
     let [plain_mean, plain_square] = plain.tensors.unwrap();
     close("mean", mean, plain_mean);
     close("square", square, plain_square);
-    // What others hold is not written to.
+    // Shared tensors are not modified in place.
     close("start", start, tensor([37, 1021], 13).inner());
 }
 

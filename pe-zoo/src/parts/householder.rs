@@ -48,8 +48,8 @@ pub(crate) fn products(
     let parts = Chunks::new(path, at, chunk, &device);
     let q = q.clone().reshape([batch * heads, rows, head_dim]);
 
-    // Iterates from the last chunk to the first; `query` holds the rows seen so far, multiplied by
-    // the maps of the chunks already passed.
+    // Iterates from the last chunk to the first; `query` holds the rows so far, multiplied by
+    // the maps of the later chunks.
     let mut query: Option<Tensor<3>> = None;
     let mut met = rows;
     let mut blocks = Vec::new();
@@ -196,8 +196,8 @@ pub(crate) fn macs(len: usize, head_dim: usize) -> usize {
     let within = CHUNK * CHUNK * (3 * head_dim + CHUNK + 2 * (levels - 1) * CHUNK);
     let chunk = |start: usize| {
         let columns = CHUNK.min(len - start);
-        // Rows that see the chunk are multiplied with its directions and keys, and passed on to
-        // the chunk before.
+        // Rows that see the chunk are multiplied with its directions and keys, and transformed for
+        // the previous chunk.
         let passed_on = if start > 0 { head_dim } else { 0 };
         (len - start) * columns * (2 * head_dim + columns + passed_on)
     };

@@ -284,11 +284,16 @@ impl Yarn {
         match (self.attention_factor, self.mscale, self.mscale_all_dim) {
             (_, None, None) | (None, Some(_), Some(_)) => Ok(()),
             (Some(_), ..) => {
-                let expected = "none beside mscale and mscale_all_dim, which it would overrule";
+                let expected =
+                    "no value together with mscale and mscale_all_dim, which it would override";
                 check.refuse("attention_factor", "given", expected)
             }
-            (None, Some(_), None) => check.refuse("mscale_all_dim", "absent", "one beside mscale"),
-            (None, None, Some(_)) => check.refuse("mscale", "absent", "one beside mscale_all_dim"),
+            (None, Some(_), None) => {
+                check.refuse("mscale_all_dim", "absent", "a number, because mscale is given")
+            }
+            (None, None, Some(_)) => {
+                check.refuse("mscale", "absent", "a number, because mscale_all_dim is given")
+            }
         }
     }
 }
@@ -316,8 +321,7 @@ impl LongRope {
         check.at_least("attention_factor", self.attention_factor.unwrap_or(0.0), 0.0)?;
         check.at_least("factor", self.factor.unwrap_or(1.0), 1.0)?;
         if self.factor.is_none() && self.attention_factor.is_none() {
-            let expected =
-                "one, or an attention_factor; it is the extended length over the original";
+            let expected = "a value, or an attention_factor; it is the extended length divided by the original";
             return check.refuse("factor", "absent", expected);
         }
         check.original(self.original_max_position_embeddings.unwrap_or(train_len), 2)

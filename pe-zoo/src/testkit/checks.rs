@@ -66,8 +66,8 @@ impl Check {
     /// Statement of the check in one line.
     pub fn statement(self) -> &'static str {
         match self {
-            Self::Shapes => "builds, and keeps its shapes at odd sizes",
-            Self::Finite => "every number is finite, at offsets and for one token too",
+            Self::Shapes => "can be built, and keeps tensor shapes at odd sizes",
+            Self::Finite => "outputs are finite, also at offsets and for a single token",
             Self::EqualsReference => "equals its scalar f64 reference, at odd sizes and offsets",
             Self::Transform => "queries and keys are transformed as in the scalar reference",
             Self::EnginesAgree => "both engines give the same outputs and gradients",
@@ -75,9 +75,11 @@ impl Check {
                 "decoding one or three tokens at a time equals a full pass at each step"
             }
             Self::Causal => "no output depends on a later token",
-            Self::BatchIndependent => "batch entries do not mix",
-            Self::Length => "runs at 8 times the training length, or refuses past its limit",
-            Self::Positions => "positions are sound and repeatable",
+            Self::BatchIndependent => "batch entries do not influence each other",
+            Self::Length => {
+                "runs at 8 times the training length, or refuses positions past its limit"
+            }
+            Self::Positions => "positions are valid and reproducible",
             Self::Probe => "its properties can be found by probing",
             Self::ParameterFormula => "the parameter formula equals the parameters built",
             Self::MacFormula => "the formula of multiply-accumulates equals those counted",

@@ -101,7 +101,7 @@ impl Abacus {
             .bool_and(tokens.clone().lower_equal_elem(last))
             .int();
         let place = Tensor::arange(1..columns as i64 + 1, &tokens.device()).unsqueeze::<2>();
-        // Place of the last token that is not a digit; 0 before the first of them.
+        // Index of the last token that is not a digit; 0 before the first one.
         let before = (place.clone() * (digit.clone().neg() + 1)).cummax(1);
         let within = place - before;
         ((within + offset as i64).clamp_max(size as i64 - 1)) * digit
@@ -114,7 +114,7 @@ impl PositionEncoding for Abacus {
     const CARD: Card = Card {
         id: "abacus",
         label: "Abacus",
-        summary: "Adds to each digit a vector that is learned for its place within its number.",
+        summary: "Adds to each digit a learned vector for its place within the number.",
         parameters: "size C",
         paper: "McLeish et al. 2024",
         url: "https://arxiv.org/abs/2405.17399",

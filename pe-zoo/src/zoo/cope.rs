@@ -180,7 +180,7 @@ impl PositionEncoding for Cope {
     const CARD: Card = Card {
         id: "cope",
         label: "CoPE",
-        summary: "Counts positions with gates that depend on the tokens, and reads a table there.",
+        summary: "Counts positions with gates that depend on the tokens; a table interpolated there gives the bias.",
         parameters: "L D max_positions (+ L C^2)",
         paper: "Golovneva et al. 2024",
         url: "https://arxiv.org/abs/2405.18719",

@@ -127,7 +127,7 @@ impl PositionEncoding for CopeAlibi {
     const CARD: Card = Card {
         id: "cope-alibi",
         label: "CoPE-ALiBi",
-        summary: "Subtracts from the logits a slope per head times a position that gates count.",
+        summary: "Subtracts from the logits a slope per head times a position counted by gates.",
         parameters: "0 (learned slopes: L H)",
         paper: "Golovneva et al. 2024",
         url: "https://arxiv.org/abs/2405.18719",

@@ -137,7 +137,7 @@ impl PositionEncoding for Dape {
     const CARD: Card = Card {
         id: "dape",
         label: "DAPE",
-        summary: "Adds to the logits what a network makes of all heads' logits and biases.",
+        summary: "Adds to the logits the output of a network that sees all heads' logits and biases.",
         parameters: "L ((2 H + 1) width + (width + 1) H) + base",
         paper: "Zheng et al. 2024",
         url: "https://arxiv.org/abs/2405.14722",
@@ -163,7 +163,7 @@ impl PositionEncoding for Dape {
         let base = settings.base.init(dims, rng, device)?;
         let (heads, width) = (dims.heads, settings.width);
         let inputs = [settings.planes(dims), width].map(|planes| settings.mixer.taps() * planes);
-        // As PyTorch's layers start: even, within one over the root of the inputs.
+        // PyTorch's default: uniform in `+-1 / sqrt(inputs)`.
         let bounds = inputs.map(|inputs| (inputs as f64).powf(-0.5));
         let networks = (0..dims.layers)
             .map(|_| DapeNetwork {
@@ -185,7 +185,7 @@ impl PositionEncoding for Dape {
 
     fn cost(settings: &DapeConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let Dims { layers, heads, .. } = *dims;
-        // A convolution's hidden units are made for one key more than there are.
+        // A convolution computes hidden units for one key more than there are.
         let keys = match settings.mixer {
             Mixer::PerPair => len,
             Mixer::Convolution => len + 1,
@@ -219,7 +219,7 @@ impl PositionEncoding for Dape {
             w2: network.w2.val(),
             c2: network.c2.val(),
             negative_slope: NEGATIVE_SLOPE,
-            // An encoding beside this one may have made queries wider; the division stays.
+            // Another encoding may widen queries; the division by `sqrt(D)` does not change.
             scale: 1.0 / (self.head_dim as f64).sqrt(),
         })
     }

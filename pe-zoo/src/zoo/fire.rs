@@ -195,7 +195,7 @@ impl PositionEncoding for Fire {
         device: &Device,
     ) -> Result<Self, PeError> {
         let (heads, width) = (dims.heads, settings.width);
-        // As PyTorch's linear layers start: even, within one over the root of the inputs.
+        // PyTorch's default for linear layers: uniform in `+-1 / sqrt(inputs)`.
         let bound = (width as f64).powf(-0.5);
         let networks = (0..settings.sharing.sets(dims.layers))
             .map(|_| FireNetwork {

@@ -44,7 +44,7 @@ impl PositionEncoding for Nope {
     const CARD: Card = Card {
         id: "nope",
         label: "NoPE",
-        summary: "Adds nothing: order is felt only through the causal mask.",
+        summary: "Adds nothing: order is visible only through the causal mask.",
         parameters: "0",
         paper: "Kazemnejad et al. 2023",
         url: "https://arxiv.org/abs/2305.19466",

@@ -105,7 +105,7 @@ impl PositionEncoding for Pope {
     const CARD: Card = Card {
         id: "pope",
         label: "PoPE",
-        summary: "Makes channels magnitudes by a softplus and gives each an angle by its position.",
+        summary: "Uses a softplus of each channel as a magnitude, with an angle given by the position.",
         parameters: "L C",
         paper: "Gopalakrishnan et al. 2025",
         url: "https://arxiv.org/abs/2509.10534",
@@ -142,7 +142,7 @@ impl PositionEncoding for Pope {
         Some(
             Cost::none()
                 .elementwise(
-                    "softplus, turning of queries and keys",
+                    "softplus, rotation of queries and keys",
                     12 * layers * len * dims.width(),
                 )
                 .pair_product(

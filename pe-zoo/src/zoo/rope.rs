@@ -180,7 +180,7 @@ impl PositionEncoding for Rope {
         }
         if !turning.is_multiple_of(2) {
             let expected = format!(
-                "a share that turns an even number of the {} channels, not {turning}",
+                "a share that rotates an even number of the {} channels, not {turning}",
                 dims.head_dim
             );
             return Err(PeError::invalid(pe, "rotary_fraction", whole, expected));

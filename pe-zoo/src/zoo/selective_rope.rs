@@ -82,7 +82,7 @@ impl PositionEncoding for SelectiveRope {
     const CARD: Card = Card {
         id: "selective-rope",
         label: "Selective RoPE",
-        summary: "Rotates queries and keys by angles that grow by steps read off the tokens.",
+        summary: "Rotates queries and keys by angles that grow by steps computed from the tokens.",
         parameters: "L (rank (C + C/2) + 2 C)",
         paper: "Movahedi et al. 2025",
         url: "https://arxiv.org/abs/2511.17388",

@@ -151,7 +151,7 @@ impl PositionEncoding for Tape {
     const CARD: Card = Card {
         id: "tape",
         label: "TAPE",
-        summary: "Rotates queries and keys by angles that attention and feed-forward parts update.",
+        summary: "Rotates queries and keys by angles that attention and feed-forward blocks update.",
         parameters: "L (2 I H + I C + H^2)",
         paper: "Zhu et al. 2025",
         url: "https://arxiv.org/abs/2501.00712",

@@ -105,7 +105,7 @@ impl PositionEncoding for Xpos {
     const CARD: Card = Card {
         id: "xpos",
         label: "xPos",
-        summary: "Rotates queries and keys, and lets the pairs fade with the distance.",
+        summary: "Rotates queries and keys, and lets each pair of channels decay with the distance.",
         parameters: "0",
         paper: "Sun et al. 2022",
         url: "https://arxiv.org/abs/2212.10554",

@@ -127,7 +127,7 @@ impl Generator for AdditionConfig {
         id: "addition",
         label: "Addition",
         len_unit: "symbols",
-        summary: "Add two numbers of up to so many digits.",
+        summary: "Add two numbers of up to the given number of digits.",
         source: "McLeish et al. 2024, arXiv 2405.17399",
         ..TaskMeta::GENERATED
     };

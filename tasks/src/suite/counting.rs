@@ -165,7 +165,7 @@ impl Generator for CountingConfig {
     const SOURCE: &'static str = include_str!("counting.rs");
     const SPLITS: &'static [Split] = &[
         Split::as_trained("in-distribution", "As many empty statements as in training."),
-        Split::shifted("more-pass", "More empty statements: increments lie further apart."),
+        Split::shifted("more-pass", "More empty statements: increments are further apart."),
         Split::shifted("fewer-pass", "Fewer empty statements: more increments to count."),
     ];
 

@@ -85,8 +85,11 @@ impl Generator for FlipFlopConfig {
     const SOURCE: &'static str = include_str!("flip_flop.rs");
     const SPLITS: &'static [Split] = &[
         Split::as_trained("in-distribution", "As many ignored bits as in training."),
-        Split::shifted("sparse", "Almost everything is ignored: the write lies far back."),
-        Split::shifted("dense", "Almost nothing is ignored: many writes and reads compete."),
+        Split::shifted(
+            "sparse",
+            "Almost all bits are ignored, so that the last write is far back.",
+        ),
+        Split::shifted("dense", "Few bits are ignored, so that many writes and reads compete."),
     ];
 
     fn check(&self) -> Result<(), TaskError> {

@@ -57,13 +57,13 @@ impl Generator for InductionConfig {
     const META: &'static TaskMeta = &TaskMeta {
         id: "induction",
         label: "Induction",
-        summary: "Say what stood behind the signal when it was seen before.",
+        summary: "Recall the token that followed the signal earlier.",
         source: "Gu, Dao 2023 (Mamba), arXiv 2312.00752",
         ..TaskMeta::GENERATED
     };
     const SOURCE: &'static str = include_str!("induction.rs");
     const SPLITS: &'static [Split] =
-        &[Split::as_trained("uniform", "The signal at a uniform place of a random sequence.")];
+        &[Split::as_trained("uniform", "The signal at a uniform position in a random sequence.")];
 
     fn check(&self) -> Result<(), TaskError> {
         check_setting(Self::META, "symbols", self.symbols, &(2..=1 << 16))

@@ -62,7 +62,7 @@ impl StringRule for Majority {
         id: "majority",
         label: "Majority",
         len_unit: "symbols",
-        summary: "Name the commonest letter of a random string.",
+        summary: "Name the most frequent letter of a random string.",
         source: "Huang et al. 2024, arXiv 2410.02140",
         ..TaskMeta::GENERATED
     };

@@ -115,7 +115,7 @@ impl Generator for MqarConfig {
         id: "mqar",
         label: "Multi-query associative recall",
         version: 2,
-        summary: "Recall the value of every key that comes again.",
+        summary: "Recall the value of every repeated key.",
         source: "Arora et al. 2023 (Zoology), arXiv 2312.04927",
         ..TaskMeta::GENERATED
     };

@@ -42,7 +42,7 @@ impl StringRule for Parity {
         id: "parity",
         label: "Parity",
         len_unit: "symbols",
-        summary: "Say whether a string has an even or an odd number of b.",
+        summary: "Decide whether a string has an even or an odd number of b.",
         source: "Deletang et al. 2023, arXiv 2207.02098",
         ..TaskMeta::GENERATED
     };

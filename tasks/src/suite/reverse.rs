@@ -44,7 +44,7 @@ impl StringRule for Reverse {
         id: "reverse",
         label: "Reverse",
         len_unit: "symbols",
-        summary: "Say a random string backwards.",
+        summary: "Write a random string backwards.",
         source: "Deletang et al. 2023, arXiv 2207.02098",
         ..TaskMeta::GENERATED
     };

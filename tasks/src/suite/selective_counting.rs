@@ -130,7 +130,7 @@ impl SelectiveCountingConfig {
         }
     }
 
-    /// Tokens of instruction, question and answer.
+    /// Number of tokens of instruction, question and answer.
     fn overhead(&self, targets: usize, len: usize) -> usize {
         2 * targets + 2 + self.answer_room(len)
     }

@@ -44,7 +44,7 @@ impl StringRule for Sort {
         id: "sort",
         label: "Sort",
         len_unit: "symbols",
-        summary: "Say the letters of a random string in alphabetical order.",
+        summary: "Write the letters of a random string in alphabetical order.",
         source: "Deletang et al. 2023, arXiv 2207.02098",
         ..TaskMeta::GENERATED
     };

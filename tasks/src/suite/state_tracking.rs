@@ -144,7 +144,7 @@ impl Generator for StateTrackingConfig {
         id: "state-tracking",
         label: "State tracking",
         len_unit: "symbols",
-        summary: "Multiply out a word of permutations.",
+        summary: "Compute the product of a sequence of permutations.",
         source: "Merrill, Petty, Sabharwal 2024, arXiv 2404.08819",
         ..TaskMeta::GENERATED
     };

@@ -171,7 +171,7 @@ pub(crate) fn extreme_settings(example: &Example) {
     ]);
     for config in [&example.config, &example.oracle_config.0] {
         let table = serde_json::to_value(config).unwrap();
-        // Where a text lies is not a matter of size.
+        // The path of a text is not a numeric setting.
         let keys = table.as_object().unwrap().keys().filter(|key| *key != "path");
         for (key, extreme) in
             keys.flat_map(|key| extremes.as_array().unwrap().iter().map(move |e| (key, e)))
@@ -182,7 +182,7 @@ pub(crate) fn extreme_settings(example: &Example) {
             let Ok(task) = config.build() else { continue };
             assert!(task.check_len(usize::MAX).is_err());
             for len in [0, 1, 2, 17, 40, 300] {
-                // Simulated for some tasks, and then not for nothing: once is enough.
+                // The chance level of some tasks is simulated, which is slow, so it is computed once.
                 if len == 40 {
                     assert_eq!(task.chance_at(len).is_some(), task.check_len(len).is_ok());
                 }
@@ -254,7 +254,7 @@ pub(crate) fn chance(example: &Example) {
     let tolerance = 5.0 * (p * (1.0 - p) / HALF as f64).sqrt() + 1.5 / HALF as f64;
     let rate = hits as f64 / HALF as f64;
     assert!((rate - p).abs() <= tolerance, "stated {p}, measured {rate} with {guess:?}");
-    // A level too low to be seen in so few samples would pass whatever was stated.
+    // A level too low to be observed in so few samples would always pass.
     assert!(p > 0.001, "chance {p} is too small to be tested: give the example a smaller one");
 }
 

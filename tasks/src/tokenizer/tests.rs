@@ -128,7 +128,7 @@ fn learning_is_the_same_each_time_kept_and_repaired() {
     let other = TempDir::new().unwrap();
     assert_eq!(first.sha256(), build(other.path()).0.sha256());
 
-    // Found again: a file that were written anew would have another time.
+    // The file was reused: a rewritten one would have another modification time.
     let before = std::fs::metadata(file).unwrap().modified().unwrap();
     assert_eq!(build(cache.path()).1, None);
     assert_eq!(std::fs::metadata(file).unwrap().modified().unwrap(), before);

@@ -38,7 +38,7 @@ pub(crate) struct Mapped {
     map: Mmap,
     /// Offset of the tokens in the file.
     from: usize,
-    /// Bytes of a token.
+    /// Number of bytes of a token.
     width: usize,
 }
 

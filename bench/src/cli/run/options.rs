@@ -60,7 +60,7 @@ pub(crate) struct SweepArgs {
 }
 
 impl SweepArgs {
-    /// Builds the options of a sweep.
+    /// Builds the options of a sweep from the arguments.
     pub(super) fn options(
         &self,
         out: PathBuf,

@@ -149,7 +149,7 @@ impl PiecewiseLinear {
 /// each unit's activation in each piece.
 fn pieces(w1: &[f32], b1: &[f32], negative_slope: f32) -> (Arc<[f32]>, Vec<f32>) {
     let slope = |above: bool| if above { 1.0 } else { negative_slope };
-    // A unit of falling input that bends at 0 is the same wherever it is read.
+    // A unit with a negative weight and its breakpoint at 0 is linear for `u > 0`.
     let mut bends = (0..w1.len())
         .map(|unit| (-b1[unit] / w1[unit], unit))
         .filter(|(u, unit)| u.is_finite() && (*u > 0.0 || (*u == 0.0 && w1[*unit] > 0.0)))

@@ -59,7 +59,7 @@ impl ModifierParts {
 
     fn add(&mut self, modifier: &ScoreMod, inputs: &LogitInputs<'_>) {
         match modifier {
-            // Hard attention is the reference engine's, see `attend`.
+            // The reference engine computes hard attention, see `attend`.
             ScoreMod::None | ScoreMod::Hard => {}
             ScoreMod::Sum(parts) => parts.iter().for_each(|part| self.add(part, inputs)),
             ScoreMod::Slope(slopes) => self.plus(Slot::Slopes, slopes.clone()),
@@ -70,7 +70,7 @@ impl ModifierParts {
                 self.plus_table(Slot::QueryDistance, endless(table, *beyond));
             }
             ScoreMod::Decay { cumulative } => {
-                // All but the first, which may hold what the first has lost by rounding.
+                // All parts after the first, which may hold its rounding errors.
                 let further = self.tensors[Slot::Decay as usize].is_some();
                 let slot = if further { Slot::DecayResidual } else { Slot::Decay };
                 self.plus(slot, cumulative.clone());
@@ -233,7 +233,7 @@ impl ModifierParts {
                 ContextualFunction::Table(_) | ContextualFunction::Slope(_) => None,
             };
             let gate_keys = match gates {
-                // The kernel has the products at hand unless others take their place.
+                // The kernel computes these products anyway, unless they are replaced.
                 GateSource::QueryKey => {
                     (content.is_none() || mapped || !terms.is_empty()).then(|| k.clone())
                 }

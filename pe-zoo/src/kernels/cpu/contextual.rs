@@ -117,7 +117,7 @@ pub(super) fn add<const R: usize>(
                 let (low, rise) = look_up(&s.products, &index);
                 for r in 0..R {
                     logits[r] += low[r] + rise[r] * fraction[r];
-                    // At an entry itself the slope is taken as 0, as the tensor code does.
+                    // At an integer position the derivative is defined as 0, as in the tensor code.
                     let counted = counts[r] <= max && fraction[r] > 0.0;
                     rises[r] = if counted { rise[r] } else { 0.0 };
                 }

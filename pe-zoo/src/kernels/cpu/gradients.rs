@@ -62,7 +62,7 @@ fn backward_lanes<const R: usize>(pass: BackwardPass<'_>) -> [Option<FlexTensor>
             sums
         })
         .collect::<Vec<Vec<Sums>>>();
-    // From the order of the tasks to heads, and within each to its pieces.
+    // Reorders the results by head, and within each head by piece.
     let placed = found.into_iter().enumerate().flat_map(|(task, heads)| {
         let place = move |h| (task / pieces * together + h) * pieces + task % pieces;
         heads.into_iter().enumerate().map(move |(h, sums)| (place(h), sums))

@@ -293,13 +293,13 @@ fn stick_breaking_backward<const R: usize>(
 ) {
     let (last, _) = block.attended(head.spec);
     let n = block.columns;
-    // Logits are needed once more after they have become weights.
+    // The gradient needs the logits after they were converted to weights in place.
     grow(&mut s.kept, n);
     s.kept[..n].copy_from_slice(&s.logits[..n]);
     let left = break_sticks(head, block, s);
     let mut older = [0.0; R];
     if remainder == Remainder::OwnToken {
-        // Every column takes from the remainder, as if it belonged to one older than all.
+        // Every column reduces the remainder, as if the remainder were an even older column.
         let own = head.spec.first_row + block.first;
         for r in 0..block.rows {
             older[r] = lanes::weight(left[r]) * s.grads[own + r][r];

@@ -78,7 +78,7 @@ fn run(
         let mut values = numbers(&random).to_vec();
         match slot {
             Slot::CurveDistances => values.sort_by(f32::total_cmp),
-            // Maps of large numbers would grow from chunk to chunk.
+            // Products of large maps would grow from chunk to chunk.
             Slot::Directions | Slot::ChunkMaps | Slot::KeyPrices | Slot::QueryPrices => {
                 for value in &mut values {
                     *value *= 0.02;
@@ -140,7 +140,7 @@ fn one_two_and_four_threads_give_the_same_bits() {
         // The output and a gradient for every operand but the slopes of contextual positions, and
         // the hidden layer where there is none.
         let absent = if activation.is_some() { 1 } else { 2 };
-        // The eighteen operands of forms; a base that is a table has no curve.
+        // Eighteen operands of other modifiers; a base bias from a table has no piecewise linear one.
         let absent = absent + if forms { 3 } else { 18 };
         assert!(expected.iter().flatten().all(|bits| f32::from_bits(*bits).is_finite()));
         assert_eq!(expected.len(), 1 + SLOTS - absent);

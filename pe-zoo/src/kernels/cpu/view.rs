@@ -173,7 +173,7 @@ impl<'a> MatrixMut<'a> {
     #[inline(always)]
     pub(crate) fn get(&mut self, row: usize, column: usize) -> &mut f32 {
         assert!(row < self.shape.rows && column < self.shape.columns);
-        // SAFETY: within the shape, which was checked against the memory.
+        // SAFETY: the index is within the shape, which was checked against the memory.
         unsafe {
             &mut *self.start.add(row * self.shape.row_stride + column * self.shape.column_stride)
         }

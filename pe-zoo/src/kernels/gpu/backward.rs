@@ -38,7 +38,7 @@ pub(super) fn backward_kernel<F: Float>(
 
     block.row = CUBE_POS_X as usize * rows;
     while block.row < place.rows {
-        // Nobody may still read the rows before.
+        // All units must have finished reading the previous rows.
         sync_cube();
         block::load_rows(inputs, place, &block, &mut tiles, config);
         tile::load(
@@ -211,7 +211,7 @@ fn whole_through<F: Float>(
         }
         step += 1;
         if stopped {
-            // Nothing changes further left.
+            // All columns further left have the same values.
             step = blocks;
         }
     }
@@ -261,7 +261,7 @@ fn gate_sums<F: Float>(
             }
         }
     }
-    // The barrier of the sums has made sure that nobody reads the weights any more.
+    // After the barrier of the sums, no unit reads the weights any more.
     tile::publish_factors(&terms, &mut shared.weights, config);
     sync_cube();
     if comptime![config.own_gates] {

@@ -138,7 +138,7 @@ pub(super) fn logits_of<F: Float>(
 ) -> bool {
     let columns = comptime![config.tile.columns()];
     let all = comptime![config.tile.rows_each * config.tile.columns_each];
-    // Nobody may still read what was loaded before.
+    // All units must have finished reading the previous block.
     sync_cube();
     tile::load(
         &inputs.k,

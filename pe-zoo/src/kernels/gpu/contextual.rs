@@ -195,7 +195,7 @@ pub(super) fn read(
         let entry = min(whole as usize, last);
         let low = products[start + entry];
         let rise = products[start + min(entry + 1, last)] - low;
-        // At an entry itself the slope is taken as 0, as the tensor code does.
+        // At an integer position the derivative is defined as 0, as in the tensor code.
         let mut slope = f32::new(0.0);
         if fraction > f32::new(0.0) {
             slope = rise;
@@ -250,7 +250,7 @@ pub(super) fn add_function(
             #[unroll]
             for c in 0..columns {
                 let count = counts[r * columns + c];
-                // A comparison keeps NaN where `min` would replace it.
+                // The comparison propagates NaN, which `min` would replace.
                 let mut position = count;
                 if count > place.max_position {
                     position = place.max_position;

@@ -78,7 +78,7 @@ pub(super) fn multiply<F: Float>(
     stage: &mut Shared<[f32]>,
     #[comptime] product: Product,
 ) {
-    // Nobody may still read the product before, nor write a factor.
+    // All units must have finished reading the previous product and writing the factors.
     sync_cube();
     let across = comptime![product.columns / FRAGMENT];
     let fragments = comptime![product.rows / FRAGMENT * across];

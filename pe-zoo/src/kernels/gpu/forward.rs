@@ -29,7 +29,7 @@ pub(super) fn forward_kernel<F: Float>(
     let rows_each = comptime![config.tile.rows_each];
     let channels_each = comptime![config.tile.channels_each(config.value_dim)];
     let plane = CUBE_POS_Y as usize;
-    // The longest rows first: they take longest.
+    // The last rows see the most columns and take longest, so they start first.
     let row = ((place.rows - 1) / rows - CUBE_POS_X as usize) * rows;
     let mut block = BlockOrigin { plane, head: plane % place.heads, row, column: 0usize };
     let mut tiles = SharedTiles::<F>::new(config);

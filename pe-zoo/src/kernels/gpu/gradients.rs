@@ -87,7 +87,7 @@ pub(super) fn gradients_of<F: Float>(
     #[comptime] config: KernelConfig,
 ) -> bool {
     let stopped = block::logits_of(inputs, place, block, tiles, own, config);
-    // Products of the output's gradients with the values.
+    // Gradients of the weights: products of the output's gradients with the values.
     tile::dot(
         output_grads,
         &tiles.values,
@@ -195,7 +195,7 @@ fn of_sticks<F: Float>(
             let older = walk.share[r] - sums[at];
             walk.grads[at] = terms[at] * (f32::new(1.0) - breaks[at]) - passed_on[at] * older;
             if comptime![config.own_token] {
-                // The rest of the stick goes where the row itself is.
+                // The remainder of the stick belongs to the row's own token.
                 if row < place.rows && own_column(block, c, config) == place.first_row + row {
                     own.logits[at] += walk.log[r].exp();
                 }

@@ -93,7 +93,7 @@ pub(super) fn add_biases(
     let columns = comptime![config.tile.columns_each];
     #[unroll]
     for r in 0..comptime![config.tile.rows_each] {
-        // Rows and columns past the end repeat the last one; nothing is made of them.
+        // Rows and columns past the end repeat the last one; their results are discarded.
         let row = min(own_row(block, r, config), place.rows - 1);
         let own = place.first_row + row;
         let line = block.plane * place.rows + row;

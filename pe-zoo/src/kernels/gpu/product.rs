@@ -151,7 +151,7 @@ fn multiply(left: CubeTensor, right: CubeTensor) -> CubeTensor {
             &mut types.clone(),
         )
     };
-    // Sizes that blocks of units cannot be found for are left to the kernel that takes all.
+    // Sizes without a suitable tiling use the kernel that supports all sizes.
     if let Err(blocks) = launch(Strategy::SimpleUnit(BlueprintStrategy::default()))
         && let Err(plain) = launch(Strategy::Naive)
     {

@@ -78,7 +78,7 @@ const FORMS: [(&str, KernelConfig); 8] = [
 fn argument() -> BufferArg {
     let service = ServiceId::of::<KernelConfig>(DeviceId::new(0, 0));
     let handle = Handle::new(service, StreamId::current(), 64);
-    // SAFETY: nothing is read or written: the kernel is compiled and not launched.
+    // SAFETY: no memory is accessed, because the kernel is compiled and not launched.
     unsafe { BufferArg::from_raw_parts(handle, 16) }
 }
 
@@ -100,7 +100,7 @@ fn ptx(kernel: &dyn CubeKernel) -> String {
     let mut compiler = PlironCompiler { target: LlvmTarget::Nvptx };
     match compiler.compile(define_kernel(kernel).unwrap(), &options).unwrap() {
         PlironArtifact::NvptxCode(module) => {
-            // SAFETY: the compiler ends its text with a zero.
+            // SAFETY: the compiler terminates its text with a zero byte.
             let text = unsafe { CStr::from_ptr(module.ptx.as_ptr()) };
             text.to_str().unwrap().to_owned()
         }

@@ -163,7 +163,7 @@ pub(super) fn to_distances(
     let rows = comptime![config.tile.rows()];
     let columns = comptime![config.tile.columns()];
     let stride = comptime![config.tile.columns() + 1];
-    // Of the first row from the column behind the last: the distance of diagonal 0 plus one.
+    // Distance from the first row to the column after the last one: that of diagonal 0, plus one.
     let first = place.first_row + block.row + 1;
     let mut diagonal = UNIT_POS as usize;
     while diagonal < comptime![rows + columns - 1] {

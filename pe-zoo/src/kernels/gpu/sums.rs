@@ -164,7 +164,7 @@ pub(super) fn shared_sums<F: Float>(
         comptime![config.value_dim],
         config,
     );
-    // Gates from the content add to its gradients first.
+    // Gradients through gates from the content must be added first.
     if comptime![config.content && (config.own_gates || !config.function.present())] {
         content_sums(place, block, tiles, &shared.grads, sums, out, slot, config);
     }

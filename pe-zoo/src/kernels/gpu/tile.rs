@@ -156,7 +156,7 @@ pub(super) fn mix<F: Float>(
     let rows = comptime![config.tile.rows_each];
     let each = comptime![config.tile.channels_each(width)];
     let step = comptime![config.tile.units_x];
-    // Units without a channel of their own repeat the last one, and write it nowhere.
+    // Units without a channel of their own compute the last one and discard it.
     let last = comptime![width - 1];
     let first_row = UNIT_POS_Y as usize * rows;
     let first_channel = UNIT_POS_X as usize;

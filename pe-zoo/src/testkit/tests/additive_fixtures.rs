@@ -179,7 +179,7 @@ fn grape_ap_from_the_layer_s_input() {
 
 #[test]
 fn grape_ap_s_bias_from_given_vectors() {
-    // The row turns the other way; with the channels in reverse order that is this way.
+    // The row rotates in the opposite direction, which equals this one with channels reversed.
     let p = (0..2u8)
         .map(|h| {
             (0..5u8)

@@ -45,7 +45,7 @@ fn kerple_s_power_kernel_with_exponent_one_is_alibi() {
 #[test]
 fn grape_a_with_gates_that_are_always_open_alike_is_alibi() {
     let input = input();
-    // No direction leaves the gate at softplus(0) = ln 2; omega makes up for it.
+    // Without a direction the gate is softplus(0) = ln 2; omega compensates for it.
     let closed = Some(vec![vec![0.0; DIMS.head_dim]; 2]);
     for (gates, gate) in [
         (grape::ScalarGates { key: closed.clone(), query: None }, 2f64.ln()),

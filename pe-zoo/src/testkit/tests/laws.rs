@@ -147,7 +147,7 @@ fn path_by_updated_keys_is_the_product_of_its_matrices() {
         dot(&input.q[h][row], &key) / (DIMS.head_dim as f64).sqrt()
     });
 
-    // As decoding would: when a token arrives, every key kept so far is changed once.
+    // As in decoding: each new token changes every earlier key once.
     let mut updated = input.map(|_, _, _, _| 0.0);
     for h in 0..DIMS.heads {
         let mut kept: Vec<Vec<f64>> = Vec::new();

@@ -170,7 +170,7 @@ impl PositionEncoding for Penalty {
         let last = at.cols().last().copied().unwrap_or(0);
         ScoreMod::Dense(match self.variant {
             Variant::NotFiniteAlone if at.cols().len() == 1 => bias / distances,
-            // The engine that makes all logits and hides some multiplies these with 0.
+            // The reference engine computes all logits and multiplies hidden ones by 0.
             Variant::NotFiniteUnseen => {
                 let unseen = at.visible(&ctx.q.device()).unsqueeze::<4>().equal_elem(0);
                 bias.mask_fill(
@@ -211,7 +211,7 @@ impl ScalarReference for Penalty {
             let query = input.q[h][row].iter().map(|q| looks(*q)).collect::<Vec<_>>();
             let mut logit = crate::reference::dot(&query, &input.k[h][j]) * scale;
             if self.variant == Variant::ReadsQueries {
-                // Other by column, so that the softmax does not cancel it.
+                // Different for each column, so that the softmax does not cancel it.
                 logit += query.iter().sum::<f64>() * j as f64;
             }
             logit - slopes[h] * input.distance(i, j) as f64

@@ -156,8 +156,8 @@ fn a_common_shift_changes_nothing_unless_equivariance_was_given_up() {
 
 #[test]
 fn permuting_tokens_with_their_positions_permutes_nothing_else() {
-    // No index enters but through the initial state: with two tokens exchanged that the last row
-    // both sees, positions included, the last row's output stays.
+    // Indices matter only through the initial state: if two tokens that the last row sees are
+    // exchanged together with their positions, the last row's output does not change.
     let pe = randomise_by(0.2, pe("tape", json!({ "attention_update": "none" })), 5);
     let problem = Problem::random(1, TOKENS, &DIMS, 60);
     let layer = |swap: bool| {

@@ -60,7 +60,7 @@ impl PositionEncoding for ContextualRotation {
     const CARD: Card = Card {
         id: "grape",
         label: "GRAPE-M, contextual",
-        summary: "Rotates queries and keys by angles that the tokens before them add up.",
+        summary: "Rotates queries and keys by angles that are sums over the preceding tokens.",
         parameters: "L (C + 1 + D / 2), 2 L D more with qk_norm",
         paper: "Zhang et al. 2025",
         url: "https://arxiv.org/abs/2512.07805",

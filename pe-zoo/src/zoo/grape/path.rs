@@ -67,7 +67,7 @@ impl PositionEncoding for AdditivePath {
 
     fn check(settings: &AdditivePathConfig, _dims: &Dims) -> Result<(), PeError> {
         if settings.dim == 0 || !settings.dim.is_multiple_of(2) {
-            let expected = "an even number of at least 2; channels turn in pairs";
+            let expected = "an even number of at least 2; channels are rotated in pairs";
             return Err(PeError::invalid(
                 AdditivePath::CARD.id,
                 "variant.dim",
@@ -84,7 +84,7 @@ impl PositionEncoding for AdditivePath {
         rng: &mut ChaCha8Rng,
         device: &Device,
     ) -> Result<Self, PeError> {
-        // Half of one over the root of the inputs, as all the authors' projections start.
+        // Standard deviation `0.5 / sqrt(inputs)`, as in all projections of the authors.
         let std = 0.5 * (dims.width() as f64).powf(-0.5);
         let shape = [dims.width(), dims.heads * settings.dim];
         Ok(AdditivePath {

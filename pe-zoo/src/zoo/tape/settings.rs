@@ -113,7 +113,7 @@ impl TapeConfig {
             return refuse(field, "0".to_owned(), "at least 1");
         }
         if size.is_none() && self.attention_update == AttentionUpdate::None {
-            let expected = "an update somewhere; without any, this is `rope`";
+            let expected = "at least one update; without any, this is `rope`";
             return refuse("attention_update", "none".to_owned(), expected);
         }
         if self.scaling.depends_on_length() {

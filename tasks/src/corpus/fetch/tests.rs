@@ -241,7 +241,7 @@ mod with_a_stand_in {
         let got: Vec<_> = documents.iter().map(|d| (d.name.as_str(), d.text.as_str())).collect();
         assert_eq!(got, DOCUMENTS);
         assert_eq!(entries(cache.path()), 1);
-        // One bit of the kept file, and it is brought anew.
+        // After one bit of the stored file changes, it is fetched again.
         let whole = fs::read(&path).unwrap();
         let mut damaged = whole.clone();
         damaged[3] ^= 1;

@@ -41,7 +41,7 @@ fn oracle(prefix: &[String]) -> Option<String> {
                 }
                 increment => {
                     assert_eq!(increment, "++;");
-                    // Of a variable whose `set` is lost, nothing is known.
+                    // The value of a variable whose `set` is lost is unknown.
                     values.entry(name).and_modify(|value| *value += 1);
                 }
             },

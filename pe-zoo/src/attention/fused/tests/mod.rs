@@ -102,7 +102,7 @@ fn compare_leaves(
     let (fused, reference) = (run(Engine::Fused), run(Engine::Reference));
     for (n, ((name, fused), (_, reference))) in fused.iter().zip(&reference).enumerate() {
         let largest = reference.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
-        // Logits grow with the square of the spread, and so does what rounding does to weights.
+        // Logits, and with them rounding errors of weights, grow with the square of the spread.
         let tolerance = Tolerance {
             absolute: SUMS.absolute * largest.max(1.0) * spread.max(1.0),
             relative: SUMS.relative * spread.max(1.0),
@@ -239,7 +239,7 @@ fn a_small_decay_beside_a_large_one_keeps_its_digits() {
         let attended = Engine::Fused.attend(q, q, q, v, &modifier, &at, 1.0, Weights::Drop);
         numbers(attended.output)
     };
-    // The large one is the same everywhere and cancels.
+    // The large slope adds the same constant everywhere and cancels.
     assert_eq!(run(-1e6), run(0.0));
 }
 
@@ -261,7 +261,7 @@ fn stick_breaking() {
 #[test]
 fn products_in_the_place_of_the_content() {
     fn products(sizes: &Sizes, leaves: &mut Leaves) -> ScoreMod {
-        // Queries and keys reach the output through products of their own alone.
+        // Queries and keys affect the output only through separate products.
         let query = tensor([sizes.batch, sizes.heads, sizes.rows, sizes.head_dim], 1.0, 21);
         let key = tensor([sizes.batch, sizes.heads, sizes.columns, sizes.head_dim], 1.0, 22);
         leaves.four.drain(0..2);
@@ -342,7 +342,7 @@ fn contextual_slopes() {
         }
     }
     compare(|sizes, leaves| ScoreMod::Contextual(slopes(sizes, leaves, 11.0)));
-    // Counts that never end: no column is constant, and nothing is multiplied with the infinity.
+    // Unlimited counts: no column is constant, and infinity is never multiplied.
     compare(|sizes, leaves| ScoreMod::Contextual(slopes(sizes, leaves, f64::INFINITY)));
     compare(|sizes, leaves| {
         let convention = LogitScaling::Listing;

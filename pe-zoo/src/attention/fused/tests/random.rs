@@ -34,7 +34,7 @@ fn modifier<const KINDS: usize>(sizes: &Sizes, leaves: &mut Leaves) -> ScoreMod 
 }
 
 proptest! {
-    // A fixed seed: what CI ran can be run again.
+    // The seed is fixed, so that a failure in CI can be repeated.
     #![proptest_config(ProptestConfig {
         cases: 60,
         rng_seed: RngSeed::Fixed(1),

@@ -157,7 +157,7 @@ pub(super) fn backward<const R: usize>(
     let distances = Distances::new(head, block, curve.distances, unrolled);
     let mut of_distances = DistanceSums::new(head, block, &curve.distances, sums, of_distances);
     let mut walk = PieceCursor::new(curve);
-    // Since the lane entered its piece: gradients, and gradients times places.
+    // Sums since the lane entered its piece: gradients, and gradients times inputs.
     let (mut of_start, mut of_slope) = ([0.0; R], [0.0; R]);
     let mut of_rows = [0.0; R];
     for (j, function_grads) in function_grads[..n].iter().enumerate().rev() {

@@ -237,7 +237,7 @@ fn backward(state: &ChunkMapsState, grad: FlexTensor) -> [FlexTensor; 3] {
             let (scaled, lower) = scaled(&chunk);
             let scaled = Matrix::new(&scaled, Shape::dense(len, dim));
             let made = &numbers(output)[start * width..][..len * width];
-            // Of what the substitution started from.
+            // Gradients of the right-hand side of the substitution.
             let mut of_start = numbers(&grad)[start * width..][..len * width].to_vec();
             for m in (1..len).rev() {
                 let (before, rest) = of_start.split_at_mut(m * width);

@@ -129,7 +129,7 @@ pub(in crate::kernels::cpu) fn backward<const R: usize>(
     let shape = Shape::dense(rows, dim);
     let width = maps.chunk();
     grow(&mut s.along_grads, width);
-    // Of the queries as the chunk before sees them.
+    // Gradient of the queries as transformed for the previous chunk.
     s.query_grads.clear();
     s.query_grads.resize(size, 0.0);
     s.next_grads.resize(size, 0.0);

@@ -272,7 +272,7 @@ pub(in crate::kernels::cpu) fn backward<const R: usize>(
     let slots = [Slot::MixerInner, Slot::MixerInnerBias, Slot::MixerOuter, Slot::MixerOuterBias];
     let first = grads.first_mut().and_then(|grads| grads.all(slots));
     let Some([of_inner_all, of_inner_bias, of_outer_all, of_outer_bias]) = first else { return };
-    // Hidden units past the newest column are seen from it.
+    // The taps of the newest column reach hidden units beyond it.
     let end = n as isize + mixer.side();
     for first in (0..end).step_by(TILE) {
         let columns = first..(first + TILE as isize).min(end);

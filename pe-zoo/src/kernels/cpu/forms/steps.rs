@@ -57,7 +57,7 @@ pub(super) fn add<const R: usize>(
     let (last, slope) = (block.last_seen, steps.slope);
     let mut sums = [0.0; R];
     for (j, (logits, prices)) in logits[..n].iter_mut().zip(&mut s.prices[..n]).enumerate().rev() {
-        // In arrays of its own, so that nothing can be aliased and the loop becomes SIMD.
+        // Separate local arrays cannot alias, so that the loop is vectorised.
         let products = *prices;
         let (mut own, mut rises) = ([0.0; R], [0.0; R]);
         for r in 0..R {
@@ -93,7 +93,7 @@ pub(super) fn backward<const R: usize>(
     let Some([of_queries, of_keys, of_factor]) = grads.all(slots) else { return };
     let n = block.columns;
     let slope = steps.slope;
-    // A price is part of the sum of every older column.
+    // A price contributes to the sums of all older columns.
     let mut older = [0.0; R];
     let mut of_slope = [0.0; R];
     let kept = s.prices[..n].iter().zip(&mut s.rises[..n]);

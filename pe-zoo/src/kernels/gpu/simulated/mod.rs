@@ -152,7 +152,7 @@ fn forward<F: Float>(operands: &Operands<Cube>, spec: &Spec, rounded: Rounded) -
     );
     let mut buffers = arguments::buffers(operands, spec).iter().map(read).collect::<Vec<_>>();
     let outputs = buffers.len();
-    // What the kernel does not write is not a number.
+    // Entries that the kernel does not write stay NaN.
     buffers.extend([&left.output, &left.log].map(|to| vec![f32::NAN; read(to).len()]));
     let grid = [rows.div_ceil(config.tile.rows()), batch * heads];
     CompiledKernel::build(&kernel).run(
@@ -239,7 +239,7 @@ fn compare(name: &str, found: &CubeTensor, expected: &CubeTensor, off: f64) {
     let length = |values: &mut dyn Iterator<Item = f64>| values.map(|x| x * x).sum::<f64>().sqrt();
     let apart = &mut found.iter().zip(&expected).map(|(a, b)| f64::from(*a) - f64::from(*b));
     let (apart, whole) = (length(apart), length(&mut expected.iter().map(|x| f64::from(*x))));
-    // `<=` is false for what is not a number.
+    // `<=` is false for NaN.
     assert!(apart <= off * whole.max(1.0), "{name} is {apart:.2e} off, of {whole:.2e}");
 }
 
@@ -261,7 +261,7 @@ fn compare_by<F: Float>(
     let run = |operands: &_, spec: &_, upstream| backward::<F>(operands, spec, rounded, upstream);
     let found = collect::gradients(operands, spec, simulated, grad, run);
     for ((found, expected), operand) in found.iter().zip(&expected).zip(NAMES) {
-        // Roundings times distances of hundreds say nothing.
+        // Rounding errors multiplied by distances of hundreds exceed any useful tolerance.
         if operand == "slopes" && !spec.contiguous && off >= LESS_ROUNDED {
             continue;
         }

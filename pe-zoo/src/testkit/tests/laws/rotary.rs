@@ -195,7 +195,7 @@ fn selective_rope_by_differences_turns_by_the_steps_themselves() {
     assert!(differs(&one, &two));
     let mut input = input();
     let last = input.x.last().unwrap().clone();
-    // Equal tokens first and last have equal sums, whatever stood between.
+    // Equal tokens at both ends have equal sums, whatever the tokens in between.
     input.x[0] = last;
     let plain = pe("nope", json!({})).scalar().scalar_logits(&input);
     let turned = one.scalar().scalar_logits(&input);

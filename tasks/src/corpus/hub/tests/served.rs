@@ -21,7 +21,7 @@ fn serve(conduct: Conduct) -> String {
     let address = format!("http://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
-            // A client that goes away is none of the server's business.
+            // Errors of clients that disconnect are ignored.
             let _ = answer(stream, conduct);
         }
     });
@@ -84,7 +84,7 @@ fn the_client_brings_what_a_hub_serves() {
     let parts = crate::data::read(&path, None).unwrap();
     assert_eq!(parts.texts(Part::Train).collect::<Vec<_>>(), ["one", "two", "three"]);
     assert_eq!(parts.texts(Part::Validation).collect::<Vec<_>>(), ["four"]);
-    // Found again with no hub at all.
+    // The stored data set is found without a server.
     assert_eq!(fetched_from("http://127.0.0.1:1", cache.path()).unwrap(), path);
     assert_eq!(entries(cache.path()), 1);
 }
