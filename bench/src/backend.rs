@@ -19,7 +19,7 @@ use crate::host;
 /// Backend that can be named with `--backend`.
 #[derive(Debug, Clone, Copy)]
 pub struct BackendMeta {
-    /// Name.
+    /// Name that `--backend` takes.
     pub id: &'static str,
     /// Cargo feature that compiles it in.
     pub feature: &'static str,
