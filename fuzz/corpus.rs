@@ -159,8 +159,7 @@ pub(crate) fn published(root: &Path) -> Vec<Vec<u8>> {
 
 /// Tokenizers of all four models of the library, with and without normalizers, templates and decoders.
 pub(crate) fn tokenizers() -> Vec<Vec<u8>> {
-    let byte_level =
-        json!({ "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true });
+    let byte_level = json!({ "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true });
     let template = json!({
         "type": "TemplateProcessing",
         "single": [{ "SpecialToken": { "id": "a", "type_id": 0 } }, { "Sequence": { "id": "A", "type_id": 0 } }],
@@ -211,15 +210,27 @@ pub(crate) fn tokenizers() -> Vec<Vec<u8>> {
     });
     vec![
         WORDS.as_bytes().to_vec(),
-        file(&pairs, json!({ "pre_tokenizer": byte_level, "decoder": byte_level, "added_tokens": added })),
-        file(&pairs, json!({ "post_processor": template, "truncation": truncation, "padding": padding })),
+        file(
+            &pairs,
+            json!({ "pre_tokenizer": byte_level, "decoder": byte_level, "added_tokens": added }),
+        ),
+        file(
+            &pairs,
+            json!({ "post_processor": template, "truncation": truncation, "padding": padding }),
+        ),
         file(&pairs, json!({ "normalizer": normalizer, "pre_tokenizer": split })),
-        file(&pieces, json!({ "pre_tokenizer": { "type": "BertPreTokenizer" },
+        file(
+            &pieces,
+            json!({ "pre_tokenizer": { "type": "BertPreTokenizer" },
             "normalizer": { "type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
                 "strip_accents": null, "lowercase": true },
-            "decoder": { "type": "WordPiece", "prefix": "##", "cleanup": true } })),
-        file(&unigram, json!({ "pre_tokenizer":
-                { "type": "Metaspace", "replacement": "_", "prepend_scheme": "always", "split": true } })),
+            "decoder": { "type": "WordPiece", "prefix": "##", "cleanup": true } }),
+        ),
+        file(
+            &unigram,
+            json!({ "pre_tokenizer":
+                { "type": "Metaspace", "replacement": "_", "prepend_scheme": "always", "split": true } }),
+        ),
     ]
 }
 
@@ -245,7 +256,8 @@ pub(crate) fn model_configs() -> Vec<Vec<u8>> {
 pub(crate) fn parquet() -> Vec<Vec<u8>> {
     let table = |rows: &[&str]| {
         let texts: Column = Series::new("text".into(), rows).into();
-        let numbers: Column = Series::new("id".into(), (0..rows.len() as i64).collect::<Vec<_>>()).into();
+        let numbers: Column =
+            Series::new("id".into(), (0..rows.len() as i64).collect::<Vec<_>>()).into();
         let mut frame = DataFrame::new(rows.len(), vec![numbers, texts]).expect("two columns");
         let mut bytes = Vec::new();
         ParquetWriter::new(&mut bytes).finish(&mut frame).expect("a table in memory");
@@ -256,7 +268,9 @@ pub(crate) fn parquet() -> Vec<Vec<u8>> {
 
 /// Documents as lines of JSON.
 pub(crate) fn json_lines() -> Vec<Vec<u8>> {
-    let line = |number: usize| json!({ "id": number, "text": format!("document {number} 漢字") }).to_string();
+    let line = |number: usize| {
+        json!({ "id": number, "text": format!("document {number} 漢字") }).to_string()
+    };
     vec![(0..3).map(line).collect::<Vec<_>>().join("\n").into_bytes(), line(7).into_bytes()]
 }
 

@@ -439,7 +439,8 @@ fn no_control_character_of_a_file_reaches_the_terminal() {
         assert!(said.contains("\\u001b[31m"), "{said}");
     }
     // Arguments are printed too: the names of files may be hostile.
-    for arguments in [&["report", "no\u{1b}[31m"][..], &["list", "no\u{1b}[31m"], &["no\u{1b}[31m"]] {
+    for arguments in [&["report", "no\u{1b}[31m"][..], &["list", "no\u{1b}[31m"], &["no\u{1b}[31m"]]
+    {
         let output = bench(arguments);
         let said = text(&output);
         assert!(!output.status.success() && !said.contains('\u{1b}'), "{said:?}");

@@ -42,7 +42,11 @@ fn attack(name: &str, corpus: &[Vec<u8>]) {
             // The panic has printed its message.
             let file = std::env::temp_dir().join(format!("pe-zoo-fuzz-{name}"));
             std::fs::write(&file, &input).unwrap();
-            panic!("input {number}, kept as {}:\n{}", file.display(), String::from_utf8_lossy(&input))
+            panic!(
+                "input {number}, kept as {}:\n{}",
+                file.display(),
+                String::from_utf8_lossy(&input)
+            )
         };
         read += usize::from(was_read);
     }

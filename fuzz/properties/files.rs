@@ -21,7 +21,8 @@ use tasks::tokenizer::{HubTokenizer, Tokenizer as _};
 pub(crate) const KEY: &str = "0123456789abcdef";
 
 /// Model with 5,000 weights.
-pub(crate) const TINY_LLAMA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../bench/fixtures/tiny-llama");
+pub(crate) const TINY_LLAMA: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../bench/fixtures/tiny-llama");
 
 /// A `tokenizer.json` for the tiny model: words and the first of them for all others.
 pub(crate) const WORDS: &str = r#"{

@@ -20,6 +20,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use serde_json::{Map, Value};
 
+use crate::attention::ScoreForm;
 use crate::card::Properties;
 use crate::count::macs_of;
 use crate::erased::AnyEncoding;
@@ -49,6 +50,21 @@ pub fn properties(config: &EncodingConfig) -> Result<Arc<Properties>, PeError> {
             .unwrap_or_else(|panic| Err(panic_text(&*panic)))
             .map_err(|reason| PeError::Probe { pe: config.card().id.to_owned(), reason })
     })
+}
+
+/// Forms in which the logits of an encoding are evaluated: on [`device`], and by the kernels of a GPU.
+///
+/// # Errors
+/// [`PeError::Probe`] if no small size suits the settings.
+pub fn score_forms(config: &EncodingConfig) -> Result<[ScoreForm; 2], PeError> {
+    let forms = || {
+        let (config, dims) = sized(config)?;
+        let encoding = built(&config, &dims, 0.5)?;
+        let device = device();
+        let of = [ScoreForm::of, ScoreForm::on_gpu];
+        Ok(of.map(|form| form(encoding.hooks(), &dims, &device)))
+    };
+    forms().map_err(|reason: String| PeError::Probe { pe: config.card().id.to_owned(), reason })
 }
 
 /// Extracts the message of a caught panic.

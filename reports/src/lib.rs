@@ -26,9 +26,9 @@ mod text;
 pub use analysis::{ReportMeta, Settings};
 pub use formats::{html_document, html_table, markdown_document, plain_page};
 pub use record::{
-    Allocations, CurvePoint, DeviceInfo, EncodingInfo, EvalPoint, FlopCount, GateScore, GridPoint, Host, PAIR,
-    PAIRED, ParamCount, RunRecord, SCHEMA, SkippedEval, SliceUnit, Slices, Solved, Status,
-    TaskInfo, TrainSummary, Validation,
+    Allocations, CurvePoint, DeviceInfo, EncodingInfo, EvalPoint, FlopCount, GateScore, GridPoint,
+    Host, PAIR, PAIRED, ParamCount, RunRecord, SCHEMA, SkippedEval, SliceUnit, Slices, Solved,
+    Status, TaskInfo, TrainSummary, Validation,
 };
 pub use report::{
     Rendered, ReportError, ReportSummary, render_report, write_files, write_report,

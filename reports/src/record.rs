@@ -13,7 +13,7 @@ pub use self::gates::GateScore;
 pub use self::metric::Metric;
 pub(crate) use self::newest::newest_by;
 pub use self::run::{
-    Allocations, DeviceInfo, EncodingInfo, FlopCount, GridPoint, Host, ParamCount, RunRecord, SCHEMA, Status,
-    TaskInfo,
+    Allocations, DeviceInfo, EncodingInfo, FlopCount, GridPoint, Host, ParamCount, RunRecord,
+    SCHEMA, Status, TaskInfo,
 };
 pub use self::train::{CurvePoint, Solved, TrainSummary, Validation};

@@ -65,6 +65,8 @@ fn encoding(part: &EncodingConfig) -> anyhow::Result<()> {
     say(&format!("acts on: {}", or(&acts_on, "nothing")));
     say(&format!("learned parameters: {}", described.parameters));
     say(&format!("properties, by probing: {}", found.join("; ")));
+    let forms = pe_zoo::probe::score_forms(part)?.map(pe_zoo::attention::ScoreForm::id);
+    say(&format!("logits: {} in the kernels of the CPU, {} in those of a GPU", forms[0], forms[1]));
     say(&format!("paper: {} {}", described.paper, described.url));
     let defaults = settings_text(&crate::encodings::registry().encoding(described.id)?);
     say(&format!("defaults: {}", or(&defaults, "no settings")));

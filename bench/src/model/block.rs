@@ -52,6 +52,16 @@ pub(super) struct Through<'a> {
 }
 
 impl DecoderBlock {
+    /// Number of heads of queries.
+    pub(super) fn heads(&self) -> usize {
+        self.heads
+    }
+
+    /// Whether each query attends to one token only.
+    pub(super) fn is_hard(&self) -> bool {
+        self.attention_kind == AttentionKind::Hard
+    }
+
     pub(super) fn new(config: &ModelConfig, rng: &mut ChaCha8Rng, device: &Device) -> Self {
         let width = config.width;
         Self {

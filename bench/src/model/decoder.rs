@@ -3,11 +3,11 @@
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{Device, Int, Tensor};
-use pe_zoo::attention::{Engine, LayerCache, Trace, Weights};
+use pe_zoo::attention::{Engine, LayerCache, ScoreForm, Trace, Weights};
 use pe_zoo::compose::Combined;
 use pe_zoo::encoding::EmbedContext;
 use pe_zoo::ops::{self, MatmulPrecision};
-use pe_zoo::{Combination, Hooks, PeError, Positions, TokenState};
+use pe_zoo::{Combination, Dims, Hooks, PeError, Positions, TokenState};
 use rand_chacha::ChaCha8Rng;
 
 use super::block::{DecoderBlock, Through};
@@ -228,6 +228,20 @@ impl Decoder {
     /// Number of transformer blocks.
     pub fn layers(&self) -> usize {
         self.blocks.len()
+    }
+
+    /// The form in which attention evaluates the logits, the worst of all layers.
+    pub fn score_form(&self, device: &Device) -> ScoreForm {
+        let hard = self.blocks.iter().any(DecoderBlock::is_hard);
+        if self.engine == Engine::Reference || hard {
+            return ScoreForm::Reference;
+        }
+        let [_vocabulary, width] = self.embedding.val().dims();
+        let heads = self.blocks.first().map_or(1, DecoderBlock::heads);
+        let head_dim = width / heads;
+        // No modifier depends on lengths.
+        let dims = Dims { layers: self.layers(), heads, head_dim, train_len: 1, max_len: 1 };
+        ScoreForm::of(&self.encoding, &dims, device)
     }
 
     /// Size of the vocabulary in tokens.

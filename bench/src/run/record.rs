@@ -143,6 +143,7 @@ impl RecordBuilder<'_> {
             host: host::host(self.run.threads, self.run.jobs),
             backend: self.backend.to_owned(),
             engine: self.engine.id().to_owned(),
+            score_form: None,
             precision: self.precision.id().to_owned(),
             commit,
             dirty,

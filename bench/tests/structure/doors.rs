@@ -7,7 +7,15 @@ use crate::sources;
 /// Ways to reach standard output and standard error, followed by the files that may use them.
 const WAYS: [(&str, &[&str]); 8] = [
     // The protocol of workers: JSON, which escapes control characters, to a pipe.
-    ("stdout()", &["bench/src/cli/out.rs", "bench/src/cli.rs", "bench/src/cli/extend.rs", "bench/src/cli/fit.rs"]),
+    (
+        "stdout()",
+        &[
+            "bench/src/cli/out.rs",
+            "bench/src/cli.rs",
+            "bench/src/cli/extend.rs",
+            "bench/src/cli/fit.rs",
+        ],
+    ),
     // Bars are drawn there; their texts are `Printable`.
     ("stderr()", &["bench/src/cli/out.rs", "bench/src/cli/run/table.rs"]),
     // Both are for tests.

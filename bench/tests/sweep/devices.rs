@@ -39,7 +39,8 @@ fn each_device_has_one_worker_and_no_second_sweep() {
     let output = sweep.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(143), "{}", text(&output));
     let seen = events(&output);
-    let devices = named(&seen, "began").iter().map(|e| e["device"].as_u64()).collect::<BTreeSet<_>>();
+    let devices =
+        named(&seen, "began").iter().map(|e| e["device"].as_u64()).collect::<BTreeSet<_>>();
     assert_eq!(devices, [Some(0), Some(1)].into(), "{}", text(&output));
 
     // Free again, and the cells resume on one device.
@@ -47,7 +48,12 @@ fn each_device_has_one_worker_and_no_second_sweep() {
     let more = [&options[..], &["--cell-seconds", "0.01"]].concat();
     let again = place.run(&place.out("a"), &more);
     let seen = events(&again);
-    assert_eq!((named(&seen, "resumed").len(), &seen[0]["jobs"]), (2, &1.into()), "{}", text(&again));
+    assert_eq!(
+        (named(&seen, "resumed").len(), &seen[0]["jobs"]),
+        (2, &1.into()),
+        "{}",
+        text(&again)
+    );
 }
 
 #[test]

@@ -210,10 +210,7 @@ impl Fope {
                 let padding = Tensor::full([heads, columns, rest], padding, device);
                 Tensor::cat(vec![mixed, padding], 2).swap_dims(0, 1)
             };
-            Rotation::of_heads(
-                mixed(f64::cos, cos, 1.0),
-                mixed(f64::sin, sin, self.padding.sine()),
-            )
+            Rotation::of_heads(mixed(f64::cos, cos, 1.0), mixed(f64::sin, sin, self.padding.sine()))
         })
     }
 }
@@ -304,11 +301,8 @@ impl ScalarReference for Fope {
             let rows = values.chunks(mixed).map(<[f64]>::to_vec).collect::<Vec<_>>();
             rows.chunks(kept).map(<[Vec<f64>]>::to_vec).collect()
         };
-        let mixture = fope::Mixture {
-            cos: weights(cos),
-            sin: weights(sin),
-            padded_sin: self.padding.sine(),
-        };
+        let mixture =
+            fope::Mixture { cos: weights(cos), sin: weights(sin), padded_sin: self.padding.sine() };
         fope::transformed(input, &self.frequencies, &mixture)
     }
 

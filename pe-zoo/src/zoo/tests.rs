@@ -158,3 +158,16 @@ fn properties_found_by_probing_are_those_that_are_known() {
         assert!(listed.contains(card.id), "{} is missing in tests/properties.json", card.id);
     }
 }
+
+#[test]
+fn no_encoding_is_dense_in_the_kernels_of_the_cpu() {
+    use crate::attention::ScoreForm;
+    for entry in Registry::builtin().entries() {
+        let config = Registry::builtin().encoding(entry.card.id).unwrap();
+        let [cpu, gpu] = crate::probe::score_forms(&config).unwrap();
+        assert_eq!(cpu, ScoreForm::Fused, "{}", entry.card.id);
+        // FIRE's perceptron, DAPE's, and the products of PaTH and GRAPE have no kernel on GPUs.
+        let dense = ["dape", "fire", "grape", "path"].contains(&entry.card.id);
+        assert_eq!(gpu == ScoreForm::Dense, dense, "{}", entry.card.id);
+    }
+}
