@@ -62,9 +62,8 @@ pub fn nvidia_driver() -> Option<String> {
 
 /// Number in the first line of the driver's description: `NVRM version: ... Kernel Module  535.104.05  Sat ...`.
 fn driver_version(text: &str) -> Option<String> {
-    let is_version = |word: &&str| {
-        word.contains('.') && word.chars().all(|c| c.is_ascii_digit() || c == '.')
-    };
+    let is_version =
+        |word: &&str| word.contains('.') && word.chars().all(|c| c.is_ascii_digit() || c == '.');
     text.lines().next()?.split_whitespace().find(is_version).map(str::to_owned)
 }
 

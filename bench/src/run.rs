@@ -240,11 +240,8 @@ pub fn build(experiment: &Experiment, task: &dyn Task) -> Result<(Decoder, Devic
 fn fill(record: &mut RunRecord, plan: RunPlan<'_>, hooks: &mut RunHooks<'_>) -> Result<(), String> {
     let RunPlan { encoding_id: id, seed, training, task, requests, gates, start, count, .. } = plan;
     let (mut model, mut device) = start()?;
-<<<<<<< HEAD
     record.device = backend::accelerator(&record.backend, &device);
-=======
     record.score_form = Some(model.score_form(&device).id().to_owned());
->>>>>>> main
     if let Some(unstated) = plan.unstated {
         unstated.count(record, &model).map_err(|error| error.to_string())?;
     }

@@ -154,6 +154,7 @@ fn record(cell: usize) -> RunRecord {
         },
         backend: "flex".into(),
         engine: "fused".into(),
+        score_form: None,
         precision: "f32".into(),
         commit: Some("0123456789ab".into()),
         dirty: Some(false),

@@ -160,13 +160,12 @@ fn one(
     threads: usize,
     visible: Option<&str>,
 ) -> Result<PooledDevice, PoolError> {
-    let missing =
-        |count, about: &str| PoolError::Missing { index, count, about: about.to_owned() };
+    let missing = |count, about: &str| PoolError::Missing { index, count, about: about.to_owned() };
     let all = |index| WorkerDevice { index, processors: Vec::new() };
     let (name, environment, inner) = match hardware {
         Hardware::Processor => {
-            let usable = processors::usable()
-                .ok_or_else(|| PoolError::Unbound(backend.to_owned()))?;
+            let usable =
+                processors::usable().ok_or_else(|| PoolError::Unbound(backend.to_owned()))?;
             let groups = usable.chunks_exact(threads.max(1));
             let count = groups.len();
             let group = groups.skip(index).next().ok_or_else(|| {
@@ -237,9 +236,9 @@ mod processors {
         }
         let mut set = CpuSet::new();
         let bound = processors.iter().try_for_each(|cpu| set.set(*cpu));
-        bound
-            .and_then(|()| sched_setaffinity(Pid::from_raw(0), &set))
-            .map_err(|error| format!("cannot bind the worker to processors {processors:?}: {error}"))
+        bound.and_then(|()| sched_setaffinity(Pid::from_raw(0), &set)).map_err(|error| {
+            format!("cannot bind the worker to processors {processors:?}: {error}")
+        })
     }
 }
 
@@ -261,7 +260,9 @@ mod tests {
 
     #[test]
     fn lists_are_read_and_nonsense_is_refused() {
-        for (text, shown) in [("0", "0"), ("0-3", "0,1,2,3"), ("2,0", "2,0"), ("0-1, 4-5", "0,1,4,5")] {
+        for (text, shown) in
+            [("0", "0"), ("0-3", "0,1,2,3"), ("2,0", "2,0"), ("0-1, 4-5", "0,1,4,5")]
+        {
             assert_eq!(text.parse::<DeviceList>().unwrap().to_string(), shown);
         }
         for text in ["", "a", "3-1", "0,0", "0-2,1", "-1", "1-", "0-99999999999"] {

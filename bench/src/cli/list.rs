@@ -30,7 +30,9 @@ fn backends() -> Vec<Vec<String>> {
     rows.extend(backend::ALL.iter().map(|meta| {
         let none = || "–".to_owned();
         let [device, memory, precision] = match meta.facts() {
-            None => [format!("not compiled in; build with --features {}", meta.feature), none(), none()],
+            None => {
+                [format!("not compiled in; build with --features {}", meta.feature), none(), none()]
+            }
             Some(Err(reason)) => [format!("unavailable: {reason}"), none(), none()],
             Some(Ok(facts)) => {
                 let memory = facts

@@ -17,12 +17,12 @@ use reports::ReportMeta;
 use super::RunArgs;
 use super::out::complain;
 use super::stop::StopFlag;
+use crate::backend::{self, Hardware, pool};
+use crate::host;
 use crate::suite::{self, Overrides};
 use crate::sweep::{
     CellFile, SweepOptions, SweepOutcome, SweepPlan, look_up_all, sweep, training_seconds,
 };
-use crate::backend::{self, Hardware, pool};
-use crate::host;
 
 pub(crate) use options::{SweepArgs, seconds};
 use output::SweepOutput;

@@ -31,9 +31,8 @@ pub fn training_seconds(
             rates.push(record.flops.train_step as f64 / seconds);
         }
     }
-    let is_open = |(found, key): (&CellFile, &String)| {
-        !found.is_settled() && options.shard.has(key)
-    };
+    let is_open =
+        |(found, key): (&CellFile, &String)| !found.is_settled() && options.shard.has(key);
     // Nothing is measured for a sweep that has nothing to do.
     if !found.iter().zip(&plan.keys).any(is_open) {
         return vec![0.0; plan.cells.len()];

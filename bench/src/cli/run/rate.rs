@@ -72,8 +72,13 @@ fn read(path: &Path) -> BTreeMap<String, f64> {
 
 /// Measures training steps in a process of its own.
 fn measured(arguments: &ComputeArgs, threads: usize) -> anyhow::Result<f64> {
-    let model =
-        ModelConfig { layers: 2, width: 64, heads: 4, activation: ActivationKind::Gelu, ..ModelConfig::default() };
+    let model = ModelConfig {
+        layers: 2,
+        width: 64,
+        heads: 4,
+        activation: ActivationKind::Gelu,
+        ..ModelConfig::default()
+    };
     let sizes = [
         ("--batch", BATCH),
         ("--len", LEN),
