@@ -4,7 +4,7 @@ use crate::analysis::Report;
 use crate::analysis::distinct;
 use crate::document::table::{Table, TableCell, heads};
 use crate::number::count;
-use crate::record::RunRecord;
+use crate::record::{DeviceInfo, RunRecord};
 
 /// Table of facts about the runs, each with its distinct values over all cells.
 pub fn provenance(report: &Report) -> Table {
@@ -25,6 +25,9 @@ pub fn provenance(report: &Report) -> Table {
     fact("host", &|r| {
         format!("{}, {} logical CPUs, {}", r.host.cpu, r.host.logical_cpus, r.host.os)
     });
+    if report.cells.iter().any(|r| r.device.is_some()) {
+        fact("device", &|r| r.device.as_ref().map_or("processor".to_owned(), DeviceInfo::text));
+    }
     fact("threads per cell; concurrent cells", &|r| {
         format!("{}, {}", count(r.host.threads, "thread"), count(r.host.jobs, "concurrent cell"))
     });

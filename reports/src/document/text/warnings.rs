@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::analysis::{Report, distinct};
-use crate::record::{RunRecord, Status};
+use crate::record::{DeviceInfo, RunRecord, Status};
 
 /// The warnings of a report, one sentence each.
 pub(crate) fn warnings(report: &Report) -> Vec<String> {
@@ -39,6 +39,9 @@ fn of_records(records: &[RunRecord], ablation_base: Option<&str>) -> Vec<String>
     let speed = "times and memory are not comparable between them";
     let numbers = "their numbers may differ for that reason alone";
     differ("host", speed, &|r| format!("{}, {}", r.host.cpu, r.host.os));
+    differ("device", speed, &|r| {
+        r.device.as_ref().map_or("processor".to_owned(), DeviceInfo::text)
+    });
     differ("threads", speed, &|r| r.host.threads.to_string());
     differ("the number of concurrent cells", speed, &|r| r.host.jobs.to_string());
     differ("commit", numbers, &|r| r.commit.clone().unwrap_or_else(|| "unknown".into()));
@@ -129,11 +132,16 @@ mod tests {
             warnings(&[plain(), TestCell::new("w", "cope", 1).record()]),
             Vec::<String>::new()
         );
-        let changes: [(&str, Change); 10] = [
+        let gpu = |r: &mut RunRecord| {
+            let name = "A GPU".to_owned();
+            r.device = Some(DeviceInfo { name, driver: Some("1.2".into()), memory_bytes: Some(3 << 30) });
+        };
+        let changes: [(&str, Change); 11] = [
+            ("device (A GPU, driver 1.2, 3.0 GiB; processor)", gpu),
+            ("uncommitted", |r| r.dirty = Some(true)),
             ("host", |r| r.host.cpu = "other".into()),
             ("threads", |r| r.host.threads = 9),
             ("commit", |r| r.commit = None),
-            ("uncommitted", |r| r.dirty = Some(true)),
             ("backend", |r| r.backend = "tch".into()),
             ("engine", |r| r.engine = "fused".into()),
             ("versions", |r| r.versions.clear()),
