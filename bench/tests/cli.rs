@@ -439,12 +439,15 @@ fn no_control_character_of_a_file_reaches_the_terminal() {
         assert!(said.contains("\\u001b[31m"), "{said}");
     }
     // Arguments are printed too: the names of files may be hostile.
-    for arguments in [&["report", "no\u{1b}[31m"][..], &["list", "no\u{1b}[31m"], &["no\u{1b}[31m"]]
-    {
+    for (arguments, shown) in [
+        (&["report", "no\u{1b}[31m\u{7}"][..], "no\\u001b[31m\\u0007"),
+        (&["list", "no\u{7}"], "no\\u0007"),
+        (&["no\u{1b}[31m"], "unrecognized subcommand"),
+    ] {
         let output = bench(arguments);
         let said = text(&output);
-        assert!(!output.status.success() && !said.contains('\u{1b}'), "{said:?}");
-        assert!(said.contains("no\\u001b[31m"), "{said}");
+        assert!(!output.status.success() && !said.contains(['\u{1b}', '\u{7}']), "{said:?}");
+        assert!(said.contains(shown), "{said}");
     }
 }
 

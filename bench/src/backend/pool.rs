@@ -150,30 +150,51 @@ pub fn reserve(
 ) -> Result<Vec<PooledDevice>, PoolError> {
     let hardware = meta(backend)?.hardware;
     let visible = std::env::var(VISIBLE).ok();
-    list.0.iter().map(|index| one(backend, hardware, *index, threads, visible.as_deref())).collect()
+    let places = list.0.iter().map(|index| {
+        let place = place(backend, hardware, *index, threads, visible.as_deref())?;
+        Ok((*index, place))
+    });
+    // All exist before the first is locked.
+    let places = places.collect::<Result<Vec<_>, PoolError>>()?;
+    let locked = places.into_iter().map(|(index, place)| {
+        let lock = lock(index, &place.name)?;
+        let DevicePlace { environment, inner, .. } = place;
+        Ok(PooledDevice { index, environment, inner, _lock: lock })
+    });
+    locked.collect()
 }
 
-fn one(
+/// Device of this machine, and the way by which a worker gets it.
+#[derive(Debug)]
+struct DevicePlace {
+    /// Name that is the same for all backends and processes.
+    name: String,
+    environment: Option<(&'static str, String)>,
+    inner: WorkerDevice,
+}
+
+fn place(
     backend: &str,
     hardware: Hardware,
     index: usize,
     threads: usize,
     visible: Option<&str>,
-) -> Result<PooledDevice, PoolError> {
+) -> Result<DevicePlace, PoolError> {
     let missing = |count, about: &str| PoolError::Missing { index, count, about: about.to_owned() };
     let all = |index| WorkerDevice { index, processors: Vec::new() };
-    let (name, environment, inner) = match hardware {
+    Ok(match hardware {
         Hardware::Processor => {
             let usable =
                 processors::usable().ok_or_else(|| PoolError::Unbound(backend.to_owned()))?;
-            let groups = usable.chunks_exact(threads.max(1));
+            let mut groups = usable.chunks_exact(threads.max(1));
             let count = groups.len();
-            let group = groups.skip(index).next().ok_or_else(|| {
+            let group = groups.nth(index).ok_or_else(|| {
                 let (usable, threads) = (usable.len(), threads);
                 missing(count, &format!("{usable} processors in groups of --threads {threads}"))
             })?;
             let name = group.iter().map(usize::to_string).collect::<Vec<_>>().join("-");
-            (format!("cpu-{name}"), None, WorkerDevice { index: 0, processors: group.to_vec() })
+            let inner = WorkerDevice { index: 0, processors: group.to_vec() };
+            DevicePlace { name: format!("cpu-{name}"), environment: None, inner }
         }
         Hardware::Cuda => {
             let name = match visible {
@@ -186,15 +207,16 @@ fn one(
                     (*name).to_owned()
                 }
             };
-            (format!("cuda-{name}"), Some((VISIBLE, name)), all(0))
+            let environment = Some((VISIBLE, name.clone()));
+            DevicePlace { name: format!("cuda-{name}"), environment, inner: all(0) }
         }
         Hardware::Metal if index > 0 => {
             return Err(missing(1, "this backend has one device"));
         }
-        Hardware::Metal | Hardware::Wgpu => (format!("{backend}-{index}"), None, all(index)),
-    };
-    let lock = lock(index, &name)?;
-    Ok(PooledDevice { index, environment, inner, _lock: lock })
+        Hardware::Metal | Hardware::Wgpu => {
+            DevicePlace { name: format!("{backend}-{index}"), environment: None, inner: all(index) }
+        }
+    })
 }
 
 /// Locks a file that stands for a device of this machine.
@@ -273,23 +295,34 @@ mod tests {
 
     #[test]
     fn cuda_devices_are_counted_among_the_visible_ones() {
-        let device = |index, visible| one("cuda", Hardware::Cuda, index, 1, visible);
-        let second = device(1, Some("94, GPU-95")).unwrap();
-        assert_eq!(second.environment(), Some((VISIBLE, "GPU-95")));
-        assert_eq!(second.in_worker(), &WorkerDevice { index: 0, processors: Vec::new() });
-        assert_eq!(device(97, None).unwrap().environment(), Some((VISIBLE, "97")));
-        let said = device(2, Some("94,95")).unwrap_err().to_string();
+        let device = |index, visible| place("cuda", Hardware::Cuda, index, 1, visible);
+        let variable = |value: &str| Some((VISIBLE, value.to_owned()));
+        let second = device(1, Some("4, GPU-5")).unwrap();
+        assert_eq!((second.environment, second.name.as_str()), (variable("GPU-5"), "cuda-GPU-5"));
+        assert_eq!(second.inner, WorkerDevice { index: 0, processors: Vec::new() });
+        assert_eq!(device(7, None).unwrap().environment, variable("7"));
+        let said = device(2, Some("4,5")).unwrap_err().to_string();
         assert!(said.contains("device 2") && said.contains("less than 2"), "{said}");
     }
 
     #[test]
+    fn other_gpus_keep_their_index_in_the_worker() {
+        let second = place("wgpu", Hardware::Wgpu, 1, 1, None).unwrap();
+        assert_eq!((second.inner.index, second.environment), (1, None));
+        assert!(place("tch-mps", Hardware::Metal, 1, 1, None).is_err());
+    }
+
+    #[test]
     fn a_device_is_held_by_one_sweep_and_free_after_it() {
-        let device = || one("wgpu", Hardware::Wgpu, 901, 1, None);
-        let held = device().unwrap();
-        let said = device().unwrap_err().to_string();
-        assert!(said.contains("device 901 is used by another sweep"), "{said}");
+        // The lock is one of the machine, on which other tests may run.
+        let name = format!("test-{}", std::process::id());
+        let held = lock(3, &name).unwrap();
+        let said = lock(3, &name).unwrap_err();
+        assert!(said.to_string().contains("device 3 is used by another sweep"), "{said}");
         drop(held);
-        assert_eq!(device().unwrap().in_worker().index, 901);
+        lock(3, &name).unwrap();
+        let PoolError::Busy { path, .. } = said else { panic!("{said}") };
+        std::fs::remove_file(path).unwrap();
     }
 
     #[test]
@@ -297,10 +330,11 @@ mod tests {
     fn devices_of_the_processor_are_groups_of_processors() {
         let usable = processors::usable().unwrap();
         let group = |index, threads| {
-            let device = one("flex", Hardware::Processor, index, threads, None);
-            device.map(|device| device.in_worker().processors.clone())
+            let device = place("flex", Hardware::Processor, index, threads, None);
+            device.map(|device| device.inner.processors)
         };
         assert_eq!(group(0, usable.len()).unwrap(), usable);
+        assert_eq!(group(usable.len() - 1, 1).unwrap(), usable[usable.len() - 1..]);
         let said = group(1, usable.len()).unwrap_err().to_string();
         assert!(said.contains("device 1, expected less than 1"), "{said}");
     }

@@ -24,7 +24,7 @@ const WAYS: [(&str, &[&str]); 8] = [
     ("eprintln!", &[]),
     ("eprint!", &[]),
     ("dbg!", &[]),
-    ("Term::", &[]),
+    ("console::Term", &[]),
 ];
 
 #[test]

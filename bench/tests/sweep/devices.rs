@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::process::{Command, Stdio};
 
 use crate::place::{Place, children, events, named, signal, text, until};
 
@@ -12,6 +13,14 @@ fn processors(pid: u32) -> Option<String> {
     Some(list.trim().to_owned())
 }
 
+/// A sweep that locks devices apart from those of other processes on this machine.
+fn command(place: &Place, out: &str, options: &[&str]) -> Command {
+    let mut command = place.command(&place.out(out), options);
+    command.env("TMPDIR", place.suite().parent().unwrap());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
 #[test]
 fn each_device_has_one_worker_and_no_second_sweep() {
     if std::thread::available_parallelism().unwrap().get() < 2 {
@@ -20,7 +29,7 @@ fn each_device_has_one_worker_and_no_second_sweep() {
     }
     let place = Place::new(1_000_000);
     let mut options = vec!["--devices", "0-1", "--json"];
-    let sweep = place.start(&place.out("a"), &options);
+    let sweep = command(&place, "a", &options).spawn().unwrap();
     until("two workers run on processors of their own", || {
         let workers = children(sweep.id());
         let bound = workers.iter().filter_map(|pid| processors(*pid));
@@ -30,7 +39,7 @@ fn each_device_has_one_worker_and_no_second_sweep() {
     // The sweep itself is not bound.
     assert!(processors(sweep.id()).unwrap().contains(['-', ',']));
 
-    let refused = place.run(&place.out("b"), &["--devices", "1"]);
+    let refused = command(&place, "b", &["--devices", "1"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(1));
     let said = text(&refused);
     assert!(said.contains("device 1 is used by another sweep"), "{said}");
@@ -46,7 +55,7 @@ fn each_device_has_one_worker_and_no_second_sweep() {
     // Free again, and the cells resume on one device.
     options[1] = "1";
     let more = [&options[..], &["--cell-seconds", "0.01"]].concat();
-    let again = place.run(&place.out("a"), &more);
+    let again = command(&place, "a", &more).output().unwrap();
     let seen = events(&again);
     assert_eq!(
         (named(&seen, "resumed").len(), &seen[0]["jobs"]),
@@ -65,7 +74,7 @@ fn devices_that_do_not_exist_are_refused() {
         (&["--devices", "0", "--jobs", "2"], "cannot be used with"),
         (&["--device", "1"], "has only device 0"),
     ] {
-        let output = place.run(&place.out("none"), options);
+        let output = command(&place, "none", options).output().unwrap();
         assert!(!output.status.success(), "{options:?}");
         assert!(text(&output).contains(expected), "{options:?}: {}", text(&output));
     }

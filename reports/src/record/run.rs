@@ -249,7 +249,8 @@ pub struct DeviceInfo {
 impl DeviceInfo {
     /// `NVIDIA H100, driver 535.104.05, 79.6 GiB`.
     pub(crate) fn text(&self) -> String {
-        let driver = self.driver.as_ref().map_or(String::new(), |driver| format!(", driver {driver}"));
+        let driver =
+            self.driver.as_ref().map_or(String::new(), |driver| format!(", driver {driver}"));
         let gib = |bytes: u64| format!(", {:.1} GiB", bytes as f64 / f64::from(1 << 30));
         format!("{}{driver}{}", self.name, self.memory_bytes.map_or(String::new(), gib))
     }

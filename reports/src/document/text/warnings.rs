@@ -134,7 +134,8 @@ mod tests {
         );
         let gpu = |r: &mut RunRecord| {
             let name = "A GPU".to_owned();
-            r.device = Some(DeviceInfo { name, driver: Some("1.2".into()), memory_bytes: Some(3 << 30) });
+            r.device =
+                Some(DeviceInfo { name, driver: Some("1.2".into()), memory_bytes: Some(3 << 30) });
         };
         let changes: [(&str, Change); 11] = [
             ("device (A GPU, driver 1.2, 3.0 GiB; processor)", gpu),
