@@ -127,7 +127,7 @@ impl Cost {
         self.with(what, Work::Product, macs, true)
     }
 
-    /// Adds a product that is written as a contraction over named axes.
+    /// Adds a contraction over named axes (einsum); see [`Work::Contraction`].
     #[must_use]
     pub fn contraction(self, what: &'static str, macs: usize) -> Self {
         self.with(what, Work::Contraction, macs, false)

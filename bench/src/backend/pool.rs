@@ -17,6 +17,13 @@ pub struct DeviceList(Vec<usize>);
 /// Most devices of a list.
 const MOST: usize = 1024;
 
+impl DeviceList {
+    /// List of one device.
+    pub fn one(index: usize) -> Self {
+        Self(vec![index])
+    }
+}
+
 impl FromStr for DeviceList {
     type Err = String;
 

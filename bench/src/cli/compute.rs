@@ -23,6 +23,16 @@ pub(crate) struct DeviceArgs {
 }
 
 impl DeviceArgs {
+    /// Device of a backend.
+    pub(crate) fn new(backend: &str, device: usize) -> Self {
+        Self { backend: Some(backend.to_owned()), device }
+    }
+
+    /// Index of the device.
+    pub(crate) fn device(&self) -> usize {
+        self.device
+    }
+
     /// Name of the backend.
     pub(crate) fn backend(&self) -> &str {
         self.backend.as_deref().unwrap_or(DEFAULT)

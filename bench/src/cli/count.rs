@@ -10,7 +10,7 @@ use reports::{RunRecord, Status};
 use super::compute::ComputeArgs;
 use super::folders;
 use super::out::{complain, say};
-use crate::inspect::retrain::cell_of;
+use crate::experiment::of_record;
 use crate::instructions::{CountError, step_instructions};
 use crate::run::counts::take_steps;
 
@@ -87,7 +87,7 @@ fn chosen<'a>(records: &'a [RunRecord], arguments: &CountArgs) -> Vec<&'a RunRec
 
 /// Runs training steps of a record's cell for an external instruction counter and prints the allocations of each step.
 pub(super) fn steps(record: &Path, count: usize, compute: &ComputeArgs) -> anyhow::Result<()> {
-    let (mut cell, task) = cell_of(&RunRecord::read(record)?)?;
+    let (mut cell, task) = of_record(&RunRecord::read(record)?)?;
     compute.apply(&mut cell)?;
     let asked = take_steps(&cell, &*task, count).map_err(anyhow::Error::msg)?;
     for two in asked.windows(2) {

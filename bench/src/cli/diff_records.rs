@@ -14,7 +14,7 @@ use super::out::say;
 const TIMINGS: [&str; 3] = ["seconds", "step_seconds_median", "tokens_per_second"];
 
 /// Top-level fields of a record that describe the machine, time and program of a run.
-const PROVENANCE: [&str; 10] = [
+const PROVENANCE: [&str; 12] = [
     "device",
     "host_peak_bytes",
     "peak_bytes",
@@ -25,6 +25,8 @@ const PROVENANCE: [&str; 10] = [
     "commit",
     "dirty",
     "versions",
+    "weights",
+    "evaluated_by",
 ];
 
 /// Maximum number of differences printed; the rest are only counted.

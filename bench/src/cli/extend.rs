@@ -18,10 +18,12 @@ use super::compute::ComputeArgs;
 use super::out::{complain, say};
 use super::run::seconds;
 use super::stop::StopFlag;
+use super::trained;
 use crate::experiment::Budget;
 use crate::extend::{Context, Method};
-use crate::pretrained::{self, Pretrained};
+use crate::pretrained;
 use crate::run::RunContext;
+use crate::run::kept::WeightsPolicy;
 use crate::sweep::{self, Retry, RetryPolicy, Shard, SweepCells, SweepOptions};
 use cells::ExtendSweep;
 use plan::Prepared;
@@ -51,7 +53,8 @@ enum TunedWeights {
 /// Arguments of `extend`.
 #[derive(Args, Clone)]
 pub(super) struct ExtendArgs {
-    /// Folder of a model, a .gguf file, or a name from `pe-bench pretrained list`.
+    /// Folder of a model, a .gguf file, a name from `pe-bench pretrained list`, or kept weights of `pe-bench run`: the
+    /// path of the .safetensors file or the key of a record.
     model: String,
     /// Lengths in tokens, separated by commas; default: 1, 2 and 4 times the trained context.
     #[arg(long, value_delimiter = ',')]
@@ -160,7 +163,7 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
         check_present(arguments)?;
     }
     let compute = arguments.compute.open()?;
-    let pretrained = Pretrained::open(&arguments.model, &compute.device)?;
+    let pretrained = trained::pretrained(&arguments.model, &compute.device)?;
     let prepared = Prepared::new(arguments, &pretrained)?;
     let cells = prepared.cells();
     let run = RunContext {
@@ -200,6 +203,7 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
         },
         shard: Shard::WHOLE,
         budget: Budget::default(),
+        weights: WeightsPolicy::none(),
         checkpoint_seconds: arguments.checkpoint_seconds,
         claim_seconds: arguments.claim_seconds,
         wait: true,

@@ -1,5 +1,6 @@
 //! `pe-bench run`: sweep over a suite, followed by its report.
 
+pub(super) mod devices;
 mod estimate;
 mod forecast;
 mod json_lines;
@@ -7,6 +8,7 @@ mod options;
 mod output;
 mod rate;
 mod table;
+mod weights;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,14 +17,13 @@ use anyhow::Context;
 use reports::ReportMeta;
 
 use super::RunArgs;
-use super::out::complain;
+use super::out::{complain, say};
 use super::stop::StopFlag;
-use crate::backend::{self, Hardware, pool};
+use crate::backend::{self, Hardware};
 use crate::host;
+use crate::run::kept::Reuse;
 use crate::suite::{self, Overrides};
-use crate::sweep::{
-    CellFile, SweepOptions, SweepOutcome, SweepPlan, look_up_all, sweep, training_seconds,
-};
+use crate::sweep::{SweepOptions, SweepOutcome, SweepPlan, look_up_all, sweep, training_seconds};
 
 pub(crate) use options::{SweepArgs, seconds};
 use output::SweepOutput;
@@ -47,14 +48,13 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let (title, suite_name) = (suite.title.clone(), suite.name.clone());
     let settings = arguments.criteria.over(suite.report.clone())?;
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&suite_name));
-    let devices = match &arguments.devices {
-        Some(list) if !arguments.dry_run => {
-            pool::reserve(&compute.backend, list, arguments.threads)?
-        }
-        _ => Vec::new(),
-    };
-    let jobs = if devices.is_empty() { jobs(arguments) } else { devices.len() };
-    let options = arguments.sweep.options(out, [jobs, arguments.threads], devices);
+    let devices = devices::reserve(
+        &arguments.compute.place,
+        arguments.devices.as_ref().filter(|_| !arguments.dry_run),
+        [arguments.jobs, Some(arguments.threads)],
+    )?;
+    let jobs = arguments.jobs.unwrap_or_else(|| jobs(&compute.backend, arguments.threads));
+    let mut options = arguments.sweep.options(out, [jobs, arguments.threads], devices);
     options.budget.check().context("budget of a cell")?;
     let plan = if arguments.dry_run { SweepPlan::offline(suite)? } else { SweepPlan::new(suite)? };
     let notes = plan.cells.iter().flat_map(|planned| planned.task.notes());
@@ -68,37 +68,52 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
         ));
     }
     let rate = || rate::operations_per_second(&arguments.compute, &compute, arguments.threads);
+    let kept = weights::decide(&arguments.sweep, &plan, &mut options)?;
+    if !arguments.sweep.quiet && !arguments.sweep.json {
+        say(&kept);
+    }
     if arguments.dry_run {
         estimate::print(&plan, &options, rate);
         return Ok(ExitCode::SUCCESS);
     }
-    std::fs::create_dir_all(options.out.join("cells"))
-        .with_context(|| format!("cannot create the results folder {}", options.out.display()))?;
-    let statuses = look_up_all(&plan, &options.out, &options.retry);
-    let seconds = training_seconds(&plan, &statuses, &options, rate);
-    watch(&plan, &options, &statuses, &seconds, (&title, &settings), arguments)
+    let command = format!("pe-bench run {}", arguments.suite);
+    watch(&plan, &options, &arguments.sweep, &SweepReport { title, command, settings }, rate)
 }
 
 /// Number of cells run in parallel; by default the CPUs divided by the threads of a cell, and 1 on other devices.
-fn jobs(arguments: &RunArgs) -> usize {
-    let shared = match backend::meta(arguments.compute.place.backend()).map(|meta| meta.hardware) {
-        Ok(Hardware::Processor) => (host::logical_cpus() / arguments.threads).max(1),
+pub(super) fn jobs(backend: &str, threads: usize) -> usize {
+    match backend::meta(backend).map(|meta| meta.hardware) {
+        Ok(Hardware::Processor) => (host::logical_cpus() / threads).max(1),
         _ => 1,
-    };
-    arguments.jobs.unwrap_or(shared)
+    }
 }
 
-fn watch(
+/// Report of a sweep.
+pub(super) struct SweepReport {
+    pub(super) title: String,
+    /// Command that the report names.
+    pub(super) command: String,
+    pub(super) settings: reports::Settings,
+}
+
+/// Runs a sweep, shows its progress and writes its report.
+pub(super) fn watch(
     plan: &SweepPlan,
     options: &SweepOptions,
-    statuses: &[CellFile],
-    seconds: &[f64],
-    (title, settings): (&str, &reports::Settings),
-    arguments: &RunArgs,
+    arguments: &SweepArgs,
+    report: &SweepReport,
+    rate: impl FnOnce() -> f64,
 ) -> anyhow::Result<ExitCode> {
+    std::fs::create_dir_all(options.out.join("cells"))
+        .with_context(|| format!("cannot create the results folder {}", options.out.display()))?;
     let stop = StopFlag::install()?;
-    let mut show = SweepOutput::new(&arguments.sweep, plan, statuses, seconds, options);
-    let outcome = sweep(plan, options, seconds, stop.flag(), &mut |event| show.event(&event));
+    let statuses = look_up_all(plan, &options.out, &options.retry);
+    let seconds = match options.weights.reuse {
+        Reuse::Only => vec![0.0; plan.cells.len()],
+        Reuse::IfKept | Reuse::Never => training_seconds(plan, &statuses, options, rate),
+    };
+    let mut show = SweepOutput::new(arguments, plan, &statuses, &seconds, options);
+    let outcome = sweep(plan, options, &seconds, stop.flag(), &mut |event| show.event(&event));
     show.finish();
     let outcome = outcome?;
     if outcome.interrupted {
@@ -113,7 +128,7 @@ fn watch(
         ));
         return Ok(ExitCode::from(signal.exit_status()));
     }
-    conclude(plan, options, &outcome, &show, title, settings, arguments)
+    conclude(plan, options, &outcome, &show, report)
 }
 
 fn conclude(
@@ -121,9 +136,7 @@ fn conclude(
     options: &SweepOptions,
     outcome: &SweepOutcome,
     show: &SweepOutput<'_>,
-    title: &str,
-    settings: &reports::Settings,
-    arguments: &RunArgs,
+    report: &SweepReport,
 ) -> anyhow::Result<ExitCode> {
     let mut skipped = plan
         .unrunnable
@@ -137,15 +150,12 @@ fn conclude(
             .iter()
             .map(|index| format!("{}: not finished yet", plan.cells[*index].cell_name())),
     );
-    let meta = ReportMeta {
-        title: title.to_owned(),
-        command: format!("pe-bench run {}", arguments.suite),
-        skipped,
-    };
+    let meta = ReportMeta { title: report.title.clone(), command: report.command.clone(), skipped };
     if outcome.records.is_empty() {
         show.end_without_report(outcome);
     } else {
-        let summary = reports::write_report_with(&outcome.records, &options.out, &meta, settings)?;
+        let summary =
+            reports::write_report_with(&outcome.records, &options.out, &meta, &report.settings)?;
         show.report(outcome, &summary);
     }
     let troubles = troubles(plan, outcome, options);

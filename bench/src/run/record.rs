@@ -149,6 +149,8 @@ impl RecordBuilder<'_> {
             dirty,
             versions: host::versions(),
             started_utc: host::now_utc(),
+            weights: None,
+            evaluated_by: None,
         }
     }
 }

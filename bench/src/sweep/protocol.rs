@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::backend::pool::WorkerDevice;
 use crate::experiment::Budget;
+use crate::run::kept::WeightsPolicy;
 use crate::run::{RunContext, RunEvent};
 
 /// Request to run a cell: the first line on a worker's standard input. The input stays open while the sweep runs;
@@ -21,6 +22,7 @@ pub struct WorkerRequest {
     pub(super) results: PathBuf,
     pub(super) checkpoint_seconds: f64,
     pub(super) budget: Budget,
+    pub(super) weights: WeightsPolicy,
     /// Key of the cell when the sweep began.
     pub(super) key: String,
     /// Device of the worker, if the sweep has one for each.

@@ -106,6 +106,7 @@ impl Sweeper<'_> {
             results: self.options.out.clone(),
             checkpoint_seconds: self.options.checkpoint_seconds,
             budget: self.options.budget.or(self.cells.budget(index)),
+            weights: self.options.weights.clone(),
             key: self.cells.keys()[index].clone(),
             device: device.map(|device| device.in_worker().clone()),
             job: self.cells.job(index),

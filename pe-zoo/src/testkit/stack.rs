@@ -24,7 +24,7 @@ const TOKENS: usize = 13;
 /// makes logits so large that f32 and f64 differ by more than rounding.
 const STD: f64 = 0.2;
 
-/// Problem and output of the feed-forward block of each layer.
+/// Random layers: attention problems with the outputs of their feed-forward blocks.
 #[derive(Debug, Clone)]
 pub(super) struct Stack {
     layers: Vec<(Problem, Vec<Tokens>)>,

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::weights::KeepWeights;
 use crate::backend::pool::PooledDevice;
 use crate::experiment::budget::{Budget, bytes};
+use crate::run::kept::{Reuse, WeightsPolicy};
 use crate::sweep::{Retry, RetryPolicy, Shard, SweepOptions};
 
 /// Options of a sweep.
@@ -44,6 +46,10 @@ pub(crate) struct SweepArgs {
     /// Memory limit of a cell, such as 4GiB; overrides the suite's budget. Linux only.
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     cell_memory: Option<u64>,
+    /// Weights to keep in the folder `weights` of the results; `inspect`, `eval`, `export` and others read them.
+    /// Default: the last, if all of them take at most 2 GiB.
+    #[arg(long, value_enum, value_name = "WHICH")]
+    pub(in crate::cli) keep_weights: Option<KeepWeights>,
     /// Do not wait at the end for cells that other `pe-bench` processes are running; list them.
     #[arg(long)]
     no_wait: bool,
@@ -61,14 +67,17 @@ pub(crate) struct SweepArgs {
 
 impl SweepArgs {
     /// Builds the options of a sweep from the arguments.
-    pub(super) fn options(
+    pub(in crate::cli) fn options(
         &self,
         out: PathBuf,
         [jobs, threads]: [usize; 2],
         devices: Vec<PooledDevice>,
     ) -> SweepOptions {
         let given = Budget { seconds: self.cell_seconds, memory_bytes: self.cell_memory };
+        let jobs = if devices.is_empty() { jobs } else { devices.len() };
+        let reuse = if self.force { Reuse::Never } else { Reuse::IfKept };
         SweepOptions {
+            weights: WeightsPolicy { results: out.clone(), keep: None, reuse },
             out,
             jobs,
             threads,

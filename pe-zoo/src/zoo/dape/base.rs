@@ -27,7 +27,7 @@ pub enum Base {
     Fire(fire::FireConfig),
 }
 
-/// Base bias as a built module.
+/// Module of the base bias.
 #[derive(Module, Debug)]
 pub enum BaseBias {
     /// The bias of ALiBi.
