@@ -117,7 +117,9 @@ impl Mixtures {
         let mut hasher = DefaultHasher::new();
         for tensor in [&cos, &sin] {
             tensor.dims().hash(&mut hasher);
-            numbers(tensor.clone()).iter().for_each(|value| value.to_bits().hash(&mut hasher));
+            for value in numbers(tensor.clone()) {
+                value.to_bits().hash(&mut hasher);
+            }
         }
         Self { cos, sin, digest: hasher.finish() }
     }
