@@ -306,6 +306,7 @@ fn cells(records: &[RunRecord]) -> PolarsResult<DataFrame> {
         "jobs": |r| r.host.jobs,
         "backend": |r| r.backend.as_str(),
         "engine": |r| r.engine.as_str(),
+        "score_form": |r| r.score_form.as_deref(),
         "precision": |r| r.precision.as_str(),
         "commit": |r| r.commit.as_deref(),
         "dirty": |r| r.dirty,

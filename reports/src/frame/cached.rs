@@ -58,18 +58,16 @@ fn read(dir: &Path, least: usize) -> Result<(Frames, Vec<RecordError>), FrameErr
         parts.par_iter().map(|(_, folder)| load(folder.as_deref()?).ok().flatten()).collect();
     // One after the other: a part is read by all threads, and its records need not share memory with others.
     for ((paths, folder), loaded) in parts.iter().zip(loaded) {
+        if let Some(part) = loaded {
+            frames.append(part)?;
+            continue;
+        }
         let before = errors.len();
-        let part = match loaded {
-            Some(part) => part,
-            None => {
-                let mut part = parsed(paths, &mut errors)?;
-                if let Some(folder) = folder.as_ref().filter(|_| errors.len() == before) {
-                    // Without it, the records are read again.
-                    let _ = keep(&mut part, folder);
-                }
-                part
-            }
-        };
+        let mut part = parsed(paths, &mut errors)?;
+        if let Some(folder) = folder.as_ref().filter(|_| errors.len() == before) {
+            // Without it, the records are read again.
+            let _ = keep(&mut part, folder);
+        }
         frames.append(part)?;
     }
     Ok((frames, errors))
@@ -139,22 +137,27 @@ fn file(name: &str) -> String {
     format!("{name}.parquet")
 }
 
+/// Line of [`SUMS`] for a file.
+fn sum(name: &str, bytes: &[u8]) -> String {
+    format!("{}  {}\n", hex(&Sha256::digest(bytes)), file(name))
+}
+
 /// Writes the frames to a folder that appears as a whole.
 fn keep(frames: &mut Frames, folder: &Path) -> Result<(), FrameError> {
     let failed = |source| FrameError::Keep { path: folder.to_owned(), source };
     let temporary = folder.with_file_name(format!(".{}", std::process::id()));
     fs::create_dir_all(&temporary).map_err(failed)?;
-    let mut sums = String::new();
+    let mut sums = Vec::new();
     for (name, frame) in Frames::NAMES.into_iter().zip(frames.each()) {
         let mut bytes = Vec::new();
         ParquetWriter::new(&mut bytes).finish(frame)?;
-        sums += &format!("{}  {}\n", hex(&Sha256::digest(&bytes)), file(name));
+        sums.push(sum(name, &bytes));
         fs::write(temporary.join(file(name)), &bytes).map_err(failed)?;
     }
     // A damaged part has the same name.
     let _ = fs::remove_dir_all(folder);
-    let written =
-        fs::write(temporary.join(SUMS), sums).and_then(|()| fs::rename(&temporary, folder));
+    let written = fs::write(temporary.join(SUMS), sums.concat())
+        .and_then(|()| fs::rename(&temporary, folder));
     if written.is_err() {
         let _ = fs::remove_dir_all(&temporary);
     }
@@ -168,8 +171,7 @@ fn load(folder: &Path) -> Result<Option<Frames>, FrameError> {
     let mut frames = Frames::of(&[])?;
     for (name, frame) in Frames::NAMES.into_iter().zip(frames.each()) {
         let bytes = fs::read(folder.join(file(name))).map_err(failed)?;
-        let sum = format!("{}  {}", hex(&Sha256::digest(&bytes)), file(name));
-        if !sums.lines().any(|line| line == sum) {
+        if !sums.contains(&sum(name, &bytes)) {
             return Ok(None);
         }
         *frame = ParquetReader::new(Cursor::new(bytes)).finish()?;
