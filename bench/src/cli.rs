@@ -3,6 +3,7 @@
 mod benchmark;
 mod compare;
 mod completions;
+mod compute;
 mod conform;
 mod count;
 mod data;
@@ -35,7 +36,6 @@ mod vectors;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::backend::EngineChoice;
 use crate::{process, signals};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pe_zoo::{PeError, Registry};
@@ -218,6 +218,8 @@ enum Command {
         record: PathBuf,
         /// Number of training steps.
         count: usize,
+        #[command(flatten)]
+        compute: compute::ComputeArgs,
     },
 }
 
@@ -239,15 +241,15 @@ enum Listed {
 pub(crate) struct RunArgs {
     /// A built-in suite (`pe-bench list suites`) or the path of a TOML file.
     suite: String,
-    /// Backend: flex, tch, cuda or wgpu.
-    #[arg(long, default_value = "flex")]
-    backend: String,
-    /// Attention engine to use.
-    #[arg(long, value_enum, default_value_t)]
-    engine: EngineChoice,
-    /// Precision of matrix products: f32, tf32 or bf16; default: the suite's, or f32.
-    #[arg(long, value_parser = crate::backend::named_precision)]
-    precision: Option<pe_zoo::ops::MatmulPrecision>,
+    #[command(flatten)]
+    compute: compute::ComputeArgs,
+    /// Devices to run cells on, one at a time on each, such as 0-7 or 0,2; --jobs is then their number.
+    ///
+    /// A GPU backend has GPUs, with CUDA counted among those of CUDA_VISIBLE_DEVICES. On a CPU backend device I is the
+    /// I-th group of --threads processors, to which its worker is bound (Linux). A device is locked for other sweeps
+    /// with --devices.
+    #[arg(long, value_name = "LIST", conflicts_with_all = ["device", "jobs"])]
+    devices: Option<crate::backend::pool::DeviceList>,
     /// CPU threads per cell.
     #[arg(long, default_value_t = 1)]
     threads: usize,
@@ -315,6 +317,7 @@ where
 }
 
 fn main() -> ExitCode {
+    out::print_panics();
     if let Err(error) = signals::survive_file_size_limit() {
         out::complain(&format!("cannot install a handler for SIGXFSZ: {error}"));
     }
@@ -322,7 +325,7 @@ fn main() -> ExitCode {
         out::complain(&format!("error: cannot start a thread that reads standard input: {error}"));
         return ExitCode::FAILURE;
     }
-    match dispatch(Cli::parse().command) {
+    match dispatch(Cli::try_parse().unwrap_or_else(|error| out::refuse(&error)).command) {
         Ok(code) if code == ExitCode::SUCCESS && out::has_failed() => ExitCode::FAILURE,
         Ok(code) => code,
         Err(error) => {
@@ -360,7 +363,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Benchmark(arguments) => benchmark::benchmark(&arguments)?,
         Command::Pretrained { command } => pretrained::pretrained(&command)?,
         Command::Docs { check, root } => docs::docs(&root, check)?,
-        Command::Steps { record, count } => count::steps(&record, count)?,
+        Command::Steps { record, count, compute } => count::steps(&record, count, &compute)?,
         Command::Worker => {
             crate::sweep::worker_main(std::io::BufReader::new(std::io::stdin()), std::io::stdout())
                 .map_err(anyhow::Error::msg)?;

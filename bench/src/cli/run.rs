@@ -1,10 +1,12 @@
 //! `pe-bench run`: sweep over a suite, followed by its report.
 
+pub(super) mod devices;
 mod estimate;
 mod forecast;
 mod json_lines;
 mod options;
 mod output;
+mod rate;
 mod table;
 mod weights;
 
@@ -19,20 +21,17 @@ use super::out::{complain, say};
 use super::references::references_of;
 use super::report::StoredReport;
 use super::stop::StopFlag;
+use crate::backend::{self, Hardware};
+use crate::host;
 use crate::run::kept::Reuse;
 use crate::suite::{self, Overrides};
 use crate::sweep::{SweepOptions, SweepOutcome, SweepPlan, look_up_all, sweep, training_seconds};
-use crate::{backend, host};
 
 pub(crate) use options::{SweepArgs, seconds};
 use output::SweepOutput;
 
 pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
-    let engine = backend::engine(arguments.engine, &arguments.backend)?;
-    if let Some(wanted) = arguments.precision {
-        let device = backend::device(&arguments.backend)?;
-        backend::precision(wanted, &arguments.backend, &device)?;
-    }
+    let compute = arguments.compute.open()?;
     anyhow::ensure!(arguments.threads > 0, "--threads is 0, expected at least 1");
     anyhow::ensure!(arguments.jobs != Some(0), "--jobs is 0, expected at least 1");
     if let Some(path) = &arguments.data {
@@ -41,9 +40,9 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let (name, text) = suite::text(&arguments.suite)?;
     let overrides = Overrides {
         seeds: arguments.seeds.clone(),
-        backend: Some(arguments.backend.clone()),
-        engine: Some(engine),
-        precision: arguments.precision,
+        backend: Some(compute.backend.clone()),
+        engine: Some(compute.engine),
+        precision: compute.precision,
         data: arguments.data.clone(),
         encodings: arguments.encodings.clone(),
     };
@@ -51,8 +50,13 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     let (title, suite_name) = (suite.title.clone(), suite.name.clone());
     let settings = arguments.criteria.over(suite.report.clone())?;
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&suite_name));
-    let jobs = arguments.jobs.unwrap_or_else(|| jobs(&arguments.backend, arguments.threads));
-    let mut options = arguments.sweep.options(out, jobs, arguments.threads);
+    let devices = devices::reserve(
+        &arguments.compute.place,
+        arguments.devices.as_ref().filter(|_| !arguments.dry_run),
+        [arguments.jobs, Some(arguments.threads)],
+    )?;
+    let jobs = arguments.jobs.unwrap_or_else(|| jobs(&compute.backend, arguments.threads));
+    let mut options = arguments.sweep.options(out, [jobs, arguments.threads], devices);
     options.budget.check().context("budget of a cell")?;
     let plan = if arguments.dry_run { SweepPlan::offline(suite)? } else { SweepPlan::new(suite)? };
     let notes = plan.cells.iter().flat_map(|planned| planned.task.notes());
@@ -65,22 +69,23 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
             unrunnable.workload, unrunnable.cells, unrunnable.reason
         ));
     }
+    let rate = || rate::operations_per_second(&arguments.compute, &compute, arguments.threads);
     let kept = weights::decide(&arguments.sweep, &plan, &mut options)?;
     if !arguments.sweep.quiet && !arguments.sweep.json {
         say(&kept);
     }
     if arguments.dry_run {
-        estimate::print(&plan, &options, arguments.sweep.json);
+        estimate::print(&plan, &options, arguments.sweep.json, rate);
         return Ok(ExitCode::SUCCESS);
     }
     let command = format!("pe-bench run {}", arguments.suite);
-    watch(&plan, &options, &arguments.sweep, &SweepReport { title, command, settings })
+    watch(&plan, &options, &arguments.sweep, &SweepReport { title, command, settings }, rate)
 }
 
 /// Number of cells run in parallel; by default the CPUs divided by the threads of a cell, and 1 on other devices.
 pub(super) fn jobs(backend: &str, threads: usize) -> usize {
-    match backend {
-        "flex" | "tch" => (host::logical_cpus() / threads).max(1),
+    match backend::meta(backend).map(|meta| meta.hardware) {
+        Ok(Hardware::Processor) => (host::logical_cpus() / threads).max(1),
         _ => 1,
     }
 }
@@ -99,6 +104,7 @@ pub(super) fn watch(
     options: &SweepOptions,
     arguments: &SweepArgs,
     report: &SweepReport,
+    rate: impl FnOnce() -> f64,
 ) -> anyhow::Result<ExitCode> {
     std::fs::create_dir_all(options.out.join("cells"))
         .with_context(|| format!("cannot create the results folder {}", options.out.display()))?;
@@ -106,7 +112,7 @@ pub(super) fn watch(
     let statuses = look_up_all(plan, &options.out, &options.retry);
     let seconds = match options.weights.reuse {
         Reuse::Only => vec![0.0; plan.cells.len()],
-        Reuse::IfKept | Reuse::Never => training_seconds(plan, &statuses, options),
+        Reuse::IfKept | Reuse::Never => training_seconds(plan, &statuses, options, rate),
     };
     let mut show = SweepOutput::new(arguments, plan, &statuses, &seconds, options);
     let outcome = sweep(plan, options, &seconds, stop.flag(), &mut |event| show.event(&event));

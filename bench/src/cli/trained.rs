@@ -9,6 +9,7 @@ use clap::Args;
 use reports::{RunRecord, WeightsAt};
 use tasks::Task;
 
+use super::compute::ComputeArgs;
 use super::folders;
 use crate::backend;
 use crate::experiment::{Experiment, of_record};
@@ -34,6 +35,8 @@ pub(super) struct CellArgs {
     /// Use the weights of the best validation (`run --keep-weights best`) instead of the last.
     #[arg(long)]
     pub(super) best: bool,
+    #[command(flatten)]
+    pub(super) compute: ComputeArgs,
 }
 
 /// Cell with its trained model.
@@ -52,7 +55,8 @@ impl TrainedCell {
     /// Finds a cell and builds its model from kept weights.
     pub(super) fn open(arguments: &CellArgs) -> anyhow::Result<Self> {
         let kept = find(arguments)?;
-        let (experiment, task) = of_record(&kept.record)?;
+        let (mut experiment, task) = of_record(&kept.record)?;
+        arguments.compute.apply(&mut experiment)?;
         let (model, device) = run::build(&experiment, &*task).map_err(anyhow::Error::msg)?;
         let model = kept.restore(model.valid())?;
         Ok(Self { experiment, task, record: kept.record, model, device: device.inner() })

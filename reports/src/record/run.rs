@@ -71,8 +71,15 @@ pub struct RunRecord {
     /// counts no tokens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<GateScore>,
-    /// Peak memory in bytes; `None` if not measured.
+    /// Peak memory in bytes of the device that computed; `None` if not measured. Records of GPU cells without
+    /// [`device`](Self::device), which older programs wrote, have the memory of the process here.
     pub peak_bytes: Option<u64>,
+    /// Peak memory of the process in bytes, if the device is not the processor; not written otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_peak_bytes: Option<u64>,
+    /// The device that computed, if it is not the processor; not written otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceInfo>,
     /// Machine that the cell ran on.
     pub host: Host,
     /// Tensor backend, for example `flex`.
@@ -236,6 +243,18 @@ pub struct Allocations {
     pub count: u64,
     /// Total size of these blocks in bytes.
     pub bytes: u64,
+}
+
+/// The GPU that a cell ran on.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceInfo {
+    /// Model name; the name of the backend if it does not report one.
+    pub name: String,
+    /// Version of its driver; `None` if unknown.
+    pub driver: Option<String>,
+    /// Memory of the device in bytes; `None` if unknown.
+    pub memory_bytes: Option<u64>,
 }
 
 /// The machine that a cell ran on.
