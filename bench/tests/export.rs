@@ -43,7 +43,7 @@ fn kept(encoding: &str, model: ModelConfig, folder: &Path) -> (KeptTraining, Vec
     };
     let (decoder, _) = build(&experiment, &*built).unwrap();
     let decoder = randomise_by(0.3, decoder.valid(), 5);
-    let context = RunContext { suite: "test".into(), threads: 1, jobs: 1 };
+    let context = RunContext { suite: "test".into(), suite_sha256: None, threads: 1, jobs: 1 };
     let record = unfinished_record(&experiment, &*built, &context);
     let path = weights_path(folder, &experiment.training(&*built), WeightsAt::Last);
     kept::write(&path, &decoder, &record, (WeightsAt::Last, 1), true).unwrap();

@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use reports::WeightsAt;
 
 use super::out::say;
-use super::trained::{CellArgs, find};
+use super::trained::by_key_or_path;
 use crate::export::{Exported, export};
 
 /// Arguments of `export`.
-#[derive(Args, Clone)]
+#[derive(Args)]
 pub(super) struct ExportArgs {
     /// Key of a record or a prefix of it, or the path of kept weights (.safetensors).
     key: String,
@@ -25,10 +26,11 @@ pub(super) struct ExportArgs {
 }
 
 pub(super) fn run(arguments: &ExportArgs) -> anyhow::Result<()> {
-    let ExportArgs { key, dir, results, best } = arguments.clone();
-    let kept = find(&CellArgs { cell: vec![key], results, seed: None, best })?;
+    let ExportArgs { key, dir, results, best } = arguments;
+    let at = if *best { WeightsAt::Best } else { WeightsAt::Last };
+    let kept = by_key_or_path(key, results, at)?;
     let shown = dir.display();
-    match export(&kept, &dir)? {
+    match export(&kept, dir)? {
         Exported::Llama => say(&format!(
             "{shown}: a folder for transformers, `AutoModelForCausalLM.from_pretrained(\"{shown}\")` loads it"
         )),

@@ -76,13 +76,12 @@ pub(super) fn pretrained(given: &str, device: &Device) -> anyhow::Result<Pretrai
 pub(super) fn find(arguments: &CellArgs) -> anyhow::Result<KeptTraining> {
     let at = if arguments.best { WeightsAt::Best } else { WeightsAt::Last };
     match arguments.cell.as_slice() {
-        [path] if path.ends_with(".safetensors") => of_path(Path::new(path)),
         [key] => {
             anyhow::ensure!(
                 arguments.seed.is_none(),
                 "--seed applies only to SUITE WORKLOAD ENCODING; a record has its own seed"
             );
-            by_key(key, &arguments.results, at)
+            by_key_or_path(key, &arguments.results, at)
         }
         [suite, workload, encoding] => {
             let experiment = by_name([suite, workload, encoding], arguments.seed)?;
@@ -93,6 +92,19 @@ pub(super) fn find(arguments: &CellArgs) -> anyhow::Result<KeptTraining> {
         _ => anyhow::bail!(
             "expected the key of a record, or three names SUITE WORKLOAD ENCODING such as `quick flip-flop cope`"
         ),
+    }
+}
+
+/// Finds kept weights by the key of their record, or a prefix of it, or by their path.
+pub(super) fn by_key_or_path(
+    given: &str,
+    results: &[PathBuf],
+    at: WeightsAt,
+) -> anyhow::Result<KeptTraining> {
+    if given.ends_with(".safetensors") {
+        of_path(Path::new(given))
+    } else {
+        by_key(given, results, at)
     }
 }
 
