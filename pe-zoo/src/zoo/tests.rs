@@ -158,3 +158,37 @@ fn properties_found_by_probing_are_those_that_are_known() {
         assert!(listed.contains(card.id), "{} is missing in tests/properties.json", card.id);
     }
 }
+
+/// Biases and slopes of every encoding, and of settings that learn others than the defaults do.
+#[test]
+fn biases_found_by_probing_are_those_that_are_known() {
+    let fire = ["networks.b1", "networks.c", "networks.multiplier", "networks.w1", "networks.w2"];
+    let known: [(&str, &[&str]); 8] = [
+        ("t5-bias", &["tables"]),
+        ("kerple", &["a", "p"]),
+        ("kerple{kernel=power,sharing=per-layer}", &["a", "p"]),
+        ("fire", &fire),
+        ("alibi{learning=all-layers}", &["log_slopes"]),
+        ("alibi{learning=per-layer}", &["log_slopes"]),
+        ("fox{gates={type=bias-only}}", &["gates.BiasOnly"]),
+        // Slopes of a contextual position act through the content.
+        ("cope-alibi{slopes=learned}", &[]),
+    ];
+    let found = |text: &str| {
+        let parts = alone_or(text).biases().unwrap();
+        parts.iter().flat_map(|part| part.iter().cloned()).collect::<Vec<_>>()
+    };
+    for (text, expected) in known {
+        assert_eq!(found(text), expected, "{text}");
+    }
+    for card in Registry::builtin().cards() {
+        if known.iter().all(|(text, _)| *text != card.id) {
+            assert_eq!(found(card.id), Vec::<String>::new(), "{}", card.id);
+        }
+    }
+}
+
+/// Combination of an expression; an encoding that has no effect by itself stands over its default.
+fn alone_or(text: &str) -> Combination {
+    Combination::parse(text).unwrap_or_else(|_| alone(text, Map::new()))
+}
