@@ -16,7 +16,8 @@ use reports::ReportMeta;
 use super::RunArgs;
 use super::out::complain;
 use super::stop::StopFlag;
-use crate::suite::{self, Overrides};
+use crate::experiment::Experiment;
+use crate::suite::{self, Overrides, Suite};
 use crate::sweep::{SweepOptions, SweepOutcome, SweepPlan, look_up_all, sweep, training_seconds};
 use crate::{backend, host};
 
@@ -44,12 +45,15 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
         encodings: arguments.encodings.clone(),
     };
     let suite = suite::parse(&name, &text, &overrides)?;
-    let (title, suite_name) = (suite.title.clone(), suite.name.clone());
     let settings = arguments.criteria.over(suite.report.clone())?;
-    let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&suite_name));
+    let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&suite.name));
     let options = arguments.sweep.options(out, jobs(arguments), arguments.threads);
     options.budget.check().context("budget of a cell")?;
-    let plan = if arguments.dry_run { SweepPlan::offline(suite)? } else { SweepPlan::new(suite)? };
+    let plan = if arguments.dry_run {
+        SweepPlan::offline(suite.clone())?
+    } else {
+        SweepPlan::new(suite.clone())?
+    };
     let notes = plan.cells.iter().flat_map(|planned| planned.task.notes());
     for note in notes.collect::<std::collections::BTreeSet<_>>() {
         complain(&format!("note: {note}"));
@@ -62,11 +66,19 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     if arguments.dry_run {
         estimate::print(&plan, &options);
+        let at_one_rate =
+            |cell: &&Experiment| cell.grid.as_ref().is_some_and(|point| point.default);
+        let fresh = suite.fresh.iter().filter(at_one_rate).count();
+        if fresh > 0 {
+            complain(&format!(
+                "note: {fresh} cells of fresh seeds follow, at the rates that are chosen"
+            ));
+        }
         return Ok(ExitCode::SUCCESS);
     }
     std::fs::create_dir_all(options.out.join("cells"))
         .with_context(|| format!("cannot create the results folder {}", options.out.display()))?;
-    watch(&plan, &options, &title, &settings, arguments)
+    watch(&plan, &suite, &StopFlag::install()?, &options, &settings, arguments)
 }
 
 /// Number of cells run in parallel; by default the CPUs divided by the threads of a cell, and 1 on other devices.
@@ -78,14 +90,15 @@ fn jobs(arguments: &RunArgs) -> usize {
     arguments.jobs.unwrap_or(shared)
 }
 
+/// Runs the cells of a plan, then the fresh seeds of the suite at the rates that were chosen, and writes the report.
 fn watch(
     plan: &SweepPlan,
+    suite: &Suite,
+    stop: &StopFlag,
     options: &SweepOptions,
-    title: &str,
     settings: &reports::Settings,
     arguments: &RunArgs,
 ) -> anyhow::Result<ExitCode> {
-    let stop = StopFlag::install()?;
     let statuses = look_up_all(plan, &options.out, &options.retry);
     let seconds = training_seconds(plan, &statuses, options);
     let mut show = SweepOutput::new(&arguments.sweep, plan, &statuses, &seconds, options);
@@ -104,7 +117,19 @@ fn watch(
         ));
         return Ok(ExitCode::from(signal.exit_status()));
     }
-    conclude(plan, options, &outcome, &show, title, settings, arguments)
+    if !suite.fresh.is_empty() && outcome.records.len() == plan.cells.len() {
+        let mut suite = suite.clone();
+        suite.cells.extend(suite.fresh_cells(&outcome.records));
+        suite.fresh.clear();
+        let plan = SweepPlan::new(suite.clone())?;
+        return watch(&plan, &suite, stop, options, settings, arguments);
+    }
+    if !suite.fresh.is_empty() {
+        complain(
+            "note: fresh seeds run when every cell of the grid has a record; run the same command again",
+        );
+    }
+    conclude(plan, options, &outcome, &show, &suite.title, settings, arguments)
 }
 
 fn conclude(

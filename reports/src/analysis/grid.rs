@@ -3,8 +3,8 @@
 //!
 //! Of each encoding one value counts, the same for all of its seeds: the one whose mean *validation* over
 //! seeds is best. Validations are drawn from another stream than the evaluations that a report shows, so no
-//! value is chosen by the numbers that it is then judged by. What that leaves uncorrected stands in
-//! METHODOLOGY.md.
+//! value is chosen by the numbers that it is then judged by. Where a suite has fresh seeds, which had no part in the
+//! choice, results are theirs alone. What is uncorrected without them stands in METHODOLOGY.md.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,6 +25,9 @@ pub struct Grid {
     pub default: Option<f64>,
     /// Selected values, one for each encoding, sorted by name.
     pub choices: Vec<GridChoice>,
+    /// Seeds that had no part in the selection and whose results stand for the selected values; empty: those of the
+    /// selection.
+    pub fresh_seeds: BTreeSet<u64>,
 }
 
 /// The grid of a workload with rankings at the default value. All other numbers of a report on the workload are at
@@ -150,10 +153,10 @@ pub(crate) fn select_grid_values(records: &[RunRecord]) -> GridSelection<'_> {
         for (record, value) in records.iter().zip(&placed.values) {
             let choice = grid.choice(&record.encoding.name);
             let chosen = choice.zip(*value).is_none_or(|(c, value)| same(c.value, value));
-            if chosen {
+            if chosen && (grid.fresh_seeds.is_empty() || is_fresh(record)) {
                 settled.selected.push(record);
             }
-            if grid.default.zip(*value).is_some_and(|(a, b)| same(a, b)) {
+            if !is_fresh(record) && grid.default.zip(*value).is_some_and(|(a, b)| same(a, b)) {
                 settled.defaults.push(record);
             }
         }
@@ -209,9 +212,9 @@ fn choose(axis: String, placed: &Placed<'_>) -> Grid {
     // The newest record of each encoding, value and seed counts, as everywhere.
     let mut cells: BTreeMap<&str, BTreeMap<(u64, u64), &RunRecord>> = BTreeMap::new();
     for (record, value) in placed.records.iter().zip(&placed.values) {
-        let Some(value) = value else { continue };
+        let Some(value) = value.filter(|_| !is_fresh(record)) else { continue };
         let cells = cells.entry(&record.encoding.name).or_default();
-        let held = cells.entry((value.to_bits(), record.seed)).or_insert(record);
+        let held = cells.entry((value.to_bits(), record.seed)).or_insert(*record);
         if record.started() > held.started() {
             *held = record;
         }
@@ -220,7 +223,40 @@ fn choose(axis: String, placed: &Placed<'_>) -> Grid {
         .into_iter()
         .map(|(encoding, cells)| choice(encoding, &cells, &placed.all, default))
         .collect();
-    Grid { axis, values: placed.all.clone(), default, choices }
+    let fresh = placed.records.iter().filter(|record| is_fresh(record));
+    let fresh_seeds = fresh.map(|record| record.seed).collect();
+    Grid { axis, values: placed.all.clone(), default, choices, fresh_seeds }
+}
+
+/// Whether the record's seed had no part in choosing its value.
+fn is_fresh(record: &RunRecord) -> bool {
+    record.grid.as_ref().is_some_and(|point| point.fresh)
+}
+
+/// Value of a grid that was chosen for an encoding on a workload.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChosenValue {
+    /// Name of the workload.
+    pub workload: String,
+    /// Name of the encoding.
+    pub encoding: String,
+    /// The chosen value.
+    pub value: f64,
+}
+
+/// Values that the validations of all grids among the records choose.
+pub fn chosen_grid_values(records: &[RunRecord]) -> Vec<ChosenValue> {
+    let grids = select_grid_values(records).grids;
+    let choices = grids.into_iter().flat_map(|(workload, grid)| {
+        grid.choices.into_iter().map(move |choice| (workload.clone(), choice))
+    });
+    choices
+        .map(|(workload, choice)| ChosenValue {
+            workload,
+            encoding: choice.encoding,
+            value: choice.value,
+        })
+        .collect()
 }
 
 fn choice(

@@ -9,7 +9,10 @@
 //!
 //! Of both, what stands nearer wins: column, then row, then table. `"unset"` stands for a path without a
 //! value, `{ any = [..] }` for one of several. A table for which no record can exist says why (`missing`)
-//! or which command shows it (`instead`).
+//! or which command shows it (`instead`), and `needs` what it takes to judge its numbers.
+//!
+//! Numbers are texts with the printed digits, from which the rounding follows; `"unread"` stands for a number that
+//! the source prints and that is not carried over. `unread_deviations` says the same of standard deviations.
 
 mod check;
 mod table;
@@ -17,7 +20,8 @@ mod table;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use self::table::{
-    Coverage, Paper, PublishedColumn, PublishedMetric, PublishedRow, PublishedTable, Source,
+    Coverage, Paper, Printed, PublishedColumn, PublishedMetric, PublishedRow, PublishedTable,
+    Source,
 };
 use super::recipe::Identity;
 

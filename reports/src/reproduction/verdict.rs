@@ -1,6 +1,6 @@
 //! Verdicts on published numbers.
 
-use super::published::{PublishedColumn, PublishedRow, PublishedTable};
+use super::published::{Printed, PublishedColumn, PublishedRow, PublishedTable};
 use super::runs::RecipeRun;
 use crate::stats::LEAST_SEEDS;
 use crate::stats::estimate::half_width_factor;
@@ -16,6 +16,9 @@ pub enum Verdict {
     Agrees,
     /// The published recipe, and they have none; or a seed diverged.
     Differs,
+    /// The published recipe, and the intervals have no value in common, but the published standard deviation is not
+    /// carried over, with which they might.
+    Undecided,
     /// The published recipe, with fewer seeds than a claim needs.
     TooFewSeeds,
     /// All runs have other settings, or the task differs slightly: no claim.
@@ -24,16 +27,20 @@ pub enum Verdict {
     NotRun,
     /// Verified by a command and not by records.
     Elsewhere,
+    /// The source prints the number, which is not carried over.
+    Unread,
 }
 
 /// All verdicts, in the order of table columns.
-pub const VERDICTS: [Verdict; 6] = [
+pub const VERDICTS: [Verdict; 8] = [
     Verdict::Agrees,
     Verdict::Differs,
+    Verdict::Undecided,
     Verdict::TooFewSeeds,
     Verdict::OtherRecipe,
     Verdict::NotRun,
     Verdict::Elsewhere,
+    Verdict::Unread,
 ];
 
 impl Verdict {
@@ -42,10 +49,12 @@ impl Verdict {
         match self {
             Self::Agrees => "agrees",
             Self::Differs => "differs",
+            Self::Undecided => "undecided",
             Self::TooFewSeeds => "too-few-seeds",
             Self::OtherRecipe => "other-recipe",
             Self::NotRun => "not-run",
             Self::Elsewhere => "elsewhere",
+            Self::Unread => "unread",
         }
     }
 
@@ -54,15 +63,18 @@ impl Verdict {
         match self {
             Self::Agrees => "agrees",
             Self::Differs => "differs",
+            Self::Undecided => "undecided",
             Self::TooFewSeeds => "too few seeds",
             Self::OtherRecipe => "other recipe",
             Self::NotRun => "not run",
             Self::Elsewhere => "shown elsewhere",
+            Self::Unread => "not carried over",
         }
     }
 }
 
-/// The values that a published number stands for: it was rounded, and is itself a mean over seeds.
+/// The values that a published number stands for: it was rounded, and is itself a mean over seeds. `None` if the number
+/// is not carried over.
 ///
 /// With a standard deviation over a known number of seeds, Student's 95 % interval; over an unknown
 /// number, one deviation; with a standard error, 1.96 of them; else what rounds to it.
@@ -70,23 +82,30 @@ pub fn published_interval(
     table: &PublishedTable,
     row: &PublishedRow,
     column: &PublishedColumn,
-    value: f64,
-) -> (f64, f64) {
+    printed: &Printed,
+) -> Option<(f64, f64)> {
+    let value = printed.value?;
     let spread = match (row.deviations.get(&column.name), row.standard_errors.get(&column.name)) {
         (Some(deviation), _) => deviation * table.seeds.and_then(half_width_factor).unwrap_or(1.0),
         (None, Some(error)) => NORMAL_QUANTILE * error,
         (None, None) => 0.0,
     };
-    let half = table.rounding + spread;
-    if table.metric_of(column).is_percent() {
+    let half = printed.rounding() + spread;
+    Some(if table.metric_of(column).is_percent() {
         ((value - half).max(0.0), (value + half).min(100.0))
     } else {
         (value - half, value + half)
-    }
+    })
 }
 
-/// The rule. METHODOLOGY.md states it in words.
-pub(super) fn judge(table: &PublishedTable, run: &RecipeRun, published: (f64, f64)) -> Verdict {
+/// The rule. METHODOLOGY.md states it in words. `spread_known` says that the published interval has the number's
+/// uncertainty, or that none is printed.
+pub(super) fn judge(
+    table: &PublishedTable,
+    run: &RecipeRun,
+    published: (f64, f64),
+    spread_known: bool,
+) -> Verdict {
     if !run.differences.is_empty() || !table.unlike.is_empty() {
         return Verdict::OtherRecipe;
     }
@@ -94,9 +113,9 @@ pub(super) fn judge(table: &PublishedTable, run: &RecipeRun, published: (f64, f6
         return Verdict::TooFewSeeds;
     }
     match run.interval {
-        Some((low, high)) if run.diverged == 0 && low <= published.1 && published.0 <= high => {
-            Verdict::Agrees
-        }
-        _ => Verdict::Differs,
+        _ if run.diverged > 0 => Verdict::Differs,
+        Some((low, high)) if low <= published.1 && published.0 <= high => Verdict::Agrees,
+        _ if spread_known => Verdict::Differs,
+        _ => Verdict::Undecided,
     }
 }

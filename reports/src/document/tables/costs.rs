@@ -5,7 +5,7 @@ use crate::analysis::{Cost, Report, Workload};
 use crate::document::table::{Table, TableCell, heads};
 use crate::number::{bytes, si, thousands, three_digits};
 
-/// Throughput, step time and memory, arranged as in TAPE's Table 4 (He et al. 2025, arXiv 2501.00712).
+/// Throughput, step time and memory, arranged as in TAPE's Table 4 (Zhu et al. 2025, arXiv 2501.00712).
 pub fn costs(report: &Report, workload: &Workload) -> Table {
     let rows = workload
         .costs
@@ -50,7 +50,7 @@ pub fn costs(report: &Report, workload: &Workload) -> Table {
     .without_empty_columns()
 }
 
-/// Parameters and FLOPs, arranged as in TAPE's Table 3 (He et al. 2025, arXiv 2501.00712), and counts of a training
+/// Parameters and FLOPs, arranged as in TAPE's Table 3 (Zhu et al. 2025, arXiv 2501.00712), and counts of a training
 /// step.
 pub fn flops(report: &Report, workload: &Workload) -> Table {
     let rows = workload
