@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Opens a report in headless Chromium as a reader would: no console error, no request, plots drawn, filters
-# that work, no sideways scrolling, readable colours, and no script of a record's name. Screenshots are kept.
+# Opens a report in headless Chromium and checks that there are no console errors and no requests, that plots are
+# drawn and filters work, without horizontal scrolling, with readable contrast, and that no name is run as a script.
 #
 # usage: ci/browser-test.sh [--report DIR] [--out DIR]
-#   --report DIR   look at this report (a folder with index.html) instead of making one
+#   --report DIR   test this report (a folder with index.html) instead of a generated one
 #   --out DIR      screenshots go here; default: browser-test in the target folder
 # exit: 0 passed, 1 something failed, 2 Chromium, Python or pe-bench is missing
 set -euo pipefail
@@ -32,7 +32,7 @@ trap 'rm -rf "$work"' EXIT
 start=$SECONDS
 mkdir -p "$out"
 
-# A check that cannot fail is none: a page with every fault must be told every fault.
+# Tests the checks: on a page with every fault, each fault must be reported.
 python3 ci/browser/check.py "$chromium" ci/browser/saboteur "$work/shots" --hostile > "$work/saboteur.txt" && noticed=1 || noticed=0
 for fault in "console error: something broke" "nobody catches this" "asks for" "contrast below 4.5" \
   "px wide in a window" "is not drawn" "no plot is drawn" "a filter without effect: changes nothing" \
@@ -41,7 +41,7 @@ for fault in "console error: something broke" "nobody catches this" "asks for" "
 done
 if [ "$noticed" -ne 0 ]; then
   cat "$work/saboteur.txt"
-  echo "FAILED: the checks do not see what they are for"
+  echo "FAILED: the checks do not detect their faults"
   exit 1
 fi
 
@@ -50,7 +50,7 @@ if [ -n "$report" ]; then
 else
   bench="${PE_BENCH:-$target/debug/pe-bench}"
   [ -x "$bench" ] || missing "$bench is missing: cargo build --workspace, or set PE_BENCH to a pe-bench"
-  # Every page that the program writes: two nights, a comparison, a look inside a cell, and reports of one
+  # Every kind of page that the program writes: two nights, a comparison, an inspected cell, and reports of one
   # suite and of all committed records.
   quick=results/quick-three-seeds_epyc-2-cores_2026-11
   said() { "$@" > "$work/said.txt" 2>&1 || { cat "$work/said.txt"; exit 1; }; }
@@ -60,7 +60,7 @@ else
   said "$bench" inspect quick flip-flop cope --out "$work/pages/inspect"
   nights=(--baseline "$work/baseline" --history "$work/pages/nights")
   said "$bench" nightly results/quick_epyc-2-cores_2026-11 "${nights[@]}" --accept
-  # The gate may not take the other one: another configuration. Its page is what is looked at.
+  # The gate may reject the second night, which has another configuration; only its page is tested.
   "$bench" nightly "$quick" "${nights[@]}" > "$work/said.txt" 2>&1 || [ $? -eq 3 ]
   python3 ci/browser/hostile.py "$quick" "$work/hostile"
   said "$bench" report "$work/hostile" --out "$work/hostile-report"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs everything that must hold before a change is taken. Needs Rust and a C compiler.
+# Runs all checks that a change must pass. Needs Rust and a C compiler.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # One folder outside the clone saves a cold build; a fresh machine passes without it.
@@ -14,7 +14,7 @@ step() {
   shift
   local start=$SECONDS
   echo "== $name: $*"
-  # Called plainly: behind `||` or `if`, bash would go on after a failing command of a function.
+  # Not behind `||` or `if`, where bash would continue after a failing command of a function.
   current=$name
   "$@"
   current=
@@ -27,7 +27,7 @@ format() {
   cargo fmt --manifest-path examples/outside/Cargo.toml --check
 }
 
-# What a user tries first: a sweep, the same sweep again (which must keep everything), a report.
+# First commands of a user: a sweep, the same sweep again (which must keep all records), a report.
 smoke() {
   local out
   out=$(mktemp -d)
@@ -43,7 +43,7 @@ smoke() {
   rm -rf "$out"
 }
 
-# A crate of encodings from outside: the conformance kit, a sweep that is killed and resumed, a comparison, a report.
+# A crate with encodings of its own: the conformance kit, a sweep that is killed and resumed, a comparison, a report.
 outside() {
   # The same versions of dependencies, and so the same artifacts.
   cp Cargo.lock examples/outside/Cargo.lock

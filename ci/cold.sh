@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Measures what a fresh clone costs: both commands of README.md with an empty target folder, building and running apart.
+# Measures the build and run times of both commands of README.md with an empty target folder, separately.
 #
 #   ci/cold.sh [MACHINE]     default: <architecture>-<number>-cores
 #
 # Writes results/build/<machine>_<year>-<month>.json and prints it. Dependencies are downloaded before the clock starts.
-# CPU seconds compare between machines better than wall seconds do. Needs python3 and an idle machine, and at least
+# CPU seconds are better comparable between machines than wall seconds. Needs python3 and an idle machine, and at least
 # half an hour on two cores. COLD_TARGET names an empty folder for the build products; default: a temporary one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -40,7 +40,7 @@ measure build-run cargo build --locked --timings
 cp "$CARGO_TARGET_DIR/cargo-timings/cargo-timing.html" "$work/1.html"
 measure build-test cargo test --workspace --locked --no-run --timings
 cp "$CARGO_TARGET_DIR/cargo-timings/cargo-timing.html" "$work/2.html"
-# Nothing is left to build but documentation tests, which count as testing.
+# Only documentation tests are still to be built; they count as testing.
 measure run cargo run --locked -- run quick --out "$work/quick"
 measure test cargo test --workspace --locked
 

@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
-# The GPU's kernels without a GPU: builds with the wgpu backend and runs on Mesa's lavapipe, a Vulkan on
+# Tests the GPU kernels without a GPU: builds with the wgpu backend and runs on Mesa's lavapipe, a Vulkan on
 # the processor. Checks outputs and every gradient of the kernels against the reference engine in f64 at
 # small odd sizes (pe-zoo/tests/cube.rs); products on tensor cores in a simulation, with the C++ compiler
 # that CXX names (pe-zoo/src/kernels/gpu/simulated); then the whole conformance kit with its tensors on that device.
 #
 #   ci/gpu-sim.sh [--install] [--kernels | --conform | --ptx] [ENCODING ...]
 #
-#   --install   fetch lavapipe with apt-get if it is not there (package mesa-vulkan-drivers)
+#   --install   install lavapipe with apt-get if it is missing (package mesa-vulkan-drivers)
 #   --kernels   only the kernels' tests, tensor cores included
 #   --conform   only the conformance kit
-#   --ptx       only this, and nothing of the above: the kernels as Burn's compiler for CUDA makes them, PTX
-#               for sm_90a. Wants libdevice.10.bc, part of the CUDA toolkit and of PyTorch's triton, as
+#   --ptx       only compile the kernels with Burn's CUDA compiler, without the tests above: PTX
+#               for sm_90a. Needs libdevice.10.bc, part of the CUDA toolkit and of PyTorch's triton, as
 #               $CUDA_PATH/nvvm/libdevice/libdevice.10.bc. If PTXAS names NVIDIA's assembler (it is in the
-#               same two), it has to take them, and says registers and spills
+#               same two), it must accept the PTX; registers and spills are printed
 #   ENCODING    encodings or combinations for the kit; default: all
 #
-# The first build takes long: Burn once more, with wgpu. The tests take minutes: every form of a kernel is
-# compiled for the processor when it is first used. Nothing is measured here; the times mean nothing.
+# The first build takes long, because Burn is built with wgpu. The tests take minutes: every variant of a kernel is
+# compiled for the processor when it is first used. The times are not measurements.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -38,14 +38,14 @@ $kernels || $conform || { echo "gpu-sim: --kernels and --conform exclude each ot
 if $ptx; then
   [ -f "${CUDA_PATH:-}/nvvm/libdevice/libdevice.10.bc" ] ||
     { echo "gpu-sim: CUDA_PATH is '${CUDA_PATH:-}', without nvvm/libdevice/libdevice.10.bc; see the head of this script" >&2; exit 1; }
-  # Optimised, as gpu.sh builds: a part of that build serves this one.
+  # Optimised like the build of gpu.sh, with which it shares artifacts.
   cargo test --release --workspace --features bench/ptx --lib kernels::gpu::ptx -- --nocapture ||
     { echo "gpu-sim: see above; if it was the build that could not fetch its LLVM, run ci/llvm-for-cuda.sh once" >&2; exit 1; }
-  echo "gpu-sim: all that was asked for holds"
+  echo "gpu-sim: all requested tests passed"
   exit
 fi
 
-# Where Mesa leaves lavapipe's description; LAVAPIPE_ICD names another place.
+# Path of Mesa's description of lavapipe; LAVAPIPE_ICD overrides it.
 driver() {
   local file
   for file in "${LAVAPIPE_ICD:-}" /usr/share/vulkan/icd.d/lvp_icd*.json /usr/local/share/vulkan/icd.d/lvp_icd*.json /etc/vulkan/icd.d/lvp_icd*.json; do
@@ -54,7 +54,7 @@ driver() {
 }
 icd=$(driver)
 if [ -z "$icd" ] && $install; then
-  command -v apt-get > /dev/null || { echo "gpu-sim: no apt-get here; install Mesa's Vulkan drivers (lavapipe) by hand" >&2; exit 1; }
+  command -v apt-get > /dev/null || { echo "gpu-sim: no apt-get here; install Mesa's Vulkan drivers (lavapipe) manually" >&2; exit 1; }
   apt-get install -y -qq mesa-vulkan-drivers libvulkan1
   icd=$(driver)
 fi
@@ -63,7 +63,7 @@ if [ -z "$icd" ]; then
   echo "gpu-sim: run ci/gpu-sim.sh --install, or install your system's Mesa Vulkan drivers, or name the file by LAVAPIPE_ICD" >&2
   exit 1
 fi
-# Nothing else may answer: the default device is then lavapipe. Older loaders know the second name.
+# Restricts Vulkan to lavapipe, which is then the default device. Older loaders use the second name.
 export VK_DRIVER_FILES="$icd" VK_ICD_FILENAMES="$icd"
 if [ -z "${XDG_RUNTIME_DIR:-}" ]; then
   XDG_RUNTIME_DIR=$(mktemp -d)
@@ -73,7 +73,7 @@ if [ -z "${XDG_RUNTIME_DIR:-}" ]; then
 fi
 echo "gpu-sim: $icd"
 
-# One selection of features for all, so that Burn is built once.
+# All commands use the same features, so that Burn is built once.
 select=(--workspace --features bench/cores-sim)
 if $kernels; then
   cargo test "${select[@]}" --test cube
@@ -88,4 +88,4 @@ if $conform; then
     { echo "gpu-sim: the device that wgpu finds is not lavapipe (llvmpipe), see above" >&2; exit 1; }
   "$bench" conform --backend wgpu "${encodings[@]}"
 fi
-echo "gpu-sim: all that was asked for holds"
+echo "gpu-sim: all requested tests passed"

@@ -1,30 +1,30 @@
 #!/usr/bin/env bash
-# pe-bench on an NVIDIA GPU that another machine has. Two halves:
+# Runs pe-bench on another machine with an NVIDIA GPU. It has two commands:
 #
 #   ci/gpu.sh pack DIR                      here: builds one stripped, compressed program and puts it into
 #                                           DIR with this script and the peer; copy DIR to the other machine
 #   DIR/gpu.sh run DIR [--minutes N] [--only conform,attention,speed,paper] [--suites A,B] [--lens T,...]
-#              [--precisions bf16,f32,tf32]  there: as much as fits into N minutes (default 60)
+#              [--precisions bf16,f32,tf32]  there: runs as much as fits into N minutes (default 60)
 #
 # The other machine is x86-64 Linux with glibc 2.36 or newer, libstdc++, zlib, the NVIDIA driver and
-# libdevice.10.bc, from which the kernels take exponentials: it is part of the CUDA toolkit and of PyTorch
-# (triton). PyTorch is used if `python3` (or PEER_PYTHON) has it, and left out with a word otherwise. No
+# libdevice.10.bc, which has the kernels' exponentials: it is part of the CUDA toolkit and of PyTorch
+# (triton). PyTorch is used if `python3` (or PEER_PYTHON) has it, and otherwise skipped with a message. No
 # compiler, no network.
 #
 # `run` works in this order and leaves small files under DIR/records:
 #   conform   the conformance kit with its tensors on the GPU                conform.json, conform.txt
 #   attention time and memory of one layer's attention, forward and backward, in bf16 and f32, heads of 64
-#             and 128, next to torch_step.py in eager, sdpa, flex and compile; what the GPU's products and
-#             copies reach (ceilings.json); table.md has the ratios          attention/*.json, table.md
+#             and 128, next to torch_step.py in eager, sdpa, flex and compile; the peak rates of the GPU's products and
+#             copies (ceilings.json); table.md has the ratios          attention/*.json, table.md
 #   speed     time of a training step, tokens/s and memory of every encoding next to torch_step.py in
-#             eager, sdpa, flex and compile, each in a process of its own    speed/*.json
+#             eager, sdpa, flex and compile, each in a separate process      speed/*.json
 # In f32 neither side rounds factors; tf32 and bf16 round them on both.
 #   paper     as many cells of the papers' suites as fit                     paper/SUITE/
-# What has a record is not done again: run the same command once more to go on, also after an interruption
+# Measurements with a record are not repeated: run the same command again to continue, also after an interruption
 # (Ctrl-C, SIGTERM, the end of the minutes), which ends every process that was started. A record whose
-# status is not "done" is tried again.
+# status is not "done" is repeated.
 #
-# Exit status: 0 done or out of time; 1 something failed, it is said what; 2 a command line that cannot be
+# Exit status: 0 done or out of time; 1 something failed, with a message; 2 a command line that cannot be
 # read; 3 no GPU, or no program; 130 interrupted.
 set -euo pipefail
 
@@ -41,7 +41,7 @@ pack() {
   out=$(cd "$out" && pwd)
   cd "$root"
   target="${CARGO_TARGET_DIR:-target}"
-  # flex stays in: the scalar checks and the other backends' errors need it.
+  # flex is included, because the scalar checks and the errors of other backends need it.
   cargo build --release --workspace --features bench/cuda --bin pe-bench ||
     fail 1 "the build failed; where Burn cannot fetch its LLVM, run ci/llvm-for-cuda.sh once"
   cp "$target/release/pe-bench" "$out/pe-bench.new"
@@ -54,10 +54,10 @@ pack() {
   echo "gpu: packed $(wc -c < "$out/pe-bench.xz") bytes of program; copy $out and run there: ./gpu.sh run ."
 }
 
-# Seconds that are left, never below 0.
+# Remaining seconds, at least 0.
 left() { local rest=$((deadline - $(date +%s))); echo $((rest > 0 ? rest : 0)); }
 
-# What runs now, as the leader of a process group of its own.
+# The running command, as the leader of its own process group.
 running=
 # A sweep that is interrupted leaves a checkpoint of each cell; it gets 20 seconds for that.
 end_group() {
@@ -65,7 +65,7 @@ end_group() {
   kill -INT -- "-$running" 2> /dev/null || true
   for beat in $(seq 40); do
     kill -0 -- "-$running" 2> /dev/null || return 0
-    # Some programs are started deaf to the first signal.
+    # Some programs ignore the first signal.
     [ "$beat" -ne 20 ] || kill -TERM -- "-$running" 2> /dev/null || true
     sleep 0.5
   done
@@ -74,11 +74,11 @@ end_group() {
 stop() {
   trap '' INT TERM
   [ -z "$running" ] || end_group
-  echo "gpu: interrupted; what has a record is kept, run the same command to go on" >&2
+  echo "gpu: interrupted; finished records are kept, run the same command to continue" >&2
   exit 130
 }
 
-# limited SECONDS OUT COMMAND ...: runs a command with its output in a file, at most so long and at most
+# limited SECONDS OUT COMMAND ...: runs a command with its output in a file, at most for these seconds and at most
 # until the end of the minutes. 124: out of time.
 limited() {
   local seconds=$1 out=$2 rest start status=0
@@ -109,7 +109,7 @@ limited() {
 # Text as a JSON string.
 quoted() { printf '"%s"' "$(printf '%s' "$1" | tr '\n\t' '  ' | tr -d '\000-\037' | sed 's/\\/\\\\/g; s/"/\\"/g' | cut -c 1-600)"; }
 
-# done_already FILE: whether a record says so.
+# done_already FILE: whether there is a record with the status "done".
 done_already() { [ -s "$1" ] && grep -q '"status":"done"' "$1"; }
 
 # record FILE NAME STATUS SECONDS LINE: writes a record in one go; LINE is JSON or empty.
@@ -119,7 +119,7 @@ record() {
   mv "$1.new" "$1"
 }
 
-# measured FILE NAME LIMIT COMMAND ...: one line of JSON, kept in a record with what became of it.
+# measured FILE NAME LIMIT COMMAND ...: stores one line of JSON in a record, with the status of the command.
 measured() {
   local file=$1 name=$2 limit=$3 start status=0 line
   shift 3
@@ -171,7 +171,7 @@ cope cope eager,compile
 LIST
 }
 
-# Attention alone: 16 heads, as many sequences as make 32768 tokens; at last one of 32768 tokens.
+# Attention alone: 16 heads, with sequences of 32768 tokens in total, up to a single one of 32768 tokens.
 attention() {
   local len batch width dtype id peer modes mode sizes
   mkdir -p "$records/attention"
@@ -191,7 +191,7 @@ attention() {
             "pe-bench attention $id $dtype, heads of $width, $len" 300 \
             "$bench" speed --json --backend cuda --encodings "$id" --precision "$dtype" "${sizes[@]}"
           $torch || continue
-          # Without blocks, 32768 tokens want 32 GiB for one matrix of logits.
+          # Without blocks, 32768 tokens need 32 GiB for one matrix of logits.
           [ "$len" -lt 32768 ] || modes=$(echo "$modes" | tr , '\n' | grep -x 'sdpa\|flex' | paste -sd , || true)
           [ "$id" != alibi ] && [ "$id" != fox ] || [ "$len" -lt 32768 ] || modes=flex
           for mode in ${modes//,/ }; do
@@ -215,7 +215,7 @@ speed() {
     batch=$((65536 / len))
     [ "$batch" -gt 0 ] || batch=1
     sizes=(--batch "$batch" --len "$len" --dim 512 --heads 8 --layers 4 --vocab 64 --steps 7)
-    # Theirs and ours in turns, so that a slow minute of the machine hits both.
+    # PyTorch and pe-bench alternate, so that slow phases of the machine affect both.
     peers > "$log.peers"
     for dtype in ${precisions//,/ }; do
       while read -r id peer modes; do
@@ -227,7 +227,7 @@ speed() {
             "$python" "$here/torch_step.py" --device cuda --pe "$peer" --mode "$mode" --dtype "$dtype" "${sizes[@]}"
         done
       done < "$log.peers"
-      # What has no peer stands beside rope.
+      # Encodings without a peer are compared with rope.
       for id in $("$bench" list encodings | awk 'NR > 1 { print $1 }'); do
         measured "$records/speed/pe-bench-$id-$dtype-$len.json" "pe-bench $id $dtype $len" 300 \
           "$bench" speed --json --backend cuda --encodings "$id" --precision "$dtype" "${sizes[@]}"
@@ -236,7 +236,7 @@ speed() {
   done
 }
 
-# Sees to it that CUDA_PATH names a folder with nvvm/libdevice/libdevice.10.bc.
+# Sets CUDA_PATH to a folder with nvvm/libdevice/libdevice.10.bc.
 libdevice() {
   local root file inside=nvvm/libdevice/libdevice.10.bc
   for root in "${CUDA_PATH:-}" /usr/local/cuda /opt/cuda /usr/lib/cuda /usr; do
@@ -263,12 +263,12 @@ paper() {
   for suite in ${suites//,/ }; do
     [ "$(left)" -gt 30 ] || { echo "gpu: no time left for $suite"; return; }
     status=0
-    # The sweep keeps its own records, takes up what was begun, and leaves alone what is finished.
+    # The sweep keeps its own records, resumes interrupted cells, and skips finished ones.
     limited "$(left)" "$records/$suite.txt" "$bench" run "$suite" --backend cuda --jobs 1 \
       --out "$records/paper/$suite" || status=$?
     case "$status" in
       0) echo "gpu: $suite: done" ;;
-      124) echo "gpu: $suite: out of time; run again to go on" ;;
+      124) echo "gpu: $suite: out of time; run again to continue" ;;
       *) echo "gpu: $suite: exit status $status: $(tail -n 1 "$records/$suite.txt")" >&2
          failures=$((failures + 1)) ;;
     esac
@@ -343,7 +343,7 @@ run() {
   if "$python" -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2> /dev/null; then
     torch=true
   else
-    echo "gpu: $python has no PyTorch with CUDA: the peer is left out"
+    echo "gpu: $python has no PyTorch with CUDA: the comparison with PyTorch is skipped"
   fi
   echo "gpu: $device, $minutes minutes, records in $records"
   for part in ${only//,/ }; do
@@ -356,7 +356,7 @@ run() {
   done
   rm -f "$log" "$log.peers"
   [ "$failures" -eq 0 ] || fail 1 "$failures parts failed, see above"
-  echo "gpu: done or out of time; run again to go on"
+  echo "gpu: done or out of time; run again to continue"
 }
 
 case "${1:-}" in

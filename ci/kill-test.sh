@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Kills a sweep N times (default 30) at random moments with signal 9, goes on each time with the same
-# command, and asks for the records of an undisturbed run: none lost, none doubled, all equal in
-# everything but timings. Every second kill takes the sweep's process alone and not its workers, so that
+# Kills a sweep N times (default 30) at random moments with signal 9, continues each time with the same
+# command, and compares the records with those of an undisturbed run: none lost, none doubled, all equal in
+# everything except timings. Every second kill hits the sweep's process only and not its workers, so that
 # those must end by themselves; every third one happens while a second sweep works on the same folder.
 #
 #   ci/kill-test.sh [N [SEED]]        PE_BENCH=path of the program; default: the debug build
@@ -75,7 +75,7 @@ cells=$(find "$folder/undisturbed/cells" -name '*.json' | wc -l)
 whole_milliseconds=$((($(date +%s%N) - began) / 1000000))
 echo "undisturbed: $cells cells in $whole_milliseconds ms"
 
-# Compares with the undisturbed run, and looks for what must not be left.
+# Compares with the undisturbed run, and checks that no files are left over.
 check() {
   "$bench" diff-records "$folder/undisturbed" "$1" > "$folder/diff" || { cat "$folder/diff"; return 1; }
   local left
@@ -98,7 +98,7 @@ while [ "$killed" -lt "$kills" ]; do
   sleep "$((milliseconds / 1000)).$(printf %03d $((milliseconds % 1000)))"
   pid=${running[0]}
   if ! kill -0 "$pid" 2>/dev/null; then
-    # It came to its end before: its records are compared, and the kills go on in a new folder.
+    # The sweep finished before: its records are compared, and the kills continue in a new folder.
     wait "$pid" || { echo "a sweep failed:"; cat "$folder/log.1"; exit 1; }
     for other in "${running[@]:1}"; do wait "$other" || { cat "$folder/log.2"; exit 1; }; done
     check "$results"
@@ -115,11 +115,11 @@ while [ "$killed" -lt "$kills" ]; do
   killed=$((killed + 1))
   echo "kill $killed: the $what after $milliseconds ms, $(find "$results/cells" -name '*.json' 2>/dev/null | wc -l) records by then"
   for other in "${running[@]:1}"; do
-    # The second sweep goes on alone: it takes over what the first one held.
+    # The second sweep continues alone and takes over the cells of the first one.
     wait "$other" || { echo "the second sweep failed:"; cat "$folder/log.2"; exit 1; }
   done
 done
 running=()
 sweep "$results" > "$folder/log.last" 2>&1 || { cat "$folder/log.last"; exit 1; }
 check "$results"
-echo "kill test passed: $killed kills ($groups of the group, $alone of the sweep alone, $pairs beside a second sweep), $((finished + 1)) folders of $cells cells equal the undisturbed one, seed $seed, $((SECONDS - start_seconds)) s"
+echo "kill test passed: $killed kills ($groups of the group, $alone of the sweep alone, $pairs during a second sweep), $((finished + 1)) folders of $cells cells equal the undisturbed one, seed $seed, $((SECONDS - start_seconds)) s"

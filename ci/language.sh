@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Checks the wording of doc comments in every tracked source file; the rules are in CONTRIBUTING.md, "Language".
-# Prints three counts and every place; fails unless all counts are zero.
+# Checks the wording of doc comments in every tracked source file, and that no type name has two definitions
+# (ci/type-names.sh); the rules are in CONTRIBUTING.md, "Language". Prints four counts and every place; fails unless all
+# counts are zero.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,6 +12,7 @@ phrases=$(awk '/^#/ { listed = ($0 == "### Phrases") } listed && /^- `/ { split(
 mapfile -t files < <(git ls-files '*.rs' | awk '/\/src\//')
 [ "${#files[@]}" -gt 0 ] || { echo "no source files are tracked"; exit 1; }
 
+failed=0
 PHRASES="$phrases" awk '
 BEGIN { phrase_count = split(tolower(ENVIRON["PHRASES"]), phrase, "\n") }
 
@@ -48,7 +50,7 @@ FNR == 1 { finish(""); open_public = 0 }
   doc = doc " " line
   next
 }
-# Attributes stand between the comment and its item.
+# Attributes may separate the comment from its item.
 doc != "" && /^ *#\[/ { attribute = $0 !~ /\] *$/; next }
 doc != "" && attribute { attribute = $0 !~ /\] *$/; next }
 { finish($0) }
@@ -66,4 +68,7 @@ END {
   printf "doc comments of public items with fewer than four words: %d\n", short
   printf "forbidden phrases in doc comments: %d\n", banned
   exit what + short + banned > 0
-}' "${files[@]}"
+}' "${files[@]}" || failed=1
+
+bash ci/type-names.sh || failed=1
+exit "$failed"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Puts an LLVM where the build of Burn's `cuda` feature looks for one. Optional: with a network the build
+# Installs an LLVM where the build of Burn's `cuda` feature expects it. Optional: with a network the build
 # script fetches its own bundle, and this is not needed. Where that download is refused, the same static
-# libraries come out of a Debian package (llvm-MAJOR-dev of the suite named below), through the package
+# libraries are taken from a Debian package (llvm-MAJOR-dev of the suite named below), through the package
 # mirror that this machine uses anyway.
 #
-#   ci/llvm-for-cuda.sh [--check]       --check: say whether it is there, change nothing
+#   ci/llvm-for-cuda.sh [--check]       --check: report whether it is installed, without changes
 #
 # Once per machine. Needs a Debian or Ubuntu on x86-64 with curl, dpkg, xz, gcc, g++, binutils and the
 # development files of zlib and zstd. About 60 MB to fetch, 420 MB on disk, a minute.
@@ -43,7 +43,7 @@ mirror=$(awk '/^URIs:/ { print $2; exit } /^deb / { for (i = 2; i <= NF; i++) if
 mirror=${mirror%/}
 
 work=$(mktemp -d)
-# Half a bundle must not look like one: it is moved into place as the last step.
+# Moved into place as the last step, so that an incomplete bundle is never used.
 trap 'rm -rf "$work"' EXIT
 
 index="$mirror/dists/$suite/main/binary-amd64/Packages.xz"
@@ -68,7 +68,7 @@ cp -a "$work/files/usr/include/llvm-$major/." "$work/files/usr/include/llvm-c-$m
 release=$(ls "$work"/files/usr/lib/llvm-"$major"/lib/cmake/llvm/LLVMConfigVersion.cmake 2> /dev/null |
   xargs -r sed -n 's/.*PACKAGE_VERSION "\([0-9.]*\)".*/\1/p' | head -n 1)
 
-# The package was compiled against a newer C library, which has other names for three functions.
+# The package was compiled against a newer C library, in which three functions have other names.
 cat > "$work/names.c" <<'C'
 #include <stdlib.h>
 long __isoc23_strtol(const char *text, char **end, int base) { return strtol(text, end, base); }
@@ -76,10 +76,10 @@ long long __isoc23_strtoll(const char *text, char **end, int base) { return strt
 unsigned long long __isoc23_strtoull(const char *text, char **end, int base) { return strtoull(text, end, base); }
 C
 gcc -O2 -c "$work/names.c" -o "$work/names.o"
-# Last in the alphabet, because it is last to be linked.
+# The name sorts last, because the library must be linked last.
 ar rcs "$bundle/lib/libLLVMzNames.a" "$work/names.o"
 
-# What the build script asks of llvm-config.
+# The options of llvm-config that the build script uses.
 cat > "$bundle/bin/llvm-config" <<CONFIG
 #!/usr/bin/env bash
 root=\$(cd "\$(dirname "\$0")/.." && pwd)

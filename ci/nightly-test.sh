@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tries ci/nightly.sh: two nights in a row must be quiet, planted regressions must be caught.
-# Takes the built program as PE_BENCH, or builds the one of the dev profile.
+# Tests ci/nightly.sh: two equal nights must pass, planted regressions must be detected.
+# Uses the program PE_BENCH, or builds the one of the dev profile.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if [ -z "${PE_BENCH:-}" ]; then
@@ -12,7 +12,7 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 export NIGHTLY_DIR=$tmp/nights NIGHTLY_SUITE=$tmp/suite.toml
 
-# suite ROPE ALIBI: two encodings on four texts in which the order of letters decides, two seeds each.
+# suite ROPE ALIBI: two encodings on four texts in which the order of letters matters, two seeds each.
 suite() {
   cat > "$NIGHTLY_SUITE" <<TOML
 name = "nights"
@@ -41,7 +41,7 @@ TOML
   done
 }
 
-# expect STATUS TEXT ARGUMENTS: a night run with these arguments ends like this, and its verdict says this.
+# expect STATUS TEXT ARGUMENTS: a night run with these arguments must end with this status and have this text in its verdict.
 expect() {
   local status=0
   bash ci/nightly.sh "${@:3}" > "$tmp/log" 2>&1 || status=$?
@@ -66,14 +66,14 @@ else
 fi
 grep -q 'FAIL cost: alibi on aababbabbb: parameters of the model' "$tmp/log"
 suite '"rope"' '"alibi"'
-# The plain engine asks for more memory, for the same results.
+# The reference engine allocates more memory, for the same results.
 expect 3 'FAIL cost: rope on aababbabbb: allocations of a training step' --engine reference
 expect 0 '16 of them identical'
 if grep -q 'FAIL' "$tmp/log"; then
-  echo "FAILED: a night like the baseline was not taken"
+  echo "FAILED: a night equal to the baseline did not pass"
   exit 1
 fi
 for file in night/report.md history/trend.html history/trend.md verdict.txt; do
   test -s "$NIGHTLY_DIR/$file"
 done
-echo "the nightly catches what is planted and is quiet otherwise"
+echo "the nightly gate detects the planted regressions and passes otherwise"

@@ -3,8 +3,8 @@
 #
 #   ci/peers.sh --out results/speed/HOST_DATE [--rounds 3] [--encodings nope,rope,cope] [--len 512] ...
 #
-# PyTorch is installed once into a virtual environment of its own: PEERS_VENV, or target/peers-venv
-# (about 7 GB, with the CUDA libraries that come along). torch.compile needs a C++ compiler.
+# PyTorch is installed once into a separate virtual environment: PEERS_VENV, or target/peers-venv
+# (about 7 GB, including CUDA libraries). torch.compile needs a C++ compiler.
 set -eu
 cd "$(dirname "$0")/.."
 cargo build --release

@@ -20,7 +20,7 @@ FNR == 1 { doc = ""; attribute = 0 }
   doc = doc (doc == "" || text == "" ? "" : " ") text
   next
 }
-# Attributes stand between the comment and its item.
+# Attributes may separate the comment from its item.
 doc != "" && (attribute || /^ *#\[/) { attribute = $0 !~ /\] *$/; next }
 doc != "" {
   item = $0
@@ -29,7 +29,7 @@ doc != "" {
   doc = ""
 }' >"$tree/all.txt"
 
-# A generator of its own (Park and Miller), because the random numbers of awk differ between implementations.
+# Uses the generator of Park and Miller, because the random numbers of awk differ between implementations.
 awk -v seed="$1" '
 { doc[NR] = $0 }
 END {

@@ -56,8 +56,8 @@ impl Inputs {
             v: self.v.clone(),
             carried: &TokenState::default(),
             engine: Engine::best(&self.q.device()),
-            sharpness: AttentionKind::Soft,
-            factors: MatmulPrecision::F32,
+            attention_kind: AttentionKind::Soft,
+            precision: MatmulPrecision::F32,
         };
         layer(encoding.hooks(), input, None, Weights::Drop).output
     }

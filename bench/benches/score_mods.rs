@@ -9,7 +9,7 @@ use pe_zoo::attention::{Engine, Weights};
 use pe_zoo::init;
 use pe_zoo::score::{
     Beyond, Contextual, ContextualFunction, Current, GateSource, HiddenActivation, LogitScaling,
-    Perceptron, Remainder, StickBreaking,
+    Perceptron, Remainder, StickBreakingRule,
 };
 use pe_zoo::{Positions, ScoreMod};
 use rand_chacha::ChaCha8Rng;
@@ -47,7 +47,7 @@ fn modifiers(device: &Device) -> Vec<(&'static str, ScoreMod)> {
         b2: vector(HEAD_DIM, 7),
         activation: HiddenActivation::Relu,
     };
-    let sticks = StickBreaking { current: Current::Excluded, remainder: Remainder::Dropped };
+    let sticks = StickBreakingRule { current: Current::Excluded, remainder: Remainder::Dropped };
     vec![
         ("none", ScoreMod::None),
         ("slope", slope.clone()),

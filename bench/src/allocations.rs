@@ -8,7 +8,7 @@ use std::cell::Cell;
 use reports::Allocations;
 
 thread_local! {
-    // Without a destructor and made by the compiler: the allocator must not be asked for it.
+    // Const-initialised and without a destructor, because access must not allocate.
     static ASKED: Cell<Allocations> = const { Cell::new(Allocations { count: 0, bytes: 0 }) };
 }
 
@@ -17,7 +17,7 @@ thread_local! {
 pub struct Counting<A>(pub A);
 
 fn count(bytes: usize) {
-    // A thread that ends has no counter any more, and nobody who would ask for it.
+    // A thread that is ending has no counter any more; its allocations are not counted.
     let _ = ASKED.try_with(|asked| {
         let Allocations { count, bytes: before } = asked.get();
         asked.set(Allocations {
@@ -27,15 +27,12 @@ fn count(bytes: usize) {
     });
 }
 
-#[expect(
-    unsafe_code,
-    reason = "hands every call on as it came; counting touches no memory of theirs"
-)]
-// SAFETY: all promises are those of the allocator inside, which sees the same calls.
+#[expect(unsafe_code, reason = "all calls are forwarded; counting does not touch their memory")]
+// SAFETY: all calls are forwarded to the inner allocator.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
-        // SAFETY: the caller's promises are handed on.
+        // SAFETY: the caller's guarantees are those that the inner allocator requires.
         unsafe { self.0.alloc(layout) }
     }
 

@@ -8,7 +8,7 @@ use pe_zoo::attention::Engine;
 use pe_zoo::device::{DeviceFacts, facts, open};
 use pe_zoo::ops::MatmulPrecision;
 
-/// A backend that `--backend` may name.
+/// Backend that can be named with `--backend`.
 #[derive(Debug, Clone, Copy)]
 pub struct BackendMeta {
     /// Name, and the cargo feature that compiles it in.
@@ -61,7 +61,7 @@ fn libtorch() -> Device {
     Device::libtorch()
 }
 
-/// A backend that cannot be used.
+/// Error for a backend that cannot be used.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum BackendError {
     /// No backend has this name.
@@ -69,9 +69,9 @@ pub enum BackendError {
     Unknown {
         /// The value that was requested.
         id: String,
-        /// The nearest name, if one is near.
+        /// The known name with the most similar spelling, if there is one.
         nearest: Option<String>,
-        /// All names that exist.
+        /// All existing names, for the message.
         known: String,
     },
     /// The backend is not compiled in.
@@ -82,7 +82,7 @@ pub enum BackendError {
     NotCompiled {
         /// The value that was requested.
         id: String,
-        /// Devices that exist.
+        /// Backends that are compiled in, for the message.
         compiled: String,
     },
     /// The device of the backend cannot be opened.
@@ -106,7 +106,7 @@ pub enum BackendError {
         backend: String,
         /// The value that was requested.
         precision: &'static str,
-        /// Combination that would work.
+        /// Combinations that work, for the message.
         possible: String,
     },
     /// The backend has no such engine.

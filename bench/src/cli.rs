@@ -171,7 +171,7 @@ enum Command {
     /// Writes the generated tables of the guide and the example report, or checks that they are up to date.
     #[command(after_help = "Example: pe-bench docs --check")]
     Docs {
-        /// Change nothing; fail if a file is out of date.
+        /// Check only: change nothing, and fail if a file is out of date.
         #[arg(long)]
         check: bool,
         /// Root folder of the repository.
@@ -248,7 +248,7 @@ pub(crate) struct RunArgs {
 
 /// Runs the command line of this process with the encodings of a registry.
 ///
-/// The main function of a program with encodings of its own:
+/// This is the main function of a program with encodings of its own:
 ///
 /// ```no_run
 /// # use pe_zoo::Registry;
@@ -271,10 +271,11 @@ pub fn main_with(registry: Result<Registry, PeError>) -> ExitCode {
     main()
 }
 
-/// Parses a command line, the program's name first, without running it.
+/// Parses a command line that starts with the program's name, without running it.
 ///
 /// # Errors
-/// What clap says of an unknown command or option, a missing argument or a value that cannot be read. A request for help or
+///
+/// The error of clap for an unknown command or option, a missing argument or an invalid value. A request for help or
 /// for the version is an error too.
 pub fn parses<I>(arguments: I) -> Result<(), clap::Error>
 where

@@ -6,8 +6,8 @@ use pe_zoo::{Combination, PeError, Registry};
 
 static REGISTRY: OnceLock<Registry> = OnceLock::new();
 
-/// The registry of this process: the one given to [`cli::main_with`](crate::cli::main_with), else the
-/// encodings of `pe-zoo`.
+/// Registry of this process: the one given to [`cli::main_with`](crate::cli::main_with), otherwise the encodings of
+/// `pe-zoo`.
 pub fn registry() -> &'static Registry {
     REGISTRY.get_or_init(Registry::builtin)
 }
@@ -15,7 +15,8 @@ pub fn registry() -> &'static Registry {
 /// Sets the registry of this process.
 ///
 /// # Errors
-/// The registry itself, if another one is in use already.
+///
+/// The registry itself, if another one is already in use.
 pub fn register(registry: Registry) -> Result<(), Registry> {
     REGISTRY.set(registry)
 }

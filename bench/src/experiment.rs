@@ -47,7 +47,7 @@ pub struct Experiment {
     pub seed: u64,
     /// Name of the backend.
     pub backend: String,
-    /// Attention engine that is used.
+    /// Attention engine for the training and evaluation.
     pub engine: Engine,
 }
 
@@ -68,7 +68,7 @@ impl Experiment {
         })
     }
 
-    /// Attention engine that is used: hard attention exists only in the reference engine.
+    /// Attention engine that is used; hard attention exists only in the reference engine.
     pub fn attending(&self) -> Engine {
         match self.model.attention {
             AttentionKind::Soft => self.engine,

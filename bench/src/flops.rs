@@ -1,10 +1,10 @@
-//! Analytic cost of a model under an encoding: one multiply-accumulate is two operations, the
-//! whole square of the attention is counted, and a training step is three forward passes.
+//! Analytic cost of a model with an encoding. One multiply-accumulate is two operations, all pairs of tokens are
+//! counted, and a training step counts as three forward passes.
 
 pub mod config;
 
 use burn::module::Module;
-use pe_zoo::cost::Sums;
+use pe_zoo::cost::CostTotals;
 use pe_zoo::{Combination, Cost, Dims, PeError};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -58,14 +58,14 @@ fn of_macs(macs: u64, batch_size: usize, len: usize) -> FlopCount {
     }
 }
 
-/// Cost of one pass over one sequence, and the number of parameters.
+/// Cost of one pass over one sequence, with the number of parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bill {
     /// All items, the model's own first.
     pub cost: Cost,
     /// Number of learned parameters, including the encoding.
     pub params: u64,
-    /// Tokens of the sequence.
+    /// Number of tokens of the sequence.
     pub len: usize,
 }
 
@@ -84,13 +84,13 @@ impl Bill {
 
     /// Cost in the format of table 3 of TAPE: `[FLOPs in 1e9, MACs in 1e9, parameters in 2^20]`.
     pub fn as_in_table_3(&self) -> [String; 3] {
-        let Sums { macs, flops } = self.cost.as_in_table_3();
+        let CostTotals { macs, flops } = self.cost.as_in_table_3();
         let billions = |n: u64| format!("{:.2}", n as f64 / 1e9);
         [billions(flops), billions(macs), format!("{:.2}", self.params as f64 / f64::from(1 << 20))]
     }
 
-    /// Operations that a causal model needs: each pair of tokens once, every operation counted.
-    pub fn honest(&self) -> Sums {
+    /// Operations that a causal model needs: each visible pair of tokens once, every operation counted.
+    pub fn honest(&self) -> CostTotals {
         self.cost.causal(self.len)
     }
 }

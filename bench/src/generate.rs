@@ -15,7 +15,7 @@ use crate::model::{Cache, Decoder, Dropout};
 /// Method that chooses the next token.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Sampling {
-    /// The token with the largest logit; the first of equal ones.
+    /// The token with the largest logit; the first among equals.
     Greedy,
     /// Nucleus sampling from the predicted distribution.
     Sampled {
@@ -39,7 +39,7 @@ pub enum GenerateError {
         field: &'static str,
         /// Value of the field.
         value: String,
-        /// Values that would be accepted.
+        /// Description of the accepted values.
         expected: &'static str,
     },
     /// Results could not be read back from the device.
@@ -120,7 +120,7 @@ pub struct Generation<'a> {
 }
 
 impl<'a> Generation<'a> {
-    /// Generation with an empty cache.
+    /// Creates a generation with an empty cache.
     pub fn new(model: &'a Decoder, id: &'a str, device: &Device) -> Self {
         Self { model, id, device: device.clone(), cache: Cache::new(model.layers()) }
     }
@@ -173,7 +173,7 @@ pub struct GenerateRequest<'a> {
     pub end: &'a [u32],
 }
 
-/// Generated tokens and the time they took.
+/// Generated tokens with the times of the passes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GeneratedText {
     /// The tokens after the prompt.

@@ -73,7 +73,7 @@ pub fn commit() -> (Option<String>, Option<bool>) {
     (commit.map(str::to_owned), commit.map(|_| env!("PE_BENCH_DIRTY") == "true"))
 }
 
-/// Present time in UTC as RFC 3339, in whole seconds: `2026-11-21T00:00:00Z`.
+/// Current time in UTC as RFC 3339, in whole seconds: `2026-11-21T00:00:00Z`.
 pub fn now_utc() -> String {
     let second = Unit::Second;
     let now = Timestamp::now();

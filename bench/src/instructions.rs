@@ -16,7 +16,7 @@ pub enum CountError {
     /// Valgrind is not installed.
     #[error("not counted on this machine: valgrind is not installed")]
     NotHere,
-    /// Valgrind, or the program under it, failed.
+    /// Valgrind, or the program that it ran, failed.
     #[error(
         "training steps under valgrind ended with {status}: {said}; check with `valgrind --tool=cachegrind pe-bench \
          --version` that valgrind works"
@@ -24,7 +24,7 @@ pub enum CountError {
     Broke {
         /// Exit status of valgrind.
         status: ExitStatus,
-        /// Last lines of its output.
+        /// Last lines of valgrind's output.
         said: String,
     },
     /// Valgrind cannot be started or its output cannot be read.
@@ -56,7 +56,7 @@ fn start(record: &Path, steps: usize) -> Result<Child, CountError> {
     })
 }
 
-/// Instruction count of a whole process.
+/// Returns the instruction count of a finished process.
 fn instructions(child: Child) -> Result<u64, CountError> {
     let output = child.wait_with_output()?;
     let said = String::from_utf8_lossy(&output.stderr);
@@ -68,7 +68,7 @@ fn instructions(child: Child) -> Result<u64, CountError> {
     })
 }
 
-/// The number in valgrind's line `==1== I   refs:      2,403,195`.
+/// Parses the number in valgrind's line `==1== I   refs:      2,403,195`.
 fn references(line: &str) -> Option<u64> {
     let (what, number) = line.split_once("refs:")?;
     if what.split_whitespace().last() != Some("I") {

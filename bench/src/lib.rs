@@ -22,7 +22,6 @@ pub mod cli;
 pub mod encodings;
 pub mod experiment;
 pub mod extend;
-mod file_error;
 pub mod flops;
 pub mod generate;
 pub mod host;
@@ -40,4 +39,4 @@ pub mod streams;
 pub mod suite;
 pub mod sweep;
 
-pub use file_error::FileError;
+pub use tasks::FileError;

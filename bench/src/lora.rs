@@ -29,11 +29,11 @@ impl Default for LoraConfig {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("lora.{field} is {value}, expected {expected}; change `{field}`")]
 pub struct LoraError {
-    /// The field at fault.
+    /// Name of the invalid field.
     pub field: &'static str,
     /// Value of the field.
     pub value: String,
-    /// Values that would be accepted.
+    /// Description of the accepted values.
     pub expected: String,
 }
 
@@ -55,18 +55,18 @@ impl LoraConfig {
     }
 }
 
-/// Low-rank map `x A B alpha / r`.
+/// Low-rank map `x A B alpha / r`, the output of an adapter.
 #[derive(Module, Debug)]
 pub struct LowRank {
-    /// `A`, `[I, r]`; initialized uniformly in `+-1 / sqrt(I)`, as the authors' code.
+    /// Matrix `A`, `[I, r]`; initialised uniformly in `+-1 / sqrt(I)`, as in the authors' code.
     down: Param<Tensor<2>>,
-    /// `B`, `[r, O]`; initialized to zero.
+    /// Matrix `B`, `[r, O]`; initialised with zeros.
     up: Param<Tensor<2>>,
     #[module(skip)]
     scale: f64,
 }
 
-/// The adapters of one block.
+/// Adapters of one transformer block.
 #[derive(Module, Debug)]
 pub struct Adapters {
     /// Adapter of the query map.
@@ -80,7 +80,7 @@ pub struct Adapters {
 }
 
 impl LowRank {
-    /// Adapter whose output is zero until it is trained.
+    /// Creates an adapter whose output is zero until it is trained.
     pub fn new(
         config: &LoraConfig,
         [inputs, outputs]: [usize; 2],
@@ -95,7 +95,7 @@ impl LowRank {
         }
     }
 
-    /// Adds the output of the adapter for `x`, if there is one, to `output`.
+    /// Adds the output of the adapter for `x` to `output`; without an adapter, returns `output`.
     pub fn beside(adapter: Option<&Self>, x: &Tensor<3>, output: Tensor<3>) -> Tensor<3> {
         match adapter {
             None => output,
@@ -106,7 +106,7 @@ impl LowRank {
         }
     }
 
-    /// `A B alpha / r`, `[I, O]`: the term added to the weight.
+    /// Computes `A B alpha / r`, `[I, O]`, the term added to the weight.
     pub fn product(&self) -> Tensor<2> {
         ops::product(self.down.val(), self.up.val()) * self.scale
     }

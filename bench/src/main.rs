@@ -2,7 +2,7 @@
 
 use pe_bench::allocations::Counting;
 
-// Training frees and asks again for the same large buffers all the time; this allocator keeps them.
+// Training repeatedly frees and allocates the same large buffers, which this allocator caches.
 #[global_allocator]
 static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
 

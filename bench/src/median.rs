@@ -1,6 +1,6 @@
 //! Median of measured values.
 
-/// The middle value; the mean of the middle two where there are two.
+/// Returns the middle value, or the mean of the middle two of an even number; `None` without values.
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

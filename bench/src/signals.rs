@@ -7,10 +7,10 @@ use std::io;
 pub(crate) struct StopSignal(i32);
 
 impl StopSignal {
-    /// Ctrl-C, as it reaches programs without Unix signals.
+    /// The signal of Ctrl-C on systems without Unix signals.
     pub(crate) const INTERRUPT: Self = Self(2);
 
-    /// Signal with this number; 0 stands for none.
+    /// Returns the signal with this number; `None` for 0.
     pub(crate) fn from_number(number: i32) -> Option<Self> {
         (number != 0).then_some(Self(number))
     }
@@ -20,35 +20,36 @@ impl StopSignal {
         self.0
     }
 
-    /// Exit status that shells expect of a program ended by the signal: 128 and its number.
+    /// Exit status of a program ended by the signal, by convention 128 plus its number.
     pub(crate) fn exit_status(self) -> u8 {
         128u8.saturating_add(u8::try_from(self.0).unwrap_or(u8::MAX))
     }
 
-    /// `SIGTERM`, or `signal 42` for one without a known name.
+    /// Name of the signal, such as `SIGTERM`; `signal 42` for one without a known name.
     pub(crate) fn name(self) -> String {
         name(self.0)
     }
 }
 
-/// Name of a signal, as `SIGKILL`; `signal 42` for one without.
+/// Name of a signal, such as `SIGKILL`; `signal 42` for one without a known name.
 #[cfg(unix)]
 pub(crate) fn name(signal: i32) -> String {
     let known = nix::sys::signal::Signal::try_from(signal);
     known.map_or_else(|_| format!("signal {signal}"), |known| known.as_str().to_owned())
 }
 
-/// Name of a signal; systems without Unix signals have Ctrl-C.
+/// Name of a signal; on systems without Unix signals only Ctrl-C is known.
 #[cfg(not(unix))]
 pub(crate) fn name(signal: i32) -> String {
     if signal == StopSignal::INTERRUPT.0 { "Ctrl-C".to_owned() } else { format!("signal {signal}") }
 }
 
-/// Calls `on_signal`, on a thread of its own, for each SIGINT, SIGTERM, SIGHUP and SIGUSR1: what terminals, Docker,
-/// Kubernetes and Slurm send to a program that is to end. A SIGHUP that was ignored when the program began, as under
+/// Calls `on_signal`, on a separate thread, for each SIGINT, SIGTERM, SIGHUP and SIGUSR1, the signals that terminals,
+/// Docker, Kubernetes and Slurm send to end a program. A SIGHUP that was ignored when the program began, as under
 /// `nohup`, stays ignored.
 ///
 /// # Errors
+///
 /// If a handler cannot be installed or the thread cannot be started.
 #[cfg(unix)]
 pub(crate) fn on_stop(mut on_signal: impl FnMut(StopSignal) + Send + 'static) -> io::Result<()> {
@@ -85,7 +86,7 @@ pub(crate) fn on_stop(mut on_signal: impl FnMut(StopSignal) + Send + 'static) ->
     Ok(())
 }
 
-/// Whether this process ignores a signal; `false` where the system does not tell (Linux does).
+/// Whether this process ignores a signal; `false` on systems other than Linux, where this is unknown.
 #[cfg(unix)]
 fn ignores(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -95,10 +96,11 @@ fn ignores(signal: i32) -> bool {
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
-/// Makes a write beyond the file-size limit (`ulimit -f`) fail with an error, as on a full disk; by default it kills the
-/// program and leaves half a file.
+/// Makes writes beyond the file-size limit (`ulimit -f`) fail with an error, as on a full disk. By default they kill
+/// the program and leave a partial file.
 ///
 /// # Errors
+///
 /// If the handler cannot be installed.
 pub(crate) fn survive_file_size_limit() -> io::Result<()> {
     #[cfg(unix)]

@@ -58,7 +58,7 @@ pub struct SpeedRequest {
 /// Result of a measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SpeedRow {
-    /// The encoding's canonical text.
+    /// Canonical text of the encoding.
     pub encoding: String,
     /// Name of the backend.
     pub backend: String,
@@ -73,8 +73,8 @@ pub struct SpeedRow {
     pub tokens_per_second: f64,
     /// Peak resident memory of the process in bytes; `None` if the system does not report it.
     pub peak_bytes: Option<u64>,
-    /// Memory that the backend holds on its device after the steps, pages for reuse included; not
-    /// written where there is none but the process's own.
+    /// Memory that the backend holds on its device after the steps, including cached pages; omitted for backends that
+    /// use only the memory of the process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_bytes: Option<u64>,
     /// Number of sequences per step.
@@ -151,7 +151,7 @@ pub fn measure(request: &SpeedRequest) -> Result<SpeedRow, String> {
     decoder.engine = request.engine;
     backend::precision(request.precision, &request.backend, &device)
         .map_err(|error| error.to_string())?;
-    decoder.factors = request.precision;
+    decoder.precision = request.precision;
     let task = RandomTokens { vocabulary: request.vocab };
     let id = encoding.id();
     let mut trainer = Trainer::new(decoder, id, &config, 0.0, &task, 0, &device);
@@ -191,7 +191,7 @@ static META: TaskMeta = TaskMeta {
     version: 1,
     headline: Headline::Perplexity,
     len_unit: "tokens",
-    summary: "Nothing to learn: for timing alone.",
+    summary: "Random tokens, for timing only.",
     source: "",
     takes_path: false,
 };

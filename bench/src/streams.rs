@@ -18,7 +18,7 @@ pub enum Stream {
     Positions,
 }
 
-/// The generator of one stream under a seed.
+/// Returns the generator of one stream under a seed.
 pub fn stream(seed: u64, stream: Stream) -> ChaCha8Rng {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(stream as u64);

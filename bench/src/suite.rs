@@ -1,7 +1,7 @@
 //! Suites: TOML files of encodings x workloads x seeds, expanded to cells.
 //!
-//! A workload may vary settings over axes, and every cell may be run once for each learning rate of a
-//! grid: `suites/example.toml.in` shows all there is, explained.
+//! A workload may vary settings over axes, and every cell may be run once for each learning rate of a grid.
+//! `suites/example.toml.in` shows every feature with comments.
 
 mod ablation;
 mod axes;
@@ -43,7 +43,7 @@ pub struct Suite {
     pub name: String,
     /// Title shown to readers.
     pub title: String,
-    /// Purpose of the suite in a sentence or two.
+    /// Purpose of the suite in one or two sentences.
     pub about: String,
     /// Criteria of its report, and the base of its ablation.
     pub report: reports::Settings,
@@ -144,7 +144,7 @@ pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, Sui
     Ok(Suite { name, title, about, report, cells, fresh })
 }
 
-/// Encodings of each workload, and the settings of the report with the base of the ablation.
+/// Returns the encodings of each workload, and the settings of the report with the base of the ablation.
 fn race(name: &str, file: &SuiteFile) -> Result<(Vec<Vec<Named>>, reports::Settings), SuiteError> {
     let at = |path: &str, reason: String| SuiteError::field(name, path, reason);
     let mut report = file.report.clone();
@@ -200,7 +200,7 @@ struct Runs {
     task: TaskConfig,
     model: ModelConfig,
     eval: EvalConfig,
-    /// One for each point of the grid.
+    /// Training settings, one for each point of the grid.
     trainings: Vec<(TrainConfig, Option<reports::GridPoint>)>,
     budget: Budget,
     backend: String,
@@ -276,7 +276,7 @@ fn refuse_doubles<'a>(
     Ok(())
 }
 
-/// Fields of a workload's task; a string is the `kind`.
+/// Returns the fields of a workload's task; a string is its `kind`.
 fn task_fields(task: &Value) -> Result<Map<String, Value>, String> {
     match task {
         Value::String(id) => Ok(Map::from_iter([("kind".to_owned(), Value::from(id.as_str()))])),

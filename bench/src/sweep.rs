@@ -66,7 +66,7 @@ pub struct SweepOptions {
     pub wait: bool,
 }
 
-/// Something that happened to a cell of a sweep.
+/// Event of a cell, with the cell's index.
 #[derive(Debug)]
 pub struct SweepEvent {
     /// The cell's index in the plan.
@@ -136,7 +136,7 @@ pub enum SweepError {
         "cannot start a thread of the sweep: {0}; use fewer --jobs or raise the limits of memory and processes"
     )]
     Thread(std::io::Error),
-    /// There is a memory budget, and the system does not report the memory of other processes.
+    /// There is a memory budget, but the system does not report the memory of other processes.
     #[error(
         "memory budgets need a system that reports the memory of other processes; leave out --cell-memory and the suite's memory_bytes"
     )]

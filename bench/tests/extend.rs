@@ -172,10 +172,10 @@ fn extend_leaves_records_by_length_and_position_and_keeps_them() {
     fs::write(&text, "the tale is told in the rain. ".repeat(200)).unwrap();
     let data = text.to_str().unwrap();
     let out = folder.path().join("out");
-    // The fixture's rotation is scaled already: other methods would undo that.
+    // The fixture's rotation is already scaled: other methods would undo that.
     let (done, said) =
         extend(&model, &out, &["--data", data, "--tasks", "text", "--methods", "yarn"]);
-    assert!(!done && said.contains("scaled already"), "{said}");
+    assert!(!done && said.contains("already scaled"), "{said}");
 
     let encodings = "rope{base=500.0},rope{base=50000.0}";
     let arguments =

@@ -194,7 +194,7 @@ fn smollm2_gives_the_tokens_logits_and_text_of_transformers() {
         }
         let scaling: Scaling = serde_json::from_value(scaling).unwrap();
         let name = scaling.id();
-        let rope = rope::Config { scaling, ..pretrained.rope.clone() };
+        let rope = rope::RopeConfig { scaling, ..pretrained.rope.clone() };
         let encoding =
             Combination::try_from(pe_zoo::EncodingConfig::of::<Rope>(rope).unwrap()).unwrap();
         assert_rows(name, &logits(&pretrained, &encoding, &long.ids), rows);

@@ -352,5 +352,8 @@ fn hard_attention_is_recorded_under_the_engine_that_ran_it() {
     assert_eq!((soft.attending(), hard.attending()), (Engine::Fused, Engine::Reference));
     assert_eq!(soft.config(&*task)["engine"], "fused");
     assert_eq!(hard.config(&*task)["engine"], "reference");
-    assert_eq!(record(&hard).engine, "reference");
+    let [soft, hard] = [record(&soft), record(&hard)];
+    assert_eq!(hard.engine, "reference");
+    assert_eq!(soft.score_form.as_deref(), Some("fused"));
+    assert_eq!(hard.score_form.as_deref(), Some("reference"));
 }

@@ -35,7 +35,7 @@ fn a_small_model_gives_the_logits_of_transformers() {
     let found = logits(&pretrained, &pretrained.own_encoding().unwrap(), &ids);
     assert_close(&found, &expected, TINY_TOLERANCE);
     // The test would see another rotation.
-    let unscaled = rope::Config { scaling: Scaling::None, ..pretrained.rope.clone() };
+    let unscaled = rope::RopeConfig { scaling: Scaling::None, ..pretrained.rope.clone() };
     let unscaled =
         Combination::try_from(pe_zoo::EncodingConfig::of::<Rope>(unscaled).unwrap()).unwrap();
     let other = logits(&pretrained, &unscaled, &ids);
@@ -90,7 +90,7 @@ fn half_precision_and_shards_load_to_the_same_model() {
     write_index(&outside);
     assert!(said(sharded.path()).contains("../model.safetensors"));
     fs::write(&index, "{").unwrap();
-    assert!(said(sharded.path()).contains("no index of shards"));
+    assert!(said(sharded.path()).contains("not an index of shards"));
 
     // bf16 keeps the upper half of an f32.
     let rounded = tiny::folder();
@@ -243,5 +243,5 @@ fn tokenizers_that_do_not_fit_are_refused() {
     fs::remove_file(&path).unwrap();
     assert!(open(folder.path()).unwrap_err().to_string().contains("tokenizer.json"));
     let said = Pretrained::open("smollm3", &Device::flex()).unwrap_err().to_string();
-    assert!(said.contains("`smollm3` is no model") && said.contains("smollm2"), "{said}");
+    assert!(said.contains("`smollm3` is not a model") && said.contains("smollm2"), "{said}");
 }

@@ -218,7 +218,7 @@ fn a_damaged_checkpoint_is_passed_over_and_said() {
     flip(&files[0]);
     let (record, from, troubles) = run(&cell, &*task, results.path(), Some(12));
     assert_eq!((record.status, from, troubles.len()), (Status::Interrupted, Some(9), 1));
-    assert!(troubles[0].contains("checksum") && troubles[0].contains("the one before it"));
+    assert!(troubles[0].contains("checksum") && troubles[0].contains("the previous checkpoint"));
 
     let files = folder.newest_first().unwrap();
     flip(&files[0]);
@@ -226,7 +226,7 @@ fn a_damaged_checkpoint_is_passed_over_and_said() {
     std::fs::write(&files[1], &bytes[..bytes.len() - 1]).unwrap();
     let (record, from, troubles) = run(&cell, &*task, results.path(), None);
     assert_eq!((from, troubles.len()), (None, 2));
-    assert!(troubles[1].contains("cut off") && troubles[1].contains("from its beginning"));
+    assert!(troubles[1].contains("truncated") && troubles[1].contains("from its beginning"));
     let undisturbed = run::run(&cell, &*task, &context(), &mut |_| {});
     assert_eq!(essence(&record), essence(&undisturbed));
 }

@@ -1,8 +1,8 @@
-"""Opens every page of a report in Chromium and looks at it as a reader would.
+"""Opens every page of a report in Chromium, uses its controls and takes screenshots.
 
 usage: check.py CHROMIUM REPORT_DIR SCREENSHOT_DIR [--hostile]
 
-With --hostile the records behind the report hold scripts in their names; none may have run.
+With --hostile the records of the report contain scripts in their names; the test fails if one has run.
 """
 
 import pathlib
@@ -19,12 +19,12 @@ VIEWS = [
     ("phone-light", 390, 844, True, False),
     ("phone-dark", 390, 844, True, True),
 ]
-# A page as a reader waits for it, on a slow machine.
+# Longest time to load a page, in seconds, on a slow machine.
 LOAD_SECONDS = 20
 
 
 class Findings:
-    """Failures end the test with an error, remarks are for whoever looks after the pages."""
+    """Findings of the test: failures end it with an error, remarks are only printed."""
 
     def __init__(self):
         self.failures, self.remarks, self.checks = [], [], 0
@@ -104,7 +104,7 @@ def filters(page, where, found):
         for kind in ["mousePressed", "mouseReleased"]:
             click = {"type": kind, "x": item["x"], "y": item["y"], "button": "left", "clickCount": 1}
             page.call("Input.dispatchMouseEvent", click)
-        # Plotly waits for a second click first.
+        # Plotly delays a click on a legend to detect double clicks.
         time.sleep(0.8)
         found.must(page.run("test.hidden()") != before, f"{where}: a click on a legend hides nothing")
         count += 1

@@ -11,11 +11,11 @@ import time
 
 
 class Closed(Exception):
-    """The browser ended."""
+    """Raised when the browser process has ended."""
 
 
 class Browser:
-    """A headless browser that can reach no host."""
+    """A headless browser without network access."""
 
     def __init__(self, program):
         self.profile = tempfile.mkdtemp(prefix="pe-bench-browser-")
@@ -23,7 +23,7 @@ class Browser:
         self._read, from_browser = os.pipe()
 
         def pipes():
-            # Both ends may already be 3 or 4: out of the way first.
+            # An end of a pipe may already have descriptor 3 or 4, so move both first.
             first, second = os.dup(to_browser), os.dup(from_browser)
             os.dup2(first, 3)
             os.dup2(second, 4)
@@ -35,7 +35,7 @@ class Browser:
                 "--headless=new",
                 "--remote-debugging-pipe",
                 f"--user-data-dir={self.profile}",
-                # No name resolves: a page that asks anybody for anything fails loudly.
+                # No host name resolves, so every request of a page fails.
                 "--host-resolver-rules=MAP * ~NOTFOUND",
                 "--no-first-run",
                 "--disable-background-networking",
@@ -47,7 +47,7 @@ class Browser:
                 "--disable-dev-shm-usage",
                 "--force-color-profile=srgb",
                 "--hide-scrollbars",
-                # A container or root has no user namespaces.
+                # The sandbox needs user namespaces, which containers and root lack.
                 "--no-sandbox",
                 "about:blank",
             ],
@@ -63,7 +63,7 @@ class Browser:
         self._id = 0
 
     def _message(self, timeout):
-        """The next message, or None if none came in time."""
+        """Returns the next message; None after the timeout."""
         end = time.monotonic() + timeout
         while b"\0" not in self._rest:
             left = end - time.monotonic()
@@ -77,7 +77,7 @@ class Browser:
         return json.loads(text)
 
     def call(self, method, parameters=None, session=None, on_event=None, timeout=60):
-        """The result of a command; events on the way go to `on_event`."""
+        """Sends a command and returns its result; events received meanwhile go to `on_event`."""
         self._id += 1
         order = {"id": self._id, "method": method, "params": parameters or {}}
         if session:
@@ -111,7 +111,7 @@ class Browser:
 
 
 class Page:
-    """One tab, with what it asked for and complained about."""
+    """One tab, with its requests and console messages."""
 
     def __init__(self, browser, width, height, phone, dark):
         self.browser = browser
@@ -167,7 +167,7 @@ class Page:
         return time.monotonic() - start
 
     def run(self, expression):
-        """The value of a JavaScript expression; a promise is awaited."""
+        """Returns the value of a JavaScript expression; promises are awaited."""
         result = self.call(
             "Runtime.evaluate",
             {"expression": expression, "awaitPromise": True, "returnByValue": True},
@@ -178,7 +178,7 @@ class Page:
         return result["result"].get("value")
 
     def screenshots(self, stem, piece=2400, most=8):
-        """The page from its top on, cut into pieces that a viewer can show: `<stem>-1.png` and so on."""
+        """Saves the whole page as images of limited height: `<stem>-1.png` and so on."""
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
         for index in range(most):
             top = index * piece

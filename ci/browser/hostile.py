@@ -1,4 +1,4 @@
-"""Copies a results folder with scripts in the place of names.
+"""Copies a results folder and replaces names in its records with scripts.
 
 usage: hostile.py RESULTS_DIR OUT_DIR
 """
@@ -7,7 +7,7 @@ import json
 import pathlib
 import sys
 
-# Each ends a context in which a careless page may have put it: text, attribute, script, style, template.
+# Each one closes a context in which a page may insert it unescaped: text, attribute, script, style, template.
 SCRIPTS = [
     "<img src=x onerror=\"window.hostile=1\">",
     "</script><script>window.hostile=2</script>",
@@ -24,7 +24,7 @@ def main():
     cells.mkdir(parents=True, exist_ok=True)
     for index, path in enumerate(sorted((source / "cells").glob("*.json"))):
         record = json.loads(path.read_text(encoding="utf-8"))
-        # Whoever changes a record can change its checksum too; a record without one is read as it is.
+        # An attacker can also change the checksum; a record without one is accepted.
         record.pop("sha256", None)
         names = sorted({record["workload"], record["encoding"]["name"]})
         evil = {name: f"{name} {SCRIPTS[sum(map(ord, name)) % len(SCRIPTS)]}" for name in names}

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What a device reaches: products of large matrices and copies of large arrays.
+"""Measures the peak rates of a device: products of large matrices and copies of large arrays.
 
-The ceilings of a roofline. Prints one JSON line: operations per second of products in bf16, tf32 and f32,
-and bytes per second of a copy, read and written bytes both counted; each the best of several.
+The rates are the ceilings of a roofline model. Prints one JSON line: operations per second of products in
+bf16, tf32 and f32, and bytes per second of a copy (bytes read plus bytes written); the best of several repeats.
 
   python ceilings.py --device cuda
 """
@@ -15,13 +15,13 @@ import torch
 parser = argparse.ArgumentParser()
 parser.add_argument("--device", default="cuda")
 parser.add_argument("--size", type=int, default=8192, help="rows and columns of the factors")
-parser.add_argument("--megabytes", type=int, default=2048, help="what is copied")
+parser.add_argument("--megabytes", type=int, default=2048, help="size of the copied array")
 parser.add_argument("--repeats", type=int, default=10)
 o = parser.parse_args()
 
 
 def fastest(work):
-    """Seconds."""
+    """Returns the seconds of the fastest call."""
     best = float("inf")
     for _ in range(o.repeats + 2):
         if o.device != "cpu":

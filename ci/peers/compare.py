@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Times `pe-bench speed` and torch_step.py in turns and writes raw lines and a table.
+"""Times `pe-bench speed` and torch_step.py alternately and writes the raw lines and a table.
 
-Called by ci/peers.sh, which sets up PyTorch. Every round runs each command once, ours and theirs in
-turns, so that a slow minute of the machine hits all of them; a figure is the median over the rounds of
-medians over the steps.
+Called by ci/peers.sh, which installs PyTorch. Every round runs each command of both programs once, so that a
+slow minute of the machine affects all of them. Each number is the median over rounds of the medians over steps.
 """
 import argparse
 import datetime
@@ -14,7 +13,7 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Our id, the peer's name for it, the peer's modes.
+# Id in pe-zoo, name in torch_step.py, modes of torch_step.py.
 PAIRS = [
     ("nope", "nope", ["eager", "sdpa", "compile"]),
     ("rope", "rope", ["eager", "sdpa", "compile"]),
@@ -93,7 +92,7 @@ peak = {key: max(line["peak_bytes"] for line in lines) for key, lines in found.i
 
 
 def ratio(ours, key):
-    """Median over the rounds that have both of theirs over ours, or None."""
+    """Median ratio, PyTorch over pe-zoo, over the rounds that have both; None if there is none."""
     own = {line["round"]: line["step_seconds"] for line in found[("pe-bench", ours, "fused")]}
     both = [line["step_seconds"] / own[line["round"]] for line in found.get(key, []) if line["round"] in own]
     return statistics.median(both) if both else None

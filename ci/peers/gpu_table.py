@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""A table out of the attention records of gpu.sh: times, ratios, and how far below the ceilings.
+"""Prints a table of the attention records of gpu.sh: times, ratios, and the share of the device's peak rates.
 
   python gpu_table.py DIR/records > table.md
 
-Time is forward and backward of one layer's attention. "of rope" divides by our rope's time at the same
-size, "of sdpa" ours by PyTorch's fused attention for rope, "faster than" PyTorch's time by ours. The floor
-is the longer of two times: that of the products of causal attention (2 forward, 5 backward, half a square
-each) at the rate that the device reaches for large matrices of that type, and that of reading and writing
-queries, keys, values, outputs and their gradients once at the rate of a copy.
+The time is that of the forward and backward pass of one layer's attention. "of rope": the time divided by
+pe-zoo's time for rope at the same size. "of sdpa": pe-zoo's time divided by that of PyTorch's fused attention
+for rope. "faster than": PyTorch's time divided by pe-zoo's. The lower bound of the time is the longer of two
+times: the products of causal attention (2 forward, 5 backward, half a square each) at the rate that the device
+reaches for large matrices of that type, and one read and write of queries, keys, values, outputs and their
+gradients at the rate of a copy.
 """
 import json
 import pathlib

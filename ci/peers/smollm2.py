@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The peer of pretrained models: transformers on the same weights, in float32.
+"""Runs the same pretrained weights in transformers, in float32, as the reference of pe-bench's models.
 
-  python smollm2.py fixture FOLDER > bench/fixtures/smollm2.json     numbers that tests hold ours against
-  python smollm2.py tiny bench/fixtures/tiny-llama                   a random model of 3 k weights, with numbers
+  python smollm2.py fixture FOLDER > bench/fixtures/smollm2.json     expected numbers of the tests
+  python smollm2.py tiny bench/fixtures/tiny-llama                   a random model of 3 k weights and its numbers
   python smollm2.py speed FOLDER [--prefill 2048] [--decode 64] [--threads 2] [--rounds 3]
 
-FOLDER holds SmolLM2-135M-Instruct.Q4_1.gguf (`pe-bench pretrained fetch smollm2` prints where it lies). Needs torch,
-transformers, gguf and accelerate. `speed` prints one JSON line per round, and is the counterpart of
+FOLDER holds SmolLM2-135M-Instruct.Q4_1.gguf (`pe-bench pretrained fetch smollm2` prints its path). Needs torch,
+transformers, gguf and accelerate. `speed` prints one JSON line per round, comparable with
 `pe-bench generate smollm2 --speed`.
 """
 import argparse
@@ -36,7 +36,7 @@ PROMPTS = [
     ("unicode", "Straße 東京 🙂 don't  two\t\tthree"),
     ("long", LONG),
 ]
-# Each with an original length of 64, so that the long prompt is beyond it.
+# The original length of each is 64, so that the long prompt exceeds it.
 SCALINGS = [
     {"rope_type": "linear", "factor": 2.0},
     {"rope_type": "dynamic", "factor": 2.0},
@@ -65,7 +65,7 @@ def load(folder):
 
 
 def rescaled(model, scaling):
-    """The same weights under another rotation."""
+    """Returns a model with the same weights and another rotary scaling."""
     theta = model.config.rope_parameters["rope_theta"]
     model.config.rope_parameters = {"rope_theta": theta, **scaling}
     model.config.max_position_embeddings = ORIGINAL
@@ -73,7 +73,7 @@ def rescaled(model, scaling):
 
 
 def rows(model, ids):
-    """At the last and at a middle place: the largest logits, a few fixed ones, and the log of the sum."""
+    """Returns, for the last and a middle position, the largest logits, a few fixed ones, and the log-sum-exp."""
     logits = model(torch.tensor([ids])).logits[0]
     out = []
     for place in sorted({len(ids) // 2, len(ids) - 1}):
@@ -90,7 +90,7 @@ def rows(model, ids):
 
 
 def greedy(model, ids, count):
-    """Greedy tokens, as far as the best leads the second by a tenth: closer ones may fall either way."""
+    """Returns the greedy tokens up to the first one whose logit leads the second by less than 0.1."""
     out = []
     for _ in range(count):
         best, second = model(torch.tensor([ids + out])).logits[0, -1].topk(2).values.tolist()
@@ -162,7 +162,7 @@ def speed(folder, o):
     ids = torch.randint(0, model.config.vocab_size, (1, o.prefill), generator=generator)
     for round_ in range(o.rounds + 1):
         start = time.perf_counter()
-        # As generation does it: keys and values of the whole prompt, logits of its last token.
+        # As in generation: keys and values of the whole prompt, logits of its last token only.
         out = model(ids, use_cache=True, logits_to_keep=1)
         prefill = time.perf_counter() - start
         cache, token = out.past_key_values, out.logits[:, -1:].argmax(-1)

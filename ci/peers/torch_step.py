@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""The peer that a user would pick instead: one training step of the same decoder in PyTorch.
+"""Times one training step of the same decoder in PyTorch, for comparison with `pe-bench speed`.
 
-The work of `pe-bench speed`: causal decoder, pre-norm, GELU MLP (4x), AdamW, cross entropy over every
+Same work as `pe-bench speed`: causal decoder, pre-norm, GELU MLP (4x), AdamW, cross entropy over every
 token, random tokens. Prints one JSON line: median seconds per step, peak resident bytes.
 
   python torch_step.py --pe rope --mode eager --batch 16 --len 512 --dim 256 --heads 4 --layers 4
 
---mode eager | sdpa | flex | compile. `sdpa` is PyTorch's fused attention, where the encoding allows it:
-none and rope without a mask, alibi, t5 and fox with their bias as the mask; shaw and cope have none.
-`flex` is its FlexAttention, compiled, whose score function all but cope can be written as: a gate of cope
-depends on other columns' logits.
+--mode eager | sdpa | flex | compile. `sdpa` is PyTorch's fused attention: none and rope run without a mask,
+alibi, t5 and fox with their bias as the mask; shaw and cope cannot use it. `flex` is its FlexAttention,
+compiled; all but cope can be written as its score function (cope's gates depend on the logits of other
+columns).
 
 --attention times one layer's attention alone, forward and backward, instead of a training step.
---dtype bf16 runs under autocast: weights and their updates stay float32; tf32 allows the GPU's products to
-round their factors.
+--dtype bf16 runs under autocast: weights and their updates stay float32; --dtype tf32 lets the GPU
+round the factors of matrix products to TF32.
 """
 import argparse
 import contextlib
@@ -45,7 +45,7 @@ if o.mode == "flex" and o.pe == "cope":
     parser.error("cope cannot be expressed through flex_attention: its gates look at other columns")
 if o.mode == "flex":
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
-    # Compiled, it has no gradients on a CPU.
+    # The compiled function has no gradients on a CPU.
     fused = flex_attention if o.device == "cpu" else torch.compile(flex_attention)
 torch.set_num_threads(o.threads)
 torch.set_float32_matmul_precision("high" if o.dtype == "tf32" else "highest")
@@ -69,7 +69,7 @@ class Block(nn.Module):
             self.forget = nn.Linear(d, H)
 
     def bias(self, x, c):
-        """What is added to the logits, besides the causal mask; nothing for most."""
+        """Returns the bias added to the logits besides the causal mask; None for encodings without one."""
         if o.pe == "alibi":
             return c["alibi"]
         if o.pe == "t5":
@@ -80,7 +80,7 @@ class Block(nn.Module):
         return None
 
     def score(self, q, x, c):
-        """What FlexAttention calls for every logit, already divided by sqrt(D); None for most."""
+        """Returns the score function of FlexAttention, which gets logits divided by sqrt(D); None for most encodings."""
         if o.pe == "alibi":
             return lambda s, b, h, i, j: s - c["slopes"][h] * (i - j)
         if o.pe == "t5":
@@ -163,7 +163,7 @@ narrow = torch.autocast(dev, torch.bfloat16) if o.dtype == "bf16" else contextli
 
 
 def training_step():
-    """A function that does one, with data of its own."""
+    """Returns a function that runs one training step, with its own data."""
     model = Decoder().to(dev)
     step_model = torch.compile(model) if o.mode == "compile" else model
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
@@ -181,7 +181,7 @@ def training_step():
 
 
 def attention_alone():
-    """A function that attends once, forward and backward."""
+    """Returns a function that runs the forward and backward pass of one attention layer."""
     block = Block().to(dev)
     attend = torch.compile(block.attend) if o.mode == "compile" else block.attend
     dtype = torch.bfloat16 if o.dtype == "bf16" else torch.float32
@@ -212,7 +212,7 @@ print(json.dumps({
     "dtype": o.dtype, "what": "attention" if o.attention else "training step",
     "batch": o.batch, "len": T, "dim": o.dim, "heads": H, "layers": 1 if o.attention else o.layers, "threads": o.threads,
     "step_seconds": round(median, 6), "tokens_per_second": round(o.batch * T / median),
-    # The same in all modes, up to rounding: they do the same work.
+    # All modes compute the same function: equal up to rounding.
     **({} if o.attention else {"first_loss": losses[0]}),
     "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     **({} if dev == "cpu" else {"device_bytes": torch.cuda.max_memory_reserved()}),

@@ -67,7 +67,7 @@ pub struct CombinationCard {
     pub id: String,
     /// Display name in tables and figures.
     pub label: String,
-    /// Effect of each part, one sentence a part.
+    /// Effect of each part, one sentence per part.
     pub summary: String,
     /// Number of learned parameters as a formula.
     pub parameters: String,
@@ -151,7 +151,7 @@ impl Combination {
         Ok(rules::together(&probed(&self.parts)?))
     }
 
-    /// Ids and settings: the part of a cell's key that stands for the encoding.
+    /// Ids and settings, which represent the encoding in a cell's key.
     pub fn identity(&self) -> Value {
         match self.parts.as_slice() {
             [part] => part.identity(),
@@ -243,13 +243,13 @@ impl Combination {
         &self.card.id
     }
 
-    /// Dimensions with which one part is built.
+    /// Returns the dimensions for building one part.
     fn dims_of(&self, part: usize, dims: &Dims) -> Dims {
         let others = self.parts.iter().enumerate().filter(|(other, _)| *other != part);
         others.fold(*dims, |dims, (_, other)| other.dims_beside(&dims))
     }
 
-    /// Each part with the dimensions with which it is built.
+    /// Iterates over the parts with the dimensions for building each.
     fn sized(&self, dims: &Dims) -> impl Iterator<Item = (&EncodingConfig, Dims)> {
         let dims = *dims;
         self.parts.iter().enumerate().map(move |(at, part)| (part, self.dims_of(at, &dims)))

@@ -1,18 +1,18 @@
-//! Operation counts of an encoding as formulas of the sizes: an itemised cost of one forward pass.
+//! Itemised operation counts of one forward pass, as formulas of the model's sizes.
 //!
-//! One multiply-accumulate is two operations. Items say what kind of work they are, because
-//! published counts leave some kinds out; nothing is left out here.
+//! One multiply-accumulate is two operations. Every item states its kind of work, because published
+//! counts omit some kinds; here nothing is omitted.
 
 /// Kind of work of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
     /// Multiply-accumulates of a matrix product. The testkit counts these.
     Product,
-    /// Matrix product written as a contraction over named axes (einsum): profilers that know
-    /// functions count its operations, and not its multiply-accumulates.
+    /// Matrix product written as a contraction over named axes (einsum). Profilers count its
+    /// operations, but not its multiply-accumulates.
     Contraction,
-    /// Function applied to every element that profilers know (softmax, `SiLU`, `ReLU`) and count as
-    /// one operation per element.
+    /// Elementwise function that profilers recognise (softmax, `SiLU`, `ReLU`) and count as one
+    /// operation per element.
     Activation {
         /// Number of elementary operations per element.
         each: u64,
@@ -26,8 +26,7 @@ pub enum Work {
 pub enum Share {
     /// The work is done and added.
     Done,
-    /// The work is subtracted: a model without any encoding does it, and this encoding makes it
-    /// needless.
+    /// The work is subtracted: a model without any encoding does it, and this encoding avoids it.
     Spared,
     /// The work is done in any case, so that an encoding beside this one cannot save it.
     Kept,
@@ -90,7 +89,7 @@ pub struct Cost {
 
 /// Totals of a cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sums {
+pub struct CostTotals {
     /// Number of multiply-accumulate operations.
     pub macs: u64,
     /// Number of operations, two per multiply-accumulate.
@@ -128,19 +127,20 @@ impl Cost {
         self.with(what, Work::Product, macs, true)
     }
 
-    /// Adds a product that is written as a contraction over named axes.
+    /// Adds a contraction over named axes (einsum); see [`Work::Contraction`].
     #[must_use]
     pub fn contraction(self, what: &'static str, macs: usize) -> Self {
         self.with(what, Work::Contraction, macs, false)
     }
 
-    /// Adds a function that profilers know, with `each` operations on each of `elements` elements.
+    /// Adds an elementwise function that profilers recognise, with `each` operations on each of
+    /// `elements` elements.
     #[must_use]
     pub fn activation(self, what: &'static str, elements: usize, each: u64) -> Self {
         self.with(what, Work::Activation { each }, elements, false)
     }
 
-    /// Adds a function that profilers know, on all pairs of tokens.
+    /// Adds an elementwise function that profilers recognise, on all pairs of tokens.
     #[must_use]
     pub fn pair_activation(self, what: &'static str, elements: usize, each: u64) -> Self {
         self.with(what, Work::Activation { each }, elements, true)
@@ -165,7 +165,7 @@ impl Cost {
     }
 
     /// Subtracts a product over all pairs of tokens that a model without any encoding computes and
-    /// this encoding makes needless.
+    /// this encoding avoids.
     #[must_use]
     pub fn pair_product_spared(self, what: &'static str, macs: usize) -> Self {
         self.with(what, Work::Product, macs, true).last(|item| item.share = Share::Spared)
@@ -216,7 +216,7 @@ impl Cost {
     }
 
     /// Totals of a causal model over `len` tokens: each visible pair once, every operation counted.
-    pub fn causal(&self, len: usize) -> Sums {
+    pub fn causal(&self, len: usize) -> CostTotals {
         let needed = |count: u64, item: &Item| {
             if !item.pairs {
                 return count;
@@ -229,12 +229,12 @@ impl Cost {
         let others = self.items.iter().filter(|item| !item.is_product());
         let macs = sum(products.map(|item| (item.share, needed(item.count, item))));
         let elementwise = others.map(|item| needed(item.operations(), item)).sum::<u64>();
-        Sums { macs, flops: 2 * macs + elementwise }
+        CostTotals { macs, flops: 2 * macs + elementwise }
     }
 
     /// Totals as counted in table 3 of the TAPE paper: every pair, activations once per element,
     /// contractions only as operations, no other elementwise operations.
-    pub fn as_in_table_3(&self) -> Sums {
+    pub fn as_in_table_3(&self) -> CostTotals {
         let (mut products, mut others) = (Vec::new(), 0);
         for item in &self.items {
             let count = item.count * item.in_table_3.times();
@@ -246,7 +246,7 @@ impl Cost {
             }
         }
         let macs = sum(products.into_iter());
-        Sums { macs, flops: 2 * macs + others }
+        CostTotals { macs, flops: 2 * macs + others }
     }
 }
 
@@ -294,8 +294,8 @@ mod tests {
             .elementwise("e", 3);
         assert_eq!((cost.macs(), cost.elementwise_operations()), (267, 83));
         // Four tokens have 10 visible pairs of 16.
-        assert_eq!(cost.causal(4), Sums { macs: 207, flops: 414 + 50 + 3 });
-        assert_eq!(cost.as_in_table_3(), Sums { macs: 260, flops: 520 + 28 + 16 });
+        assert_eq!(cost.causal(4), CostTotals { macs: 207, flops: 414 + 50 + 3 });
+        assert_eq!(cost.as_in_table_3(), CostTotals { macs: 260, flops: 520 + 28 + 16 });
         let spared = cost.pair_product_spared("f", 16);
         assert_eq!((spared.macs(), spared.causal(4).macs), (251, 197));
         assert_eq!(spared.as_in_table_3().macs, 244);

@@ -1,4 +1,4 @@
-//! Counters of the multiply-accumulates done, to test cost formulas against.
+//! Thread-local counters of multiply-accumulates, against which cost formulas are tested.
 
 use std::cell::Cell;
 
@@ -18,14 +18,14 @@ pub fn macs_of<T>(work: impl FnOnce() -> T) -> (T, u64) {
     (value, MACS.get() - before)
 }
 
-/// Counts multiply-accumulates of other operations than [`CountedMatmul`].
+/// Adds multiply-accumulates of an operation other than [`CountedMatmul`] to the counter.
 pub(crate) fn count(macs: usize) {
     MACS.set(MACS.get() + macs as u64);
 }
 
-/// A counted matrix product, for encodings and the reference engine.
+/// Matrix product that counts its multiply-accumulates, for encodings and the reference engine.
 pub trait CountedMatmul {
-    /// `[.., M, K] x [.., K, N] -> [.., M, N]`, leading axes of length 1 repeated.
+    /// Multiplies `[.., M, K] x [.., K, N] -> [.., M, N]`; leading axes of length 1 are repeated.
     #[must_use]
     fn counted_matmul(self, other: Self) -> Self;
 }

@@ -1,4 +1,4 @@
-//! Description of a device, and a test whether it works.
+//! Description of a device, and a test of whether it works.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use crate::ops::MatmulPrecision;
 /// Name, memory and number types of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceFacts {
-    /// Name; `None` if the backend knows no device but the processor.
+    /// Name of the device; `None` if the backend knows no device but the processor.
     pub name: Option<String>,
     /// Memory in bytes; `None` if unknown.
     pub memory_bytes: Option<u64>,
@@ -32,9 +32,10 @@ pub fn facts(device: &Device) -> Result<DeviceFacts, String> {
 /// Opens a device and checks that it adds two numbers correctly.
 ///
 /// # Errors
-/// The reason why it cannot be opened, in the words of its driver.
+///
+/// The driver's reason why the device cannot be opened.
 pub fn open(device: &Device) -> Result<(), String> {
-    // A missing driver panics on a thread of its own: the reason is in that message, and not in
+    // A missing driver panics on a separate thread: the reason is in that message, not in
     // the panic that follows from it on this thread.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -62,7 +63,7 @@ fn first_words(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     let words = line.split(" - ").next().unwrap_or_default().trim();
     if words.is_empty() {
-        "the device does not open and gives no reason".to_owned()
+        "the device cannot be opened, and its driver gives no reason".to_owned()
     } else {
         words.to_owned()
     }
@@ -70,7 +71,7 @@ fn first_words(text: &str) -> String {
 
 fn asked(device: &Device) -> DeviceFacts {
     let (name, memory_bytes) = named(&device.clone().inner());
-    // Types that support storage only are left out.
+    // Types that can only be stored are excluded.
     let types =
         [("f32", DType::F32), ("bf16", DType::BF16), ("f16", DType::F16), ("f64", DType::F64)];
     let floats = types
@@ -121,6 +122,6 @@ mod tests {
     fn long_messages_are_cut_at_a_dash() {
         let message = "no library \"cuda\" - searched for: [\"libcuda.so\"]\nEnsure";
         assert_eq!(first_words(message), "no library \"cuda\"");
-        assert_eq!(first_words(""), "the device does not open and gives no reason");
+        assert_eq!(first_words(""), "the device cannot be opened, and its driver gives no reason");
     }
 }

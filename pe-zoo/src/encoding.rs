@@ -1,4 +1,4 @@
-//! The contract between an encoding and everything that uses it: [`PositionEncoding`].
+//! The contract between an encoding and its users: [`PositionEncoding`].
 //!
 //! Shapes: `B` batch, `T` new tokens (rows), `S` all tokens (columns, cached ones included), `H`
 //! heads, `D` head dimension, `C = H * D` width.
@@ -108,12 +108,12 @@ pub enum Update<'a> {
 ///
 /// Use `#[serde(default, deny_unknown_fields)]`, so that settings that are left out keep their
 /// defaults and misspelled ones are refused.
-pub trait Settings:
+pub trait EncodingSettings:
     Clone + Debug + Default + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static
 {
 }
 
-impl<T> Settings for T where
+impl<T> EncodingSettings for T where
     T: Clone + Debug + Default + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static
 {
 }
@@ -126,7 +126,7 @@ impl<T> Settings for T where
 /// encodings of this crate have.
 pub trait PositionEncoding: Module + ModuleDisplay + Sync + 'static {
     /// Settings, as suites and the command line write them; [`NoSettings`](crate::settings::NoSettings) if there are none.
-    type Settings: Settings;
+    type Settings: EncodingSettings;
 
     /// Description at the default settings.
     const CARD: Card;
@@ -167,8 +167,8 @@ pub trait PositionEncoding: Module + ModuleDisplay + Sync + 'static {
         Self::CARD
     }
 
-    /// Number of learned parameters in the whole model. `None`: counted by building the encoding. The
-    /// default is 0 where the card says `0`.
+    /// Number of learned parameters in the whole model. `None`: counted by building the encoding.
+    /// The default is 0 if the card says `0`.
     fn param_count(settings: &Self::Settings, _dims: &Dims) -> Option<usize> {
         (Self::card(settings).parameters == "0").then_some(0)
     }
@@ -198,8 +198,8 @@ pub trait PositionEncoding: Module + ModuleDisplay + Sync + 'static {
         x
     }
 
-    /// State of each new token in this layer besides query, key and value. The state of the columns
-    /// comes from the cache.
+    /// Computes the state of each new token in this layer besides query, key and value. The state
+    /// of the columns comes from the cache.
     fn state(&self, ctx: &StateContext<'_>) -> TokenState {
         ctx.carried.clone()
     }
@@ -215,22 +215,24 @@ pub trait PositionEncoding: Module + ModuleDisplay + Sync + 'static {
         (q, k)
     }
 
-    /// Change of the logits.
+    /// Describes the change of the logits.
     fn score(&self, _ctx: &ScoreContext<'_>) -> ScoreMod {
         ScoreMod::None
     }
 
-    /// Further columns that the attention weights mix along with the values, `[B, H, S, E]`.
+    /// Returns further columns that the attention weights average along with the values, `[B, H, S,
+    /// E]`.
     fn mixed_values(&self, _ctx: &LayerContext<'_>) -> Option<Tensor<4>> {
         None
     }
 
-    /// State of the rows after the attention and after the feed-forward block of a layer.
+    /// Updates the state of the rows after the attention and after the feed-forward block of a
+    /// layer.
     fn update(&self, rows: TokenState, _layer: usize, _update: Update<'_>) -> TokenState {
         rows
     }
 
-    /// Number of positions if it is limited: positions are `0..max_len`.
+    /// Number of supported positions, `0..max_len`; `None` if unlimited.
     fn max_len(&self) -> Option<usize> {
         None
     }

@@ -1,4 +1,5 @@
-//! Encodings behind `dyn`: one concrete module type for every encoding, those of other crates included.
+//! Type-erased encodings: one concrete module type for every encoding, those of other crates
+//! included.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -16,9 +17,9 @@ use crate::encoding::{
 use crate::reference::ScalarReference;
 use crate::{PeError, Positions, ScoreMod, TokenState};
 
-/// The hooks of [`PositionEncoding`] as an object-safe trait: what models and engines call.
+/// The hooks of [`PositionEncoding`] as an object-safe trait, which models and engines call.
 ///
-/// Implemented for every `PositionEncoding`; see there for what each method does.
+/// Implemented for every `PositionEncoding`; each method is documented there.
 #[expect(missing_docs, reason = "documented at `PositionEncoding`")]
 #[expect(clippy::missing_errors_doc, reason = "documented at `PositionEncoding`")]
 pub trait Hooks: Debug + Send + Sync {
@@ -111,17 +112,17 @@ pub fn check_limit(encoding: &dyn Hooks, id: &str, at: &Positions) -> Result<(),
     }
 }
 
-/// An encoding of any type, as one module.
+/// Encoding of any type, as one module.
 #[derive(Debug)]
 pub struct AnyEncoding(Box<dyn ErasedModule>);
 
 impl AnyEncoding {
-    /// Hides the type of an encoding.
+    /// Erases the type of an encoding.
     pub fn new(encoding: impl PositionEncoding) -> Self {
         Self(Box::new(encoding))
     }
 
-    /// The hooks of the encoding.
+    /// Hooks of the erased encoding.
     pub fn hooks(&self) -> &dyn Hooks {
         self.0.hooks()
     }
@@ -256,7 +257,7 @@ trait ErasedVisitor {
     fn visit(&mut self, event: Visited<'_>);
 }
 
-/// A parameter on its way through a mapper.
+/// Parameter that passes through a mapper.
 enum Mapped {
     Float(Box<dyn Any>),
     Int(Box<dyn Any>),
@@ -345,8 +346,8 @@ impl ModuleMapper for Inwards<'_, dyn ErasedMapper + '_> {
 /// Adapter from the erased interface back to the generic visitor or mapper of the caller.
 struct Outwards<'a, T>(&'a mut T);
 
-/// Calls a generic method with a parameter of whichever rank it has. Tensors of more than six
-/// dimensions are no parameters of an encoding.
+/// Calls a generic method with a parameter of any supported rank. Encodings have no parameters of
+/// more than six dimensions.
 macro_rules! by_rank {
     ($param:ident, $kind:ty, $take:ident => $call:expr, $($rank:literal)+) => {
         $(if let Some($take) = $param.downcast_ref::<Param<Tensor<$rank, $kind>>>() {

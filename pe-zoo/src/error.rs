@@ -37,7 +37,7 @@ pub enum PeError {
         /// Last position that the encoding supports.
         max_position: usize,
     },
-    /// Positions are empty or do not ascend.
+    /// Positions are empty or not ascending.
     #[error("positions: {reason}")]
     Positions {
         /// Fault, and what was expected.

@@ -1,4 +1,5 @@
-//! Initial values, drawn on the host: the same seed gives the same numbers on every backend.
+//! Initial values of parameters, drawn on the host, so that a seed gives the same numbers on every
+//! backend.
 
 use burn::module::Param;
 use burn::tensor::{Device, Tensor, TensorData};
@@ -22,7 +23,8 @@ pub fn constant<const D: usize>(
 /// Creates a learned tensor with the given initial values, in row-major order.
 ///
 /// # Panics
-/// If their number is not that of the shape.
+///
+/// If the number of values is not that of the shape.
 pub fn given<const D: usize>(
     values: Vec<f32>,
     shape: [usize; D],

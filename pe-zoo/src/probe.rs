@@ -1,8 +1,8 @@
 //! Properties of encodings, found by running them on small random problems.
 //!
-//! What an encoding does is observed and not declared: [`properties`] builds it at a small size with
-//! random parameters and looks at how outputs change with positions, tokens, heads and lengths. The
-//! rules about combinations, and the tables of `list` and `explain`, read these properties.
+//! [`properties`] builds an encoding at a small size with random parameters and observes how its
+//! outputs change with positions, tokens, heads and lengths, so that nothing needs to be declared.
+//! The rules about combinations and the tables of `list` and `explain` read these properties.
 
 mod biases;
 pub mod close;
@@ -22,6 +22,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use serde_json::{Map, Value};
 
+use crate::attention::ScoreForm;
 use crate::card::Properties;
 use crate::count::macs_of;
 use crate::erased::AnyEncoding;
@@ -71,6 +72,21 @@ fn probed<T>(
             .unwrap_or_else(|panic| Err(panic_text(&*panic)))
             .map_err(|reason| PeError::Probe { pe: config.card().id.to_owned(), reason })
     })
+}
+
+/// Forms in which the logits of an encoding are evaluated: on [`device`], and by the kernels of a GPU.
+///
+/// # Errors
+/// [`PeError::Probe`] if no small size suits the settings.
+pub fn score_forms(config: &EncodingConfig) -> Result<[ScoreForm; 2], PeError> {
+    let forms = || {
+        let (config, dims) = sized(config)?;
+        let encoding = built(&config, &dims, 0.5)?;
+        let device = device();
+        let of = [ScoreForm::of, ScoreForm::on_gpu];
+        Ok(of.map(|form| form(encoding.hooks(), &dims, &device)))
+    };
+    forms().map_err(|reason: String| PeError::Probe { pe: config.card().id.to_owned(), reason })
 }
 
 /// Extracts the message of a caught panic.
@@ -182,7 +198,7 @@ pub fn products(config: &EncodingConfig, dims: &Dims, len: usize) -> Result<usiz
         counts[0] + first * n / step + second * n * (n - step) / (2 * step * step)
     };
     if at(COUNTED_LENS[3]) != counts[3] {
-        let reason = "its products are no quadratic function of the length; implement `cost`";
+        let reason = "the number of its products is not a quadratic function of the length; implement `cost`";
         return Err(refused(reason.to_owned()));
     }
     usize::try_from(at(len))

@@ -1,4 +1,4 @@
-//! The encodings that a program knows by id, and one of them with its settings.
+//! Registry of the encodings that a program knows by id, and an encoding with its settings.
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,7 +39,8 @@ impl Registry {
     /// Adds an encoding.
     ///
     /// # Errors
-    /// [`PeError::Registration`] if the id of its card is taken, or is no kebab-case word.
+    ///
+    /// [`PeError::Registration`] if the id of its card is taken or is not a kebab-case word.
     pub fn with<E: PositionEncoding>(mut self) -> Result<Self, PeError> {
         let entry = Entry::new::<E>(None);
         let id = entry.card.id;
@@ -180,7 +181,7 @@ fn read<E: PositionEncoding>(
     let keys = given.keys().cloned().collect::<Vec<_>>();
     let value: E::Settings = settings::read(E::CARD.id, given)?;
     let settings = Typed::<E>(value);
-    // Settings without `deny_unknown_fields` would drop a misspelled key without a word.
+    // Settings without `deny_unknown_fields` would silently drop a misspelled key.
     let known = settings.fields()?;
     match keys.iter().find(|key| !known.contains_key(*key)) {
         None => Ok(Arc::new(settings)),
@@ -242,7 +243,7 @@ impl EncodingConfig {
         &self.fields
     }
 
-    /// Id and settings: the part of a cell's key that stands for the encoding.
+    /// Ids and settings, which represent the encoding in a cell's key.
     pub fn identity(&self) -> Value {
         json!({ "id": self.card().id, "settings": self })
     }
@@ -289,9 +290,10 @@ impl EncodingConfig {
         self.settings.cost(dims, len)
     }
 
-    /// Reads settings again that [`fields`](Self::fields) or a suite has written.
+    /// Parses settings that were written by [`fields`](Self::fields) or in a suite.
     ///
     /// # Errors
+    ///
     /// [`PeError::Settings`] with the field.
     pub fn reread(&self, fields: Map<String, Value>) -> Result<Self, PeError> {
         self.entry.configured(fields)
@@ -303,7 +305,8 @@ impl EncodingConfig {
     }
 }
 
-/// The associated functions of [`PositionEncoding`], with the settings they take.
+/// Associated functions of [`PositionEncoding`] in object-safe form, together with the settings
+/// they take.
 trait ErasedSettings: Debug + Send + Sync {
     fn as_any(&self) -> &dyn Any;
     fn equals(&self, other: &dyn Any) -> bool;

@@ -15,16 +15,16 @@ use crate::{PeError, Positions, ops};
 
 /// Rotation of channel pairs, `(a, b) -> (a cos - b sin, a sin + b cos)`, by column.
 ///
-/// `cos` and `sin` need not be those of one angle: an encoding may stretch or mix them.
+/// `cos` and `sin` need not belong to one angle: an encoding may scale or mix them.
 #[derive(Debug, Clone)]
 pub struct Rotation(Waves);
 
 #[derive(Debug, Clone)]
 enum Waves {
-    /// Constants, `[S sets, R / 2]`, one set for all heads or one per head; the first `R` channels
-    /// of the head are rotated.
+    /// Constant cosines and sines, `[S sets, R / 2]`, one set for all heads or one per head; the
+    /// first `R` channels of a head are rotated.
     Fixed { cos: Tensor<2>, sin: Tensor<2>, pairs: Pairs, sets: usize },
-    /// Tensors with gradients, `[1 or B, 1 or H, S, D / 2]`, half-split.
+    /// Cosines and sines with gradients, `[1 or B, 1 or H, S, D / 2]`, for half-split pairs.
     Learned { cos: Tensor<4>, sin: Tensor<4> },
 }
 
@@ -65,7 +65,7 @@ impl Rotation {
         Self(Waves::Learned { cos: angles.clone().cos(), sin: angles.sin() })
     }
 
-    /// The part of the rotation that belongs to the rows.
+    /// Returns the part of the rotation that belongs to the rows.
     #[must_use]
     pub fn rows(&self, at: &Positions) -> Self {
         let (first, columns) = (at.first_row(), at.cols().len());
@@ -141,7 +141,7 @@ pub(crate) fn turn_halves(u: Tensor<4>, cos: [Tensor<4>; 2], sin: [Tensor<4>; 2]
 /// Refuses an odd number of channels per head.
 pub(crate) fn check_pairs(pe: &str, head_dim: usize) -> Result<(), PeError> {
     if head_dim == 0 || !head_dim.is_multiple_of(2) {
-        let expected = "an even number; channels turn in pairs (head_dim = width / heads)";
+        let expected = "an even number; channels are rotated in pairs (head_dim = width / heads)";
         return Err(PeError::invalid(pe, "model.head_dim", head_dim, expected));
     }
     Ok(())

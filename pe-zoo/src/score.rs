@@ -1,11 +1,11 @@
-//! Modifiers of attention logits: descriptions that an engine carries out.
+//! Modifiers of attention logits: descriptions that an engine evaluates.
 //!
 //! A description needs no tensor of size `T x S`. `i` is the row's position, `j` the column's, `B`
-//! batch, `H` heads, `T` rows, `S` columns, `D` head dimension; the content logit is
-//! `q_i . k_j / sqrt(D)`.
+//! batch, `H` heads, `T` rows, `S` columns, `D` head dimension; the content logit is `q_i . k_j /
+//! sqrt(D)`.
 //!
-//! [`ScoreMod`] lists the forms with kernels of their own. A form that it lacks is a
-//! [`PairTerm`]: the value of one pair of tokens as a function, which runs inside the same kernels.
+//! [`ScoreMod`] lists the modifiers with kernels of their own. Any other can be written as a
+//! [`PairTerm`], a function of one pair of tokens that runs inside the same kernels.
 
 #[cfg(feature = "flex")]
 mod block;
@@ -36,7 +36,7 @@ pub use token_price::TokenPrice;
 
 use burn::tensor::Tensor;
 
-/// The bias at distances past the end of a table.
+/// Bias at distances beyond the end of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Beyond {
     /// The bias is 0.
@@ -45,57 +45,59 @@ pub enum Beyond {
     Last,
 }
 
-/// A modification of the attention logits.
+/// Modification of the attention logits, as a description that an engine evaluates.
 #[derive(Debug, Clone)]
 pub enum ScoreMod {
     /// Leaves the logits unchanged.
     None,
-    /// Adds `-slope[h] * (i - j)`; `[H]`.
+    /// Adds `-slope[h] * (i - j)`, with slopes `[H]`.
     Slope(Tensor<1>),
     /// Adds `table[h, i - j]`.
     Distance {
         /// Biases by head and distance, `[H, N]`.
         table: Tensor<2>,
-        /// The bias at distances of `N` and more.
+        /// Bias at distances of `N` and more.
         beyond: Beyond,
     },
-    /// Adds `q_i . table[:, i - j] / sqrt(D)`, the query being the one after `transform_qk`.
+    /// Adds `q_i . table[:, i - j] / sqrt(D)`, with queries as returned by `transform_qk`.
     QueryDistance {
         /// Vectors by distance, `[D, N]`, shared by the heads.
         table: Tensor<2>,
-        /// The bias at distances of `N` and more.
+        /// Bias at distances of `N` and more.
         beyond: Beyond,
     },
     /// Adds `cumulative[i] - cumulative[j]`.
     Decay {
-        /// Running sum up to and with each column's token, `[B, H, S]`.
+        /// Running sum up to and including each column's token, `[B, H, S]`.
         cumulative: Tensor<3>,
     },
     /// Adds a function of the contextual position `p_ij = sum of gates over j..=i`.
     Contextual(Contextual),
-    /// Replaces the softmax: each column, nearest first, takes a share of what is left.
-    StickBreaking(StickBreaking),
+    /// Replaces the softmax by stick-breaking: each column, nearest first, takes a share of the
+    /// remainder.
+    StickBreaking(StickBreakingRule),
     /// Replaces the products `q_i . k_j` in the logits, before any division; `[B, H, T, S]`, finite
-    /// where the row may not see the column. Gates still read queries and keys. A sum has at most
-    /// one.
+    /// where the row may not see the column. Gates still use queries and keys. A sum has at most
+    /// one such part.
     Products(Tensor<4>),
-    /// As [`Products`](Self::Products), but of queries with keys that every token in between has
-    /// reflected; no `T x S` tensor on the CPU.
+    /// Replaces the products by those of queries with keys that every token in between has
+    /// reflected; without a `T x S` tensor on the CPU.
     Reflected(Reflections),
-    /// Adds a perceptron of each pair's distance as a fraction of the row's position.
+    /// Adds a perceptron of the distance divided by the row's position, both on a logarithmic
+    /// scale.
     PositionMlp(PositionMlp),
-    /// Adds a perceptron of all heads' content logits and biases at each pair.
+    /// Adds a perceptron whose inputs at each pair are the content logits and biases of all heads.
     HeadMlp(HeadMlp),
-    /// Adds the distance at a price per token.
+    /// Adds the distance multiplied by prices of the tokens.
     TokenPrice(TokenPrice),
-    /// Adds a price for every step between key and query.
+    /// Adds the sum of the prices of all steps between key and query.
     StepPrices(StepPrices),
-    /// Puts the whole weight on the largest logit, the first of equals. Gradients are those of the
-    /// weights that it replaces (straight through).
+    /// Puts the whole weight on the largest logit, the first among equals. Gradients are those of
+    /// the replaced weights (straight through).
     Hard,
-    /// Replaces the content logit by a function of the pair. In a sum, terms apply one after the other,
-    /// each to the result of the one before; everything else is added to the result of the last. Gates
-    /// read the content logit before any term.
+    /// Replaces the content logit by a function of the pair. In a sum, terms apply one after the
+    /// other, each to the result of the previous one; other parts are added to the result of the
+    /// last. Gates use the content logit before any term.
     Term(Term),
     /// Adds this tensor, `[1 or B, 1 or H, T, S]`.
     Dense(Tensor<4>),
@@ -104,7 +106,7 @@ pub enum ScoreMod {
 }
 
 impl ScoreMod {
-    /// Whether the whole weight goes to the largest logit.
+    /// Whether the whole weight is put on the largest logit.
     pub fn is_hard(&self) -> bool {
         match self {
             Self::Hard => true,
@@ -113,7 +115,7 @@ impl ScoreMod {
         }
     }
 
-    /// Whether something else stands in for the products of queries and keys.
+    /// Whether the products of queries and keys are replaced.
     pub(crate) fn replaces_products(&self) -> bool {
         match self {
             Self::Products(_) | Self::Reflected(_) => true,
@@ -123,10 +125,10 @@ impl ScoreMod {
     }
 }
 
-/// Settings of stick-breaking: with `z_ij` the logit, column `j` of row `i` takes the share
-/// `sigma(z_ij)` of what the columns between it and the row have left.
+/// Rule of stick-breaking: with `z_ij` the logit, column `j` of row `i` takes the share
+/// `sigma(z_ij)` of the remainder that the columns between it and the row leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StickBreaking {
+pub struct StickBreakingRule {
     /// Whether the row's own token takes part.
     pub current: Current,
     /// Use of the part of the stick that no column takes.
@@ -140,7 +142,7 @@ pub enum Current {
     /// Columns are strictly earlier; the first row sees none.
     #[default]
     Excluded,
-    /// The own token is the first to take a share.
+    /// The row's own token is the first to take a share.
     Included,
 }
 
@@ -148,14 +150,14 @@ pub enum Current {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Remainder {
-    /// The remainder is dropped: weights sum to less than 1.
+    /// The remainder is dropped, so that weights sum to less than 1.
     #[default]
     Dropped,
-    /// The own token gets the remainder: weights sum to 1.
+    /// The row's own token gets the remainder, so that weights sum to 1.
     OwnToken,
 }
 
-/// Positions that gates count along the row, as in CoPE.
+/// Contextual positions, which are sums of gates along the row, as in CoPE.
 #[derive(Debug, Clone)]
 pub struct Contextual {
     /// Source of the gate logits.
@@ -171,7 +173,7 @@ pub struct Contextual {
 /// Source of the gate logits of contextual positions.
 #[derive(Debug, Clone)]
 pub enum GateSource {
-    /// The content logits `q_i . k_j`, divided as [`LogitScaling`] says.
+    /// Content logits `q_i . k_j`, divided as [`LogitScaling`] specifies.
     QueryKey,
     /// Products of queries with values.
     QueryValue,
@@ -182,7 +184,8 @@ pub enum GateSource {
 /// Bias as a function of the contextual position `p`.
 #[derive(Debug, Clone)]
 pub enum ContextualFunction {
-    /// `q_i . e[p]`, linear between integer positions; `e` is `[D, N]` with `N > max_position`.
+    /// `q_i . e[p]`, interpolated linearly between integer positions; `e` is `[D, N]` with `N >
+    /// max_position`.
     Table(Tensor<2>),
     /// Linear bias `slope[h] * p`; `[H]`.
     Slope(Tensor<1>),
@@ -190,9 +193,10 @@ pub enum ContextualFunction {
     Mlp(Perceptron),
 }
 
-/// `e(p) = w2 act(w1 p + b1) + b2`, from a position to a vector of `D` channels.
+/// Perceptron from a position to a vector of `D` channels, `e(p) = w2 act(w1 p + b1) + b2`.
 ///
-/// An engine needs no vector per pair of tokens: `q_i . e(p) = (w2^T q_i) . act(w1 p + b1) + q_i . b2`.
+/// An engine needs no vector per pair of tokens: `q_i . e(p) = (w2^T q_i) . act(w1 p + b1) + q_i .
+/// b2`.
 #[derive(Debug, Clone)]
 pub struct Perceptron {
     /// Hidden weights, `[N]` for `N` hidden units.
@@ -220,8 +224,8 @@ pub enum HiddenActivation {
     Gelu,
 }
 
-/// Published placements of the division in CoPE's logits; `z` is the bias at the contextual
-/// position.
+/// Published placements of the division by `sqrt(D)` in CoPE's logits; `z` is the bias at the
+/// contextual position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LogitScaling {

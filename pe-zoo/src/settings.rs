@@ -26,7 +26,7 @@ impl Sharing {
     }
 }
 
-/// The set among `sets` that a layer uses: its own, or the shared one.
+/// Selects the parameter set of a layer among `sets`: its own, or the shared one.
 pub(crate) fn of_layer<T>(sets: &[T], layer: usize) -> &T {
     &sets[layer.min(sets.len() - 1)]
 }

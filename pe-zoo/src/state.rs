@@ -4,16 +4,16 @@ use burn::tensor::Tensor;
 
 /// Per-token tensors of one layer, each `[B, 1 or H, T, any]`.
 ///
-/// The token axis is always axis 2, so that a cache can append tokens and rows can be told from
-/// columns without knowing the meaning of the numbers.
+/// Tokens are always on axis 2, so that a cache can append them and rows can be selected from
+/// columns whatever the numbers mean.
 #[derive(Debug, Clone, Default)]
 pub struct TokenState {
-    /// The tensors, in the encoding's own order.
+    /// Tensors in the order defined by the encoding.
     pub tensors: Vec<Tensor<4>>,
 }
 
 impl TokenState {
-    /// The token axis of every tensor.
+    /// Axis of the tokens in every tensor.
     pub const TOKEN_AXIS: usize = 2;
 
     /// Appends the tokens of `next` after those of `self`.

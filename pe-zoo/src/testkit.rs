@@ -15,7 +15,7 @@ mod decode;
 mod stack;
 
 pub use crate::probe::{close, problem, randomise, randomise_by};
-pub use checks::{Check, Failure, Finding, Verdict, examine_on, failures};
+pub use checks::{Check, CheckResult, Failure, Finding, examine_on, failures};
 #[cfg(feature = "flex")]
 pub use checks::{conforms, examine};
 
@@ -26,10 +26,10 @@ use rand_chacha::rand_core::SeedableRng;
 use crate::probe::passes::DIMS;
 use crate::{Combination, Combined};
 
-/// Result of one check: what is wrong, if anything is.
+/// Result of one check; the error describes what is wrong.
 type Outcome = Result<(), String>;
 
-/// The encoding as it is at the start of training.
+/// Builds the encoding with its initial parameters.
 fn build(config: &Combination, seed: u64, device: &Device) -> Result<Combined, String> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     config.init(&DIMS, &mut rng, device).map_err(|error| error.to_string())
@@ -40,10 +40,11 @@ fn random(config: &Combination, device: &Device) -> Result<Combined, String> {
     Ok(randomise(build(config, 7, device)?, 11))
 }
 
-/// Runs all checks on the CPU and panics with the list of those that failed.
+/// Runs all checks on the CPU.
 ///
 /// # Panics
-/// If any check fails.
+///
+/// If any check fails, with a list of those that failed.
 #[cfg(feature = "flex")]
 pub fn assert_conforms(config: &Combination) {
     let failures = conforms(config);

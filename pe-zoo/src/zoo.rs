@@ -1,8 +1,8 @@
 //! The encodings of this crate, one file each.
 //!
 //! A file `zoo/<name>.rs` has settings, a module that implements
-//! [`PositionEncoding`](crate::PositionEncoding), its scalar reference, and a documentation that
-//! `pe-bench explain` prints. The build script makes the registry from the lines below.
+//! [`PositionEncoding`](crate::PositionEncoding), its scalar reference, and documentation that
+//! `pe-bench explain` prints. The build script generates the registry from the lines below.
 
 use std::sync::LazyLock;
 
@@ -36,7 +36,7 @@ pub mod tape;
 pub mod xpos;
 
 impl Registry {
-    /// The encodings of this crate.
+    /// Registry of the encodings of this crate.
     pub fn builtin() -> Self {
         static BUILTIN: LazyLock<Registry> =
             LazyLock::new(|| Registry::of(include!(concat!(env!("OUT_DIR"), "/entries.rs"))));

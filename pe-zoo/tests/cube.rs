@@ -11,7 +11,7 @@ use pe_zoo::attention::{Engine, Weights};
 use pe_zoo::init::standard_normal;
 use pe_zoo::score::{
     Beyond, Contextual, ContextualFunction, Current, GateSource, HiddenActivation, LogitScaling,
-    Number, Pair, PairTerm, Perceptron, Remainder, StickBreaking, Term,
+    Number, Pair, PairTerm, Perceptron, Remainder, StickBreakingRule, Term,
 };
 use pe_zoo::testkit::close::{self, Tolerance, numbers};
 use pe_zoo::{Positions, ScoreMod};
@@ -189,8 +189,8 @@ fn compare(make: Make) {
         let sizes = Sizes { batch: 1, heads: 2, rows, columns, head_dim: 6, value_dim: 5 };
         compare_at(&sizes, &positions(&sizes)[0], 1.0, make);
     }
-    // Not longer: where a bias has kinks, a count that lies on one to the last digit has another slope
-    // on each side, and the more counts there are, the likelier is one.
+    // Short, because a count that lies exactly on a kink of the bias has different derivatives on both
+    // sides, and more counts make such a case more likely.
     let many = Sizes { batch: 8, heads: 9, rows: 40, columns: 40, head_dim: 6, value_dim: 5 };
     compare_at(&many, &positions(&many)[0], 1.0, make);
 }
@@ -284,7 +284,7 @@ fn dense_biases() {
 #[test]
 fn stick_breaking() {
     const fn sticks(current: Current, remainder: Remainder) -> ScoreMod {
-        ScoreMod::StickBreaking(StickBreaking { current, remainder })
+        ScoreMod::StickBreaking(StickBreakingRule { current, remainder })
     }
     compare(|_, _| sticks(Current::Excluded, Remainder::Dropped));
     compare(|_, _| sticks(Current::Excluded, Remainder::OwnToken));
@@ -380,7 +380,8 @@ fn sums_of_everything() {
     compare(|sizes, leaves| {
         let table = contextual(sizes, leaves, 8, LogitScaling::Code);
         let second = contextual(sizes, leaves, 4, LogitScaling::Listing);
-        let sticks = StickBreaking { current: Current::Included, remainder: Remainder::OwnToken };
+        let sticks =
+            StickBreakingRule { current: Current::Included, remainder: Remainder::OwnToken };
         ScoreMod::Sum(vec![
             slope(sizes, leaves),
             distance(sizes, leaves, 20, Beyond::Zero),
@@ -421,7 +422,7 @@ fn hard_attention_and_tables_without_room_fall_back_to_the_reference() {
     compare_at(&sizes, &at, 1.0, |sizes, leaves| {
         ScoreMod::Sum(vec![slope(sizes, leaves), ScoreMod::Hard])
     });
-    // A head of which not even the smallest block fits.
+    // A head so wide that not even the smallest block fits.
     let wide = Sizes { head_dim: 4096, value_dim: 4096, ..sizes };
     compare_at(&wide, &at, 0.1, |_, _| ScoreMod::None);
 }

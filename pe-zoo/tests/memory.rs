@@ -24,12 +24,12 @@ struct Counting;
 static NOW: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: it hands everything on to the system's allocator and only counts.
+// SAFETY: all calls are forwarded to the system's allocator; only counters are added.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let now = NOW.fetch_add(layout.size(), Ordering::SeqCst) + layout.size();
         PEAK.fetch_max(now, Ordering::SeqCst);
-        // SAFETY: the caller's promise is handed on.
+        // SAFETY: the caller's guarantees are those that the system's allocator requires.
         unsafe { System.alloc(layout) }
     }
 
@@ -93,7 +93,7 @@ fn of_encoding(expression: &str, tokens: usize, engine: Engine) -> usize {
         [&problem.q, &problem.k, &problem.v].map(|x| tensor4(x, &device).require_grad());
     let (x, at) = (tensor3(&problem.x, &device), Positions::contiguous(0, tokens));
     let carried = TokenState::default();
-    let (sharpness, factors) = (AttentionKind::Soft, MatmulPrecision::F32);
+    let (attention_kind, precision) = (AttentionKind::Soft, MatmulPrecision::F32);
     let input = LayerInput {
         layer: 0,
         at: &at,
@@ -103,8 +103,8 @@ fn of_encoding(expression: &str, tokens: usize, engine: Engine) -> usize {
         v,
         carried: &carried,
         engine,
-        sharpness,
-        factors,
+        attention_kind,
+        precision,
     };
     peak_of(|| layer(&encoding, input, None, Weights::Drop).output.sum().backward())
 }
@@ -140,15 +140,15 @@ fn complaint(at_short: usize, at_long: usize) -> Option<String> {
     if at_long >= square {
         return Some(format!("{at_long} bytes, one attention matrix is {square}"));
     }
-    // Four times would be in proportion, sixteen times the square; threads that happen to hold their
-    // buffers at the same time make the difference from four.
+    // Linear growth gives a factor of 4, quadratic growth 16. Deviations from 4 come from threads that
+    // hold their buffers at the same time.
     (at_long >= 8 * at_short)
         .then(|| format!("{at_short} bytes at {SHORT} tokens, {at_long} at {LONG}"))
 }
 
 #[test]
 fn no_tensor_of_length_squared_exists_in_the_fused_engine() {
-    // One after the other: the counter is the process's.
+    // Measured one after the other, because the counter is shared by the process.
     let fused = |expression: &str, tokens| of_encoding(expression, tokens, Engine::Fused);
     for expression in all() {
         let found = complaint(fused(expression, SHORT), fused(expression, LONG));
@@ -159,6 +159,6 @@ fn no_tensor_of_length_squared_exists_in_the_fused_engine() {
         assert_eq!(found, None, "{id}");
     }
     let square = HEADS * SHORT * SHORT * size_of::<f32>();
-    // The measure itself can fail: the reference engine does hold such tensors.
+    // Checks the measurement itself: the reference engine does allocate such tensors.
     assert!(of_encoding("nope", SHORT, Engine::Reference) > square);
 }

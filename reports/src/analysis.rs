@@ -21,7 +21,7 @@ mod simulation;
 mod skipped;
 mod slices;
 
-pub use self::costs::Cost;
+pub use self::costs::EncodingCost;
 pub use self::curves::{Curve, StepMean};
 pub use self::error::AnalysisError;
 pub use self::gates::GateMean;

@@ -15,8 +15,8 @@ mod pairwise;
 mod tables;
 
 pub use self::comparison::{
-    Better, Compared, ComparedEncoding, Difference, HeadToHead, PairwiseComparison, Point, Region,
-    Request, Slice,
+    Better, Compared, ComparedEncoding, Difference, EvaluationPoint, HeadToHead,
+    PairwiseComparison, RegionEvaluations, Request, Slice,
 };
 pub use self::document::document;
 pub use self::error::CompareError;

@@ -1,4 +1,4 @@
-//! Texts, tables and figures as data, without a format.
+//! Texts, tables and figures as data, independent of formats.
 
 pub(crate) mod figures;
 mod section;

@@ -31,8 +31,8 @@ use crate::record::RunRecord;
 
 /// Compares the records of a night with those of the baseline.
 ///
-/// Cells stand for each other by workload, name of the encoding, seed and point of a grid. What an encoding of one
-/// name is made of may differ; the task, the model, the training and the evaluations must not.
+/// Cells are matched by workload, name of the encoding, seed and point of a grid. The settings of an encoding of the
+/// same name may differ; the task, the model, the training and the evaluations must be equal.
 pub fn judge(night: &[RunRecord], baseline: &[RunRecord], gate: &Thresholds) -> NightlyVerdict {
     let matched = matching::matched(night, baseline);
     let changed: Vec<_> = matched.pairs.iter().filter(|pair| !pair.is_identical()).collect();

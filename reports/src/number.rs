@@ -19,8 +19,8 @@ pub(crate) fn points(share: f64) -> String {
     }
 }
 
-/// Formats a number with three significant digits: `0.0123`, `4.53`, `453`, `45300`; in scientific notation from a
-/// million on.
+/// Formats a number with three significant digits: `0.0123`, `4.53`, `453`, `45300`; in scientific notation from one
+/// million.
 pub(crate) fn three_digits(value: f64) -> String {
     if !value.is_finite() {
         return MISSING.to_owned();
@@ -28,7 +28,7 @@ pub(crate) fn three_digits(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }
-    // The exponent after rounding: 9.999 has three digits as 10.0, not as 10.00.
+    // The exponent is that after rounding: 9.999 with three digits is 10.0, not 10.00.
     let scientific = format!("{value:.2e}");
     let exponent: i32 = scientific.split('e').nth(1).and_then(|e| e.parse().ok()).unwrap_or(0);
     if !(-6..6).contains(&exponent) {

@@ -93,6 +93,7 @@ impl TestCell {
             },
             backend: "flex".into(),
             engine: "reference".into(),
+            score_form: None,
             precision: "f32".into(),
             commit: Some("abc1234".into()),
             dirty: Some(false),

@@ -1,7 +1,7 @@
-//! Sanitizing of text that comes from records.
+//! Sanitizing of text from records.
 //!
-//! Names, reasons and hosts come from files that anybody may have written. Each format escapes what
-//! is special to it; what no format should hold is replaced here, visibly.
+//! Names, reasons and hosts come from files that may have been written by anyone. Each format escapes its own special
+//! characters; characters that are unsafe in all formats are replaced here by visible codes.
 
 use std::fmt::{self, Write as _};
 
@@ -21,7 +21,7 @@ pub(crate) fn visible(text: &str) -> String {
     out
 }
 
-/// Reports whether a character is a control character, a mark or override of direction, or a space without width.
+/// Reports whether a character is a control character, a mark or override of direction, or a zero-width space.
 fn is_hidden(letter: char) -> bool {
     letter.is_control()
         || matches!(letter,
@@ -56,7 +56,7 @@ pub(crate) fn slug(text: &str) -> String {
         .filter(|word| !word.is_empty())
         .map(str::to_ascii_lowercase);
     let slug = words.collect::<Vec<_>>().join("-");
-    // File systems take 255 bytes; an extension and a number must find room.
+    // File names are limited to 255 bytes, including an extension and a number.
     slug.chars().take(120).collect()
 }
 

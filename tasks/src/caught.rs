@@ -1,18 +1,18 @@
-//! Panics of libraries as errors.
+//! Conversion of panics in libraries to errors.
 
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
 thread_local! {
-    /// Whether a panic of this thread becomes an error, so that nothing is to be printed.
+    /// Whether a panic of this thread is converted to an error, so that nothing is printed.
     static CAUGHT: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Runs a library's reader; a panic in it becomes an error and prints nothing.
 ///
-/// `polars` and `tokenizers` return errors for most damaged files and panic on some. Nothing that the reader has
-/// touched is used afterwards, so nothing half-changed can be seen.
+/// `polars` and `tokenizers` return errors for most damaged files and panic on some. The reader's data are dropped
+/// after a panic, so inconsistent data cannot be observed.
 pub(crate) fn caught<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

@@ -20,10 +20,10 @@ pub use cache::cache_dir;
 pub use carrier::{Carrier, Package};
 pub use error::CorpusError;
 pub use known::{CORPORA, CorpusMeta};
-pub use state::{State, state, verify};
+pub use state::{CorpusState, state, verify};
 pub use tools::Tools;
 
-use crate::data::{Document, Parts, named_documents, read_text};
+use crate::data::{Parts, TextDocument, named_documents, read_text};
 use crate::nearest::nearest;
 
 /// Finds a corpus by its id.
@@ -57,7 +57,7 @@ pub fn read(name: &str) -> Result<Parts, CorpusError> {
     let meta = find(name)?;
     let path = fetch(name)?;
     let documents = if meta.is_one_text() {
-        vec![Document::unnamed(read_text(&path)?)]
+        vec![TextDocument::unnamed(read_text(&path)?)]
     } else {
         named_documents(&path)?
     };

@@ -1,4 +1,4 @@
-//! The error of tasks: unknown names, invalid settings and lengths, unavailable texts.
+//! Errors of tasks: unknown names, invalid settings and lengths, unavailable texts.
 
 use thiserror::Error;
 

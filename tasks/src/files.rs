@@ -12,7 +12,7 @@ pub struct FileError {
     pub action: &'static str,
     /// The file or folder.
     pub path: PathBuf,
-    /// The error of the operating system. It is part of the message, so it is not a `source` as well.
+    /// Error of the operating system. It is part of the message and therefore not a `source`.
     pub cause: std::io::Error,
     /// Advice at the end of the message, with its separator; may be empty.
     pub help: &'static str,
@@ -23,10 +23,9 @@ const CACHE_HELP: &str =
     "; free space on the disk, or set PE_ZOO_CACHE to a folder that can be written";
 
 impl FileError {
-    /// Returns a function that wraps an error of the operating system.
-    pub(crate) fn of(action: &'static str, path: &Path) -> impl Fn(std::io::Error) -> Self + use<> {
-        let path = path.to_path_buf();
-        move |cause| Self { action, path: path.clone(), cause, help: "" }
+    /// Returns a function that wraps an error of the operating system, for `map_err`.
+    pub fn of(action: &'static str, path: &Path) -> impl Fn(std::io::Error) -> Self + Copy {
+        move |cause| Self { action, path: path.to_path_buf(), cause, help: "" }
     }
 }
 

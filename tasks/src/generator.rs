@@ -1,6 +1,6 @@
-//! Tasks whose samples are drawn: a [`Generator`] defines one sample, [`Generated`] makes a [`Task`] of it.
+//! Tasks whose samples are drawn: a [`Generator`] defines one sample, [`Generated`] makes it a [`Task`].
 //!
-//! Random streams, splits, training lengths and finite training sets are handled here for all of them.
+//! Random streams, splits, training lengths and finite training sets are implemented here for all of them.
 
 use std::fmt::Debug;
 
@@ -14,9 +14,9 @@ use crate::sample::Sample;
 use crate::task::{Split, Task, TaskMeta, TokenSlice, find_split};
 use crate::vocabulary::{self, TokenGroup};
 
-/// Settings of a task that draw its samples.
+/// Settings of a task, which draw its samples.
 ///
-/// Lengths that reach [`Generator::sample`] and the methods after it have passed [`Generator::check_len`].
+/// All methods from [`Generator::sample`] on are called only with lengths that [`Generator::check_len`] accepts.
 pub trait Generator:
     Debug + Clone + Default + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static
 {

@@ -22,7 +22,7 @@
 //! impl Generator for Repeat {
 //!     const META: &'static TaskMeta =
 //!         &TaskMeta { id: "repeat", label: "Repeat", ..TaskMeta::GENERATED };
-//!     const SOURCE: &'static str = "//! # Repeat: say it again";
+//!     const SOURCE: &'static str = "//! # Repeat: repeat the letter";
 //!     const SPLITS: &'static [Split] = &[Split::as_trained("uniform", "A random letter.")];
 //!
 //!     fn vocabulary(&self) -> Vec<TokenGroup> {
@@ -41,7 +41,7 @@
 //! let registry = TaskRegistry::builtin().with::<Repeat>();
 //! let task = registry.parse(serde_json::json!({ "kind": "repeat", "letters": 2 }))?.build()?;
 //! assert_eq!(task.eval_set("uniform", 5, 1, 0)?[0].tokens, [1; 5]);
-//! assert_eq!(registry.card("repeat")?, "# Repeat: say it again");
+//! assert_eq!(registry.card("repeat")?, "# Repeat: repeat the letter");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -55,14 +55,14 @@ use crate::task::TaskMeta;
 
 /// One kind of task.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct TaskEntry {
     meta: &'static TaskMeta,
     source: &'static str,
     default: fn() -> TaskConfig,
     parse: fn(Value) -> Result<TaskConfig, serde_json::Error>,
 }
 
-impl Entry {
+impl TaskEntry {
     fn of<S: TaskSettings>() -> Self {
         Self {
             meta: S::META,
@@ -76,7 +76,7 @@ impl Entry {
 /// List of tasks by id.
 #[derive(Debug, Clone, Default)]
 pub struct TaskRegistry {
-    entries: Vec<Entry>,
+    entries: Vec<TaskEntry>,
 }
 
 impl TaskRegistry {
@@ -84,7 +84,7 @@ impl TaskRegistry {
     #[must_use]
     pub fn with<S: TaskSettings>(mut self) -> Self {
         self.entries.retain(|entry| entry.meta.id != S::META.id);
-        self.entries.push(Entry::of::<S>());
+        self.entries.push(TaskEntry::of::<S>());
         self
     }
 
@@ -93,7 +93,7 @@ impl TaskRegistry {
         self.entries.iter().map(|entry| entry.meta)
     }
 
-    fn find(&self, id: &str) -> Result<&Entry, TaskError> {
+    fn find(&self, id: &str) -> Result<&TaskEntry, TaskError> {
         self.entries.iter().find(|entry| entry.meta.id == id).ok_or_else(|| {
             let known: Vec<_> = self.metas().map(|meta| meta.id).collect();
             TaskError::UnknownTask { id: id.to_owned(), nearest: nearest(id, &known), known }

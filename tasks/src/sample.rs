@@ -43,7 +43,7 @@ impl Sample {
 pub struct Batch {
     /// Number of samples (rows).
     pub batch_size: usize,
-    /// Tokens per row: one less than the longest sequence, or the requested number if it is greater.
+    /// Number of tokens per row: one less than the longest sequence, or the requested number if it is greater.
     pub len: usize,
     /// Tokens that the model reads.
     pub inputs: Vec<u32>,

@@ -64,7 +64,7 @@ impl TaskConfig {
         self.0.build()
     }
 
-    /// The settings, if they are of this type.
+    /// Returns the settings if they are of this type.
     pub fn get<S: TaskSettings>(&self) -> Option<&S> {
         let any: &dyn Any = &*self.0;
         any.downcast_ref()
@@ -95,7 +95,7 @@ impl Serialize for TaskConfig {
     }
 }
 
-/// [`TaskSettings`] without their type.
+/// [`TaskSettings`] in object-safe form.
 trait AnySettings: Any + Debug + Send + Sync {
     fn meta(&self) -> &'static TaskMeta;
     fn table(&self) -> Result<Map<String, Value>, serde_json::Error>;

@@ -14,7 +14,7 @@ use crate::sample::Sample;
 use crate::task::{MAX_LEN, Split, TaskMeta, check_range, check_setting};
 use crate::vocabulary::TokenGroup;
 
-/// The only split of tasks that are evaluated length by length.
+/// Only split of the tasks that are evaluated length by length.
 pub(crate) const UNIFORM: &[Split] =
     &[Split::as_trained("uniform", "Random strings of exactly the given length.")];
 
@@ -32,7 +32,7 @@ pub trait StringRule: Debug + Clone + PartialEq + Send + Sync + 'static {
     /// Default size of the alphabet.
     const LETTERS: u32;
 
-    /// Sizes of the alphabet that the setting `letters` may have; a task with one size only has no such setting.
+    /// Sizes of the alphabet that the setting `letters` may have; a task with a single size has no such setting.
     const ALPHABETS: RangeInclusive<u32> = 2..=26;
 
     /// Length of the answer to a string of this length.
@@ -41,12 +41,12 @@ pub trait StringRule: Debug + Clone + PartialEq + Send + Sync + 'static {
     /// Appends the answer to the string in this range of `tokens`.
     fn answer(tokens: &mut Vec<u32>, string: Range<usize>, letters: u32);
 
-    /// Whether this string has an answer; strings without one are drawn again.
+    /// Whether this string has an answer; strings without an answer are drawn again.
     fn is_asked(_string: &[u32], _letters: u32) -> bool {
         true
     }
 
-    /// Second slice of the sample besides `length`, if the task has one.
+    /// Second slice of the sample besides `length`; `None` if the task has none.
     fn slice(_string: &[u32], _letters: u32) -> Option<(&'static str, u32)> {
         None
     }

@@ -29,7 +29,7 @@ use crate::registry::TaskRegistry;
 use crate::settings::{TaskConfig, TaskSettings};
 use crate::task::TaskMeta;
 
-/// Makes the list of built-in tasks, and the shared tests of each.
+/// Declares the list of built-in tasks and generates the shared tests for each.
 macro_rules! builtin {
     ($($module:ident: $settings:ident),+ $(,)?) => {
         /// Facts about every built-in task, sorted by id.
@@ -42,7 +42,7 @@ macro_rules! builtin {
             }
         }
 
-        /// The shared tests, once per task, so that a failure names it.
+        /// Shared tests, once per task, so that a failure names the task.
         #[cfg(test)]
         mod conformance {
             pub(super) const MODULES: &[&str] = &[$(stringify!($module)),+];
@@ -174,7 +174,7 @@ mod tests {
         }
     }
 
-    /// Suites, tests and benchmarks that go through all tasks have to choose one length for them.
+    /// Suites, tests and benchmarks that cover all tasks use one length for all of them.
     #[test]
     fn every_generated_task_has_short_and_long_samples_by_default() {
         for meta in ALL.iter().filter(|meta| !meta.takes_path) {

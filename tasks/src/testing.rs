@@ -1,4 +1,4 @@
-//! Support for the tests of tasks: an example of each task, an invented text, the shared checks.
+//! Support for the tests of tasks: an example of each task, an invented text, and the shared checks.
 
 pub(crate) mod checks;
 pub(crate) mod documented;

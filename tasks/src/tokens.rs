@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 pub(crate) use encode::{Span, sizes};
-pub(crate) use file::Tokens;
+pub(crate) use file::TokenStore;
 
 use crate::data::{Borders, Parts};
 use crate::files::{FileError, replace_file};
@@ -65,13 +65,13 @@ pub enum Origin {
 /// Tokens with their documents and origin.
 #[derive(Debug)]
 pub(crate) struct LoadedTokens {
-    pub(crate) tokens: Tokens,
+    pub(crate) tokens: TokenStore,
     pub(crate) spans: Vec<Span>,
     pub(crate) exact: bool,
     pub(crate) origin: Origin,
 }
 
-/// Returns the tokens of these texts from the folder `cache`, or computes and stores them.
+/// Opens the tokens of these texts in the folder `cache`, or computes and stores them.
 pub(crate) fn open_or_encode(
     parts: &Parts,
     borders: Borders,
@@ -80,7 +80,7 @@ pub(crate) fn open_or_encode(
 ) -> Result<LoadedTokens, CacheError> {
     if tokenizer.is_quick() && parts.bytes() <= SMALL {
         let encoded = encode(parts, tokenizer)?;
-        let tokens = Tokens::Memory(encoded.tokens);
+        let tokens = TokenStore::Memory(encoded.tokens);
         let (spans, exact) = (encoded.spans, encoded.exact);
         return Ok(LoadedTokens { tokens, spans, exact, origin: Origin::Memory });
     }
@@ -89,7 +89,7 @@ pub(crate) fn open_or_encode(
     let was_there = path.exists();
     let found = |origin| {
         let (mapped, spans, exact) = file::open(&path, tokenizer.vocab_size(), key)?;
-        Ok(LoadedTokens { tokens: Tokens::Mapped(mapped), spans, exact, origin })
+        Ok(LoadedTokens { tokens: TokenStore::Mapped(mapped), spans, exact, origin })
     };
     let why = match found(Origin::Reused(path.clone())) {
         Ok(found) => return Ok(found),

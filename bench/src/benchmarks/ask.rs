@@ -43,9 +43,9 @@ pub enum ItemResult {
     },
     /// Answer to a multiple-choice item.
     Chose {
-        /// The likeliest option.
+        /// Whether the most likely option is the right one.
         right: bool,
-        /// The likeliest option per byte of its text.
+        /// Whether the option most likely per byte of its text is the right one.
         right_per_byte: bool,
     },
 }
@@ -53,9 +53,9 @@ pub enum ItemResult {
 /// Means over all items of a kind, 0 to 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Summary {
-    /// Number of items with a free answer, and the means of their scores.
+    /// Number of items with a free answer, and the means of exact match, F1 and ROUGE.
     pub written: (usize, [f64; 3]),
-    /// Number of multiple-choice items, and the accuracies.
+    /// Number of multiple-choice items, and the accuracies by likelihood and by likelihood per byte.
     pub chosen: (usize, [f64; 2]),
 }
 
@@ -138,12 +138,13 @@ pub fn ask(
             let mut scores = Vec::new();
             for option in options {
                 let both = encode(&format!("{prompt} {option}"), Around::Added)?;
-                // Not simply the prompt's length: its last token may grow by what follows.
+                // The prompt's own length may differ: its last token may merge with the following text.
                 let kept = asked.iter().zip(&both).take_while(|(a, b)| a == b).count();
                 let answer = both.len() - kept;
                 if kept == 0 || answer == 0 {
-                    let reason =
-                        format!("option `{option}` and what is before it are not told apart");
+                    let reason = format!(
+                        "option `{option}` cannot be separated from the prompt, because its tokens merge with it"
+                    );
                     return Err(BenchmarkError::Tokens(reason));
                 }
                 let both = without_middle(both, settings.longest.max(answer + 1));

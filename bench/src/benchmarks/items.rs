@@ -7,11 +7,11 @@ use serde::Deserialize;
 /// Item of a benchmark.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BenchmarkItem {
-    /// Free answer; any of the outputs is right.
+    /// Free answer; each of the outputs is a correct answer.
     Write {
-        /// Text that is continued.
+        /// Prompt that the model continues.
         input: String,
-        /// Answer that is expected.
+        /// Answers that count as correct.
         outputs: Vec<String>,
     },
     /// Item with a choice among given answers.
@@ -47,7 +47,7 @@ pub enum ItemError {
         reason: String,
     },
     /// The file has no items.
-    #[error("{} has no line with a question", path.display())]
+    #[error("{} contains no item", path.display())]
     Empty {
         /// Path of the file.
         path: PathBuf,
@@ -186,7 +186,7 @@ impl Line {
     }
 }
 
-/// Text before an option, in the field's usual form.
+/// Builds a multiple-choice item, with the prompt in its usual form.
 fn choose(question: &str, options: Vec<String>, right: usize) -> Result<BenchmarkItem, String> {
     if right >= options.len() {
         return Err(format!("answer {right} (from 0) of {} options", options.len()));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// Lower case, without ASCII punctuation and English articles, one blank between words.
+/// Splits a text into words, in lower case, without ASCII punctuation and English articles.
 fn normalised(text: &str) -> Vec<String> {
     let text = text.to_lowercase();
     let kept = text.chars().filter(|c| !c.is_ascii_punctuation()).collect::<String>();
@@ -10,12 +10,12 @@ fn normalised(text: &str) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-/// Whether two answers are the same but for case, punctuation and articles.
+/// Whether two answers are equal except for case, punctuation and articles.
 pub fn exact_match(answer: &str, reference: &str) -> bool {
     normalised(answer) == normalised(reference)
 }
 
-/// F1 of the words that two answers share, 0 to 1.
+/// F1 score of the words that two answers share, 0 to 1.
 pub fn f1(answer: &str, reference: &str) -> f64 {
     let (answer, reference) = (normalised(answer), normalised(reference));
     f_measure(shared(&counts(&answer), &counts(&reference)), answer.len(), reference.len())
@@ -26,14 +26,14 @@ pub fn f1(answer: &str, reference: &str) -> f64 {
 pub struct Rouge {
     /// F score of single words (ROUGE-1).
     pub one: f64,
-    /// Of pairs of words.
+    /// F score of pairs of words (ROUGE-2).
     pub two: f64,
-    /// Of the longest common subsequence.
+    /// F score of the longest common subsequence (ROUGE-L).
     pub longest: f64,
 }
 
 impl Rouge {
-    /// The geometric mean of the three, by which SCROLLS ranks.
+    /// Geometric mean of the three, by which SCROLLS ranks.
     pub fn geometric_mean(&self) -> f64 {
         (self.one * self.two * self.longest).cbrt()
     }

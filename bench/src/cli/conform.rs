@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use pe_zoo::card::Properties;
-use pe_zoo::testkit::{Finding, Verdict, examine_on};
+use pe_zoo::testkit::{CheckResult, Finding, examine_on};
 use pe_zoo::{Combination, PeError};
 
 use super::list::aligned;
@@ -48,10 +48,11 @@ pub(super) fn conform(arguments: &ConformArgs) -> anyhow::Result<ExitCode> {
 
 /// Prints the result of every check and returns the number of failed checks.
 fn print(encoding: &Combination, findings: &[Finding]) -> usize {
-    let count =
-        |has: fn(&Verdict) -> bool| findings.iter().filter(|finding| has(&finding.verdict)).count();
-    let failures = count(|verdict| matches!(verdict, Verdict::Fails(_)));
-    let missing = count(|verdict| matches!(verdict, Verdict::NotChecked(_)));
+    let count = |has: fn(&CheckResult) -> bool| {
+        findings.iter().filter(|finding| has(&finding.verdict)).count()
+    };
+    let failures = count(|verdict| matches!(verdict, CheckResult::Fails(_)));
+    let missing = count(|verdict| matches!(verdict, CheckResult::NotChecked(_)));
     let verdict = match (failures, missing) {
         (0, 0) => format!("all {} checks hold", findings.len()),
         (0, _) => format!("{} checks hold, {missing} could not be run", findings.len() - missing),
@@ -60,9 +61,9 @@ fn print(encoding: &Combination, findings: &[Finding]) -> usize {
     say(&format!("{encoding}: {verdict}"));
     let rows = findings.iter().map(|finding| {
         let (state, more) = match &finding.verdict {
-            Verdict::Holds => ("ok", String::new()),
-            Verdict::Fails(found) => ("FAILS", format!(": {found}")),
-            Verdict::NotChecked(missing) => ("-", format!(": not checked, {missing}")),
+            CheckResult::Holds => ("ok", String::new()),
+            CheckResult::Fails(found) => ("FAILS", format!(": {found}")),
+            CheckResult::NotChecked(missing) => ("-", format!(": not checked, {missing}")),
         };
         vec![
             format!("  {state}"),

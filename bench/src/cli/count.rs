@@ -58,7 +58,7 @@ pub(super) fn run(arguments: &CountArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The first finished cell of each encoding, in order of workload, seed and key.
+/// Selects the first finished cell of each encoding, in order of workload, seed and key.
 fn chosen<'a>(records: &'a [RunRecord], arguments: &CountArgs) -> Vec<&'a RunRecord> {
     let names = arguments.encodings.as_deref().map(Combination::split_list);
     let place = |r: &RunRecord| (r.workload.clone(), r.seed, r.key.clone());

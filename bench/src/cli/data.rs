@@ -7,9 +7,9 @@ use clap::{Args, Subcommand};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use tasks::corpus::hub::{self, DataSet};
-use tasks::corpus::{self, CorpusMeta, State};
+use tasks::corpus::{self, CorpusMeta, CorpusState};
 use tasks::data::Borders;
-use tasks::suite::text::{Source, Text, TextConfig};
+use tasks::suite::text::{Text, TextConfig, TextSource};
 use tasks::tokenizer::TokenizerConfig;
 use tasks::tokens::Origin;
 use tasks::{Task, TaskSettings as _, draw};
@@ -136,10 +136,10 @@ fn list() {
             say("");
         }
         let location = match corpus::state(meta) {
-            State::Absent => {
+            CorpusState::Absent => {
                 format!("not on this machine; fetch it with `pe-bench data fetch {}`", meta.id)
             }
-            State::Present { path, bytes } => format!("{} ({bytes} bytes)", path.display()),
+            CorpusState::Present { path, bytes } => format!("{} ({bytes} bytes)", path.display()),
         };
         let documents = match meta.documents {
             1 => "one text".to_owned(),
@@ -165,7 +165,9 @@ fn verify(names: &[String]) -> anyhow::Result<()> {
     for wanted in chosen(names)? {
         let (name, found) = match wanted {
             // Without names, corpora that were never fetched are skipped.
-            NamedText::Corpus(meta) if names.is_empty() && corpus::state(meta) == State::Absent => {
+            NamedText::Corpus(meta)
+                if names.is_empty() && corpus::state(meta) == CorpusState::Absent =>
+            {
                 continue;
             }
             NamedText::Corpus(meta) => {
@@ -197,13 +199,13 @@ fn verify(names: &[String]) -> anyhow::Result<()> {
 fn tokens(arguments: TokensArgs) -> anyhow::Result<()> {
     let TokensArgs { text, tokenizer, field, joined } = arguments;
     let source = if Path::new(&text).exists() {
-        Source::Path { path: PathBuf::from(text), field }
+        TextSource::Path { path: PathBuf::from(text), field }
     } else {
         anyhow::ensure!(
             field.is_none(),
             "--field applies only to files, and there is no file or folder `{text}`; leave it out for a corpus"
         );
-        Source::Corpus(text)
+        TextSource::Corpus(text)
     };
     let documents = if joined { Borders::Joined } else { Borders::Apart };
     let task = TextConfig { source, tokenizer, documents, ..TextConfig::default() }.build()?;

@@ -47,7 +47,8 @@ pub(super) fn docs(root: &Path, check: bool) -> anyhow::Result<()> {
     example(root, check)
 }
 
-/// The example report in the repository is written by `pe-bench report EXAMPLE_OF --out EXAMPLE --formats markdown,svg`.
+/// Results folder from which the example report is written, by `pe-bench report EXAMPLE_OF --out EXAMPLE --formats
+/// markdown,svg`.
 const EXAMPLE_OF: &str = "results/contextual";
 const EXAMPLE: &str = "doc/example";
 const EXAMPLE_FORMATS: [&str; 2] = ["markdown", "svg"];
@@ -89,7 +90,7 @@ fn example(root: &Path, check: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The text with everything between the two markers replaced.
+/// Returns the text with everything between the two markers replaced.
 fn replaced(text: &str, marker: &str, content: &str) -> anyhow::Result<String> {
     let (begin, end) =
         (format!("<!-- generated: {marker} -->\n"), format!("<!-- end: {marker} -->"));
@@ -98,12 +99,12 @@ fn replaced(text: &str, marker: &str, content: &str) -> anyhow::Result<String> {
     Ok(format!("{}{content}{}", &text[..start], &text[stop..]))
 }
 
-/// Configuration whose costs the table states.
+/// Model configuration of the cost table.
 const SIZE: &str = "tape-155m";
 
 fn encodings() -> anyhow::Result<String> {
     let mut table = String::from(
-        "| id | encoding | acts on | learned parameters | looks at content | length limit | work | paper |\n\
+        "| id | encoding | acts on | learned parameters | content-dependent | length limit | work | paper |\n\
          | --- | --- | --- | --- | --- | --- | --- | --- |\n",
     );
     let config = CostConfig::named(SIZE)?;
@@ -139,7 +140,7 @@ fn encodings() -> anyhow::Result<String> {
 
 fn tasks_table() -> anyhow::Result<String> {
     let mut table =
-        String::from("| id | task | ranked by | what it asks |\n| --- | --- | --- | --- |\n");
+        String::from("| id | task | ranked by | summary |\n| --- | --- | --- | --- |\n");
     for meta in tasks::ALL {
         writeln!(
             table,

@@ -22,7 +22,7 @@ pub(crate) struct FlopsArgs {
     /// Number of tokens in the sequence; default: the configuration's.
     #[arg(long)]
     len: Option<usize>,
-    /// Count every operation that a causal model needs, and each pair of tokens once.
+    /// Count all operations of a causal model, elementwise ones included, and only visible pairs of tokens.
     #[arg(long)]
     honest: bool,
     /// Also print the cost of every item.

@@ -23,7 +23,7 @@ pub(super) fn list(kind: Listed) {
     }
 }
 
-/// One row per backend: device, memory of the device and the precisions it supports.
+/// Returns one row per backend: device, memory of the device and supported precisions.
 fn backends() -> Vec<Vec<String>> {
     let header = ["id", "device", "memory", "precision", "hardware"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
@@ -100,7 +100,7 @@ fn core_time(suite: &suite::Suite) -> String {
     }
 }
 
-/// Columns padded to their widest entry, the last one left as it is.
+/// Pads columns to their widest entry, except for the last one.
 pub(super) fn aligned(rows: &[Vec<String>]) -> Vec<String> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {

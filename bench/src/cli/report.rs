@@ -77,7 +77,7 @@ pub(super) fn report(arguments: &ReportArgs) -> anyhow::Result<()> {
     let (records, meta) = gathered(&folders, &named.join(" "))?;
     let out = out.clone().unwrap_or_else(|| match folders.as_slice() {
         [one] => one.clone(),
-        // The report of several belongs to none of them.
+        // The report of several folders is not written to any of them.
         _ => PathBuf::from(ALL),
     });
     let rendered = reports::render_report(records, &meta, &settings, formats)?;
@@ -92,7 +92,7 @@ pub(super) fn report(arguments: &ReportArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The first few messages and the number of the rest.
+/// Formats the first few messages and the number of the others.
 fn some(skipped: &[String]) -> String {
     const SHOWN: usize = 3;
     let more = skipped.len().saturating_sub(SHOWN);

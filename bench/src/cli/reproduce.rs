@@ -74,7 +74,7 @@ pub(super) fn reproduce(arguments: &ReproduceArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Removes papers that were not requested.
+/// Removes papers that were not requested on the command line.
 fn choose_papers(found: &mut Reproduction, asked: &[String]) -> anyhow::Result<()> {
     let known: Vec<String> = found.papers.iter().map(|paper| paper.source.id.clone()).collect();
     for name in asked {

@@ -53,7 +53,7 @@ pub(super) struct StabilityArgs {
     json: bool,
 }
 
-/// Measurements of one model.
+/// Stability measurements of one model.
 struct Measured {
     name: String,
     sequences: Vec<Vec<u32>>,

@@ -77,7 +77,7 @@ pub fn bytes(text: &str) -> Result<u64, BudgetError> {
     let bytes = number.parse::<f64>().ok().filter(|_| plain).map(|n| (n * factor as f64).floor());
     match bytes {
         Some(0.0) => Err(BudgetError::Memory),
-        // Above this a float skips whole bytes; no machine has as much.
+        // Above this a float cannot represent every number of bytes; no machine has that much memory.
         Some(bytes) if bytes < (1u64 << 53) as f64 => Ok(bytes as u64),
         _ => Err(BudgetError::Text(text.to_owned())),
     }

@@ -13,7 +13,7 @@ pub enum Decay {
     /// Linear decay of the learning rate.
     #[default]
     Linear,
-    /// Half a period of a cosine.
+    /// Decay along half a period of a cosine.
     Cosine,
     /// Constant learning rate without decay.
     Constant,
@@ -33,7 +33,7 @@ pub struct OptimizerConfig {
     pub final_share: f64,
     /// Decay rates of the two moments.
     pub betas: [f64; 2],
-    /// Added to the root of the second moment.
+    /// Constant added to the root of the second moment.
     pub epsilon: f64,
     /// Decoupled weight decay, on all parameters except biases and slopes of encodings.
     pub weight_decay: f64,
@@ -120,7 +120,7 @@ impl OptimizerConfig {
         identity
     }
 
-    /// The learning rate of step `step` (from 0) of `steps`.
+    /// Learning rate of step `step` (from 0) of `steps`.
     pub fn learning_rate_at(&self, step: usize, steps: usize) -> f64 {
         if step < self.warmup_steps {
             return self.learning_rate * (step + 1) as f64 / self.warmup_steps as f64;

@@ -71,7 +71,7 @@ pub struct ValidationConfig {
     pub solved_exact_match: f64,
     /// Number of consecutive solved validations after which the training counts as solved.
     pub solved_checks: usize,
-    /// Ends training early once it is solved; `None`: all steps are taken.
+    /// Early end of a training that is solved; `None`: all steps are taken.
     pub stop: Option<EarlyStop>,
 }
 

@@ -26,7 +26,7 @@ pub struct Context<'a> {
     pub pretrained: &'a Pretrained,
     /// Suite, threads and jobs, for the records.
     pub run: &'a RunContext,
-    /// The backend's name and device, without autodiff.
+    /// Name and device of the backend, without autodiff.
     pub backend: (&'a str, &'a Device),
     /// Attention engine that is used.
     pub engine: Engine,
@@ -37,7 +37,7 @@ pub struct Context<'a> {
 /// One encoding on one task.
 #[derive(Debug, Clone, Copy)]
 pub struct ExtendCell<'a> {
-    /// The position encoding used.
+    /// Position encoding of the cell, with its name.
     pub variant: &'a EncodingVariant,
     /// The task, in the model's own tokens.
     pub task: &'a dyn Task,
@@ -77,7 +77,7 @@ pub enum ExtendError {
         "`{name}` has no weights of its own, so tuning the encoding alone would change nothing; use all or lora"
     )]
     NothingLearns {
-        /// The position encoding used.
+        /// Name of the encoding without weights.
         name: String,
     },
 }
@@ -104,7 +104,7 @@ impl ExtendCell<'_> {
         )
     }
 
-    /// The complete configuration, of which the key is a hash.
+    /// Complete configuration, of which the key is a hash.
     pub fn config(&self, context: &Context<'_>) -> Value {
         let Pretrained { model, rope, weights_sha256, .. } = context.pretrained;
         json!({

@@ -11,7 +11,7 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// Facts of a task with these tokens, in this order.
+    /// Computes the facts of a task with these tokens, in this order.
     pub(super) fn of<'a>(tokens: impl Iterator<Item = &'a u32>, vocabulary: usize) -> Self {
         let mut hash = Sha256::new();
         for token in tokens {
@@ -20,13 +20,13 @@ impl Facts {
         Self { vocabulary, sha256: reports::store::hex(&hash.finalize()) }
     }
 
-    /// The id of a token: its text is known only to the model's tokenizer.
+    /// Returns the id of a token as text, because only the model's tokenizer knows its text.
     pub(super) fn token_text(&self, token: u32) -> String {
         if (token as usize) < self.vocabulary { format!("<{token}>") } else { "?".to_owned() }
     }
 }
 
-/// Methods of `impl Task` that return facts, for a type with a field `facts: Facts`.
+/// Defines the methods of `impl Task` that return facts, for a type with a field `facts: Facts`.
 macro_rules! stated {
     ($meta:expr, $splits:expr) => {
         fn meta(&self) -> &'static tasks::TaskMeta {

@@ -25,12 +25,12 @@ pub enum Method {
     Theta,
 }
 
-/// Encoding to evaluate, with its name in tables.
+/// Encoding that is evaluated, with its name in tables.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EncodingVariant {
     /// Name shown in tables.
     pub name: String,
-    /// The position encoding used.
+    /// Encoding that is evaluated.
     pub encoding: Combination,
 }
 
@@ -39,13 +39,13 @@ pub struct EncodingVariant {
 pub enum MethodError {
     /// The rotation is already scaled.
     #[error(
-        "the model's rotation is scaled already (`{kind}`), so `{method}` would undo that; give encodings of your own \
+        "the model's rotation is already scaled (`{kind}`), so `{method}` would undo that; give encodings of your own \
          with --encodings, or --methods as-trained"
     )]
     ScaledAlready {
         /// Scaling of the model's rotation.
         kind: &'static str,
-        /// The value that was requested.
+        /// Name of the requested method.
         method: String,
     },
     /// The settings of the encoding are invalid.
@@ -53,13 +53,14 @@ pub enum MethodError {
     Encoding(#[from] PeError),
 }
 
-/// Encodings that the methods derive from a model's rotation for the factors `s`.
+/// Derives encodings from a model's rotation by the methods, for the factors `s`.
 ///
 /// # Errors
+///
 /// [`MethodError`].
 pub fn variants(
     methods: &[Method],
-    trained: &rope::Config,
+    trained: &rope::RopeConfig,
     context: usize,
     factors: &[f64],
 ) -> Result<Vec<EncodingVariant>, MethodError> {
@@ -83,22 +84,22 @@ pub fn expression(text: &str) -> Result<EncodingVariant, PeError> {
     Ok(EncodingVariant { name: encoding.to_string(), encoding })
 }
 
-/// RoPE with these settings.
-fn rope_encoding(settings: rope::Config) -> Result<Combination, PeError> {
+/// Returns RoPE with these settings as a combination.
+fn rope_encoding(settings: rope::RopeConfig) -> Result<Combination, PeError> {
     Combination::try_from(EncodingConfig::of::<Rope>(settings)?)
 }
 
 impl Method {
     fn variants(
         self,
-        trained: &rope::Config,
+        trained: &rope::RopeConfig,
         context: usize,
         factors: &[f64],
     ) -> Result<Vec<EncodingVariant>, PeError> {
-        let variant = |name: String, rope: rope::Config| {
+        let variant = |name: String, rope: rope::RopeConfig| {
             Ok(EncodingVariant { name, encoding: rope_encoding(rope)? })
         };
-        let scaled = |scaling| rope::Config { scaling, ..trained.clone() };
+        let scaled = |scaling| rope::RopeConfig { scaling, ..trained.clone() };
         let each = |name: &str, scaling: &dyn Fn(f64) -> Scaling| {
             let named =
                 |factor: &f64| variant(format!("{name} x{factor}"), scaled(scaling(*factor)));
@@ -127,7 +128,7 @@ impl Method {
                 Ok(vec![variant("dynamic NTK".to_owned(), scaled(scaling))?])
             }
             Self::Theta => {
-                let rope = rope::Config { base: trained.base * THETA_RATIO, ..trained.clone() };
+                let rope = rope::RopeConfig { base: trained.base * THETA_RATIO, ..trained.clone() };
                 Ok(vec![variant(format!("base x{THETA_RATIO}"), rope)?])
             }
         }
@@ -151,7 +152,7 @@ mod tests {
     #[test]
     fn every_method_is_an_encoding_of_its_own() {
         assert_eq!(Method::value_variants(), ALL);
-        let trained = rope::Config { base: 1e5, ..rope::Config::default() };
+        let trained = rope::RopeConfig { base: 1e5, ..rope::RopeConfig::default() };
         let all = variants(ALL, &trained, 8192, &[2.0, 4.0]).unwrap();
         let names = all.iter().map(|v| v.name.as_str()).collect::<Vec<_>>();
         let expected = [
@@ -176,7 +177,7 @@ mod tests {
     #[test]
     fn a_rotation_that_is_scaled_already_is_not_scaled_again() {
         let scaling = Scaling::Linear { factor: 2.0 };
-        let trained = rope::Config { scaling, ..rope::Config::default() };
+        let trained = rope::RopeConfig { scaling, ..rope::RopeConfig::default() };
         let refused = variants(&[Method::Yarn], &trained, 64, &[2.0]).unwrap_err().to_string();
         assert!(refused.contains("`linear`") && refused.contains("`yarn`"), "{refused}");
         assert_eq!(variants(&[Method::AsTrained], &trained, 64, &[2.0]).unwrap().len(), 1);

@@ -17,7 +17,7 @@ const META: TaskMeta = TaskMeta {
     version: 1,
     headline: Headline::ExactMatch,
     len_unit: "tokens",
-    summary: "Find a number in endless filler.",
+    summary: "Find a number hidden in filler text.",
     source: "Mohtashami, Jaggi 2023, arXiv 2305.16300",
     takes_path: false,
 };
@@ -91,7 +91,7 @@ impl Passkey {
                 Ok(Self { introduction, paragraph, numbers, depths, facts })
             }
             Err(reason) => {
-                let expected = format!("one that takes the prompt: {reason}");
+                let expected = format!("one that accepts the prompt: {reason}");
                 refuse("tokenizer", "the model's".to_owned(), expected)
             }
         }
@@ -135,7 +135,7 @@ fn pieces(tokens: &dyn ModelTokenizer) -> Result<Pieces, String> {
     let mut number = || {
         let digits = rng.random_range(10_000..100_000_u32);
         let answered = piece(&format!("{QUESTION} {digits}"))?;
-        // Not simply the question's length: its last token may grow by what follows.
+        // The question's own length may differ: its last token may merge with the following text.
         let answer = question.iter().zip(&answered).take_while(|(a, b)| a == b).count();
         let statement =
             piece(&format!("The pass key is {digits}. Remember it. {digits} is the pass key.\n"))?;
@@ -145,7 +145,7 @@ fn pieces(tokens: &dyn ModelTokenizer) -> Result<Pieces, String> {
     let paragraph = piece(PARAGRAPH)?;
     if paragraph.is_empty() || numbers.iter().any(|n| n.answer == 0 || n.answer >= n.answered.len())
     {
-        return Err("its tokens do not tell a question from its answer".to_owned());
+        return Err("its tokens do not separate a question from its answer".to_owned());
     }
     Ok((tokens.encode(INTRODUCTION, Around::Added)?, paragraph, numbers))
 }
@@ -183,7 +183,7 @@ impl Task for Passkey {
         Ok((0..count).map(|k| self.sample(len, k % self.depths, &mut rng)).collect())
     }
 
-    /// Chance of guessing among the possible pass keys.
+    /// Probability of guessing the right number among the possible pass keys.
     fn chance(&self) -> Option<f64> {
         Some(1.0 / NUMBERS as f64)
     }
@@ -195,7 +195,7 @@ mod tests {
 
     use super::*;
 
-    /// Bytes as tokens, and a first token where it is asked for.
+    /// Tokenizer with one token per byte, and a first token where special tokens are requested.
     #[derive(Debug)]
     struct Bytes;
 

@@ -64,8 +64,8 @@ impl LongText {
             tokens.encode(text, Around::LeftOut).map_err(|reason| TaskError::InvalidSetting {
                 task: META.id,
                 field: "text",
-                value: "the given one".to_owned(),
-                expected: format!("one that the model's tokenizer takes: {reason}"),
+                value: "the model's".to_owned(),
+                expected: format!("one that the model's tokenizer accepts: {reason}"),
             })
         };
         let kept = text(Part::Validation);
@@ -143,7 +143,7 @@ impl Task for LongText {
         vec![("position", (0..sample.tokens.len().saturating_sub(1)).map(group).collect())]
     }
 
-    /// `None`: text is not ranked by exact match.
+    /// Always `None`, because text is not ranked by exact match.
     fn chance(&self) -> Option<f64> {
         None
     }
@@ -151,11 +151,11 @@ impl Task for LongText {
 
 #[cfg(test)]
 mod tests {
-    use tasks::data::{Document, SplitRule};
+    use tasks::data::{SplitRule, TextDocument};
 
     use super::*;
 
-    /// Letters as tokens.
+    /// Tokenizer with one token per letter.
     #[derive(Debug)]
     struct Letters;
 
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn windows_do_not_overlap_and_positions_are_grouped_by_parts_of_the_context() {
-        let document = Document { name: String::new(), text: "abcdefghij".repeat(40) };
+        let document = TextDocument { name: String::new(), text: "abcdefghij".repeat(40) };
         let parts = SplitRule::ByNumber.parts(vec![document]).unwrap();
         let task = LongText::new(&parts, &Letters, 26, 32).unwrap();
         assert_eq!(task.max_eval_samples(9), Some(4));

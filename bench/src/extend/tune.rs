@@ -33,7 +33,7 @@ pub struct TuneConfig {
 }
 
 impl Tuning {
-    /// Identifier in tables and records.
+    /// Identifier of the setting in tables and records.
     pub fn id(&self) -> &'static str {
         match self {
             Self::All {} => "all",
@@ -42,7 +42,7 @@ impl Tuning {
         }
     }
 
-    /// Freezes all other weights and adds the adapters, which start at zero, so that the outputs do not change.
+    /// Freezes all other weights and adds the adapters, which are zero at first, so that outputs do not change.
     pub fn prepare(&self, model: Decoder, rng: &mut ChaCha8Rng) -> Decoder {
         match self {
             Self::All {} => model,
@@ -53,7 +53,7 @@ impl Tuning {
 }
 
 impl TuneConfig {
-    /// Identifier in tables and records.
+    /// Identifier of the fine-tuning in tables and records.
     pub fn id(&self) -> String {
         match self.groups {
             None => self.what.id().to_owned(),

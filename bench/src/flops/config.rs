@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{MOST_STEP_OPERATIONS, ModelConfig};
 
-/// Configurations that come with the program: name and text.
+/// Configurations that are part of the program: name and text.
 pub const BUILT_IN: &[(&str, &str)] =
     &[("tape-155m", include_str!("../../configs/tape-155m.toml"))];
 
@@ -20,7 +20,7 @@ pub struct CostConfig {
     pub about: String,
     /// Size of the vocabulary.
     pub vocabulary: usize,
-    /// Tokens of the sequence.
+    /// Number of tokens of the sequence.
     pub len: usize,
     /// Architecture of the model.
     #[serde(default)]

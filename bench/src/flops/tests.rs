@@ -3,7 +3,7 @@ use pe_zoo::cost::InTable3;
 use super::config::{BUILT_IN, CostConfig};
 use super::*;
 
-/// Every row of every published table, from what encodings state of themselves.
+/// Computes every row of every published table from the encodings' own formulas.
 #[test]
 fn published_tables_are_met_to_every_printed_digit() {
     let mut rows = 0;
@@ -20,7 +20,7 @@ fn published_tables_are_met_to_every_printed_digit() {
     assert_eq!(rows, 4, "RoPE, FIRE, T5, TAPE");
 }
 
-/// TAPE's table 3 by bills written down here, apart from the encodings' own.
+/// Computes TAPE's table 3 from costs written down in this test, independently of the encodings' formulas.
 #[test]
 fn the_rules_of_counting_give_tapes_table_3() {
     let config = CostConfig::named("tape-155m").unwrap();

@@ -1,4 +1,5 @@
-//! Inspection as files: a figure for each layer and quantity, the numbers, and a page with all of them.
+//! Inspection of a cell written to files: a figure for each layer and quantity, the numbers as JSON, and a page with
+//! all of them.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -23,17 +24,17 @@ pub struct InspectedCell<'a> {
     pub workload: &'a str,
     /// Name of its encoding.
     pub encoding: &'a str,
-    /// Seed of the cell.
+    /// Name of the cell's encoding.
     pub seed: u64,
     /// Split of the sample.
     pub split: &'a str,
     /// Number of the sample in its evaluation set, from 0.
     pub index: usize,
-    /// Sample that was read.
+    /// Sample that the maps belong to.
     pub sample: &'a Sample,
     /// Task of the sample.
     pub task: &'a dyn Task,
-    /// Observations on the sample.
+    /// Observed maps of the sample.
     pub seen: &'a Observed,
     /// Gate scores of the model.
     pub gates: &'a [GateScore],
@@ -119,8 +120,7 @@ impl InspectedCell<'_> {
             self.encoding, self.workload, self.seed, self.index, self.split
         );
         let mut out = format!(
-            "<p>Cell <code>{}</code>. Rows read the columns at and before them; rows with orange names predict a scored \
-             token.{}</p>\n<p class=\"text\">",
+            "<p>Cell <code>{}</code>. Each row attends to the columns up to its own; rows with orange names predict a scored token.{}</p>\n<p class=\"text\">",
             escape(self.key),
             if self.task.counted(self.sample).is_some() {
                 " Columns with blue names are tokens that the task counts."

@@ -24,7 +24,7 @@ pub enum RetrainError {
     Config {
         /// Key of the record.
         key: String,
-        /// Which part of the configuration.
+        /// Part of the configuration that cannot be read.
         part: &'static str,
         /// Reason for the refusal.
         reason: String,
@@ -36,7 +36,7 @@ pub enum RetrainError {
     Changed {
         /// Key of the record.
         key: String,
-        /// Key of the same settings now.
+        /// Key of the same settings in this program.
         now: String,
     },
     /// The cell cannot be built or trained.
@@ -83,14 +83,14 @@ fn refuse(record: &RunRecord, part: &'static str, reason: String) -> RetrainErro
     RetrainError::Config { key: record.key.clone(), part, reason }
 }
 
-/// A cell's model after its training.
+/// Model of a cell after its training was repeated.
 #[derive(Debug)]
 pub struct Retrained {
-    /// The model, without autodiff.
+    /// Trained model, without autodiff.
     pub model: Decoder,
     /// Device of the model.
     pub device: Device,
-    /// Loss at the end, nats per scored token.
+    /// Loss at the end of training, in nats per scored token.
     pub final_loss: Option<f64>,
 }
 

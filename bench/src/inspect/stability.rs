@@ -1,12 +1,12 @@
-//! How much attention changes when all positions move, as in Table 8 of TAPE (Zhu et al. 2025, arXiv 2501.00712).
+//! Change of attention when all positions shift, as in Table 8 of TAPE (Zhu et al. 2025, arXiv 2501.00712).
 //!
-//! An encoding that tells distances alone gives the same attention wherever a text begins. The authors' way of
-//! measuring is not published in detail; here it is
+//! Attention that depends on distances alone is the same wherever a text begins. The authors' measure is not published in
+//! detail; the measures here are
 //!
 //! - *attention*: the total variation distance between the weights of a row without and with the shift,
 //!   `1/2 (sum_j |a'_ij - a_ij| + mass of a' on the added tokens)`, 0 to 1, mean over samples, heads and rows;
-//! - *products*: how far the products of positions alone ([`TraceKind::PositionProducts`]) move,
-//!   `sum |p'_ij - p_ij| / sum |p_ij|` over what rows see of the original columns.
+//! - *products*: the relative change of the products of positions alone ([`TraceKind::PositionProducts`]),
+//!   `sum |p'_ij - p_ij| / sum |p_ij|` over the original columns that rows see.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use pe_zoo::Positions;
@@ -36,11 +36,11 @@ pub enum Shift {
 /// Change of one layer under a shift.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct LayerStability {
-    /// The layer, from 0.
+    /// Index of the layer, from 0.
     pub layer: usize,
     /// Total variation distance of the attention weights, 0 to 1.
     pub attention: f64,
-    /// Relative change of the products of positions; `None` where the encoding transforms no queries and keys.
+    /// Relative change of the products of positions; `None` if the encoding does not transform queries and keys.
     pub products: Option<f64>,
 }
 
@@ -72,7 +72,7 @@ pub fn stability(
     Ok(layers.iter().enumerate().map(|(layer, sum)| sum.mean(layer)).collect())
 }
 
-/// Positions as the encoding gives them, moved.
+/// Returns the encoding's positions, shifted by an offset.
 fn at(model: &Decoder, id: &str, tokens: usize, offset: usize) -> Result<Positions, EvalError> {
     let request = PositionRequest { cached_tokens: 0, new_tokens: tokens, training_rng: None };
     let at = positions(&model.encoding, id, request)?.shifted(offset);
@@ -89,7 +89,7 @@ fn inputs(tokens: &[u32], device: &Device) -> Tensor<2, Int> {
 struct ShiftSums {
     attention: f64,
     rows: u64,
-    /// Change and size of the products.
+    /// Sums of the changes and of the absolute values of the products.
     products: Option<[f64; 2]>,
 }
 
@@ -124,7 +124,8 @@ fn of(seen: &Observed, layer: usize, look: Look) -> Option<&AttentionMap> {
     seen.layers[layer].iter().find(|map| map.look == look)
 }
 
-/// The rows of the original tokens, without and with the shift; there may be more columns in front of the latter.
+/// Iterates over the rows of the original tokens, without and with the shift. Shifted rows may have additional
+/// columns in front.
 fn rows<'a>(
     before: &'a AttentionMap,
     after: &'a AttentionMap,
@@ -190,7 +191,7 @@ mod tests {
             assert!(layer.attention > 1e-2 && layer.attention < 1.0, "{layer:?}");
             assert!(layer.products.unwrap() < 1e-5, "{layer:?}");
         }
-        // TAPE's positions are contextual: what stands before moves them from the second layer on.
+        // TAPE's positions are contextual: prepended tokens change them from the second layer on.
         let tape = measured("tape", Shift::Prepend { token: 0, count: 3 });
         assert!(tape.iter().all(|layer| layer.products.is_some()), "{tape:?}");
     }

@@ -1,4 +1,4 @@
-//! Maps as SVG: heads side by side, tokens on the axes.
+//! Attention maps as SVG: heads side by side, tokens on the axes.
 
 use std::fmt::Write as _;
 
@@ -6,31 +6,33 @@ use pe_zoo::attention::TraceKind;
 
 use crate::run::{AttentionMap, Look};
 
-/// Labels of the axes.
+/// Labels of the token axes.
 pub(super) struct TokenAxis<'a> {
-    /// Texts of the tokens that the model read.
+    /// Texts of the input tokens.
     pub(super) texts: &'a [String],
-    /// Whether the token after each is scored.
+    /// Whether the token after each input token is scored.
     pub(super) asked: &'a [bool],
-    /// Whether the task counts each; empty for a task that counts nothing.
+    /// Whether the task counts each token; empty for a task without counting.
     pub(super) counted: &'a [bool],
 }
 
-/// Shades of a colour scale: as many as an eye tells apart, so that equal neighbours are one rectangle.
+/// Number of shades of a colour scale. More could not be distinguished; equal adjacent cells are merged into one
+/// rectangle.
 const SHADES: usize = 48;
 const GAP: f64 = 18.0;
 const TOP: f64 = 40.0;
-/// Heads stand side by side up to this width, that of a page; the others below.
+/// Maximum total width of the heads in one row of the figure, that of a page.
 const ACROSS: f64 = 1180.0;
 
-/// From values to shades: one hue from white up, or two hues around 0.
+/// Colour scale of a map: one hue from white up, or two hues around 0.
 struct Shade {
     low: f64,
     high: f64,
 }
 
 impl Shade {
-    /// 0 to 1 for shares, 0 to the largest for what is never negative, and even around 0 otherwise.
+    /// Chooses the scale of a map: 0 to 1 for shares, 0 to the maximum for non-negative values, and symmetric around
+    /// 0 otherwise.
     fn of(map: &AttentionMap) -> Self {
         let values = || {
             map.heads.iter().flatten().flatten().map(|x| f64::from(*x)).filter(|x| x.is_finite())
@@ -73,7 +75,7 @@ impl Shade {
     }
 }
 
-/// A map of one layer as a figure of its own.
+/// Renders a map of one layer as a figure.
 pub(super) fn svg(layer: usize, map: &AttentionMap, axis: &TokenAxis<'_>) -> String {
     let tokens = axis.texts.len();
     let cell = (540.0 / tokens as f64).clamp(3.0, 16.0);
@@ -160,7 +162,7 @@ enum Side {
     Column,
 }
 
-/// The rest of a text element: rows that answer are marked by a dot, columns that count are bold.
+/// Attributes of a token's text element: rows with a scored next token are marked by a dot, counted columns are bold.
 fn label(axis: &TokenAxis<'_>, token: usize, side: Side) -> String {
     let text: String = axis.texts[token].chars().take(12).collect();
     let text = escape(&text);
@@ -173,7 +175,7 @@ fn label(axis: &TokenAxis<'_>, token: usize, side: Side) -> String {
     }
 }
 
-/// A row of cells, equal neighbours as one rectangle; white ones are left out.
+/// Appends a row of cells, with equal adjacent cells as one rectangle; white cells are omitted.
 fn strip(out: &mut String, values: &[f32], [x, y, width, height]: [f64; 4], shade: &Shade) {
     let levels: Vec<usize> = values.iter().map(|value| shade.level(f64::from(*value))).collect();
     let mut start = 0;
@@ -213,7 +215,7 @@ fn short(value: f64) -> String {
     if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
 }
 
-/// Text within SVG or HTML; control characters become spaces.
+/// Escapes text for SVG and HTML; control characters become spaces.
 pub(super) fn escape(text: &str) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { '␣' } else { c }).collect();
     text.replace('&', "&amp;")

@@ -1,4 +1,4 @@
-//! One block: attention under the encoding, then the feed-forward part.
+//! Transformer block: attention under the encoding, followed by the feed-forward network.
 
 use burn::module::{Module, Param};
 use burn::nn::Linear;
@@ -32,7 +32,7 @@ pub(super) struct DecoderBlock {
     #[module(skip)]
     norm_place: NormPlace,
     #[module(skip)]
-    sharpness: AttentionKind,
+    attention_kind: AttentionKind,
 }
 
 /// Attention weights and traces of one layer, if requested.
@@ -48,10 +48,20 @@ pub(super) struct Through<'a> {
     pub(super) weights: Weights,
     pub(super) engine: Engine,
     pub(super) groups: Option<usize>,
-    pub(super) factors: MatmulPrecision,
+    pub(super) precision: MatmulPrecision,
 }
 
 impl DecoderBlock {
+    /// Number of heads of queries.
+    pub(super) fn heads(&self) -> usize {
+        self.heads
+    }
+
+    /// Whether each query attends to one token only.
+    pub(super) fn is_hard(&self) -> bool {
+        self.attention_kind == AttentionKind::Hard
+    }
+
     pub(super) fn new(config: &ModelConfig, rng: &mut ChaCha8Rng, device: &Device) -> Self {
         let width = config.width;
         Self {
@@ -64,7 +74,7 @@ impl DecoderBlock {
             heads: config.heads,
             kv_heads: config.kv_heads(),
             norm_place: config.norm_place,
-            sharpness: config.attention,
+            attention_kind: config.attention,
         }
     }
 
@@ -80,11 +90,11 @@ impl DecoderBlock {
             heads: config.heads,
             kv_heads: config.kv_heads(),
             norm_place: config.norm_place,
-            sharpness: config.attention,
+            attention_kind: config.attention,
         }
     }
 
-    /// Puts new adapters beside the frozen weights; they change nothing until they are trained.
+    /// Adds new adapters to the frozen weights; outputs do not change until they are trained.
     pub(super) fn adapted(self, config: &LoraConfig, rng: &mut ChaCha8Rng) -> Self {
         let device = self.qkv.weight.val().device();
         let [width, _all] = self.qkv.weight.val().dims();
@@ -95,7 +105,7 @@ impl DecoderBlock {
         Self { adapters: Some(adapters), ..self.no_grad() }
     }
 
-    /// Adds the adapters to the weights they stand beside.
+    /// Merges the adapters into the weights they belong to.
     pub(super) fn merged(mut self) -> Self {
         if let Some(Adapters { q, k, v, out }) = self.adapters.take() {
             let change = Tensor::cat(vec![q.product(), k.product(), v.product()], 1);
@@ -105,7 +115,8 @@ impl DecoderBlock {
         self
     }
 
-    /// `[B, T, C] -> [B, T, C]`, with what the tokens carry on and what is seen if asked for.
+    /// Runs the block, `[B, T, C] -> [B, T, C]`; also returns the state of the tokens, and the attention weights and
+    /// traces if requested.
     pub(super) fn forward(
         &self,
         index: usize,
@@ -119,7 +130,7 @@ impl DecoderBlock {
             NormPlace::Pre => self.attention_norm.forward(x.clone()),
             NormPlace::Post => x.clone(),
         };
-        let [q, k, v] = self.project(&input, through.factors);
+        let [q, k, v] = self.project(&input, through.precision);
         let attention = LayerInput {
             layer: index,
             at: through.at,
@@ -129,8 +140,8 @@ impl DecoderBlock {
             v,
             carried,
             engine: through.engine,
-            sharpness: self.sharpness,
-            factors: through.factors,
+            attention_kind: self.attention_kind,
+            precision: through.precision,
         };
         let attended = match through.groups {
             Some(groups) if cache.is_none() => shifted::layer(through.encoding, attention, groups),
@@ -140,7 +151,7 @@ impl DecoderBlock {
         let mixed = attended.output.swap_dims(1, 2).reshape([batch, tokens, heads * head_dim]);
         let adapter = self.adapters.as_ref().map(|adapters| &adapters.out);
         let output =
-            LowRank::beside(adapter, &mixed, apply(&self.out, mixed.clone(), through.factors));
+            LowRank::beside(adapter, &mixed, apply(&self.out, mixed.clone(), through.precision));
         let x = x + dropout.apply(output);
         let (x, input) = match self.norm_place {
             NormPlace::Pre => (x.clone(), self.feed_forward_norm.forward(x)),
@@ -149,7 +160,7 @@ impl DecoderBlock {
                 (x.clone(), x)
             }
         };
-        let output = self.feed_forward.forward(input, through.factors);
+        let output = self.feed_forward.forward(input, through.precision);
         let carried =
             through.encoding.update(attended.carried, index, Update::FeedForward(&output));
         let x = x + dropout.apply(output);
@@ -160,8 +171,8 @@ impl DecoderBlock {
         (x, carried, Seen { weights: attended.weights, traces: attended.traces })
     }
 
-    /// Queries `[B, H, T, D]`, keys and values `[B, K, T, D]`.
-    fn project(&self, x: &Tensor<3>, factors: MatmulPrecision) -> [Tensor<4>; 3] {
+    /// Projects the input to queries `[B, H, T, D]`, and keys and values `[B, K, T, D]`.
+    fn project(&self, x: &Tensor<3>, precision: MatmulPrecision) -> [Tensor<4>; 3] {
         let [batch, tokens, width] = x.dims();
         let head_dim = width / self.heads;
         let (weight, bias) = (self.qkv.weight.val(), self.qkv.bias.as_ref().map(Param::val));
@@ -171,12 +182,12 @@ impl DecoderBlock {
             (self.heads, self.kv_heads, adapter(|all| &all.k)),
             (self.heads + self.kv_heads, self.kv_heads, adapter(|all| &all.v)),
         ];
-        // The weight is cut, not the product: gradients of slices are as large as what is cut.
+        // The weight is sliced, not the product, because the gradient of a slice has the size of the whole.
         parts.map(|(before, heads, adapter)| {
             let columns = before * head_dim..(before + heads) * head_dim;
             let weight = weight.clone().slice_dim(1, columns.clone());
             let bias = bias.clone().map(|bias| bias.slice_dim(0, columns));
-            LowRank::beside(adapter, x, ops::linear_of(factors, x.clone(), weight, bias))
+            LowRank::beside(adapter, x, ops::linear_of(precision, x.clone(), weight, bias))
                 .reshape([batch, tokens, heads, head_dim])
                 .swap_dims(1, 2)
         })

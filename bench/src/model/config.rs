@@ -1,4 +1,4 @@
-//! Settings of the model, and its size and cost before it is built.
+//! Settings of the model, and its size and cost computed without building it.
 
 use pe_zoo::attention::AttentionKind;
 use pe_zoo::{Cost, Dims};
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NormKind {
-    /// Mean and variance, with gain and offset.
+    /// LayerNorm: mean and variance, with gain and offset.
     #[default]
     LayerNorm,
-    /// Root mean square, with gain.
+    /// RMSNorm: root mean square, with gain.
     RmsNorm,
 }
 
@@ -19,14 +19,14 @@ pub enum NormKind {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NormPlace {
-    /// Before each part, and once more before the head.
+    /// Before attention and feed-forward network, and once more before the head (pre-norm).
     #[default]
     Pre,
-    /// After each residual sum.
+    /// After each residual sum (post-norm).
     Post,
 }
 
-/// The feed-forward part's activation.
+/// Activation of the feed-forward network.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ActivationKind {
@@ -35,7 +35,7 @@ pub enum ActivationKind {
     Relu,
     /// Gaussian error linear unit `x Phi(x)`, without approximation.
     Gelu,
-    /// `silu(x W) * (x V)`.
+    /// SwiGLU, `silu(x W) * (x V)`.
     SwiGlu,
 }
 
@@ -43,14 +43,14 @@ pub enum ActivationKind {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Init {
-    /// Weights and biases even in `+-1 / sqrt(inputs)`, as PyTorch does by default; embeddings
-    /// normal with deviation `width^(-1/2)`, as CoPE's code.
+    /// Weights and biases uniform in `+-1 / sqrt(inputs)`, PyTorch's default; embeddings normal with standard
+    /// deviation `width^(-1/2)`, as in CoPE's code.
     #[default]
     FanIn,
-    /// Weights and embeddings normal with deviation 0.02, biases zero, projections back into the
-    /// residual stream divided by `sqrt(2 layers)`, as GPT-2.
+    /// Weights and embeddings normal with standard deviation 0.02, biases zero, projections to the residual stream
+    /// divided by `sqrt(2 layers)`, as in GPT-2.
     Gpt2,
-    /// Weights and embeddings normal with deviation 0.02, biases zero, as Llama and TAPE.
+    /// Weights and embeddings normal with standard deviation 0.02, biases zero, as in Llama and TAPE.
     Normal002,
 }
 
@@ -58,46 +58,44 @@ pub enum Init {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelConfig {
-    /// Blocks of attention and feed-forward.
+    /// Number of transformer blocks.
     pub layers: usize,
     /// Width of the residual stream.
     pub width: usize,
-    /// Attention heads; must divide `width`.
+    /// Number of attention heads; must divide `width`.
     pub heads: usize,
-    /// Heads of keys and values, each shared by a group of `heads / kv_heads` query heads; `None`:
-    /// as many as `heads`. Not written where it is `None`, so that records from before there was a
-    /// choice stay valid.
+    /// Number of heads of keys and values, each shared by `heads / kv_heads` query heads; `None`: as many as `heads`.
+    /// Not serialized if `None`, so that keys of older records stay valid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kv_heads: Option<usize>,
-    /// Hidden width of the feed-forward part; `None`: four times `width`.
+    /// Hidden width of the feed-forward network; `None`: four times `width`.
     pub feed_forward_width: Option<usize>,
     /// Kind of normalisation layer.
     pub norm: NormKind,
-    /// Added to the mean square of RMS norm; `None`: 1e-5. Not written where it is `None`.
+    /// Constant added to the mean square in RMSNorm; `None`: 1e-5. Not serialized if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub norm_epsilon: Option<f64>,
     /// Place of the normalisation layers.
     pub norm_place: NormPlace,
-    /// The feed-forward part's activation.
+    /// Activation of the feed-forward network.
     pub activation: ActivationKind,
     /// Whether linear maps have a bias.
     pub bias: bool,
-    /// Whether the head reuses the token embeddings.
+    /// Whether the head shares its weights with the token embeddings.
     pub tied_head: bool,
-    /// Share of activations dropped in training, after embedding, attention and feed-forward.
+    /// Share of activations dropped in training, after embedding, attention and feed-forward network.
     pub dropout: f64,
     /// Initialization of the weights.
     pub init: Init,
-    /// Whether attention weights are a softmax, or all on the largest logit with the softmax's
-    /// gradient (a baseline of CoPE's). Not written where it is soft, so that records from before
-    /// there was a choice stay valid.
+    /// Softmax attention, or all weight on the largest logit with the gradient of the softmax (a baseline of CoPE).
+    /// Not serialized if soft, so that keys of older records stay valid.
     #[serde(skip_serializing_if = "is_soft")]
     pub attention: AttentionKind,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-fn is_soft(sharpness: &AttentionKind) -> bool {
-    *sharpness == AttentionKind::Soft
+fn is_soft(kind: &AttentionKind) -> bool {
+    *kind == AttentionKind::Soft
 }
 
 impl Default for ModelConfig {
@@ -121,10 +119,11 @@ impl Default for ModelConfig {
     }
 }
 
-/// Most operations of one training step: what a count of 64 bits holds, with room for an encoding's own.
+/// Maximum number of operations of one training step, so that counts including the encoding's fit 64 bits.
 pub const MOST_STEP_OPERATIONS: f64 = 1e18;
 
-/// Largest sizes, far above any model that was ever trained; products of them fit the machine's integers.
+/// Maximum number of layers. This and the following limits are far above any trained model, and products of them fit
+/// 64-bit integers.
 const MOST_LAYERS: usize = 1 << 12;
 const MOST_WIDTH: usize = 1 << 18;
 
@@ -132,11 +131,11 @@ const MOST_WIDTH: usize = 1 << 18;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("model.{field} is {value}, expected {expected}; change `{field}` under [model]")]
 pub struct ModelError {
-    /// The field at fault.
+    /// Name of the invalid field.
     pub field: &'static str,
     /// Value of the field.
     pub value: String,
-    /// Values that would be accepted.
+    /// Description of the accepted values.
     pub expected: String,
 }
 
@@ -170,7 +169,11 @@ impl ModelConfig {
         }
         match self.norm_epsilon {
             Some(epsilon) if self.norm != NormKind::RmsNorm => {
-                return error("norm_epsilon", epsilon.to_string(), "none beside layer-norm");
+                return error(
+                    "norm_epsilon",
+                    epsilon.to_string(),
+                    "no value together with layer-norm",
+                );
             }
             Some(epsilon) if !(epsilon.is_finite() && epsilon > 0.0) => {
                 return error("norm_epsilon", epsilon.to_string(), "a number above 0");
@@ -183,22 +186,22 @@ impl ModelConfig {
         Ok(())
     }
 
-    /// Hidden width of the feed-forward part.
+    /// Hidden width of the feed-forward network.
     pub fn hidden(&self) -> usize {
         self.feed_forward_width.unwrap_or(4 * self.width)
     }
 
-    /// Heads of keys and values.
+    /// Number of heads of keys and values.
     pub fn kv_heads(&self) -> usize {
         self.kv_heads.unwrap_or(self.heads)
     }
 
-    /// Width of all keys, and of all values, of a token.
+    /// Total width of the keys, and of the values, of a token.
     pub fn kv_width(&self) -> usize {
         self.width / self.heads * self.kv_heads()
     }
 
-    /// The sizes that encodings are built for.
+    /// Sizes for which encodings are built.
     pub fn dims(&self, train_len: usize, max_len: usize) -> Dims {
         Dims {
             layers: self.layers,
@@ -209,7 +212,8 @@ impl ModelConfig {
         }
     }
 
-    /// About how many operations a training step takes, without the encoding's: never too large to be told.
+    /// Approximate number of operations of a training step, without those of the encoding, saturating instead of
+    /// overflowing.
     pub fn step_operations(&self, vocabulary: usize, len: usize, batch_size: usize) -> f64 {
         let [layers, width, hidden, len] =
             [self.layers, self.width, self.hidden(), len].map(|size| size as f64);
@@ -218,12 +222,12 @@ impl ModelConfig {
         6.0 * batch_size as f64 * len * token
     }
 
-    /// Matrices of the feed-forward part that lead into its hidden width.
+    /// Number of matrices of the feed-forward network that map to its hidden width.
     fn ways_in(&self) -> usize {
         if self.activation == ActivationKind::SwiGlu { 2 } else { 1 }
     }
 
-    /// Learned numbers without the encoding's, known before the model is built.
+    /// Number of learned parameters without those of the encoding.
     pub fn param_count(&self, vocabulary: usize) -> usize {
         let (width, hidden, ways_in) = (self.width, self.hidden(), self.ways_in());
         let linear =
@@ -239,20 +243,20 @@ impl ModelConfig {
         vocabulary * width + self.layers * block + last_norm + head
     }
 
-    /// Multiply-accumulates of one forward pass over `len` tokens, without the encoding's. The
-    /// whole square of the attention is counted, and the head for every token.
+    /// Number of multiply-accumulates of one forward pass over `len` tokens, without those of the encoding. All pairs
+    /// of tokens are counted, and the head for every token.
     pub fn forward_macs(&self, vocabulary: usize, len: usize) -> u64 {
         self.cost(vocabulary, len).macs()
     }
 
-    /// Cost of one forward pass over `len` tokens, without the encoding's. Looking tokens up
-    /// is free, and dropout is off.
+    /// Cost of one forward pass over `len` tokens, without that of the encoding. Embedding look-ups are free, and
+    /// dropout is off.
     pub fn cost(&self, vocabulary: usize, len: usize) -> Cost {
         let Self { layers, width, heads, .. } = *self;
         let (hidden, ways_in, kv_width) = (self.hidden(), self.ways_in(), self.kv_width());
         let tokens = layers * len;
         let pairs = tokens * len;
-        // Operations an element: the error function is counted as one.
+        // Operations per element; the error function counts as one.
         let (activation, each) = match self.activation {
             ActivationKind::Relu => ("ReLU", 1),
             ActivationKind::Gelu => ("GELU", 5),
@@ -337,7 +341,10 @@ mod tests {
         };
         refused(ModelConfig { kv_heads: Some(3), ..grouped.clone() }, "model.kv_heads is 3");
         refused(ModelConfig { kv_heads: Some(0), ..grouped.clone() }, "model.kv_heads is 0");
-        refused(ModelConfig { norm_epsilon: Some(1e-6), ..grouped }, "none beside layer-norm");
+        refused(
+            ModelConfig { norm_epsilon: Some(1e-6), ..grouped },
+            "no value together with layer-norm",
+        );
     }
 
     #[test]

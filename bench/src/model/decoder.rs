@@ -3,11 +3,11 @@
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{Device, Int, Tensor};
-use pe_zoo::attention::{Engine, LayerCache, Trace, Weights};
+use pe_zoo::attention::{Engine, LayerCache, ScoreForm, Trace, Weights};
 use pe_zoo::compose::Combined;
 use pe_zoo::encoding::EmbedContext;
 use pe_zoo::ops::{self, MatmulPrecision};
-use pe_zoo::{Combination, Hooks, PeError, Positions, TokenState};
+use pe_zoo::{Combination, Dims, Hooks, PeError, Positions, TokenState};
 use rand_chacha::ChaCha8Rng;
 
 use super::block::{DecoderBlock, Through};
@@ -17,21 +17,21 @@ use super::layers::{AnyNorm, Into, apply, embedding, linear};
 use super::weights::{DecoderWeights, learned};
 use crate::lora::LoraConfig;
 
-/// A causal decoder under one position encoding.
+/// Causal decoder under one position encoding.
 #[derive(Module, Debug)]
 pub struct Decoder {
     embedding: Param<Tensor<2>>,
-    /// The position encoding, one for all layers.
+    /// Position encoding, one for all layers.
     pub encoding: Combined,
     blocks: Vec<DecoderBlock>,
     last_norm: Option<AnyNorm>,
     head: Option<Linear>,
-    /// The attention engine; the fastest for the device unless changed.
+    /// Attention engine; the fastest one of the device unless changed.
     #[module(skip)]
     pub engine: Engine,
     /// Precision of matrix products; f32 unless changed.
     #[module(skip)]
-    pub factors: MatmulPrecision,
+    pub precision: MatmulPrecision,
     /// Number of shifted groups that attention is restricted to, in passes without a cache; `None`: full attention. Used in
     /// fine-tuning, with encodings that act only on queries and keys; twice the number must divide the number of tokens.
     #[module(skip)]
@@ -65,19 +65,20 @@ impl Cache {
 /// Result of a forward pass.
 #[derive(Debug)]
 pub struct DecoderOutput {
-    /// The last hidden states, `[B, T, C]`; [`Decoder::logits`] turns them into logits.
+    /// Last hidden states, `[B, T, C]`; [`Decoder::logits`] converts them to logits.
     pub hidden: Tensor<3>,
-    /// Attention weights per layer, each `[B, H, T, S]`; empty unless asked for.
+    /// Attention weights per layer, each `[B, H, T, S]`; empty unless requested.
     pub weights: Vec<Tensor<4>>,
-    /// Traces of each layer; empty unless [`Weights::Explain`] is given.
+    /// Traces of each layer; empty unless [`Weights::Explain`] requests them.
     pub traces: Vec<Vec<Trace>>,
 }
 
 impl Decoder {
-    /// Builds a model; its own weights come from `model_rng` and the encoding's from
-    /// `encoding_rng`, so that all encodings meet the same model.
+    /// Builds a model with random weights. Its own come from `model_rng` and the encoding's from `encoding_rng`, so
+    /// that the model is the same under all encodings.
     ///
     /// # Errors
+    ///
     /// [`PeError`] if the encoding refuses the sizes.
     pub fn new(
         config: &ModelConfig,
@@ -96,18 +97,19 @@ impl Decoder {
         let head = (!config.tied_head)
             .then(|| linear(config, [config.width, vocabulary], Into::Layer, model_rng, device));
         let engine = Engine::best(device);
-        let factors = MatmulPrecision::default();
-        Ok(Self { embedding, encoding, blocks, last_norm, head, engine, factors, groups: None })
+        let precision = MatmulPrecision::default();
+        Ok(Self { embedding, encoding, blocks, last_norm, head, engine, precision, groups: None })
     }
 
-    /// Builds a model around weights that were learned elsewhere, on their device; only the
-    /// encoding's own come from `encoding_rng`.
+    /// Builds a model with given weights on their device; only the encoding's own weights come from `encoding_rng`.
     ///
     /// # Errors
+    ///
     /// [`PeError`] if the encoding refuses the sizes.
     ///
     /// # Panics
-    /// If `config` is not a Llama-type model (RMS norm before each part, SwiGLU, no bias), or has other sizes than the
+    ///
+    /// If `config` is not a Llama-type model (RMSNorm before each part, SwiGLU, no bias), or has other sizes than the
     /// weights.
     pub fn from_weights(
         config: &ModelConfig,
@@ -130,12 +132,12 @@ impl Decoder {
             last_norm: Some(AnyNorm::of(config, weights.last_norm)),
             head: weights.head.map(|weight| Linear { weight: learned(weight), bias: None }),
             engine: Engine::best(&device),
-            factors: MatmulPrecision::default(),
+            precision: MatmulPrecision::default(),
             groups: None,
         })
     }
 
-    /// Freezes all weights but the encoding's own.
+    /// Freezes all weights except the encoding's own.
     #[must_use]
     pub fn frozen(self) -> Self {
         Self {
@@ -147,8 +149,8 @@ impl Decoder {
         }
     }
 
-    /// Freezes all weights but the encoding's own, and puts low-rank adapters beside the attention's
-    /// maps. They start at zero: the model gives what it gave before.
+    /// Freezes all weights except the encoding's own, and adds low-rank adapters to the maps of attention. They are
+    /// zero at first, so that outputs do not change.
     #[must_use]
     pub fn adapted(self, config: &LoraConfig, rng: &mut ChaCha8Rng) -> Self {
         let frozen = self.frozen();
@@ -156,7 +158,7 @@ impl Decoder {
         Self { blocks, ..frozen }
     }
 
-    /// Adds the adapters, if there are any, to the weights they stand beside; tokens attend to all before them.
+    /// Merges the adapters, if there are any, into the weights they belong to, and restores full attention.
     #[must_use]
     pub fn merged(self) -> Self {
         Self {
@@ -201,7 +203,7 @@ impl Decoder {
             weights,
             engine: self.engine,
             groups: self.groups,
-            factors: self.factors,
+            precision: self.precision,
         };
         let mut carried = TokenState::default();
         let (mut maps, mut traces) = (Vec::new(), Vec::new());
@@ -228,16 +230,30 @@ impl Decoder {
         self.blocks.len()
     }
 
-    /// Number of tokens that the model knows.
+    /// The form in which attention evaluates the logits, the worst of all layers.
+    pub fn score_form(&self, device: &Device) -> ScoreForm {
+        let hard = self.blocks.iter().any(DecoderBlock::is_hard);
+        if self.engine == Engine::Reference || hard {
+            return ScoreForm::Reference;
+        }
+        let [_vocabulary, width] = self.embedding.val().dims();
+        let heads = self.blocks.first().map_or(1, DecoderBlock::heads);
+        let head_dim = width / heads;
+        // No modifier depends on lengths.
+        let dims = Dims { layers: self.layers(), heads, head_dim, train_len: 1, max_len: 1 };
+        ScoreForm::of(&self.encoding, &dims, device)
+    }
+
+    /// Size of the vocabulary in tokens.
     pub fn vocabulary(&self) -> usize {
         let [vocabulary, _width] = self.embedding.val().dims();
         vocabulary
     }
 
-    /// Logits of hidden states, `[N, C] -> [N, V]`.
+    /// Computes the logits of hidden states, `[N, C] -> [N, V]`.
     pub fn logits(&self, hidden: Tensor<2>) -> Tensor<2> {
         match &self.head {
-            Some(head) => apply(head, hidden, self.factors),
+            Some(head) => apply(head, hidden, self.precision),
             None => ops::product(hidden, self.embedding.val().transpose()),
         }
     }

@@ -4,12 +4,12 @@ use burn::tensor::{Tensor, TensorData};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-/// Drops activations in training, and does nothing in evaluation.
+/// Dropout of activations in training; no effect in evaluation.
 #[derive(Debug)]
 pub struct Dropout<'a> {
     /// Share of activations dropped.
     pub rate: f64,
-    /// The generator; `None` in evaluation.
+    /// Generator of the masks; `None` in evaluation.
     pub rng: Option<&'a mut ChaCha8Rng>,
 }
 
@@ -19,7 +19,7 @@ impl Dropout<'_> {
         Self { rate: 0.0, rng: None }
     }
 
-    /// Drops a share of the entries and scales the rest up by what is missing.
+    /// Sets a share of the entries to 0 and scales the others up to preserve the mean.
     pub fn apply<const D: usize>(&mut self, x: Tensor<D>) -> Tensor<D> {
         let Some(rng) = self.rng.as_mut().filter(|_| self.rate > 0.0) else { return x };
         let shape = x.dims();

@@ -11,12 +11,12 @@ use rand_chacha::ChaCha8Rng;
 use super::config::{ActivationKind, Init, ModelConfig, NormKind};
 use super::weights::learned;
 
-/// Destination of a linear map's output, which decides its initialization.
+/// Destination of a linear map's output, which determines its initialisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Into {
-    /// Further layers.
+    /// The output is the input of further layers.
     Layer,
-    /// The residual stream.
+    /// The output is added to the residual stream.
     Residual,
 }
 
@@ -43,13 +43,13 @@ pub(super) fn linear(
     Linear { weight, bias }
 }
 
-/// Applies a linear map.
+/// Applies a linear map with a precision of the product.
 pub(super) fn apply<const D: usize>(
     map: &Linear,
     x: Tensor<D>,
-    factors: MatmulPrecision,
+    precision: MatmulPrecision,
 ) -> Tensor<D> {
-    ops::linear_of(factors, x, map.weight.val(), map.bias.as_ref().map(Param::val))
+    ops::linear_of(precision, x, map.weight.val(), map.bias.as_ref().map(Param::val))
 }
 
 pub(super) fn embedding(
@@ -65,17 +65,17 @@ pub(super) fn embedding(
     init::normal(std, [vocabulary, config.width], rng, device)
 }
 
-/// Added to variances, as PyTorch does.
+/// Constant added to variances, PyTorch's default.
 const LAYER_NORM_EPSILON: f64 = 1e-5;
 
-/// Burn's and Llama's own.
+/// Constant added to mean squares, as in Burn and Llama.
 const RMS_NORM_EPSILON: f64 = 1e-5;
 
 fn rms_epsilon(config: &ModelConfig) -> f64 {
     config.norm_epsilon.unwrap_or(RMS_NORM_EPSILON)
 }
 
-/// Either normalisation.
+/// Normalisation layer of either kind.
 #[derive(Module, Debug)]
 pub(super) enum AnyNorm {
     Layer(LayerNorm),
@@ -94,7 +94,7 @@ impl AnyNorm {
         }
     }
 
-    /// RMS norm with a gain that was learned elsewhere, `[C]`.
+    /// Creates an RMSNorm with a given gain, `[C]`.
     pub(super) fn of(config: &ModelConfig, gamma: Tensor<1>) -> Self {
         Self::Rms(RmsNorm { gamma: learned(gamma), epsilon: rms_epsilon(config) })
     }
@@ -110,7 +110,7 @@ impl AnyNorm {
     }
 }
 
-/// `up`, activation, `down`.
+/// Feed-forward network: `up`, activation, `down`.
 #[derive(Module, Debug)]
 pub(super) struct FeedForward {
     up: Linear,
@@ -130,22 +130,22 @@ impl FeedForward {
         }
     }
 
-    /// From maps that were learned elsewhere, `[C, 2 F]` (gate, then up) and `[F, C]`.
+    /// Creates a network from given maps, `[C, 2 F]` (gate, then up) and `[F, C]`.
     pub(super) fn of(config: &ModelConfig, up: Linear, down: Linear) -> Self {
         Self { up, down, activation: config.activation }
     }
 
-    pub(super) fn forward(&self, x: Tensor<3>, factors: MatmulPrecision) -> Tensor<3> {
-        let up = apply(&self.up, x, factors);
+    pub(super) fn forward(&self, x: Tensor<3>, precision: MatmulPrecision) -> Tensor<3> {
+        let up = apply(&self.up, x, precision);
         let hidden = match self.activation {
             ActivationKind::Gelu => {
                 let Linear { weight, bias, .. } = &self.down;
                 let bias = bias.as_ref().map(Param::val);
-                return ops::gelu_linear_of(factors, up, weight.val(), bias);
+                return ops::gelu_linear_of(precision, up, weight.val(), bias);
             }
             ActivationKind::Relu => relu(up),
             ActivationKind::SwiGlu => ops::swi_glu(up),
         };
-        apply(&self.down, hidden, factors)
+        apply(&self.down, hidden, precision)
     }
 }

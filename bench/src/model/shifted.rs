@@ -1,9 +1,10 @@
-//! Shifted groups: training on long sequences where each token attends within a group only.
+//! Attention within shifted groups, for training on long sequences.
 //!
-//! The sequence is cut into groups. Half of the heads attend within these, the other half within groups that lie half
-//! a group later, so that what one layer keeps apart the next one joins (Chen et al. 2023, "LongLoRA", arXiv
-//! 2309.12307). Queries and keys are turned by their positions in the whole sequence first. The authors roll the
-//! sequence, so that its first tokens may see its last ones; here the halves at both ends are groups of their own.
+//! The sequence is split into groups. Half of the heads attend within these, the other half within groups shifted by
+//! half a group, so that the next layer connects tokens that one layer separates (Chen et al. 2023, "LongLoRA", arXiv
+//! 2309.12307). Queries and keys are first rotated by their positions in the whole sequence. The authors roll the
+//! sequence, so that its first tokens may see its last ones; here the half groups at both ends are groups of their
+//! own.
 
 use burn::tensor::Tensor;
 use pe_zoo::attention::{LayerInput, LayerOutput, Weights, repeated};
@@ -11,13 +12,14 @@ use pe_zoo::compose::Combined;
 use pe_zoo::encoding::{LayerContext, StateContext};
 use pe_zoo::{Hooks, Positions, ScoreMod};
 
-/// One layer's attention within `groups` shifted groups, without a cache; only for encodings that act on queries and
-/// keys alone.
+/// Computes one layer's attention within `groups` shifted groups, without a cache; only for encodings that act on
+/// queries and keys alone.
 ///
 /// # Panics
+///
 /// If twice the groups do not divide the tokens.
 pub(super) fn layer(encoding: &Combined, input: LayerInput<'_>, groups: usize) -> LayerOutput {
-    let LayerInput { layer, at, x, q, k, v, carried, engine, sharpness: _, factors } = input;
+    let LayerInput { layer, at, x, q, k, v, carried, engine, attention_kind: _, precision } = input;
     let rows = encoding.state(&StateContext { layer, at, x, carried });
     let ctx = LayerContext { layer, at, rows: &rows, cols: &rows };
     let [_batch, heads, tokens, head_dim] = q.dims();
@@ -36,7 +38,7 @@ pub(super) fn layer(encoding: &Combined, input: LayerInput<'_>, groups: usize) -
         let (values, modifier) = (v.clone(), ScoreMod::None);
         let weights = Weights::Drop;
         let mixed =
-            engine.attend_of(factors, &q, &k, &v, values, &modifier, &at, scale, weights).output;
+            engine.attend_of(precision, &q, &k, &v, values, &modifier, &at, scale, weights).output;
         together(mixed, (to - from) / size)
     };
     let (unshifted, half) = ([0, heads.div_ceil(2)], size / 2);
@@ -53,7 +55,7 @@ pub(super) fn layer(encoding: &Combined, input: LayerInput<'_>, groups: usize) -
     LayerOutput { output, carried: rows, weights: None, traces: Vec::new() }
 }
 
-/// `[B, H, n size, D] -> [B n, H, size, D]`.
+/// Splits the sequence into groups, `[B, H, n size, D] -> [B n, H, size, D]`.
 fn apart(u: Tensor<4>, size: usize) -> Tensor<4> {
     let [batch, heads, tokens, head_dim] = u.dims();
     let groups = tokens / size;
@@ -65,7 +67,7 @@ fn apart(u: Tensor<4>, size: usize) -> Tensor<4> {
     ])
 }
 
-/// `[B n, H, size, D] -> [B, H, n size, D]`.
+/// Joins the groups again, `[B n, H, size, D] -> [B, H, n size, D]`.
 fn together(u: Tensor<4>, groups: usize) -> Tensor<4> {
     let [all, heads, size, head_dim] = u.dims();
     let batch = all / groups;
@@ -91,7 +93,7 @@ mod tests {
     const HEADS: usize = 3;
     const TOKENS: usize = 16;
 
-    /// 0 where a head's token may see another by the definition, and nearly minus infinity elsewhere.
+    /// Mask of the definition: 0 where a head's token may see another, and nearly minus infinity elsewhere.
     fn mask(groups: usize) -> Vec<f32> {
         let size = TOKENS / groups;
         let group = |head: usize, token: usize| {
@@ -132,8 +134,8 @@ mod tests {
             v: v.clone(),
             carried: &carried,
             engine: Engine::Fused,
-            sharpness: AttentionKind::Soft,
-            factors: MatmulPrecision::F32,
+            attention_kind: AttentionKind::Soft,
+            precision: MatmulPrecision::F32,
         };
         let ctx = LayerContext { layer: 0, at: &at, rows: &carried, cols: &carried };
         let (turned_q, turned_k) =

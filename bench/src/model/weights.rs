@@ -1,11 +1,11 @@
-//! The weights of a Llama-type decoder, as they come from elsewhere.
+//! Weights of a Llama-type decoder, for models that were trained elsewhere.
 
 use burn::module::Param;
 use burn::tensor::Tensor;
 
 use super::config::{ActivationKind, ModelConfig, NormKind, NormPlace};
 
-/// All weights of a decoder with RMS norm before each part, SwiGLU and no bias. `C` width, `K` width of all keys, `F`
+/// All weights of a decoder with RMSNorm before each part, SwiGLU and no bias. `C` width, `K` width of all keys, `F`
 /// hidden width, `V` vocabulary. Tensors are handles: a clone shares them.
 #[derive(Debug, Clone)]
 pub struct DecoderWeights {
@@ -15,34 +15,34 @@ pub struct DecoderWeights {
     pub blocks: Vec<BlockWeights>,
     /// Scale of the last normalisation, `[C]`.
     pub last_norm: Tensor<1>,
-    /// `[C, V]`; `None`: the embedding, transposed.
+    /// Output head, `[C, V]`; `None`: the transposed embedding.
     pub head: Option<Tensor<2>>,
 }
 
-/// The weights of one block.
+/// Weights of one transformer block.
 #[derive(Debug, Clone)]
 pub struct BlockWeights {
     /// Scale of the normalisation before attention, `[C]`.
     pub attention_norm: Tensor<1>,
-    /// Queries, keys, values beside each other, `[C, C + 2 K]`.
+    /// Projections to queries, keys and values side by side, `[C, C + 2 K]`.
     pub qkv: Tensor<2>,
     /// Output projection of attention, `[C, C]`.
     pub out: Tensor<2>,
     /// Scale of the normalisation before the feed-forward block, `[C]`.
     pub feed_forward_norm: Tensor<1>,
-    /// Gate and up beside each other, `[C, 2 F]`.
+    /// Gate and up matrices side by side, `[C, 2 F]`.
     pub up: Tensor<2>,
     /// Second matrix of the feed-forward block, `[F, C]`.
     pub down: Tensor<2>,
 }
 
-/// A weight that can be trained.
+/// Wraps a weight as a trainable parameter.
 pub(super) fn learned<const D: usize>(weight: Tensor<D>) -> Param<Tensor<D>> {
     Param::from_tensor(weight)
 }
 
 impl DecoderWeights {
-    /// The same weights on an autodiff device, to be trained.
+    /// Returns the same weights on an autodiff device, for training.
     #[must_use]
     pub fn autodiff(self) -> Self {
         let block = |block: BlockWeights| BlockWeights {
@@ -64,7 +64,7 @@ impl DecoderWeights {
     pub(super) fn assert_fit(&self, config: &ModelConfig) {
         let kind = (config.norm, config.norm_place, config.activation, config.bias);
         let llama = (NormKind::RmsNorm, NormPlace::Pre, ActivationKind::SwiGlu, false);
-        assert_eq!(kind, llama, "weights of a Llama-type model for another kind");
+        assert_eq!(kind, llama, "the weights are those of a Llama-type model");
         let (width, hidden) = (config.width, config.hidden());
         let [_vocabulary, embedded] = self.embedding.dims();
         assert_eq!((embedded, self.blocks.len()), (width, config.layers), "width, layers");

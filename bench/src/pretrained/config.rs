@@ -1,4 +1,4 @@
-//! `config.json` of a Llama-type model, as HuggingFace's transformers writes it.
+//! Parser of `config.json` of a Llama-type model in the format of HuggingFace's transformers.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::PretrainedError;
 use super::settings::{LlamaSettings, LlamaSizes};
 
-/// The keys that decide what is computed. The file has many more, about training and software: those are passed over.
+/// Fields of `config.json` that determine the computation. Other fields, about training and software, are ignored.
 #[derive(Deserialize)]
 struct ConfigFile {
     model_type: String,
@@ -52,7 +52,7 @@ fn silu() -> String {
     "silu".to_owned()
 }
 
-/// Defaults of transformers for settings that the file lacks.
+/// Defaults of transformers for settings that are missing in the file.
 const THETA: f64 = 10_000.0;
 
 /// Reads the settings from the text of the file at `path`.
@@ -73,7 +73,8 @@ pub(super) fn read(path: &Path, text: &[u8]) -> Result<LlamaSettings, Pretrained
     };
     let model = sizes.model(path, file.rms_norm_eps, file.tie_word_embeddings)?;
     if let Some(head_dim) = file.head_dim.filter(|given| given * heads != file.hidden_size) {
-        let expected = format!("{}, the hidden size over the heads", file.hidden_size / heads);
+        let expected =
+            format!("{}, the hidden size divided by the number of heads", file.hidden_size / heads);
         return Err(PretrainedError::unsupported(path, "head_dim", head_dim, expected));
     }
     let rope = file.rope(path)?;
@@ -110,8 +111,9 @@ impl ConfigFile {
         }
     }
 
-    /// The rotation. Old files have `rope_theta` beside `rope_scaling`, new ones put both into `rope_parameters`.
-    fn rope(&self, path: &Path) -> Result<rope::Config, PretrainedError> {
+    /// Reads the rotation. Old files have `rope_theta` beside `rope_scaling`, new ones have both in
+    /// `rope_parameters`.
+    fn rope(&self, path: &Path) -> Result<rope::RopeConfig, PretrainedError> {
         let given = match (&self.rope_scaling, &self.rope_parameters) {
             (Some(_), Some(_)) => {
                 let expected = "one of `rope_scaling` and `rope_parameters`";
@@ -141,15 +143,16 @@ impl ConfigFile {
             Scaling::None
         } else {
             serde_json::from_value(Value::Object(scaling)).map_err(|reason| {
-                let expected = "a type of rotary scaling that is known, with its settings";
+                let expected = "a supported type of rotary scaling, with its settings";
                 let value = format!("{} ({reason})", Value::Object(given.clone()));
                 PretrainedError::unsupported(path, "rope_scaling", value, expected)
             })?
         };
-        Ok(rope::Config { base, rotary_fraction, scaling, ..rope::Config::default() })
+        Ok(rope::RopeConfig { base, rotary_fraction, scaling, ..rope::RopeConfig::default() })
     }
 
-    /// LongRoPE's files have the original length beside the object, and leave the factor to be its quotient.
+    /// Adds the original length, which LongRoPE's files store outside the object, and the factor, which is the
+    /// quotient of the lengths.
     fn complete_longrope(&self, scaling: &mut Map<String, Value>) {
         let kind = scaling.get("rope_type").or_else(|| scaling.get("type"));
         let (Some("longrope"), Some(original)) =

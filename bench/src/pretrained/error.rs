@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use pe_zoo::PeError;
-
-use crate::file_error::FileError;
+use tasks::FileError;
 
 use crate::model::ModelError;
 
@@ -13,7 +12,7 @@ use crate::model::ModelError;
 pub enum PretrainedError {
     /// The argument is not a model folder, a GGUF file or a known name.
     #[error(
-        "`{given}` is no model: expected a folder with config.json and model.safetensors, a .gguf file, or one of: \
+        "`{given}` is not a model: expected a folder with config.json and model.safetensors, a .gguf file, or one of: \
          {known}"
     )]
     NotAModel {
@@ -38,11 +37,11 @@ pub enum PretrainedError {
     Unsupported {
         /// Path of the file.
         path: PathBuf,
-        /// The setting at fault.
+        /// Name of the unsupported setting.
         field: String,
         /// Value of the field.
         value: String,
-        /// Values that would be accepted.
+        /// Description of the supported values.
         expected: String,
     },
     /// A weight is missing.
@@ -51,7 +50,7 @@ pub enum PretrainedError {
         path.display()
     )]
     MissingTensor {
-        /// The file or folder.
+        /// Path of the file or folder.
         path: PathBuf,
         /// Name of the tensor.
         name: String,
@@ -65,11 +64,11 @@ pub enum PretrainedError {
         names.join("`, `")
     )]
     UnexpectedTensors {
-        /// The file or folder.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// Number that was found.
+        /// Number of unused tensors.
         count: usize,
-        /// The first of them.
+        /// Names of the first of them.
         names: Vec<String>,
     },
     /// A weight does not have the shape that the settings require.
@@ -82,9 +81,9 @@ pub enum PretrainedError {
         path: PathBuf,
         /// Name of the tensor.
         name: String,
-        /// The shape that the settings ask for.
+        /// Shape that the settings require.
         expected: Vec<usize>,
-        /// The shape in the file.
+        /// Shape of the tensor in the file.
         found: Vec<usize>,
     },
     /// A weight has an unsupported number format.
@@ -96,7 +95,7 @@ pub enum PretrainedError {
         name: String,
         /// Storage format of the tensor.
         found: String,
-        /// Formats that can be read.
+        /// Number formats that can be read.
         expected: &'static str,
     },
     /// A weight contains NaN or infinity.
@@ -113,25 +112,25 @@ pub enum PretrainedError {
     /// The tokenizer cannot be loaded.
     #[error("{}: the tokenizer cannot be used: {reason}", path.display())]
     Tokenizer {
-        /// Where it was looked for.
+        /// Path of the tokenizer.
         path: PathBuf,
-        /// The fault and what would help.
+        /// Description of the fault, and how to fix it.
         reason: String,
     },
     /// The sizes of the model are invalid.
     #[error("{}: {source}", path.display())]
     Model {
-        /// The file of settings.
+        /// Path of the file with the settings.
         path: PathBuf,
-        /// Description of what is wrong.
+        /// Error in the sizes.
         source: ModelError,
     },
     /// The settings of the rotation are invalid.
     #[error("{}: {source}", path.display())]
     Rotation {
-        /// The file of settings.
+        /// Path of the file with the settings.
         path: PathBuf,
-        /// Description of what is wrong.
+        /// Error in the settings of the rotation.
         source: PeError,
     },
     /// The package manager failed to fetch the model.
@@ -141,17 +140,17 @@ pub enum PretrainedError {
     Fetch {
         /// Command that was run.
         command: String,
-        /// The end of what it said.
+        /// Last lines of the command's output.
         said: String,
     },
-    /// The fetched file is not the pinned one.
+    /// The fetched file does not have the pinned hash.
     #[error("{} is not the expected file: sha256 is {found}, expected {expected}; the file was not kept", path.display())]
     HashMismatch {
         /// Path of the file.
         path: PathBuf,
-        /// Hash that is expected.
+        /// Pinned hash of the file.
         expected: &'static str,
-        /// The hash of the file.
+        /// Hash of the fetched file.
         found: String,
     },
 }

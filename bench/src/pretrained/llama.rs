@@ -1,4 +1,4 @@
-//! The weights of a Llama-type model, whichever file they lie in.
+//! Weights of a Llama-type model, read from any kind of file.
 
 use std::path::Path;
 
@@ -8,20 +8,20 @@ use super::PretrainedError;
 use super::settings::LlamaSettings;
 use crate::model::{BlockWeights, DecoderWeights};
 
-/// One weight of the model.
+/// Identifier of a weight in the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WeightId {
-    /// `[V, C]`.
+    /// Token embeddings, `[V, C]`.
     Embedding,
-    /// `[C]`.
+    /// Scale of the last normalisation, `[C]`.
     LastNorm,
-    /// `[V, C]`.
+    /// Output head, `[V, C]`.
     Head,
-    /// Of a layer.
+    /// Weight of the layer with this index.
     Layer(usize, LayerWeight),
 }
 
-/// One weight of a layer. Maps lie as `[outputs, inputs]`.
+/// Identifier of a weight within a layer. Linear maps are stored as `[outputs, inputs]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LayerWeight {
     AttentionNorm,
@@ -35,22 +35,22 @@ pub(super) enum LayerWeight {
     Down,
 }
 
-/// A file of weights.
+/// Source of named weights: a file or folder.
 pub(super) trait WeightSource {
-    /// Where it lies, for errors.
+    /// Path of the source, for error messages.
     fn path(&self) -> &Path;
 
-    /// Takes a weight out, in row-major order and in the half-split layout of rotations.
+    /// Removes a weight from the source and returns it in row-major order, with half-split pairs of rotated channels.
     fn take(&mut self, slot: WeightId, shape: &[usize]) -> Result<Vec<f32>, PretrainedError>;
 
-    /// Names of the weights that nobody took.
+    /// Names of the weights that have not been taken.
     fn left(&self) -> Vec<String>;
 }
 
-/// Names shown of the weights that nobody took.
+/// Maximum number of unused weights named in an error message.
 const NAMES_SHOWN: usize = 3;
 
-/// Takes all weights out of a source, and refuses one that has more.
+/// Takes all weights from a source, and refuses a source with more.
 pub(super) fn read(
     settings: &LlamaSettings,
     source: &mut dyn WeightSource,
@@ -108,7 +108,7 @@ impl WeightReader<'_> {
         Ok(Tensor::from_data(TensorData::new(values, [width]), self.device))
     }
 
-    /// Maps below each other, `[sum of outputs, inputs]`.
+    /// Stacks linear maps, `[sum of outputs, inputs]`.
     fn rows(
         &mut self,
         slots: &[(WeightId, usize)],

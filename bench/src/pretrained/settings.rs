@@ -8,22 +8,22 @@ use pe_zoo::zoo::rope::{self, Rope};
 use super::PretrainedError;
 use crate::model::{ActivationKind, ModelConfig, NormKind};
 
-/// Largest size that a model may state: wider ones overflow products of two sizes.
+/// Maximum size that a model may have; products of two larger sizes overflow.
 const LARGEST: usize = 1 << 24;
 
 /// Sizes and rotation of a Llama-type model.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct LlamaSettings {
     pub(super) model: ModelConfig,
-    pub(super) rope: rope::Config,
+    pub(super) rope: rope::RopeConfig,
     pub(super) vocabulary: usize,
-    /// Longest sequence that it was trained on, in tokens.
+    /// Longest sequence in training, in tokens.
     pub(super) context: usize,
     /// Tokens that end a text.
     pub(super) end: Vec<u32>,
 }
 
-/// Sizes as a file states them.
+/// Sizes of a model as stated in a file.
 pub(super) struct LlamaSizes {
     pub(super) layers: usize,
     pub(super) width: usize,
@@ -35,7 +35,7 @@ pub(super) struct LlamaSizes {
 }
 
 impl LlamaSizes {
-    /// The decoder of these sizes.
+    /// Returns the decoder configuration with these sizes.
     pub(super) fn model(
         &self,
         path: &Path,

@@ -1,4 +1,4 @@
-//! Text to tokens and back.
+//! Tokenizers of pretrained models.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -35,7 +35,7 @@ pub trait ModelTokenizer: Send + Sync + Debug {
     fn decode(&self, tokens: &[u32]) -> Result<String, String>;
 }
 
-/// A tokenizer of HuggingFace's kind.
+/// Tokenizer in HuggingFace's format.
 #[derive(Debug)]
 pub(super) struct HuggingFace(Tokenizer);
 
@@ -50,8 +50,8 @@ impl ModelTokenizer for HuggingFace {
     }
 }
 
-/// Reads a `tokenizer.json` for a model of `vocabulary` tokens, as the text task does: without truncation, padding and
-/// sampling, so that a prompt always has the same tokens.
+/// Reads a `tokenizer.json` for a model of `vocabulary` tokens, without truncation, padding and sampling, so that a
+/// prompt always has the same tokens.
 pub(super) fn from_json(
     path: &Path,
     text: &[u8],
@@ -69,11 +69,11 @@ pub(super) fn from_json(
     }
 }
 
-/// Kinds of a token in a GGUF file.
+/// Kind of special tokens in a GGUF file.
 const CONTROL: i64 = 3;
 const USER_DEFINED: i64 = 4;
 
-/// Makes the tokenizer that a GGUF file describes: byte-pair encoding with the splits that are known.
+/// Builds the tokenizer described in a GGUF file: byte-pair encoding with a supported pre-tokenizer.
 pub(super) fn from_gguf(gguf: &Gguf, vocabulary: usize) -> Result<HuggingFace, PretrainedError> {
     let refuse =
         |reason: String| PretrainedError::Tokenizer { path: gguf.path().to_owned(), reason };
@@ -89,7 +89,7 @@ pub(super) fn from_gguf(gguf: &Gguf, vocabulary: usize) -> Result<HuggingFace, P
             .iter()
             .map(|value| match value {
                 GgufValue::String(text) => Ok(text.as_str()),
-                other => Err(refuse(format!("`{key}` has {other:?} among its texts"))),
+                other => Err(refuse(format!("`{key}` contains {other:?}, expected texts only"))),
             })
             .collect::<Result<Vec<_>, _>>()
     };
@@ -116,7 +116,7 @@ pub(super) fn from_gguf(gguf: &Gguf, vocabulary: usize) -> Result<HuggingFace, P
 fn added_tokens(gguf: &Gguf, tokens: &[&str]) -> Result<Vec<Value>, String> {
     let Ok(kinds) = gguf.array("tokenizer.ggml.token_type") else { return Ok(Vec::new()) };
     if kinds.len() != tokens.len() {
-        return Err(format!("it has {} tokens and {} kinds of them", tokens.len(), kinds.len()));
+        return Err(format!("it has {} tokens, but {} token types", tokens.len(), kinds.len()));
     }
     let kind = |value: &GgufValue| match value {
         GgufValue::I32(kind) => Some(i64::from(*kind)),
@@ -133,7 +133,7 @@ fn added_tokens(gguf: &Gguf, tokens: &[&str]) -> Result<Vec<Value>, String> {
     Ok(added.collect())
 }
 
-/// How text is cut before bytes are paired, by llama.cpp's name.
+/// Returns the pre-tokenizer with this name in llama.cpp.
 fn splits(name: &str) -> Result<Value, String> {
     let byte_level = json!({
         "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true,
@@ -146,20 +146,20 @@ fn splits(name: &str) -> Result<Value, String> {
             "pretokenizers": [{ "type": "Digits", "individual_digits": true }, byte_level],
         })),
         other => Err(format!(
-            "its splits are \"{other}\", expected \"gpt-2\" or \"smollm\"; use the folder of the model, with a \
+            "its pre-tokenizer is \"{other}\", expected \"gpt-2\" or \"smollm\"; use the folder of the model, with a \
              tokenizer.json"
         )),
     }
 }
 
-/// Special tokens around a text.
+/// Returns the special tokens added around a text.
 fn around(gguf: &Gguf, tokens: &[&str]) -> Result<Value, PretrainedError> {
     if !gguf.is_on("tokenizer.ggml.add_bos_token")? {
         return Ok(Value::Null);
     }
     let id = gguf.optional_number("tokenizer.ggml.bos_token_id")?;
     let Some((id, text)) = id.and_then(|id| Some((id, *tokens.get(id)?))) else {
-        let reason = "it puts a first token before texts and does not say which".to_owned();
+        let reason = "it adds a token before texts, but does not name it".to_owned();
         return Err(PretrainedError::Tokenizer { path: gguf.path().to_owned(), reason });
     };
     Ok(json!({
@@ -177,7 +177,8 @@ fn around(gguf: &Gguf, tokens: &[&str]) -> Result<Value, PretrainedError> {
 mod tests {
     use super::*;
 
-    /// Byte pair encoding of `abab...`, with the keys that a file may have for training and for batches.
+    /// Returns a `tokenizer.json` of byte-pair encoding for `abab...`, with optional settings for training and
+    /// batches.
     fn file(changes: &Value) -> Vec<u8> {
         let mut file = json!({
             "version": "1.0", "added_tokens": [], "normalizer": null, "pre_tokenizer": null,

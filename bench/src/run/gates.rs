@@ -59,7 +59,7 @@ pub fn gate_scores(
     let mut sums: BTreeMap<(TraceKind, usize, usize), AucSum> = BTreeMap::new();
     for sample in &samples {
         let Some(counted) = task.counted(sample) else { return Ok(Vec::new()) };
-        // One at a time: maps of many long samples would be the largest thing in memory.
+        // One sample at a time, because maps of many long samples would dominate memory.
         let seen = observe(model, id, std::slice::from_ref(sample), device)?;
         let maps = seen.iter().flat_map(|seen| seen.layers.iter().enumerate());
         for (layer, map) in maps.flat_map(|(layer, maps)| maps.iter().map(move |map| (layer, map)))

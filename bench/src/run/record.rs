@@ -41,7 +41,7 @@ pub(crate) struct RecordBuilder<'a> {
 #[derive(Debug)]
 pub(crate) struct CountedStep {
     pub(crate) sequences: usize,
-    /// Tokens of each sequence.
+    /// Number of tokens of each sequence.
     pub(crate) tokens: usize,
 }
 
@@ -141,6 +141,7 @@ impl RecordBuilder<'_> {
             host: host::host(self.run.threads, self.run.jobs),
             backend: self.backend.to_owned(),
             engine: self.engine.id().to_owned(),
+            score_form: None,
             precision: self.precision.id().to_owned(),
             commit,
             dirty,

@@ -1,4 +1,4 @@
-//! The time of one layer's attention alone, forward and backward: what grows with the length squared.
+//! Time of one attention layer, forward and backward.
 
 use std::time::Instant;
 
@@ -18,7 +18,8 @@ use crate::{backend, host};
 /// Measures one encoding's attention on random queries, keys and values in this process.
 ///
 /// # Errors
-/// The reason, in words.
+///
+/// Message, if a setting is invalid or the measurement fails.
 pub(super) fn measure(request: &SpeedRequest, encoding: &Combination) -> Result<SpeedRow, String> {
     let SpeedRequest { batch, len, dim, heads, .. } = *request;
     if heads == 0 || dim % heads != 0 {
@@ -51,8 +52,8 @@ pub(super) fn measure(request: &SpeedRequest, encoding: &Combination) -> Result<
             v: v.clone(),
             carried: &TokenState::default(),
             engine: request.engine,
-            sharpness: AttentionKind::Soft,
-            factors: request.precision,
+            attention_kind: AttentionKind::Soft,
+            precision: request.precision,
         };
         let grads = layer(&encoding, input, None, Weights::Drop).output.sum().backward();
         device.sync().map_err(|error| format!("{error:?}"))?;

@@ -1,4 +1,4 @@
-//! Ablations: a base, its settings varied one at a time, and other changes of it.
+//! Ablations: a base encoding, its settings varied one at a time, and other variants of it.
 
 use pe_zoo::Combination;
 use serde::Deserialize;
@@ -11,21 +11,22 @@ use super::values::{list, set_at};
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AblationSection {
-    /// An encoding, as in `encodings`.
+    /// Base encoding, written as in `encodings`.
     base: Value,
-    /// Lists of values by the name of a setting of the base. Each value is one change, with all other
-    /// settings as in the base; the base's own value is the base itself and makes no change.
+    /// Lists of values by the name of a setting of the base. Each value makes one variant, with all other settings as
+    /// in the base; the value of the base itself makes none.
     #[serde(default)]
     axes: Map<String, Value>,
-    /// Further encodings, as in `encodings`.
+    /// Further encodings, written as in `encodings`.
     #[serde(default)]
     changes: Vec<Value>,
 }
 
 impl AblationSection {
-    /// Name of the base, and all encodings with the base first.
+    /// Returns the name of the base, and all encodings with the base first.
     ///
     /// # Errors
+    ///
     /// Path of the field and the reason.
     pub(super) fn encodings(&self) -> Result<(String, Vec<Named>), (String, String)> {
         let at = |path: &str| {
@@ -54,7 +55,7 @@ impl AblationSection {
     }
 }
 
-/// The base with another value of one setting.
+/// Returns the base with another value of one setting.
 fn changed(base: &Combination, field: &str, value: &Value) -> Result<Combination, String> {
     let [part] = base.parts() else {
         return Err(format!(

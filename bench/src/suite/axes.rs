@@ -14,14 +14,14 @@ const SECTIONS: [&str; 4] = ["task", "model", "train", "eval"];
 pub(super) struct WorkloadVariant {
     /// The workload's name, followed by what varies: `counting variables=3`.
     pub(super) name: String,
-    /// Location in error messages.
+    /// Location of the variant in error messages.
     pub(super) place: String,
-    /// Its sections, merged, in the order of [`SECTIONS`].
+    /// Merged sections of the variant, in the order of [`SECTIONS`].
     sections: [Map<String, Value>; 4],
 }
 
 impl WorkloadVariant {
-    /// The fields of one of [`SECTIONS`].
+    /// Returns the fields of one of [`SECTIONS`].
     pub(super) fn section(&self, name: &str) -> Map<String, Value> {
         let mut sections = SECTIONS.iter().zip(&self.sections);
         let found = sections.find(|(known, _)| **known == name);
@@ -35,10 +35,11 @@ pub(super) fn count(axes: &Map<String, Value>) -> usize {
     lens.fold(1, usize::saturating_mul)
 }
 
-/// The cross product of a workload's axes, the last axis varying fastest; axes are in the order of their
+/// Returns the cross product of a workload's axes, the last axis varying fastest; axes are in the order of their
 /// paths.
 ///
 /// # Errors
+///
 /// Path of the field and the reason.
 pub(super) fn expand(
     file: &SuiteFile,
@@ -97,7 +98,7 @@ fn section_of(path: &str) -> Result<(usize, &str), String> {
     }
 }
 
-/// Shortest suffixes of the paths that are unique.
+/// Returns the shortest suffixes of the paths that are unique.
 fn labels<'a>(paths: &[&'a str]) -> Vec<&'a str> {
     let end = |path: &'a str, parts: usize| {
         let from = path.rmatch_indices('.').nth(parts - 1).map_or(0, |(at, _)| at + 1);
@@ -116,7 +117,7 @@ fn labels<'a>(paths: &[&'a str]) -> Vec<&'a str> {
         .collect()
 }
 
-/// Text of a value in a name.
+/// Formats a value for a name.
 fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! Suites that come with the program.
+//! Suites that are part of the program.
 
 use std::path::Path;
 
@@ -6,10 +6,10 @@ use pe_zoo::settings::nearest;
 
 use super::SuiteError;
 
-/// The list: each line is a file of `suites/`, by its stem.
+/// Declares the list of built-in suites; each line is the stem of a file in `suites/`.
 macro_rules! built_in {
     ($($name:literal),+ $(,)?) => {
-        /// Suites that come with the program: name and text, sorted by name.
+        /// Suites that are part of the program: name and text, sorted by name.
         pub const BUILT_IN: &[(&str, &str)] =
             &[$(($name, include_str!(concat!("../../suites/", $name, ".toml")))),+];
     };

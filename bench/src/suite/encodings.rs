@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 /// An encoding and its name within a suite.
 pub type Named = (String, Combination);
 
-/// Reads a list of encodings; `"*"` stands for every encoding of the registry at its defaults.
+/// Reads a list of encodings; `"*"` represents every encoding of the registry at its defaults.
 pub(super) fn read_all(entries: &[Value]) -> Result<Vec<Named>, String> {
     let all = || crate::encodings::ids().into_iter().map(Value::from).collect::<Vec<_>>();
     let mut named = Vec::new();

@@ -141,8 +141,8 @@ fn json(path: &str, value: toml::Value) -> Result<Value, (String, String)> {
     })
 }
 
-/// Number that is unchanged by a round trip through JSON: this one or its neighbour, because the parser may lose the last
-/// of 16 or more digits. A worker receives its cell as JSON, and another number would change the key.
+/// Returns a number that is unchanged by a round trip through JSON: this one or its neighbour, because the parser may
+/// change the last of 16 or more digits. A worker receives its cell as JSON, and another number would change the key.
 fn settled(number: f64) -> Option<Number> {
     let mut number = Number::from_f64(number)?;
     for _ in 0..16 {

@@ -25,10 +25,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
+use tasks::FileError;
+
 pub use holder::ClaimHolder;
 use lock::{Lock, Locking, NoLock};
-
-use crate::file_error::FileError;
 
 /// Number of times that a claim is touched within its expiry time.
 const TOUCHES: u32 = 6;

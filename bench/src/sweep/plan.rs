@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use reports::RunRecord;
 use serde_json::Value;
-use tasks::corpus::State;
+use tasks::corpus::CorpusState;
 use tasks::{Task, TaskConfig, TaskError};
 
 use super::cells::SweepCells;
@@ -191,7 +191,7 @@ fn absent_corpus(task: &TaskConfig) -> Option<String> {
         return None;
     }
     let corpus = tasks::corpus::find(settings.get("corpus")?.as_str()?).ok()?;
-    let absent = matches!(tasks::corpus::state(corpus), State::Absent);
+    let absent = matches!(tasks::corpus::state(corpus), CorpusState::Absent);
     absent.then(|| {
         format!(
             "its corpus is not on this machine; fetch it with `pe-bench data fetch {}`",

@@ -21,7 +21,7 @@ struct Left {
     fresh: VecDeque<usize>,
     /// Cells that other sweeps held when they were tried.
     held: VecDeque<usize>,
-    /// Number of cells taken by a thread, which may put them back.
+    /// Number of cells taken by threads, which may put them back.
     out: usize,
 }
 
@@ -66,7 +66,7 @@ impl WorkQueue {
         left.held.push_back(index);
     }
 
-    /// Removes a taken cell for good.
+    /// Removes a taken cell from the queue for good.
     pub(super) fn cross_out(&self) {
         self.lock().out -= 1;
         self.changed.notify_all();

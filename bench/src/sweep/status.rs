@@ -22,7 +22,7 @@ pub enum CellStatus {
 /// State of a cell, with the bytes of its record file.
 #[derive(Debug)]
 pub struct CellFile {
-    /// State of the cell.
+    /// Status of the cell.
     pub status: CellStatus,
     /// Bytes of the file; `None` without a file. They change when another sweep ends the cell.
     pub(super) bytes: Option<Vec<u8>>,

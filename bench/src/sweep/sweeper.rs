@@ -196,7 +196,7 @@ impl Sweeper<'_> {
         Some(Status::Failed { reason })
     }
 
-    /// Writes the record of a cell, even if its claim was lost: records of one cell are equal.
+    /// Writes the record of a cell, even if its claim was lost, because all records of a cell are equal.
     fn keep(
         &self,
         index: usize,

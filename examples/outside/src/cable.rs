@@ -1,4 +1,4 @@
-//! CABLE (Veisi et al. 2025, arXiv:2503.08067): slopes that tokens set, added up along the sequence.
+//! CABLE (Veisi et al. 2025, arXiv:2503.08067): slopes computed from each token and summed along the sequence.
 //!
 //! `logit[h, i, j] = q_i . k_j / sqrt(D) + b[h, i] - b[h, j]`, with `b` the running sum of
 //! `-softplus(w_h . x)` over the tokens.
@@ -14,10 +14,10 @@ use pe_zoo::settings::NoSettings;
 use pe_zoo::{Cost, Dims, PeError, PositionEncoding, ScoreMod, TokenState, init, ops};
 use rand_chacha::ChaCha8Rng;
 
-/// Maps from a layer's input to the slope of a token.
+/// Linear maps from a layer's input to the slopes of a token.
 #[derive(Module, Debug)]
 pub(crate) struct Cable {
-    /// Per layer, `[C, H]`.
+    /// Weights of each layer, `[C, H]`.
     weights: Vec<Param<Tensor<2>>>,
 }
 
@@ -60,7 +60,7 @@ impl PositionEncoding for Cable {
         Some(self)
     }
 
-    /// The slope of each token, `[B, H, T, 1]`; sums are made when all columns are there.
+    /// Returns the slope of each token, `[B, H, T, 1]`; `score` sums them over all columns.
     fn state(&self, ctx: &StateContext<'_>) -> TokenState {
         let slopes = ops::linear(ctx.x.clone(), self.weights[ctx.layer].val(), None);
         let slopes = softplus(slopes, 1.0).neg().swap_dims(1, 2);

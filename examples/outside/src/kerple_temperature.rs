@@ -1,7 +1,7 @@
 //! KERPLE's power kernel (Chi et al. 2022, arXiv:2205.09921, equation 4) with a learned temperature:
 //! `temperature[h] * q.k / sqrt(D) - a[h] * distance^p[h]`.
 //!
-//! The content logit is scaled, not only added to: no combination of the library's modifiers does that.
+//! It scales the content logit, which no combination of the library's modifiers does.
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
@@ -13,10 +13,10 @@ use pe_zoo::settings::NoSettings;
 use pe_zoo::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 use rand_chacha::ChaCha8Rng;
 
-/// Logarithms of temperature, `a` and `p` of each head and layer, so that all stay positive.
+/// Logarithms of temperature, `a` and `p` of each head and layer; the values themselves are positive.
 #[derive(Module, Debug)]
 pub(crate) struct Kerple {
-    /// Per layer, `[H, 3]`.
+    /// Logarithms of each layer, `[H, 3]`.
     logs: Vec<Param<Tensor<2>>>,
 }
 

@@ -1,4 +1,4 @@
-//! The cache of earlier tokens in decoding.
+//! Cache of keys, values and token state for decoding.
 
 use burn::tensor::Tensor;
 
@@ -13,7 +13,7 @@ pub struct LayerCache {
 }
 
 impl LayerCache {
-    /// Number of tokens kept.
+    /// Number of tokens in the cache.
     pub fn len(&self) -> usize {
         self.kept.as_ref().map_or(0, |(k, _, _)| {
             let [_batch, _heads, tokens, _head_dim] = k.dims();
@@ -21,12 +21,12 @@ impl LayerCache {
         })
     }
 
-    /// Whether nothing is kept.
+    /// Whether the cache is empty.
     pub fn is_empty(&self) -> bool {
         self.kept.is_none()
     }
 
-    /// Appends new tokens and returns all of them.
+    /// Appends new tokens and returns keys, values and state of all tokens.
     pub(super) fn append(
         &mut self,
         k: Tensor<4>,

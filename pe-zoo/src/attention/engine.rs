@@ -1,4 +1,4 @@
-//! The choice of an engine.
+//! Selection of the attention engine.
 
 use burn::tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
@@ -9,23 +9,25 @@ use crate::kernels;
 use crate::ops::MatmulPrecision;
 use crate::{Positions, ScoreMod};
 
-/// An implementation of attention; both give the same numbers up to rounding.
+/// Implementation of attention. All implementations give the same results up to rounding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Engine {
-    /// Plain tensor operations: any backend, any type, and the only one with attention weights.
+    /// Plain tensor operations on any backend and data type; the only engine that can return
+    /// attention weights.
     Reference,
-    /// Blocks in the cache or in shared memory, no `T x S` tensor: f32 on Flex; on GPUs (CUDA, Vulkan,
-    /// Metal, WebGPU) also narrower types, which it computes in f32. Falls back to the reference for
-    /// other types, for hard attention, where weights are asked for, and on GPUs for heads and tables
-    /// that do not fit into shared memory. On GPUs [`ScoreMod::PositionMlp`], [`ScoreMod::HeadMlp`],
-    /// [`ScoreMod::Reflected`], [`ScoreMod::TokenPrice`] and [`ScoreMod::StepPrices`] become a `T x S`
-    /// tensor; on the CPU they do not.
+    /// Kernels that process the logits in blocks, without a `T x S` tensor: f32 on Flex; on GPUs
+    /// (CUDA, Vulkan, Metal, WebGPU) also narrower types, which are computed in f32. Falls back to
+    /// the reference engine for other types, for hard attention, where weights are requested, and
+    /// on GPUs for heads and tables that do not fit into shared memory. On GPUs
+    /// [`ScoreMod::PositionMlp`], [`ScoreMod::HeadMlp`], [`ScoreMod::Reflected`],
+    /// [`ScoreMod::TokenPrice`] and [`ScoreMod::StepPrices`] become a `T x S` tensor; on the CPU
+    /// they do not.
     Fused,
 }
 
 impl Engine {
-    /// The name in records.
+    /// Name of the engine in records.
     pub fn id(self) -> &'static str {
         match self {
             Self::Reference => "reference",
@@ -33,7 +35,7 @@ impl Engine {
         }
     }
 
-    /// Whether the engine takes tensors of this device.
+    /// Whether the engine supports tensors of this device.
     pub fn available(self, device: &Device) -> bool {
         match self {
             Self::Reference => true,
@@ -41,12 +43,12 @@ impl Engine {
         }
     }
 
-    /// The fastest engine of a device.
+    /// Returns the fastest engine for a device.
     pub fn best(device: &Device) -> Self {
         if Self::Fused.available(device) { Self::Fused } else { Self::Reference }
     }
 
-    /// Attends causally, as [`attend`](super::attend) says, with products of f32.
+    /// Computes causal attention as [`attend`](super::attend) does, with f32 products.
     #[expect(clippy::too_many_arguments, reason = "the six tensors of one formula")]
     pub fn attend(
         self,
@@ -62,13 +64,14 @@ impl Engine {
         self.attend_of(MatmulPrecision::F32, q, k, v, values, modifier, at, scale, weights)
     }
 
-    /// [`attend`](Self::attend) with a choice of precision: queries, keys, gate keys, values and
-    /// weights are rounded where they are multiplied, by tensor cores that add in f32. Only the fused
-    /// engine does so, and only on a device with such cores; elsewhere nothing is rounded.
+    /// Computes [`attend`](Self::attend) with a choice of precision: queries, keys, gate keys,
+    /// values and weights are rounded before tensor cores multiply them and accumulate in f32. Only
+    /// the fused engine on a device with tensor cores rounds; elsewhere the precision has no
+    /// effect.
     #[expect(clippy::too_many_arguments, reason = "the six tensors of one formula")]
     pub fn attend_of(
         self,
-        factors: MatmulPrecision,
+        precision: MatmulPrecision,
         q: &Tensor<4>,
         k: &Tensor<4>,
         v: &Tensor<4>,
@@ -82,12 +85,12 @@ impl Engine {
         if self == Self::Fused
             && weights == Weights::Drop
             && let Some(output) =
-                super::fused::attend(factors, q, k, v, &values, modifier, at, scale)
+                super::fused::attend(precision, q, k, v, &values, modifier, at, scale)
         {
             return Attended { output, weights: None };
         }
         #[cfg(not(any(feature = "flex", feature = "cube")))]
-        let _ = factors;
+        let _ = precision;
         reference::attend(q, k, v, values, modifier, at, scale, weights)
     }
 }

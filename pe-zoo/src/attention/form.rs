@@ -1,24 +1,27 @@
-//! The form in which an engine evaluates a modifier.
+//! Evaluation of a modifier of the logits by an engine.
 
-use burn::tensor::Device;
+use std::mem::{Discriminant, discriminant};
+
+use burn::tensor::{Device, Tensor};
 
 use super::Engine;
-use crate::ScoreMod;
+use crate::encoding::{LayerContext, ScoreContext, StateContext};
+use crate::erased::Hooks;
+use crate::{Dims, Positions, ScoreMod, TokenState};
 
-/// The form in which an engine evaluates a modifier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
+/// How an engine evaluates a modifier of the logits, in the order of the memory that it takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ScoreForm {
-    /// Inside the fused kernels: memory grows with the length.
+    /// Inside the fused kernels, with memory linear in the length.
     Fused,
-    /// Inside the fused kernels, with a part as a bias of size `T x S`.
+    /// Inside the fused kernels, with a part of the modifier as a dense bias of size `T x S`.
     Dense,
-    /// Reference engine: all logits are a tensor of size `T x S`.
+    /// By the reference engine, with all logits as a tensor of size `T x S`.
     Reference,
 }
 
 impl ScoreForm {
-    /// The name in records.
+    /// Name of the form in records.
     pub fn id(self) -> &'static str {
         match self {
             Self::Fused => "fused",
@@ -26,37 +29,89 @@ impl ScoreForm {
             Self::Reference => "reference",
         }
     }
+
+    /// The form that takes the most memory among the layers of an encoding, by the fastest engine of a device.
+    ///
+    /// The encoding is asked for the modifiers of a sequence of one token: a form does not depend on the length.
+    pub fn of(encoding: &dyn Hooks, dims: &Dims, device: &Device) -> Self {
+        modifiers(encoding, dims, device)
+            .iter()
+            .map(|part| part.form(device))
+            .max()
+            .unwrap_or(Self::Fused)
+    }
+
+    /// [`of`](Self::of) for the kernels of a GPU, whether or not there is one; `device` computes the modifiers.
+    pub fn on_gpu(encoding: &dyn Hooks, dims: &Dims, device: &Device) -> Self {
+        let forms = modifiers(encoding, dims, device);
+        forms.iter().map(|part| part.form_by(false)).max().unwrap_or(Self::Fused)
+    }
+}
+
+fn modifiers(encoding: &dyn Hooks, dims: &Dims, device: &Device) -> Vec<ScoreMod> {
+    let at = &Positions::contiguous(0, 1);
+    let x = &Tensor::zeros([1, 1, dims.width()], device);
+    let carried = &TokenState::default();
+    let of_layer = |layer| {
+        let state = encoding.state(&StateContext { layer, at, x, carried });
+        let ctx = LayerContext { layer, at, rows: &state, cols: &state };
+        let zeros = Tensor::zeros([1, dims.heads, 1, dims.head_dim], device);
+        let (q, k) = encoding.transform_qk(zeros.clone(), zeros, &ctx);
+        encoding.score(&ScoreContext { layer: &ctx, q: &q, k: &k })
+    };
+    (0..dims.layers).map(of_layer).collect()
 }
 
 impl ScoreMod {
-    /// The form in which the fastest engine of a device evaluates this modifier for f32 tensors.
+    /// Returns how the fastest engine of a device evaluates this modifier for f32 tensors.
     ///
-    /// Not foreseen: a GPU's fused kernels also hand heads and tables that do not fit into its shared
-    /// memory to the reference engine, and make distance tables dense where positions have gaps.
+    /// Not predicted: a GPU's fused kernels also fall back to the reference engine for heads and
+    /// tables that do not fit into shared memory, and make distance tables dense where positions
+    /// have gaps.
     pub fn form(&self, device: &Device) -> ScoreForm {
-        if self.is_hard() || Engine::best(device) == Engine::Reference {
-            return ScoreForm::Reference;
+        match Engine::best(device) {
+            Engine::Reference => ScoreForm::Reference,
+            Engine::Fused => self.form_by(on_cpu(device)),
         }
-        let mut contextual = 0;
-        if self.is_dense(on_cpu(device), &mut contextual) {
+    }
+
+    /// The form in the kernels of the CPU, or of a GPU.
+    fn form_by(&self, on_cpu: bool) -> ScoreForm {
+        if self.is_hard() {
+            ScoreForm::Reference
+        } else if self.is_dense(on_cpu, &mut Vec::new()) {
             ScoreForm::Dense
         } else {
             ScoreForm::Fused
         }
     }
 
-    /// Whether a part of it is a tensor of size `T x S`; counts the contextual parts, of which the
-    /// kernels take one.
-    fn is_dense(&self, on_cpu: bool, contextual: &mut usize) -> bool {
+    /// Whether the modifier needs a tensor of size `T x S`. `taken` holds the kinds seen so far of which the kernels
+    /// support one.
+    fn is_dense(&self, on_cpu: bool, taken: &mut Vec<Discriminant<Self>>) -> bool {
+        let mut is_second = || {
+            let kind = discriminant(self);
+            let second = taken.contains(&kind);
+            taken.push(kind);
+            second
+        };
         match self {
             Self::Dense(_) | Self::Products(_) => true,
             Self::Term(_) => !on_cpu,
-            Self::Contextual(_) => {
-                *contextual += 1;
-                *contextual > 1
-            }
-            Self::Sum(parts) => parts.iter().any(|part| part.is_dense(on_cpu, contextual)),
-            _ => false,
+            Self::Contextual(_) => is_second(),
+            Self::Reflected(_)
+            | Self::PositionMlp(_)
+            | Self::HeadMlp(_)
+            | Self::TokenPrice(_)
+            | Self::StepPrices(_) => is_second() || !on_cpu,
+            Self::Sum(parts) => parts.iter().any(|part| part.is_dense(on_cpu, taken)),
+            Self::None
+            | Self::Slope(_)
+            | Self::Distance { .. }
+            | Self::QueryDistance { .. }
+            | Self::Decay { .. }
+            | Self::StickBreaking(_)
+            | Self::Hard => false,
         }
     }
 }

@@ -21,7 +21,8 @@ use crate::erased::Hooks;
 use crate::ops::MatmulPrecision;
 use crate::{Positions, ScoreMod, TokenState};
 
-/// Whether attention weights are wanted besides the output; only the reference engine has them.
+/// Whether attention weights are returned besides the output. Only the reference engine can return
+/// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weights {
     /// Attention weights are not returned.
@@ -32,20 +33,20 @@ pub enum Weights {
     Explain,
 }
 
-/// The kind of attention weights.
+/// Normalisation that turns logits into attention weights.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum AttentionKind {
-    /// As the encoding says; a softmax unless it replaces that.
+    /// Weights as the encoding defines them: a softmax unless the encoding replaces it.
     #[default]
     Soft,
-    /// All on the largest ([`ScoreMod::Hard`]), whatever the encoding.
+    /// All weight on the largest logit ([`ScoreMod::Hard`]), whatever the encoding.
     Hard,
 }
 
-/// One layer's attention: its input and projections of the new tokens.
+/// Input of one layer's attention: the layer's input and the projections of the new tokens.
 #[derive(Debug)]
 pub struct LayerInput<'a> {
     /// Index of the layer, from 0.
@@ -62,34 +63,35 @@ pub struct LayerInput<'a> {
     pub v: Tensor<4>,
     /// State of these tokens from the layer before.
     pub carried: &'a TokenState,
-    /// The engine to use.
+    /// Engine that computes the attention.
     pub engine: Engine,
-    /// The kind of attention weights.
-    pub sharpness: AttentionKind,
-    /// Precision of the factors in the engine's products, where it has a choice.
-    pub factors: MatmulPrecision,
+    /// Kind of attention weights: soft or hard.
+    pub attention_kind: AttentionKind,
+    /// Precision of the factors of matrix products, for engines that support several.
+    pub precision: MatmulPrecision,
 }
 
-/// The result of one layer's attention.
+/// Result of one layer's attention.
 #[derive(Debug)]
 pub struct LayerOutput {
-    /// Mixed values, `[B, H, T, D]`.
+    /// Attention output, `[B, H, T, D]`: values averaged by the weights.
     pub output: Tensor<4>,
     /// State of the rows for the next layer.
     pub carried: TokenState,
     /// Attention weights, if asked for.
     pub weights: Option<Tensor<4>>,
-    /// Quantities inside; empty unless [`Weights::Explain`] asks for them.
+    /// Quantities inside the attention; empty unless [`Weights::Explain`] requests them.
     pub traces: Vec<Trace>,
 }
 
 /// Runs one layer's attention under an encoding.
 ///
-/// `cache` holds the tokens that came before and receives the new ones; without one, the new
-/// tokens are all there are. Shared keys and values are kept once and repeated for the encoding,
-/// which sees one head of each for every head of queries.
+/// `cache` holds the earlier tokens and receives the new ones; without a cache, the new tokens
+/// attend only to each other. Keys and values that groups of heads share are stored once and
+/// repeated before the encoding sees them.
 ///
 /// # Panics
+///
 /// If shapes or positions do not fit each other.
 pub fn layer(
     encoding: &dyn Hooks,
@@ -97,7 +99,7 @@ pub fn layer(
     cache: Option<&mut LayerCache>,
     weights: Weights,
 ) -> LayerOutput {
-    let LayerInput { layer, at, x, q, k, v, carried, engine, sharpness, factors } = input;
+    let LayerInput { layer, at, x, q, k, v, carried, engine, attention_kind, precision } = input;
     let rows = encoding.state(&StateContext { layer, at, x, carried });
     let (k, v, cols) = match cache {
         Some(cache) => cache.append(k, v, &rows),
@@ -112,7 +114,7 @@ pub fn layer(
     let dims = q.dims();
     let (q, k) = encoding.transform_qk(q, k, &ctx);
     let modifier = encoding.score(&ScoreContext { layer: &ctx, q: &q, k: &k });
-    let modifier = match sharpness {
+    let modifier = match attention_kind {
         AttentionKind::Soft => modifier,
         AttentionKind::Hard => ScoreMod::Sum(vec![modifier, ScoreMod::Hard]),
     };
@@ -128,7 +130,7 @@ pub fn layer(
         traces.extend(trace::of_transform(encoding, dims, columns, &ctx, &q.device()));
     }
     let Attended { output, weights } =
-        engine.attend_of(factors, &q, &k, &v, values, &modifier, at, scale, weights);
+        engine.attend_of(precision, &q, &k, &v, values, &modifier, at, scale, weights);
     let [_batch, _heads, _rows, mixed_dim] = output.dims();
     let (output, mixed) = if mixed_dim > head_dim {
         let mixed = output.clone().slice_dim(3, head_dim..mixed_dim);
@@ -140,8 +142,8 @@ pub fn layer(
     LayerOutput { output, carried, weights, traces }
 }
 
-/// Logits of transformed queries `[B, H, T, D]` and keys `[B, H, S, D]` by the reference engine, before
-/// the mask, `[B, H, T, S]`; `v` are the values.
+/// Computes logits of transformed queries `[B, H, T, D]` and keys `[B, H, S, D]` with the reference
+/// engine, before the mask, `[B, H, T, S]`; `v` are the values.
 pub(crate) fn logits(
     encoding: &dyn Hooks,
     ctx: &LayerContext<'_>,
@@ -155,9 +157,10 @@ pub(crate) fn logits(
     reference::LogitInputs::new(q, k, v, ctx.at, scale).logits(&reference::Plan::of(&modifier))
 }
 
-/// `[B, K, S, D] -> [B, H, S, D]`: each head of keys or values `H / K` times in a row.
+/// Repeats each head of keys or values `H / K` times in a row, `[B, K, S, D] -> [B, H, S, D]`.
 ///
 /// # Panics
+///
 /// If `K` does not divide `heads`.
 pub fn repeated(u: Tensor<4>, heads: usize) -> Tensor<4> {
     let [batch, groups, columns, head_dim] = u.dims();

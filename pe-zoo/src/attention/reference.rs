@@ -11,10 +11,10 @@ use burn::tensor::{Device, Int, Tensor};
 
 use super::Weights;
 use crate::count::CountedMatmul;
-use crate::parts::householder::{self, CHUNK, Path};
+use crate::parts::householder::{self, CHUNK, HouseholderMaps};
 use crate::score::{
     Beyond, Contextual, ContextualFunction, Current, GateSource, HiddenActivation, LogitScaling,
-    Perceptron, Reflections, Remainder, StickBreaking, Term,
+    Perceptron, Reflections, Remainder, StickBreakingRule, Term,
 };
 use crate::{Positions, ScoreMod};
 
@@ -27,11 +27,13 @@ pub struct Attended {
     pub weights: Option<Tensor<4>>,
 }
 
-/// Attends causally: `softmax(q k^T * scale + modifier) values`.
+/// Computes causal attention, `softmax(q k^T * scale + modifier) values`.
 ///
 /// # Shapes
-/// `q` `[B, H, T, D]`, `k` `[B, H, S, D']` with the same last axis as `q`, `v` `[B, H, S, D]` (gates
-/// from values look at it), `values` `[B, H, S, E]` (what is mixed).
+///
+/// `q` `[B, H, T, D]`, `k` `[B, H, S, D']` with the same last axis as `q`, `v` `[B, H, S, D]` (the
+/// values from which gates may be computed), `values` `[B, H, S, E]` (the values that the weights
+/// average).
 #[expect(clippy::too_many_arguments, reason = "the six tensors of one formula")]
 pub fn attend(
     q: &Tensor<4>,
@@ -58,12 +60,12 @@ pub fn attend(
     Attended { output, weights }
 }
 
-/// A modifier with its sums flattened.
+/// Modifier with its sums flattened and its parts sorted by kind.
 pub(super) struct Plan<'a> {
     pub(super) parts: Vec<&'a ScoreMod>,
     products: Option<&'a ScoreMod>,
     pub(super) terms: Vec<&'a Term>,
-    pub(super) stick_breaking: Option<StickBreaking>,
+    pub(super) stick_breaking: Option<StickBreakingRule>,
     hard: bool,
     undivided: bool,
 }
@@ -114,7 +116,7 @@ pub(crate) struct LogitInputs<'a> {
 }
 
 impl<'a> LogitInputs<'a> {
-    /// The shapes of [`attend`].
+    /// Collects tensors with the shapes of [`attend`].
     pub(crate) fn new(
         q: &'a Tensor<4>,
         k: &'a Tensor<4>,
@@ -125,48 +127,50 @@ impl<'a> LogitInputs<'a> {
         Self { q, k, v, content: OnceCell::new(), at, scale, device: q.device() }
     }
 
-    /// `q k^T`, undivided, made once.
+    /// Returns `q k^T` without division; computed at most once.
     pub(super) fn content(&self) -> Tensor<4> {
         self.content.get_or_init(|| against(self.q, self.k)).clone()
     }
 
-    /// The logits before the mask, `[B, H, T, S]`.
+    /// Computes the logits before the mask, `[B, H, T, S]`.
     pub(super) fn logits(&self, plan: &Plan<'_>) -> Tensor<4> {
         let content = self.after_terms(plan, self.before_terms(plan));
         let biases = plan.parts.iter().filter_map(|part| self.bias(part));
         biases.fold(content, |logits, bias| logits + bias)
     }
 
-    /// Replacement of the content products, undivided, if the modifier has one.
+    /// Returns the replacement of the products of queries and keys, undivided; `None` if the
+    /// modifier has none.
     pub(crate) fn products(&self, modifier: &ScoreMod) -> Option<Tensor<4>> {
         match modifier {
             ScoreMod::Products(products) => Some(products.clone()),
             ScoreMod::Reflected(Reflections { directions, strengths }) => {
                 let k = self.k.clone();
-                let maps = Path { k, w: directions.clone(), beta: strengths.clone() };
+                let maps = HouseholderMaps { k, w: directions.clone(), beta: strengths.clone() };
                 Some(householder::products(self.q, maps, self.at, CHUNK))
             }
             _ => None,
         }
     }
 
-    /// The content logits, `[B, H, T, S]`.
+    /// Computes the content logits before any pair term, `[B, H, T, S]`.
     pub(super) fn before_terms(&self, plan: &Plan<'_>) -> Tensor<4> {
         let products = plan.products.and_then(|products| self.products(products));
         products.unwrap_or_else(|| self.content()) * plan.content_scale(self.scale)
     }
 
-    /// Content logits as the pair terms leave them.
+    /// Applies the pair terms to the content logits.
     pub(super) fn after_terms(&self, plan: &Plan<'_>, content: Tensor<4>) -> Tensor<4> {
         plan.terms.iter().fold(content, |content, term| term.values(content, self.at))
     }
 
-    /// `x` where the row sees the column and 0 elsewhere.
+    /// Returns `x` where the row sees the column, and 0 elsewhere.
     pub(super) fn seen(&self, x: Tensor<4>) -> Tensor<4> {
         x * self.at.visible(&self.device).unsqueeze::<4>()
     }
 
-    /// The bias of a modifier, `[1 or B, 1 or H, T, S]`; `None` for one that is not a bias.
+    /// Computes the bias of a modifier, `[1 or B, 1 or H, T, S]`; `None` for one that is not a
+    /// bias.
     pub(crate) fn bias(&self, part: &ScoreMod) -> Option<Tensor<4>> {
         Some(match part {
             ScoreMod::None
@@ -199,14 +203,15 @@ impl<'a> LogitInputs<'a> {
         })
     }
 
-    /// `[1, H, T, S]`.
+    /// Computes the bias that is linear in the distance, `[1, H, T, S]`, from slopes `[H]`.
     fn slope(&self, slopes: &Tensor<1>) -> Tensor<4> {
         let distances = self.at.float_distances(&self.device);
         let [heads] = slopes.dims();
         slopes.clone().reshape([1, heads, 1, 1]) * distances.unsqueeze::<4>().neg()
     }
 
-    /// Distances clamped to the table, `[T, S]`, and 1 where the distance is within it.
+    /// Returns distances clamped to the table, `[T, S]`, and 1 where the distance is within the
+    /// table, else 0.
     fn table_index(&self, len: usize) -> (Tensor<2, Int>, Tensor<2>) {
         self.at.memo(&format!("table-index-{len}"), &self.device, || {
             let distances = self.at.distances(&self.device);
@@ -229,7 +234,7 @@ impl<'a> LogitInputs<'a> {
         }
     }
 
-    /// `q_i . table[:, i - j]`, `[B, H, T, S]`.
+    /// Computes `q_i . table[:, i - j]`, `[B, H, T, S]`.
     fn query_distance(&self, table: &Tensor<2>, beyond: Beyond) -> Tensor<4> {
         let [_head_dim, len] = table.dims();
         let (index, within) = self.table_index(len);
@@ -244,7 +249,8 @@ impl<'a> LogitInputs<'a> {
         }
     }
 
-    /// Gates, 0 where the row does not see the column, and the positions they make; `[B, H, T, S]` each.
+    /// Computes the gates, 0 where the row does not see the column, and the contextual positions
+    /// that they sum to; `[B, H, T, S]` each.
     pub(super) fn counted(&self, contextual: &Contextual) -> (Tensor<4>, Tensor<4>) {
         let gate_content = match &contextual.gates {
             GateSource::QueryKey => self.content(),
@@ -260,7 +266,7 @@ impl<'a> LogitInputs<'a> {
         (gates, positions)
     }
 
-    /// The bias of contextual positions.
+    /// Computes the bias of contextual positions, `[B, H, T, S]`.
     pub(crate) fn contextual(&self, contextual: &Contextual) -> Tensor<4> {
         let (_gates, positions) = self.counted(contextual);
         let bias = match &contextual.function {
@@ -278,17 +284,18 @@ impl<'a> LogitInputs<'a> {
     }
 }
 
-/// `q k^T`, `[B, H, T, S]`.
+/// Computes `q k^T`, `[B, H, T, S]`.
 fn against(q: &Tensor<4>, k: &Tensor<4>) -> Tensor<4> {
     q.clone().counted_matmul(k.clone().swap_dims(2, 3))
 }
 
-/// `out[.., j] = sum of x[.., j..]`.
+/// Computes `out[.., j] = sum of x[.., j..]`.
 fn suffix_sum(x: Tensor<4>) -> Tensor<4> {
     x.flip([3]).cumsum(3).flip([3])
 }
 
-/// `q_i . table[:, p]`, linear between the integer positions on both sides of `p`.
+/// Computes `q_i . table[:, p]`, interpolated linearly between the integer positions on both sides
+/// of `p`.
 fn interpolate(q: &Tensor<4>, table: &Tensor<2>, positions: Tensor<4>) -> Tensor<4> {
     let products = q.clone().counted_matmul(table.clone().unsqueeze::<4>());
     let below = positions.clone().detach().floor();
@@ -299,7 +306,7 @@ fn interpolate(q: &Tensor<4>, table: &Tensor<2>, positions: Tensor<4>) -> Tensor
     low.clone() + (high - low) * fraction
 }
 
-/// `q_i . e(p)`, one hidden unit after the other: nothing larger than the logits is made.
+/// Computes `q_i . e(p)` one hidden unit at a time, so that no tensor is larger than the logits.
 fn embedded(q: &Tensor<4>, perceptron: &Perceptron, positions: &Tensor<4>) -> Tensor<4> {
     let Perceptron { w1, b1, w2, b2, activation } = perceptron;
     let [units] = w1.dims();
@@ -319,8 +326,8 @@ fn embedded(q: &Tensor<4>, perceptron: &Perceptron, positions: &Tensor<4>) -> Te
     })
 }
 
-/// 1 at each row's largest weight and 0 elsewhere; rows of zeros stay. The gradient is that of
-/// the weights given.
+/// Returns 1 at each row's largest weight and 0 elsewhere; rows of zeros are unchanged. The
+/// gradient is that of the given weights.
 fn straight_through_argmax(weights: Tensor<4>) -> Tensor<4> {
     let fixed = weights.clone().detach();
     let [_batch, _heads, _rows, columns] = fixed.dims();
@@ -330,11 +337,11 @@ fn straight_through_argmax(weights: Tensor<4>) -> Tensor<4> {
     hard + (weights - fixed)
 }
 
-/// `w_ij = sigma(z_ij) * product over j < m < i of (1 - sigma(z_im))`; with the own token taking
-/// part, the product reaches `m = i`.
+/// Computes `w_ij = sigma(z_ij) * product over j < m < i of (1 - sigma(z_im))`; if the row's own
+/// token takes part, the product includes `m = i`.
 fn stick_breaking(
     z: Tensor<4>,
-    settings: StickBreaking,
+    settings: StickBreakingRule,
     at: &Positions,
     device: &Device,
 ) -> Tensor<4> {
@@ -358,8 +365,8 @@ fn stick_breaking(
     }
 }
 
-/// `out[.., j] = sum of x[.., j + 1..]`. Added up from the right and then shifted, for taking `x`
-/// from its suffix sum would drown small sums in one large term.
+/// Computes `out[.., j] = sum of x[.., j + 1..]` by a suffix sum that is shifted by one.
+/// Subtracting `x` from its suffix sum would lose small sums next to one large term.
 fn sum_after(x: Tensor<4>) -> Tensor<4> {
     let [batch, heads, rows, columns] = x.dims();
     let nothing = Tensor::zeros([batch, heads, rows, 1], &x.device());

@@ -1,7 +1,7 @@
 //! Quantities inside an attention, for inspection.
 //!
-//! They are read from the encoding's description of the logits ([`ScoreMod`]): every encoding and every
-//! combination has them, those outside the zoo too, without code of its own.
+//! They are derived from the encoding's description of the logits ([`ScoreMod`]), so they exist for
+//! every encoding and combination, also those of other crates, without code in the encoding.
 
 use burn::tensor::Tensor;
 use burn::tensor::activation::sigmoid;
@@ -12,36 +12,42 @@ use crate::count::CountedMatmul;
 use crate::encoding::LayerContext;
 use crate::erased::Hooks;
 
-/// Products of positions that differ from those without an encoding by less are rounding.
+/// Largest difference between position products with and without an encoding that is attributed to
+/// rounding.
 const ROUNDING: f64 = 1e-6;
 
-/// One quantity of one layer.
+/// Quantity traced in one layer.
 #[derive(Debug, Clone)]
 pub struct Trace {
     /// Quantity that was traced.
     pub kind: TraceKind,
-    /// `[1 or B, 1 or H, T, S]`; `[B, H, 1, S]` where it belongs to columns alone. Entries of columns that a
-    /// row does not see mean nothing.
+    /// Values of the quantity, `[1 or B, 1 or H, T, S]`, or `[B, H, 1, S]` if it belongs to columns
+    /// alone. Entries of columns that a row does not see are undefined.
     pub values: Tensor<4>,
 }
 
-/// A quantity that can be inspected besides the attention weights.
+/// Quantity that can be inspected besides the attention weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TraceKind {
-    /// Gates of contextual positions, 0 to 1: by how much a column moves the positions of those before it.
+    /// Gates of contextual positions, 0 to 1: by how much a column increases the contextual
+    /// position of the columns before it.
     Gates,
     /// Contextual positions `p_ij`, the sum of the gates over `j..=i`, clamped as the encoding clamps them.
     ContextualPositions,
-    /// `1 - f_j`: the share of all that came before which a column makes its row forget, 0 to 1.
+    /// Forgetting `1 - f_j`, 0 to 1: the share of the columns before `j` that later rows lose at
+    /// column `j`.
     Forgetting,
-    /// The retained share of a column under forgetting, the product of `f` over `j+1..=i`, 0 to 1.
+    /// Share of a column that is retained under forgetting, 0 to 1: the product of `f` over
+    /// `j+1..=i`.
     Retention,
-    /// Stick-breaking: the share that a column takes of what the columns after it have left, 0 to 1.
+    /// Shares of stick-breaking, 0 to 1: the part that a column takes of the remainder left by the
+    /// columns after it.
     Shares,
-    /// The sum of everything that the encoding adds to the logits.
+    /// Sum of all terms that the encoding adds to the logits.
     AddedLogits,
-    /// `q_i . k_j / sqrt(D)` of queries and keys that are `(1, 1, ...)` before the encoding transforms them:
-    /// what positions alone do to a dot product. Without a transform it would be `sqrt(D)` everywhere.
+    /// `q_i . k_j / sqrt(D)` for queries and keys that are `(1, 1, ...)` before the encoding
+    /// transforms them: the effect of positions alone on a dot product. Without a transform it is
+    /// `sqrt(D)` everywhere.
     PositionProducts,
 }
 
@@ -70,26 +76,27 @@ impl TraceKind {
         }
     }
 
-    /// The name in figures and tables.
+    /// Name of the quantity in figures and tables.
     pub fn label(self) -> &'static str {
         match self {
             Self::Gates => "gates",
             Self::ContextualPositions => "contextual positions",
             Self::Forgetting => "forgetting, 1 - f",
-            Self::Retention => "what is left after forgetting",
-            Self::Shares => "shares of the stick",
+            Self::Retention => "share retained after forgetting",
+            Self::Shares => "stick-breaking shares",
             Self::AddedLogits => "added to the logits",
             Self::PositionProducts => "products of positions alone",
         }
     }
 
-    /// Whether it opens, 0 to 1, for tokens that are to be counted: what a gate score is made of.
+    /// Whether the quantity is a gate, 0 to 1, that should open for counted tokens; gate scores are
+    /// computed from such quantities.
     pub fn is_gate(self) -> bool {
         matches!(self, Self::Gates | Self::Forgetting | Self::Shares)
     }
 }
 
-/// Quantities of a modifier for queries `[B, H, T, D]`, keys and values `[B, H, S, D]`.
+/// Traces the quantities of a modifier for queries `[B, H, T, D]`, keys and values `[B, H, S, D]`.
 pub(super) fn of_modifier(modifier: &ScoreMod, inputs: &LogitInputs<'_>) -> Vec<Trace> {
     let plan = Plan::of(modifier);
     let mut traces = Vec::new();
@@ -128,7 +135,7 @@ pub(super) fn of_modifier(modifier: &ScoreMod, inputs: &LogitInputs<'_>) -> Vec<
     traces
 }
 
-/// `1 - exp(c_j - c_{j-1})`, `[B, H, 1, S]`, of a running sum `[B, H, S]` of logarithms.
+/// Computes `1 - exp(c_j - c_{j-1})`, `[B, H, 1, S]`, from a running sum `[B, H, S]` of logarithms.
 fn forgetting(cumulative: &Tensor<3>) -> Tensor<4> {
     let [batch, heads, columns] = cumulative.dims();
     let zero = Tensor::zeros([batch, heads, 1], &cumulative.device());
@@ -137,7 +144,8 @@ fn forgetting(cumulative: &Tensor<3>) -> Tensor<4> {
     (forget.neg() + 1.0).unsqueeze_dim::<4>(2)
 }
 
-/// Products of constant vectors under the transform of queries and keys; `None` where it is the identity.
+/// Traces the products of constant vectors under the transform of queries and keys; `None` if the
+/// transform is the identity.
 pub(super) fn of_transform(
     encoding: &dyn Hooks,
     [batch, heads, rows, head_dim]: [usize; 4],
@@ -150,7 +158,7 @@ pub(super) fn of_transform(
     let values = q.counted_matmul(k.swap_dims(2, 3)) / (head_dim as f64).sqrt();
     let plain = (head_dim as f64).sqrt();
     let difference = (values.clone() - plain).abs().max().into_scalar::<f32>();
-    // NaN counts as a difference: it is to be seen.
+    // NaN counts as a difference, so that it is shown.
     let same = f64::from(difference) <= ROUNDING * plain;
     (!same).then_some(Trace { kind: TraceKind::PositionProducts, values })
 }

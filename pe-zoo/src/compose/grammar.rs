@@ -10,14 +10,14 @@ use crate::registry::{EncodingConfig, Registry};
 /// Largest nesting depth of brackets; bounds the recursion.
 const DEEPEST: usize = 24;
 
-/// One part of an expression as written.
-struct Node {
+/// Encoding in an expression, as parsed: id, options and brackets.
+struct SyntaxNode {
     id: String,
     at: usize,
     options: Map<String, Value>,
     /// Offset of each option's key in the text.
     keys: Vec<(String, usize)>,
-    brackets: Option<(usize, Vec<Node>)>,
+    brackets: Option<(usize, Vec<SyntaxNode>)>,
 }
 
 /// Parse error: a reason and a byte offset.
@@ -56,7 +56,7 @@ pub(super) fn read(
         let [node] = nodes.as_mut_slice() else {
             let key = more.keys().next().map_or("", String::as_str);
             let reason = format!(
-                "`{key}` stands outside, and it is not clear for which part; write it in the \
+                "`{key}` is given outside an expression of several parts; write it in the \
                  expression, as id{{{key}=…}}"
             );
             return Err(placed(Trouble { at: 0, reason }));
@@ -90,15 +90,18 @@ fn build(registry: &Registry, mut parts: Vec<EncodingConfig>) -> Result<Combinat
 /// Converts the written options to settings.
 fn collect(
     registry: &Registry,
-    node: Node,
+    node: SyntaxNode,
     parts: &mut Vec<EncodingConfig>,
 ) -> Result<(), Trouble> {
     let part = settings(registry, &node)?;
-    let Node { id, mut options, brackets, keys, .. } = node;
+    let SyntaxNode { id, mut options, brackets, keys, .. } = node;
     match (brackets, part.composition()) {
         (None, _) => parts.push(part),
         (Some((open, _)), Composition::Plain) => {
-            return trouble(open, format!("`{id}` stands over nothing; use `+`, as `{id}+…`"));
+            return trouble(
+                open,
+                format!("`{id}` does not take an encoding in brackets; use `+`, as `{id}+…`"),
+            );
         }
         (Some((_, inner)), Composition::Over { .. }) => {
             parts.push(part);
@@ -108,7 +111,7 @@ fn collect(
         }
         (Some((open, inner)), Composition::Setting { field, tag }) => {
             let mut inner = inner.into_iter();
-            let (Some(Node { id: kind, options: own, brackets: None, .. }), None) =
+            let (Some(SyntaxNode { id: kind, options: own, brackets: None, .. }), None) =
                 (inner.next(), inner.next())
             else {
                 return trouble(open, format!("expected one part for `{field}` of `{id}`"));
@@ -120,7 +123,7 @@ fn collect(
             let mut value = own;
             value.insert(tag.to_owned(), Value::String(kind));
             options.insert(field.to_owned(), Value::Object(value));
-            let node = Node { id, at: open, options, keys, brackets: None };
+            let node = SyntaxNode { id, at: open, options, keys, brackets: None };
             let part = settings(registry, &node).map_err(|found| Trouble { at: open, ..found })?;
             parts.push(part);
         }
@@ -128,7 +131,7 @@ fn collect(
     Ok(())
 }
 
-fn settings(registry: &Registry, node: &Node) -> Result<EncodingConfig, Trouble> {
+fn settings(registry: &Registry, node: &SyntaxNode) -> Result<EncodingConfig, Trouble> {
     registry.configured(&node.id, node.options.clone()).map_err(|error| {
         let reason = error.to_string();
         let named = node.keys.iter().find(|(key, _)| reason.contains(&format!("field `{key}`")));
@@ -230,7 +233,7 @@ impl Reader<'_> {
         Ok(value)
     }
 
-    fn expression(&mut self) -> Result<Vec<Node>, Trouble> {
+    fn expression(&mut self) -> Result<Vec<SyntaxNode>, Trouble> {
         let mut nodes = vec![self.part()?];
         while self.take('+') {
             nodes.push(self.part()?);
@@ -238,7 +241,7 @@ impl Reader<'_> {
         Ok(nodes)
     }
 
-    fn part(&mut self) -> Result<Node, Trouble> {
+    fn part(&mut self) -> Result<SyntaxNode, Trouble> {
         let found = self.found();
         let (at, id) = self.run(is_id);
         if id.is_empty() {
@@ -256,7 +259,7 @@ impl Reader<'_> {
         } else {
             None
         };
-        Ok(Node { id, at, options, keys, brackets })
+        Ok(SyntaxNode { id, at, options, keys, brackets })
     }
 
     /// Parses `{ key = value, … }`; returns the options and the offset of each key.

@@ -28,7 +28,7 @@ pub struct Combined {
     biases: Vec<Arc<BTreeSet<String>>>,
 }
 
-/// Indices of the parts that use the hooks which only one part may use.
+/// Indices of the parts that implement hooks which at most one part may implement.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Places {
     chooses_positions: Option<usize>,
@@ -131,7 +131,7 @@ fn tensors(parts: &[AnyEncoding], dims: &Dims, device: &Device) -> Vec<Vec<usize
 }
 
 impl Combined {
-    /// Hooks of the parts, in order.
+    /// Iterates over the hooks of the parts, in order.
     pub(super) fn hooks(&self) -> impl Iterator<Item = &dyn Hooks> {
         self.parts.iter().map(AnyEncoding::hooks)
     }

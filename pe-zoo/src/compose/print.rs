@@ -8,7 +8,7 @@ use super::{CombinationCard, grammar, is_over};
 use crate::card::{Card, Composition};
 use crate::registry::EncodingConfig;
 
-/// The cards of the parts, joined.
+/// Joins the cards of the parts.
 pub(super) fn card(parts: &[EncodingConfig]) -> CombinationCard {
     let text = |of: fn(&Card) -> &'static str, between: &str| {
         let mut texts = parts.iter().map(|part| of(part.card())).collect::<Vec<_>>();
@@ -40,14 +40,14 @@ fn joined(
     over.into_iter().rev().fold(beside, |inner, over| format!("{over}({inner})"))
 }
 
-/// All settings in the syntax of an expression; empty if there are none.
+/// Formats all settings in the syntax of an expression; empty if there are none.
 pub(super) fn all_options(part: &EncodingConfig) -> String {
     let fields = part.fields();
     if fields.is_empty() { String::new() } else { table(fields) }
 }
 
-/// Settings that differ from their defaults in the syntax of an expression; empty if there are
-/// none.
+/// Formats the settings that differ from their defaults in the syntax of an expression; empty if
+/// there are none.
 fn options(part: &EncodingConfig) -> String {
     let mut own = part.fields().clone();
     if let Ok(default) = part.reread(Map::new()) {

@@ -26,7 +26,7 @@ pub(super) fn reason_against(parts: &[EncodingConfig]) -> Result<Option<String>,
     let parts = parts
         .iter()
         .zip(&properties)
-        .map(|(config, properties)| Part {
+        .map(|(config, properties)| Member {
             id: config.card().id,
             over: is_over(config),
             properties,
@@ -36,13 +36,13 @@ pub(super) fn reason_against(parts: &[EncodingConfig]) -> Result<Option<String>,
 }
 
 /// An encoding and its properties.
-struct Part<'a> {
+struct Member<'a> {
     id: &'static str,
     over: bool,
     properties: &'a Properties,
 }
 
-impl Part<'_> {
+impl Member<'_> {
     fn acts_on(&self, part: ActsOn) -> bool {
         self.properties.acts_on(part)
     }
@@ -62,7 +62,7 @@ fn needs_another(over: &EncodingConfig) -> String {
 }
 
 /// Finds a part that has no effect beside the others.
-fn without_effect(parts: &[Part<'_>]) -> Option<String> {
+fn without_effect(parts: &[Member<'_>]) -> Option<String> {
     if let Some(part) = parts.iter().find(|part| part.properties.acts_on.is_empty()) {
         return Some(format!("`{}` has no effect beside others; leave it out", part.id));
     }
@@ -72,15 +72,15 @@ fn without_effect(parts: &[Part<'_>]) -> Option<String> {
     (over.acts_on(ActsOn::Positions) && unread).then(|| {
         let other = beside.first().map_or(over.id, |part| part.id);
         format!(
-            "`{}` chooses positions and `{other}` reads none; combine it with one that does, as `rope`",
+            "`{}` chooses positions, but `{other}` does not depend on them; combine it with an encoding that does, such as `rope`",
             over.id
         )
     })
 }
 
 /// Finds two parts that change something that only one part may change.
-fn same_place(parts: &[Part<'_>]) -> Option<String> {
-    let two = |has: &dyn Fn(&Part<'_>) -> bool, what: &str| {
+fn same_place(parts: &[Member<'_>]) -> Option<String> {
+    let two = |has: &dyn Fn(&Member<'_>) -> bool, what: &str| {
         let mut having = parts.iter().filter(|part| has(part));
         let (first, second) = (having.next()?, having.next()?);
         Some(format!("`{}` and `{}` both {what}; keep one of them", first.id, second.id))
@@ -93,13 +93,13 @@ fn same_place(parts: &[Part<'_>]) -> Option<String> {
 }
 
 /// Finds two parts of which one removes something that the other needs.
-fn at_odds(parts: &[Part<'_>]) -> Option<String> {
-    let pair = |removes: &dyn Fn(&Part<'_>) -> bool, needs: &dyn Fn(&Part<'_>) -> bool| {
+fn at_odds(parts: &[Member<'_>]) -> Option<String> {
+    let pair = |removes: &dyn Fn(&Member<'_>) -> bool, needs: &dyn Fn(&Member<'_>) -> bool| {
         let at = parts.iter().position(removes)?;
         let other = (0..parts.len()).find(|other| *other != at && needs(&parts[*other]))?;
         Some((parts[at].id, parts[other].id))
     };
-    let reads = |part: &Part<'_>| part.properties.reads_queries;
+    let reads = |part: &Member<'_>| part.properties.reads_queries;
     let softmax =
         pair(&|part| part.properties.replaces_softmax, &|part| part.acts_on(ActsOn::Logits));
     if let Some((replaces, adds)) = softmax {

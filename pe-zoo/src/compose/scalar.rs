@@ -1,4 +1,4 @@
-//! A combination in scalar f64, from the references of its parts.
+//! Scalar f64 reference of a combination, built from the references of its parts.
 
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::Tensor;
@@ -29,7 +29,7 @@ impl Combined {
         self.places.transforms.map(|part| self.part(part))
     }
 
-    /// Input of the parts other than the one that transforms queries and keys.
+    /// Returns the input of the parts other than the one that transforms queries and keys.
     fn seen(&self, input: &ScalarInput) -> ScalarInput {
         self.transforming().map_or_else(|| input.clone(), |part| part.scalar_transformed(input))
     }
@@ -56,7 +56,8 @@ impl Combined {
         logits
     }
 
-    /// Attention weights from the logits of the transforming part and the input of the other parts.
+    /// Computes attention weights from the logits of the transforming part and the input of the
+    /// other parts.
     fn weights(&self, seen: &ScalarInput, own: Heads) -> Heads {
         match self.places.replaces_softmax {
             Some(part) => self.part(part).scalar_weights(seen),
@@ -116,7 +117,7 @@ impl ScalarReference for Combined {
     }
 }
 
-/// Counts tensors of parameters.
+/// Visitor that counts tensors of parameters.
 struct Tensors(usize);
 
 impl ModuleVisitor for Tensors {

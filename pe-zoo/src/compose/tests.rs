@@ -63,7 +63,7 @@ fn every_mistake_is_named_with_its_place() {
         ("dape(rope)", 5, "unknown variant `rope`"),
         ("dape(fire+alibi)", 5, "expected one part for `base`"),
         ("dape{base={type=none}}(fire)", 23, "both in braces and in brackets"),
-        ("rope(alibi)", 5, "`rope` stands over nothing"),
+        ("rope(alibi)", 5, "`rope` does not take an encoding in brackets"),
         ("rope)", 5, "found `)`"),
         ("ä+rope", 1, "found `ä`, expected the id"),
     ] {
@@ -82,7 +82,7 @@ fn parts_that_claim_the_same_place_are_refused_with_the_reason() {
     for (text, expected) in [
         ("rope+rope{base=5.0}", "`rope` is given twice"),
         ("nope+rope", "`nope` has no effect beside others"),
-        ("randomized(cope)", "`cope` reads none"),
+        ("randomized(cope)", "`cope` does not depend on them"),
         ("randomized(nope)", "`nope` has no effect beside others"),
         ("randomized(randomized(rope))", "`randomized` is given twice"),
         ("randomized(tape)", "both choose the positions"),
@@ -144,7 +144,7 @@ fn options_from_outside_are_for_the_only_part() {
     assert_eq!(set, Combination::parse("rope{base=7}").unwrap());
     let said =
         Registry::builtin().parse_with_settings("rope+cope", options("{\"base\":7}")).unwrap_err();
-    assert!(said.to_string().contains("not clear for which part"), "{said}");
+    assert!(said.to_string().contains("an expression of several parts"), "{said}");
     let said = Registry::builtin()
         .parse_with_settings("rope{base=7}", options("{\"base\":7}"))
         .unwrap_err();

@@ -20,18 +20,18 @@ pub(crate) mod spec;
 use burn::backend::DispatchDevice;
 use burn::tensor::{Device, Tensor};
 
-/// A set of kernels.
+/// Set of attention kernels for a kind of device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kernels {
-    /// CPU kernels, module `cpu`.
+    /// CPU kernels of the module `cpu`.
     #[cfg(feature = "flex")]
     Cpu,
-    /// GPU kernels, module `gpu`.
+    /// GPU kernels of the module `gpu`.
     #[cfg(feature = "cube")]
     Gpu,
 }
 
-/// The kernels that take tensors of this device, if any.
+/// Returns the kernels for tensors of this device; `None` if there are none.
 pub(crate) fn of(device: &Device) -> Option<Kernels> {
     match device.clone().inner().as_dispatch() {
         #[cfg(feature = "flex")]
@@ -42,9 +42,10 @@ pub(crate) fn of(device: &Device) -> Option<Kernels> {
     }
 }
 
-/// `[.., M, K] x [.., K, N] -> [.., M, N]`, leading axes of length 1 repeated; f32 factors are not rounded.
+/// Multiplies `[.., M, K] x [.., K, N] -> [.., M, N]` without rounding f32 factors; leading axes of
+/// length 1 are repeated.
 ///
-/// Not counted: see [`CountedMatmul`](crate::count::CountedMatmul).
+/// The product is not counted; see [`CountedMatmul`](crate::count::CountedMatmul).
 pub fn product<const D: usize>(left: Tensor<D>, right: Tensor<D>) -> Tensor<D> {
     #[cfg(feature = "cube")]
     if [left.dtype(), right.dtype()] == [burn::tensor::DType::F32; 2] && gpu::rounds(&left.device())

@@ -1,4 +1,4 @@
-//! The tensors of one attention.
+//! Tensors of one attention, by slot.
 
 use std::ops::{Index, IndexMut};
 
@@ -8,25 +8,25 @@ use burn::backend::{
     ExtensionType, TensorMetadata,
 };
 
-/// Part of an operand that belongs to one head of one sequence, as a matrix.
+/// Shape of the part of an operand that belongs to one head of one sequence, as a matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// `[B, H, X, Y]` at a sequence and a head: `[X, Y]`.
+pub(crate) enum HeadSlice {
+    /// `[X, Y]` from an operand `[B, H, X, Y]`.
     Plane,
-    /// `[B, H, S]` at a sequence and a head: `[S, 1]`.
+    /// `[S, 1]` from an operand `[B, H, S]`.
     Column,
-    /// `[H, N]` at a head: `[1, N]`.
+    /// `[1, N]` from an operand `[H, N]`.
     HeadRow,
-    /// `[H]` at a head: `[1, 1]`.
+    /// `[1, 1]` from an operand `[H]`.
     HeadScalar,
     /// `[X, Y]`, shared by all sequences and heads.
     Whole,
 }
 
-/// Declares [`Slot`]: one line with shape and part for each operand.
+/// Declares [`Slot`], with one line of shape and part for each operand.
 macro_rules! slots {
     ($($(#[$doc:meta])* $slot:ident: $part:ident,)*) => {
-        /// An operand of attention.
+        /// Operand of an attention kernel.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum Slot {
             $($(#[$doc])* $slot,)*
@@ -36,10 +36,10 @@ macro_rules! slots {
             /// All operands, in the order of [`Operands`].
             pub(crate) const ALL: [Self; SLOTS] = [$(Self::$slot,)*];
 
-            /// The part of the operand that belongs to one head.
-            pub(crate) const fn part(self) -> Part {
+            /// Shape of the operand's part that belongs to one head.
+            pub(crate) const fn part(self) -> HeadSlice {
                 match self {
-                    $(Self::$slot => Part::$part,)*
+                    $(Self::$slot => HeadSlice::$part,)*
                 }
             }
         }
@@ -54,18 +54,18 @@ slots! {
     Query: Plane,
     /// Keys, `[B, H, S, D]`.
     Key: Plane,
-    /// Values that the weights mix, `[B, H, S, E]`.
+    /// Values that the weights average, `[B, H, S, E]`.
     Values: Plane,
     /// Slopes of the distance, `[H]`.
     Slopes: HeadScalar,
-    /// Biases by distance, `[H, N]`; the last entry serves all longer distances.
+    /// Biases by distance, `[H, N]`; the last entry holds for all greater distances.
     Distance: HeadRow,
-    /// Vectors by distance that queries are multiplied with, `[D, N]`; the last entry serves all
-    /// longer distances. For the GPU, the products with the queries, `[B, H, T, N]`.
+    /// Vectors by distance that queries are multiplied with, `[D, N]`; the last entry holds for all
+    /// greater distances. For the GPU, the products with the queries, `[B, H, T, N]`.
     QueryDistance: Whole,
-    /// Running sums, `[B, H, S]`.
+    /// Running sums whose differences are added to the logits, `[B, H, S]`.
     Decay: Column,
-    /// More running sums, `[B, H, S]`, kept apart so that small ones keep their digits.
+    /// Rounding errors of the running sums, `[B, H, S]`, kept separately to preserve their digits.
     DecayResidual: Column,
     /// Keys of the gates, `[B, H, S, D]`.
     GateKeys: Plane,
@@ -80,23 +80,23 @@ slots! {
     TermParams: HeadRow,
     /// Token state of the pair terms, `[B, H, S, K]`; of several terms, one after the other.
     TermState: Plane,
-    /// Biases of single pairs, `[B, H, T, S]`.
+    /// Dense biases of all pairs, `[B, H, T, S]`.
     Dense: Plane,
-    /// Slopes of the pieces of a curve, then their values at 0, `[H, 2 N]`.
+    /// Slopes of the pieces of a piecewise linear bias, then their values at 0, `[H, 2 N]`.
     CurveLines: HeadRow,
-    /// Scaled distances at which the curve is read, ascending, `[1, N]`.
+    /// Numerators of the input of a piecewise linear bias by distance, ascending, `[1, N]`.
     CurveDistances: Whole,
-    /// Factors of the scaled distances in each row, `[1, T]`.
+    /// Reciprocal denominators of the input of a piecewise linear bias by row, `[1, T]`.
     CurveRows: Whole,
     /// Bias per unit of distance that each key sets, `[B, H, S]`.
     KeyPrices: Column,
     /// Bias per unit of distance that each query sets, `[B, H, T]`.
     QueryPrices: Column,
-    /// Queries of the prices of steps, `[B, H, T, E]`.
+    /// Queries from which step prices are computed, `[B, H, T, E]`.
     StepQueries: Plane,
-    /// Keys of the prices of steps, `[B, H, S, E]`.
+    /// Keys from which step prices are computed, `[B, H, S, E]`.
     StepKeys: Plane,
-    /// Factors of the sums of prices, `[H]`.
+    /// Slopes by which the sums of step prices are multiplied, `[H]`.
     StepSlopes: HeadScalar,
     /// Directions of Householder-like maps, `[B, H, S, D]`.
     Directions: Plane,
@@ -110,18 +110,19 @@ slots! {
     MixerOuter: Whole,
     /// Output biases of the perceptron across heads, `[1, H]`.
     MixerOuterBias: Whole,
-    /// Biases by distance that the perceptron sees, `[H, N]`; the last entry serves all longer
-    /// distances.
+    /// Base bias by distance of a perceptron across heads, `[H, N]`; the last entry holds for all
+    /// greater distances.
     BaseTable: HeadRow,
-    /// [`CurveLines`](Self::CurveLines) of a curve that the perceptron sees.
+    /// [`CurveLines`](Self::CurveLines) of a perceptron's base bias.
     BaseLines: HeadRow,
-    /// [`CurveDistances`](Self::CurveDistances) of a curve that the perceptron sees.
+    /// [`CurveDistances`](Self::CurveDistances) of a perceptron's base bias.
     BaseDistances: Whole,
-    /// [`CurveRows`](Self::CurveRows) of a curve that the perceptron sees.
+    /// [`CurveRows`](Self::CurveRows) of a perceptron's base bias.
     BaseRows: Whole,
 }
 
-/// One tensor for each [`Slot`]; a tensor without elements stands for an absent operand.
+/// Tensors of all operands, one for each [`Slot`]; a tensor without elements represents an absent
+/// operand.
 #[derive(Debug, Clone)]
 pub(crate) struct Operands<B: Backend>(pub(crate) [FloatTensor<B>; SLOTS]);
 
@@ -169,7 +170,7 @@ impl<B: Backend> Operands<B> {
     }
 }
 
-/// Written out because the derive macro takes fields, not arrays.
+/// Written by hand because the derive macro supports fields, but not arrays.
 impl<B: Backend> ExtensionType<B> for Operands<B> {
     type Target = Operands<Dispatch>;
 

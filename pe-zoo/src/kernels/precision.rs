@@ -1,8 +1,8 @@
-//! The width of the factors of matrix products.
+//! Precision of the factors of matrix products.
 
-/// The precision of the factors of linear maps, rounded before they are multiplied. Weights, their updates,
-/// tables, rotations, logits, softmax, suffix sums and everything that is added stay f32; so do all other
-/// products but those of the fused engine on tensor cores.
+/// Precision to which the factors of linear maps are rounded before they are multiplied. Weights,
+/// their updates, tables, rotations, logits, softmax, suffix sums and all sums stay f32, as do all
+/// other products except those of the fused engine on tensor cores.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
 )]
@@ -11,10 +11,10 @@ pub enum MatmulPrecision {
     /// Single precision: nothing is rounded.
     #[default]
     F32,
-    /// Eleven significant bits, by the tensor cores of NVIDIA GPUs, where Burn finds them faster: it
-    /// multiplies large f32 tensors so, and has no switch.
+    /// Eleven significant bits, on tensor cores of NVIDIA GPUs. Burn uses them for large f32
+    /// tensors where it finds them faster, and has no switch against that.
     Tf32,
-    /// Eight significant bits, by the tensor cores of GPUs; the sum is rounded once more.
+    /// Eight significant bits, on tensor cores of GPUs; the result is rounded as well.
     Bf16,
 }
 
@@ -22,7 +22,7 @@ impl MatmulPrecision {
     /// All precisions, the default first.
     pub const ALL: [Self; 3] = [Self::F32, Self::Tf32, Self::Bf16];
 
-    /// The name in suites and records.
+    /// Name of the precision in suites and records.
     pub fn id(self) -> &'static str {
         match self {
             Self::F32 => "f32",

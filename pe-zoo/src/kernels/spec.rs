@@ -1,62 +1,62 @@
-//! Settings of one attention that are not tensors.
+//! Specification of one attention: everything that is not a tensor.
 
 use std::sync::Arc;
 
 use crate::kernels::precision::MatmulPrecision;
 #[cfg(feature = "flex")]
 use crate::score::TermKernel;
-use crate::score::{Current, HiddenActivation, LogitScaling, StickBreaking};
+use crate::score::{Current, HiddenActivation, LogitScaling, StickBreakingRule};
 
-/// Everything about one attention that is not a tensor.
+/// Specification of one attention: everything that is not a tensor.
 #[derive(Debug, Clone)]
 pub(crate) struct Spec {
     /// Positions of the columns.
     pub columns: Arc<[usize]>,
-    /// Whether they count up by one.
+    /// Whether the positions of the columns count up by one.
     pub contiguous: bool,
-    /// Index among the columns of the first row.
+    /// Index of the first row among the columns.
     pub first_row: usize,
-    /// Factor of the query-key products; `None` if there are none in the logits.
+    /// Factor of the query-key products; `None` if the logits contain no such products.
     pub content_scale: Option<f32>,
     /// Factor of the products with a distance table.
     pub distance_scale: f32,
-    /// The rule that makes weights of logits.
+    /// Rule by which logits become attention weights.
     pub weights: WeightRule,
-    /// Precision of queries, keys, values and weights as factors of products; the CPU does not round.
+    /// Precision of queries, keys, values and weights as factors of products; ignored on the CPU.
     #[cfg_attr(not(feature = "cube"), expect(dead_code, reason = "only GPUs have tensor cores"))]
     pub precision: MatmulPrecision,
     /// Contextual positions, if there are any.
     pub contextual: Option<ContextualSpec>,
-    /// Where the pieces of the curve end, ascending.
+    /// Boundaries between the pieces of a piecewise linear bias, ascending.
     #[cfg_attr(not(feature = "flex"), expect(dead_code, reason = "GPUs have none"))]
     pub bends: Arc<[f32]>,
-    /// A perceptron across heads, if there is one.
+    /// Perceptron across heads, if there is one.
     #[cfg_attr(not(feature = "flex"), expect(dead_code, reason = "GPUs have none"))]
     pub mixer: Option<MixerSpec>,
-    /// Pair terms that the content logits pass through, in this order; they do not run on GPUs.
+    /// Pair terms applied to the content logits, in this order; not supported on GPUs.
     #[cfg(feature = "flex")]
     pub terms: Vec<Arc<dyn TermKernel>>,
 }
 
-/// A rule that makes weights of logits.
+/// Rule by which logits become attention weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WeightRule {
-    /// Softmax over what the row sees.
+    /// Softmax over the visible columns.
     Softmax,
-    /// Stick-breaking, from the newest token on.
-    StickBreaking(StickBreaking),
+    /// Stick-breaking, starting from the newest token.
+    StickBreaking(StickBreakingRule),
 }
 
-/// Settings of contextual positions.
+/// Specification of contextual positions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ContextualSpec {
-    /// The largest position; larger ones are clamped to it.
+    /// Largest position, to which larger ones are clamped.
     pub max_position: f32,
-    /// Factor of the products of queries with the table, and of a slope.
+    /// Factor of the products of queries with the table, or of the slope.
     pub function_scale: f32,
-    /// Factor of the products of queries with gate keys, whatever that of the content is.
+    /// Factor of the products of queries with gate keys.
     pub gate_scale: f32,
-    /// Activation of the hidden layer, if the function is a perceptron.
+    /// Activation of the hidden layer; `None` unless the function is a perceptron.
     pub activation: Option<HiddenActivation>,
 }
 
@@ -79,13 +79,14 @@ impl ContextualSpec {
 }
 
 impl Spec {
-    /// Factor from content logits to the logits of gates that have no keys of their own. It is not
-    /// 1 in a sum of two contextual parts of which one leaves all content undivided.
+    /// Factor from content logits to the logits of gates without keys of their own. It differs from
+    /// 1 in a sum of two contextual modifiers one of which leaves the content undivided.
     pub(crate) fn gates_from_content(&self, contextual: ContextualSpec) -> f32 {
         self.content_scale.map_or(1.0, |scale| contextual.gate_scale / scale)
     }
 
-    /// Number of heads that are worked on together: those of a sequence that see each other, or one.
+    /// Number of heads that are processed together: all heads of a sequence with a perceptron
+    /// across heads, otherwise one.
     #[cfg(feature = "flex")]
     pub(crate) fn heads_together(&self, heads: usize) -> usize {
         if self.mixer.is_some() { heads.max(1) } else { 1 }
@@ -100,7 +101,7 @@ impl Spec {
     }
 }
 
-/// Whether positions count up by one, so that distances are index differences.
+/// Whether positions count up by one, so that distances are differences of indices.
 pub(crate) fn contiguous(columns: &[usize]) -> bool {
     match (columns.first(), columns.last()) {
         (Some(first), Some(last)) => last - first + 1 == columns.len(),
@@ -108,16 +109,16 @@ pub(crate) fn contiguous(columns: &[usize]) -> bool {
     }
 }
 
-/// A perceptron across heads.
+/// Specification of a perceptron across heads.
 #[derive(Debug, Clone)]
 #[cfg_attr(not(feature = "flex"), expect(dead_code, reason = "GPUs have none"))]
 pub(crate) struct MixerSpec {
-    /// Columns that it sees in each of its layers: 1, or 3.
+    /// Number of columns that each layer sees: 1 or 3.
     pub(crate) taps: usize,
     /// Factor of the products of queries and keys.
     pub(crate) scale: f32,
-    /// Slope of the activation below 0.
+    /// Slope of the activation for negative inputs.
     pub(crate) negative_slope: f32,
-    /// Where the pieces of the base's curve end, ascending.
+    /// Boundaries between the pieces of a piecewise linear base bias, ascending.
     pub(crate) bends: Arc<[f32]>,
 }

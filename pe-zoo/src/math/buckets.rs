@@ -1,9 +1,10 @@
-//! T5's buckets of distances: one each for short ones, logarithmic ones beyond.
+//! T5's buckets of distances: one bucket per short distance, logarithmic buckets beyond.
 
-/// Bucket of each distance `0..`, up to the first of the last bucket; longer ones are in the last.
+/// Returns the bucket of each distance from 0 to the first of the last bucket, which holds all
+/// greater distances.
 ///
-/// Distances below half of the buckets have one each. Bucket `half + m` starts where
-/// `ln(n / half) / ln(max_distance / half) * (buckets - half)` reaches `m`.
+/// Distances below half of the buckets have one bucket each. Bucket `half + m` starts where `ln(n /
+/// half) / ln(max_distance / half) * (buckets - half)` reaches `m`.
 pub(crate) fn causal(buckets: usize, max_distance: usize) -> Vec<usize> {
     let mut table = Vec::new();
     loop {
@@ -16,7 +17,7 @@ pub(crate) fn causal(buckets: usize, max_distance: usize) -> Vec<usize> {
 }
 
 fn causal_bucket(distance: usize, buckets: usize, max_distance: usize) -> usize {
-    // Powers hit an edge exactly, where the last bit of the logarithms would decide. The nearest
+    // Powers lie exactly on an edge, where rounding of the logarithms would decide. The nearest
     // distance that is not on an edge is further away than this while distances are below 10^6.
     const EDGE: f64 = 1e-9;
     let half = buckets / 2;
@@ -33,7 +34,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Bucket computed without a logarithm: the largest `m` with `(n / half)^steps >= (max /
+    /// Computes the bucket without a logarithm: the largest `m` with `(n / half)^steps >= (max /
     /// half)^m`, in integers of any size.
     fn slow(distance: usize, buckets: usize, max_distance: usize) -> usize {
         let half = buckets / 2;
@@ -52,7 +53,8 @@ mod tests {
         half + last
     }
 
-    /// A product of powers as digits in base 10^9, lowest first, none of them a leading zero.
+    /// Computes a product of powers as digits in base 10^9, least significant first, without
+    /// leading zeros.
     fn product(factors: &[(usize, usize)]) -> Vec<u64> {
         let mut digits = vec![1u64];
         for (base, exponent) in factors {

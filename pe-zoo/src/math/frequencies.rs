@@ -4,12 +4,12 @@ use std::f64::consts::TAU;
 
 use crate::PeError;
 
-/// `base^(-2m / dim)` for `m` in `0..dim / 2`, in radians per position.
+/// Computes `base^(-2m / dim)` for `m` in `0..dim / 2`, in radians per position.
 pub(crate) fn inverse_frequencies(base: f64, dim: usize) -> Vec<f64> {
     (0..dim / 2).map(|m| base.powf(-2.0 * m as f64 / dim as f64)).collect()
 }
 
-/// Refuses a base whose powers are no frequencies that fall from pair to pair.
+/// Refuses a base whose powers are not frequencies that decrease from pair to pair.
 pub(crate) fn check_base(pe: &str, field: &str, base: f64) -> Result<(), PeError> {
     if !(base.is_finite() && base > 1.0) {
         return Err(PeError::invalid(pe, field, base, "a number above 1"));
@@ -17,22 +17,24 @@ pub(crate) fn check_base(pe: &str, field: &str, base: f64) -> Result<(), PeError
     Ok(())
 }
 
-/// The base of NTK-aware scaling, `base * factor^(dim / (dim - 2))`.
+/// Computes the base of NTK-aware scaling, `base * factor^(dim / (dim - 2))`.
 pub(crate) fn ntk_base(base: f64, factor: f64, dim: usize) -> f64 {
     base * factor.powf(dim as f64 / (dim as f64 - 2.0))
 }
 
-/// The factor of dynamic NTK scaling, once `len` exceeds the original length.
+/// Computes the factor of dynamic NTK scaling for a length above the original one.
 pub(crate) fn dynamic_factor(factor: f64, len: usize, original: usize) -> f64 {
     factor * len.max(original) as f64 / original as f64 - (factor - 1.0)
 }
 
-/// The pair, a fraction, that turns `rotations` times within `original` positions.
+/// Computes the index, as a fraction, of the pair that completes `rotations` turns within
+/// `original` positions.
 pub(crate) fn pair_of_rotations(rotations: f64, base: f64, dim: usize, original: usize) -> f64 {
     dim as f64 * (original as f64 / (rotations * TAU)).ln() / (2.0 * base.ln())
 }
 
-/// The pairs between which YaRN goes over from keeping a frequency to dividing it.
+/// Computes the two pairs between which YaRN changes from keeping a frequency to dividing it by the
+/// factor.
 pub(crate) fn yarn_bounds(
     [fast, slow]: [f64; 2],
     base: f64,
@@ -47,19 +49,19 @@ pub(crate) fn yarn_bounds(
     [low.clamp(0.0, last), high.clamp(0.0, last)]
 }
 
-/// 0 up to `low`, 1 from `high` on, straight in between; a step where the two are equal.
+/// Ramp that is 0 up to `low`, 1 from `high` on and linear in between; a step if the two are equal.
 pub(crate) fn ramp(low: f64, high: f64, at: f64) -> f64 {
     let width = if high > low { high - low } else { 0.001 };
     ((at - low) / width).clamp(0.0, 1.0)
 }
 
-/// `0.1 mscale ln(factor) + 1`, and 1 where nothing is stretched.
+/// Computes YaRN's attention factor, `0.1 mscale ln(factor) + 1`, and 1 for factors up to 1.
 pub(crate) fn yarn_magnitude(factor: f64, mscale: f64) -> f64 {
     if factor <= 1.0 { 1.0 } else { 0.1 * mscale * factor.ln() + 1.0 }
 }
 
-/// The share of a frequency that Llama 3 keeps undivided; `original / wavelength` is what is
-/// compared with the two factors.
+/// Computes the share of a frequency that Llama 3's rule leaves undivided, by comparing `original /
+/// wavelength` with the two factors.
 pub(crate) fn llama3_kept(frequency: f64, original: usize, [low, high]: [f64; 2]) -> f64 {
     ramp(low, high, original as f64 * frequency / TAU)
 }

@@ -1,35 +1,35 @@
-//! The arithmetic of one row of lanes, written so that it becomes SIMD wherever it is inlined.
+//! Arithmetic on a row of SIMD lanes, in plain Rust that the compiler vectorises.
 //!
-//! Every function here is `#[inline(always)]` and free of branches and library calls: inlined below
-//! [`pulp::Arch::dispatch`] the compiler turns the loops over lanes into AVX-512, AVX2, NEON or
-//! plain code, from one source.
+//! Every function is `#[inline(always)]` and free of branches and library calls. Inlined below
+//! [`pulp::Arch::dispatch`], the loops over lanes become AVX-512, AVX2, NEON or scalar code, from
+//! one source.
 
 /// One number for each query row of a block.
 pub(crate) type Lanes<const R: usize> = [f32; R];
 
-/// Lanes of a block of query rows, where there are enough rows.
+/// Number of lanes of a block if there are enough query rows.
 pub(crate) const WIDE: usize = 64;
-/// Lanes of a block in decoding, where there are few.
+/// Number of lanes of a block in decoding, where there are few query rows.
 pub(crate) const NARROW: usize = 16;
 
-/// Weights and gates below `exp(-46)` (1e-20) are 0: gradients made of smaller ones would be
-/// denormal, which slows products tenfold, and no sum in f32 would notice them.
+/// Logarithm below which weights and gates are set to 0 (`exp(-46)` is 1e-20). Gradients from
+/// smaller ones would be denormal, which slows products tenfold, and no sum in f32 would change.
 const NEGLIGIBLE: f32 = -46.0;
 
-/// Adding it rounds to an integer and leaves that integer in the low bits.
+/// Constant whose addition rounds to an integer and leaves that integer in the low bits.
 const ROUND: f32 = 12_582_912.0;
 
-/// The leading bits of ln 2, so few that products with small integers are exact.
+/// Leading bits of ln 2, so few that products with small integers are exact.
 const LN_2_HIGH: f32 = 355.0 / 512.0;
 
-/// `exp(x)` for `-87 <= x <= 88`; outside, the value at the limit. Relative error below 2e-7.
-/// NaN stays NaN, so that a model that diverged is seen to have done so.
+/// Computes `exp(x)` for `-87 <= x <= 88`; outside, the value at the limit. Relative error below
+/// 2e-7. NaN propagates, so that divergence stays visible.
 #[inline(always)]
 pub(crate) fn exp(of: f32) -> f32 {
     let x = of.clamp(-87.0, 88.0);
     let shifted = x * std::f32::consts::LOG2_E + ROUND;
     let whole = shifted - ROUND;
-    // ln 2 in two parts, the first exact in few bits, so that the difference loses nothing.
+    // ln 2 is split in two parts, the first with few bits, so that the difference is exact.
     let rest = x - whole * LN_2_HIGH - whole * -2.121_944_4e-4;
     let poly = 1.987_569_1e-4;
     let poly = poly * rest + 1.398_199_9e-3;
@@ -45,7 +45,7 @@ pub(crate) fn exp(of: f32) -> f32 {
 /// Natural logarithm: minus infinity at 0, NaN below. Relative error below 2e-7 (absolute near 1).
 #[inline(always)]
 pub(crate) fn ln(of: f32) -> f32 {
-    // Numbers too small to have all their digits are scaled by 2^23 first.
+    // Subnormal numbers are scaled by 2^23 first.
     let tiny = of < f32::MIN_POSITIVE;
     let x = if tiny { of * 8_388_608.0 } else { of };
     // x = m 2^e with m between sqrt(1/2) and sqrt(2).
@@ -71,21 +71,21 @@ pub(crate) fn ln(of: f32) -> f32 {
     if of == 0.0 { f32::NEG_INFINITY } else { value }
 }
 
-/// `exp(x)` of a logit relative to its row's largest: exactly 0 where negligible.
+/// Computes `exp(x)` of a logit relative to its row's largest; exactly 0 where negligible.
 #[inline(always)]
 pub(crate) fn weight(x: f32) -> f32 {
     let value = exp(x);
     if x < NEGLIGIBLE { 0.0 } else { value }
 }
 
-/// `1 / (1 + exp(-x))`: exactly 0 where negligible.
+/// Computes `1 / (1 + exp(-x))`; exactly 0 where negligible.
 #[inline(always)]
 pub(crate) fn sigmoid(x: f32) -> f32 {
     let value = 1.0 / (1.0 + exp(-x));
     if x < NEGLIGIBLE { 0.0 } else { value }
 }
 
-/// `ln(sigmoid(x))`, exact for large `|x|`.
+/// Computes `ln(sigmoid(x))`, accurate for large `|x|`.
 #[inline(always)]
 pub(crate) fn log_sigmoid(x: f32) -> f32 {
     // ln(1 + e) = 2 artanh(e / (2 + e)), whose series converges fast for 0 < e <= 1.
@@ -102,7 +102,7 @@ pub(crate) fn log_sigmoid(x: f32) -> f32 {
     x.min(0.0) - 2.0 * t * series
 }
 
-/// `ln(sigmoid(x))` as [`log_sigmoid`] has it, and its slope `sigmoid(-x)`.
+/// Computes [`log_sigmoid`] and its derivative `sigmoid(-x)`.
 #[inline(always)]
 pub(crate) fn log_sigmoid_and_slope(x: f32) -> (f32, f32) {
     let e = exp(-x.abs());
@@ -110,7 +110,7 @@ pub(crate) fn log_sigmoid_and_slope(x: f32) -> (f32, f32) {
     (log_sigmoid(x), if x > 0.0 { smaller } else { 1.0 - smaller })
 }
 
-/// The normal distribution at `x`: share below, and density. Absolute error below 2e-7.
+/// Normal distribution at `x`: distribution function and density. Absolute error below 2e-7.
 #[inline(always)]
 pub(crate) fn normal(x: f32) -> (f32, f32) {
     // Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26, of |x| / sqrt(2).
@@ -126,13 +126,14 @@ pub(crate) fn normal(x: f32) -> (f32, f32) {
     (below, bell * 0.398_942_3)
 }
 
-/// The smaller of `x` and `limit`; NaN stays NaN, which `f32::min` would replace by the limit.
+/// Returns the smaller of `x` and `limit`. NaN propagates, which `f32::min` would replace by the
+/// limit.
 #[inline(always)]
 pub(crate) fn at_most(x: f32, limit: f32) -> f32 {
     if x > limit { limit } else { x }
 }
 
-/// Largest integer not above `x`, for `0 <= x < 2^22`, and its value as an index.
+/// Returns the largest integer not above `x`, for `0 <= x < 2^22`, as a number and as an index.
 #[inline(always)]
 pub(crate) fn floor(x: f32) -> (f32, u32) {
     let shifted = x + ROUND;

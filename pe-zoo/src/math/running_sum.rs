@@ -2,23 +2,24 @@
 
 use burn::tensor::Tensor;
 
-/// Up to this many terms a plain sum in f32 is good enough: the relative error of a difference is
-/// at most the number of terms times 6e-8.
+/// Maximum number of terms for which a plain f32 sum is accurate enough: the relative error of a
+/// difference is at most the number of terms times 6e-8.
 const PLAIN: usize = 256;
 
-/// Running sums, and what rounding them to f32 has lost.
+/// Running sums with their rounding errors.
 #[derive(Debug)]
 pub(crate) struct RunningSum {
-    /// The sums as f32 gives them, `[B, H, S]`; gradients flow through these.
+    /// Running sums rounded to f32, `[B, H, S]`; gradients flow through these.
     pub(crate) rounded: Tensor<3>,
-    /// The exact sums less the rounded ones, for long sequences; without gradient.
+    /// Rounding errors of the sums, for long sequences; without gradient.
     pub(crate) lost: Option<Tensor<3>>,
 }
 
-/// `sum of x[.., ..=t]` for each `t`.
+/// Computes `sum of x[.., ..=t]` for each `t`.
 ///
-/// Rounding moves a sum of 32768 terms by up to a five-hundredth of one term *per term*, always the
-/// same way if the terms are equal: a decay would be steeper or flatter than it says.
+/// Rounding changes a plain sum of 32768 terms by up to a five-hundredth of one term per term,
+/// always in the same direction if the terms are equal, which would make a decay steeper or flatter
+/// than specified.
 pub(crate) fn running_sum(x: Tensor<3>) -> RunningSum {
     let [_batch, _heads, len] = x.dims();
     let rounded = x.clone().cumsum(2);
@@ -29,7 +30,8 @@ pub(crate) fn running_sum(x: Tensor<3>) -> RunningSum {
     RunningSum { rounded, lost }
 }
 
-/// Running sums as unevaluated pairs of f32 (Hillis and Steele's scan: `log2 len` additions).
+/// Computes running sums as unevaluated pairs of f32 (Hillis and Steele's scan: `log2 len`
+/// additions).
 fn scan(x: &Tensor<3>, len: usize) -> (Tensor<3>, Tensor<3>) {
     let mut sums = (x.clone(), x.zeros_like());
     let mut step = 1;
@@ -41,17 +43,17 @@ fn scan(x: &Tensor<3>, len: usize) -> (Tensor<3>, Tensor<3>) {
     sums
 }
 
-/// `out[.., t] = x[.., t - step]`, 0 before the start.
+/// Shifts a tensor to later tokens, `out[.., t] = x[.., t - step]`, with 0 before the start.
 fn later_by(x: &Tensor<3>, step: usize) -> Tensor<3> {
     let [batch, heads, len] = x.dims();
     let nothing = Tensor::zeros([batch, heads, step], &x.device());
     Tensor::cat(vec![nothing, x.clone().slice_dim(2, 0..len - step)], 2)
 }
 
-type Pair = (Tensor<3>, Tensor<3>);
+type HighLow = (Tensor<3>, Tensor<3>);
 
-/// Knuth's two-sum of the high parts; the low parts join its error.
-fn add_pairs((a, a_low): Pair, (b, b_low): Pair) -> Pair {
+/// Adds two pairs: Knuth's two-sum of the high parts, whose error is added to the low parts.
+fn add_pairs((a, a_low): HighLow, (b, b_low): HighLow) -> HighLow {
     let sum = a.clone() + b.clone();
     let b_seen = sum.clone() - a.clone();
     let a_seen = sum.clone() - b_seen.clone();
@@ -68,8 +70,8 @@ mod tests {
     use super::*;
     use crate::testkit::close::numbers;
 
-    /// Worst error of `sum[i] - sum[j]` over pairs up to 40 apart, of the rounded sums alone and
-    /// with what they lost.
+    /// Computes the largest error of `sum[i] - sum[j]` over pairs up to 40 apart, without and with
+    /// the stored rounding errors.
     fn worst_errors(terms: &[f32]) -> (f64, f64) {
         let data = TensorData::new(terms.to_vec(), [1, 1, terms.len()]);
         let sums = running_sum(Tensor::from_data(data, &Device::flex()));

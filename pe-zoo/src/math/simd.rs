@@ -1,8 +1,8 @@
-//! The widest instructions of this machine.
+//! Dispatch to the widest SIMD instructions of the machine.
 
-/// Runs `work` compiled for the widest instructions of this machine.
+/// Runs `work` compiled for the widest SIMD instructions of the machine.
 ///
-/// Only code that is inlined into `work` is compiled so.
+/// This applies only to code that is inlined into `work`.
 #[inline(always)]
 pub(crate) fn dispatch(work: impl FnOnce()) {
     pulp::Arch::new().dispatch(Run(work));

@@ -1,12 +1,12 @@
-//! ALiBi's slopes.
+//! Slopes of ALiBi by the number of heads.
 
-/// The paper's formula for any number of heads: `2^(-8 (h + 1) / heads)`.
+/// Computes the slopes by the paper's formula, for any number of heads: `2^(-8 (h + 1) / heads)`.
 pub(crate) fn geometric(heads: usize) -> Vec<f64> {
     (1..=heads).map(|k| (-8.0 * k as f64 / heads as f64).exp2()).collect()
 }
 
-/// The authors' rule: where `heads` is no power of two, the slopes of the power below it, then
-/// every other slope of the power above it.
+/// Computes the slopes by the authors' rule: where `heads` is not a power of two, the slopes of the
+/// power below it, followed by every other slope of the power above it.
 pub(crate) fn spliced(heads: usize) -> Vec<f64> {
     if heads.is_power_of_two() {
         return geometric(heads);

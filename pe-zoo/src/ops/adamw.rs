@@ -1,4 +1,5 @@
-//! AdamW in one pass over parameter, gradient and moments, in place where nobody else holds them.
+//! AdamW in one pass over parameter, gradient and moments, in place where their memory is not
+//! shared.
 
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, Dispatch, ExtensionType, Flex, backend_extension};
@@ -28,7 +29,7 @@ pub(super) fn adamw<const D: usize>(
     Tensor::from_dispatch(stepped.param)
 }
 
-/// The result of a step.
+/// Result of an AdamW step.
 #[derive(Debug, Clone, ExtensionType)]
 pub(super) struct Stepped<B: Backend> {
     param: FloatTensor<B>,

@@ -1,4 +1,4 @@
-//! GELU in SIMD: one exponential serves the error function and its derivative.
+//! GELU in SIMD; one exponential serves both the error function and its derivative.
 
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
@@ -70,7 +70,7 @@ pub(super) fn forward(x: &FlexTensor) -> FlexTensor {
     contiguous(output, x.layout().shape().clone())
 }
 
-/// `grad` times the derivative at `x`, in place where nobody else holds `grad`.
+/// Computes `grad` times the derivative at `x`, in place where the memory of `grad` is not shared.
 pub(super) fn backward(x: &FlexTensor, grad: FlexTensor) -> FlexTensor {
     let mut grad = whole(grad);
     let piece = rows_of_piece(1);

@@ -1,7 +1,8 @@
-//! `x weight + bias`: the bias is what the product adds to, and its gradient is summed in parallel.
+//! Linear map `x weight + bias`: the product is accumulated onto the bias, and the bias gradient is
+//! summed in parallel.
 //!
-//! With [`Before::Gelu`] the map is applied to `gelu(x)`, which is made again in the backward pass:
-//! it is as large as the largest activation of a block and costs a hundredth of the product.
+//! With [`Before::Gelu`] the map is applied to `gelu(x)`, which the backward pass recomputes: it is
+//! as large as the largest activation of a block and costs a hundredth of the product.
 
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
@@ -33,12 +34,12 @@ pub(super) fn linear<const D: usize>(
     ))
 }
 
-/// The function applied to the input first.
+/// Function applied to the input of the linear map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Before {
-    /// The identity.
+    /// The input is used unchanged.
     Nothing,
-    /// GELU.
+    /// GELU is applied to the input.
     Gelu,
 }
 
@@ -67,16 +68,16 @@ impl LinearBackend for Flex {
 struct Linear;
 
 #[derive(Debug, Clone)]
-struct State {
+struct LinearState {
     x: FlexTensor,
     weight: FlexTensor,
     before: Before,
 }
 
 impl Backward<Flex, 3> for Linear {
-    type State = State;
+    type State = LinearState;
 
-    fn backward(self, ops: Ops<State, 3>, grads: &mut Gradients, _: &mut Checkpointer) {
+    fn backward(self, ops: Ops<LinearState, 3>, grads: &mut Gradients, _: &mut Checkpointer) {
         let grad = dense(grads.consume::<Flex>(&ops.node));
         let [x, weight, bias] = ops.parents;
         if let Some(node) = x {
@@ -103,7 +104,7 @@ impl<C: CheckpointStrategy> LinearBackend for Autodiff<Flex, C> {
         let x = dense(x);
         let output = forward(&x, &weight, &dense(bias), before);
         match Linear.prepare::<C>(nodes).compute_bound().stateful() {
-            OpsKind::Tracked(prep) => prep.finish(State { x, weight, before }, output),
+            OpsKind::Tracked(prep) => prep.finish(LinearState { x, weight, before }, output),
             OpsKind::UnTracked(prep) => prep.finish(output),
         }
     }
@@ -118,7 +119,7 @@ impl Before {
     }
 }
 
-/// `[I, O]`, strided or not.
+/// Views the weights as a matrix `[I, O]`.
 fn weights(weight: &FlexTensor) -> Matrix<'_> {
     let layout = weight.layout();
     let stride = |axis: usize| layout.strides()[axis].unsigned_abs();
@@ -135,7 +136,7 @@ fn rows(data: &[f32], width: usize) -> Matrix<'_> {
     Matrix::new(data, Shape::dense(data.len() / width.max(1), width))
 }
 
-/// The shape of `like` with another last axis.
+/// Returns the shape of `like` with another last axis.
 fn with_width(like: &FlexTensor, width: usize) -> TensorShape {
     let shape = like.layout().shape();
     let leading = (0..shape.num_dims() - 1).map(|axis| shape[axis]);
@@ -165,7 +166,7 @@ fn forward(x: &FlexTensor, weight: &FlexTensor, bias: &FlexTensor, before: Befor
     contiguous(output, with_width(x, outputs))
 }
 
-fn x_grad(state: &State, grad: &FlexTensor) -> FlexTensor {
+fn x_grad(state: &LinearState, grad: &FlexTensor) -> FlexTensor {
     let weight = weights(&state.weight);
     let Shape { rows: inputs, columns: outputs, .. } = weight.shape();
     let upstream = rows(numbers(grad), outputs);
@@ -180,7 +181,7 @@ fn x_grad(state: &State, grad: &FlexTensor) -> FlexTensor {
     }
 }
 
-fn weight_grad(state: &State, grad: &FlexTensor) -> FlexTensor {
+fn weight_grad(state: &LinearState, grad: &FlexTensor) -> FlexTensor {
     let Shape { rows: inputs, columns: outputs, .. } = weights(&state.weight).shape();
     let x = state.before.apply(&state.x);
     let (input, upstream) = (rows(numbers(&x), inputs), rows(numbers(grad), outputs));
@@ -190,7 +191,7 @@ fn weight_grad(state: &State, grad: &FlexTensor) -> FlexTensor {
     contiguous(output, TensorShape::from([inputs, outputs]))
 }
 
-fn bias_grad(state: &State, grad: &FlexTensor) -> FlexTensor {
+fn bias_grad(state: &LinearState, grad: &FlexTensor) -> FlexTensor {
     let outputs = weights(&state.weight).shape().columns;
     let upstream = numbers(grad);
     let rows = rows_of_piece(outputs);

@@ -1,8 +1,8 @@
 //! Operations of models, fused where the device has a kernel and plain tensor operations elsewhere.
 //!
-//! Without attention a training step on Flex spends half its time in elementwise operations on one
-//! thread. Each function here is one operation with a gradient written by hand, in SIMD, on all
-//! threads, that keeps no more than it needs for the backward pass.
+//! Besides attention, a training step on Flex would spend half its time in elementwise operations
+//! on one thread. Each function here is one operation with an explicit gradient, in SIMD, on all
+//! threads, that stores only what its backward pass needs.
 
 #[cfg(feature = "flex")]
 mod adamw;
@@ -32,7 +32,7 @@ use crate::count::count;
 #[cfg(feature = "flex")]
 use crate::kernels::{self, Kernels};
 
-/// Exact GELU, `0.5 x (1 + erf(x / sqrt(2)))`, any shape.
+/// Exact GELU of a tensor of any shape, `0.5 x (1 + erf(x / sqrt(2)))`.
 pub fn gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
     #[cfg(feature = "flex")]
     if fused(&x) {
@@ -41,7 +41,8 @@ pub fn gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
     burn::tensor::activation::gelu(x)
 }
 
-/// `silu(gate) * up` over the last axis, `[.., 2 F] -> [.., F]`: its first half is the gate, its second is up.
+/// Computes `silu(gate) * up` over the last axis, `[.., 2 F] -> [.., F]`; the first half is the
+/// gate, the second half is up.
 pub fn swi_glu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
     #[cfg(feature = "flex")]
     if fused(&x) {
@@ -55,7 +56,8 @@ fn count_linear<const D: usize>(x: &Tensor<D>, weight: &Tensor<2>) {
     count(x.shape().num_elements() * outputs);
 }
 
-/// `x weight + bias` over the last axis, `[.., I] -> [.., O]`; `weight` `[I, O]`, `bias` `[O]`.
+/// Computes `x weight + bias` over the last axis, `[.., I] -> [.., O]`; `weight` `[I, O]`, `bias`
+/// `[O]`.
 pub fn linear<const D: usize>(
     x: Tensor<D>,
     weight: Tensor<2>,
@@ -77,14 +79,14 @@ pub fn linear<const D: usize>(
     burn::tensor::module::linear(x, weight, bias)
 }
 
-/// [`linear`] with a choice of precision.
+/// Computes [`linear`] with a choice of precision.
 pub fn linear_of<const D: usize>(
-    factors: MatmulPrecision,
+    precision: MatmulPrecision,
     x: Tensor<D>,
     weight: Tensor<2>,
     bias: Option<Tensor<1>>,
 ) -> Tensor<D> {
-    match factors {
+    match precision {
         MatmulPrecision::F32 => linear(x, weight, bias),
         MatmulPrecision::Tf32 => {
             count_linear(&x, &weight);
@@ -97,20 +99,22 @@ pub fn linear_of<const D: usize>(
     }
 }
 
-/// [`gelu_linear`] with a choice of precision.
+/// Computes [`gelu_linear`] with a choice of precision.
 pub fn gelu_linear_of<const D: usize>(
-    factors: MatmulPrecision,
+    precision: MatmulPrecision,
     x: Tensor<D>,
     weight: Tensor<2>,
     bias: Option<Tensor<1>>,
 ) -> Tensor<D> {
-    match factors {
+    match precision {
         MatmulPrecision::F32 => gelu_linear(x, weight, bias),
-        MatmulPrecision::Tf32 | MatmulPrecision::Bf16 => linear_of(factors, gelu(x), weight, bias),
+        MatmulPrecision::Tf32 | MatmulPrecision::Bf16 => {
+            linear_of(precision, gelu(x), weight, bias)
+        }
     }
 }
 
-/// [`linear`] of [`gelu`], without keeping what lies between for the backward pass.
+/// Computes [`linear`] of [`gelu`] without storing the output of GELU for the backward pass.
 pub fn gelu_linear<const D: usize>(
     x: Tensor<D>,
     weight: Tensor<2>,
@@ -124,7 +128,8 @@ pub fn gelu_linear<const D: usize>(
     linear(gelu(x), weight, bias)
 }
 
-/// `(x - mean) / sqrt(variance + epsilon) * gamma + beta` over the last axis, `[C]` each.
+/// Layer normalisation over the last axis, `(x - mean) / sqrt(variance + epsilon) * gamma + beta`;
+/// `gamma` and `beta` are `[C]`.
 pub fn layer_norm<const D: usize>(
     x: Tensor<D>,
     gamma: Tensor<1>,
@@ -138,7 +143,8 @@ pub fn layer_norm<const D: usize>(
     burn::tensor::module::layer_norm(x, gamma, Some(beta), epsilon)
 }
 
-/// `x / sqrt(mean(x^2) + epsilon) * gamma` over the last axis, `[C]`.
+/// Root mean square normalisation over the last axis, `x / sqrt(mean(x^2) + epsilon) * gamma`;
+/// `gamma` is `[C]`.
 pub fn rms_norm<const D: usize>(x: Tensor<D>, gamma: Tensor<1>, epsilon: f64) -> Tensor<D> {
     #[cfg(feature = "flex")]
     if fused(&x) {
@@ -159,7 +165,8 @@ pub fn rotate(x: Tensor<4>, cos: Tensor<2>, sin: Tensor<2>, pairs: Pairs) -> Ten
     plain::rotate(x, cos, sin, pairs)
 }
 
-/// One step of AdamW: the parameter after it. `moments` are updated; no gradient flows.
+/// Applies one step of AdamW and returns the new parameter. `moments` are updated; no gradient
+/// flows.
 pub fn adamw<const D: usize>(
     param: Tensor<D>,
     grad: Tensor<D>,

@@ -1,4 +1,5 @@
-//! Layer norm and RMS norm: one pass forward, one pass backward, two numbers kept per row.
+//! Layer norm and RMS norm in one pass forward and one pass backward, with two numbers stored per
+//! row.
 
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
@@ -39,10 +40,10 @@ pub(super) fn rms_norm<const D: usize>(x: Tensor<D>, gamma: Tensor<1>, epsilon: 
     ))
 }
 
-/// The kind of normalisation.
+/// Kind of normalisation: LayerNorm or RMSNorm, with its epsilon.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Kind {
-    /// Whether the mean is taken away and `beta` added.
+    /// Whether the mean is subtracted and `beta` added.
     centred: bool,
     epsilon: f32,
 }
@@ -72,7 +73,7 @@ impl NormBackend for Flex {
 struct Norm;
 
 #[derive(Debug, Clone)]
-struct State {
+struct NormState {
     x: FlexTensor,
     gamma: FlexTensor,
     rows: Vec<Row>,
@@ -83,14 +84,14 @@ struct State {
 #[derive(Debug, Clone, Copy, Default)]
 struct Row {
     mean: f32,
-    /// One over the root of the variance.
+    /// Reciprocal of the standard deviation or root mean square.
     inverse: f32,
 }
 
 impl Backward<Flex, 3> for Norm {
-    type State = State;
+    type State = NormState;
 
-    fn backward(self, ops: Ops<State, 3>, grads: &mut Gradients, _: &mut Checkpointer) {
+    fn backward(self, ops: Ops<NormState, 3>, grads: &mut Gradients, _: &mut Checkpointer) {
         let grad = dense(grads.consume::<Flex>(&ops.node));
         let found = backward(&ops.state, &grad);
         for (parent, grad) in ops.parents.into_iter().zip(found) {
@@ -113,17 +114,17 @@ impl<C: CheckpointStrategy> NormBackend for Autodiff<Flex, C> {
         let (output, rows) = forward(&x, &gamma, &beta, kind);
         match Norm.prepare::<C>(nodes).compute_bound().stateful() {
             OpsKind::Tracked(prep) => {
-                prep.finish(State { x, gamma, rows, centred: kind.centred }, output)
+                prep.finish(NormState { x, gamma, rows, centred: kind.centred }, output)
             }
             OpsKind::UnTracked(prep) => prep.finish(output),
         }
     }
 }
 
-/// Terms that are summed side by side, so that sums become SIMD in an order of their own.
+/// Number of partial sums, so that sums are vectorised with a fixed order of additions.
 const SIDE: usize = 16;
 
-/// `sum of term(n)` for `n` in `0..len`.
+/// Sums `term(n)` for `n` in `0..len`.
 #[inline(always)]
 fn sum(len: usize, term: impl Fn(usize) -> f32) -> f32 {
     let mut side = [0.0_f32; SIDE];
@@ -177,8 +178,8 @@ fn forward(
     (contiguous(output, x.layout().shape().clone()), kept)
 }
 
-/// Gradients of `x`, `gamma` and, if centred, `beta`.
-fn backward(state: &State, grad: &FlexTensor) -> [Option<FlexTensor>; 3] {
+/// Computes the gradients of `x`, `gamma` and, if centred, `beta`.
+fn backward(state: &NormState, grad: &FlexTensor) -> [Option<FlexTensor>; 3] {
     let (input, gamma, upstream) = (numbers(&state.x), numbers(&state.gamma), numbers(grad));
     let width = gamma.len();
     let rows = rows_of_piece(width);

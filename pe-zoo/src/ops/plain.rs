@@ -1,18 +1,19 @@
-//! The same operations as plain tensor operations: for any backend, and to test the kernels against.
+//! Reference versions of the operations in plain tensor operations, for any backend and for tests
+//! of the kernels.
 
 use burn::tensor::Tensor;
 use burn::tensor::activation::silu;
 
-/// The pairing of channels.
+/// Pairing of channels that are rotated together.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Pairs {
-    /// Channel `m` with `m + D / 2`: HuggingFace Llama, TAPE, YaRN.
+    /// Pairs channel `m` with `m + D / 2`: HuggingFace Llama, TAPE, YaRN.
     #[default]
     HalfSplit,
-    /// Channel `2 m` with `2 m + 1`: RoFormer, xPos.
+    /// Pairs channel `2 m` with `2 m + 1`: RoFormer, xPos.
     Interleaved,
 }
 
@@ -23,7 +24,7 @@ pub struct AdamW {
     pub learning_rate: f64,
     /// Decay rates of the two moments.
     pub betas: [f64; 2],
-    /// Added to the root of the second moment.
+    /// Constant added to the root of the second moment.
     pub epsilon: f64,
     /// Factor of the decoupled weight decay.
     pub weight_decay: f64,
@@ -34,7 +35,7 @@ pub struct AdamW {
 }
 
 impl AdamW {
-    /// Bias corrections: divisors of the two moments, which start at zero.
+    /// Bias corrections: divisors of the two moments, which are initialised with zeros.
     pub(super) fn corrections(&self) -> [f64; 2] {
         self.betas.map(|beta| 1.0 - beta.powf(f64::from(self.step)))
     }
@@ -43,12 +44,12 @@ impl AdamW {
 /// Running means of a parameter's gradient and of its square; `None` before the first step.
 #[derive(Debug, Clone, Default)]
 pub struct Moments<const D: usize> {
-    /// Both, of the parameter's shape.
+    /// Both moments, of the parameter's shape.
     pub tensors: Option<[Tensor<D>; 2]>,
 }
 
 impl<const D: usize> Moments<D> {
-    /// Takes both out; zeros before the first step.
+    /// Takes both moments out; zeros before the first step.
     pub(super) fn take(&mut self, param: &Tensor<D>) -> [Tensor<D>; 2] {
         let zeros = || Tensor::zeros(param.shape(), &param.device());
         self.tensors.take().unwrap_or_else(|| [zeros(), zeros()])

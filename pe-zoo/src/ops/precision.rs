@@ -1,4 +1,4 @@
-//! Linear maps with narrower factors, and which devices have them.
+//! Linear maps with rounded factors, and detection of the devices that support them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -7,7 +7,7 @@ use burn::tensor::{DType, Device, Tensor};
 use super::MatmulPrecision;
 
 impl MatmulPrecision {
-    /// Whether a device has products of this precision.
+    /// Whether a device supports products of this precision.
     pub fn available(self, device: &Device) -> bool {
         match self {
             Self::F32 => true,
@@ -19,13 +19,13 @@ impl MatmulPrecision {
 
 #[cfg(feature = "cube")]
 use crate::kernels::gpu::has_tf32;
-/// Always false: only GPUs have it.
+/// Always false, because only GPUs have tensor cores.
 #[cfg(not(feature = "cube"))]
 fn has_tf32(_device: &Device) -> bool {
     false
 }
 
-/// Whether a product of ones is right: some devices store a type and do not compute with it.
+/// Whether a product of ones is correct; some devices can store a type but not compute with it.
 fn multiplies(device: &Device) -> bool {
     let product = || {
         let ones = Tensor::<2>::ones([4, 4], (device, DType::BF16));
@@ -34,7 +34,7 @@ fn multiplies(device: &Device) -> bool {
     catch_unwind(AssertUnwindSafe(product)).ok().flatten() == Some(vec![4.0; 16])
 }
 
-/// `x weight + bias`, the factors rounded.
+/// Computes `x weight + bias` with rounded factors.
 pub(super) fn linear<const D: usize>(
     x: Tensor<D>,
     weight: Tensor<2>,
@@ -54,7 +54,7 @@ mod tests {
     use crate::ops;
     use crate::testkit::close::{self, Tolerance, numbers};
 
-    /// Three roundings to eight bits, of terms near 1.
+    /// Tolerance for three roundings to eight bits, of terms near 1.
     const BF16: Tolerance = Tolerance { absolute: 2e-2, relative: 2e-2 };
 
     #[test]
@@ -75,11 +75,11 @@ mod tests {
         }
         let values =
             |n: usize, by: f64| (0..n).map(|i| (by * i as f64).sin() as f32).collect::<Vec<_>>();
-        let run = |factors| {
+        let run = |precision| {
             let tensor = |by| Tensor::<1>::from_data(values(12, by).as_slice(), &device);
             let x = tensor(1.1).reshape([3, 4]).require_grad();
             let weight = tensor(0.7).reshape([4, 3]).require_grad();
-            let output = ops::linear_of(factors, x.clone(), weight.clone(), None);
+            let output = ops::linear_of(precision, x.clone(), weight.clone(), None);
             let grads = output.clone().powf_scalar(2.0).sum().backward();
             let grads = [x.grad(&grads), weight.grad(&grads)];
             let mut all = numbers(output);

@@ -80,7 +80,8 @@ struct Turn {
     backwards: bool,
 }
 
-/// The result lies as `[B, T, H, D]`, whatever `x` does, as a projection's output would.
+/// Rotates channel pairs. The result is laid out as `[B, T, H, D]` whatever the layout of `x`, like
+/// the output of a projection.
 fn turn(x: FlexTensor, by: &Turn) -> FlexTensor {
     let in_order = x.layout().strides()[3] == 1 && x.layout().strides().iter().all(|s| *s >= 0);
     let x = if in_order { x } else { x.to_contiguous() };

@@ -1,4 +1,4 @@
-//! SwiGLU in SIMD: one pass over both halves, in both directions.
+//! SwiGLU in SIMD, in one pass over both halves, forward and backward.
 
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
@@ -54,7 +54,7 @@ impl<C: CheckpointStrategy> SwiGluBackend for Autodiff<Flex, C> {
     }
 }
 
-/// Channels of the output, and its shape.
+/// Returns the number of output channels, and the shape of the output.
 fn halved(shape: &Shape) -> (usize, Shape) {
     let mut dims = shape.to_vec();
     let mut half = 0;

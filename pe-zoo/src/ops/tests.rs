@@ -1,4 +1,4 @@
-//! Kernels against plain tensor operations: outputs and every gradient.
+//! Compares the kernels with plain tensor operations: outputs and all gradients.
 
 use burn::tensor::{Device, Tensor, TensorData};
 use rand_chacha::ChaCha8Rng;
@@ -28,7 +28,8 @@ fn close<const D: usize>(name: &str, found: Tensor<D>, expected: Tensor<D>) {
         .unwrap();
 }
 
-/// Output and gradients of `x` and of vectors and matrices, of two ways to do the same.
+/// Asserts that two implementations of an operation have equal outputs and equal gradients of `x`,
+/// vectors and matrices.
 macro_rules! agree {
     ($fused:expr, $plain:expr, $output:expr, $($leaf:expr),+) => {{
         let (fused, plain) = ($fused, $plain);
@@ -184,7 +185,7 @@ fn three_steps_of_adamw_agree() {
     let [plain_mean, plain_square] = plain.tensors.unwrap();
     close("mean", mean, plain_mean);
     close("square", square, plain_square);
-    // What others hold is not written to.
+    // Shared tensors are not modified in place.
     close("start", start, tensor([37, 1021], 13).inner());
 }
 

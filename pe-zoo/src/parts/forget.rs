@@ -5,11 +5,11 @@ use burn::tensor::Tensor;
 use crate::ScoreMod;
 use crate::math::running_sum::running_sum;
 
-/// Adds `factor * (sum of ln f over the tokens after j, up to and with i)`; `log_forget` is
-/// `[B, H, S, 1]`, one number per column.
+/// Returns the modifier that adds `factor * (sum of ln f over the tokens after j, up to and
+/// including i)`; `log_forget` is `[B, H, S, 1]`, one number per column.
 ///
-/// The engine subtracts running sums of the whole sequence, which for long ones are large and
-/// nearly equal. What their rounding loses is handed over as a second, small decay.
+/// The engine subtracts running sums of the whole sequence, which are large and nearly equal for
+/// long sequences. Their rounding errors are passed on as a second, small decay.
 pub(crate) fn decay(log_forget: Tensor<4>, factor: f64) -> ScoreMod {
     let sums = running_sum(log_forget.squeeze_dim::<3>(3) * factor);
     let decay = |cumulative| ScoreMod::Decay { cumulative };

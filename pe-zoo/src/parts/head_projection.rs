@@ -38,7 +38,7 @@ impl HeadProjection {
         values.swap_dims(1, 2).unsqueeze_dim(3)
     }
 
-    /// The weight, `[channel][head]`, and the bias for scalar references.
+    /// Returns the weight, `[channel][head]`, and the bias for scalar references.
     pub(crate) fn scalars(&self) -> (Tokens, Vec<f64>) {
         (table_f64(&self.weight), values_f64(&self.bias))
     }

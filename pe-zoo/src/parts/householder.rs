@@ -1,14 +1,16 @@
-//! Dot products through products of Householder-like maps, in chunks.
+//! Dot products of queries and keys through products of Householder-like maps, computed in chunks.
 //!
-//! With `H_t = I - beta_t w_t w_t^T`, row `i` meets column `j` as `q_i . H_i ... H_{j+1} k_j`. Within
-//! a chunk of columns the product has a closed form (the UT transform of Joffrain et al. 2006, as
-//! Yang et al. 2025 use it): with `L[m, n] = beta_m w_m . w_n` for `n < m` and `X = (I + L)^-1`,
+//! With `H_t = I - beta_t w_t w_t^T`, the product of row `i` and column `j` is `q_i . H_i ...
+//! H_{j+1} k_j`. Within a chunk of columns it has a closed form (the UT transform of Joffrain et
+//! al. 2006, as used by Yang et al. 2025): with `L[m, n] = beta_m w_m . w_n` for `n < m` and `X =
+//! (I + L)^-1`,
 //!
-//! `q_i . H_i ... H_{j+1} k_j = q_i . k_j - sum over m <= i, n > j of (q_i . w_m) X[m, n] beta_n (w_n . k_j)`
+//! `q_i . H_i ... H_{j+1} k_j = q_i . k_j - sum over m <= i, n > j of (q_i . w_m) X[m, n] beta_n
+//! (w_n . k_j)`
 //!
-//! and a row that lies after the chunk goes on with `q - sum of (q . w_m) X[m, n] beta_n w_n`, the
-//! query seen from before the chunk. Every intermediate is a product of maps of norm at most 1 (for
-//! `beta <= 2`), so nothing grows and nothing is divided: the form is exact and stable.
+//! and for earlier chunks the query of a later row is replaced by `q - sum of (q . w_m) X[m, n]
+//! beta_n w_n`. Every intermediate is a product of maps of norm at most 1 (for `beta <= 2`), so
+//! that nothing grows and nothing is divided: the form is exact and stable.
 
 use burn::tensor::{Device, Tensor, TensorData};
 
@@ -20,7 +22,7 @@ pub(crate) const CHUNK: usize = 32;
 
 /// Householder-like maps and keys of all columns.
 #[derive(Debug)]
-pub(crate) struct Path {
+pub(crate) struct HouseholderMaps {
     /// Keys, `[B, H, S, D]`.
     pub(crate) k: Tensor<4>,
     /// Directions of length at most 1, `[B, H, S, D]`.
@@ -29,11 +31,16 @@ pub(crate) struct Path {
     pub(crate) beta: Tensor<4>,
 }
 
-/// Products `q_i . H_i ... H_{j+1} k_j`, `[B, H, T, S]`; a finite number without meaning where `j >
-/// i`.
+/// Computes products `q_i . H_i ... H_{j+1} k_j`, `[B, H, T, S]`; where `j > i` the result is
+/// finite but undefined.
 ///
 /// Rows `q`, `[B, H, T, D]`, are the last `T` of the `S` columns.
-pub(crate) fn products(q: &Tensor<4>, path: Path, at: &Positions, chunk: usize) -> Tensor<4> {
+pub(crate) fn products(
+    q: &Tensor<4>,
+    path: HouseholderMaps,
+    at: &Positions,
+    chunk: usize,
+) -> Tensor<4> {
     let [batch, heads, rows, head_dim] = q.dims();
     let columns = at.cols().len();
     let device = q.device();
@@ -41,8 +48,8 @@ pub(crate) fn products(q: &Tensor<4>, path: Path, at: &Positions, chunk: usize) 
     let parts = Chunks::new(path, at, chunk, &device);
     let q = q.clone().reshape([batch * heads, rows, head_dim]);
 
-    // Iterates from the last chunk to the first; `query` holds the rows seen so far, multiplied by
-    // the maps of the chunks already passed.
+    // Iterates from the last chunk to the first; `query` holds the rows so far, multiplied by
+    // the maps of the later chunks.
     let mut query: Option<Tensor<3>> = None;
     let mut met = rows;
     let mut blocks = Vec::new();
@@ -90,7 +97,7 @@ struct Chunks {
 }
 
 /// Products of one chunk of [`Chunks`], without the chunk axis.
-struct Part {
+struct ChunkProducts {
     k: Tensor<3>,
     w: Tensor<3>,
     to_key: Tensor<3>,
@@ -98,7 +105,7 @@ struct Part {
 }
 
 impl Chunks {
-    fn new(path: Path, at: &Positions, chunk: usize, device: &Device) -> Self {
+    fn new(path: HouseholderMaps, at: &Positions, chunk: usize, device: &Device) -> Self {
         let (k, w) = (into_chunks(path.k, chunk), into_chunks(path.w, chunk));
         let scaled = w.clone() * into_chunks(path.beta, chunk);
         let (below, levels) =
@@ -114,13 +121,13 @@ impl Chunks {
         }
     }
 
-    /// The chunk at `index`, of which the first `len` columns exist.
-    fn get(&self, index: usize, len: usize) -> Part {
+    /// Returns the chunk at `index`, of which the first `len` columns exist.
+    fn get(&self, index: usize, len: usize) -> ChunkProducts {
         let take = |u: &Tensor<4>| {
             let u = u.clone().slice_dim(1, index..index + 1).squeeze_dim::<3>(1);
             u.slice_dim(1, 0..len)
         };
-        Part {
+        ChunkProducts {
             k: take(&self.k),
             w: take(&self.w),
             to_key: take(&self.to_key).slice_dim(2, 0..len),
@@ -164,8 +171,8 @@ fn inverse(lower: &Tensor<4>, levels: &[Tensor<4>]) -> Tensor<4> {
     inverse.expand(lower.dims())
 }
 
-/// Masks of shape `[1, 1, K, K]`: 1 below the diagonal, then for each doubling of the block size 1
-/// in the new lower left corners.
+/// Returns masks of shape `[1, 1, K, K]`: 1 below the diagonal, then for each doubling of the block
+/// size 1 in the new lower left corners.
 fn masks(chunk: usize, device: &Device) -> (Tensor<4>, Vec<Tensor<4>>) {
     let mask = |holds: &dyn Fn(usize, usize) -> bool| {
         let values = (0..chunk * chunk)
@@ -189,8 +196,8 @@ pub(crate) fn macs(len: usize, head_dim: usize) -> usize {
     let within = CHUNK * CHUNK * (3 * head_dim + CHUNK + 2 * (levels - 1) * CHUNK);
     let chunk = |start: usize| {
         let columns = CHUNK.min(len - start);
-        // Rows that see the chunk are multiplied with its directions and keys, and passed on to
-        // the chunk before.
+        // Rows that see the chunk are multiplied with its directions and keys, and transformed for
+        // the previous chunk.
         let passed_on = if start > 0 { head_dim } else { 0 };
         (len - start) * columns * (2 * head_dim + columns + passed_on)
     };

@@ -23,7 +23,8 @@ pub const PRINTED: Tolerance = Tolerance { absolute: 2e-11, relative: 2e-11 };
 /// Compares two sequences of numbers, which must be finite.
 ///
 /// # Errors
-/// The first place and both numbers.
+///
+/// The first index at which they differ, with both numbers.
 pub fn compare(actual: &[f64], expected: &[f64], tolerance: Tolerance) -> Result<(), String> {
     if actual.len() != expected.len() {
         return Err(format!("{} numbers, expected {}", actual.len(), expected.len()));
@@ -40,9 +41,10 @@ pub fn compare(actual: &[f64], expected: &[f64], tolerance: Tolerance) -> Result
     Ok(())
 }
 
-/// All numbers of a tensor in f64.
+/// Converts a tensor to f64 numbers.
 ///
 /// # Panics
+///
 /// If the tensor cannot be read back.
 pub fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
     tensor.into_data().convert::<f64>().try_into_vec::<f64>().expect("a float tensor")

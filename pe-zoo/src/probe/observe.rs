@@ -1,11 +1,11 @@
-//! Observations from which properties are derived.
+//! Experiments from which the properties of an encoding are derived.
 
 use burn::tensor::{Device, Int, Tensor};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use super::close::{self, F32_REORDERED, Tolerance, numbers};
-use super::passes::{Place, TOKENS, chunk_by, embedded, stack};
+use super::passes::{LayerEngine, TOKENS, chunk_by, embedded, stack};
 use super::problem::{Problem, tensor3, tensor4};
 use super::{built, device};
 use crate::attention::{Engine, logits};
@@ -17,18 +17,19 @@ use crate::registry::EncodingConfig;
 use crate::score::LogitScaling;
 use crate::{Dims, Positions, ScoreMod, TokenState};
 
-/// Standard deviation of random parameters in a stack of layers: larger ones make logits so large
-/// that rounding errors look like effects.
+/// Standard deviation of random parameters in a stack of layers. Larger ones would make logits so
+/// large that rounding errors look like effects.
 const STACK_STD: f64 = 0.2;
 
-/// Outputs of three layers. The rounding error of rotations grows with the angle, and layers multiply it.
+/// Tolerance for outputs of three layers. The rounding error of rotations grows with the angle, and
+/// layers multiply it.
 const STACK: Tolerance = Tolerance { absolute: 3e-4, relative: 3e-4 };
 
-/// Runs an encoding on small problems.
+/// Determines the properties of an encoding by running it on small problems.
 pub(super) fn observe(config: &EncodingConfig, dims: &Dims) -> Result<Properties, String> {
     let encoding = built(config, dims, 0.5)?;
     let small = built(config, &Dims { layers: dims.layers.max(3), ..*dims }, STACK_STD)?;
-    let subject = Subject { encoding: encoding.hooks(), dims: *dims, device: device() };
+    let subject = ProbedEncoding { encoding: encoding.hooks(), dims: *dims, device: device() };
     let longest = config.dims_beside(dims).max_len;
     let scores = subject.scores();
     let has = |kind: fn(&ScoreMod) -> bool| scores.iter().any(|score| any(score, kind));
@@ -69,7 +70,7 @@ pub(super) fn observe(config: &EncodingConfig, dims: &Dims) -> Result<Properties
     })
 }
 
-/// Whether a modifier, or a part of it, is of a kind.
+/// Whether a modifier, or a part of it, has this kind.
 fn any(score: &ScoreMod, kind: fn(&ScoreMod) -> bool) -> bool {
     match score {
         ScoreMod::Sum(parts) => parts.iter().any(|part| any(part, kind)),
@@ -96,20 +97,20 @@ const SHIFTED: Tolerance = Tolerance { absolute: 1e-4, relative: 1e-4 };
 /// Tolerance for three layers with rotations by angles of thousands of radians.
 const SHIFTED_FAR: Tolerance = Tolerance { absolute: 5e-3, relative: 5e-3 };
 
-struct Subject<'a> {
+struct ProbedEncoding<'a> {
     encoding: &'a dyn Hooks,
     dims: Dims,
     device: Device,
 }
 
-impl Subject<'_> {
+impl ProbedEncoding<'_> {
     fn problem(&self, tokens: usize, seed: u64) -> Problem {
         Problem::random(1, tokens, &self.dims, seed)
     }
 
     /// Output of one layer.
     fn output(&self, problem: &Problem, at: &Positions, layer: usize) -> Tensor<4> {
-        let place = Place { layer, engine: Engine::Reference };
+        let place = LayerEngine { layer, engine: Engine::Reference };
         let all = 0..at.cols().len();
         chunk_by(self.encoding, problem, at, all, place, None, &self.device)
     }
@@ -127,7 +128,7 @@ impl Subject<'_> {
         found
     }
 
-    /// Calls `body` in the context of each layer.
+    /// Calls `body` with the context of each layer.
     fn in_layers<T>(&self, body: impl Fn(&LayerContext<'_>) -> T) -> Vec<T> {
         let at = Positions::contiguous(0, TOKENS);
         let x = tensor3(&self.problem(TOKENS, 16).x, &self.device);
@@ -276,11 +277,11 @@ impl Subject<'_> {
     /// Logits of the visible pairs, row by row.
     fn logits(&self, problem: &Problem, layer: usize) -> Vec<Vec<f64>> {
         let tensor = |heads: &[Heads]| tensor4(heads, &self.device);
-        let ctx = Pass { subject: self, problem, layer };
+        let ctx = LayerPass { subject: self, problem, layer };
         ctx.logits(|ctx| self.encoding.transform_qk(tensor(&problem.q), tensor(&problem.k), ctx))
     }
 
-    /// Whether the encoding looks at tokens. If it does not, its logits are linear in queries and
+    /// Whether the encoding depends on tokens. If it does not, its logits are linear in queries and
     /// in keys plus a constant, its embeddings do not depend on token ids, and it keeps no state of
     /// tokens.
     fn looks_at_tokens(&self) -> bool {
@@ -339,7 +340,7 @@ impl Subject<'_> {
     /// both then changes the attention weights.
     fn reads_queries(&self, layer: usize) -> bool {
         let problem = self.problem(TOKENS, 18);
-        let pass = Pass { subject: self, problem: &problem, layer };
+        let pass = LayerPass { subject: self, problem: &problem, layer };
         let (q, k) = pass.transformed();
         let normal = &problem.x[0].concat()[..q[0][0][0].len()];
         let weights = |q: &[Heads], k: &[Heads]| {
@@ -352,16 +353,16 @@ impl Subject<'_> {
     }
 }
 
-/// One layer on one problem.
-struct Pass<'a> {
-    subject: &'a Subject<'a>,
+/// One layer of an encoding, run on one problem.
+struct LayerPass<'a> {
+    subject: &'a ProbedEncoding<'a>,
     problem: &'a Problem,
     layer: usize,
 }
 
-impl Pass<'_> {
+impl LayerPass<'_> {
     fn in_context<T>(&self, body: impl FnOnce(&LayerContext<'_>) -> T) -> T {
-        let Subject { encoding, device, .. } = self.subject;
+        let ProbedEncoding { encoding, device, .. } = self.subject;
         let at = Positions::contiguous(0, self.problem.x[0].len());
         let x = tensor3(&self.problem.x, device);
         let carried = TokenState::default();
@@ -372,7 +373,7 @@ impl Pass<'_> {
 
     /// Queries and keys after the transform, `[batch][head][token][D]`.
     fn transformed(&self) -> (Vec<Heads>, Vec<Heads>) {
-        let Subject { encoding, device, .. } = self.subject;
+        let ProbedEncoding { encoding, device, .. } = self.subject;
         self.in_context(|ctx| {
             let (q, k) = (tensor4(&self.problem.q, device), tensor4(&self.problem.k, device));
             let (q, k) = encoding.transform_qk(q, k, ctx);
@@ -413,7 +414,7 @@ fn moved_in_a_stack(encoding: &dyn Hooks, dims: &Dims) -> bool {
     close::compare(&run(&at.shifted(9)), &run(&at), STACK).is_err()
 }
 
-/// Elementwise sum `a + by * b`.
+/// Computes the elementwise sum `a + by * b`.
 fn sum(a: &[Heads], b: &[Heads], by: f64) -> Vec<Heads> {
     let mut sum = a.to_vec();
     let terms = sum.iter_mut().flatten().flatten().flatten();

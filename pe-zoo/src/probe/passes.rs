@@ -35,13 +35,13 @@ pub(crate) fn chunk(
     cache: Option<&mut LayerCache>,
     device: &Device,
 ) -> Tensor<4> {
-    let place = Place { layer: index, engine: Engine::best(device) };
+    let place = LayerEngine { layer: index, engine: Engine::best(device) };
     chunk_by(encoding, problem, at, range, place, cache, device)
 }
 
 /// Layer and attention engine of a pass.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct LayerEngine {
     pub(crate) layer: usize,
     pub(crate) engine: Engine,
 }
@@ -59,7 +59,7 @@ pub(crate) fn chunk_by(
     problem: &Problem,
     at: &Positions,
     range: std::ops::Range<usize>,
-    place: Place,
+    place: LayerEngine,
     cache: Option<&mut LayerCache>,
     device: &Device,
 ) -> Tensor<4> {
@@ -75,8 +75,8 @@ pub(crate) fn chunk_by(
         v: part(&problem.v),
         carried: &TokenState::default(),
         engine: place.engine,
-        sharpness: AttentionKind::Soft,
-        factors: MatmulPrecision::F32,
+        attention_kind: AttentionKind::Soft,
+        precision: MatmulPrecision::F32,
     };
     layer(encoding, input, cache, Weights::Drop).output
 }
@@ -116,8 +116,8 @@ pub(crate) fn stack(
             v: tensor4(&problem.v, device),
             carried: &carried,
             engine: Engine::Reference,
-            sharpness: AttentionKind::Soft,
-            factors: MatmulPrecision::F32,
+            attention_kind: AttentionKind::Soft,
+            precision: MatmulPrecision::F32,
         };
         let output = layer(encoding, input, None, Weights::Drop);
         carried = encoding.update(output.carried, index, Update::FeedForward(&x));

@@ -1,4 +1,4 @@
-//! McLeish et al. 2024, as the authors' `abacus.py` has it.
+//! Scalar reference of Abacus embeddings: McLeish et al. 2024, as in the authors' `abacus.py`.
 
 use super::Tokens;
 

@@ -1,4 +1,4 @@
-//! Press et al. 2021, figure 3 and section 3.
+//! Scalar reference of ALiBi: Press et al. 2021, figure 3 and section 3.
 
 use super::{Heads, ScalarInput};
 

@@ -1,4 +1,4 @@
-//! Softmax attention over given logits.
+//! Scalar softmax attention over given logits.
 
 use super::{Heads, dot};
 
@@ -33,8 +33,8 @@ pub fn mix(weights: &Heads, values: &Heads) -> Heads {
         .collect()
 }
 
-/// Moves the whole weight of each row to its largest entry, the first of equals; rows of zeros
-/// stay.
+/// Moves the whole weight of each row to its largest entry, the first among equals; rows of zeros
+/// are unchanged.
 pub fn hardened(weights: &Heads) -> Heads {
     let row = |row: &Vec<f64>| {
         let mut largest = 0;

@@ -1,4 +1,4 @@
-//! Golovneva et al. 2024, eq. 3 to 5, eq. 10 and Listing 1.
+//! Scalar reference of CoPE: Golovneva et al. 2024, eq. 3 to 5, eq. 10 and Listing 1.
 
 use super::{Heads, ScalarInput, Tokens, dot};
 use crate::score::LogitScaling;

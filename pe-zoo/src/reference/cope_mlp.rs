@@ -1,11 +1,12 @@
-//! Golovneva et al. 2024, appendix C: a perceptron in place of the interpolated table.
+//! Scalar reference of CoPE with a perceptron in place of the interpolated table: Golovneva et al.
+//! 2024, appendix C.
 
 use super::Tokens;
 use crate::score::HiddenActivation;
 
 /// Perceptron `e(p) = W2 act(W1 p + b1) + b2`.
 #[derive(Debug, Clone)]
-pub struct Perceptron {
+pub struct ScalarPerceptron {
     /// Weights `W1`, one per hidden unit.
     pub w1: Vec<f64>,
     /// Biases `b1`, one per hidden unit.
@@ -18,7 +19,7 @@ pub struct Perceptron {
     pub activation: HiddenActivation,
 }
 
-impl Perceptron {
+impl ScalarPerceptron {
     /// Vector of position `p`, `D` channels.
     pub fn embedding(&self, p: f64) -> Vec<f64> {
         let hidden = self.w1.iter().zip(&self.b1).map(|(w, b)| match self.activation {
@@ -30,7 +31,7 @@ impl Perceptron {
     }
 }
 
-/// `x Phi(x)`, with the error function as its Taylor series (Abramowitz and Stegun 7.1.5).
+/// Computes `x Phi(x)`, with the error function as its Taylor series (Abramowitz and Stegun 7.1.5).
 fn gelu(x: f64) -> f64 {
     let u = x / std::f64::consts::SQRT_2;
     // Past 4 the error function is 1 to within 2e-8, and the series loses digits to cancellation.

@@ -1,10 +1,11 @@
-//! Zheng et al. 2024 (DAPE), and its second version with a convolution along the keys.
+//! Scalar reference of DAPE: Zheng et al. 2024, and its second version with a convolution along the
+//! keys.
 
 use super::{Heads, ScalarInput};
 
 /// Weights of the perceptron across heads.
 #[derive(Debug, Clone)]
-pub struct Mixer {
+pub struct ScalarMixer {
     /// Hidden weights, `[hidden unit][tap][plane]`; planes are the heads' logits, then the heads'
     /// base biases.
     pub inner: Vec<Vec<Vec<f64>>>,
@@ -21,7 +22,7 @@ const NEGATIVE_SLOPE: f64 = 0.01;
 
 /// Logits `s + b + g([s; b])`, with `s` the plain logits, `b` the base bias and `g` the perceptron
 /// along the keys of one row.
-pub fn logits(input: &ScalarInput, base: Option<&Heads>, mixer: &Mixer) -> Heads {
+pub fn logits(input: &ScalarInput, base: Option<&Heads>, mixer: &ScalarMixer) -> Heads {
     let content =
         input.map(|h, row, _i, j| input.content(h, row, j) / (input.head_dim() as f64).sqrt());
     let mut planes = content.clone();
@@ -32,7 +33,7 @@ pub fn logits(input: &ScalarInput, base: Option<&Heads>, mixer: &Mixer) -> Heads
     })
 }
 
-impl Mixer {
+impl ScalarMixer {
     fn at(&self, planes: &Heads, head: usize, row: usize, key: usize) -> f64 {
         let mut sum = self.outer_bias[head];
         for (tap, weights) in self.outer[head].iter().enumerate() {

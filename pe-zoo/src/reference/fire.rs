@@ -1,10 +1,10 @@
-//! Li et al. 2023 (FIRE), the listing in its appendix.
+//! Scalar reference of FIRE: Li et al. 2023, the listing in its appendix.
 
 use super::{Heads, ScalarInput};
 
 /// Parameters of the learned function of distance and position.
 #[derive(Debug, Clone)]
-pub struct Fire {
+pub struct ScalarFire {
     /// Scale `c` inside the logarithm.
     pub c: f64,
     /// Length below which the normaliser is constant: multiplier times initial length.
@@ -21,7 +21,7 @@ pub struct Fire {
     pub outer_bias: Vec<f64>,
 }
 
-impl Fire {
+impl ScalarFire {
     /// Normalised distance `psi(i - j) / (psi(max(i, |threshold|)) + eps)`, `psi(x) = ln(|c x| +
     /// 1)`.
     pub fn normalised(&self, i: usize, j: usize) -> f64 {

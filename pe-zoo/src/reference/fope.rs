@@ -1,4 +1,4 @@
-//! Hua et al. 2024 (FoPE), as the authors' `olmo/model.py` has it.
+//! Scalar reference of FoPE: Hua et al. 2024, as in the authors' `olmo/model.py`.
 
 use super::{ScalarInput, Tokens};
 
@@ -9,7 +9,7 @@ pub struct Mixture {
     pub cos: Vec<Tokens>,
     /// Weights of the sines, `[head][frequency][output]`.
     pub sin: Vec<Tokens>,
-    /// Value in place of the sine of pairs past the outputs.
+    /// Value used in place of the sine for pairs beyond the outputs.
     pub padded_sin: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Lin et al. 2025 (Forgetting Transformer), section 3.
+//! Scalar reference of the Forgetting Transformer: Lin et al. 2025, section 3.
 
 use super::Tokens;
 

@@ -1,10 +1,10 @@
-//! Zhang et al. 2025 (GRAPE): its four variants, as the authors' code has them.
+//! Scalar references of the four variants of GRAPE: Zhang et al. 2025, as in the authors' code.
 
 use super::{Heads, ScalarInput, Tokens, dot};
 
 /// Weights of the normalisation of queries and keys, `[D]` each.
 #[derive(Debug, Clone)]
-pub struct Norm {
+pub struct ScalarNorm {
     /// Weights for queries, `[D]`.
     pub q: Vec<f64>,
     /// Weights for keys, `[D]`.
@@ -33,7 +33,7 @@ pub fn turn_back(u: &[f64], angles: &[f64]) -> Vec<f64> {
 /// vector.
 fn changed(
     input: &ScalarInput,
-    norm: Option<&Norm>,
+    norm: Option<&ScalarNorm>,
     change: impl Fn(usize, usize, &[f64]) -> Vec<f64>,
 ) -> ScalarInput {
     let scaled = |u: Vec<f64>, weights: Option<&Vec<f64>>| match weights {
@@ -55,7 +55,7 @@ fn changed(
 }
 
 /// Returns the problem with queries and keys normalised.
-pub fn normed(input: &ScalarInput, norm: Option<&Norm>) -> ScalarInput {
+pub fn normed(input: &ScalarInput, norm: Option<&ScalarNorm>) -> ScalarInput {
     changed(input, norm, |_, _, u| u.to_vec())
 }
 
@@ -63,7 +63,7 @@ pub fn normed(input: &ScalarInput, norm: Option<&Norm>) -> ScalarInput {
 pub fn multiplicative(
     input: &ScalarInput,
     frequencies: &Tokens,
-    norm: Option<&Norm>,
+    norm: Option<&ScalarNorm>,
 ) -> ScalarInput {
     changed(input, norm, |h, column, u| {
         let n = input.positions[column] as f64;
@@ -78,7 +78,7 @@ pub fn contextual(
     weight: &Tokens,
     bias: &[f64],
     frequencies: &[f64],
-    norm: Option<&Norm>,
+    norm: Option<&ScalarNorm>,
 ) -> ScalarInput {
     changed(input, norm, |h, column, u| {
         let g = if bias.len() == 1 { 0 } else { h };
@@ -93,7 +93,7 @@ pub fn contextual(
 
 /// Gate directions of GRAPE-A, `[head][D]` each, before they are normalised to length 1.
 #[derive(Debug, Clone, Default)]
-pub struct Gates {
+pub struct ScalarGates {
     /// Directions multiplied with keys.
     pub key: Option<Tokens>,
     /// Directions multiplied with queries.
@@ -110,8 +110,8 @@ pub fn additive(
     input: &ScalarInput,
     slopes: &[f64],
     omega: &[f64],
-    gates: &Gates,
-    norm: Option<&Norm>,
+    gates: &ScalarGates,
+    norm: Option<&ScalarNorm>,
 ) -> Heads {
     let input = normed(input, norm);
     let root = (input.head_dim() as f64).sqrt();
@@ -149,7 +149,7 @@ pub fn path(
     input: &ScalarInput,
     projection: &Tokens,
     slopes: &[f64],
-    norm: Option<&Norm>,
+    norm: Option<&ScalarNorm>,
 ) -> Heads {
     let dim = projection[0].len() / slopes.len();
     let p = (0..slopes.len())

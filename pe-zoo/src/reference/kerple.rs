@@ -1,4 +1,4 @@
-//! Chi et al. 2022 (KERPLE): the two kernels of the paper's experiments.
+//! Scalar references of the two kernels of KERPLE: Chi et al. 2022.
 
 use super::{Heads, ScalarInput};
 

@@ -1,4 +1,4 @@
-//! Gehring et al. 2017, section 3.1.
+//! Scalar reference of learned absolute positions: Gehring et al. 2017, section 3.1.
 
 use super::Tokens;
 

@@ -1,4 +1,5 @@
-//! Yang et al. 2025 (PaTH attention), section 3: products of Householder-like maps.
+//! Scalar reference of PaTH attention: Yang et al. 2025, section 3, products of Householder-like
+//! maps.
 
 use super::{Heads, ScalarInput, Tokens, dot, fox};
 

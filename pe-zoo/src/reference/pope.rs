@@ -1,4 +1,4 @@
-//! Gopalakrishnan et al. 2025 (PoPE).
+//! Scalar reference of PoPE: Gopalakrishnan et al. 2025.
 
 use super::{Heads, ScalarInput, Tokens};
 

@@ -1,5 +1,5 @@
-//! Shaw et al. 2018, eq. 5, for keys only and with one table for all heads, as in the baseline of
-//! the CoPE paper.
+//! Scalar reference of learned relative positions: Shaw et al. 2018, eq. 5, for keys only and with
+//! one table for all heads, as in the baseline of the CoPE paper.
 
 use super::{Heads, ScalarInput, Tokens};
 

@@ -1,4 +1,4 @@
-//! Su et al. 2021, eq. 14 and 15, and the pairing that Llama uses.
+//! Scalar reference of RoPE: Su et al. 2021, eq. 14 and 15, and Llama's pairing of channels.
 
 use super::{Heads, ScalarInput};
 

@@ -1,24 +1,27 @@
-//! Frequency of pair `m` of `dim / 2`, as in the source of each scaling.
+//! Scalar reference of the scalings of RoPE: frequency of pair `m` of `dim / 2`, as in the source
+//! of each scaling.
 
 use std::f64::consts::PI;
 
-/// Su et al. 2021: `1 / base^(2m / dim)`.
+/// Frequency of Su et al. 2021, `1 / base^(2m / dim)`.
 pub fn plain(base: f64, dim: usize, m: usize) -> f64 {
     1.0 / base.powf((2 * m) as f64 / dim as f64)
 }
 
-/// Chen et al. 2023 (position interpolation): position `n` counts as `n / factor`.
+/// Frequency of Chen et al. 2023 (position interpolation), by which position `n` counts as `n /
+/// factor`.
 pub fn linear(base: f64, dim: usize, factor: f64, m: usize) -> f64 {
     plain(base, dim, m) / factor
 }
 
-/// NTK-aware scaling, as Peng et al. 2023 (YaRN) describe it: a larger base.
+/// Frequency of NTK-aware scaling, as described by Peng et al. 2023 (YaRN): a larger base.
 pub fn ntk(base: f64, dim: usize, factor: f64, m: usize) -> f64 {
     let power = dim as f64 / (dim - 2) as f64;
     1.0 / (base * factor.powf(power)).powf((2 * m) as f64 / dim as f64)
 }
 
-/// HuggingFace's `dynamic`: [`ntk`] with a factor that grows with the length past the original.
+/// Frequency of HuggingFace's `dynamic` scaling: [`ntk`] with a factor that grows with the length
+/// beyond the original.
 pub fn dynamic(base: f64, dim: usize, factor: f64, [len, original]: [usize; 2], m: usize) -> f64 {
     if len <= original {
         return plain(base, dim, m);
@@ -27,8 +30,8 @@ pub fn dynamic(base: f64, dim: usize, factor: f64, [len, original]: [usize; 2], 
     ntk(base, dim, factor * ratio - (factor - 1.0), m)
 }
 
-/// Peng et al. 2023 in the form of its code: the ramp runs over pairs, between the two that turn `fast` and
-/// `slow` times within the original length.
+/// Frequency of YaRN (Peng et al. 2023), in the form of its code: the ramp runs over pairs, between
+/// the two that turn `fast` and `slow` times within the original length.
 pub fn yarn(
     base: f64,
     dim: usize,
@@ -86,7 +89,7 @@ pub fn yarn_attention(factor: f64, mscales: Option<[f64; 2]>) -> f64 {
     }
 }
 
-/// Ding et al. 2024 (LongRoPE): one divisor per pair.
+/// Frequency of LongRoPE (Ding et al. 2024), with one divisor per pair.
 pub fn longrope(base: f64, dim: usize, divisors: &[f64], m: usize) -> f64 {
     1.0 / (divisors[m] * base.powf((2 * m) as f64 / dim as f64))
 }
@@ -99,7 +102,7 @@ pub fn longrope_attention(factor: f64, original: usize) -> f64 {
     (1.0 + factor.ln() / (original as f64).ln()).sqrt()
 }
 
-/// Rule of Llama 3.1 by wavelength.
+/// Frequency of Llama 3.1, whose rule depends on the wavelength.
 pub fn llama3(
     base: f64,
     dim: usize,
@@ -121,7 +124,8 @@ pub fn llama3(
     }
 }
 
-/// HuggingFace's `proportional`: pairs from `floor(share dim / 2)` on are not rotated.
+/// Frequency of HuggingFace's `proportional` scaling: pairs from `floor(share dim / 2)` on are not
+/// rotated.
 pub fn proportional(base: f64, dim: usize, [share, factor]: [f64; 2], m: usize) -> f64 {
     let turning = (share * dim as f64 / 2.0).floor();
     if (m as f64) < turning { plain(base, dim, m) / factor } else { 0.0 }

@@ -1,4 +1,4 @@
-//! Chi et al. 2023, "Dissecting Transformer Length Extrapolation".
+//! Scalar reference of Sandwich: Chi et al. 2023, "Dissecting Transformer Length Extrapolation".
 
 use super::{Heads, ScalarInput};
 

@@ -1,10 +1,10 @@
-//! Further modifications of the logits, from the equations of their papers.
+//! Scalar references of further modifications of the logits, from the equations of their papers.
 
 use super::{Heads, ScalarInput};
 use crate::score::{Current, Remainder};
 
-/// Lin et al. 2025 (Forgetting Transformer): logits `q.k / sqrt(D) + sum of ln f over j+1..=i`;
-/// `log_forget[h][t]`.
+/// Logits of the Forgetting Transformer (Lin et al. 2025), `q.k / sqrt(D) + sum of ln f over
+/// j+1..=i`; `log_forget[h][t]`.
 pub fn decay(input: &ScalarInput, log_forget: &[Vec<f64>]) -> Heads {
     let scale = 1.0 / (input.head_dim() as f64).sqrt();
     input.map(|h, row, i, j| {
@@ -12,7 +12,7 @@ pub fn decay(input: &ScalarInput, log_forget: &[Vec<f64>]) -> Heads {
     })
 }
 
-/// Tan et al. 2024 (stick-breaking attention): the attention weights.
+/// Attention weights of stick-breaking attention (Tan et al. 2024).
 pub fn stick_breaking(input: &ScalarInput, current: Current, remainder: Remainder) -> Heads {
     let scale = 1.0 / (input.head_dim() as f64).sqrt();
     let share =

@@ -1,4 +1,5 @@
-//! Movahedi et al. 2025 (Selective RoPE), as the authors' `modules/rotary.py` has it.
+//! Scalar reference of Selective RoPE: Movahedi et al. 2025, as in the authors'
+//! `modules/rotary.py`.
 
 use super::{Heads, ScalarInput, Tokens, dot};
 

@@ -1,4 +1,4 @@
-//! Vaswani et al. 2017, section 3.5.
+//! Scalar reference of sinusoidal positions: Vaswani et al. 2017, section 3.5.
 
 use super::Tokens;
 

@@ -1,4 +1,4 @@
-//! Raffel et al. 2020, section 2.1, for a decoder.
+//! Scalar reference of T5's bias: Raffel et al. 2020, section 2.1, for a decoder.
 
 use super::{Heads, ScalarInput, Tokens};
 

@@ -1,10 +1,10 @@
-//! Zhu et al. 2025 (TAPE), as in the authors' code, `models/llama/adape.py`.
+//! Scalar reference of TAPE: Zhu et al. 2025, as in the authors' code, `models/llama/adape.py`.
 
 use super::{Heads, ScalarInput, ScalarLayer, Tokens, dot};
 
 /// State of the tokens: a complex number per head, token and channel, as cosine and sine parts,
 /// `[head][token][channel]`.
-pub type State = Vec<Vec<Vec<[f64; 2]>>>;
+pub type ScalarState = Vec<Vec<Vec<[f64; 2]>>>;
 
 /// Components of a token that the updates mix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub enum Mixes {
 
 /// Weights of one layer; maps come in pairs, for cosine and for sine.
 #[derive(Debug, Clone)]
-pub struct Maps {
+pub struct ScalarMaps {
     /// Components that the maps mix.
     pub mixes: Mixes,
     /// Maps `W_A`, `[M][M]`; `None` without an attention update.
@@ -34,7 +34,7 @@ pub struct Maps {
 
 /// Initial state `factor * (cos, sin)(position * frequency)`, the same in both halves of the
 /// channels and in every head.
-pub fn initial(positions: &[usize], heads: usize, frequencies: &[f64], factor: f64) -> State {
+pub fn initial(positions: &[usize], heads: usize, frequencies: &[f64], factor: f64) -> ScalarState {
     let token = |position: &usize| -> Vec<[f64; 2]> {
         let half = frequencies.iter().map(|f| {
             let (sin, cos) = (*position as f64 * f).sin_cos();
@@ -57,12 +57,13 @@ fn turned(u: &[f64], z: &[[f64; 2]]) -> Vec<f64> {
 }
 
 /// Queries and keys rotated by the state of their tokens.
-pub fn transformed(input: &ScalarInput, z: &State) -> ScalarInput {
+pub fn transformed(input: &ScalarInput, z: &ScalarState) -> ScalarInput {
     let turned = |h: usize, u: &[f64], column: usize| turned(u, &z[h][column]);
     input.changed(turned, turned)
 }
 
-/// Index of a component in its group, and all components of the group as (head, channel).
+/// Returns the index of a component in its group, and all components of the group as (head,
+/// channel).
 fn group(
     mixes: Mixes,
     h: usize,
@@ -79,7 +80,7 @@ fn group(
     }
 }
 
-fn map(z: &State, f: impl Fn(usize, usize, usize, usize) -> f64) -> State {
+fn map(z: &ScalarState, f: impl Fn(usize, usize, usize, usize) -> f64) -> ScalarState {
     (0..z.len())
         .map(|h| {
             (0..z[h].len())
@@ -91,7 +92,7 @@ fn map(z: &State, f: impl Fn(usize, usize, usize, usize) -> f64) -> State {
 
 /// State after the attention, `z + W_A (A z)`; `weights` are the attention weights `A`,
 /// `[head][row][column]`.
-pub fn attention_update(maps: &Maps, weights: &Heads, z: &State) -> State {
+pub fn attention_update(maps: &ScalarMaps, weights: &Heads, z: &ScalarState) -> ScalarState {
     let Some(w) = &maps.attention else { return z.clone() };
     let attended = map(z, |h, t, d, part| {
         weights[h][t].iter().enumerate().map(|(j, a)| a * z[h][j][d][part]).sum()
@@ -112,7 +113,7 @@ pub fn attention_update(maps: &Maps, weights: &Heads, z: &State) -> State {
 
 /// State after the feed-forward block, `z + W_D (silu(W_X x) . (W_U z))`; `x[token]` is the output
 /// of the block.
-pub fn feed_forward_update(maps: &Maps, x: &Tokens, z: &State) -> State {
+pub fn feed_forward_update(maps: &ScalarMaps, x: &Tokens, z: &ScalarState) -> ScalarState {
     let Some((up, gate, down)) = &maps.feed_forward else { return z.clone() };
     map(z, |h, t, d, part| {
         let (n, members) = group(maps.mixes, h, d, z.len(), z[h][t].len());
@@ -136,8 +137,8 @@ pub fn feed_forward_update(maps: &Maps, x: &Tokens, z: &State) -> State {
 /// rotated problem and its logits into weights.
 pub fn stack(
     layers: &[ScalarLayer],
-    maps: &[Maps],
-    mut z: State,
+    maps: &[ScalarMaps],
+    mut z: ScalarState,
     weigh: &dyn Fn(&ScalarInput, Heads) -> Heads,
 ) -> Vec<Heads> {
     let mut all = Vec::new();

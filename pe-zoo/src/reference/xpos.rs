@@ -1,4 +1,4 @@
-//! Sun et al. 2022 (xPos), as in torchscale's `xpos_relative_position.py`.
+//! Scalar reference of xPos: Sun et al. 2022, as in torchscale's `xpos_relative_position.py`.
 
 use super::ScalarInput;
 use super::rope::rotate;

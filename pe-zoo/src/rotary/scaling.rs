@@ -151,7 +151,7 @@ impl Serialize for Scaling {
     }
 }
 
-/// Keys that HuggingFace puts into the same object and that are separate settings here.
+/// Keys of the same object in HuggingFace's format that are separate settings here.
 const ELSEWHERE: [(&str, &str); 2] =
     [("rope_theta", "base"), ("partial_rotary_factor", "rotary_fraction")];
 
@@ -231,7 +231,7 @@ impl Scaling {
     /// # Errors
     /// [`PeError::InvalidSetting`], the field named as `scaling.<field>`.
     pub fn check(&self, pe: &str, dim: usize, train_len: usize) -> Result<(), PeError> {
-        let check = Check { pe };
+        let check = ScalingCheck { pe };
         match self {
             Self::None => Ok(()),
             Self::Linear { factor } => check.at_least("factor", *factor, 1.0),
@@ -267,7 +267,7 @@ impl Scaling {
 }
 
 impl Yarn {
-    fn check(&self, check: &Check<'_>, train_len: usize) -> Result<(), PeError> {
+    fn check(&self, check: &ScalingCheck<'_>, train_len: usize) -> Result<(), PeError> {
         check.at_least("factor", self.factor.unwrap_or(1.0), 1.0)?;
         check.original(self.original_max_position_embeddings.unwrap_or(train_len), 1)?;
         if !(self.beta_slow.is_finite() && self.beta_slow > 0.0) {
@@ -284,17 +284,27 @@ impl Yarn {
         match (self.attention_factor, self.mscale, self.mscale_all_dim) {
             (_, None, None) | (None, Some(_), Some(_)) => Ok(()),
             (Some(_), ..) => {
-                let expected = "none beside mscale and mscale_all_dim, which it would overrule";
+                let expected =
+                    "no value together with mscale and mscale_all_dim, which it would override";
                 check.refuse("attention_factor", "given", expected)
             }
-            (None, Some(_), None) => check.refuse("mscale_all_dim", "absent", "one beside mscale"),
-            (None, None, Some(_)) => check.refuse("mscale", "absent", "one beside mscale_all_dim"),
+            (None, Some(_), None) => {
+                check.refuse("mscale_all_dim", "absent", "a number, because mscale is given")
+            }
+            (None, None, Some(_)) => {
+                check.refuse("mscale", "absent", "a number, because mscale_all_dim is given")
+            }
         }
     }
 }
 
 impl LongRope {
-    fn check(&self, check: &Check<'_>, pairs: usize, train_len: usize) -> Result<(), PeError> {
+    fn check(
+        &self,
+        check: &ScalingCheck<'_>,
+        pairs: usize,
+        train_len: usize,
+    ) -> Result<(), PeError> {
         for (field, factors) in
             [("short_factor", &self.short_factor), ("long_factor", &self.long_factor)]
         {
@@ -311,19 +321,18 @@ impl LongRope {
         check.at_least("attention_factor", self.attention_factor.unwrap_or(0.0), 0.0)?;
         check.at_least("factor", self.factor.unwrap_or(1.0), 1.0)?;
         if self.factor.is_none() && self.attention_factor.is_none() {
-            let expected =
-                "one, or an attention_factor; it is the extended length over the original";
+            let expected = "a value, or an attention_factor; it is the extended length divided by the original";
             return check.refuse("factor", "absent", expected);
         }
         check.original(self.original_max_position_embeddings.unwrap_or(train_len), 2)
     }
 }
 
-struct Check<'a> {
+struct ScalingCheck<'a> {
     pe: &'a str,
 }
 
-impl Check<'_> {
+impl ScalingCheck<'_> {
     fn refuse<V: std::fmt::Display>(
         &self,
         field: &str,

@@ -1,14 +1,15 @@
-//! A term on one block of pairs, in single precision: the loops that become SIMD.
+//! Evaluation of a pair term on one block of pairs in single precision, in loops that the compiler
+//! vectorises.
 
 use super::dual::{Derivative, Dual, each};
 use super::number::Real;
 use super::pair::{Pair, PairTerm};
 use crate::math::lanes::NARROW;
 
-/// One block of pairs: query rows ("lanes") by all columns that any of them sees.
+/// Block of pairs: query rows ("lanes") times all columns that any of them sees.
 #[derive(Debug)]
 pub(crate) struct TermBlock<'a> {
-    /// Positions of the rows, `[lane]`; `WIDE` or `NARROW` of them.
+    /// Positions of the rows, `[lane]`, with `WIDE` or `NARROW` lanes.
     pub(crate) rows: &'a [f32],
     /// Positions of the columns.
     pub(crate) columns: &'a [f32],
@@ -20,7 +21,7 @@ pub(crate) struct TermBlock<'a> {
     pub(crate) column_state: &'a [f32],
 }
 
-/// Gradients that a block adds to, in the layout of [`TermBlock`].
+/// Gradients to which a block is added, in the layout of [`TermBlock`].
 #[derive(Debug)]
 pub(crate) struct TermGrads<'a> {
     /// Parameters of the term, `[P][lane]`.
@@ -29,7 +30,7 @@ pub(crate) struct TermGrads<'a> {
     pub(crate) column_state: &'a mut [f32],
 }
 
-/// The inputs of a block that do not change from column to column.
+/// Inputs of a block that are the same for all columns.
 struct Rows<const R: usize, const P: usize, const K: usize> {
     positions: [f32; R],
     params: [f32; P],
@@ -48,7 +49,7 @@ impl<const R: usize, const P: usize, const K: usize> Rows<R, P, K> {
         Self { positions, params, state }
     }
 
-    /// Position and state of a column.
+    /// Returns position and state of a column.
     #[inline(always)]
     fn column(block: &TermBlock<'_>, j: usize) -> (f32, [f32; K]) {
         let mut state = [0.0; K];
@@ -67,7 +68,7 @@ impl<const R: usize, const P: usize, const K: usize> Rows<R, P, K> {
     }
 }
 
-/// Turns content logits into values.
+/// Replaces content logits by the values of the term.
 #[inline(always)]
 pub(super) fn apply<T: PairTerm<P, K>, const R: usize, const P: usize, const K: usize>(
     term: &T,
@@ -83,7 +84,7 @@ pub(super) fn apply<T: PairTerm<P, K>, const R: usize, const P: usize, const K: 
     }
 }
 
-/// Inputs of the pair as dual numbers, one tangent direction per input.
+/// Converts the inputs of a pair to dual numbers, with one tangent direction per input.
 #[inline(always)]
 fn dual<const P: usize, const K: usize>(pair: &Pair<f32, P, K>) -> Pair<Dual<f32, P, K>, P, K> {
     let mut content = Dual::fixed(pair.content);
@@ -114,7 +115,7 @@ fn derivative<T: PairTerm<P, K>, const P: usize, const K: usize>(
     }
 }
 
-/// Turns gradients of values into those of the content logits, and adds those of the other inputs.
+/// Replaces gradients of values by those of the content logits, and adds those of the other inputs.
 #[inline(always)]
 pub(super) fn backward<T: PairTerm<P, K>, const R: usize, const P: usize, const K: usize>(
     term: &T,
@@ -158,7 +159,7 @@ fn add(to: &mut [f32], terms: &[f32]) {
     }
 }
 
-/// The sum of all lanes, in an order that is itself SIMD: sixteen sums first.
+/// Sums all lanes in an order that is itself vectorised, with sixteen partial sums.
 #[inline(always)]
 fn sum<const R: usize>(lanes: &[f32; R]) -> f32 {
     let mut sums = [0.0; NARROW];

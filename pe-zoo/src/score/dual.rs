@@ -1,11 +1,11 @@
-//! Dual numbers: a value and its derivative by every input of a pair.
+//! Dual numbers: a value with its derivatives by every input of a pair.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use super::number::{Number, Real};
 
-/// Runs a statement for every index below `$n`, the first eight written out: with indices that are
-/// constants from the start, the compiler keeps arrays in registers and turns loops around them into SIMD.
+/// Runs a statement for every index below `$n`, with the first eight written out. With constant
+/// indices the compiler keeps arrays in registers and vectorises the loops around them.
 macro_rules! each {
     ($n:expr, |$i:ident| $body:expr) => {{
         each!(@one $n, $i, $body, 0, 1, 2, 3, 4, 5, 6, 7);
@@ -22,7 +22,7 @@ macro_rules! each {
 }
 pub(super) use each;
 
-/// The derivative of a pair's value by each of its inputs; `P` parameters, `K` numbers of token state.
+/// Derivatives of a pair's value by each of its inputs; `P` parameters, `K` numbers of token state.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Derivative<N, const P: usize, const K: usize> {
     /// Derivative with respect to the content logit.
@@ -53,7 +53,7 @@ impl<N: Copy, const P: usize, const K: usize> Derivative<N, P, K> {
     }
 }
 
-/// A value with its derivative by every input of a pair (forward-mode differentiation).
+/// Value with its derivatives by every input of a pair (forward-mode differentiation).
 #[derive(Debug, Clone, Copy)]
 pub struct Dual<N, const P: usize, const K: usize> {
     pub(super) value: N,
@@ -61,13 +61,13 @@ pub struct Dual<N, const P: usize, const K: usize> {
 }
 
 impl<N: Real, const P: usize, const K: usize> Dual<N, P, K> {
-    /// A number that no input moves.
+    /// Creates a number that depends on no input.
     #[inline(always)]
     pub(super) fn fixed(value: N) -> Self {
         Self { value, tangent: Derivative::all(N::NO_TANGENT) }
     }
 
-    /// `value = f(self)` with the derivative `slope`.
+    /// Applies `value = f(self)` with the derivative `slope`.
     #[inline(always)]
     fn of_one(self, value: N, slope: N) -> Self {
         let tangent = self.tangent.zip(
@@ -78,7 +78,7 @@ impl<N: Real, const P: usize, const K: usize> Dual<N, P, K> {
         Self { value, tangent }
     }
 
-    /// `value = f(self, other)` with the derivatives `slope` and `other_slope`.
+    /// Applies `value = f(self, other)` with the derivatives `slope` and `other_slope`.
     #[inline(always)]
     fn of_two(self, other: Self, value: N, slope: N, other_slope: N) -> Self {
         let tangent = self.tangent.zip(
@@ -89,7 +89,7 @@ impl<N: Real, const P: usize, const K: usize> Dual<N, P, K> {
         Self { value, tangent }
     }
 
-    /// `self` where `left >= right`, else `other`.
+    /// Selects `self` where `left >= right`, else `other`.
     #[inline(always)]
     fn choose(self, other: Self, left: N, right: N) -> Self {
         let pick = |a: N, b: N| left.if_at_least(right, a, b);

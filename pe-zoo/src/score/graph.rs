@@ -1,4 +1,4 @@
-//! The number type of the reference engine: tensors, which Burn differentiates.
+//! Number type of the reference engine: tensors that Burn differentiates.
 
 use std::cell::RefCell;
 use std::ops::{Add, Div, Mul, Neg, Sub};
@@ -8,7 +8,8 @@ use burn::tensor::{Bool, DType, Device, Tensor};
 
 use super::number::Number;
 
-/// The tensors of one evaluation. Nodes refer to them by index, and so can be copied as numbers can.
+/// Tensors of one evaluation. Nodes refer to them by index, so that they can be copied like
+/// numbers.
 #[derive(Debug)]
 pub(super) struct Graph {
     tensors: RefCell<Vec<Tensor<4>>>,
@@ -16,7 +17,7 @@ pub(super) struct Graph {
     dtype: DType,
 }
 
-/// A tensor of a graph, or a constant.
+/// Tensor of a graph, or a constant.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Node<'g> {
     Constant(f64),
@@ -24,7 +25,7 @@ pub(super) enum Node<'g> {
 }
 
 impl Graph {
-    /// An empty graph for tensors like this one.
+    /// Creates an empty graph for tensors of the shape of this one.
     pub(super) fn like(tensor: &Tensor<4>) -> Self {
         Self { tensors: RefCell::new(Vec::new()), device: tensor.device(), dtype: tensor.dtype() }
     }
@@ -166,7 +167,7 @@ fn choose(first: Tensor<4, Bool>, a: Tensor<4>, b: Tensor<4>) -> Tensor<4> {
     b.mask_where(first, a)
 }
 
-/// Both with axes of length 1 repeated to the other's length.
+/// Repeats axes of length 1 of each tensor to the length of the other.
 fn expanded(a: Tensor<4>, b: Tensor<4>) -> [Tensor<4>; 2] {
     let (left, right) = (a.dims(), b.dims());
     let shape: [usize; 4] = std::array::from_fn(|axis| left[axis].max(right[axis]));

@@ -1,20 +1,20 @@
-//! A perceptron across heads.
+//! Perceptron across heads, as a modifier of the logits.
 
 use burn::tensor::Tensor;
 
 use super::ScoreMod;
 
-/// Adds `b + g([s; b])` with `s = q k^T scale` the content logits and `b` the base bias of all heads at
-/// a pair, and `g(y) = w2 act(w1 y + c1) + c2` with LeakyReLU.
+/// Adds `b + g([s; b])`, where `s = q k^T scale` are the content logits and `b` the base biases of
+/// all heads at a pair, and `g(y) = w2 act(w1 y + c1) + c2` with LeakyReLU.
 ///
-/// With 3 taps each layer of `g` also sees the neighbouring keys, where those count as 0 that the row
-/// does not see.
+/// With 3 taps each layer of `g` also sees the neighbouring keys; keys that the row does not see
+/// count as 0.
 #[derive(Debug, Clone)]
 pub struct HeadMlp {
-    /// The bias that is seen and added: [`ScoreMod::Slope`], [`ScoreMod::Distance`] or
-    /// [`ScoreMod::PositionMlp`]; without one `g` sees the `H` content logits alone.
+    /// Base bias, an input of `g` that is also added: [`ScoreMod::Slope`], [`ScoreMod::Distance`]
+    /// or [`ScoreMod::PositionMlp`]. Without one, `g` sees only the `H` content logits.
     pub base: Option<Box<ScoreMod>>,
-    /// Keys that each layer sees: 1, or 3.
+    /// Number of keys that each layer sees: 1 or 3.
     pub taps: usize,
     /// Weights of the hidden layer, `[N, taps planes]`, columns ordered by tap; planes are the heads'
     /// content logits, then the heads' base biases.
@@ -25,7 +25,7 @@ pub struct HeadMlp {
     pub w2: Tensor<2>,
     /// Biases of the output, `[H]`.
     pub c2: Tensor<1>,
-    /// Slope of the activation below 0.
+    /// Slope of the activation for negative inputs.
     pub negative_slope: f64,
     /// Factor of the products of queries and keys.
     pub scale: f64,

@@ -1,15 +1,15 @@
-//! The number type of a [`PairTerm`](super::PairTerm): single and double precision.
+//! Number type of a [`PairTerm`](super::PairTerm), in single and double precision.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 #[cfg(feature = "flex")]
 use crate::math::lanes;
 
-/// A number that the value of a pair is computed in.
+/// Number type in which the value of a pair is computed.
 ///
-/// The same function runs in single precision in the fused kernels, where one call becomes SIMD over
-/// the query rows of a block, in dual numbers for its gradient, in `f64`, and in tensors for the
-/// reference engine. It must not branch on values: [`max`](Self::max) and [`min`](Self::min) do.
+/// The same function runs in single precision in the fused kernels, where it is vectorised over the
+/// query rows of a block, in dual numbers for its gradient, in `f64`, and in tensors for the
+/// reference engine. It must not branch on values; use [`max`](Self::max) and [`min`](Self::min).
 pub trait Number:
     Copy
     + Add<Output = Self>
@@ -33,8 +33,8 @@ pub trait Number:
     #[must_use]
     fn sqrt(self) -> Self;
 
-    /// `self^exponent` for `self >= 0`; NaN below. At 0 it is 0 with derivative 0 whatever the
-    /// exponent, the limit for positive ones.
+    /// Power `self^exponent` for `self >= 0`; NaN below. At 0 it is 0 with derivative 0 whatever
+    /// the exponent, the limit for positive ones.
     #[must_use]
     fn pow(self, exponent: Self) -> Self;
 
@@ -50,40 +50,41 @@ pub trait Number:
     #[must_use]
     fn abs(self) -> Self;
 
-    /// The larger one; NaN if either is. Of equals, the derivative is that of `self`.
+    /// The larger of two numbers; NaN if either is. Among equals, the derivative is that of `self`.
     #[must_use]
     fn max(self, other: Self) -> Self;
 
-    /// The smaller one; NaN if either is. Of equals, the derivative is that of `self`.
+    /// The smaller of two numbers; NaN if either is. Among equals, the derivative is that of
+    /// `self`.
     #[must_use]
     fn min(self, other: Self) -> Self;
 }
 
-/// A number without derivatives, with the comparisons that [`Dual`](super::dual::Dual) needs.
+/// Number without derivatives, with the comparisons that [`Dual`](super::dual::Dual) needs.
 pub trait Real: Number {
-    /// `self * tangent`, and nothing where the tangent is 0: what does not vary has no derivative, even
-    /// where a function is infinitely steep.
+    /// Computes `self * tangent`, and 0 where the tangent is 0: a constant input has no derivative,
+    /// even where the function is infinitely steep.
     #[must_use]
     fn chain(self, tangent: Self) -> Self;
 
-    /// 0 where `self` is 0, else `other`.
+    /// Returns 0 where `self` is 0, else `other`.
     #[must_use]
     fn zero_at_zero(self, other: Self) -> Self;
 
-    /// `yes` where `self >= other` or `self` is NaN, else `no`.
+    /// Returns `yes` where `self >= other` or `self` is NaN, else `no`.
     #[must_use]
     fn if_at_least(self, other: Self, yes: Self, no: Self) -> Self;
 
-    /// -1, 0 or 1; NaN for NaN.
+    /// Sign of the number, -1, 0 or 1; NaN for NaN.
     #[must_use]
     fn sign(self) -> Self;
 
-    /// The tangent of a constant. It is `-0`, because adding that changes no bit of any number: the
-    /// compiler leaves the addition out, which it may not do for `+0`.
+    /// Tangent of a constant. It is `-0`, because adding `-0` changes no bit of any number, so that
+    /// the compiler may omit the addition, which it may not for `+0`.
     const NO_TANGENT: Self;
 }
 
-/// The operations that are comparisons, for a primitive type; the other functions are given.
+/// Implements [`Real`] for a primitive type from the given elementary functions.
 macro_rules! real {
     ($float:ty, $exp:path, $ln:path, $sigmoid:path, $softplus:path) => {
         impl Number for $float {

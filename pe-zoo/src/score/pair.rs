@@ -1,12 +1,12 @@
-//! Modifiers given as a function of one pair of tokens.
+//! Modifiers of the logits given as a function of one pair of tokens.
 
 use super::dual::Derivative;
 use super::number::Number;
 
-/// The inputs of a [`PairTerm`]: `P` parameters of the head, `K` values of state of each token.
+/// Inputs of a [`PairTerm`]: `P` parameters of the head, `K` values of state of each token.
 #[derive(Debug, Clone, Copy)]
 pub struct Pair<N, const P: usize, const K: usize = 0> {
-    /// The content logit `q_i . k_j / sqrt(D)`, or what the term before this one made of it.
+    /// Content logit `q_i . k_j / sqrt(D)`, or the result of the previous term.
     pub content: N,
     /// Distance `i - j` from the column's position to the row's; never negative.
     pub distance: N,
@@ -49,11 +49,11 @@ pub struct Pair<N, const P: usize, const K: usize = 0> {
 /// # let _ = modifier;
 /// ```
 pub trait PairTerm<const P: usize, const K: usize = 0>: Clone + Send + Sync + 'static {
-    /// The logit that takes the content logit's place.
+    /// Computes the logit that replaces the content logit.
     fn value<N: Number>(&self, pair: Pair<N, P, K>) -> N;
 
-    /// The derivative of [`value`](Self::value) by its inputs, if its author knows a cheaper way than
-    /// dual numbers. It must not be NaN or infinite at distance 0.
+    /// Computes the derivatives of [`value`](Self::value) by its inputs; `None` (the default) uses
+    /// dual numbers. They must not be NaN or infinite at distance 0.
     #[inline(always)]
     fn derivative<N: Number>(&self, pair: Pair<N, P, K>) -> Option<Derivative<N, P, K>> {
         let _ = pair;

@@ -1,9 +1,9 @@
-//! Products of queries with keys that every token in between has changed.
+//! Products of queries with keys that every token in between has reflected.
 
 use burn::tensor::Tensor;
 
-/// Stands in for the products `q_i . k_j`: `q_i . H_i H_{i-1} ... H_{j+1} k_j` with
-/// `H_t = I - beta_t w_t w_t^T`.
+/// Replaces the products `q_i . k_j` by `q_i . H_i H_{i-1} ... H_{j+1} k_j` with `H_t = I - beta_t
+/// w_t w_t^T`.
 #[derive(Debug, Clone)]
 pub struct Reflections {
     /// Directions `w` of length at most 1, `[B, H, S, D]`.

@@ -1,14 +1,14 @@
-//! A price for every step between key and query.
+//! Sum of prices of the steps between key and query, as a modifier of the logits.
 
 use burn::tensor::Tensor;
 
-/// Adds `slopes[h]` times the sum over the columns `l` after `j`, up to and with the row's own, of
-/// `ln sigma(queries[i] . keys[l] / E)`.
+/// Adds `slopes[h]` times the sum over the columns `l` after `j`, up to and including the row's
+/// own, of `ln sigma(queries[i] . keys[l] / E)`.
 #[derive(Debug, Clone)]
 pub struct StepPrices {
-    /// Queries of the steps, `[B, H, T, E]`.
+    /// Queries from which step prices are computed, `[B, H, T, E]`.
     pub queries: Tensor<4>,
-    /// Keys of the steps, `[B, H, S, E]`.
+    /// Keys from which step prices are computed, `[B, H, S, E]`.
     pub keys: Tensor<4>,
     /// Slopes of the heads, `[H]`.
     pub slopes: Tensor<1>,

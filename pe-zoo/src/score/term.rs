@@ -1,4 +1,4 @@
-//! Pair terms with their tensors, as engines take them.
+//! Pair terms together with their tensors, as engines use them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::math::lanes::{NARROW, WIDE};
 #[cfg(feature = "flex")]
 use crate::math::simd;
 
-/// A [`PairTerm`] with its parameters and token state.
+/// [`PairTerm`] with its parameters and token state.
 #[derive(Clone)]
 pub struct Term {
     kernel: Arc<dyn TermKernel>,
@@ -25,7 +25,7 @@ pub struct Term {
 }
 
 impl Term {
-    /// Makes a term; parameters and state are set afterwards if it has any.
+    /// Creates a term. Set parameters and state afterwards if it has any.
     pub fn new<T: PairTerm<P, K>, const P: usize, const K: usize>(term: T) -> Self {
         Self { kernel: Arc::new(Erased::<T, P, K>(term)), head_params: None, token_state: None }
     }
@@ -42,9 +42,11 @@ impl Term {
         Self { head_params: Some(params), ..self }
     }
 
-    /// Sets the state of the tokens, `[B, H, S, K]`; for sums along the sequence, already summed.
+    /// Sets the state of the tokens, `[B, H, S, K]`; state that is summed along the sequence must
+    /// already be summed.
     ///
     /// # Panics
+    ///
     /// If the term has another number of values of state.
     #[must_use]
     pub fn token_state(self, state: Tensor<4>) -> Self {
@@ -54,10 +56,11 @@ impl Term {
         Self { token_state: Some(state), ..self }
     }
 
-    /// Parameters and state, as far as the term has such inputs.
+    /// Returns parameters and state; `None` for inputs that the term does not have.
     ///
     /// # Panics
-    /// If one was not set.
+    ///
+    /// If one of its inputs was not set.
     pub(crate) fn tensors(&self) -> (Option<&Tensor<2>>, Option<&Tensor<4>>) {
         let (params, state) = self.kernel.sizes();
         assert!(params == 0 || self.head_params.is_some(), "`head_params` of a term is not set");
@@ -71,7 +74,8 @@ impl Term {
         &self.kernel
     }
 
-    /// The values of all pairs from their content logits, both `[B, H, T, S]`, as tensor operations.
+    /// Computes the values of all pairs from their content logits, both `[B, H, T, S]`, with tensor
+    /// operations.
     pub(crate) fn values(&self, content: Tensor<4>, at: &Positions) -> Tensor<4> {
         let (params, state) = self.tensors();
         let (dtype, device) = (content.dtype(), content.device());
@@ -86,13 +90,13 @@ impl fmt::Debug for Term {
     }
 }
 
-/// A term's function on whole blocks, without its type. The implementation is generic and so compiled
-/// in the crate of the term's author, with the function inlined.
+/// Type-erased pair term that operates on whole blocks. The implementation is generic and thus
+/// compiled in the crate of the term's author, with the function inlined.
 pub(crate) trait TermKernel: Send + Sync + fmt::Debug {
-    /// Numbers of parameters of a head and of values of state of a token.
+    /// Returns the number of parameters of a head and the number of values of state of a token.
     fn sizes(&self) -> (usize, usize);
 
-    /// As [`Term::values`]; `distance` is `[1, 1, T, S]`.
+    /// Computes [`Term::values`]; `distance` is `[1, 1, T, S]`.
     fn values(
         &self,
         content: Tensor<4>,
@@ -102,11 +106,11 @@ pub(crate) trait TermKernel: Send + Sync + fmt::Debug {
         first_row: usize,
     ) -> Tensor<4>;
 
-    /// Turns content logits, `[column][lane]`, into values.
+    /// Replaces content logits, `[column][lane]`, by values.
     #[cfg(feature = "flex")]
     fn apply(&self, block: &TermBlock<'_>, logits: &mut [f32]);
 
-    /// Turns gradients of values, `[column][lane]`, into those of the content logits.
+    /// Replaces gradients of values, `[column][lane]`, by those of the content logits.
     #[cfg(feature = "flex")]
     fn backward(
         &self,

@@ -1,8 +1,8 @@
-//! The distance at a price that keys, queries or both set.
+//! Distance multiplied by prices that keys, queries or both set, as a modifier of the logits.
 
 use burn::tensor::Tensor;
 
-/// Adds `-rate[h] (i - j) (keys[j] + queries[i])`: an ALiBi whose slope depends on the tokens.
+/// Adds `-rate[h] (i - j) (keys[j] + queries[i])`: ALiBi with slopes that depend on the tokens.
 #[derive(Debug, Clone)]
 pub struct TokenPrice {
     /// Rates of the heads, `[H]`.

@@ -22,7 +22,7 @@ use crate::{Combination, Hooks};
 pub enum Check {
     /// The encoding can be built, and hooks keep the shapes of the contract at odd sizes.
     Shapes,
-    /// Outputs and embeddings are finite wherever the encoding may be used.
+    /// Outputs and embeddings are finite at all supported positions.
     Finite,
     /// Both engines and the embedding equal the scalar f64 reference, at odd sizes and with offsets,
     /// and through a stack of layers.
@@ -35,14 +35,14 @@ pub enum Check {
     /// Decoding token by token, and in chunks of three, equals the full pass of the same length at
     /// each step.
     DecodesAsFullPass,
-    /// No output depends on a later token.
+    /// No output depends on later tokens.
     Causal,
-    /// Batch entries do not mix.
+    /// Batch entries do not influence each other.
     BatchIndependent,
     /// The encoding runs at 8 times the training length, or refuses positions past its limit.
     Length,
-    /// There are as many positions as tokens, within the range that was asked for, and the same
-    /// request gives the same positions.
+    /// There are as many positions as tokens, within the requested range, and the same request
+    /// gives the same positions.
     Positions,
     /// The properties that combinations and tables need can be found by probing.
     Probe,
@@ -54,7 +54,7 @@ pub enum Check {
     Gradients,
     /// Gradients equal central differences of the scalar f64 reference.
     GradientValues,
-    /// The same seed gives the same bits.
+    /// A seed always gives the same bits.
     Reproducible,
     /// Settings written and read again are the same.
     SettingsRoundTrip,
@@ -66,8 +66,8 @@ impl Check {
     /// Statement of the check in one line.
     pub fn statement(self) -> &'static str {
         match self {
-            Self::Shapes => "builds, and keeps its shapes at odd sizes",
-            Self::Finite => "every number is finite, at offsets and for one token too",
+            Self::Shapes => "can be built, and keeps tensor shapes at odd sizes",
+            Self::Finite => "outputs are finite, also at offsets and for a single token",
             Self::EqualsReference => "equals its scalar f64 reference, at odd sizes and offsets",
             Self::Transform => "queries and keys are transformed as in the scalar reference",
             Self::EnginesAgree => "both engines give the same outputs and gradients",
@@ -75,9 +75,11 @@ impl Check {
                 "decoding one or three tokens at a time equals a full pass at each step"
             }
             Self::Causal => "no output depends on a later token",
-            Self::BatchIndependent => "batch entries do not mix",
-            Self::Length => "runs at 8 times the training length, or refuses past its limit",
-            Self::Positions => "positions are sound and repeatable",
+            Self::BatchIndependent => "batch entries do not influence each other",
+            Self::Length => {
+                "runs at 8 times the training length, or refuses positions past its limit"
+            }
+            Self::Positions => "positions are valid and reproducible",
             Self::Probe => "its properties can be found by probing",
             Self::ParameterFormula => "the parameter formula equals the parameters built",
             Self::MacFormula => "the formula of multiply-accumulates equals those counted",
@@ -101,10 +103,10 @@ impl Check {
 
 /// Result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CheckResult {
     /// The statement of the check holds.
     Holds,
-    /// The statement does not hold, for this reason.
+    /// The check's statement does not hold, for this reason.
     Fails(String),
     /// The encoding lacks the named optional part that the check compares with.
     NotChecked(&'static str),
@@ -115,16 +117,16 @@ pub enum Verdict {
 pub struct Finding {
     /// Check that was run.
     pub check: Check,
-    /// Result of the check.
-    pub verdict: Verdict,
+    /// Result of the check, with the reason if it failed.
+    pub verdict: CheckResult,
 }
 
 impl Finding {
     fn new(check: Check, outcome: Option<Outcome>) -> Self {
         let verdict = match outcome {
-            None => Verdict::NotChecked(check.needs()),
-            Some(Ok(())) => Verdict::Holds,
-            Some(Err(found)) => Verdict::Fails(found),
+            None => CheckResult::NotChecked(check.needs()),
+            Some(Ok(())) => CheckResult::Holds,
+            Some(Err(found)) => CheckResult::Fails(found),
         };
         Self { check, verdict }
     }
@@ -207,8 +209,8 @@ pub fn failures(findings: Vec<Finding>) -> Vec<Failure> {
     findings
         .into_iter()
         .filter_map(|Finding { check, verdict }| match verdict {
-            Verdict::Fails(found) => Some(Failure { check, found }),
-            Verdict::Holds | Verdict::NotChecked(_) => None,
+            CheckResult::Fails(found) => Some(Failure { check, found }),
+            CheckResult::Holds | CheckResult::NotChecked(_) => None,
         })
         .collect()
 }

@@ -20,11 +20,11 @@ use crate::{Combination, Combined, Dims, Hooks, Positions, TokenState};
 const DIMS: Dims = Dims { layers: 3, heads: 3, head_dim: 6, train_len: 16, max_len: 64 };
 const TOKENS: usize = 13;
 
-/// Standard deviation of random parameters. State that is updated three times by larger ones makes
-/// logits so large that f32 and f64 differ by more than rounding.
+/// Standard deviation of random parameters. With larger ones, state that is updated three times
+/// makes logits so large that f32 and f64 differ by more than rounding.
 const STD: f64 = 0.2;
 
-/// Problem and output of the feed-forward block of each layer.
+/// Random layers: attention problems with the outputs of their feed-forward blocks.
 #[derive(Debug, Clone)]
 pub(super) struct Stack {
     layers: Vec<(Problem, Vec<Tokens>)>,
@@ -88,8 +88,8 @@ impl Stack {
                     v: part(&problem.v),
                     carried: &carried,
                     engine,
-                    sharpness: AttentionKind::Soft,
-                    factors: MatmulPrecision::F32,
+                    attention_kind: AttentionKind::Soft,
+                    precision: MatmulPrecision::F32,
                 };
                 let cache = (step < tokens).then_some(&mut caches[index]);
                 let output = layer(encoding, input, cache, Weights::Drop);

@@ -21,7 +21,7 @@ use rand_chacha::rand_core::SeedableRng;
 
 use crate::{AnyEncoding, Combination, Dims, EncodingConfig, PositionEncoding, Registry};
 
-/// Settings that select one encoding of a family.
+/// Settings that select one broken encoding of a family by its fault.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Choice<F> {
@@ -38,7 +38,7 @@ const BROKEN: Card = Card {
     url: "",
 };
 
-/// Member of a family with this fault.
+/// Returns the member of a family with this fault.
 fn combination<E, F>(fault: F) -> Combination
 where
     E: PositionEncoding<Settings = Choice<F>>,
@@ -47,14 +47,14 @@ where
     Combination::try_from(config).unwrap()
 }
 
-/// Encoding with this id and these settings, built with seed 1.
+/// Builds the encoding with this id and these settings, with seed 1.
 fn encoding(id: &str, settings: serde_json::Value, dims: &Dims) -> AnyEncoding {
     let serde_json::Value::Object(fields) = settings else { panic!("settings are a map") };
     let config = Registry::builtin().configured(id, fields).unwrap();
     config.build(dims, &mut ChaCha8Rng::seed_from_u64(1), &Device::flex()).unwrap()
 }
 
-/// Encoding of this type with these settings, built with seed 1.
+/// Builds the encoding of this type with these settings, with seed 1.
 fn built<E: PositionEncoding>(settings: serde_json::Value, dims: &Dims) -> E {
     let settings = serde_json::from_value(settings).unwrap();
     E::build(&settings, dims, &mut ChaCha8Rng::seed_from_u64(1), &Device::flex()).unwrap()

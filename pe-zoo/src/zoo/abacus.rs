@@ -21,6 +21,10 @@
 //! `beyond`: `last-row` (default) or `refuse`: the treatment of a run that is longer than the table.
 //! `std` (default `C^(-1/2)`, the deviation of the model's own token embeddings).
 //!
+//! ## Initial values
+//! Table: normal with deviation `std`. The authors' tables of digits and tokens both have deviation 1; here both have
+//! `C^(-1/2)`.
+//!
 //! ## Deviations
 //! The offset is the position of the first column: `positions` draws it, so that an attention
 //! encoding combined with it is shifted as well and any positions can be requested. The authors'
@@ -46,7 +50,7 @@ use crate::{Cost, Dims, PeError, PositionEncoding, Positions, init};
 /// Treatment of a run of digits that is longer than the table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Beyond {
+pub enum LongNumber {
     /// The digits past the end of the table share its last row.
     #[default]
     LastRow,
@@ -57,7 +61,7 @@ pub enum Beyond {
 /// Settings of Abacus embeddings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct AbacusConfig {
     /// Number of rows of the table; row 0 is for every token that is not a digit.
     pub size: usize,
     /// First and last id of the digits, both included.
@@ -65,14 +69,14 @@ pub struct Config {
     /// Largest offset drawn in training.
     pub max_offset: usize,
     /// Treatment of a run of digits that is longer than the table.
-    pub beyond: Beyond,
+    pub beyond: LongNumber,
     /// Standard deviation of the initial table; `None`: `C^(-1/2)`.
     pub std: Option<f64>,
 }
 
-impl Default for Config {
+impl Default for AbacusConfig {
     fn default() -> Self {
-        Self { size: 1024, digits: [4, 13], max_offset: 99, beyond: Beyond::LastRow, std: None }
+        Self { size: 1024, digits: [4, 13], max_offset: 99, beyond: LongNumber::LastRow, std: None }
     }
 }
 
@@ -86,7 +90,7 @@ pub struct Abacus {
     #[module(skip)]
     max_offset: usize,
     #[module(skip)]
-    beyond: Beyond,
+    beyond: LongNumber,
 }
 
 impl Abacus {
@@ -101,7 +105,7 @@ impl Abacus {
             .bool_and(tokens.clone().lower_equal_elem(last))
             .int();
         let place = Tensor::arange(1..columns as i64 + 1, &tokens.device()).unsqueeze::<2>();
-        // Place of the last token that is not a digit; 0 before the first of them.
+        // Index of the last token that is not a digit; 0 before the first one.
         let before = (place.clone() * (digit.clone().neg() + 1)).cummax(1);
         let within = place - before;
         ((within + offset as i64).clamp_max(size as i64 - 1)) * digit
@@ -109,18 +113,18 @@ impl Abacus {
 }
 
 impl PositionEncoding for Abacus {
-    type Settings = Config;
+    type Settings = AbacusConfig;
 
     const CARD: Card = Card {
         id: "abacus",
         label: "Abacus",
-        summary: "Adds to each digit a vector that is learned for its place within its number.",
+        summary: "Adds to each digit a learned vector for its place within the number.",
         parameters: "size C",
         paper: "McLeish et al. 2024",
         url: "https://arxiv.org/abs/2405.17399",
     };
 
-    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+    fn check(settings: &AbacusConfig, dims: &Dims) -> Result<(), PeError> {
         let [first, last] = settings.digits;
         if first > last {
             let expected = "the first id and the last, the first not above the last";
@@ -132,8 +136,8 @@ impl PositionEncoding for Abacus {
             ));
         }
         let (rows, of) = match settings.beyond {
-            Beyond::LastRow => (settings.max_offset + 2, "one digit at the largest offset"),
-            Beyond::Refuse => (
+            LongNumber::LastRow => (settings.max_offset + 2, "one digit at the largest offset"),
+            LongNumber::Refuse => (
                 (dims.train_len + settings.max_offset).max(dims.max_len) + 1,
                 "a number as long as the longest sequence, offset included",
             ),
@@ -149,7 +153,7 @@ impl PositionEncoding for Abacus {
     }
 
     fn build(
-        settings: &Config,
+        settings: &AbacusConfig,
         dims: &Dims,
         rng: &mut ChaCha8Rng,
         device: &Device,
@@ -163,15 +167,15 @@ impl PositionEncoding for Abacus {
         })
     }
 
-    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+    fn param_count(settings: &AbacusConfig, dims: &Dims) -> Option<usize> {
         Some(settings.size * dims.width())
     }
 
-    fn cost(_settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+    fn cost(_settings: &AbacusConfig, dims: &Dims, len: usize) -> Option<Cost> {
         Some(Cost::none().elementwise("sum with embeddings", len * dims.width()))
     }
 
-    fn dims_beside(settings: &Config, dims: &Dims) -> Dims {
+    fn dims_beside(settings: &AbacusConfig, dims: &Dims) -> Dims {
         Dims { max_len: dims.max_len.max(dims.train_len + settings.max_offset), ..*dims }
     }
 
@@ -201,9 +205,9 @@ impl PositionEncoding for Abacus {
     fn max_len(&self) -> Option<usize> {
         let [size, _width] = self.table.val().dims();
         match self.beyond {
-            Beyond::LastRow => None,
+            LongNumber::LastRow => None,
             // A run over all columns up to position `p` ends at row `p + 1`.
-            Beyond::Refuse => Some(size - 1),
+            LongNumber::Refuse => Some(size - 1),
         }
     }
 }
@@ -225,11 +229,11 @@ mod tests {
 
     const DIMS: Dims = Dims { layers: 1, heads: 1, head_dim: 4, train_len: 12, max_len: 40 };
 
-    fn abacus(config: &Config) -> Abacus {
+    fn abacus(config: &AbacusConfig) -> Abacus {
         Abacus::build(config, &DIMS, &mut ChaCha8Rng::seed_from_u64(0), &Device::flex()).unwrap()
     }
 
-    fn indices(config: &Config, ids: &[i64], offset: usize) -> Vec<i64> {
+    fn indices(config: &AbacusConfig, ids: &[i64], offset: usize) -> Vec<i64> {
         let tokens = TensorData::new(ids.to_vec(), [1, ids.len()]);
         let tokens = Tensor::from_data(tokens, &Device::flex());
         let found = abacus(config).indices(&tokens, offset);
@@ -240,7 +244,7 @@ mod tests {
     fn digits_are_counted_within_each_run_and_the_rest_is_zero() {
         // Two numbers, one at the start, separated by a sign, and a single digit at the end.
         let ids = [5, 13, 4, 14, 4, 4, 17, 3, 9];
-        let config = Config::default();
+        let config = AbacusConfig::default();
         assert_eq!(indices(&config, &ids, 0), [1, 2, 3, 0, 1, 2, 0, 0, 1]);
         assert_eq!(indices(&config, &ids, 7), [8, 9, 10, 0, 8, 9, 0, 0, 8]);
         let naive = super::abacus::indices(&ids.map(|id| id as usize), [4, 13], 7, 1023);
@@ -249,15 +253,19 @@ mod tests {
 
     #[test]
     fn a_run_longer_than_the_table_stays_in_its_last_row() {
-        let config = Config { size: 4, max_offset: 2, ..Config::default() };
+        let config = AbacusConfig { size: 4, max_offset: 2, ..AbacusConfig::default() };
         assert_eq!(indices(&config, &[4; 6], 0), [1, 2, 3, 3, 3, 3]);
         assert_eq!(indices(&config, &[4; 3], 2), [3, 3, 3]);
     }
 
     #[test]
     fn refusing_gives_an_error_before_a_run_can_leave_the_table() {
-        let config =
-            Config { size: 50, max_offset: 9, beyond: Beyond::Refuse, ..Config::default() };
+        let config = AbacusConfig {
+            size: 50,
+            max_offset: 9,
+            beyond: LongNumber::Refuse,
+            ..AbacusConfig::default()
+        };
         let pe = abacus(&config);
         let ask = |new_tokens| {
             let request = PositionRequest { cached_tokens: 0, new_tokens, training_rng: None };
@@ -267,17 +275,19 @@ mod tests {
         assert_eq!(*longest.cols().last().unwrap() + 1, 49);
         let error = ask(50).unwrap_err().to_string();
         assert!(error.contains("abacus: position 49"), "{error}");
-        let error =
-            Abacus::check(&Config { size: 40, ..config.clone() }, &DIMS).unwrap_err().to_string();
+        let error = Abacus::check(&AbacusConfig { size: 40, ..config.clone() }, &DIMS)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("size is 40, expected at least 41:"), "{error}");
-        let error = Abacus::check(&Config { size: 21, ..config }, &Dims { max_len: 12, ..DIMS })
-            .unwrap_err();
+        let error =
+            Abacus::check(&AbacusConfig { size: 21, ..config }, &Dims { max_len: 12, ..DIMS })
+                .unwrap_err();
         assert!(error.to_string().contains("size is 21, expected at least 22:"), "{error}");
     }
 
     #[test]
     fn offsets_are_drawn_in_training_only_and_fill_their_range() {
-        let pe = abacus(&Config { max_offset: 9, ..Config::default() });
+        let pe = abacus(&AbacusConfig { max_offset: 9, ..AbacusConfig::default() });
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let mut seen = [0; 10];
         for _ in 0..1000 {
@@ -296,9 +306,12 @@ mod tests {
     #[test]
     fn settings_that_cannot_work_are_refused_by_name() {
         for (config, expected) in [
-            (Config { digits: [9, 4], ..Config::default() }, "digits is 9, 4"),
-            (Config { size: 100, ..Config::default() }, "size is 100, expected at least 101:"),
-            (Config { std: Some(-1.0), ..Config::default() }, "std is -1"),
+            (AbacusConfig { digits: [9, 4], ..AbacusConfig::default() }, "digits is 9, 4"),
+            (
+                AbacusConfig { size: 100, ..AbacusConfig::default() },
+                "size is 100, expected at least 101:",
+            ),
+            (AbacusConfig { std: Some(-1.0), ..AbacusConfig::default() }, "std is -1"),
         ] {
             let error = Abacus::check(&config, &DIMS).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");

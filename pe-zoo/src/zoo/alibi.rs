@@ -16,6 +16,9 @@
 //! `learning`: `fixed` (default; `slopes` are constants), `all-layers` (learned with initial values
 //! `slopes`, one set for the model) or `per-layer`.
 //!
+//! ## Initial values
+//! Learned slopes start at the fixed ones.
+//!
 //! ## Deviations
 //! The authors' code adds `slope * j` instead; a constant per row cancels in the softmax. Learned
 //! slopes are kept as their logarithms, as in McGill-NLP's code, so that a head never prefers far
@@ -89,7 +92,7 @@ impl Learning {
 /// Settings of the ALiBi encoding.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct AlibiConfig {
     /// Slopes of the heads; initial values if the slopes are learned.
     pub slopes: Slopes,
     /// Whether slopes are learned, and which layers share them.
@@ -106,7 +109,7 @@ pub struct Alibi {
 }
 
 impl Alibi {
-    /// Slopes of a layer, `[H]`.
+    /// Returns the slopes of a layer, `[H]`.
     fn slopes(&self, layer: usize, device: &Device) -> Tensor<1> {
         if self.log_slopes.is_empty() {
             let slopes = self.slopes.iter().map(|slope| *slope as f32).collect::<Vec<_>>();
@@ -115,7 +118,7 @@ impl Alibi {
         of_layer(&self.log_slopes, layer).val().exp()
     }
 
-    /// The bias of every pair in scalar f64.
+    /// Computes the bias of every pair in scalar f64.
     pub(super) fn scalar_bias(&self, input: &ScalarInput) -> Heads {
         alibi::bias(input, &self.scalar_slopes(input.layer))
     }
@@ -129,7 +132,7 @@ impl Alibi {
 }
 
 impl PositionEncoding for Alibi {
-    type Settings = Config;
+    type Settings = AlibiConfig;
 
     const CARD: Card = Card {
         id: "alibi",
@@ -140,7 +143,7 @@ impl PositionEncoding for Alibi {
         url: "https://arxiv.org/abs/2108.12409",
     };
 
-    fn card(settings: &Config) -> Card {
+    fn card(settings: &AlibiConfig) -> Card {
         let parameters = match settings.learning {
             Learning::Fixed => "0",
             Learning::AllLayers => "H",
@@ -149,7 +152,7 @@ impl PositionEncoding for Alibi {
         Card { parameters, ..Self::CARD }
     }
 
-    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+    fn check(settings: &AlibiConfig, dims: &Dims) -> Result<(), PeError> {
         let Slopes::Given(slopes) = &settings.slopes else { return Ok(()) };
         if slopes.len() != dims.heads {
             let expected = format!("one per head, {} of them", dims.heads);
@@ -172,7 +175,7 @@ impl PositionEncoding for Alibi {
     }
 
     fn build(
-        settings: &Config,
+        settings: &AlibiConfig,
         dims: &Dims,
         _rng: &mut ChaCha8Rng,
         device: &Device,
@@ -185,11 +188,11 @@ impl PositionEncoding for Alibi {
         Ok(Alibi { log_slopes, slopes })
     }
 
-    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+    fn param_count(settings: &AlibiConfig, dims: &Dims) -> Option<usize> {
         Some(settings.learning.sets(dims.layers) * dims.heads)
     }
 
-    fn cost(_settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+    fn cost(_settings: &AlibiConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let pairs = dims.layers * dims.heads * len * len;
         Some(Cost::none().pair_elementwise("slope times distance, sum of logits", 2 * pairs))
     }
@@ -216,7 +219,7 @@ mod tests {
     const DIMS: Dims = Dims { layers: 1, heads: 2, head_dim: 4, train_len: 8, max_len: 8 };
 
     fn refusal(slopes: Vec<f64>, learning: Learning) -> String {
-        let config = Config { slopes: Slopes::Given(slopes), learning };
+        let config = AlibiConfig { slopes: Slopes::Given(slopes), learning };
         Alibi::check(&config, &DIMS).unwrap_err().to_string()
     }
 
@@ -231,7 +234,9 @@ mod tests {
         let error = refusal(vec![0.5, -1.0], Learning::PerLayer);
         assert!(error.contains("slopes.given is -1") && error.contains("above 0"), "{error}");
         let fixed = Slopes::Given(vec![0.5, -1.0]);
-        assert!(Alibi::check(&Config { slopes: fixed, ..Config::default() }, &DIMS).is_ok());
+        assert!(
+            Alibi::check(&AlibiConfig { slopes: fixed, ..AlibiConfig::default() }, &DIMS).is_ok()
+        );
         assert!(refusal(vec![0.5, f64::NAN], Learning::Fixed).contains("NaN"));
     }
 }

@@ -25,6 +25,10 @@
 //! `layers`: `{ type = "all" }` (default), `{ type = "first" }`, or `{ type = "every", n = K }`
 //! (layers K, 2 K and so on, counted from 1); the others have no encoding.
 //!
+//! ## Initial values
+//! Tables: 0, as in the authors' code, so that the model is NoPE at step 0. Projections to separate keys: uniform in
+//! `+-1 / sqrt(C)`, as PyTorch starts a linear layer.
+//!
 //! ## Deviations
 //! Eq. 5 counts `p_max + 1` rows, Listing 1 has `npos`; `max_positions` is the number of rows. The
 //! table starts at zero as in the authors' code, so that the model is NoPE at step 0. Projections
@@ -112,7 +116,7 @@ impl Layers {
 /// Settings of the CoPE encoding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct CopeConfig {
     /// Number of entries of the table.
     pub max_positions: usize,
     /// Placement of the division by `sqrt(D)`.
@@ -125,7 +129,7 @@ pub struct Config {
     pub layers: Layers,
 }
 
-impl Default for Config {
+impl Default for CopeConfig {
     fn default() -> Self {
         Self {
             max_positions: 64,
@@ -147,12 +151,12 @@ pub struct Cope {
     /// gates use the keys or values of the attention.
     pub key_weights: Vec<Param<Tensor<2>>>,
     #[module(skip)]
-    config: Config,
+    config: CopeConfig,
     #[module(skip)]
     heads: usize,
 }
 
-impl Config {
+impl CopeConfig {
     fn tables(&self, dims: &Dims) -> usize {
         self.sharing.sets(self.layers.count(dims.layers))
     }
@@ -175,18 +179,18 @@ impl Cope {
 }
 
 impl PositionEncoding for Cope {
-    type Settings = Config;
+    type Settings = CopeConfig;
 
     const CARD: Card = Card {
         id: "cope",
         label: "CoPE",
-        summary: "Counts positions with gates that depend on the tokens, and reads a table there.",
+        summary: "Counts positions with gates that depend on the tokens; a table interpolated there gives the bias.",
         parameters: "L D max_positions (+ L C^2)",
         paper: "Golovneva et al. 2024",
         url: "https://arxiv.org/abs/2405.18719",
     };
 
-    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+    fn check(settings: &CopeConfig, dims: &Dims) -> Result<(), PeError> {
         if settings.max_positions < 2 {
             let expected = "at least 2, so that there is something to count";
             return Err(PeError::invalid(
@@ -200,7 +204,7 @@ impl PositionEncoding for Cope {
     }
 
     fn build(
-        settings: &Config,
+        settings: &CopeConfig,
         dims: &Dims,
         rng: &mut ChaCha8Rng,
         device: &Device,
@@ -216,14 +220,14 @@ impl PositionEncoding for Cope {
         Ok(Cope { tables, key_weights, config: settings.clone(), heads: dims.heads })
     }
 
-    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+    fn param_count(settings: &CopeConfig, dims: &Dims) -> Option<usize> {
         Some(
             settings.tables(dims) * dims.head_dim * settings.max_positions
                 + settings.key_weights(dims) * dims.width() * dims.width(),
         )
     }
 
-    fn cost(settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+    fn cost(settings: &CopeConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let (heads, width) = (dims.heads, dims.width());
         let layers = settings.layers.count(dims.layers);
         let pairs = layers * heads * len * len;
@@ -301,7 +305,7 @@ mod tests {
     fn a_choice_that_leaves_no_layer_is_refused_by_name() {
         let dims = Dims { layers: 2, heads: 1, head_dim: 4, train_len: 8, max_len: 8 };
         for n in [0, 3] {
-            let config = Config { layers: Layers::Every { n }, ..Config::default() };
+            let config = CopeConfig { layers: Layers::Every { n }, ..CopeConfig::default() };
             let error = Cope::check(&config, &dims).unwrap_err().to_string();
             assert!(error.contains(&format!("layers.n is {n}")), "{error}");
         }

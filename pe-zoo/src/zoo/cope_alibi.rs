@@ -18,6 +18,9 @@
 //! `convention`: `listing` (default), `code` or `equation` (as eq. 10 is printed, without any
 //! division), as in CoPE.
 //!
+//! ## Initial values
+//! Learned slopes: 0, as in the paper.
+//!
 //! ## Deviations
 //! The paper gives slopes for four heads; for more heads the halving continues. Its first set is
 //! misprinted and is read as 1, 1/2, 1/4, 1/8. Counts are not clamped: eq. 10 has no table.
@@ -37,9 +40,9 @@ use crate::reference::{Heads, ScalarInput, ScalarReference, cope, values_f64};
 use crate::score::{Contextual, ContextualFunction, GateSource, LogitScaling};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
-/// Slopes of the heads.
+/// First slope of the heads, halved from head to head, or learned slopes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Slopes {
+pub enum FirstSlope {
     /// Slopes 1, 1/2, 1/4 and so on.
     #[serde(rename = "from-1")]
     FromOne,
@@ -55,8 +58,8 @@ pub enum Slopes {
     Learned,
 }
 
-impl Slopes {
-    /// Slopes of `heads` heads; the initial values if slopes are learned.
+impl FirstSlope {
+    /// Returns the slopes of `heads` heads; the initial values if slopes are learned.
     pub fn values(self, heads: usize) -> Vec<f64> {
         let first = match self {
             Self::FromOne => 0,
@@ -91,18 +94,22 @@ impl Sign {
 /// Settings of ALiBi on contextual positions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
-    /// Slopes of the heads.
-    pub slopes: Slopes,
+pub struct CopeAlibiConfig {
+    /// First slope of the heads, or learned slopes.
+    pub slopes: FirstSlope,
     /// Sign with which the bias enters the logits.
     pub sign: Sign,
     /// Placement of the division by `sqrt(D)`.
     pub convention: LogitScaling,
 }
 
-impl Default for Config {
+impl Default for CopeAlibiConfig {
     fn default() -> Self {
-        Self { slopes: Slopes::FromQuarter, sign: Sign::Minus, convention: LogitScaling::Listing }
+        Self {
+            slopes: FirstSlope::FromQuarter,
+            sign: Sign::Minus,
+            convention: LogitScaling::Listing,
+        }
     }
 }
 
@@ -114,38 +121,38 @@ pub struct CopeAlibi {
     #[module(skip)]
     fixed: Vec<f64>,
     #[module(skip)]
-    config: Config,
+    config: CopeAlibiConfig,
 }
 
 impl PositionEncoding for CopeAlibi {
-    type Settings = Config;
+    type Settings = CopeAlibiConfig;
 
     const CARD: Card = Card {
         id: "cope-alibi",
         label: "CoPE-ALiBi",
-        summary: "Subtracts from the logits a slope per head times a position that gates count.",
+        summary: "Subtracts from the logits a slope per head times a position counted by gates.",
         parameters: "0 (learned slopes: L H)",
         paper: "Golovneva et al. 2024",
         url: "https://arxiv.org/abs/2405.18719",
     };
 
     fn build(
-        settings: &Config,
+        settings: &CopeAlibiConfig,
         dims: &Dims,
         _rng: &mut ChaCha8Rng,
         device: &Device,
     ) -> Result<Self, PeError> {
-        let layers = if settings.slopes == Slopes::Learned { dims.layers } else { 0 };
+        let layers = if settings.slopes == FirstSlope::Learned { dims.layers } else { 0 };
         let learned = (0..layers).map(|_| init::zeros([dims.heads], device)).collect();
         let fixed = settings.slopes.values(dims.heads);
         Ok(CopeAlibi { learned, fixed, config: settings.clone() })
     }
 
-    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
-        Some(if settings.slopes == Slopes::Learned { dims.layers * dims.heads } else { 0 })
+    fn param_count(settings: &CopeAlibiConfig, dims: &Dims) -> Option<usize> {
+        Some(if settings.slopes == FirstSlope::Learned { dims.layers * dims.heads } else { 0 })
     }
 
-    fn cost(_settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+    fn cost(_settings: &CopeAlibiConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let pairs = dims.layers * dims.heads * len * len;
         Some(
             Cost::none()
@@ -193,11 +200,12 @@ impl ScalarReference for CopeAlibi {
 mod tests {
     use super::*;
 
-    /// Golovneva et al. 2024, the sets for four heads (the first as read, see Deviations).
+    /// Sets of slopes for four heads from Golovneva et al. 2024 (the first as interpreted under
+    /// "Deviations").
     #[test]
     fn the_papers_three_sets_for_four_heads() {
-        assert_eq!(Slopes::FromOne.values(4), [1.0, 0.5, 0.25, 0.125]);
-        assert_eq!(Slopes::FromQuarter.values(4), [0.25, 0.125, 0.0625, 0.03125]);
-        assert_eq!(Slopes::FromSixteenth.values(4), [0.0625, 0.03125, 0.015_625, 0.007_812_5]);
+        assert_eq!(FirstSlope::FromOne.values(4), [1.0, 0.5, 0.25, 0.125]);
+        assert_eq!(FirstSlope::FromQuarter.values(4), [0.25, 0.125, 0.0625, 0.03125]);
+        assert_eq!(FirstSlope::FromSixteenth.values(4), [0.0625, 0.03125, 0.015_625, 0.007_812_5]);
     }
 }

@@ -18,6 +18,10 @@
 //! `{ type = "every", n = K }`; the others have no encoding.
 //! `convention`: `listing` (default), `code` or `equation`, as in CoPE.
 //!
+//! ## Initial values
+//! `W2 = b2 = 0`, so that the model is NoPE at step 0, `W1 = +-1 / (max_positions - 1)` with the sign drawn, and `b1` such
+//! that the kinks of the units are drawn uniformly from the range of positions. The paper states none.
+//!
 //! ## Deviations
 //! The paper states only "an N-dimensional MLP", N 32 to 256; one hidden layer is the simplest
 //! reading, and its clamp, activation and initial values are this project's choice. `W2 = b2 = 0`,
@@ -48,7 +52,7 @@ use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 /// Settings of CoPE with a perceptron.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct CopeMlpConfig {
     /// Number of hidden units.
     pub width: usize,
     /// Contextual positions are clamped to `max_positions - 1`.
@@ -61,7 +65,7 @@ pub struct Config {
     pub convention: LogitScaling,
 }
 
-impl Default for Config {
+impl Default for CopeMlpConfig {
     fn default() -> Self {
         Self {
             width: 64,
@@ -75,7 +79,7 @@ impl Default for Config {
 
 /// Perceptron of one layer, from a contextual position to a vector of `D` channels.
 #[derive(Module, Debug)]
-pub struct Network {
+pub struct CopeNetwork {
     /// Weights `W1` of the hidden units, `[width]`.
     pub w1: Param<Tensor<1>>,
     /// Biases `b1` of the hidden units, `[width]`.
@@ -90,17 +94,17 @@ pub struct Network {
 #[derive(Module, Debug)]
 pub struct CopeMlp {
     /// Perceptrons, one per layer that has the encoding.
-    pub networks: Vec<Network>,
+    pub networks: Vec<CopeNetwork>,
     #[module(skip)]
-    config: Config,
+    config: CopeMlpConfig,
 }
 
-impl Config {
+impl CopeMlpConfig {
     fn last_position(&self) -> f64 {
         (self.max_positions - 1) as f64
     }
 
-    fn network(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Network {
+    fn network(&self, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> CopeNetwork {
         let (mut w1, mut b1) = (Vec::new(), Vec::new());
         for _ in 0..self.width {
             let slope = if rng.random::<bool>() { 1.0 } else { -1.0 } / self.last_position();
@@ -109,7 +113,7 @@ impl Config {
             b1.push((-slope * bend) as f32);
         }
         let vector = |values| init::given(values, [self.width], device);
-        Network {
+        CopeNetwork {
             w1: vector(w1),
             b1: vector(b1),
             w2: init::zeros([dims.head_dim, self.width], device),
@@ -119,24 +123,24 @@ impl Config {
 }
 
 impl CopeMlp {
-    fn network(&self, layer: usize) -> Option<&Network> {
+    fn network(&self, layer: usize) -> Option<&CopeNetwork> {
         self.networks.get(self.config.layers.slot(layer)?)
     }
 }
 
 impl PositionEncoding for CopeMlp {
-    type Settings = Config;
+    type Settings = CopeMlpConfig;
 
     const CARD: Card = Card {
         id: "cope-mlp",
         label: "CoPE-MLP",
-        summary: "Counts positions with gates that depend on the tokens, and hands them to a network.",
+        summary: "Counts positions with gates that depend on the tokens; a perceptron of them gives the bias.",
         parameters: "L (2 width + D width + D)",
         paper: "Golovneva et al. 2024",
         url: "https://arxiv.org/abs/2405.18719",
     };
 
-    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+    fn check(settings: &CopeMlpConfig, dims: &Dims) -> Result<(), PeError> {
         if settings.width == 0 {
             return Err(PeError::invalid(CopeMlp::CARD.id, "width", settings.width, "at least 1"));
         }
@@ -153,7 +157,7 @@ impl PositionEncoding for CopeMlp {
     }
 
     fn build(
-        settings: &Config,
+        settings: &CopeMlpConfig,
         dims: &Dims,
         rng: &mut ChaCha8Rng,
         device: &Device,
@@ -163,12 +167,12 @@ impl PositionEncoding for CopeMlp {
         Ok(CopeMlp { networks, config: settings.clone() })
     }
 
-    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+    fn param_count(settings: &CopeMlpConfig, dims: &Dims) -> Option<usize> {
         let network = 2 * settings.width + dims.head_dim * settings.width + dims.head_dim;
         Some(settings.layers.count(dims.layers) * network)
     }
 
-    fn cost(settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+    fn cost(settings: &CopeMlpConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let layers = settings.layers.count(dims.layers);
         let pairs = layers * dims.heads * len * len;
         let (activation, each) = match settings.activation {
@@ -214,7 +218,7 @@ impl PositionEncoding for CopeMlp {
 impl ScalarReference for CopeMlp {
     fn scalar_logits(&self, input: &ScalarInput) -> Heads {
         let Some(network) = self.network(input.layer) else { return cope::content(input) };
-        let perceptron = cope_mlp::Perceptron {
+        let perceptron = cope_mlp::ScalarPerceptron {
             w1: values_f64(&network.w1),
             b1: values_f64(&network.b1),
             w2: table_f64(&network.w2),

@@ -19,6 +19,10 @@
 //! `mixer`: `per-pair` (default, DAPE) or `convolution` (DAPE-V2, 1 x 3 along the keys).
 //! `width` (32): hidden units. Each layer has its own network.
 //!
+//! ## Initial values
+//! Networks: as PyTorch starts linear layers and convolutions, which the authors' code leaves as they are. Base: as the
+//! encoding alone.
+//!
 //! ## Deviations
 //! The authors' code gives each layer its own KERPLE; here `base.sharing` says so and defaults to
 //! KERPLE's own. In the authors' convolution the last row of a sequence differs from the others: the
@@ -45,10 +49,10 @@ use crate::reference::{Heads, ScalarInput, ScalarReference, dape, table_f64, val
 use crate::score::HeadMlp;
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
-/// Slope of LeakyReLU for negative numbers (PyTorch's default).
+/// Slope of LeakyReLU for negative inputs (PyTorch's default).
 const NEGATIVE_SLOPE: f64 = 0.01;
 
-/// Part of a row that the network sees at once.
+/// Columns of a row that the network sees at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mixer {
@@ -71,24 +75,28 @@ impl Mixer {
 /// Settings of DAPE and its base.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
-    /// The bias that is adapted.
+pub struct DapeConfig {
+    /// Base bias that the network adapts.
     pub base: Base,
-    /// Part of a row that the network sees at once.
+    /// Columns of a row that the network sees at once.
     pub mixer: Mixer,
     /// Number of hidden units.
     pub width: usize,
 }
 
-impl Default for Config {
+impl Default for DapeConfig {
     fn default() -> Self {
-        Self { base: Base::Kerple(kerple::Config::default()), mixer: Mixer::default(), width: 32 }
+        Self {
+            base: Base::Kerple(kerple::KerpleConfig::default()),
+            mixer: Mixer::default(),
+            width: 32,
+        }
     }
 }
 
-/// The network of one layer. Columns are ordered by tap, then by plane or hidden unit.
+/// Network of one layer. Columns of the weights are ordered by tap, then by plane or hidden unit.
 #[derive(Module, Debug)]
-pub struct Network {
+pub struct DapeNetwork {
     /// Weights of the hidden layer, `[width, taps planes]`.
     pub w1: Param<Tensor<2>>,
     /// Biases of the hidden layer, `[width]`.
@@ -99,21 +107,21 @@ pub struct Network {
     pub c2: Param<Tensor<1>>,
 }
 
-/// A bias adapted to the content.
+/// Bias that a network adapts to the content.
 #[derive(Module, Debug)]
 pub struct Dape {
     /// Static bias that the network adapts.
     pub base: Option<BaseBias>,
     /// Networks, one for each layer.
-    pub networks: Vec<Network>,
+    pub networks: Vec<DapeNetwork>,
     #[module(skip)]
     mixer: Mixer,
     #[module(skip)]
     head_dim: usize,
 }
 
-impl Config {
-    /// Heads' logits, and heads' biases if there is a base.
+impl DapeConfig {
+    /// Number of input planes: the heads' logits, and the heads' biases if there is a base.
     fn planes(&self, dims: &Dims) -> usize {
         match self.base {
             Base::None {} => dims.heads,
@@ -121,29 +129,29 @@ impl Config {
         }
     }
 
-    /// Weights of one layer's network, biases left out.
+    /// Number of weights of one layer's network, without biases.
     fn weights(&self, dims: &Dims) -> usize {
         self.mixer.taps() * self.width * (self.planes(dims) + dims.heads)
     }
 }
 
 impl PositionEncoding for Dape {
-    type Settings = Config;
+    type Settings = DapeConfig;
 
     const CARD: Card = Card {
         id: "dape",
         label: "DAPE",
-        summary: "Adds to the logits what a network makes of all heads' logits and biases.",
+        summary: "Adds to the logits the output of a network that sees all heads' logits and biases.",
         parameters: "L ((2 H + 1) width + (width + 1) H) + base",
         paper: "Zheng et al. 2024",
         url: "https://arxiv.org/abs/2405.14722",
     };
 
-    fn composition(_settings: &Config) -> Composition {
+    fn composition(_settings: &DapeConfig) -> Composition {
         Composition::Setting { field: "base", tag: "type" }
     }
 
-    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+    fn check(settings: &DapeConfig, dims: &Dims) -> Result<(), PeError> {
         if settings.width == 0 {
             return Err(PeError::invalid(Dape::CARD.id, "width", settings.width, "at least 1"));
         }
@@ -151,7 +159,7 @@ impl PositionEncoding for Dape {
     }
 
     fn build(
-        settings: &Config,
+        settings: &DapeConfig,
         dims: &Dims,
         rng: &mut ChaCha8Rng,
         device: &Device,
@@ -159,10 +167,10 @@ impl PositionEncoding for Dape {
         let base = settings.base.init(dims, rng, device)?;
         let (heads, width) = (dims.heads, settings.width);
         let inputs = [settings.planes(dims), width].map(|planes| settings.mixer.taps() * planes);
-        // As PyTorch's layers start: even, within one over the root of the inputs.
+        // PyTorch's default: uniform in `+-1 / sqrt(inputs)`.
         let bounds = inputs.map(|inputs| (inputs as f64).powf(-0.5));
         let networks = (0..dims.layers)
-            .map(|_| Network {
+            .map(|_| DapeNetwork {
                 w1: init::uniform(bounds[0], [width, inputs[0]], rng, device),
                 c1: init::uniform(bounds[0], [width], rng, device),
                 w2: init::uniform(bounds[1], [heads, inputs[1]], rng, device),
@@ -172,16 +180,16 @@ impl PositionEncoding for Dape {
         Ok(Dape { base, networks, mixer: settings.mixer, head_dim: dims.head_dim })
     }
 
-    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+    fn param_count(settings: &DapeConfig, dims: &Dims) -> Option<usize> {
         Some(
             settings.base.param_count(dims)
                 + dims.layers * (settings.weights(dims) + settings.width + dims.heads),
         )
     }
 
-    fn cost(settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+    fn cost(settings: &DapeConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let Dims { layers, heads, .. } = *dims;
-        // A convolution's hidden units are made for one key more than there are.
+        // A convolution computes hidden units for one key more than there are.
         let keys = match settings.mixer {
             Mixer::PerPair => len,
             Mixer::Convolution => len + 1,
@@ -215,14 +223,14 @@ impl PositionEncoding for Dape {
             w2: network.w2.val(),
             c2: network.c2.val(),
             negative_slope: NEGATIVE_SLOPE,
-            // An encoding beside this one may have made queries wider; the division stays.
+            // Another encoding may widen queries; the division by `sqrt(D)` does not change.
             scale: 1.0 / (self.head_dim as f64).sqrt(),
         })
     }
 }
 
 impl ScalarReference for Dape {
-    /// The base's numbers come first.
+    /// Delegates to the base, whose parameters come first.
     fn differentiable_at(&self, parameter: usize, value: f64) -> bool {
         self.base.as_ref().is_none_or(|base| base.differentiable_at(parameter, value))
     }
@@ -236,7 +244,7 @@ impl ScalarReference for Dape {
             };
             table_f64(weights).into_iter().map(split).collect()
         };
-        let mixer = dape::Mixer {
+        let mixer = dape::ScalarMixer {
             inner: by_tap(&network.w1),
             inner_bias: values_f64(&network.c1),
             outer: by_tap(&network.w2),
@@ -255,7 +263,7 @@ mod tests {
 
     const DIMS: Dims = Dims { layers: 2, heads: 3, head_dim: 4, train_len: 8, max_len: 8 };
 
-    fn read(settings: Value) -> Result<Config, PeError> {
+    fn read(settings: Value) -> Result<DapeConfig, PeError> {
         let Value::Object(fields) = settings else { panic!("settings are a map") };
         crate::settings::read("dape", fields)
     }
@@ -285,7 +293,10 @@ mod tests {
     #[test]
     fn the_network_has_the_published_number_of_parameters() {
         // The number of parameters of one layer: (2H + 1) 32 + 33 H.
-        let config = Config { base: Base::Alibi(alibi::Config::default()), ..Config::default() };
+        let config = DapeConfig {
+            base: Base::Alibi(alibi::AlibiConfig::default()),
+            ..DapeConfig::default()
+        };
         assert_eq!(Dape::param_count(&config, &DIMS), Some(2 * (7 * 32 + 33 * 3)));
     }
 }

@@ -22,6 +22,9 @@
 //! FIRE is the base of DAPE, as its authors have it.
 //! `sharing`: `per-layer` (default, as in TAPE's baseline) or `all-layers`.
 //!
+//! ## Initial values
+//! `c` and `m` as in the paper's listing (0.1 and 1); the network as PyTorch starts linear layers, which the listing uses.
+//!
 //! ## Deviations
 //! There is no authors' code; this is the paper's listing. The normaliser looks at absolute
 //! positions, so that FIRE is shift-invariant only while `i` stays below `|m L0|`.
@@ -42,38 +45,38 @@ use crate::score::PositionMlp;
 use crate::settings::{Sharing, of_layer};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
-/// Slope of LeakyReLU for negative numbers (PyTorch's default).
+/// Slope of LeakyReLU for negative inputs (PyTorch's default).
 const NEGATIVE_SLOPE: f64 = 0.01;
 
-/// Between the two layers of the network.
+/// Activation of the network's hidden layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activation {
-    /// ReLU: 0 for negative numbers.
+    /// ReLU: 0 for negative inputs.
     Relu,
-    /// A hundredth below 0.
+    /// LeakyReLU: a hundredth of negative inputs.
     LeakyRelu,
 }
 
-/// Settings of FIRE and its network.
+/// Settings of the FIRE encoding and its network.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct FireConfig {
     /// Number of hidden units.
     pub width: usize,
     /// Initial value of `c`.
     pub c: f64,
     /// Initial threshold `L0`, in positions.
     pub initial_len: f64,
-    /// Added to the normaliser.
+    /// Constant added to the normaliser.
     pub eps: f64,
-    /// Between the two layers of the network.
+    /// Activation of the hidden layer; `None`: ReLU, or LeakyReLU as the base of DAPE.
     pub activation: Option<Activation>,
     /// Which layers share a network.
     pub sharing: Sharing,
 }
 
-impl Default for Config {
+impl Default for FireConfig {
     fn default() -> Self {
         Self {
             width: 32,
@@ -86,10 +89,10 @@ impl Default for Config {
     }
 }
 
-/// One network of FIRE.
+/// Network that computes the bias, with its learned normalisation.
 #[derive(Module, Debug)]
-pub struct Network {
-    /// Coefficient `c` of the distance, `[1]`.
+pub struct FireNetwork {
+    /// Coefficient `c` in the logarithm, `[1]`.
     pub c: Param<Tensor<1>>,
     /// Multiplier `m` of the threshold, `[1]`.
     pub multiplier: Param<Tensor<1>>,
@@ -103,11 +106,11 @@ pub struct Network {
     pub b2: Param<Tensor<1>>,
 }
 
-/// A learned function of distance over position.
+/// Learned function of distance divided by position.
 #[derive(Module, Debug)]
 pub struct Fire {
-    /// One, or one per layer.
-    pub networks: Vec<Network>,
+    /// Networks: one, or one per layer.
+    pub networks: Vec<FireNetwork>,
     #[module(skip)]
     initial_len: f64,
     #[module(skip)]
@@ -117,7 +120,7 @@ pub struct Fire {
 }
 
 impl Fire {
-    /// The modifier of one layer.
+    /// Returns the modifier of one layer.
     fn bias(&self, layer: usize) -> ScoreMod {
         let network = of_layer(&self.networks, layer);
         ScoreMod::PositionMlp(PositionMlp {
@@ -135,11 +138,11 @@ impl Fire {
         })
     }
 
-    /// The bias of every pair in scalar f64.
+    /// Computes the bias of every pair in scalar f64.
     pub(super) fn scalar_bias(&self, input: &ScalarInput) -> Heads {
         let network = of_layer(&self.networks, input.layer);
         let vector = |x: &Param<Tensor<1>>| values_f64(x);
-        let scalar = fire::Fire {
+        let scalar = fire::ScalarFire {
             c: vector(&network.c)[0],
             threshold: vector(&network.multiplier)[0] * self.initial_len,
             eps: self.eps,
@@ -156,7 +159,7 @@ impl Fire {
 }
 
 impl PositionEncoding for Fire {
-    type Settings = Config;
+    type Settings = FireConfig;
 
     const CARD: Card = Card {
         id: "fire",
@@ -167,14 +170,14 @@ impl PositionEncoding for Fire {
         url: "https://arxiv.org/abs/2310.04418",
     };
 
-    fn card(settings: &Config) -> Card {
+    fn card(settings: &FireConfig) -> Card {
         match settings.sharing {
             Sharing::PerLayer => Self::CARD,
             Sharing::AllLayers => Card { parameters: "width (H + 2) + H + 2", ..Self::CARD },
         }
     }
 
-    fn check(settings: &Config, _dims: &Dims) -> Result<(), PeError> {
+    fn check(settings: &FireConfig, _dims: &Dims) -> Result<(), PeError> {
         let positive =
             [("c", settings.c), ("initial_len", settings.initial_len), ("eps", settings.eps)];
         for (field, value) in positive {
@@ -189,16 +192,16 @@ impl PositionEncoding for Fire {
     }
 
     fn build(
-        settings: &Config,
+        settings: &FireConfig,
         dims: &Dims,
         rng: &mut ChaCha8Rng,
         device: &Device,
     ) -> Result<Self, PeError> {
         let (heads, width) = (dims.heads, settings.width);
-        // As PyTorch's linear layers start: even, within one over the root of the inputs.
+        // PyTorch's default for linear layers: uniform in `+-1 / sqrt(inputs)`.
         let bound = (width as f64).powf(-0.5);
         let networks = (0..settings.sharing.sets(dims.layers))
-            .map(|_| Network {
+            .map(|_| FireNetwork {
                 c: init::constant(settings.c as f32, [1], device),
                 multiplier: init::constant(1.0, [1], device),
                 w1: init::uniform(1.0, [width], rng, device),
@@ -211,14 +214,14 @@ impl PositionEncoding for Fire {
         Ok(Fire { networks, initial_len: settings.initial_len, eps: settings.eps, activation })
     }
 
-    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+    fn param_count(settings: &FireConfig, dims: &Dims) -> Option<usize> {
         Some(
             settings.sharing.sets(dims.layers)
                 * (settings.width * (dims.heads + 2) + dims.heads + 2),
         )
     }
 
-    fn cost(settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+    fn cost(settings: &FireConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let pairs = dims.layers * len * len;
         Some(
             Cost::none()
@@ -255,19 +258,20 @@ mod tests {
         // TAPE's Table 3 with 12 layers and heads at 1024 tokens: 5 544 parameters (12 frozen
         // lengths left out), 5.234 G products.
         let dims = Dims { layers: 12, heads: 12, head_dim: 64, train_len: 1024, max_len: 1024 };
-        assert_eq!(Fire::param_count(&Config::default(), &dims), Some(5544));
-        let cost = Fire::cost(&Config::default(), &dims, 1024);
+        assert_eq!(Fire::param_count(&FireConfig::default(), &dims), Some(5544));
+        let cost = Fire::cost(&FireConfig::default(), &dims, 1024);
         assert_eq!(cost.unwrap().macs(), 12 * 1024 * 1024 * (32 + 32 * 12));
     }
 
     #[test]
     fn settings_that_divide_by_zero_are_refused_by_name() {
         let dims = Dims { layers: 1, heads: 1, head_dim: 4, train_len: 8, max_len: 8 };
-        let error =
-            Fire::check(&Config { eps: 0.0, ..Config::default() }, &dims).unwrap_err().to_string();
+        let error = Fire::check(&FireConfig { eps: 0.0, ..FireConfig::default() }, &dims)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("eps is 0") && error.contains("above 0"), "{error}");
-        assert!(Fire::check(&Config { width: 0, ..Config::default() }, &dims).is_err());
-        assert!(Fire::check(&Config { c: f64::NAN, ..Config::default() }, &dims).is_err());
+        assert!(Fire::check(&FireConfig { width: 0, ..FireConfig::default() }, &dims).is_err());
+        assert!(Fire::check(&FireConfig { c: f64::NAN, ..FireConfig::default() }, &dims).is_err());
     }
 
     #[test]
@@ -275,7 +279,7 @@ mod tests {
         let device = Device::flex().autodiff();
         let dims = Dims { layers: 1, heads: 2, head_dim: 4, train_len: 8, max_len: 8 };
         let mut rng = rand_chacha::rand_core::SeedableRng::seed_from_u64(1);
-        let mut fire = Fire::build(&Config::default(), &dims, &mut rng, &device).unwrap();
+        let mut fire = Fire::build(&FireConfig::default(), &dims, &mut rng, &device).unwrap();
         for c in [-0.3, 0.0] {
             fire.networks[0].c = init::constant(c, [1], &device);
             for engine in [Engine::Reference, Engine::Fused] {

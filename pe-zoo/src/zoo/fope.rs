@@ -53,10 +53,11 @@ use crate::{Cost, Dims, PeError, PositionEncoding, Positions};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Padding {
-    /// 1, as in the authors' code: such a pair is rotated by 45 degrees and scaled by `sqrt(2)`.
+    /// The value 1, as in the authors' code: such a pair is rotated by 45 degrees and scaled by
+    /// `sqrt(2)`.
     #[default]
     Code,
-    /// 0: such a pair stays unchanged.
+    /// The value 0: such a pair stays unchanged.
     Zero,
 }
 
@@ -72,16 +73,16 @@ impl Padding {
 /// Settings of the FoPE encoding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct FopeConfig {
     /// Base of the frequencies, as in RoPE.
     pub base: f64,
-    /// Scale of the random part of the mixtures; 0 leaves single waves.
+    /// Scale of the random part of the mixtures; at 0 each mixture is a single wave.
     pub gain: f64,
     /// Value in place of the sine of pairs that no mixture rotates.
     pub padding: Padding,
 }
 
-impl Default for Config {
+impl Default for FopeConfig {
     fn default() -> Self {
         Self { base: 10_000.0, gain: 0.3, padding: Padding::Code }
     }
@@ -99,13 +100,13 @@ pub struct Fope {
     frequencies: Vec<f64>,
     #[module(skip)]
     padding: Padding,
-    /// Cache key of everything that the tables depend on besides positions and layer, the drawn
+    /// Cache key of everything besides positions and layer on which the tables depend, the drawn
     /// numbers included.
     #[module(skip)]
     key: String,
 }
 
-impl Config {
+impl FopeConfig {
     /// Frequencies that complete a turn within the training length.
     fn frequencies(&self, dims: &Dims) -> Vec<f64> {
         let slowest = TAU / dims.train_len as f64;
@@ -163,7 +164,7 @@ impl Fope {
 }
 
 impl PositionEncoding for Fope {
-    type Settings = Config;
+    type Settings = FopeConfig;
 
     const CARD: Card = Card {
         id: "fope",
@@ -174,7 +175,7 @@ impl PositionEncoding for Fope {
         url: "https://arxiv.org/abs/2412.17739",
     };
 
-    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+    fn check(settings: &FopeConfig, dims: &Dims) -> Result<(), PeError> {
         if !dims.head_dim.is_multiple_of(2) || dims.head_dim < 4 {
             let expected = "an even number of at least 4; a quarter of the channels is mixed";
             return Err(PeError::invalid(Fope::CARD.id, "model.head_dim", dims.head_dim, expected));
@@ -196,7 +197,7 @@ impl PositionEncoding for Fope {
     }
 
     fn build(
-        settings: &Config,
+        settings: &FopeConfig,
         dims: &Dims,
         rng: &mut ChaCha8Rng,
         device: &Device,
@@ -213,7 +214,7 @@ impl PositionEncoding for Fope {
         })
     }
 
-    fn cost(settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+    fn cost(settings: &FopeConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let [heads, kept, mixed] = settings.shape(dims);
         Some(
             Cost::none()
@@ -268,7 +269,7 @@ mod tests {
 
     const DIMS: Dims = Dims { layers: 2, heads: 3, head_dim: 64, train_len: 512, max_len: 512 };
 
-    fn fope(config: &Config, device: &Device) -> Fope {
+    fn fope(config: &FopeConfig, device: &Device) -> Fope {
         Fope::build(config, &DIMS, &mut ChaCha8Rng::seed_from_u64(4), device).unwrap()
     }
 
@@ -279,16 +280,20 @@ mod tests {
             [(64, 128, 11), (64, 512, 16), (64, 1024, 18), (128, 512, 31)]
         {
             let dims = Dims { head_dim, train_len, ..DIMS };
-            assert_eq!(Config::default().frequencies(&dims).len(), kept, "{head_dim} {train_len}");
+            assert_eq!(
+                FopeConfig::default().frequencies(&dims).len(),
+                kept,
+                "{head_dim} {train_len}"
+            );
         }
     }
 
     #[test]
     fn mixtures_are_carried_by_the_module_and_are_no_parameters() {
         let device = Device::flex();
-        let there = fope(&Config::default(), &device.clone().autodiff());
+        let there = fope(&FopeConfig::default(), &device.clone().autodiff());
         assert_eq!(there.num_params(), 0);
-        let drawn = fope(&Config::default(), &device);
+        let drawn = fope(&FopeConfig::default(), &device);
         for (a, b) in there.valid().cos_mixtures.iter().zip(&drawn.cos_mixtures) {
             assert_eq!(numbers(a.clone()), numbers(b.clone()));
         }
@@ -299,14 +304,14 @@ mod tests {
     #[test]
     fn without_gain_a_mixture_is_every_so_manieth_wave_and_the_rest_is_normal() {
         let device = Device::flex();
-        let plain = fope(&Config { gain: 0.0, ..Config::default() }, &device);
+        let plain = fope(&FopeConfig { gain: 0.0, ..FopeConfig::default() }, &device);
         let ones = numbers(plain.cos_mixtures[0].clone());
         // 16 frequencies are kept and 16 are mixed: the identity for each head.
         for (at, value) in ones.iter().enumerate() {
             let expected = if at / 16 % 16 == at % 16 { 1.0 } else { 0.0 };
             assert!((value - expected).abs() < 1e-12, "{at}");
         }
-        let drawn = numbers(fope(&Config::default(), &device).cos_mixtures[0].clone());
+        let drawn = numbers(fope(&FopeConfig::default(), &device).cos_mixtures[0].clone());
         let deviation = ones.iter().zip(&drawn).map(|(a, b)| (a - b).powi(2)).sum::<f64>();
         let deviation = (deviation / ones.len() as f64).sqrt();
         let expected = 0.3 * (2.0f64 / (16.0 * 16.0 + 3.0 * 16.0)).sqrt();
@@ -315,7 +320,8 @@ mod tests {
 
     #[test]
     fn a_training_length_without_a_whole_turn_is_refused() {
-        let error = Fope::check(&Config::default(), &Dims { train_len: 6, ..DIMS }).unwrap_err();
+        let error =
+            Fope::check(&FopeConfig::default(), &Dims { train_len: 6, ..DIMS }).unwrap_err();
         assert!(error.to_string().contains("train.len is 6"), "{error}");
     }
 }

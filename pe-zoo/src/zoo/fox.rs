@@ -20,6 +20,10 @@
 //! `tau_max` tokens, evenly spaced in their logarithm: `ln f = -1 / tau`. The authors' code has no
 //! defaults for these; 2 and 128 are this project's.
 //!
+//! ## Initial values
+//! Gate weights: normal with deviation 0.02, as in the authors' code. Gate bias: 5, as in `DataDependentAlibi` of
+//! x-transformers; 0 in the authors' code (see Deviations).
+//!
 //! ## Deviations
 //! The authors' "Pro" block (norms of query and key, output gate, shifts of keys and values) is not
 //! part of the encoding. Distances are counted in tokens, whatever positions the tokens have.
@@ -61,7 +65,7 @@ impl Default for DecayTimes {
 }
 
 impl DecayTimes {
-    /// Time constant of each head; `tau_min` if there is one head.
+    /// Returns the time constant of each head; `tau_min` if there is one head.
     pub fn values(self, heads: usize) -> Vec<f64> {
         let ratio = (self.tau_max / self.tau_min).ln();
         let steps = heads.saturating_sub(1).max(1) as f64;
@@ -84,7 +88,7 @@ impl DecayTimes {
 /// Input of the forget gates, and whether they are learned.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Gates {
+pub enum ForgetGate {
     /// Each gate depends on the token through a learned projection per layer.
     Full {
         /// Initial value of every bias.
@@ -105,26 +109,26 @@ fn open() -> f64 {
 /// Settings of forgetting attention.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct FoxConfig {
     /// Input of the forget gates, and whether they are learned.
-    pub gates: Gates,
+    pub gates: ForgetGate,
 }
 
-impl Default for Config {
+impl Default for FoxConfig {
     fn default() -> Self {
-        Self { gates: Gates::Full { bias: open() } }
+        Self { gates: ForgetGate::Full { bias: open() } }
     }
 }
 
 /// Forgetting attention: a decay of the logits by forget gates.
 #[derive(Module, Debug)]
 pub struct Fox {
-    gates: Forget,
+    gates: GateParams,
 }
 
 /// Parameters of the forget gates.
 #[derive(Module, Debug)]
-enum Forget {
+enum GateParams {
     /// Projections from tokens to gate logits, one per layer.
     Full(Vec<HeadProjection>),
     /// Gate logits of the heads, `[H]` per layer.
@@ -141,77 +145,77 @@ struct Fixed {
 }
 
 impl PositionEncoding for Fox {
-    type Settings = Config;
+    type Settings = FoxConfig;
 
     const CARD: Card = Card {
         id: "fox",
         label: "FoX",
-        summary: "Penalises a logit by what the tokens in between chose to forget.",
+        summary: "Adds to each logit the logarithms of the forget gates of the tokens in between.",
         parameters: "L (C H + H)",
         paper: "Lin et al. 2025",
         url: "https://arxiv.org/abs/2503.02130",
     };
 
-    fn card(settings: &Config) -> Card {
+    fn card(settings: &FoxConfig) -> Card {
         match settings.gates {
-            Gates::Full { .. } => Self::CARD,
-            Gates::BiasOnly(_) => Card { parameters: "L H", ..Self::CARD },
-            Gates::Fixed(_) => Card { parameters: "0", ..Self::CARD },
+            ForgetGate::Full { .. } => Self::CARD,
+            ForgetGate::BiasOnly(_) => Card { parameters: "L H", ..Self::CARD },
+            ForgetGate::Fixed(_) => Card { parameters: "0", ..Self::CARD },
         }
     }
 
-    fn check(settings: &Config, _dims: &Dims) -> Result<(), PeError> {
+    fn check(settings: &FoxConfig, _dims: &Dims) -> Result<(), PeError> {
         match settings.gates {
-            Gates::Full { bias } if !bias.is_finite() => {
+            ForgetGate::Full { bias } if !bias.is_finite() => {
                 Err(PeError::invalid(Fox::CARD.id, "gates.bias", bias, "a finite number"))
             }
-            Gates::Full { .. } => Ok(()),
-            Gates::BiasOnly(times) | Gates::Fixed(times) => times.check(),
+            ForgetGate::Full { .. } => Ok(()),
+            ForgetGate::BiasOnly(times) | ForgetGate::Fixed(times) => times.check(),
         }
     }
 
     fn build(
-        settings: &Config,
+        settings: &FoxConfig,
         dims: &Dims,
         rng: &mut ChaCha8Rng,
         device: &Device,
     ) -> Result<Self, PeError> {
         let gates = match settings.gates {
-            Gates::Full { bias } => {
+            ForgetGate::Full { bias } => {
                 let projection = |_| HeadProjection::init(dims, bias, rng, device);
-                Forget::Full((0..dims.layers).map(projection).collect())
+                GateParams::Full((0..dims.layers).map(projection).collect())
             }
-            Gates::BiasOnly(times) => {
+            ForgetGate::BiasOnly(times) => {
                 // ln sigma(bias) = -1 / tau.
                 let bias = |tau: f64| -(1.0 / tau).exp_m1().ln() as f32;
                 let start = times.values(dims.heads).into_iter().map(bias).collect::<Vec<_>>();
                 let vector = |_| init::given(start.clone(), [dims.heads], device);
-                Forget::BiasOnly((0..dims.layers).map(vector).collect())
+                GateParams::BiasOnly((0..dims.layers).map(vector).collect())
             }
-            Gates::Fixed(times) => {
+            ForgetGate::Fixed(times) => {
                 let log_forget = times.values(dims.heads).into_iter().map(|tau| -1.0 / tau);
-                Forget::Fixed(Fixed { log_forget: log_forget.collect() })
+                GateParams::Fixed(Fixed { log_forget: log_forget.collect() })
             }
         };
         Ok(Fox { gates })
     }
 
-    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+    fn param_count(settings: &FoxConfig, dims: &Dims) -> Option<usize> {
         Some(match settings.gates {
-            Gates::Full { .. } => dims.layers * HeadProjection::param_count(dims),
-            Gates::BiasOnly(_) => dims.layers * dims.heads,
-            Gates::Fixed(_) => 0,
+            ForgetGate::Full { .. } => dims.layers * HeadProjection::param_count(dims),
+            ForgetGate::BiasOnly(_) => dims.layers * dims.heads,
+            ForgetGate::Fixed(_) => 0,
         })
     }
 
-    fn cost(settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+    fn cost(settings: &FoxConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let Dims { layers, heads, .. } = *dims;
         let cost = Cost::none()
             .elementwise("logarithms of gates, running sums", 5 * layers * len * heads)
             .pair_elementwise("differences, sum of logits", 4 * layers * len * len * heads);
         Some(match settings.gates {
-            Gates::Full { .. } => cost.product("gates", layers * len * dims.width() * heads),
-            Gates::BiasOnly(_) | Gates::Fixed(_) => cost,
+            ForgetGate::Full { .. } => cost.product("gates", layers * len * dims.width() * heads),
+            ForgetGate::BiasOnly(_) | ForgetGate::Fixed(_) => cost,
         })
     }
 
@@ -226,9 +230,9 @@ impl PositionEncoding for Fox {
             log_forget.reshape([1, heads, 1, 1]).expand([batch, heads, tokens, 1])
         };
         let log_forget = match &self.gates {
-            Forget::Full(layers) => log_sigmoid(layers[ctx.layer].forward(ctx.x)),
-            Forget::BiasOnly(layers) => for_all(log_sigmoid(layers[ctx.layer].val())),
-            Forget::Fixed(fixed) => {
+            GateParams::Full(layers) => log_sigmoid(layers[ctx.layer].forward(ctx.x)),
+            GateParams::BiasOnly(layers) => for_all(log_sigmoid(layers[ctx.layer].val())),
+            GateParams::Fixed(fixed) => {
                 let values = fixed.log_forget.iter().map(|x| *x as f32).collect::<Vec<_>>();
                 for_all(Tensor::from_data(values.as_slice(), &ctx.x.device()))
             }
@@ -248,12 +252,12 @@ impl ScalarReference for Fox {
             fox::log_forget(&input.x, &weight, bias)
         };
         let log_forget = match &self.gates {
-            Forget::Full(layers) => {
+            GateParams::Full(layers) => {
                 let (weight, bias) = layers[input.layer].scalars();
                 fox::log_forget(&input.x, &weight, &bias)
             }
-            Forget::BiasOnly(layers) => without_content(&values_f64(&layers[input.layer])),
-            Forget::Fixed(fixed) => {
+            GateParams::BiasOnly(layers) => without_content(&values_f64(&layers[input.layer])),
+            GateParams::Fixed(fixed) => {
                 fixed.log_forget.iter().map(|x| vec![*x; input.x.len()]).collect()
             }
         };
@@ -275,9 +279,9 @@ mod tests {
 
     const DIMS: Dims = Dims { layers: 1, heads: 3, head_dim: 2, train_len: 8, max_len: 8 };
 
-    fn build(gates: Gates) -> Fox {
+    fn build(gates: ForgetGate) -> Fox {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
-        Fox::build(&Config { gates }, &DIMS, &mut rng, &Device::flex()).unwrap()
+        Fox::build(&FoxConfig { gates }, &DIMS, &mut rng, &Device::flex()).unwrap()
     }
 
     #[test]
@@ -286,7 +290,9 @@ mod tests {
         let expected = [-0.5, -0.125, -0.03125];
         let values = times.values(3).into_iter().map(|tau| -1.0 / tau).collect::<Vec<_>>();
         assert!(values.iter().zip(expected).all(|(a, e)| (a - e).abs() < 1e-15), "{values:?}");
-        let Forget::BiasOnly(layers) = build(Gates::BiasOnly(times)).gates else { unreachable!() };
+        let GateParams::BiasOnly(layers) = build(ForgetGate::BiasOnly(times)).gates else {
+            unreachable!()
+        };
         let start = numbers(log_sigmoid(layers[0].val()));
         assert!(start.iter().zip(expected).all(|(a, e)| (a - e).abs() < 1e-6), "{start:?}");
         assert_eq!(times.values(1), [2.0]);
@@ -299,14 +305,14 @@ mod tests {
             (8.0, 5.0, "gates.tau_max"),
             (1.0, f64::NAN, "gates.tau_max"),
         ] {
-            let gates = Gates::Fixed(DecayTimes { tau_min, tau_max });
-            let error = Fox::check(&Config { gates }, &DIMS).unwrap_err().to_string();
+            let gates = ForgetGate::Fixed(DecayTimes { tau_min, tau_max });
+            let error = Fox::check(&FoxConfig { gates }, &DIMS).unwrap_err().to_string();
             assert!(error.contains(field), "{error}");
         }
     }
 
     /// Attention weight of the key 33 tokens back among 64, at initialisation, with equal queries and keys.
-    fn weight_33_tokens_back(gates: Gates) -> f64 {
+    fn weight_33_tokens_back(gates: ForgetGate) -> f64 {
         const TOKENS: usize = 64;
         let (device, pe) = (Device::flex(), build(gates));
         let x = tensor3(&Problem::random(1, TOKENS, &DIMS, 3).x, &device);
@@ -323,9 +329,9 @@ mod tests {
     /// Selective copy needs keys that far back from the first step on.
     #[test]
     fn a_key_33_tokens_back_has_weight_at_initialisation() {
-        let default = weight_33_tokens_back(Config::default().gates);
+        let default = weight_33_tokens_back(FoxConfig::default().gates);
         assert!(default > 0.5 / 64.0, "{default}");
-        let authors = weight_33_tokens_back(Gates::Full { bias: 0.0 });
+        let authors = weight_33_tokens_back(ForgetGate::Full { bias: 0.0 });
         assert!(authors < 1e-9, "{authors}");
     }
 
@@ -337,9 +343,9 @@ mod tests {
         assert!(error.contains("bias"), "{error}");
     }
 
-    /// Attention weights of the last of 32768 rows over the last 300 columns: by the encoding, by a
-    /// plain running sum, and in f64.
-    fn far_weights(gates: Gates) -> [Vec<f64>; 3] {
+    /// Returns the attention weights of the last of 32768 rows over the last 300 columns: by the
+    /// encoding, by a plain running sum, and in f64.
+    fn far_weights(gates: ForgetGate) -> [Vec<f64>; 3] {
         const TOKENS: usize = 32_768;
         let device = Device::flex();
         let pe = randomise(build(gates), 2);
@@ -383,8 +389,8 @@ mod tests {
     fn weights_at_32768_tokens_are_those_of_f64() {
         // Tolerance for sums of 300 terms near 1 in f32.
         const FAR: Tolerance = Tolerance { absolute: 1e-9, relative: 1e-4 };
-        let fixed = Gates::Fixed(DecayTimes { tau_min: 1.5, tau_max: 100.0 });
-        for gates in [fixed, Gates::Full { bias: 0.0 }] {
+        let fixed = ForgetGate::Fixed(DecayTimes { tau_min: 1.5, tau_max: 100.0 });
+        for gates in [fixed, ForgetGate::Full { bias: 0.0 }] {
             let [own, plain, exact] = far_weights(gates);
             close::compare(&own, &exact, FAR).unwrap_or_else(|e| panic!("{gates:?}: {e}"));
             assert!(close::compare(&plain, &exact, FAR).is_err(), "{gates:?}: nothing to mend");

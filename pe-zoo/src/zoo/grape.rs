@@ -28,6 +28,11 @@
 //! `contextual`: `base` (10000), `phase` (`all-heads` or `per-head`), `qk_norm` (`rms`).
 //! `additive`: `gate` (`key`, `query` or `both`), `qk_norm` (`none`).
 //!
+//! ## Initial values
+//! Those of the authors' code: `softplus(w_h)` 1 and directions normal with deviation `D^(-1/2)` (`additive`), `omega`
+//! 0.394 for all tokens (`contextual`), RoPE's frequencies (`multiplicative`), projections normal with deviation
+//! `C^(-1/2) / 2` (`path`).
+//!
 //! ## Deviations
 //! All models of the authors normalise queries and keys, RoPE's too. Here the model does not, so that
 //! the two variants that stand apart from it go without by default. `contextual` starts with an omega of
@@ -50,59 +55,59 @@ use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-pub use additive::{Additive, AdditiveConfig, Gate};
-pub use contextual::{Contextual, ContextualConfig};
-pub use multiplicative::{Heads as SharedBy, Multiplicative, MultiplicativeConfig};
+pub use additive::{Additive, AdditiveConfig, GateInput};
+pub use contextual::{ContextualConfig, ContextualRotation};
+pub use multiplicative::{HeadSharing, Multiplicative, MultiplicativeConfig};
 pub use norm::{QkNorm, QkNorms};
-pub use path::{Path, PathConfig};
+pub use path::{AdditivePath, AdditivePathConfig};
 
 use crate::card::Card;
 use crate::encoding::{LayerContext, ScoreContext, StateContext};
 use crate::reference::{Heads, ScalarInput, ScalarReference};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, TokenState};
 
-/// The four variants, each with its settings.
+/// The four variants of GRAPE, each with its settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Variant {
     /// Rotation by learned frequencies.
     Multiplicative(MultiplicativeConfig),
-    /// Angles that tokens add up.
+    /// Rotation by angles that are sums over the tokens.
     Contextual(ContextualConfig),
-    /// Distance at a price that key and query set.
+    /// Distance times a price set by key and query.
     Additive(AdditiveConfig),
-    /// Prices along the path.
-    Path(PathConfig),
+    /// Sum of prices along the path between the tokens.
+    Path(AdditivePathConfig),
 }
 
-/// Settings of GRAPE: its variant.
+/// Settings of the GRAPE encoding: its variant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
-    /// Which of the four.
+pub struct GrapeConfig {
+    /// Variant of GRAPE, with its settings.
     pub variant: Variant,
 }
 
-impl Default for Config {
+impl Default for GrapeConfig {
     fn default() -> Self {
-        Self { variant: Variant::Path(PathConfig::default()) }
+        Self { variant: Variant::Path(AdditivePathConfig::default()) }
     }
 }
 
-/// One of the four variants.
+/// Module of one of the four variants.
 #[derive(Module, Debug)]
 pub enum Grape {
     /// Rotation by learned frequencies.
     Multiplicative(Multiplicative),
-    /// Angles that tokens add up.
-    Contextual(Contextual),
-    /// Distance at a price that key and query set.
+    /// Rotation by angles that are sums over the tokens.
+    Contextual(ContextualRotation),
+    /// Distance times a price set by key and query.
     Additive(Additive),
-    /// Prices along the path.
-    Path(Path),
+    /// Sum of prices along the path between the tokens.
+    Path(AdditivePath),
 }
 
-/// Calls an associated function of the variant's type: `$call` sees that type as `$Type`.
+/// Calls an associated function of the variant's type, which `$call` refers to as `$Type`.
 macro_rules! settings_of {
     ($settings:expr, $config:ident, $Type:ident => $call:expr) => {
         match &$settings.variant {
@@ -111,7 +116,7 @@ macro_rules! settings_of {
                 $call
             }
             Variant::Contextual($config) => {
-                type $Type = Contextual;
+                type $Type = ContextualRotation;
                 $call
             }
             Variant::Additive($config) => {
@@ -119,7 +124,7 @@ macro_rules! settings_of {
                 $call
             }
             Variant::Path($config) => {
-                type $Type = Path;
+                type $Type = AdditivePath;
                 $call
             }
         }
@@ -139,20 +144,20 @@ macro_rules! each {
 }
 
 impl PositionEncoding for Grape {
-    type Settings = Config;
+    type Settings = GrapeConfig;
 
-    const CARD: Card = Path::CARD;
+    const CARD: Card = AdditivePath::CARD;
 
-    fn card(settings: &Config) -> Card {
+    fn card(settings: &GrapeConfig) -> Card {
         settings_of!(settings, config, E => E::card(config))
     }
 
-    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+    fn check(settings: &GrapeConfig, dims: &Dims) -> Result<(), PeError> {
         settings_of!(settings, config, E => E::check(config, dims))
     }
 
     fn build(
-        settings: &Config,
+        settings: &GrapeConfig,
         dims: &Dims,
         rng: &mut ChaCha8Rng,
         device: &Device,
@@ -162,20 +167,20 @@ impl PositionEncoding for Grape {
                 Self::Multiplicative(Multiplicative::build(config, dims, rng, device)?)
             }
             Variant::Contextual(config) => {
-                Self::Contextual(Contextual::build(config, dims, rng, device)?)
+                Self::Contextual(ContextualRotation::build(config, dims, rng, device)?)
             }
             Variant::Additive(config) => {
                 Self::Additive(Additive::build(config, dims, rng, device)?)
             }
-            Variant::Path(config) => Self::Path(Path::build(config, dims, rng, device)?),
+            Variant::Path(config) => Self::Path(AdditivePath::build(config, dims, rng, device)?),
         })
     }
 
-    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+    fn param_count(settings: &GrapeConfig, dims: &Dims) -> Option<usize> {
         settings_of!(settings, config, E => E::param_count(config, dims))
     }
 
-    fn cost(settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+    fn cost(settings: &GrapeConfig, dims: &Dims, len: usize) -> Option<Cost> {
         settings_of!(settings, config, E => E::cost(config, dims, len))
     }
 
@@ -224,20 +229,20 @@ mod tests {
             Variant::Multiplicative(MultiplicativeConfig::default()),
             Variant::Contextual(ContextualConfig::default()),
         ] {
-            let error = Grape::check(&Config { variant }, &odd).unwrap_err().to_string();
+            let error = Grape::check(&GrapeConfig { variant }, &odd).unwrap_err().to_string();
             assert!(error.contains("grape: model.head_dim is 5"), "{error}");
         }
-        let variant = Variant::Path(PathConfig { dim: 3, ..PathConfig::default() });
-        let error = Grape::check(&Config { variant }, &DIMS).unwrap_err().to_string();
+        let variant = Variant::Path(AdditivePathConfig { dim: 3, ..AdditivePathConfig::default() });
+        let error = Grape::check(&GrapeConfig { variant }, &DIMS).unwrap_err().to_string();
         assert!(error.contains("variant.dim is 3") && error.contains("even"), "{error}");
         let config = MultiplicativeConfig { storage: 0.0, ..MultiplicativeConfig::default() };
-        let error =
-            Grape::check(&Config { variant: Variant::Multiplicative(config) }, &DIMS).unwrap_err();
+        let error = Grape::check(&GrapeConfig { variant: Variant::Multiplicative(config) }, &DIMS)
+            .unwrap_err();
         assert!(error.to_string().contains("variant.storage is 0"), "{error}");
     }
 
     #[test]
     fn the_best_variant_needs_no_even_head_dimension() {
-        assert!(Grape::check(&Config::default(), &Dims { head_dim: 5, ..DIMS }).is_ok());
+        assert!(Grape::check(&GrapeConfig::default(), &Dims { head_dim: 5, ..DIMS }).is_ok());
     }
 }

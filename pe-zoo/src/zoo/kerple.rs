@@ -15,8 +15,10 @@
 //!
 //! ## Settings
 //! `kernel`: `logarithmic` (default, the better in the paper) or `power`.
-//! `sharing`: `all-layers` (default, as in the paper) or `per-layer` (as in DAPE's code). Initial
-//! values are the authors': `p` uniform in 0..2, `a` uniform in 0..1.
+//! `sharing`: `all-layers` (default, as in the paper) or `per-layer` (as in DAPE's code).
+//!
+//! ## Initial values
+//! `p` uniform in 0..2 and `a` uniform in 0..1, as in the authors' code.
 //!
 //! ## Deviations
 //! The authors' code writes the clamped values back into the parameters before each use, which does
@@ -43,7 +45,7 @@ use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 /// Lower bound of both parameters.
 const SMALLEST: f32 = 0.01;
 
-/// The largest exponent that keeps the power kernel conditionally positive definite.
+/// Largest exponent at which the power kernel is conditionally positive definite.
 const LARGEST_EXPONENT: f32 = 2.0;
 
 /// Kernel: the bias as a function of the distance `n`.
@@ -60,14 +62,14 @@ pub enum Kernel {
 /// Settings of the KERPLE encoding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct KerpleConfig {
     /// Kernel: the bias as a function of distance.
     pub kernel: Kernel,
     /// Which layers share parameters.
     pub sharing: Sharing,
 }
 
-impl Default for Config {
+impl Default for KerpleConfig {
     fn default() -> Self {
         Self { kernel: Kernel::default(), sharing: Sharing::AllLayers }
     }
@@ -112,7 +114,7 @@ impl Kerple {
         }
     }
 
-    /// The bias of every pair in scalar f64.
+    /// Computes the bias of every pair in scalar f64.
     pub(super) fn scalar_bias(&self, input: &ScalarInput) -> Heads {
         let a = values_f64(of_layer(&self.a, input.layer));
         let p = values_f64(of_layer(&self.p, input.layer));
@@ -124,7 +126,7 @@ impl Kerple {
 }
 
 impl PositionEncoding for Kerple {
-    type Settings = Config;
+    type Settings = KerpleConfig;
 
     const CARD: Card = Card {
         id: "kerple",
@@ -135,7 +137,7 @@ impl PositionEncoding for Kerple {
         url: "https://arxiv.org/abs/2205.09921",
     };
 
-    fn card(settings: &Config) -> Card {
+    fn card(settings: &KerpleConfig) -> Card {
         match settings.sharing {
             Sharing::AllLayers => Self::CARD,
             Sharing::PerLayer => Card { parameters: "2 L H", ..Self::CARD },
@@ -143,7 +145,7 @@ impl PositionEncoding for Kerple {
     }
 
     fn build(
-        settings: &Config,
+        settings: &KerpleConfig,
         dims: &Dims,
         rng: &mut ChaCha8Rng,
         device: &Device,
@@ -157,11 +159,11 @@ impl PositionEncoding for Kerple {
         Ok(Kerple { a, p, kernel: settings.kernel })
     }
 
-    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+    fn param_count(settings: &KerpleConfig, dims: &Dims) -> Option<usize> {
         Some(2 * settings.sharing.sets(dims.layers) * dims.heads)
     }
 
-    fn cost(_settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+    fn cost(_settings: &KerpleConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let Dims { layers, heads, .. } = *dims;
         Some(
             Cost::none()
@@ -191,7 +193,7 @@ impl PositionEncoding for Kerple {
 }
 
 impl ScalarReference for Kerple {
-    /// False past a bound, where gradients pass straight through.
+    /// False beyond a bound of the clamp, where gradients pass straight through.
     fn differentiable_at(&self, parameter: usize, value: f64) -> bool {
         let (low, high) = (f64::from(SMALLEST), f64::from(LARGEST_EXPONENT));
         let exponent = self.kernel == Kernel::Power && parameter >= self.a.len();

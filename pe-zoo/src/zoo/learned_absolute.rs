@@ -15,6 +15,9 @@
 //! evaluation beyond the training length uses rows that training never updated).
 //! `std` (default `C^(-1/2)`, as in CoPE's code): standard deviation of the initial table.
 //!
+//! ## Initial values
+//! Table: normal with deviation `C^(-1/2)`, as in CoPE's code.
+//!
 //! ## Deviations
 //! None.
 //!
@@ -35,7 +38,7 @@ use crate::{Cost, Dims, PeError, PositionEncoding, init};
 /// Settings of learned absolute positions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct LearnedAbsoluteConfig {
     /// Number of rows of the table; `None`: the longest sequence of the run.
     pub max_len: Option<usize>,
     /// Standard deviation of the initial table; `None`: `C^(-1/2)`.
@@ -49,14 +52,14 @@ pub struct LearnedAbsolute {
     pub table: Param<Tensor<2>>,
 }
 
-impl Config {
+impl LearnedAbsoluteConfig {
     fn rows(&self, dims: &Dims) -> usize {
         self.max_len.unwrap_or(dims.max_len)
     }
 }
 
 impl PositionEncoding for LearnedAbsolute {
-    type Settings = Config;
+    type Settings = LearnedAbsoluteConfig;
 
     const CARD: Card = Card {
         id: "learned-absolute",
@@ -67,7 +70,7 @@ impl PositionEncoding for LearnedAbsolute {
         url: "https://arxiv.org/abs/1705.03122",
     };
 
-    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+    fn check(settings: &LearnedAbsoluteConfig, dims: &Dims) -> Result<(), PeError> {
         let rows = settings.rows(dims);
         if rows < dims.max_len {
             let expected = format!("at least {}, the longest sequence of the run", dims.max_len);
@@ -85,7 +88,7 @@ impl PositionEncoding for LearnedAbsolute {
     }
 
     fn build(
-        settings: &Config,
+        settings: &LearnedAbsoluteConfig,
         dims: &Dims,
         rng: &mut ChaCha8Rng,
         device: &Device,
@@ -95,11 +98,11 @@ impl PositionEncoding for LearnedAbsolute {
         Ok(LearnedAbsolute { table })
     }
 
-    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+    fn param_count(settings: &LearnedAbsoluteConfig, dims: &Dims) -> Option<usize> {
         Some(settings.rows(dims) * dims.width())
     }
 
-    fn cost(_settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+    fn cost(_settings: &LearnedAbsoluteConfig, dims: &Dims, len: usize) -> Option<Cost> {
         Some(Cost::none().elementwise("sum with the embeddings", len * dims.width()))
     }
 

@@ -32,26 +32,26 @@ use crate::{Cost, Dims, PeError, PositionEncoding};
 /// Settings of NoPE, which has none.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {}
+pub struct NopeConfig {}
 
 /// The absence of a position encoding: every hook keeps its default.
 #[derive(Module, Debug)]
 pub struct Nope {}
 
 impl PositionEncoding for Nope {
-    type Settings = Config;
+    type Settings = NopeConfig;
 
     const CARD: Card = Card {
         id: "nope",
         label: "NoPE",
-        summary: "Adds nothing: order is felt only through the causal mask.",
+        summary: "Adds nothing: order is visible only through the causal mask.",
         parameters: "0",
         paper: "Kazemnejad et al. 2023",
         url: "https://arxiv.org/abs/2305.19466",
     };
 
     fn build(
-        _settings: &Config,
+        _settings: &NopeConfig,
         _dims: &Dims,
         _rng: &mut ChaCha8Rng,
         _device: &Device,
@@ -59,7 +59,7 @@ impl PositionEncoding for Nope {
         Ok(Nope {})
     }
 
-    fn cost(_: &Config, _: &Dims, _: usize) -> Option<Cost> {
+    fn cost(_: &NopeConfig, _: &Dims, _: usize) -> Option<Cost> {
         Some(Cost::none())
     }
 

@@ -19,6 +19,10 @@
 //! `forget`: `{ type = "none" }` (default) or `{ type = "gate", bias = 0.0 }` (PaTH-FoX; the bias at
 //! the start).
 //!
+//! ## Initial values
+//! Projections: normal with deviation 0.02, and biases 0, as in flash-linear-attention. Convolution: as PyTorch starts one
+//! (see Deviations).
+//!
 //! ## Deviations
 //! The convolution starts as `PyTorch` starts one (evenly from `-1 / sqrt(kernel)` up), not with
 //! deviation 0.02: at small widths that would leave `w` as small as the norm's epsilon. The authors'
@@ -43,19 +47,19 @@ use crate::reference::{Heads, ScalarInput, ScalarReference, fox, path, table_f64
 use crate::score::Reflections;
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, TokenState, init};
 
-/// Inside the square root of the norm of `w`, as in the authors' code.
+/// Constant inside the square root of the norm of `w`, as in the authors' code.
 const NORM_EPSILON: f64 = 1e-6;
 
-/// Whether tokens also forget.
+/// Whether earlier tokens are also forgotten.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Forget {
-    /// Tokens do not forget.
+    /// Tokens are not forgotten.
     #[default]
     None,
-    /// Through a learned gate per head and layer, as FoX (PaTH-FoX).
+    /// Forgetting by a learned gate per head and layer, as in FoX (PaTH-FoX).
     Gate {
-        /// Every bias at the start.
+        /// Initial value of every bias.
         #[serde(default)]
         bias: f64,
     },
@@ -64,22 +68,22 @@ pub enum Forget {
 /// Settings of PaTH: directions and forgetting.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct PathConfig {
     /// Rank of the projection to `w`.
     pub rank: usize,
-    /// Tokens that the convolution sees.
+    /// Number of tokens that the convolution sees.
     pub kernel: usize,
-    /// Whether tokens also forget.
+    /// Whether earlier tokens are also forgotten.
     pub forget: Forget,
 }
 
-impl Default for Config {
+impl Default for PathConfig {
     fn default() -> Self {
         Self { rank: 32, kernel: 3, forget: Forget::None }
     }
 }
 
-/// Householder-like maps chosen by the tokens.
+/// Householder-like maps of keys, chosen by the tokens.
 #[derive(Module, Debug)]
 pub struct Path {
     layers: Vec<Layer>,
@@ -87,21 +91,22 @@ pub struct Path {
     heads: usize,
 }
 
-/// Learned weights of one layer.
+/// Learned parameters of one layer.
 #[derive(Module, Debug)]
 struct Layer {
     /// First factor of the projection, `[C, rank]`.
     down: Param<Tensor<2>>,
     /// Second factor of the projection, `[rank, C]`.
     up: Param<Tensor<2>>,
-    /// `[kernel, C]`, the last row for the token itself.
+    /// Weights of the convolution, `[kernel, C]`, the last row for the token itself.
     kernel: Param<Tensor<2>>,
     strength: HeadProjection,
     forget: Option<HeadProjection>,
 }
 
-impl Config {
-    /// Projections to one number per head: of the strengths, and of the gates if there are any.
+impl PathConfig {
+    /// Number of projections to one number per head: for the strengths, and for the gates if there
+    /// are any.
     fn head_projections(&self) -> usize {
         match self.forget {
             Forget::None => 1,
@@ -109,14 +114,15 @@ impl Config {
         }
     }
 
-    /// Learned numbers behind the directions of one layer, each used once per token.
+    /// Number of learned weights for the directions of one layer, each used once per token.
     fn direction_params(&self, dims: &Dims) -> usize {
         dims.width() * (2 * self.rank + self.kernel)
     }
 }
 
 impl Layer {
-    /// Directions of unit length, `[B, H, S, D]`, from the projected tokens of the same shape.
+    /// Computes directions of unit length, `[B, H, S, D]`, from the projected tokens of the same
+    /// shape.
     fn directions(&self, projected: &Tensor<4>) -> Tensor<4> {
         let [batch, heads, tokens, head_dim] = projected.dims();
         let kernel = self.kernel.val();
@@ -142,7 +148,7 @@ impl Layer {
 }
 
 impl PositionEncoding for Path {
-    type Settings = Config;
+    type Settings = PathConfig;
 
     const CARD: Card = Card {
         id: "path",
@@ -153,7 +159,7 @@ impl PositionEncoding for Path {
         url: "https://arxiv.org/abs/2505.16381",
     };
 
-    fn check(settings: &Config, _dims: &Dims) -> Result<(), PeError> {
+    fn check(settings: &PathConfig, _dims: &Dims) -> Result<(), PeError> {
         for (field, value) in [("rank", settings.rank), ("kernel", settings.kernel)] {
             if value == 0 {
                 return Err(PeError::invalid(Path::CARD.id, field, value, "at least 1"));
@@ -168,7 +174,7 @@ impl PositionEncoding for Path {
     }
 
     fn build(
-        settings: &Config,
+        settings: &PathConfig,
         dims: &Dims,
         rng: &mut ChaCha8Rng,
         device: &Device,
@@ -192,12 +198,12 @@ impl PositionEncoding for Path {
         Ok(Path { layers, heads: dims.heads })
     }
 
-    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+    fn param_count(settings: &PathConfig, dims: &Dims) -> Option<usize> {
         let per_head = settings.head_projections() * HeadProjection::param_count(dims);
         Some(dims.layers * (settings.direction_params(dims) + per_head))
     }
 
-    fn cost(settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+    fn cost(settings: &PathConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let tokens = dims.layers * len;
         let (width, heads) = (dims.width(), dims.heads);
         let projections = 2 * settings.rank + settings.head_projections() * heads;
@@ -246,7 +252,7 @@ impl PositionEncoding for Path {
     }
 }
 
-/// The tensors of [`TokenState`], by name.
+/// Tensors of [`TokenState`] by name.
 struct LayerState<'a> {
     projected: &'a Tensor<4>,
     strength: &'a Tensor<4>,
@@ -289,8 +295,8 @@ mod tests {
     fn a_rank_or_kernel_of_zero_is_refused_by_name() {
         let dims = Dims { layers: 1, heads: 1, head_dim: 8, train_len: 8, max_len: 8 };
         for (config, field) in [
-            (Config { rank: 0, ..Config::default() }, "rank is 0"),
-            (Config { kernel: 0, ..Config::default() }, "kernel is 0"),
+            (PathConfig { rank: 0, ..PathConfig::default() }, "rank is 0"),
+            (PathConfig { kernel: 0, ..PathConfig::default() }, "kernel is 0"),
         ] {
             let error = Path::check(&config, &dims).unwrap_err().to_string();
             assert!(error.contains(field), "{error}");

@@ -17,6 +17,9 @@
 //! `base` (10000): twice as many frequencies as RoPE's between the same ends.
 //! `initial_phase`: `zero` (default) or `uniform` (in the clamp's range): where `delta` starts.
 //!
+//! ## Initial values
+//! `delta`: 0, as in PoPE-pytorch.
+//!
 //! ## Deviations
 //! None.
 //!
@@ -52,7 +55,7 @@ pub enum InitialPhase {
 /// Settings of the PoPE encoding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct PopeConfig {
     /// Base of the frequencies: the slowest channel completes a turn in about `2 pi base`
     /// positions.
     pub base: f64,
@@ -60,26 +63,26 @@ pub struct Config {
     pub initial_phase: InitialPhase,
 }
 
-impl Default for Config {
+impl Default for PopeConfig {
     fn default() -> Self {
         Self { base: 10_000.0, initial_phase: InitialPhase::Zero }
     }
 }
 
-/// Polar coordinates: magnitudes from queries and keys, angles from positions.
+/// Rotation in polar coordinates: magnitudes from queries and keys, angles from positions.
 #[derive(Module, Debug)]
 pub struct Pope {
     /// Learned phases `delta` of each layer, `[H, D]`.
     pub phases: Vec<Param<Tensor<2>>>,
     #[module(skip)]
     base: f64,
-    /// Cache key of everything that the tables depend on besides positions.
+    /// Cache key of everything besides positions on which the tables depend.
     #[module(skip)]
     key: String,
 }
 
 impl Pope {
-    /// Cosines and sines of the columns' angles, each `[1, 1, S, D]`.
+    /// Computes cosines and sines of the columns' angles, each `[1, 1, S, D]`.
     fn waves(&self, at: &Positions, head_dim: usize, device: &Device) -> [Tensor<4>; 2] {
         at.memo(&self.key, device, || {
             let angles = at
@@ -100,24 +103,24 @@ impl Pope {
 }
 
 impl PositionEncoding for Pope {
-    type Settings = Config;
+    type Settings = PopeConfig;
 
     const CARD: Card = Card {
         id: "pope",
         label: "PoPE",
-        summary: "Makes channels magnitudes by a softplus and gives each an angle by its position.",
+        summary: "Uses a softplus of each channel as a magnitude, with an angle given by the position.",
         parameters: "L C",
         paper: "Gopalakrishnan et al. 2025",
         url: "https://arxiv.org/abs/2509.10534",
     };
 
-    fn check(settings: &Config, _dims: &Dims) -> Result<(), PeError> {
+    fn check(settings: &PopeConfig, _dims: &Dims) -> Result<(), PeError> {
         check_base(Pope::CARD.id, "base", settings.base)?;
         Ok(())
     }
 
     fn build(
-        settings: &Config,
+        settings: &PopeConfig,
         dims: &Dims,
         rng: &mut ChaCha8Rng,
         device: &Device,
@@ -133,16 +136,16 @@ impl PositionEncoding for Pope {
         Ok(Pope { phases, base: settings.base, key })
     }
 
-    fn param_count(_settings: &Config, dims: &Dims) -> Option<usize> {
+    fn param_count(_settings: &PopeConfig, dims: &Dims) -> Option<usize> {
         Some(dims.layers * dims.width())
     }
 
-    fn cost(_settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+    fn cost(_settings: &PopeConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let Dims { layers, .. } = *dims;
         Some(
             Cost::none()
                 .elementwise(
-                    "softplus, turning of queries and keys",
+                    "softplus, rotation of queries and keys",
                     12 * layers * len * dims.width(),
                 )
                 .pair_product(
@@ -199,7 +202,7 @@ mod tests {
     #[test]
     fn uniform_phases_start_within_the_clamp_and_fill_it() {
         let dims = Dims { layers: 3, heads: 8, head_dim: 16, train_len: 8, max_len: 8 };
-        let config = Config { initial_phase: InitialPhase::Uniform, ..Config::default() };
+        let config = PopeConfig { initial_phase: InitialPhase::Uniform, ..PopeConfig::default() };
         let pope = Pope::build(&config, &dims, &mut ChaCha8Rng::seed_from_u64(2), &Device::flex())
             .unwrap();
         let phases = pope.phases.iter().flat_map(|p| numbers(p.val())).collect::<Vec<_>>();

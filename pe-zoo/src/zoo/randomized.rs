@@ -62,14 +62,14 @@ pub enum Evaluation {
 /// Settings of randomized positions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct RandomizedConfig {
     /// Upper end of the range: positions are drawn from `0..longest`.
     pub longest: usize,
     /// Positions of tokens in evaluation.
     pub evaluation: Evaluation,
 }
 
-impl Default for Config {
+impl Default for RandomizedConfig {
     fn default() -> Self {
         Self { longest: 2048, evaluation: Evaluation::Sampled { seed: 0 } }
     }
@@ -100,7 +100,7 @@ impl Randomized {
 }
 
 impl PositionEncoding for Randomized {
-    type Settings = Config;
+    type Settings = RandomizedConfig;
 
     const CARD: Card = Card {
         id: "randomized",
@@ -111,17 +111,17 @@ impl PositionEncoding for Randomized {
         url: "https://arxiv.org/abs/2305.16843",
     };
 
-    fn composition(_settings: &Config) -> Composition {
+    fn composition(_settings: &RandomizedConfig) -> Composition {
         Composition::Over { default: "rope" }
     }
 
-    fn dims_beside(settings: &Config, dims: &Dims) -> Dims {
+    fn dims_beside(settings: &RandomizedConfig, dims: &Dims) -> Dims {
         let [train_len, max_len] =
             [dims.train_len, dims.max_len].map(|len| len.max(settings.longest));
         Dims { train_len, max_len, ..*dims }
     }
 
-    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+    fn check(settings: &RandomizedConfig, dims: &Dims) -> Result<(), PeError> {
         if settings.longest < dims.max_len {
             let expected = format!("at least {}, the longest sequence of the run", dims.max_len);
             return Err(PeError::invalid(
@@ -135,7 +135,7 @@ impl PositionEncoding for Randomized {
     }
 
     fn build(
-        settings: &Config,
+        settings: &RandomizedConfig,
         _dims: &Dims,
         _rng: &mut ChaCha8Rng,
         _device: &Device,
@@ -143,7 +143,7 @@ impl PositionEncoding for Randomized {
         Ok(Randomized { longest: settings.longest, evaluation: settings.evaluation })
     }
 
-    fn cost(_: &Config, _: &Dims, _: usize) -> Option<Cost> {
+    fn cost(_: &RandomizedConfig, _: &Dims, _: usize) -> Option<Cost> {
         Some(Cost::none())
     }
 

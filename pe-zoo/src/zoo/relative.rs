@@ -14,6 +14,9 @@
 //! `max_distance` (entries of the table, distances `0..max_distance`; default: the training length,
 //! as CoPE's code has it). `std` (default `D^(-1/2)`): standard deviation of the initial table.
 //!
+//! ## Initial values
+//! Table: normal with deviation `D^(-1/2)`, as in CoPE's code.
+//!
 //! ## Deviations
 //! The authors' code stores the table backwards (column `N - 1 - distance`); this is a permutation
 //! of independent draws from one distribution. Shaw et al. also learn vectors for the values; the
@@ -37,7 +40,7 @@ use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 /// Settings of learned relative positions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct RelativeConfig {
     /// Number of entries of the table; `None`: the training length.
     pub max_distance: Option<usize>,
     /// Standard deviation of the initial table; `None`: `D^(-1/2)`.
@@ -51,7 +54,7 @@ pub struct Relative {
     pub table: Param<Tensor<2>>,
 }
 
-impl Config {
+impl RelativeConfig {
     pub(super) fn distances(&self, dims: &Dims) -> usize {
         self.max_distance.unwrap_or(dims.train_len)
     }
@@ -79,7 +82,7 @@ impl Config {
 }
 
 impl PositionEncoding for Relative {
-    type Settings = Config;
+    type Settings = RelativeConfig;
 
     const CARD: Card = Card {
         id: "relative",
@@ -90,12 +93,12 @@ impl PositionEncoding for Relative {
         url: "https://arxiv.org/abs/1803.02155",
     };
 
-    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+    fn check(settings: &RelativeConfig, dims: &Dims) -> Result<(), PeError> {
         settings.check_as(Relative::CARD.id, dims)
     }
 
     fn build(
-        settings: &Config,
+        settings: &RelativeConfig,
         dims: &Dims,
         rng: &mut ChaCha8Rng,
         device: &Device,
@@ -103,11 +106,11 @@ impl PositionEncoding for Relative {
         Ok(Relative { table: settings.table(dims, rng, device) })
     }
 
-    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+    fn param_count(settings: &RelativeConfig, dims: &Dims) -> Option<usize> {
         Some(dims.head_dim * settings.distances(dims))
     }
 
-    fn cost(settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+    fn cost(settings: &RelativeConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let Dims { layers, heads, .. } = *dims;
         Some(
             Cost::none()

@@ -13,6 +13,9 @@
 //! ## Settings
 //! As `relative`.
 //!
+//! ## Initial values
+//! Table: normal with deviation `D^(-1/2)`, as in CoPE's code.
+//!
 //! ## Deviations
 //! As `relative`.
 //!
@@ -31,10 +34,10 @@ use crate::reference::{Heads, ScalarInput, ScalarReference, relative, table_f64}
 use crate::score::Beyond;
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod};
 
-/// Settings: those of [`uncapped::Config`].
+/// Settings of the capped variant: those of [`uncapped::RelativeConfig`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Config(pub uncapped::Config);
+pub struct RelativeCappedConfig(pub uncapped::RelativeConfig);
 
 /// Table of learned vectors, one per distance; longer distances use the last one.
 #[derive(Module, Debug)]
@@ -44,7 +47,7 @@ pub struct RelativeCapped {
 }
 
 impl PositionEncoding for RelativeCapped {
-    type Settings = Config;
+    type Settings = RelativeCappedConfig;
 
     const CARD: Card = Card {
         id: "relative-capped",
@@ -55,12 +58,12 @@ impl PositionEncoding for RelativeCapped {
         url: "https://arxiv.org/abs/2405.18719",
     };
 
-    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+    fn check(settings: &RelativeCappedConfig, dims: &Dims) -> Result<(), PeError> {
         settings.0.check_as(RelativeCapped::CARD.id, dims)
     }
 
     fn build(
-        settings: &Config,
+        settings: &RelativeCappedConfig,
         dims: &Dims,
         rng: &mut ChaCha8Rng,
         device: &Device,
@@ -68,11 +71,11 @@ impl PositionEncoding for RelativeCapped {
         Ok(RelativeCapped { table: settings.0.table(dims, rng, device) })
     }
 
-    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+    fn param_count(settings: &RelativeCappedConfig, dims: &Dims) -> Option<usize> {
         uncapped::Relative::param_count(&settings.0, dims)
     }
 
-    fn cost(settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+    fn cost(settings: &RelativeCappedConfig, dims: &Dims, len: usize) -> Option<Cost> {
         uncapped::Relative::cost(&settings.0, dims, len)
     }
 

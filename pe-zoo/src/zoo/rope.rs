@@ -53,8 +53,8 @@ use crate::{Cost, Dims, PeError, PositionEncoding, Positions};
 /// Settings of the RoPE encoding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
-    /// Which channels form a pair.
+pub struct RopeConfig {
+    /// Pairing of the channels that are rotated together.
     pub layout: Pairs,
     /// Base of the frequencies: the slowest pair completes a turn in about `2 pi base` positions.
     pub base: f64,
@@ -64,7 +64,7 @@ pub struct Config {
     pub scaling: Scaling,
 }
 
-impl Default for Config {
+impl Default for RopeConfig {
     fn default() -> Self {
         Self {
             layout: Pairs::HalfSplit,
@@ -79,19 +79,19 @@ impl Default for Config {
 #[derive(Module, Debug)]
 pub struct Rope {
     #[module(skip)]
-    config: Config,
+    config: RopeConfig,
     /// Number of channels that are rotated.
     #[module(skip)]
     turning: usize,
     #[module(skip)]
     train_len: usize,
-    /// Cache key of everything that the tables depend on besides positions; built once, looked up
+    /// Cache key of everything besides positions on which the tables depend; built once, looked up
     /// in every layer.
     #[module(skip)]
     key: String,
 }
 
-impl Config {
+impl RopeConfig {
     /// Number of channels that are rotated.
     fn turning(&self, head_dim: usize) -> usize {
         (self.rotary_fraction * head_dim as f64) as usize
@@ -101,7 +101,7 @@ impl Config {
 impl Rope {
     fn rotation(&self, at: &Positions, device: &Device) -> Rotation {
         at.memo(&self.key, device, || {
-            let Config { layout, base, scaling, .. } = &self.config;
+            let RopeConfig { layout, base, scaling, .. } = &self.config;
             let len = at.cols().last().map_or(0, |last| last + 1);
             let spectrum = scaling.spectrum(*base, self.turning, self.train_len, len);
             Rotation::tabulate(at, *layout, self.turning / 2, device, |position, m| {
@@ -110,7 +110,7 @@ impl Rope {
         })
     }
 
-    /// Frequencies and attention factor at a length, from each source's equation.
+    /// Computes frequencies and attention factor at a length by each source's equation.
     fn equations(&self, len: usize) -> (Vec<f64>, f64) {
         use rope_scaling as eq;
         let (base, dim) = (self.config.base, self.turning);
@@ -158,7 +158,7 @@ impl Rope {
 }
 
 impl PositionEncoding for Rope {
-    type Settings = Config;
+    type Settings = RopeConfig;
 
     const CARD: Card = Card {
         id: "rope",
@@ -169,7 +169,7 @@ impl PositionEncoding for Rope {
         url: "https://arxiv.org/abs/2104.09864",
     };
 
-    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+    fn check(settings: &RopeConfig, dims: &Dims) -> Result<(), PeError> {
         let (pe, whole) = (Rope::CARD.id, settings.rotary_fraction);
         if !(0.0..=1.0).contains(&whole) {
             return Err(PeError::invalid(pe, "rotary_fraction", whole, "a fraction from 0 to 1"));
@@ -180,7 +180,7 @@ impl PositionEncoding for Rope {
         }
         if !turning.is_multiple_of(2) {
             let expected = format!(
-                "a share that turns an even number of the {} channels, not {turning}",
+                "a share that rotates an even number of the {} channels, not {turning}",
                 dims.head_dim
             );
             return Err(PeError::invalid(pe, "rotary_fraction", whole, expected));
@@ -190,12 +190,12 @@ impl PositionEncoding for Rope {
     }
 
     fn build(
-        settings: &Config,
+        settings: &RopeConfig,
         dims: &Dims,
         _rng: &mut ChaCha8Rng,
         _device: &Device,
     ) -> Result<Self, PeError> {
-        let config = Config { scaling: settings.scaling.resolved(dims), ..settings.clone() };
+        let config = RopeConfig { scaling: settings.scaling.resolved(dims), ..settings.clone() };
         Ok(Rope {
             turning: settings.turning(dims.head_dim),
             train_len: dims.train_len,
@@ -204,7 +204,7 @@ impl PositionEncoding for Rope {
         })
     }
 
-    fn cost(_settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+    fn cost(_settings: &RopeConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let channels = 2 * dims.layers * len * dims.width();
         Some(Cost::none().elementwise("rotation of queries and keys", 3 * channels))
     }
@@ -249,14 +249,14 @@ mod tests {
 
     const DIMS: Dims = Dims { layers: 1, heads: 1, head_dim: 8, train_len: 8, max_len: 8 };
 
-    fn config(settings: serde_json::Value) -> Config {
+    fn config(settings: serde_json::Value) -> RopeConfig {
         serde_json::from_value(settings).unwrap()
     }
 
     #[test]
     fn an_odd_head_dimension_is_refused_by_name() {
         let dims = Dims { head_dim: 15, ..DIMS };
-        let error = Rope::check(&Config::default(), &dims).unwrap_err().to_string();
+        let error = Rope::check(&RopeConfig::default(), &dims).unwrap_err().to_string();
         assert!(error.contains("model.head_dim is 15") && error.contains("even"), "{error}");
     }
 

@@ -38,7 +38,7 @@ use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod};
 /// Settings of the Sandwich encoding.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct SandwichConfig {
     /// Twice the number of waves; `None`: the head dimension.
     pub d_bar: Option<usize>,
 }
@@ -53,7 +53,7 @@ pub struct Sandwich {
 }
 
 impl Sandwich {
-    /// Bias at the first `len` distances, `[head][distance]`.
+    /// Computes the bias at the first `len` distances, `[head][distance]`.
     fn table(&self, len: usize) -> Vec<f32> {
         // The usual frequencies start at `k = 0`; skipping one makes them start at 1.
         let waves = inverse_frequencies(10_000.0, self.d_bar);
@@ -71,7 +71,7 @@ impl Sandwich {
 }
 
 impl PositionEncoding for Sandwich {
-    type Settings = Config;
+    type Settings = SandwichConfig;
 
     const CARD: Card = Card {
         id: "sandwich",
@@ -82,7 +82,7 @@ impl PositionEncoding for Sandwich {
         url: "https://arxiv.org/abs/2212.10356",
     };
 
-    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+    fn check(settings: &SandwichConfig, dims: &Dims) -> Result<(), PeError> {
         let d_bar = settings.d_bar.unwrap_or(dims.head_dim);
         if d_bar == 0 || !d_bar.is_multiple_of(2) {
             let expected = "an even number of at least 2 (the head dimension if absent)";
@@ -92,7 +92,7 @@ impl PositionEncoding for Sandwich {
     }
 
     fn build(
-        settings: &Config,
+        settings: &SandwichConfig,
         dims: &Dims,
         _: &mut ChaCha8Rng,
         _: &Device,
@@ -100,7 +100,7 @@ impl PositionEncoding for Sandwich {
         Ok(Sandwich { d_bar: settings.d_bar.unwrap_or(dims.head_dim), heads: dims.heads })
     }
 
-    fn cost(_settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+    fn cost(_settings: &SandwichConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let pairs = dims.layers * len * len * dims.heads;
         Some(Cost::none().pair_elementwise("sum of logits", pairs))
     }
@@ -134,10 +134,10 @@ mod tests {
     #[test]
     fn an_odd_number_of_half_waves_is_refused() {
         let dims = Dims { layers: 1, heads: 1, head_dim: 5, train_len: 8, max_len: 8 };
-        let error = Sandwich::check(&Config::default(), &dims).unwrap_err().to_string();
+        let error = Sandwich::check(&SandwichConfig::default(), &dims).unwrap_err().to_string();
         assert!(error.contains("d_bar is 5") && error.contains("even"), "{error}");
-        assert!(Sandwich::check(&Config { d_bar: Some(0) }, &dims).is_err());
-        assert!(Sandwich::check(&Config { d_bar: Some(6) }, &dims).is_ok());
+        assert!(Sandwich::check(&SandwichConfig { d_bar: Some(0) }, &dims).is_err());
+        assert!(Sandwich::check(&SandwichConfig { d_bar: Some(6) }, &dims).is_ok());
     }
 
     /// Expected values for `d_bar` 64 and 8 heads, printed with six digits.

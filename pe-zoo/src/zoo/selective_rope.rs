@@ -28,6 +28,9 @@
 //! proportional to `sqrt((1 - cos a_m) / (1 + cos a_m))`, `a_m` spaced evenly from 0 to `theta
 //! pi`).
 //!
+//! ## Initial values
+//! Maps, filter and gates: as PyTorch starts linear layers and convolutions, which the authors' code leaves as they are.
+//!
 //! ## Deviations
 //! Temperatures are fixed, as in the published configurations (the authors' code can train them).
 //! Initial values are those of PyTorch's layers, `+-1 / sqrt(inputs)`, and for the full-rank map
@@ -41,7 +44,7 @@ mod phases;
 mod settings;
 
 pub use phases::{PerHead, PhaseMap, Phases, Projection};
-pub use settings::{Activation, Config, Filter, Gate, Map, Temperature};
+pub use settings::{ConvActivation, Filter, Gate, Map, SelectiveRopeConfig, Temperature};
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};
@@ -60,7 +63,7 @@ pub struct SelectiveRope {
     pub layers: Vec<Phases>,
     #[module(skip)]
     temperatures: Vec<f64>,
-    /// Cache key of the temperatures among the values kept with the positions.
+    /// Cache key of the temperatures among the values stored with the positions.
     #[module(skip)]
     key: String,
 }
@@ -77,18 +80,18 @@ impl SelectiveRope {
 }
 
 impl PositionEncoding for SelectiveRope {
-    type Settings = Config;
+    type Settings = SelectiveRopeConfig;
 
     const CARD: Card = Card {
         id: "selective-rope",
         label: "Selective RoPE",
-        summary: "Rotates queries and keys by angles that grow by steps read off the tokens.",
+        summary: "Rotates queries and keys by angles that grow by steps computed from the tokens.",
         parameters: "L (rank (C + C/2) + 2 C)",
         paper: "Movahedi et al. 2025",
         url: "https://arxiv.org/abs/2511.17388",
     };
 
-    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+    fn check(settings: &SelectiveRopeConfig, dims: &Dims) -> Result<(), PeError> {
         check_pairs(SelectiveRope::CARD.id, dims.head_dim)?;
         let sizes = [
             ("map.rank", if let Map::LowRank { rank } = settings.map { rank } else { 1 }),
@@ -108,7 +111,7 @@ impl PositionEncoding for SelectiveRope {
     }
 
     fn build(
-        settings: &Config,
+        settings: &SelectiveRopeConfig,
         dims: &Dims,
         rng: &mut ChaCha8Rng,
         device: &Device,
@@ -120,7 +123,7 @@ impl PositionEncoding for SelectiveRope {
         })
     }
 
-    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+    fn param_count(settings: &SelectiveRopeConfig, dims: &Dims) -> Option<usize> {
         let channels = dims.heads * (dims.head_dim / 2);
         let extra_scalars = match settings.map {
             Map::LowRank { .. } => 0,
@@ -135,7 +138,7 @@ impl PositionEncoding for SelectiveRope {
         Some(dims.layers * (settings.weights(dims) + extra_scalars + gate_offsets + bias))
     }
 
-    fn cost(settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+    fn cost(settings: &SelectiveRopeConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let tokens = dims.layers * len;
         let channels = dims.heads * (dims.head_dim / 2);
         let taps = 2 * settings.kernel().unwrap_or(1);

@@ -34,12 +34,12 @@ use crate::{Cost, Dims, PeError, PositionEncoding};
 /// Settings of sinusoidal positions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct SinusoidalConfig {
     /// Base of the wavelengths, which run from `2 pi` to `2 pi base`.
     pub base: f64,
 }
 
-impl Default for Config {
+impl Default for SinusoidalConfig {
     fn default() -> Self {
         Self { base: 10_000.0 }
     }
@@ -53,7 +53,7 @@ pub struct Sinusoidal {
 }
 
 impl PositionEncoding for Sinusoidal {
-    type Settings = Config;
+    type Settings = SinusoidalConfig;
 
     const CARD: Card = Card {
         id: "sinusoidal",
@@ -64,7 +64,7 @@ impl PositionEncoding for Sinusoidal {
         url: "https://arxiv.org/abs/1706.03762",
     };
 
-    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+    fn check(settings: &SinusoidalConfig, dims: &Dims) -> Result<(), PeError> {
         if !dims.width().is_multiple_of(2) {
             return Err(PeError::invalid(
                 Sinusoidal::CARD.id,
@@ -78,7 +78,7 @@ impl PositionEncoding for Sinusoidal {
     }
 
     fn build(
-        settings: &Config,
+        settings: &SinusoidalConfig,
         _dims: &Dims,
         _rng: &mut ChaCha8Rng,
         _device: &Device,
@@ -86,7 +86,7 @@ impl PositionEncoding for Sinusoidal {
         Ok(Sinusoidal { base: settings.base })
     }
 
-    fn cost(_settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+    fn cost(_settings: &SinusoidalConfig, dims: &Dims, len: usize) -> Option<Cost> {
         Some(Cost::none().elementwise("sum with the embeddings", len * dims.width()))
     }
 

@@ -36,16 +36,16 @@ use serde::{Deserialize, Serialize};
 use crate::card::Card;
 use crate::encoding::ScoreContext;
 use crate::reference::{Heads, ScalarInput, ScalarReference, score};
-use crate::score::{Current, Remainder};
+use crate::score::{Current, Remainder, StickBreakingRule};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod};
 
 /// Settings of stick-breaking attention.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct StickBreakingConfig {
     /// Whether a row's own token takes part.
     pub current: Current,
-    /// Use of the remainder that no token takes.
+    /// Use of the remainder of the stick.
     pub remainder: Remainder,
 }
 
@@ -59,7 +59,7 @@ pub struct StickBreaking {
 }
 
 impl PositionEncoding for StickBreaking {
-    type Settings = Config;
+    type Settings = StickBreakingConfig;
 
     const CARD: Card = Card {
         id: "stick-breaking",
@@ -70,11 +70,16 @@ impl PositionEncoding for StickBreaking {
         url: "https://arxiv.org/abs/2410.17980",
     };
 
-    fn build(settings: &Config, _: &Dims, _: &mut ChaCha8Rng, _: &Device) -> Result<Self, PeError> {
+    fn build(
+        settings: &StickBreakingConfig,
+        _: &Dims,
+        _: &mut ChaCha8Rng,
+        _: &Device,
+    ) -> Result<Self, PeError> {
         Ok(StickBreaking { current: settings.current, remainder: settings.remainder })
     }
 
-    fn cost(_settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+    fn cost(_settings: &StickBreakingConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let pairs = dims.layers * len * len * dims.heads;
         Some(Cost::none().pair_elementwise("logarithms, running sum, exponential", 8 * pairs))
     }
@@ -84,7 +89,7 @@ impl PositionEncoding for StickBreaking {
     }
 
     fn score(&self, _ctx: &ScoreContext<'_>) -> ScoreMod {
-        ScoreMod::StickBreaking(crate::score::StickBreaking {
+        ScoreMod::StickBreaking(StickBreakingRule {
             current: self.current,
             remainder: self.remainder,
         })

@@ -19,6 +19,9 @@
 //! `std` (default `C^(-1/2)`, as in HuggingFace's T5): standard deviation of the initial table.
 //! `sharing`: `all-layers` (default, as in T5) or `per-layer` (as in TAPE's baseline).
 //!
+//! ## Initial values
+//! Table: normal with deviation `C^(-1/2)`, as in HuggingFace's T5. The paper states none.
+//!
 //! ## Deviations
 //! T5 does not divide `q . k` by `sqrt(D)`; here every encoding does, as in TAPE's baseline.
 //! Buckets are computed in f64 and a distance exactly on an edge belongs to the bucket above it; in
@@ -45,7 +48,7 @@ use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 /// Settings of the T5 bias.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct T5BiasConfig {
     /// Number of buckets: rows of the table.
     pub num_buckets: usize,
     /// Distance from which on all distances share the last bucket.
@@ -56,7 +59,7 @@ pub struct Config {
     pub sharing: Sharing,
 }
 
-impl Default for Config {
+impl Default for T5BiasConfig {
     fn default() -> Self {
         Self { num_buckets: 32, max_distance: 128, std: None, sharing: Sharing::AllLayers }
     }
@@ -67,7 +70,7 @@ impl Default for Config {
 pub struct T5Bias {
     /// Learned biases, `[num_buckets, H]` each: one tensor, or one per layer.
     pub tables: Vec<Param<Tensor<2>>>,
-    /// Bucket of each distance; the last entry serves all longer distances.
+    /// Bucket of each distance; the last entry holds for all greater distances.
     #[module(skip)]
     buckets: Vec<usize>,
     #[module(skip)]
@@ -75,7 +78,7 @@ pub struct T5Bias {
 }
 
 impl PositionEncoding for T5Bias {
-    type Settings = Config;
+    type Settings = T5BiasConfig;
 
     const CARD: Card = Card {
         id: "t5-bias",
@@ -86,14 +89,14 @@ impl PositionEncoding for T5Bias {
         url: "https://arxiv.org/abs/1910.10683",
     };
 
-    fn card(settings: &Config) -> Card {
+    fn card(settings: &T5BiasConfig) -> Card {
         match settings.sharing {
             Sharing::AllLayers => Self::CARD,
             Sharing::PerLayer => Card { parameters: "L H num_buckets", ..Self::CARD },
         }
     }
 
-    fn check(settings: &Config, _dims: &Dims) -> Result<(), PeError> {
+    fn check(settings: &T5BiasConfig, _dims: &Dims) -> Result<(), PeError> {
         /// Largest accepted `max_distance`.
         const LONGEST: usize = 1_000_000;
         let invalid = |field: &str, value: String, expected: &str| {
@@ -114,7 +117,7 @@ impl PositionEncoding for T5Bias {
     }
 
     fn build(
-        settings: &Config,
+        settings: &T5BiasConfig,
         dims: &Dims,
         rng: &mut ChaCha8Rng,
         device: &Device,
@@ -127,11 +130,11 @@ impl PositionEncoding for T5Bias {
         Ok(T5Bias { tables, buckets, max_distance: settings.max_distance })
     }
 
-    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+    fn param_count(settings: &T5BiasConfig, dims: &Dims) -> Option<usize> {
         Some(settings.sharing.sets(dims.layers) * settings.num_buckets * dims.heads)
     }
 
-    fn cost(_settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+    fn cost(_settings: &T5BiasConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let pairs = dims.layers * len * len * dims.heads;
         Some(Cost::none().pair_elementwise("sum of logits", pairs))
     }
@@ -168,12 +171,16 @@ mod tests {
 
     #[test]
     fn a_longest_distance_within_the_exact_buckets_is_refused() {
-        let config = Config { max_distance: 16, ..Config::default() };
+        let config = T5BiasConfig { max_distance: 16, ..T5BiasConfig::default() };
         let error = T5Bias::check(&config, &DIMS).unwrap_err().to_string();
         assert!(error.contains("max_distance is 16") && error.contains("that is 16"), "{error}");
-        assert!(T5Bias::check(&Config { num_buckets: 1, ..Config::default() }, &DIMS).is_err());
         assert!(
-            T5Bias::check(&Config { std: Some(f64::NAN), ..Config::default() }, &DIMS).is_err()
+            T5Bias::check(&T5BiasConfig { num_buckets: 1, ..T5BiasConfig::default() }, &DIMS)
+                .is_err()
+        );
+        assert!(
+            T5Bias::check(&T5BiasConfig { std: Some(f64::NAN), ..T5BiasConfig::default() }, &DIMS)
+                .is_err()
         );
     }
 
@@ -181,7 +188,7 @@ mod tests {
     fn tape_counts_a_table_per_layer() {
         // TAPE's Table 3: 4 608 parameters with 12 layers of 12 heads.
         let dims = Dims { layers: 12, heads: 12, head_dim: 64, train_len: 1024, max_len: 1024 };
-        let config = Config { sharing: Sharing::PerLayer, ..Config::default() };
+        let config = T5BiasConfig { sharing: Sharing::PerLayer, ..T5BiasConfig::default() };
         assert_eq!(T5Bias::param_count(&config, &dims), Some(4608));
     }
 }

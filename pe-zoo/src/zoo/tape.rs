@@ -32,6 +32,10 @@
 //! `training_shift`: `{ type = "random" }` (default: all positions of a training pass later by 0 to
 //! twice the training length), `{ type = "random", max = k }`, or `{ type = "none" }`.
 //!
+//! ## Initial values
+//! Those of the authors' code: `W_U = W_A = 0`, so that the model is RoPE at step 0, `W_X` and `W_D` normal with
+//! deviation 0.02.
+//!
 //! ## Deviations
 //! The authors recompute YaRN for each length; here its factor is fixed, since tokens in the cache
 //! keep their state. Their file for `vector-not-equivariant` shares "one pair of maps"; here these
@@ -56,8 +60,8 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
 pub use maps::Maps;
-pub use mixing::Form;
-pub use settings::{AttentionUpdate, Config, FeedForwardUpdate, TrainingShift};
+pub use mixing::Mixing;
+pub use settings::{AttentionUpdate, FeedForwardUpdate, TapeConfig, TrainingShift};
 
 use crate::card::{Card, Composition};
 use crate::cost::InTable3;
@@ -69,13 +73,13 @@ pub use crate::rotary::Scaling;
 use crate::rotary::{Spectrum, turn_halves};
 use crate::{Cost, Dims, PeError, PositionEncoding, Positions, TokenState};
 
-/// Rotations that are updated from layer to layer.
+/// Rotations that attention and feed-forward blocks update from layer to layer.
 #[derive(Module, Debug)]
 pub struct Tape {
     /// Learned maps, one set per layer.
     pub layers: Vec<Maps>,
     #[module(skip)]
-    config: Config,
+    config: TapeConfig,
     #[module(skip)]
     heads: usize,
     #[module(skip)]
@@ -146,32 +150,32 @@ fn turned(u: Tensor<4>, z: &Tensor<4>) -> Tensor<4> {
 }
 
 impl PositionEncoding for Tape {
-    type Settings = Config;
+    type Settings = TapeConfig;
 
     const CARD: Card = Card {
         id: "tape",
         label: "TAPE",
-        summary: "Rotates queries and keys by angles that attention and feed-forward parts update.",
+        summary: "Rotates queries and keys by angles that attention and feed-forward blocks update.",
         parameters: "L (2 I H + I C + H^2)",
         paper: "Zhu et al. 2025",
         url: "https://arxiv.org/abs/2501.00712",
     };
 
-    fn composition(_settings: &Config) -> Composition {
+    fn composition(_settings: &TapeConfig) -> Composition {
         Composition::Setting { field: "scaling", tag: "rope_type" }
     }
 
-    fn dims_beside(settings: &Config, dims: &Dims) -> Dims {
+    fn dims_beside(settings: &TapeConfig, dims: &Dims) -> Dims {
         let shifted = dims.train_len + settings.training_shift.longest(dims.train_len);
         Dims { max_len: dims.max_len.max(shifted), ..*dims }
     }
 
-    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+    fn check(settings: &TapeConfig, dims: &Dims) -> Result<(), PeError> {
         settings.refuse_what_cannot_work(dims)
     }
 
     fn build(
-        settings: &Config,
+        settings: &TapeConfig,
         dims: &Dims,
         rng: &mut ChaCha8Rng,
         device: &Device,
@@ -192,11 +196,11 @@ impl PositionEncoding for Tape {
         })
     }
 
-    fn param_count(settings: &Config, dims: &Dims) -> Option<usize> {
+    fn param_count(settings: &TapeConfig, dims: &Dims) -> Option<usize> {
         Some(dims.layers * Maps::count(settings, dims))
     }
 
-    fn cost(settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+    fn cost(settings: &TapeConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let Dims { layers, .. } = *dims;
         let (tokens, pairs) = (layers * len, layers * len * len);
         let mixed = settings.form.mixed(dims.heads, dims.head_dim);
@@ -280,7 +284,7 @@ impl PositionEncoding for Tape {
 }
 
 impl Tape {
-    fn scalar_initial(&self, input: &ScalarInput) -> tape::State {
+    fn scalar_initial(&self, input: &ScalarInput) -> tape::ScalarState {
         tape::initial(&input.positions, input.q.len(), &self.frequencies, self.attention_factor)
     }
 }

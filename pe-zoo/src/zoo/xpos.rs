@@ -45,7 +45,7 @@ const LARGEST_LOG: f64 = 40.0;
 /// Settings of the xPos encoding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct XposConfig {
     /// Which channels form a pair.
     pub layout: Pairs,
     /// Base of the frequencies, as in RoPE.
@@ -54,7 +54,7 @@ pub struct Config {
     pub scale_base: f64,
 }
 
-impl Default for Config {
+impl Default for XposConfig {
     fn default() -> Self {
         Self { layout: Pairs::Interleaved, base: 10_000.0, scale_base: 512.0 }
     }
@@ -64,7 +64,7 @@ impl Default for Config {
 #[derive(Module, Debug)]
 pub struct Xpos {
     #[module(skip)]
-    config: Config,
+    config: XposConfig,
     #[module(skip)]
     head_dim: usize,
     /// Cache key of everything that the tables depend on besides positions.
@@ -82,7 +82,7 @@ impl Xpos {
     /// Rotations of queries and of keys.
     fn rotations(&self, at: &Positions, device: &Device) -> (Rotation, Rotation) {
         at.memo(&self.key, device, || {
-            let Config { layout, base, scale_base } = self.config;
+            let XposConfig { layout, base, scale_base } = self.config;
             let (frequencies, fading) =
                 (inverse_frequencies(base, self.head_dim), fading(self.head_dim));
             let ends = at.cols().first().zip(at.cols().last());
@@ -100,18 +100,18 @@ impl Xpos {
 }
 
 impl PositionEncoding for Xpos {
-    type Settings = Config;
+    type Settings = XposConfig;
 
     const CARD: Card = Card {
         id: "xpos",
         label: "xPos",
-        summary: "Rotates queries and keys, and lets the pairs fade with the distance.",
+        summary: "Rotates queries and keys, and lets each pair of channels decay with the distance.",
         parameters: "0",
         paper: "Sun et al. 2022",
         url: "https://arxiv.org/abs/2212.10554",
     };
 
-    fn check(settings: &Config, dims: &Dims) -> Result<(), PeError> {
+    fn check(settings: &XposConfig, dims: &Dims) -> Result<(), PeError> {
         check_pairs(Xpos::CARD.id, dims.head_dim)?;
         check_base(Xpos::CARD.id, "base", settings.base)?;
         let steepest = fading(dims.head_dim).first().map_or(0.0, |log| -log);
@@ -130,7 +130,7 @@ impl PositionEncoding for Xpos {
     }
 
     fn build(
-        settings: &Config,
+        settings: &XposConfig,
         dims: &Dims,
         _rng: &mut ChaCha8Rng,
         _device: &Device,
@@ -139,7 +139,7 @@ impl PositionEncoding for Xpos {
         Ok(Xpos { config: settings.clone(), head_dim: dims.head_dim, key })
     }
 
-    fn cost(_settings: &Config, dims: &Dims, len: usize) -> Option<Cost> {
+    fn cost(_settings: &XposConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let channels = 2 * dims.layers * len * dims.width();
         Some(Cost::none().elementwise("rotation of queries and keys", 3 * channels))
     }
@@ -161,7 +161,7 @@ impl PositionEncoding for Xpos {
 
 impl ScalarReference for Xpos {
     fn scalar_transformed(&self, input: &ScalarInput) -> ScalarInput {
-        let Config { layout, base, scale_base } = self.config;
+        let XposConfig { layout, base, scale_base } = self.config;
         let dim = self.head_dim;
         let frequencies =
             (0..dim / 2).map(|m| rope_scaling::plain(base, dim, m)).collect::<Vec<_>>();
@@ -193,8 +193,8 @@ mod tests {
     #[test]
     fn a_scale_base_that_would_overflow_is_refused() {
         let dims = Dims { layers: 1, heads: 1, head_dim: 8, train_len: 8, max_len: 100_000 };
-        let error = Xpos::check(&Config::default(), &dims).unwrap_err().to_string();
+        let error = Xpos::check(&XposConfig::default(), &dims).unwrap_err().to_string();
         assert!(error.contains("scale_base is 512, expected more than 1565"), "{error}");
-        Xpos::check(&Config { scale_base: 2048.0, ..Config::default() }, &dims).unwrap();
+        Xpos::check(&XposConfig { scale_base: 2048.0, ..XposConfig::default() }, &dims).unwrap();
     }
 }

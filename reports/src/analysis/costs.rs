@@ -12,7 +12,7 @@ const YARDSTICK: &str = "rope";
 
 /// Costs of an encoding on a workload: means over seeds of finished cells.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Cost {
+pub struct EncodingCost {
     /// Name of the encoding.
     pub encoding: String,
     /// Parameters of the model.
@@ -43,8 +43,8 @@ pub struct Cost {
     pub memory_ratio: Option<f64>,
 }
 
-pub(super) fn costs(records: &[&RunRecord]) -> Vec<Cost> {
-    let mut costs: Vec<Cost> = by_encoding(records)
+pub(super) fn costs(records: &[&RunRecord]) -> Vec<EncodingCost> {
+    let mut costs: Vec<EncodingCost> = by_encoding(records)
         .into_iter()
         .filter_map(|(encoding, records)| cost(encoding, &records))
         .collect();
@@ -56,21 +56,21 @@ pub(super) fn costs(records: &[&RunRecord]) -> Vec<Cost> {
             let real = |whole: u64| Some(whole as f64);
             cost.flops_ratio = over(real(cost.flops_train_step), real(rope.flops_train_step));
             cost.step_ratio = over(cost.step_seconds, rope.step_seconds);
-            let bytes = |cost: &Cost| cost.peak_bytes.map(|bytes| bytes as f64);
+            let bytes = |cost: &EncodingCost| cost.peak_bytes.map(|bytes| bytes as f64);
             cost.memory_ratio = over(bytes(cost), bytes(&rope));
         }
     }
     costs
 }
 
-fn cost(encoding: &str, records: &[&RunRecord]) -> Option<Cost> {
+fn cost(encoding: &str, records: &[&RunRecord]) -> Option<EncodingCost> {
     let first = records.first()?;
     debug_assert!(records.iter().all(|r| r.status == Status::Done));
     let mean = |get: fn(&RunRecord) -> Option<f64>| {
         let values: Vec<f64> = records.iter().filter_map(|r| get(r)).collect();
         Mean::of(&values).map(|found| found.mean)
     };
-    Some(Cost {
+    Some(EncodingCost {
         encoding: encoding.to_owned(),
         params_total: first.params.total,
         params_encoding: first.params.encoding,

@@ -16,7 +16,7 @@ use crate::record::{RunRecord, Status};
 
 /// The grid of a workload with the value selected for each encoding.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Grid {
+pub struct WorkloadGrid {
     /// Path into a cell's configuration of the setting that varies.
     pub axis: String,
     /// Values of the grid, ascending.
@@ -35,7 +35,7 @@ pub struct Grid {
 #[derive(Debug, Clone)]
 pub struct GridReport {
     /// The grid and the selected values.
-    pub grid: Grid,
+    pub grid: WorkloadGrid,
     /// In distribution, every encoding at the default value.
     pub default_inside: Ranking,
     /// Beyond training, every encoding at the default value.
@@ -52,7 +52,7 @@ pub struct GridChoice {
     /// Criterion of the selection.
     pub by: ChosenBy,
     /// Results at each value, ascending.
-    pub points: Vec<Point>,
+    pub points: Vec<GridResult>,
     /// Cost of all of its cells.
     pub spent: GridCost,
 }
@@ -68,7 +68,7 @@ pub enum ChosenBy {
 
 /// Result of an encoding at one value of the grid.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Point {
+pub struct GridResult {
     /// Value of the setting.
     pub value: f64,
     /// Number of seeds with a record.
@@ -101,7 +101,7 @@ pub struct GridCost {
     pub flops: f64,
 }
 
-impl Grid {
+impl WorkloadGrid {
     /// The value selected for an encoding.
     pub fn choice(&self, encoding: &str) -> Option<&GridChoice> {
         self.choices.iter().find(|choice| choice.encoding == encoding)
@@ -131,7 +131,7 @@ pub(crate) struct GridSelection<'a> {
     /// Records at the default value of a grid.
     pub(crate) defaults: Vec<&'a RunRecord>,
     /// Grids by name of the workload.
-    pub(crate) grids: BTreeMap<String, Grid>,
+    pub(crate) grids: BTreeMap<String, WorkloadGrid>,
 }
 
 /// Selects a value for each workload and encoding.
@@ -207,7 +207,7 @@ fn placed<'a>(axis: &str, records: &'a [&'a RunRecord]) -> Placed<'a> {
     }
 }
 
-fn choose(axis: String, placed: &Placed<'_>) -> Grid {
+fn choose(axis: String, placed: &Placed<'_>) -> WorkloadGrid {
     let default = placed.default;
     // The newest record of each encoding, value and seed counts, as everywhere.
     let mut cells: BTreeMap<&str, BTreeMap<(u64, u64), &RunRecord>> = BTreeMap::new();
@@ -225,7 +225,7 @@ fn choose(axis: String, placed: &Placed<'_>) -> Grid {
         .collect();
     let fresh = placed.records.iter().filter(|record| is_fresh(record));
     let fresh_seeds = fresh.map(|record| record.seed).collect();
-    Grid { axis, values: placed.all.clone(), default, choices, fresh_seeds }
+    WorkloadGrid { axis, values: placed.all.clone(), default, choices, fresh_seeds }
 }
 
 /// Whether the record's seed had no part in choosing its value.
@@ -266,7 +266,7 @@ fn choice(
     default: Option<f64>,
 ) -> GridChoice {
     let seeds: BTreeSet<u64> = cells.keys().map(|(_, seed)| *seed).collect();
-    let points: Vec<Point> = values.iter().map(|value| point(*value, &seeds, cells)).collect();
+    let points: Vec<GridResult> = values.iter().map(|value| point(*value, &seeds, cells)).collect();
     let by_tokens = cells
         .values()
         .any(|r| Metric::from_headline(&r.task.headline).is_some_and(|m| m == Metric::Perplexity));
@@ -298,14 +298,18 @@ fn choice(
     GridChoice { encoding: encoding.to_owned(), value, by, points, spent }
 }
 
-fn point(value: f64, seeds: &BTreeSet<u64>, cells: &BTreeMap<(u64, u64), &RunRecord>) -> Point {
+fn point(
+    value: f64,
+    seeds: &BTreeSet<u64>,
+    cells: &BTreeMap<(u64, u64), &RunRecord>,
+) -> GridResult {
     let of = |seed: &u64| cells.get(&(value.to_bits(), *seed)).copied();
     let diverged = |r: &RunRecord| matches!(r.status, Status::Diverged { .. });
     let scores: Option<Vec<Score>> = seeds.iter().map(|seed| score(of(seed)?)).collect();
     let mean = |scores: &[Score], get: fn(&Score) -> f64| {
         scores.iter().map(get).sum::<f64>() / scores.len() as f64
     };
-    Point {
+    GridResult {
         value,
         seeds: seeds.iter().filter_map(of).count() as u32,
         diverged: seeds.iter().filter_map(of).filter(|r| diverged(r)).count() as u32,

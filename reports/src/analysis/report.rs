@@ -8,11 +8,11 @@ use rayon::prelude::*;
 
 use super::ablation::Ablation;
 use super::aggregate::{Aggregate, aggregate};
-use super::costs::{Cost, costs, machines};
+use super::costs::{EncodingCost, costs, machines};
 use super::curves::{Curve, training, validation};
 use super::error::AnalysisError;
 use super::gates::{GateMean, gates};
-use super::grid::{Grid, GridReport, select_grid_values};
+use super::grid::{GridReport, WorkloadGrid, select_grid_values};
 use super::grouping::by_workload;
 use super::missing_seeds::{MissingSeeds, missing_seeds};
 use super::ranking::{Ranking, Region};
@@ -106,7 +106,7 @@ pub struct Workload {
     /// Agreement of gates with the counted tokens, by head.
     pub gates: Vec<GateMean>,
     /// Costs of each encoding.
-    pub costs: Vec<Cost>,
+    pub costs: Vec<EncodingCost>,
     /// Distinct conditions of its counted cells; times and memory are comparable only if there is one.
     pub machines: Vec<String>,
     /// Range of its cells in [`Report::cells`].
@@ -250,7 +250,7 @@ fn workload(
     name: &str,
     all: &[&RunRecord],
     counted: &[&RunRecord],
-    grid: Option<(Grid, &[&RunRecord])>,
+    grid: Option<(WorkloadGrid, &[&RunRecord])>,
     rows: &[Aggregate],
     display: &BTreeMap<String, String>,
     settings: &Settings,

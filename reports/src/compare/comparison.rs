@@ -58,9 +58,9 @@ pub struct PairwiseComparison {
     /// Seeds that only the second has.
     pub only_b: Vec<u64>,
     /// Comparisons of the mean over a region's evaluations.
-    pub regions: Vec<Compared<Region>>,
+    pub regions: Vec<Compared<RegionEvaluations>>,
     /// Comparisons by split and length.
-    pub points: Vec<Compared<Point>>,
+    pub points: Vec<Compared<EvaluationPoint>>,
     /// Comparisons by properties of samples and tokens.
     pub slices: Vec<Compared<Slice>>,
     /// Keys of the compared cells, sorted.
@@ -82,7 +82,7 @@ pub struct Compared<P> {
 
 /// All evaluations of a region that both encodings have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Region {
+pub struct RegionEvaluations {
     /// `in distribution` or `beyond training`.
     pub region: &'static str,
     /// Number of evaluations in the region.
@@ -91,7 +91,7 @@ pub struct Region {
 
 /// One evaluation: a split at a length.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Point {
+pub struct EvaluationPoint {
     /// Name of the split.
     pub split: String,
     /// Sequence length in the task's unit.
@@ -105,7 +105,7 @@ pub struct Point {
 pub struct Slice {
     /// Split and length of the evaluation.
     #[serde(flatten)]
-    pub point: Point,
+    pub point: EvaluationPoint,
     /// Name of the property.
     pub property: String,
     /// Unit of the counts.

@@ -1,9 +1,9 @@
 //! Errors of comparisons.
 
-/// Why two encodings cannot be compared.
+/// Error of a comparison of two encodings.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CompareError {
-    /// A name that no record has.
+    /// No record has the name.
     #[error(
         "no record has the {what} `{name}`{}; there are: {}",
         nearest.as_ref().map(|n| format!(", did you mean `{n}`?")).unwrap_or_default(),
@@ -19,7 +19,7 @@ pub enum CompareError {
         /// All names that records have.
         known: Vec<String>,
     },
-    /// An encoding compared with itself.
+    /// An encoding was compared with itself.
     #[error("`{name}` cannot be compared with itself; name two encodings")]
     Same {
         /// Name of the encoding.
@@ -36,14 +36,14 @@ pub enum CompareError {
         a: String,
         /// Name of the second encoding.
         b: String,
-        /// Seeds of each workload, one sentence each.
+        /// Seeds of each encoding on each workload, one sentence each.
         reasons: Vec<String>,
     },
 }
 
 impl CompareError {
     pub(super) fn unknown(what: &'static str, name: &str, known: Vec<String>) -> Self {
-        // Half of the letters may be wrong, one in the shortest names.
+        // Up to half of the letters may differ, at least one.
         let near = known
             .iter()
             .map(|k| (strsim::damerau_levenshtein(&name.to_lowercase(), &k.to_lowercase()), k))

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::comparison::{ComparedEncoding, Request};
 use super::error::CompareError;
-use crate::analysis::grid::{ChosenBy, Grid, GridChoice, select_grid_values};
+use crate::analysis::grid::{ChosenBy, GridChoice, WorkloadGrid, select_grid_values};
 use crate::record::{RunRecord, Status};
 use crate::store::cell_key;
 
@@ -24,7 +24,7 @@ impl PairedRuns<'_> {
     }
 }
 
-pub(super) struct Found<'a> {
+pub(super) struct MatchedPairs<'a> {
     pub(super) a: ComparedEncoding,
     pub(super) b: ComparedEncoding,
     pub(super) pairs: Vec<PairedRuns<'a>>,
@@ -33,7 +33,7 @@ pub(super) struct Found<'a> {
 
 /// Hash of the configuration without the encoding, the seed and the setting of a grid. Only cells with equal hashes
 /// can be compared.
-fn conditions(record: &RunRecord, grid: Option<&Grid>) -> String {
+fn conditions(record: &RunRecord, grid: Option<&WorkloadGrid>) -> String {
     let mut config = record.config.clone();
     let axis = grid.map(|grid| format!("/{}", grid.axis.replace('.', "/")));
     for path in ["/encoding", "/seed"].into_iter().chain(axis.as_deref()) {
@@ -49,7 +49,7 @@ fn conditions(record: &RunRecord, grid: Option<&Grid>) -> String {
 pub(super) fn find<'a>(
     records: &'a [RunRecord],
     request: &Request,
-) -> Result<Found<'a>, CompareError> {
+) -> Result<MatchedPairs<'a>, CompareError> {
     let a = side(records, &request.a)?;
     let b = side(records, &request.b)?;
     if a.name == b.name {
@@ -79,7 +79,7 @@ pub(super) fn find<'a>(
     if pairs.is_empty() {
         return Err(CompareError::NothingPairs { a: a.name, b: b.name, reasons: left_out });
     }
-    Ok(Found { a, b, pairs, left_out })
+    Ok(MatchedPairs { a, b, pairs, left_out })
 }
 
 /// Looks up an encoding by name.
@@ -183,7 +183,7 @@ fn pair<'a>(
 }
 
 /// Sentence on the grid values selected for each encoding.
-fn chosen_values(grid: &Grid, names: [&str; 2]) -> String {
+fn chosen_values(grid: &WorkloadGrid, names: [&str; 2]) -> String {
     let choices = names.into_iter().filter_map(|name| grid.choice(name));
     let value = |choice: &GridChoice| match choice.by {
         ChosenBy::Validation => format!("{} {}", choice.encoding, choice.value),

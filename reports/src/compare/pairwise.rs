@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::comparison::{Better, Compared, Difference, PairwiseComparison, Point, Region, Slice};
+use super::comparison::{
+    Better, Compared, Difference, EvaluationPoint, PairwiseComparison, RegionEvaluations, Slice,
+};
 use super::matching::PairedRuns;
 use crate::record::Metric;
 use crate::record::{EvalPoint, RunRecord, SliceUnit, Slices};
@@ -12,7 +14,7 @@ use crate::stats::{Comparison, Paired, SeedSpread, decide, paired};
 const ROUNDING: f64 = 1e-9;
 
 /// A candidate for a comparison: place, metric, and values of both encodings by seed.
-struct Candidate<P> {
+struct CandidateComparison<P> {
     place: P,
     metric: Metric,
     a: Vec<(u64, f64)>,
@@ -37,11 +39,12 @@ pub(super) fn pairwise(pair: &PairedRuns<'_>) -> PairwiseComparison {
         notes.push(format!("Not every seed of both has {}; left out.", lacking.join(", ")));
     }
     for (name, inside) in [("in distribution", true), ("beyond training", false)] {
-        let points: Vec<&Point> = points.iter().filter(|p| p.in_distribution == inside).collect();
+        let points: Vec<&EvaluationPoint> =
+            points.iter().filter(|p| p.in_distribution == inside).collect();
         if points.is_empty() {
             continue;
         }
-        let place = || Region { region: name, evaluations: points.len() };
+        let place = || RegionEvaluations { region: name, evaluations: points.len() };
         let mut region = both.mean(place(), &points, headline);
         if headline == Metric::ExactMatch && region.is_level() {
             let value = Metric::ExactMatch.show(region.a[0].1);
@@ -55,7 +58,8 @@ pub(super) fn pairwise(pair: &PairedRuns<'_>) -> PairwiseComparison {
         let each = points.iter().map(|p| both.mean((*p).clone(), &[*p], metric)).collect();
         lines.extend(decided(each, record.task.chance));
     }
-    let mut properties: BTreeMap<(SliceUnit, String), Vec<Candidate<Slice>>> = BTreeMap::new();
+    let mut properties: BTreeMap<(SliceUnit, String), Vec<CandidateComparison<Slice>>> =
+        BTreeMap::new();
     for point in &points {
         for candidate in both.slices(point, headline) {
             let id = (candidate.place.unit, candidate.place.property.clone());
@@ -88,25 +92,26 @@ struct Both<'a> {
     b: Vec<&'a RunRecord>,
 }
 
-fn at<'a>(record: &'a RunRecord, point: &Point) -> Option<&'a EvalPoint> {
+fn at<'a>(record: &'a RunRecord, point: &EvaluationPoint) -> Option<&'a EvalPoint> {
     record.evals.iter().find(|e| e.split == point.split && e.len == point.len)
 }
 
 impl Both<'_> {
     /// Evaluations that every seed of both encodings has, and names of those that some lack.
-    fn points(&self) -> (Vec<Point>, Vec<String>) {
-        let all: BTreeSet<Point> = self
+    fn points(&self) -> (Vec<EvaluationPoint>, Vec<String>) {
+        let all: BTreeSet<EvaluationPoint> = self
             .records()
             .flat_map(|r| &r.evals)
-            .map(|e| Point {
+            .map(|e| EvaluationPoint {
                 split: e.split.clone(),
                 len: e.len,
                 in_distribution: e.in_distribution,
             })
             .collect();
-        let everywhere = |point: &Point| self.records().all(|r| at(r, point).is_some());
-        let (points, lacking): (Vec<Point>, Vec<Point>) = all.into_iter().partition(everywhere);
-        let name = |point: Point| format!("{} at length {}", point.split, point.len);
+        let everywhere = |point: &EvaluationPoint| self.records().all(|r| at(r, point).is_some());
+        let (points, lacking): (Vec<EvaluationPoint>, Vec<EvaluationPoint>) =
+            all.into_iter().partition(everywhere);
+        let name = |point: EvaluationPoint| format!("{} at length {}", point.split, point.len);
         (points, lacking.into_iter().map(name).collect())
     }
 
@@ -115,7 +120,12 @@ impl Both<'_> {
     }
 
     /// Candidate for the mean over evaluations.
-    fn mean<P>(&self, place: P, points: &[&Point], metric: Metric) -> Candidate<P> {
+    fn mean<P>(
+        &self,
+        place: P,
+        points: &[&EvaluationPoint],
+        metric: Metric,
+    ) -> CandidateComparison<P> {
         let of = |records: &[&RunRecord]| {
             let value = |record: &RunRecord| {
                 let values = points.iter().filter_map(|point| at(record, point));
@@ -123,11 +133,11 @@ impl Both<'_> {
             };
             records.iter().map(|record| (record.seed, value(record))).collect()
         };
-        Candidate { place, metric, a: of(&self.a), b: of(&self.b) }
+        CandidateComparison { place, metric, a: of(&self.a), b: of(&self.b) }
     }
 
     /// Candidates for the slices of an evaluation that every seed of both encodings has.
-    fn slices(&self, point: &Point, headline: Metric) -> Vec<Candidate<Slice>> {
+    fn slices(&self, point: &EvaluationPoint, headline: Metric) -> Vec<CandidateComparison<Slice>> {
         let Some(first) = at(self.a[0], point) else { return Vec::new() };
         let mut found = Vec::new();
         for slices in &first.slices {
@@ -156,14 +166,14 @@ impl Both<'_> {
                     value: *value,
                     count: *count,
                 };
-                found.push(Candidate { place, metric, a, b });
+                found.push(CandidateComparison { place, metric, a, b });
             }
         }
         found
     }
 }
 
-impl<P> Candidate<P> {
+impl<P> CandidateComparison<P> {
     /// Reports whether all seeds of both encodings have the same value.
     fn is_level(&self) -> bool {
         let first = self.a[0].1;
@@ -184,10 +194,10 @@ fn equal(a: f64, b: f64) -> bool {
 }
 
 /// Tests candidates as one family. Candidates with values that are not finite are left out.
-fn decided<P>(candidates: Vec<Candidate<P>>, chance: Option<f64>) -> Vec<Compared<P>> {
+fn decided<P>(candidates: Vec<CandidateComparison<P>>, chance: Option<f64>) -> Vec<Compared<P>> {
     let jumps = candidates.iter().any(|candidate| candidate.jumps(chance));
     let scatter = if jumps { SeedSpread::Bimodal } else { SeedSpread::Unimodal };
-    let (kept, family): (Vec<Candidate<P>>, Vec<Paired>) = candidates
+    let (kept, family): (Vec<CandidateComparison<P>>, Vec<Paired>) = candidates
         .into_iter()
         .filter_map(|candidate| {
             let paired = paired(&candidate.a, &candidate.b)?;
@@ -195,15 +205,15 @@ fn decided<P>(candidates: Vec<Candidate<P>>, chance: Option<f64>) -> Vec<Compare
         })
         .unzip();
     let comparisons = decide(&family, scatter);
-    let line = |(candidate, comparison): (Candidate<P>, Comparison)| {
+    let line = |(candidate, comparison): (CandidateComparison<P>, Comparison)| {
         let difference = difference(&candidate, &comparison);
         Compared { place: candidate.place, difference }
     };
     kept.into_iter().zip(comparisons).map(line).collect()
 }
 
-fn difference<P>(candidate: &Candidate<P>, comparison: &Comparison) -> Difference {
-    let Candidate { metric, a, b, .. } = candidate;
+fn difference<P>(candidate: &CandidateComparison<P>, comparison: &Comparison) -> Difference {
+    let CandidateComparison { metric, a, b, .. } = candidate;
     let higher = metric.higher_is_better();
     let mean = |side: &[(u64, f64)]| side.iter().map(|(_, x)| x).sum::<f64>() / side.len() as f64;
     let (mut won, mut lost, mut tied) = (0, 0, 0);

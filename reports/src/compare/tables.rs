@@ -1,7 +1,8 @@
 //! The tables of a comparison.
 
 use super::comparison::{
-    Better, Compared, Difference, HeadToHead, PairwiseComparison, Point, Region, Slice,
+    Better, Compared, Difference, EvaluationPoint, HeadToHead, PairwiseComparison,
+    RegionEvaluations, Slice,
 };
 use crate::document::{Section, Table, TableCell};
 use crate::number::{count, percent, points, three_digits, two_digits};
@@ -53,12 +54,12 @@ fn section(found: &HeadToHead, comparison: &PairwiseComparison) -> Section {
 }
 
 fn regions(found: &HeadToHead, comparison: &PairwiseComparison) -> Table {
-    let name = |line: &Compared<Region>| vec![line.place.region.to_owned()];
+    let name = |line: &Compared<RegionEvaluations>| vec![line.place.region.to_owned()];
     table(found, &["region"], &comparison.regions.iter().collect::<Vec<_>>(), name)
 }
 
 fn by_point(found: &HeadToHead, comparison: &PairwiseComparison) -> Table {
-    let name = |line: &Compared<Point>| {
+    let name = |line: &Compared<EvaluationPoint>| {
         let beyond = if line.place.in_distribution { "" } else { " (beyond)" };
         vec![format!("{}{beyond}", line.place.split), line.place.len.to_string()]
     };

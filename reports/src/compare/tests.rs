@@ -7,7 +7,7 @@ fn request(a: &str, b: &str) -> Request {
     Request { a: a.into(), b: b.into(), ..Request::default() }
 }
 
-/// A cell under conditions that depend on the workload alone.
+/// Builds a cell whose configuration depends on the workload only.
 fn cell(workload: &str, encoding: &str, seed: u64, beyond: f64) -> RunRecord {
     let config = serde_json::json!({"encoding": encoding, "task": workload, "seed": seed});
     let key = crate::store::cell_key(&config);
@@ -171,7 +171,7 @@ fn names_are_resolved_with_the_nearest_that_there_is() {
     assert!(error(&task).contains("no record has the task `copy`"));
 }
 
-/// A cell at a learning rate, with the exact match of its validation.
+/// Builds a cell at a learning rate with the exact match of its validation.
 fn tuned(encoding: &str, rate: f64, validation: Option<f64>, beyond: f64) -> RunRecord {
     let mut record = cell("w", encoding, 0, beyond);
     record.config["train"] = serde_json::json!({ "rate": rate });
@@ -210,7 +210,7 @@ fn of_a_grid_the_chosen_values_count_and_they_may_differ() {
     assert_eq!(comparison.notes[0], "rate by encoding, chosen on validation: cope 0.1; rope 0.01.");
     assert_eq!(found_.left_out.len(), 2);
     assert!(found_.left_out[0].contains("train.rate = 0.01 was not chosen"), "{found_:?}");
-    // Without validations the default counts.
+    // Without validations the default is used.
     let records = [
         tuned("cope", 0.1, None, 0.8),
         tuned("cope", 0.01, None, 0.7),

@@ -1,4 +1,4 @@
-//! Documents of headed sections, which any format can lay out.
+//! Documents of sections with headings, independent of formats.
 
 use super::figures::Plot;
 use super::table::Table;
@@ -14,7 +14,7 @@ pub struct Document {
     pub figures: Vec<DocumentFigure>,
     /// Sections of the document.
     pub sections: Vec<Section>,
-    /// Clause that names the file of tables too long for a page.
+    /// Clause that names the file with the tables that are too long for a page.
     pub elsewhere: String,
 }
 
@@ -37,7 +37,7 @@ pub struct Section {
     pub notes: Vec<String>,
     /// Figures of the section.
     pub figures: Vec<DocumentFigure>,
-    /// Tables, each with its caption; empty: none.
+    /// Tables, each with its caption.
     pub tables: Vec<(String, Table)>,
     /// Further tables, which pages fold.
     pub details: Vec<(String, Table)>,

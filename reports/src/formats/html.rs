@@ -1,4 +1,4 @@
-//! `index.html`, and pages without scripts.
+//! HTML: `index.html`, and documents as pages without scripts.
 
 mod document;
 mod interactive;

@@ -1,7 +1,7 @@
-//! `figures/*.png`: the SVG figures as pixels, for where SVG is not taken; of very many figures the first ones.
+//! `figures/*.png`: the SVG figures as pixels, for programs that cannot show SVG; of very many figures only the first
+//! ones.
 //!
-//! The font comes with the program (DejaVu Sans Condensed), so that a figure is the same on every
-//! machine, and has its text on one without fonts.
+//! The font (DejaVu Sans Condensed) is part of the program, so that a figure is the same on every machine.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::chart;
 use super::contents::{Contents, Format, FormatError, OutFile};
 use crate::document::figures::Figure;
 
-/// Number of pixels per SVG unit, chosen for the width of a page.
+/// Number of pixels per SVG unit.
 const SCALE: f32 = 2.0;
 
 pub(super) struct Png;
@@ -57,7 +57,7 @@ mod tests {
     use crate::analysis::ReportMeta;
     use crate::testkit::suite;
 
-    /// Number of nearly black pixels of `file`; only text is black in a figure.
+    /// Counts the nearly black pixels of `file`; only text is black in a figure.
     fn ink(file: &OutFile) -> usize {
         let pixels = Pixmap::decode_png(&file.bytes).unwrap();
         let dark = |p: &&resvg::tiny_skia::PremultipliedColorU8| p.red().max(p.green()) < 60;

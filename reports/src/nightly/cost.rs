@@ -11,7 +11,7 @@ use crate::number::{bytes, three_digits};
 use crate::record::RunRecord;
 use crate::stats::Estimate;
 
-/// A deterministic cost that changed.
+/// Change of a deterministic cost.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct CostChange {
     /// Name of the encoding.
@@ -42,7 +42,7 @@ const COUNTS: [Count; 4] = [
     ("operations of a forward pass per token", |r| r.flops.forward_per_token),
 ];
 
-/// Increases and decreases of deterministic costs, once for each workload and encoding.
+/// Returns increases and decreases of deterministic costs, one per workload and encoding.
 pub(super) fn deterministic(pairs: &[MatchedCell<'_>]) -> (Vec<CostChange>, Vec<CostChange>) {
     let mut found = BTreeSet::new();
     for pair in pairs {
@@ -62,11 +62,11 @@ pub(super) fn deterministic(pairs: &[MatchedCell<'_>]) -> (Vec<CostChange>, Vec<
     found.into_iter().partition(|rise| rise.after > rise.before)
 }
 
-/// A count of a training step. The same program gives the same count on the same machine.
+/// A counted cost of a training step. The same program gives the same count on the same machine.
 struct Counted {
     what: &'static str,
     get: fn(&RunRecord) -> Option<u64>,
-    /// Relative increase that is tolerated.
+    /// Relative increase that is accepted.
     tolerance: fn(&Thresholds) -> f64,
 }
 
@@ -97,8 +97,8 @@ pub(super) struct Counts {
     pub(super) uncounted: Vec<String>,
 }
 
-/// Compares counts cell by cell and reports the seed of a workload and encoding that changed most. Another
-/// processor has other kernels and allocates other buffers: its counts are not compared.
+/// Compares counts cell by cell and reports, for each workload and encoding, the seed that changed most. Cells of
+/// another processor, which runs other kernels and allocates other buffers, are not compared.
 pub(super) fn counted(pairs: &[MatchedCell<'_>], gate: &Thresholds) -> Counts {
     let mut counts = Counts::default();
     for Counted { what, get, tolerance } in COUNTED {
@@ -161,7 +161,7 @@ pub(super) fn counted(pairs: &[MatchedCell<'_>], gate: &Thresholds) -> Counts {
     counts
 }
 
-/// A measured cost that is much larger than in the baseline.
+/// Measured cost that is much larger than in the baseline.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CostIncrease {
     /// Name of the encoding.
@@ -195,8 +195,8 @@ impl fmt::Display for CostIncrease {
 const STEP: &str = "step";
 const MEMORY: &str = "peak memory";
 
-/// Increases of step time and memory over the seeds of a workload and encoding, and a warning about cells that ran
-/// on another machine, which are not compared.
+/// Returns increases of step time and memory over the seeds of a workload and encoding, and a warning about cells
+/// that ran on another machine, which are not compared.
 pub(super) fn measured(
     pairs: &[MatchedCell<'_>],
     gate: &Thresholds,

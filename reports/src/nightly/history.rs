@@ -1,4 +1,4 @@
-//! History of nights: one small file for each.
+//! History of nights, with one small file for each night.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ pub const SCHEMA: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Night {
-    /// Version of this layout; see [`SCHEMA`].
+    /// Version of the file layout; see [`SCHEMA`].
     pub schema: u32,
     /// Start time of its first cell, RFC 3339, UTC.
     pub started_utc: String,
@@ -32,7 +32,7 @@ pub struct Night {
     pub lines: Vec<NightLine>,
 }
 
-/// A workload and encoding in a night; means over the seeds that are done.
+/// Results of a workload and encoding in a night; means over the finished seeds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NightLine {
@@ -42,7 +42,7 @@ pub struct NightLine {
     pub encoding: String,
     /// Number of finished seeds.
     pub seeds: u32,
-    /// Exact match in distribution, 0 to 1; for text `None`.
+    /// Exact match in distribution, 0 to 1; `None` for text.
     #[serde(with = "json_float::option")]
     pub exact_match: Option<f64>,
     /// Token accuracy beyond training, 0 to 1.
@@ -58,7 +58,7 @@ pub struct NightLine {
     pub params: u64,
     /// Analytic FLOPs of a training step.
     pub flops_train_step: u64,
-    /// Allocations of a training step; not written where they were not counted.
+    /// Allocations of a training step; absent if they were not counted.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "json_float::option")]
     pub step_allocations: Option<f64>,
     /// Bytes allocated in a training step.
@@ -93,7 +93,7 @@ pub enum HistoryError {
 }
 
 impl Night {
-    /// Summarizes records; `None` without any.
+    /// Summarizes records; `None` if there are none.
     pub fn of(records: &[RunRecord], passed: Option<bool>) -> Option<Self> {
         let first = records.iter().min_by_key(|record| &record.started_utc)?;
         let mut groups: BTreeMap<(&str, &str), Vec<&RunRecord>> = BTreeMap::new();
@@ -111,7 +111,7 @@ impl Night {
         })
     }
 
-    /// First digits of the commit, `?` if it is unknown, with `+` for uncommitted changes.
+    /// Returns the first digits of the commit, `?` if it is unknown, with `+` for uncommitted changes.
     pub fn short_commit(&self) -> String {
         let commit: String = self.commit.as_deref().unwrap_or("?").chars().take(7).collect();
         if self.dirty == Some(true) { format!("{commit}+") } else { commit }
@@ -124,10 +124,9 @@ impl Night {
         format!("{}-{}.json", plain(&self.started_utc), plain(&self.short_commit()))
     }
 
-    /// Writes the night into a folder of nights. The same night is written once.
+    /// Writes the night into a folder of nights, where it replaces an earlier file of the same night.
     ///
-    /// # Errors
-    /// [`HistoryError::Io`].
+    /// # Errors [`HistoryError::Io`].
     pub fn write(&self, folder: &Path) -> Result<PathBuf, HistoryError> {
         let io = |action, path: &Path, source| HistoryError::Io {
             action,

@@ -39,9 +39,9 @@ pub(super) struct Matched<'a> {
     pub(super) new: usize,
 }
 
-type Id<'a> = (&'a str, &'a str, u64, String);
+type RunKey<'a> = (&'a str, &'a str, u64, String);
 
-fn id(record: &RunRecord) -> Id<'_> {
+fn id(record: &RunRecord) -> RunKey<'_> {
     let grid = record.grid.as_ref().map(|g| format!("{} {:e}", g.axis, g.value));
     (&record.workload, &record.encoding.name, record.seed, grid.unwrap_or_default())
 }
@@ -59,7 +59,7 @@ pub(super) fn matched<'a>(night: &'a [RunRecord], baseline: &'a [RunRecord]) -> 
         }
     }
     matched.new = night.keys().filter(|id| !baseline.contains_key(*id)).count();
-    // A cell that the baseline could not finish either is nobody's fault tonight.
+    // A cell that the baseline did not finish either does not fail the gate.
     matched.pairs.retain(|pair| pair.baseline.status == Status::Done);
     matched
 }
@@ -108,7 +108,7 @@ pub(super) fn counterpart<'a>(record: &'a RunRecord, eval: &EvalPoint) -> Option
 }
 
 impl MatchedCell<'_> {
-    /// Reports whether all numbers of all evaluations are the same, to the last digit that a record keeps.
+    /// Reports whether all numbers of all evaluations are equal, to the last digit that a record keeps.
     pub(super) fn is_identical(&self) -> bool {
         self.baseline.evals.iter().all(|eval| {
             counterpart(self.night, eval).is_some_and(|now| {
@@ -119,7 +119,8 @@ impl MatchedCell<'_> {
         })
     }
 
-    /// Means of a number over the evaluations of a region, the baseline's first; `None` if the region has none.
+    /// Returns the means of a number over the evaluations of a region, the baseline's first; `None` if the region has
+    /// none.
     pub(super) fn means(&self, inside: bool, get: impl Fn(&EvalPoint) -> f64) -> Option<[f64; 2]> {
         let (mut sums, mut count) = ([0.0; 2], 0.0);
         for eval in self.baseline.evals.iter().filter(|e| e.in_distribution == inside) {

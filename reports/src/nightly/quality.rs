@@ -85,7 +85,7 @@ pub(super) struct Quality {
     pub(super) warnings: Vec<String>,
 }
 
-struct Candidate {
+struct CandidateChange {
     scope: Scope,
     region: &'static str,
     metric: Metric,
@@ -168,7 +168,7 @@ fn candidate(
     inside: bool,
     metric: Metric,
     pairs: &[&MatchedCell<'_>],
-) -> Result<Option<Candidate>, Box<QualityChange>> {
+) -> Result<Option<CandidateChange>, Box<QualityChange>> {
     let get = |eval: &EvalPoint| metric.of(eval);
     let means: Vec<[f64; 2]> = pairs.iter().filter_map(|pair| pair.means(inside, get)).collect();
     // A baseline that was not finite cannot get worse.
@@ -188,7 +188,9 @@ fn candidate(
     let jumps = matches!(scope, Scope::Workload { .. })
         && jump.is_some_and(|jump| [0, 1].into_iter().any(|side| range(&means, side) >= jump));
     match paired(&better, &worse) {
-        Some(paired) => Ok(Some(Candidate { scope, region, metric, before, after, paired, jumps })),
+        Some(paired) => {
+            Ok(Some(CandidateChange { scope, region, metric, before, after, paired, jumps }))
+        }
         None => Err(Box::new(QualityChange {
             scope,
             region,
@@ -211,7 +213,7 @@ fn name(metric: Metric) -> &'static str {
     if metric == Metric::Perplexity { "nll" } else { metric.name() }
 }
 
-fn change(candidate: Candidate, comparison: &Comparison) -> QualityChange {
+fn change(candidate: CandidateChange, comparison: &Comparison) -> QualityChange {
     QualityChange {
         scope: candidate.scope,
         region: candidate.region,

@@ -8,7 +8,7 @@ use crate::testkit::TestCell;
 
 const WORKLOADS: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
 
-/// A night of `WORKLOADS` x {alibi, rope} with one seed each.
+/// Builds a night of `WORKLOADS` x {alibi, rope} with one seed each.
 fn night() -> Vec<RunRecord> {
     night_of(1)
 }
@@ -34,7 +34,7 @@ fn night_of(seeds: u64) -> Vec<RunRecord> {
     records
 }
 
-/// Records of the same night with a change to one encoding.
+/// Returns the records of the same night with a change to one encoding.
 fn with(
     records: &[RunRecord],
     encoding: &str,
@@ -90,7 +90,7 @@ fn an_encoding_that_is_worse_everywhere_is_caught_with_one_seed() {
     assert_eq!(verdict.losses[0].p_holm, Some(2.0 / 2048.0));
     let text = verdict.lines().join("\n");
     assert!(text.contains("FAIL quality: rope, all changed cells, in distribution: nll"), "{text}");
-    // The other way round it is a gain.
+    // With the two nights exchanged it is a gain.
     let verdict = judged(&night(), &broken);
     assert!(verdict.passes() && verdict.gains.len() == 2, "{:?}", verdict.lines());
 }
@@ -258,7 +258,7 @@ fn cells_that_are_gone_broken_or_another_question_fail() {
         r.evals.pop();
     });
     assert!(judged(&lost, &night()).incomparable[0].reason.contains("sparse at length 128"));
-    // What was broken before is nobody's fault, and new cells warn.
+    // A cell that failed in the baseline does not fail the gate, and new cells warn.
     assert!(judged(&broken, &broken).passes());
     let verdict = judged(&night(), &gone);
     assert!(verdict.passes() && verdict.warnings[0].contains("1 cells are new"));

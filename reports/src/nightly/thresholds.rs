@@ -1,22 +1,21 @@
 //! Thresholds of the nightly gate.
 
-/// Sizes of changes that fail or warn.
+/// Sizes of changes above which the gate fails or warns.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Thresholds {
-    /// Least loss of a share (exact match, token accuracy) that fails; 0.01 is one point.
+    /// Smallest loss of a share (exact match, token accuracy) that fails; 0.01 is one percentage point.
     pub least_share: f64,
-    /// Least rise of the nll that fails, nats per scored token.
+    /// Smallest increase of the nll that fails, in nats per scored token.
     pub least_nats: f64,
-    /// Ratio of median step times from which the comparison warns.
+    /// Ratio of median step times from which the gate warns.
     pub slower: f64,
-    /// Ratio of peak memory from which the comparison warns.
+    /// Ratio of peak memory from which the gate warns.
     pub more_memory: f64,
-    /// Largest accepted relative difference of the allocations of a step; METHODOLOGY.md lists
-    /// observed differences.
+    /// Largest accepted relative increase of the allocations of a step; METHODOLOGY.md lists observed differences.
     pub allocations_tolerance: f64,
-    /// The bytes that they ask for may differ by this share.
+    /// Largest accepted relative increase of the bytes allocated in a step.
     pub allocated_bytes_tolerance: f64,
-    /// Instructions of a step may differ by this share.
+    /// Largest accepted relative increase of the instructions of a step.
     pub instructions_tolerance: f64,
 }
 

@@ -13,19 +13,19 @@ pub struct NightlyVerdict {
     pub compared: usize,
     /// Number of compared cells whose numbers are identical.
     pub identical: usize,
-    /// Significant losses of quality that are large enough to matter: they fail.
+    /// Significant losses of quality that are large enough to fail the gate.
     pub losses: Vec<QualityChange>,
     /// Significant gains of quality.
     pub gains: Vec<QualityChange>,
-    /// Tested changes without significance, or too small to matter.
+    /// Tested changes that are not significant or too small to fail the gate.
     pub not_separable: Vec<QualityChange>,
-    /// Increases of deterministic costs: they fail.
+    /// Increases of deterministic costs, which fail the gate.
     pub rises: Vec<CostChange>,
     /// Decreases of deterministic costs.
     pub falls: Vec<CostChange>,
-    /// Cells of the baseline without a comparable counterpart: they fail.
+    /// Cells of the baseline without a comparable counterpart, which fail the gate.
     pub incomparable: Vec<Incomparable>,
-    /// Increases of step time and memory: they warn.
+    /// Increases of step time and memory, which cause warnings.
     pub slower: Vec<CostIncrease>,
     /// Costs that were not counted and therefore not compared, one sentence each.
     pub uncounted: Vec<String>,
@@ -39,7 +39,7 @@ impl NightlyVerdict {
         self.losses.is_empty() && self.rises.is_empty() && self.incomparable.is_empty()
     }
 
-    /// The verdict as lines of text: failures first, then warnings, then the rest.
+    /// Returns the verdict as lines of text: failures first, then warnings, then the rest.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         lines.extend(self.losses.iter().map(|change| format!("FAIL quality: {change}")));

@@ -15,9 +15,10 @@ pub struct GateScore {
     pub layer: u32,
     /// Index of the head, from 0.
     pub head: u32,
-    /// 1: gates of counted tokens are above all others; 0.5: no relation; 0: below all others.
+    /// Area under the ROC curve. 1: the gates of counted tokens are above all others; 0.5: no relation; 0: below all
+    /// others.
     #[serde(with = "json_float")]
     pub auc: f64,
-    /// Rows that saw tokens of both kinds.
+    /// Number of rows with tokens of both classes.
     pub rows: u64,
 }

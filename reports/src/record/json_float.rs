@@ -1,16 +1,15 @@
-//! JSON form of `f64`: NaN as `null`, and the same bits after every further round trip.
+//! JSON form of `f64`: NaN as `null`, finite values unchanged by repeated round trips.
 //!
-//! JSON has no NaN and no infinity. A field that is not finite is written as `null`; where the field
-//! is a plain `f64` it is read back as NaN (an infinity becomes NaN too: both say "no usable
-//! number"), where it is an `Option` it is read back as `None`.
+//! JSON has no NaN and no infinity, so a field that is not finite is written as `null`. A plain `f64` is read back as
+//! NaN (also for an infinity), an `Option` as `None`.
 //!
-//! Finite values are written with 15 significant digits, because that many survive any JSON parser
-//! exactly; with 17 the default parser may miss the last bit, and a report made in memory would differ
-//! from the one made of the files.
+//! Finite values are written with 15 significant digits, the number of digits that every JSON parser preserves
+//! exactly; with 17 digits, the default parser may change the last bit, and a report made in memory would differ from
+//! the one made from files.
 
 use serde::{Deserialize, Deserializer, Serializer};
 
-/// Rounds to 15 significant decimal digits; leaves NaN and infinities alone.
+/// Rounds to 15 significant decimal digits; NaN and infinities are unchanged.
 fn rounded(value: f64) -> f64 {
     format!("{value:.14e}").parse().unwrap_or(value)
 }
@@ -58,7 +57,7 @@ pub(crate) mod vec {
         deserializer: D,
     ) -> Result<Vec<f64>, D::Error> {
         let read = Vec::<Option<f64>>::deserialize(deserializer)?;
-        // `collect` would go on using the block of the options, which is at least twice as large.
+        // `collect` would reuse the allocation of the options, which is at least twice as large.
         let mut values = Vec::with_capacity(read.len());
         values.extend(read.into_iter().map(|value| value.unwrap_or(f64::NAN)));
         Ok(values)

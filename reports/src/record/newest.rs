@@ -1,4 +1,4 @@
-//! The newest of several records that stand for the same thing.
+//! Selection of the newest of several records with the same key.
 
 use std::collections::BTreeMap;
 

@@ -74,6 +74,10 @@ pub struct RunRecord {
     pub backend: String,
     /// The attention engine, for example `reference`.
     pub engine: String,
+    /// The form in which the engine evaluates the logits: `fused`, `dense` (a part is a tensor of size T x S) or
+    /// `reference`; not written by older programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score_form: Option<String>,
     /// The number format of training, for example `f32`.
     pub precision: String,
     /// Commit of the source; `None`: unknown.

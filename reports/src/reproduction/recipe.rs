@@ -11,7 +11,7 @@ pub type Paths = BTreeMap<String, Expected>;
 /// Placeholder for a path that is absent or null.
 const UNSET: &str = "unset";
 
-/// Two numbers are one if they differ by no more than this share: one may have been through a file.
+/// Relative difference up to which two numbers are equal, because one may have been rounded in a file.
 const ROUNDING: f64 = 1e-12;
 
 /// The value that a path of a configuration must have.
@@ -86,9 +86,9 @@ fn at<'a>(config: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.').try_fold(config, |value, key| value.get(key)).filter(|value| !value.is_null())
 }
 
-/// A setting that is not the published one.
+/// A setting that differs from the published one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Difference {
+pub struct SettingDifference {
     /// Dotted path in the record's configuration.
     pub path: String,
     /// Published value, as text.
@@ -97,7 +97,7 @@ pub struct Difference {
     pub ours: String,
 }
 
-impl std::fmt::Display for Difference {
+impl std::fmt::Display for SettingDifference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {} (published: {})", self.path, self.ours, self.published)
     }
@@ -108,12 +108,12 @@ pub fn is_identical(config: &Value, identity: &Paths) -> bool {
     identity.iter().all(|(path, expected)| expected.holds(at(config, path)))
 }
 
-/// The settings of a configuration that are not the published ones, in the order of their paths.
-pub fn differences(config: &Value, recipe: &Paths) -> Vec<Difference> {
+/// Returns the settings of a configuration that differ from the published ones, in the order of their paths.
+pub fn differences(config: &Value, recipe: &Paths) -> Vec<SettingDifference> {
     recipe
         .iter()
         .filter(|(path, expected)| !expected.holds(at(config, path)))
-        .map(|(path, expected)| Difference {
+        .map(|(path, expected)| SettingDifference {
             path: path.clone(),
             published: expected.text(),
             ours: at(config, path).map_or_else(|| UNSET.to_owned(), plain),
@@ -121,20 +121,20 @@ pub fn differences(config: &Value, recipe: &Paths) -> Vec<Difference> {
         .collect()
 }
 
-/// An encoding as it is in the configuration of records.
+/// Encoding with its settings, in the form of a record's configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Identity {
     /// Registry ids, joined by `+`.
     pub id: String,
-    /// Complete settings; of several encodings a list of `id` and `settings`.
+    /// Complete settings; a list of `id` and `settings` for several encodings.
     pub settings: Value,
-    /// Names of the settings that are not at their defaults, as in [`flat`].
+    /// Names of the settings that differ from their defaults, as in [`flat`].
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub changed: BTreeSet<String>,
 }
 
-/// Settings by name: `gates`, and where there are several encodings `cope.gates`.
+/// Returns settings by name: `gates`, or `cope.gates` if there are several encodings.
 pub fn flat(settings: &Value) -> BTreeMap<String, &Value> {
     let part = |part: &'_ Value| -> Option<String> { Some(part.get("id")?.as_str()?.to_owned()) };
     match settings {
@@ -151,13 +151,13 @@ pub fn flat(settings: &Value) -> BTreeMap<String, &Value> {
 }
 
 impl Identity {
-    /// The registry ids of a configuration's encoding.
+    /// Returns the registry ids of a configuration's encoding, joined by `+`.
     pub fn id_of(config: &Value) -> Option<&str> {
         config.get("encoding")?.get("id")?.as_str()
     }
 
-    /// Reports whether `config` is a run of this encoding. Settings in `free` may differ. A setting that the run
-    /// does not have is newer than the run, which then behaved like today's default.
+    /// Reports whether `config` is a run of this encoding. Settings in `free` may differ. A setting that the run does
+    /// not have was added after it, and has its default.
     pub fn is_of(&self, config: &Value, free: &BTreeSet<String>) -> bool {
         if Self::id_of(config) != Some(&self.id) {
             return false;
@@ -171,7 +171,7 @@ impl Identity {
         )
     }
 
-    /// Free settings that the run chose otherwise than this expression does, each as `setting value`.
+    /// Returns the free settings whose values differ from those of the expression, each as `setting value`.
     pub fn choices(&self, config: &Value, free: &BTreeSet<String>) -> Vec<String> {
         let Some(ours) = config.get("encoding").and_then(|found| found.get("settings")).map(flat)
         else {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rayon::prelude::*;
 
 use super::published::{PublishedColumn, PublishedMetric, PublishedTable};
-use super::recipe::{Difference, Identity, Paths, differences, is_identical};
+use super::recipe::{Identity, Paths, SettingDifference, differences, is_identical};
 use crate::number;
 use crate::record::{EvalPoint, RunRecord, Status};
 use crate::stats::estimate::half_width_factor;
@@ -16,7 +16,7 @@ use crate::store::cell_key_without;
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecipeRun {
     /// Settings that are not the published ones.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<SettingDifference>,
     /// Settings of the encoding that are not published and are not the zoo's defaults.
     pub choices: Vec<String>,
     /// Mean over the finished seeds, in the published unit; `None` if all diverged.
@@ -146,11 +146,11 @@ fn run(seeds: &[&RunRecord], wanted: &Wanted<'_>) -> Option<RecipeRun> {
 
 /// All differences from the published recipe: of the configuration and of the quantities derived
 /// from it.
-fn all_differences(seeds: &[&RunRecord], wanted: &Wanted<'_>) -> Vec<Difference> {
+fn all_differences(seeds: &[&RunRecord], wanted: &Wanted<'_>) -> Vec<SettingDifference> {
     let config = seeds.first().map(|record| differences(&record.config, &wanted.table.recipe));
     let early =
         seeds.iter().filter(|record| record.train.stopped_early).map(|r| r.train.steps).min();
-    let stopped = early.map(|step| Difference {
+    let stopped = early.map(|step| SettingDifference {
         path: "train, stopped as soon as solved,".to_owned(),
         published: "to the end".to_owned(),
         ours: format!("from step {step} on"),

@@ -1,8 +1,8 @@
 //! Area under the ROC curve of a score that separates two classes.
 
-/// The chance that a random positive value is above a random negative one, ties counting half:
-/// `sum over pairs of (p > n) + (p = n) / 2, / (|positive| |negative|)`, the Mann-Whitney statistic. 1 is
-/// perfect, 0.5 chance, 0 perfect the wrong way round.
+/// Returns the probability that a random positive value is above a random negative one, where ties count half: `sum
+/// over pairs of (p > n) + (p = n) / 2, / (|positive| |negative|)`, the Mann-Whitney statistic. 1 is a perfect
+/// separation, 0.5 none, 0 a perfect separation in the wrong order.
 ///
 /// `None` if either kind is missing or a value is NaN.
 ///
@@ -18,9 +18,9 @@ pub fn auc(positive: &[f64], negative: &[f64]) -> Option<f64> {
     let mut all: Vec<(f64, bool)> = positive.iter().map(|x| (*x, true)).collect();
     all.extend(negative.iter().map(|x| (*x, false)));
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
-    // Twice the number of pairs won, so that halves stay whole numbers.
+    // Twice the number of pairs won, so that ties add an integer.
     let (mut twice_won, mut below) = (0_u64, 0_u64);
-    // Not total_cmp: -0 and 0 are equal.
+    // Not `total_cmp`, for which -0 and 0 differ.
     for tied in all.chunk_by(|a, b| a.0.partial_cmp(&b.0).is_some_and(std::cmp::Ordering::is_eq)) {
         let won = tied.iter().filter(|(_, is_positive)| *is_positive).count() as u64;
         let lost = tied.len() as u64 - won;

@@ -1,16 +1,15 @@
 //! Percentile bootstrap over seeds.
 //!
-//! The seeds are drawn with replacement, n of n, and mean and median of each draw are kept: the
-//! interval leaves 2.5 % of them on either side. Up to [`EXACT_UP_TO`] seeds all `n^n` draws are
-//! counted, so there is no chance in it; from there on [`DRAWS`] are made with the given generator.
+//! The seeds are drawn with replacement, n of n, and the mean and median of each draw are collected; the interval
+//! excludes 2.5 % of them on either side. Up to [`EXACT_UP_TO`] seeds all `n^n` draws are enumerated, so that the
+//! result is deterministic; above, [`DRAWS`] draws are made with the given generator.
 //!
-//! Percentile and not BCa: BCa's acceleration comes from a jackknife, which is inconsistent for a
-//! median and rests on three points at n = 3; and percentiles never leave the range of the data, so
-//! that shares stay between 0 and 100 %.
+//! The percentile interval is used and not BCa: the acceleration of BCa comes from a jackknife, which is inconsistent
+//! for a median and rests on three points at n = 3. Percentiles never leave the range of the data, so that shares
+//! stay between 0 and 100 %.
 //!
-//! No bootstrap knows more than the seeds it is given. At n = 3 the interval is the least and the
-//! greatest seed, which cover a median in 3 of 4 cases only. The coverage that was measured stands
-//! in METHODOLOGY.md and is held by a test.
+//! A bootstrap of few seeds is too narrow. At n = 3 the interval ranges from the smallest to the largest seed, which
+//! covers the median in 3 of 4 cases only. METHODOLOGY.md lists the measured coverage, which a test verifies.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,9 +21,9 @@ use rand_chacha::ChaCha8Rng;
 pub const EXACT_UP_TO: usize = 8;
 /// Number of random resamples above [`EXACT_UP_TO`].
 pub const DRAWS: u32 = 10_000;
-/// Draws that are summed at once.
+/// Number of draws that are summed at once.
 const AT_ONCE: usize = 1000;
-/// The share left on either side is one in this many: 2.5 %.
+/// Inverse of the share outside the interval on either side: 2.5 %.
 const ONE_IN: u64 = 40;
 
 /// 95 % percentile intervals of mean and median.
@@ -36,8 +35,8 @@ pub struct Bootstrap {
     pub median95: (f64, f64),
 }
 
-/// Percentile intervals of `values`; `None` for fewer than two values or when one is not finite. `resamples` must
-/// return resamples of as many values; it is called above [`EXACT_UP_TO`] values only.
+/// Returns percentile intervals of `values`; `None` for fewer than two values or if one is not finite. `resamples`
+/// must return resamples of as many values; it is called for more than [`EXACT_UP_TO`] values only.
 pub fn percentile(
     values: &[f64],
     resamples: impl FnOnce(usize) -> Arc<Resamples>,
@@ -56,15 +55,15 @@ pub fn percentile(
     Some(Bootstrap { mean95: ends(draws.means), median95: ends(draws.medians) })
 }
 
-/// [`DRAWS`] draws of so many values: how often each place is drawn. They do not depend on the values, so
-/// that all estimates from as many seeds share them.
+/// [`DRAWS`] draws of `n` values, as the number of times that each index is drawn. They do not depend on the values
+/// and are shared by all estimates from the same number of seeds.
 #[derive(Debug)]
 pub struct Resamples {
-    /// One list for each place, as long as there are draws. Bytes, so that all lists of 50 seeds fit into the cache of
-    /// a core; one place 256 times in a draw is as likely as 1 in 10^500.
+    /// Counts by index, then by draw. Bytes, so that all lists of 50 seeds fit into the cache of a core; the
+    /// probability that an index is drawn 256 times is below 1e-500.
     counts: Vec<Vec<u8>>,
-    /// Pairs of places, in ascending order of values, between which the median of a draw lies, with
-    /// the number of draws for each.
+    /// Pairs of indices, in ascending order of values, between which the median of a draw lies, with the number of
+    /// draws of each pair.
     medians: BTreeMap<(usize, usize), u64>,
 }
 
@@ -87,7 +86,7 @@ impl Resamples {
 
     fn intervals(&self, sorted: &[f64]) -> Bootstrap {
         let mut sums = vec![0.0; DRAWS as usize];
-        // In pieces that stay in the innermost cache while all values are added.
+        // In blocks that stay in the L1 cache while all values are added.
         pulp::Arch::new().dispatch(|| {
             for (piece, sums) in sums.chunks_mut(AT_ONCE).enumerate() {
                 for (value, counts) in sorted.iter().zip(&self.counts) {
@@ -97,7 +96,7 @@ impl Resamples {
                 }
             }
         });
-        // As many draws as are left on either side, and one more: the value there.
+        // Number of draws outside the interval on either side, plus one.
         let left = (DRAWS as usize).div_ceil(ONE_IN as usize) - 1;
         let (_, low, above) = sums.select_nth_unstable_by(left, f64::total_cmp);
         let right = above.len() - 1 - left;
@@ -120,8 +119,8 @@ struct Draws {
 }
 
 impl Draws {
-    /// Keeps all draws whose first `from` counts are those given and whose others sum to `left`.
-    /// `ways` is `n! / (counts[0]! ... counts[from - 1]!)`.
+    /// Adds all draws whose first `from` counts are the given ones and whose other counts sum to `left`. `ways` is
+    /// `n! / (counts[0]! ... counts[from - 1]!)`.
     fn every(&mut self, counts: &mut Vec<usize>, from: usize, left: usize, ways: u64) {
         if from + 1 == counts.len() {
             counts[from] = left;
@@ -146,7 +145,7 @@ impl Draws {
     }
 }
 
-/// The median of values in ascending order; NaN when there are none.
+/// Returns the median of values in ascending order; NaN if there are none.
 pub(crate) fn sorted_median(sorted: &[f64]) -> f64 {
     let n = sorted.len();
     match (sorted.get(n / 2), n % 2) {
@@ -156,7 +155,8 @@ pub(crate) fn sorted_median(sorted: &[f64]) -> f64 {
     }
 }
 
-/// The least value with at least 2.5 % of the weight at or below it, and its mirror image.
+/// Returns the smallest value with at least 2.5 % of the weight at or below it, and the largest value with at least
+/// 2.5 % at or above it.
 fn ends(mut weighted: Vec<(f64, u64)>) -> (f64, f64) {
     weighted.sort_by(|a, b| a.0.total_cmp(&b.0));
     let total: u64 = weighted.iter().map(|(_, weight)| weight).sum();
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn three_seeds_reach_from_the_least_to_the_greatest() {
-        // All three draws the least: 1 in 27, more than 2.5 %.
+        // All three draws are the smallest value with probability 1/27, more than 2.5 %.
         let b = interval(&[0.5, 0.9, 0.6]);
         assert_eq!((b.mean95, b.median95), ((0.5, 0.9), (0.5, 0.9)));
     }
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn drawn_and_counted_intervals_agree() {
-        // Of the same values, by all 8^8 draws and by 10 000: a percentile is off by little.
+        // The intervals by all 8^8 draws and by 10 000 random draws differ little.
         let values = [0.11, 0.2, 0.33, 0.47, 0.5, 0.68, 0.74, 0.9];
         let counted = interval(&values);
         let draws = Resamples::draw(8, &mut ChaCha8Rng::seed_from_u64(3));

@@ -1,4 +1,4 @@
-//! The worked examples of `fixtures/statistics.json`, computed by scipy and statsmodels.
+//! Expected values in `fixtures/statistics.json`, computed by scipy and statsmodels.
 
 use serde::Deserialize;
 
@@ -7,14 +7,14 @@ use super::{Estimate, holm, paired};
 
 #[derive(Deserialize)]
 struct Fixture {
-    samples: Vec<Sample>,
-    pairs: Vec<Pair>,
+    samples: Vec<SampleFixture>,
+    pairs: Vec<PairFixture>,
     holm: Vec<Holm>,
     t_tests: Vec<TTest>,
 }
 
 #[derive(Deserialize)]
-struct Sample {
+struct SampleFixture {
     name: String,
     values: Vec<f64>,
     mean: f64,
@@ -33,7 +33,7 @@ enum Interval {
 }
 
 #[derive(Deserialize)]
-struct Pair {
+struct PairFixture {
     name: String,
     a: Vec<f64>,
     b: Vec<f64>,
@@ -63,7 +63,7 @@ fn fixture() -> Fixture {
     serde_json::from_str(include_str!("../../fixtures/statistics.json")).unwrap()
 }
 
-/// Tolerance for the order of summation; both sides compute in f64.
+/// Tolerance for differences in the order of summation; both sides compute in f64.
 const ROUNDING: f64 = 1e-10;
 
 fn close(what: &str, got: f64, expected: f64, tolerance: f64) {

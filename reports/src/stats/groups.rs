@@ -1,14 +1,14 @@
 //! Ranks shared by encodings without a significant difference.
 
-/// The rank of each of `count` encodings given in the order of their means, best first: 1, 2, ...
+/// Returns the rank of each of `count` encodings, given in the order of their means, best first: 1, 2, ...
 ///
-/// The best that has no rank yet leads a group; all others without a rank that are not `separable`
-/// from the leader share its rank; then the best of the rest leads the next. So every member of a group
-/// is separable from the leaders of all groups before, and from its own leader it is not.
+/// The best encoding without a rank leads a group; all others without a rank that are not `separable` from the leader
+/// share its rank; then the best of the rest leads the next group. So every member of a group is separable from the
+/// leaders of all groups before, and not separable from its own leader.
 ///
-/// "Not separable" is no equality: of two encodings behind one leader, one may be separable from the
-/// other. And one with a better mean can stand behind one with a worse: the latter scatters so much
-/// that nothing is known against it.
+/// Not separable does not mean equal: of two encodings with the same leader, one may be separable from the other. An
+/// encoding with a better mean can have a worse rank than one with a worse mean whose seeds scatter so much that it
+/// cannot be separated from the leader.
 pub fn rank_groups(count: usize, separable: impl Fn(usize, usize) -> bool) -> Vec<u32> {
     let mut ranks = vec![0; count];
     let mut rank = 0;
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn a_group_is_what_its_leader_is_not_separable_from() {
-        // 0 ~ 1, 1 ~ 2, but 0 is ahead of 2; 3 is behind all.
+        // 0 and 1, 1 and 2 are not separable, but 0 is ahead of 2; 3 is behind all.
         let separable = |a: usize, b: usize| b == 3 || (a, b) == (0, 2);
         assert_eq!(rank_groups(4, separable), [1, 1, 2, 3]);
     }

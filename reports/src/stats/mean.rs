@@ -1,4 +1,4 @@
-//! Means with intervals, for curves and slices, which need many.
+//! Means with intervals, for curves and slices.
 
 use super::estimate::half_width_factor;
 
@@ -14,7 +14,7 @@ pub struct Mean {
 }
 
 impl Mean {
-    /// The mean of `values`; `None` when there are none.
+    /// Computes the mean of `values`; `None` if there are none.
     pub fn of(values: &[f64]) -> Option<Self> {
         let n = u32::try_from(values.len()).ok().filter(|n| *n > 0)?;
         let mean = values.iter().sum::<f64>() / f64::from(n);

@@ -1,9 +1,9 @@
 //! The sign-flip permutation test of differences paired by seed.
 //!
-//! If neither encoding is better, each difference is as likely as its negative, whatever the
-//! distribution. The p-value is the share of all `2^n` choices of signs whose sum is at least as far
-//! from 0 as the observed one. Both signs of a choice count, so it cannot be below `2^(1 - n)`: with
-//! 3 seeds 0.25, with 5 still 0.0625, with 6 at last 0.03125.
+//! If neither encoding is better, each difference is as likely as its negative, whatever the distribution. The
+//! p-value is the share of all `2^n` choices of signs whose sum is at least as far from 0 as the observed one. A
+//! choice and its negation are equally far, so the p-value is at least `2^(1 - n)`: 0.25 with 3 seeds, 0.0625 with 5,
+//! 0.03125 with 6.
 
 use std::sync::OnceLock;
 
@@ -14,15 +14,15 @@ use rand_chacha::ChaCha8Rng;
 pub const EXACT_UP_TO: usize = 16;
 /// Number of random sign patterns above [`EXACT_UP_TO`]; with the observed one they are 100 000.
 pub const DRAWS: u32 = 99_999;
-/// Draws are not made where fewer than this many of them could be expected to be as far out. The p-value is then
-/// that of no hit, which is no less than the true one.
+/// Expected number of sign patterns as far out as the observed one below which no patterns are drawn. The p-value is
+/// then that of no such pattern, which is at least the true one.
 const NEVER: f64 = 0.01;
-/// The seed of the draws: the same differences give the same p-value.
+/// Seed of the draws, so that the same differences give the same p-value.
 const SEED: u64 = 0x7065_2d7a_6f6f;
-/// Sums that differ by less than this share of the largest are equal: rounding.
+/// Share of the largest sum below which two sums are equal up to rounding.
 const ROUNDING: f64 = 1e-9;
 
-/// The two-sided p-value; `None` without differences or when one is not finite.
+/// Returns the two-sided p-value; `None` without differences or if one is not finite.
 ///
 /// Exact up to [`EXACT_UP_TO`] differences. Above, `(hits + 1) / (draws + 1)` over [`DRAWS`] random
 /// choices: the observed choice is one of them, so the value is never 0 and never too small.
@@ -41,7 +41,7 @@ pub fn sign_flip(differences: &[f64]) -> Option<f64> {
     let observed = differences.iter().sum::<f64>().abs() - ROUNDING * all;
     let tables: Vec<[f64; 256]> = differences.chunks(8).map(signed_sums).collect();
     if n <= EXACT_UP_TO {
-        // The sign of the last one is fixed: the other half mirrors this one.
+        // The sign of the last one is fixed: the other half of the patterns is symmetric.
         let choices = 1_u64 << (n - 1);
         let far = |signs: &u64| signed_sum(&tables, *signs).abs() >= observed;
         let hits = (0..choices).filter(far).count();
@@ -62,7 +62,7 @@ pub fn sign_flip(differences: &[f64]) -> Option<f64> {
     Some(f64::from(hits + 1) / f64::from(DRAWS + 1))
 }
 
-/// The draws of up to 64 signs, made once: hundreds of pairs have the same.
+/// Returns the random signs, 64 per word, which are drawn once and shared by all pairs.
 fn words() -> &'static [u64] {
     static MADE: OnceLock<Vec<u64>> = OnceLock::new();
     MADE.get_or_init(|| {
@@ -77,7 +77,7 @@ fn hoeffding(observed: f64, squares: f64) -> f64 {
     2.0 * (-observed.max(0.0).powi(2) / (2.0 * squares)).exp()
 }
 
-/// The sum of up to 8 differences for each choice of their signs: bit i turns the sign of difference i.
+/// Returns the sums of up to 8 differences for all choices of their signs: bit i negates difference i.
 fn signed_sums(part: &[f64]) -> [f64; 256] {
     std::array::from_fn(|signs| {
         let signed = part.iter().enumerate();
@@ -85,14 +85,14 @@ fn signed_sums(part: &[f64]) -> [f64; 256] {
     })
 }
 
-/// The sum of up to 64 differences, 8 of each table: eight times as fast as one by one, which counts
-/// where hundreds of pairs have 100 000 draws each.
+/// Returns the sum of up to 64 differences, looked up in tables of 8 each: eight times as fast as one by one, for
+/// hundreds of pairs with 100 000 draws each.
 fn signed_sum(tables: &[[f64; 256]], signs: u64) -> f64 {
     let bytes = signs.to_le_bytes();
     tables.iter().zip(bytes).map(|(table, signs)| table[usize::from(signs)]).sum()
 }
 
-/// Smallest p-value that [`sign_flip`] can give for `n` differences.
+/// Returns the smallest p-value that [`sign_flip`] can give for `n` differences.
 pub fn least_p(n: u32) -> f64 {
     let exact = 0.5_f64.powi(n.max(1) as i32 - 1);
     if n as usize <= EXACT_UP_TO { exact } else { exact.max(1.0 / f64::from(DRAWS + 1)) }
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn where_no_draw_could_be_as_far_out_none_is_made() {
-        // All of one sign: the chance is 2^(1 - n), and the bound is above it.
+        // All differences have one sign: the probability is 2^(1 - n), and the bound is above it.
         for n in [17, 30, 60] {
             let bound = hoeffding(f64::from(n), f64::from(n));
             assert!(bound >= 0.5_f64.powi(n - 1), "{n}: {bound}");

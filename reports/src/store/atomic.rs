@@ -1,11 +1,11 @@
-//! Files that appear as a whole or not at all.
+//! Atomic writing of files.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Removes temporary files that interrupted writes of `path` left behind. Only for the sole writer of that file.
+/// Removes temporary files of interrupted writes of `path`. To be called only by the sole writer of that file.
 pub fn remove_leftovers(path: &Path) {
     let Some(folder) = path.parent() else { return };
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -14,17 +14,15 @@ pub fn remove_leftovers(path: &Path) {
         let file = entry.file_name();
         let file = file.to_string_lossy();
         if file.starts_with(&begin) && file.ends_with(end) {
-            // A leftover is in nobody's way.
+            // A leftover file does no harm.
             let _ = fs::remove_file(entry.path());
         }
     }
 }
 
-/// Writes `bytes` to `path` so that a reader sees the old file, or the new one, and nothing between; also
-/// after a loss of power.
+/// Writes `bytes` to `path` atomically: a reader sees either the old or the new file, also after a loss of power.
 ///
-/// # Errors
-/// The error of the file system; the old file is then unchanged and no other is left.
+/// # Errors The error of the file system; the old file is then unchanged and no temporary file is left.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     // Several threads of several processes may write the same cell.
     static COUNTER: AtomicU64 = AtomicU64::new(0);
@@ -41,12 +39,12 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
         })
         .and_then(|()| fs::rename(&temporary, path));
     if let Err(error) = written {
-        // The first error is the one to tell; a failed clean-up would only hide it.
+        // The first error is reported; an error of the clean-up would hide it.
         let _ = fs::remove_file(&temporary);
         return Err(error);
     }
-    // The rename is durable once the folder is; some systems cannot sync a folder, and the record
-    // is whole either way.
+    // The rename is durable once the folder is synced. Some systems cannot sync a folder; the record
+    // is complete in both cases.
     if let Some(folder) = path.parent().and_then(|folder| File::open(folder).ok()) {
         let _ = folder.sync_all();
     }

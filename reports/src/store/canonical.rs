@@ -4,13 +4,13 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// 16 hex digits of the SHA-256 of `config` as canonical JSON (keys sorted at every depth, no
-/// spaces), so that the order in which settings are written does not matter and every value does.
+/// Returns 16 hex digits of the SHA-256 of `config` as canonical JSON (keys sorted at every depth, no spaces), so
+/// that the key depends on every value and not on the order of the settings.
 pub fn cell_key(config: &Value) -> String {
     cell_key_without(config, &[])
 }
 
-/// [`cell_key`] of a configuration without these outermost fields.
+/// Returns the [`cell_key`] of a configuration without the given top-level fields.
 pub(crate) fn cell_key_without(config: &Value, fields: &[&str]) -> String {
     let mut text = Vec::new();
     match config {
@@ -22,8 +22,7 @@ pub(crate) fn cell_key_without(config: &Value, fields: &[&str]) -> String {
     hex::encode(&Sha256::digest(&text)[..8])
 }
 
-/// Computes the checksum of the parsed content and not of the bytes: layout and line endings may
-/// change.
+/// Computes the checksum of the parsed content and not of the bytes, so that layout and line endings may change.
 pub(super) fn seal(value: &Value) -> String {
     let mut text = Vec::new();
     canonical(value, &mut text);
@@ -52,8 +51,8 @@ fn canonical(value: &Value, out: &mut Vec<u8>) {
     }
 }
 
-/// Sorted here and not left to the map type: a dependency may switch serde_json to maps that keep the order of
-/// insertion.
+/// Writes an object with its fields sorted. They are sorted here because a dependency may switch serde_json to maps
+/// that keep the order of insertion.
 fn object<'a>(fields: impl Iterator<Item = (&'a String, &'a Value)>, out: &mut Vec<u8>) {
     let mut fields: Vec<_> = fields.collect();
     fields.sort_unstable_by_key(|(key, _)| *key);
@@ -69,7 +68,7 @@ fn object<'a>(fields: impl Iterator<Item = (&'a String, &'a Value)>, out: &mut V
     out.push(b'}');
 }
 
-/// Text and numbers have a JSON form, and memory takes it.
+/// Appends the JSON form of a text or number; this cannot fail.
 pub(super) fn append<T: Serialize + ?Sized>(scalar: &T, out: &mut Vec<u8>) {
     let _ = serde_json::to_writer(out, scalar);
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Errors of reading and writing records.
+/// Error of reading or writing a record.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// An operation of the file system failed.
@@ -16,7 +16,7 @@ pub enum RecordError {
         /// Error of the operating system.
         source: io::Error,
     },
-    /// A record written by a newer version of this program.
+    /// The record was written by a newer version of this program.
     #[error(
         "{} has record schema {found}, this program reads up to {supported}; nothing was changed: \
          use the newer program that wrote it, or another results folder",
@@ -27,10 +27,10 @@ pub enum RecordError {
         path: PathBuf,
         /// Schema of the record.
         found: u64,
-        /// The newest schema that this program reads, [`crate::SCHEMA`].
+        /// Newest schema that this program reads, [`crate::SCHEMA`].
         supported: u32,
     },
-    /// A file that is not a complete and valid record.
+    /// The file is not a complete and valid record.
     #[error(
         "{} is damaged or not a run record: {reason}; restore a good copy, or run the suite with \
          --retry damaged, which keeps the file beside a new one",
@@ -42,7 +42,7 @@ pub enum RecordError {
         /// Description of the defect, with the field's path where it is known.
         reason: String,
     },
-    /// A key that `cell_key` cannot have made, and that must not become a file name.
+    /// The key does not have the form of a [`cell_key`](super::cell_key) and must not become a file name.
     #[error(
         "cell key `{key}` is not 16 lower-case hexadecimal digits; make it with `reports::cell_key`"
     )]

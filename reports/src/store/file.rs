@@ -1,4 +1,4 @@
-//! One record as a file: written atomically, sealed with a checksum, read strictly.
+//! Record files: written atomically with a checksum, validated when read.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,12 +16,11 @@ use crate::record::{RunRecord, SCHEMA};
 impl RunRecord {
     /// Writes the record to `dir/cells/<key>.json` and returns that path.
     ///
-    /// The file appears whole or not at all: it is written beside its place, synced, and renamed. An
-    /// older record of the same cell is replaced.
+    /// The file is written atomically: to a temporary file, which is synced and renamed. An older record of the same
+    /// cell is replaced.
     ///
-    /// # Errors
-    /// [`RecordError::BadKey`] and [`RecordError::Unwritable`] before anything is touched;
-    /// [`RecordError::Io`] when the file system refuses, in which case no temporary file is left.
+    /// # Errors [`RecordError::BadKey`] and [`RecordError::Unwritable`] before any file is changed;
+    /// [`RecordError::Io`] for an error of the file system, in which case no temporary file is left.
     pub fn write(&self, dir: &Path) -> Result<PathBuf, RecordError> {
         if !is_key(&self.key) {
             return Err(RecordError::BadKey { key: self.key.clone() });
@@ -34,10 +33,9 @@ impl RunRecord {
         Ok(path)
     }
 
-    /// Serializes the record as its file holds it.
+    /// Serializes the record in the form of its file.
     ///
-    /// # Errors
-    /// [`RecordError::Unwritable`].
+    /// # Errors [`RecordError::Unwritable`].
     pub fn text(&self) -> Result<String, RecordError> {
         let text = Sealed::of(self)
             .and_then(|sealed| serde_json::to_string_pretty(&sealed))
@@ -45,10 +43,9 @@ impl RunRecord {
         Ok(join_innermost(&text))
     }
 
-    /// The record as it would be read from its file: with as many digits as are written.
+    /// Returns the record as it would be read from its file, with as many digits as are written.
     ///
-    /// # Errors
-    /// [`RecordError::Unwritable`] when it has no JSON form.
+    /// # Errors [`RecordError::Unwritable`] if it has no JSON form.
     pub fn as_written(&self) -> Result<Self, RecordError> {
         serde_json::to_string(self)
             .and_then(|text| serde_json::from_str(&text))
@@ -57,9 +54,8 @@ impl RunRecord {
 
     /// Reads one record.
     ///
-    /// # Errors
-    /// [`RecordError::NewerSchema`], [`RecordError::Damaged`] or [`RecordError::Io`], each naming
-    /// the file; nothing is ever changed on disk.
+    /// # Errors [`RecordError::NewerSchema`], [`RecordError::Damaged`] or [`RecordError::Io`], each with the path of
+    /// the file. No file is changed.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, RecordError> {
         let path = path.as_ref();
         let bytes = fs::read(path).map_err(|e| RecordError::io("read", path, e))?;
@@ -71,7 +67,7 @@ impl RunRecord {
     /// # Errors
     /// [`RecordError::NewerSchema`] or [`RecordError::Damaged`].
     pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self, RecordError> {
-        // Nearly every file is whole; of the others it takes another look to say what is wrong.
+        // Nearly every file is intact; the slower parser describes the defects of the others.
         if let Some(record) = scan::read(bytes) {
             return Ok(record);
         }
@@ -80,7 +76,7 @@ impl RunRecord {
 
     pub(super) fn parse_carefully(path: &Path, bytes: &[u8]) -> Result<Self, RecordError> {
         let damaged = |reason: String| RecordError::Damaged { path: path.to_owned(), reason };
-        // The schema is looked at first: a newer record has fields that the strict parser rejects.
+        // The schema is checked first, because a newer record has fields that the strict parser rejects.
         let mut value: Value = serde_json::from_slice(bytes).map_err(|e| damaged(e.to_string()))?;
         match value.get("schema").and_then(Value::as_u64) {
             Some(found) if found > u64::from(SCHEMA) => {
@@ -88,7 +84,7 @@ impl RunRecord {
             }
             Some(1..) => {
                 let sealed = check_seal(&mut value);
-                // What names a field says more than the checksum does.
+                // An error that names a field is more helpful than a wrong checksum.
                 let record = serde_path_to_error::deserialize(value)
                     .map_err(|e| damaged(format!("field `{}`: {}", e.path(), e.inner())))?;
                 sealed.map_err(damaged)?;
@@ -102,24 +98,24 @@ impl RunRecord {
     }
 }
 
-/// A record with its checksum, as it is written.
+/// A record with its checksum, as written to a file.
 #[derive(Serialize)]
 struct Sealed<'a> {
     #[serde(flatten)]
     record: &'a RunRecord,
-    /// See [`seal`]; a field of the file, and of no record.
+    /// Checksum of the record; see [`seal`]. Present in files only.
     sha256: String,
 }
 
 impl<'a> Sealed<'a> {
     fn of(record: &'a RunRecord) -> Result<Self, serde_json::Error> {
-        // What a reader will see: JSON may give a number of 16 digits and more back one digit off.
+        // As it will be read: a JSON parser may change the last digit of a number of 16 or more digits.
         let read = serde_json::from_str(&serde_json::to_string(record)?)?;
         Ok(Self { record, sha256: seal(&read) })
     }
 }
 
-/// Takes the checksum out of a record's JSON. Files from before there was one have none.
+/// Removes the checksum from a record's JSON and verifies it. Older files have none.
 fn check_seal(value: &mut Value) -> Result<(), String> {
     let Some(written) = value.as_object_mut().and_then(|fields| fields.remove("sha256")) else {
         return Ok(());

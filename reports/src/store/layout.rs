@@ -1,10 +1,10 @@
-//! Layout of record files: one field a line, lists of numbers and small objects on one line.
+//! Layout of record files: one field per line, lists of numbers and small objects on one line.
 
-/// Longest line that an object without inner lists or objects is put on, in bytes.
+/// Maximum length in bytes of an object of scalars on one line.
 const WIDTH: usize = 120;
 
-/// Joins the lines of every list of scalars, and of every object of scalars that fits on a line, in
-/// JSON as serde's pretty printer lays it out. The values stay as they are.
+/// Joins the lines of every list of scalars, and of every object of scalars that fits on a line, in JSON from serde's
+/// pretty printer. Values are unchanged.
 pub(crate) fn join_innermost(pretty: &str) -> String {
     let lines: Vec<&str> = pretty.lines().collect();
     let mut out = String::with_capacity(pretty.len());
@@ -24,7 +24,7 @@ pub(crate) fn join_innermost(pretty: &str) -> String {
     out
 }
 
-/// Index of the closing line, if the first line opens a list or object of scalars.
+/// Returns the index of the closing line if the first line opens a list or object of scalars.
 fn innermost(lines: &[&str]) -> Option<usize> {
     let opens = |line: &str| line.ends_with(['[', '{']);
     if !opens(lines[0]) {

@@ -1,7 +1,7 @@
-//! Fast path for intact record files: one pass for the checksum and one for the fields.
+//! Fast parser of intact record files: one pass for the checksum and one for the fields.
 //!
-//! Defects are described by the careful parser in [`super::file`]. This one builds no tree of values, which would be
-//! most of the work of reading a hundred thousand files.
+//! If it fails, the slower parser in [`super::file`] describes the defect. This one builds no tree of values, which
+//! would take most of the time of reading a hundred thousand files.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,10 +15,10 @@ use sha2::{Digest, Sha256};
 use super::canonical::append;
 use crate::record::{RunRecord, SCHEMA};
 
-/// The name of the checksum's field.
+/// Name of the checksum's field.
 const SEAL: &str = "sha256";
 
-/// The record in a file; `None` if anything is not as it is written today.
+/// Parses the record in a file; `None` if the file differs in any way from the form that is written today.
 pub(super) fn read(bytes: &[u8]) -> Option<RunRecord> {
     let mut pass = Pass::default();
     let mut reader = serde_json::Deserializer::from_slice(bytes);
@@ -31,17 +31,17 @@ pub(super) fn read(bytes: &[u8]) -> Option<RunRecord> {
     }
     let mut fields = serde_json::Deserializer::from_slice(bytes);
     let mut record = RunRecord::deserialize(Unsealed(&mut fields)).ok()?;
-    // Lists grow to four places at once, and most evaluations have one property.
+    // Without this, a list has a capacity of four, and most evaluations have one property.
     record.evals.iter_mut().for_each(|eval| eval.slices.shrink_to_fit());
     Some(record)
 }
 
-/// State of the pass over a file.
+/// State of the checksum pass over a file.
 #[derive(Default)]
 struct Pass<'de> {
     /// Canonical JSON without the checksum, up to the current position.
     text: Vec<u8>,
-    /// Fields of the objects that are open: the name, and where its text begins and ends.
+    /// Fields of the open objects: the name, and the range of its text.
     fields: Vec<(Cow<'de, str>, usize, usize)>,
     /// Buffer for sorting fields.
     sorted: Vec<u8>,
@@ -50,8 +50,8 @@ struct Pass<'de> {
 }
 
 impl Pass<'_> {
-    /// Closes an object whose fields are those from `first` on, and whose text begins at `open`: puts its fields in
-    /// the order of their names. `false`: two have the same name.
+    /// Closes an object whose fields start at index `first` and whose text starts at `open`: sorts its fields by
+    /// name. Returns `false` if two fields have the same name.
     fn close(&mut self, first: usize, open: usize) -> bool {
         let fields = &mut self.fields[first..];
         fields.sort_unstable_by(|a, b| a.0.cmp(&b.0));
@@ -161,12 +161,12 @@ impl<'de> Visitor<'de> for Canonical<'_, 'de> {
             let end = self.pass.text.len();
             self.pass.fields.push((name, start, end));
         }
-        // Which of two fields of one name counts is for the careful reading to say.
+        // Duplicate fields are left to the slower parser.
         if self.pass.close(first, open) { Ok(()) } else { Err(A::Error::custom("a name twice")) }
     }
 }
 
-/// Name of a field, borrowed from the file where it needs no unescaping.
+/// Name of a field, borrowed from the file unless it contains escapes.
 struct Name;
 
 impl<'de> DeserializeSeed<'de> for Name {
@@ -193,7 +193,7 @@ impl<'de> Visitor<'de> for Name {
     }
 }
 
-/// An object without its checksum, which is no field of a record.
+/// Deserializer of an object that ignores the checksum field.
 struct Unsealed<T>(T);
 
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for Unsealed<D> {

@@ -190,7 +190,7 @@ fn no_flipped_bit_changes_what_is_read() {
     let path = record.write(dir.path()).unwrap();
     let whole = fs::read(&path).unwrap();
     let record = RunRecord::parse(&path, &whole).unwrap();
-    // Every seventh bit: all would take long, and neighbours are alike.
+    // Every seventh bit, because testing all of them takes long.
     for bit in (0..whole.len() * 8).step_by(7) {
         let mut flipped = whole.clone();
         flipped[bit / 8] ^= 1 << (bit % 8);
@@ -272,7 +272,7 @@ fn whole_files_are_read_without_a_tree_and_the_same_as_carefully() {
     let unsealed: String = text.lines().filter(|line| !line.contains("\"sha256\"")).collect();
     let unsealed = unsealed.replace(",}", "}");
     assert!(read(&unsealed).is_some(), "from before there was a checksum: {unsealed}");
-    // All of these are for the careful reading.
+    // The fast parser must reject all of these.
     for (from, to) in [
         ("\"seed\": 7", "\"seed\": 8"),
         ("\"seed\": 7", "\"seed\": 7, \"seed\": 7"),

@@ -123,10 +123,10 @@ fn manifest_text(packages: &[Package]) -> String {
 pub(super) fn crate_folder(package: Package, json: &[u8]) -> Result<PathBuf, CorpusError> {
     #[derive(Deserialize)]
     struct Metadata {
-        packages: Vec<Listed>,
+        packages: Vec<CargoPackage>,
     }
     #[derive(Deserialize)]
-    struct Listed {
+    struct CargoPackage {
         name: String,
         version: String,
         manifest_path: PathBuf,

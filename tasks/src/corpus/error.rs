@@ -1,4 +1,4 @@
-//! The error of corpora.
+//! Errors of corpora.
 
 use std::path::PathBuf;
 

@@ -11,7 +11,7 @@ use super::cache::folder_in;
 use super::error::CorpusError;
 use super::known::CorpusMeta;
 use super::tools::{self, Tools};
-use crate::data::{Document, documents_text, read_text};
+use crate::data::{TextDocument, documents_text, read_text};
 use crate::files::FileError;
 use crate::hash::{hex, sha256_hex};
 
@@ -53,7 +53,7 @@ fn fetch_through(
     for (name, path) in fetched {
         let text = read_text(&path)?;
         hasher.update(text.as_bytes());
-        documents.push(Document { name, text });
+        documents.push(TextDocument { name, text });
     }
     let got = hex(&hasher.finalize());
     if got != meta.sha256 {

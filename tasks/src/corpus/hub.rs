@@ -56,7 +56,7 @@ fn client(_work: &Path) -> Result<NotBuilt, HubError> {
     Err(HubError::NotBuilt)
 }
 
-/// Client of a program that was built without one; it has no value.
+/// Client of a program that was built without one; the type has no values.
 #[cfg(not(feature = "hub"))]
 enum NotBuilt {}
 

@@ -1,4 +1,4 @@
-//! The list of corpora.
+//! Table of the known corpora.
 
 use super::carrier::{Carrier, Package};
 use crate::data::SplitRule;

@@ -14,10 +14,10 @@ use crate::hash::{hex, sha256_hex};
 
 /// Presence of a corpus in the cache folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
+pub enum CorpusState {
     /// The corpus is not fetched.
     Absent,
-    /// Fetched; the file has not been verified.
+    /// The corpus is fetched; its file has not been verified.
     Present {
         /// Path of the file.
         path: PathBuf,
@@ -27,11 +27,11 @@ pub enum State {
 }
 
 /// Looks for a corpus in the cache folder without reading or fetching it.
-pub fn state(meta: &CorpusMeta) -> State {
+pub fn state(meta: &CorpusMeta) -> CorpusState {
     let path = folder_in(&cache_dir()).join(meta.file_name());
     match fs::metadata(&path) {
-        Ok(found) => State::Present { path, bytes: found.len() },
-        Err(_) => State::Absent,
+        Ok(found) => CorpusState::Present { path, bytes: found.len() },
+        Err(_) => CorpusState::Absent,
     }
 }
 
@@ -40,7 +40,7 @@ pub fn state(meta: &CorpusMeta) -> State {
 /// # Errors
 /// [`CorpusError::Absent`]; [`CorpusError::HashMismatch`] for a damaged file, which the next fetch replaces.
 pub fn verify(meta: &'static CorpusMeta) -> Result<PathBuf, CorpusError> {
-    let State::Present { path, .. } = state(meta) else {
+    let CorpusState::Present { path, .. } = state(meta) else {
         return Err(CorpusError::Absent { id: meta.id });
     };
     let bytes = fs::read(&path).map_err(FileError::of("read", &path))?;

@@ -1,4 +1,4 @@
-//! The error of reading texts.
+//! Errors while texts are read.
 
 use std::path::PathBuf;
 

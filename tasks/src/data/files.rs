@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use super::error::DataError;
 use crate::files::FileError;
 
-/// Opens a regular file. A pipe would block until somebody writes to it, and a device may have no end.
+/// Opens a regular file. Pipes and devices are refused: a pipe would block until somebody writes to it, and a device
+/// may have no end.
 pub(super) fn open(path: &Path) -> Result<fs::File, DataError> {
     let failed = FileError::of("read", path);
     if !fs::metadata(path).map_err(&failed)?.is_file() {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::DataError;
 use super::files::{entries, files_below};
-use super::parts::{Borders, Document, Part, Parts, SplitRule};
+use super::parts::{Borders, Part, Parts, SplitRule, TextDocument};
 use super::rows::{self, endings, is_data};
 
 /// Reads a folder by the names of its parts if it has a training part, otherwise all of its files by number.
@@ -84,7 +84,7 @@ fn is_wikitext(folder: &Path, named: &[(Part, String, PathBuf)]) -> bool {
 fn articles(parts: Parts) -> Parts {
     let joined = parts.with_borders(Borders::Joined);
     let mut documents = Vec::new();
-    for (part, Document { name, text }) in joined.documents {
+    for (part, TextDocument { name, text }) in joined.documents {
         let mut starts: Vec<usize> = vec![0];
         let mut at = 0;
         for line in text.split_inclusive('\n') {
@@ -96,7 +96,7 @@ fn articles(parts: Parts) -> Parts {
         starts.push(text.len());
         let cut = starts.windows(2).enumerate().map(|(number, ends)| {
             let text = text[ends[0]..ends[1]].to_owned();
-            (part, Document { name: format!("{name}:{number}"), text })
+            (part, TextDocument { name: format!("{name}:{number}"), text })
         });
         documents.extend(cut);
     }

@@ -9,25 +9,25 @@ use crate::hash::{hex, sha256_hex};
 /// Number of documents from which whole documents are used for evaluation; fewer are each split in two.
 const ENOUGH: usize = 10;
 
-/// Treatment of the border between two documents.
+/// Treatment of the boundary between two documents.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Borders {
-    /// Documents stay apart: no window crosses from one into the next.
+    /// Documents stay separate: no window crosses from one into the next.
     #[default]
     Apart,
     /// The documents of a part are concatenated into one text.
     Joined,
 }
 
-/// Use of a document.
+/// Part of the data that a document belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    /// Training of the model.
+    /// The document is used for training.
     Train,
-    /// Evaluation, also while choosing settings.
+    /// The document is used for evaluation, also while choosing settings.
     Validation,
-    /// Final evaluation after all choices.
+    /// The document is used for the final evaluation after all choices.
     Test,
 }
 
@@ -57,14 +57,14 @@ impl Part {
 /// Text with a name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Document {
+pub struct TextDocument {
     /// Path within the data, with the line or row; empty for a single text.
     pub name: String,
     /// Content of the document.
     pub text: String,
 }
 
-impl Document {
+impl TextDocument {
     /// Returns a text without a name.
     pub fn unnamed(text: String) -> Self {
         Self { name: String::new(), text }
@@ -75,7 +75,7 @@ impl Document {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parts {
     /// Documents sorted by part, in the order of the data within a part.
-    pub documents: Vec<(Part, Document)>,
+    pub documents: Vec<(Part, TextDocument)>,
     /// SHA-256 of the data: of the text if a single text is split in two, otherwise of parts, names and texts.
     pub sha256: String,
 }
@@ -95,7 +95,7 @@ impl SplitRule {
     ///
     /// # Errors
     /// [`DataError::NoYear`].
-    pub fn parts(self, documents: Vec<Document>) -> Result<Parts, DataError> {
+    pub fn parts(self, documents: Vec<TextDocument>) -> Result<Parts, DataError> {
         if let (Self::ByNumber, [only]) = (self, &documents[..]) {
             let sha256 = sha256_hex(only.text.as_bytes());
             return Ok(Parts { sha256, ..Parts::new(cut(only).into()) });
@@ -121,10 +121,10 @@ fn year(name: &str) -> Result<usize, DataError> {
 
 impl Parts {
     /// Sorts documents by part; the sort is stable.
-    pub fn new(mut documents: Vec<(Part, Document)>) -> Self {
+    pub fn new(mut documents: Vec<(Part, TextDocument)>) -> Self {
         documents.sort_by_key(|(part, _)| *part);
         let mut hasher = Sha256::new();
-        for (part, Document { name, text }) in &documents {
+        for (part, TextDocument { name, text }) in &documents {
             // Lengths prevent two different data sets from giving the same input to the hash.
             hasher.update(format!("{}\n{}\n{name}\n{}\n", part.id(), name.len(), text.len()));
             hasher.update(text);
@@ -132,17 +132,17 @@ impl Parts {
         Self { documents, sha256: hex(&hasher.finalize()) }
     }
 
-    /// Returns the documents with these borders. The hash stays, because it is that of the data.
+    /// Returns the documents with these borders. The hash is unchanged, because it is that of the data.
     #[must_use]
     pub fn with_borders(self, borders: Borders) -> Self {
         if borders == Borders::Apart {
             return self;
         }
-        let mut joined: Vec<(Part, Document)> = Vec::new();
+        let mut joined: Vec<(Part, TextDocument)> = Vec::new();
         for (part, document) in self.documents {
             match joined.last_mut() {
                 Some((last, whole)) if *last == part => whole.text += &document.text,
-                _ => joined.push((part, Document { name: part.id().to_owned(), ..document })),
+                _ => joined.push((part, TextDocument { name: part.id().to_owned(), ..document })),
             }
         }
         Self { documents: joined, sha256: self.sha256 }
@@ -160,12 +160,12 @@ impl Parts {
 }
 
 /// Splits a document at nine tenths of its characters.
-fn cut(document: &Document) -> [(Part, Document); 2] {
+fn cut(document: &TextDocument) -> [(Part, TextDocument); 2] {
     let text = &document.text;
     let chars = text.chars().count();
     let front = chars / 10 * 9 + chars % 10 * 9 / 10;
     let at = text.char_indices().nth(front).map_or(text.len(), |(at, _)| at);
-    let piece = |text: &str| Document { name: document.name.clone(), text: text.to_owned() };
+    let piece = |text: &str| TextDocument { name: document.name.clone(), text: text.to_owned() };
     [(Part::Train, piece(&text[..at])), (Part::Validation, piece(&text[at..]))]
 }
 
@@ -173,6 +173,6 @@ fn cut(document: &Document) -> [(Part, Document); 2] {
 pub(super) fn cut_at(text: &str, cuts: [usize; 2]) -> Parts {
     let [front, back] = cuts.map(|at| text.ceil_char_boundary(at));
     let pieces = [&text[..front], &text[front..back], &text[back..]];
-    let document = |text: &str| Document::unnamed(text.to_owned());
+    let document = |text: &str| TextDocument::unnamed(text.to_owned());
     Parts::new(Part::ALL.into_iter().zip(pieces.map(document)).collect())
 }

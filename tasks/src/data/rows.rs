@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::error::DataError;
 use super::files::read_text;
 use super::parquet::column;
-use super::parts::Document;
+use super::parts::TextDocument;
 
 /// Field or column of rows that is read unless another is named.
 const FIELD: &str = "text";
@@ -51,17 +51,17 @@ pub(super) fn documents(
     path: &Path,
     name: &str,
     field: Option<&str>,
-) -> Result<Vec<Document>, DataError> {
+) -> Result<Vec<TextDocument>, DataError> {
     let numbered = |texts: Vec<String>| {
         let rows = texts.into_iter().enumerate();
-        rows.map(|(row, text)| Document { name: format!("{name}:{row}"), text }).collect()
+        rows.map(|(row, text)| TextDocument { name: format!("{name}:{row}"), text }).collect()
     };
     match format_by_ending(path).unwrap_or(FileKind::Text) {
         FileKind::Text => match field {
             Some(field) => {
                 Err(DataError::FieldOfText { path: path.into(), field: field.to_owned() })
             }
-            None => Ok(vec![Document { name: name.to_owned(), text: read_text(path)? }]),
+            None => Ok(vec![TextDocument { name: name.to_owned(), text: read_text(path)? }]),
         },
         FileKind::JsonLines => json_lines(path, field.unwrap_or(FIELD)).map(numbered),
         FileKind::Parquet => column(path, field.unwrap_or(FIELD)).map(numbered),
@@ -99,7 +99,7 @@ fn each_line<T>(
 }
 
 /// Serialises documents as JSON lines with `name` and `text`.
-pub(crate) fn documents_text(documents: &[Document]) -> String {
+pub(crate) fn documents_text(documents: &[TextDocument]) -> String {
     let lines = documents.iter().map(|document| {
         // A structure of strings has no value that JSON cannot hold.
         serde_json::to_string(document).unwrap_or_default() + "\n"
@@ -108,6 +108,6 @@ pub(crate) fn documents_text(documents: &[Document]) -> String {
 }
 
 /// Reads a file written by [`documents_text`].
-pub(crate) fn named_documents(path: &Path) -> Result<Vec<Document>, DataError> {
+pub(crate) fn named_documents(path: &Path) -> Result<Vec<TextDocument>, DataError> {
     each_line(path, FIELD, |line| serde_json::from_str(line).map_err(|e| e.to_string()))
 }

@@ -1,4 +1,4 @@
-//! Reading files and folders written by these tests.
+//! Tests of reading files and folders that the tests write.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ use super::*;
 use crate::hash::sha256_hex;
 use crate::testing::write_temp;
 
-/// A folder with these files.
+/// Creates a folder with these files.
 fn folder(files: &[(&str, &[u8])]) -> TempDir {
     let folder = TempDir::new().unwrap();
     for (name, bytes) in files {
@@ -67,12 +67,12 @@ fn few_documents_are_each_cut_and_ten_are_parted_whole() {
     }
 }
 
-/// Nothing is lost and nothing is in two parts, whatever the number of documents.
+/// No text is lost or in two parts, whatever the number of documents.
 #[test]
 fn parts_are_disjoint_and_complete() {
     for rule in [SplitRule::ByNumber, SplitRule::ByYear] {
         for count in [1, 2, 9, 10, 11, 57] {
-            let document = |k: usize| Document {
+            let document = |k: usize| TextDocument {
                 name: format!("{}-x", 1790 + k),
                 text: (0..23)
                     .map(|c| char::from_u32(0x4e00 + (23 * k + c) as u32).unwrap())
@@ -91,7 +91,7 @@ fn parts_are_disjoint_and_complete() {
 
 #[test]
 fn years_decide_and_must_be_there() {
-    let document = |name: &str| Document { name: name.to_owned(), text: name.to_owned() };
+    let document = |name: &str| TextDocument { name: name.to_owned(), text: name.to_owned() };
     let names = ["1790-a", "1798-b", "1799-c", "1808-d", "2027-e"];
     let parts = SplitRule::ByYear.parts(names.map(document).into()).unwrap();
     assert_eq!(texts(&parts, Part::Train), ["1790-a", "2027-e"]);
@@ -209,10 +209,9 @@ fn fields_and_columns_are_chosen_and_wrong_ones_explained() {
     assert!(said(&table, None).contains("row 1 of column `text` is null"));
 }
 
-/// Wherever a Parquet file is cut off or a byte of its footer changed: an error, or text; never a panic.
+/// A Parquet file that is truncated or has a changed byte in its footer gives an error or text, never a panic.
 ///
-/// Bytes of the pages are left alone: Parquet has no hash of them that is always there, and the reader takes what
-/// they say for true.
+/// Bytes of the pages are not changed: Parquet has no mandatory hash of them, and the reader trusts their contents.
 #[test]
 fn damaged_parquet_is_an_error() {
     let whole = parquet(&["first row of text", "second row of text", "third"]);

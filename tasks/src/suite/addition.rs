@@ -127,7 +127,7 @@ impl Generator for AdditionConfig {
         id: "addition",
         label: "Addition",
         len_unit: "symbols",
-        summary: "Add two numbers of up to so many digits.",
+        summary: "Add two numbers of up to the given number of digits.",
         source: "McLeish et al. 2024, arXiv 2405.17399",
         ..TaskMeta::GENERATED
     };
@@ -173,7 +173,7 @@ impl Generator for AdditionConfig {
         vec![("place", places)]
     }
 
-    /// The most frequent sum is 10: no other has as many one-digit problems, and larger ones are spread thin.
+    /// Chance level of the guess 10, the most frequent sum; larger sums are less frequent.
     fn chance_at(&self, len: usize) -> Option<f64> {
         Some(1.0 / (9.0 * len as f64 * len as f64))
     }

@@ -1,4 +1,4 @@
-//! # Common words: which come most often?
+//! # Common words: name the most frequent words
 //! ## What it asks of an encoding
 //! Counting many words at once over the whole sequence, wherever they stand. Then naming the most frequent ones in the
 //! order of their first appearance, which does depend on position.
@@ -60,17 +60,17 @@ impl Default for CommonWordsConfig {
 }
 
 impl CommonWordsConfig {
-    /// Tokens of the common words in the list.
+    /// Number of tokens of the common words in the list.
     fn common_tokens(&self) -> usize {
         self.common as usize * self.common_repeats as usize
     }
 
-    /// Tokens beside the list: the question, its answer and the end.
+    /// Number of tokens besides the list: the question, its answer and the end.
     fn asking_tokens(&self) -> usize {
         self.common as usize + 2
     }
 
-    /// Tokens of the other words in the list, for a length with room for the common ones.
+    /// Number of tokens of the other words in the list, for a length with room for the common ones.
     fn other_tokens(&self, len: usize) -> usize {
         len - self.asking_tokens() - self.common_tokens()
     }
@@ -80,7 +80,7 @@ impl Generator for CommonWordsConfig {
     const META: &'static TaskMeta = &TaskMeta {
         id: "common-words",
         label: "Common words",
-        summary: "Name the words that come most often in a list.",
+        summary: "Name the most frequent words of a list.",
         source: "Hsieh et al. 2024 (RULER), arXiv 2404.06654",
         ..TaskMeta::GENERATED
     };
@@ -172,7 +172,7 @@ pub(crate) mod tests {
             .with_chance_config(TaskConfig::from(config(8, 2, [3, 1])), 14)
     }
 
-    /// Counts all words of the list, and takes those with the highest count as they come.
+    /// Counts all words of the list and returns those with the highest count in order of appearance.
     fn oracle(prefix: &[String]) -> Option<String> {
         let asked = prefix.iter().position(|text| text == "?")?;
         let (list, done) = (&prefix[..asked], prefix.len() - asked - 1);

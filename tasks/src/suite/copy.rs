@@ -1,4 +1,4 @@
-//! # String copy: say it again
+//! # String copy: repeat the string
 //! ## What it asks of an encoding
 //! Looking back by a fixed number of tokens that differs between strings, also for strings longer than any in training.
 //! An encoding must align two distant positions exactly.
@@ -82,7 +82,7 @@ pub(crate) mod tests {
             .with_chance_config(TaskConfig::from(CopyConfig::new(3, 1)), 3)
     }
 
-    /// Looks up where the copy is, then the letter at that place of the string.
+    /// Finds the position in the copy and returns the letter at that position of the string.
     fn oracle(prefix: &[String]) -> Option<String> {
         let (string, done) = parts(prefix)?;
         Some(next(string, done))

@@ -1,4 +1,4 @@
-//! # Counting: what is the value of a variable after its increments?
+//! # Counting: the value of a variable after its increments
 //! ## What it asks of an encoding
 //! Counting the increments of one variable since it was last set, and only those, among many statements without effect.
 //! Counting by attention needs positions that advance with content, not with tokens.
@@ -64,12 +64,12 @@ const VALUE: u32 = 5;
 
 /// Fewest statements of a program, as in the authors' generator.
 const MIN_OPS: u32 = 3;
-/// `a = 0 ; pass; pass; print a 0`: below this length every sample would lose its `set`.
+/// Shortest program, `a = 0 ; pass; pass; print a 0`; in anything shorter, every sample would lose its `set`.
 const MIN_LEN: usize = 9;
 
-/// Slice of a sample that lost the `set` that its answer depends on.
+/// Slice of the samples that lost the `set` on which their answer depends.
 const SET_LOST: (&str, u32) = ("set-lost", 1);
-/// Redraws of an evaluation sample that lost its `set`. Only extreme settings need more than a few.
+/// Maximum number of redraws of an evaluation sample that lost its `set`. Only extreme settings need more than a few.
 const MAX_REDRAWS: usize = 100;
 
 /// Settings of counting; the defaults are the authors'. Token ids: `pass;`, `=`, `;`, `++;`, `print`, the values from
@@ -165,7 +165,7 @@ impl Generator for CountingConfig {
     const SOURCE: &'static str = include_str!("counting.rs");
     const SPLITS: &'static [Split] = &[
         Split::as_trained("in-distribution", "As many empty statements as in training."),
-        Split::shifted("more-pass", "More empty statements: increments lie further apart."),
+        Split::shifted("more-pass", "More empty statements: increments are further apart."),
         Split::shifted("fewer-pass", "Fewer empty statements: more increments to count."),
     ];
 
@@ -245,7 +245,7 @@ impl Generator for CountingConfig {
         sample
     }
 
-    /// The `++;` of the variable in the question, since it was last set.
+    /// Marks each `++;` of the variable in the question since the variable was last set.
     fn counted(&self, sample: &Sample) -> Option<Vec<bool>> {
         let tokens = &sample.tokens;
         let asked = tokens[tokens.len() - 2];

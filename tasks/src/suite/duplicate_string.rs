@@ -1,4 +1,4 @@
-//! # Duplicate string: say it twice
+//! # Duplicate string: repeat the string twice
 //! ## What it asks of an encoding
 //! The same as string copy, twice: in the second round every letter occurs at two earlier positions, one and two
 //! lengths back. Looking back by the length of the string must keep working when the answer is longer than the string.
@@ -81,7 +81,7 @@ pub(crate) mod tests {
             .with_chance_config(TaskConfig::from(DuplicateStringConfig::new(3, 1)), 3)
     }
 
-    /// Looks up the letter at the same place of the string, which is walked through twice.
+    /// Returns the letter at the same position of the string, which is repeated twice.
     fn oracle(prefix: &[String]) -> Option<String> {
         let (string, done) = parts(prefix)?;
         Some(next(&[string, string].concat(), done))

@@ -85,8 +85,11 @@ impl Generator for FlipFlopConfig {
     const SOURCE: &'static str = include_str!("flip_flop.rs");
     const SPLITS: &'static [Split] = &[
         Split::as_trained("in-distribution", "As many ignored bits as in training."),
-        Split::shifted("sparse", "Almost everything is ignored: the write lies far back."),
-        Split::shifted("dense", "Almost nothing is ignored: many writes and reads compete."),
+        Split::shifted(
+            "sparse",
+            "Almost all bits are ignored, so that the last write is far back.",
+        ),
+        Split::shifted("dense", "Few bits are ignored, so that many writes and reads compete."),
     ];
 
     fn check(&self) -> Result<(), TaskError> {
@@ -151,7 +154,7 @@ impl Generator for FlipFlopConfig {
         vec![("read-distance", distances)]
     }
 
-    /// Every `w`.
+    /// Marks every instruction `w`.
     fn counted(&self, sample: &Sample) -> Option<Vec<bool>> {
         Some(sample.tokens.iter().map(|token| *token == WRITE).collect())
     }
@@ -160,7 +163,7 @@ impl Generator for FlipFlopConfig {
         (self.scored == ScoredReads::LastRead).then_some(0.5)
     }
 
-    /// The best guess for all reads is one bit throughout, which must be the stored one at every read.
+    /// Chance level of the best guess, one bit for all reads, which must be the stored one at every read.
     fn chance_at(&self, len: usize) -> Option<f64> {
         if self.scored == ScoredReads::LastRead {
             return self.chance();

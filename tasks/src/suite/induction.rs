@@ -1,4 +1,4 @@
-//! # Induction: what followed the signal?
+//! # Induction: recall the token after the signal
 //! ## What it asks of an encoding
 //! The basis of in-context learning: finding the earlier occurrence of the current token and predicting the token after
 //! it. This takes two layers: one that attends to the previous token, one that finds by content at any distance.
@@ -36,7 +36,7 @@ use crate::task::{check_range, check_setting};
 use crate::vocabulary::TokenGroup;
 use crate::{Sample, Split, TaskError, TaskMeta};
 
-/// Length of `S x S x`.
+/// Length of the shortest sample, `S x S x`.
 const MIN_LEN: usize = 4;
 
 /// Settings of induction; the default is the source's. Token ids: the symbols, then the signal.
@@ -57,13 +57,13 @@ impl Generator for InductionConfig {
     const META: &'static TaskMeta = &TaskMeta {
         id: "induction",
         label: "Induction",
-        summary: "Say what stood behind the signal when it was seen before.",
+        summary: "Recall the token that followed the signal earlier.",
         source: "Gu, Dao 2023 (Mamba), arXiv 2312.00752",
         ..TaskMeta::GENERATED
     };
     const SOURCE: &'static str = include_str!("induction.rs");
     const SPLITS: &'static [Split] =
-        &[Split::as_trained("uniform", "The signal at a uniform place of a random sequence.")];
+        &[Split::as_trained("uniform", "The signal at a uniform position in a random sequence.")];
 
     fn check(&self) -> Result<(), TaskError> {
         check_setting(Self::META, "symbols", self.symbols, &(2..=1 << 16))
@@ -107,7 +107,7 @@ pub(crate) mod tests {
         Example::synthetic(config, 24, oracle, GOLDEN)
     }
 
-    /// Looks for the last token among those before it.
+    /// Finds the previous occurrence of the last token and returns the token after it.
     fn oracle(prefix: &[String]) -> Option<String> {
         let (signal, before) = prefix.split_last()?;
         assert_eq!(signal, "S");

@@ -1,4 +1,4 @@
-//! # Majority: which letter is the commonest?
+//! # Majority: the most frequent letter
 //! ## What it asks of an encoding
 //! Comparing counts over the whole string. Order plays no part: a uniform average over all tokens solves it, and
 //! whatever an encoding adds by distance has to be compensated.
@@ -40,7 +40,7 @@ pub type MajorityConfig = StringConfig<Majority>;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Majority;
 
-/// The most frequent letter, its count, and the count of the second.
+/// Returns the most frequent letter, its count, and the count of the second most frequent.
 fn ranking(string: &[u32], letters: u32) -> (u32, u32, u32) {
     let mut counts = [0; 26];
     for letter in string {
@@ -62,7 +62,7 @@ impl StringRule for Majority {
         id: "majority",
         label: "Majority",
         len_unit: "symbols",
-        summary: "Name the commonest letter of a random string.",
+        summary: "Name the most frequent letter of a random string.",
         source: "Huang et al. 2024, arXiv 2410.02140",
         ..TaskMeta::GENERATED
     };
@@ -114,7 +114,7 @@ pub(crate) mod tests {
             .with_chance_config(TaskConfig::from(MajorityConfig::new(3, 1)), 7)
     }
 
-    /// Sorts the string and takes the longest run.
+    /// Sorts the string and returns the letter with the longest run.
     fn oracle(prefix: &[String]) -> Option<String> {
         let (string, done) = parts(prefix)?;
         let mut sorted = string.to_vec();

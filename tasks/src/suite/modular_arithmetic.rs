@@ -1,4 +1,4 @@
-//! # Modular arithmetic: reduce an expression
+//! # Modular arithmetic: the value of an expression
 //! ## What it asks of an encoding
 //! Telling neighbours from distant tokens: a number belongs to the sign before it, and products bind before sums. Then
 //! adding all terms, wherever they stand.
@@ -137,7 +137,8 @@ impl Generator for ModularArithmeticConfig {
         Sample::scored_from(symbols + 1, tokens, vec![("length", symbols as u32)])
     }
 
-    /// Propagates the joint distribution of the finished sum and the open term from sign to sign.
+    /// Computes the chance level by propagating the joint distribution of the finished sum and the open term from
+    /// sign to sign.
     fn chance_at(&self, len: usize) -> Option<f64> {
         let m = self.modulus as usize;
         let signs = f64::from(self.operators.count());
@@ -180,7 +181,7 @@ pub(crate) mod tests {
         Example::synthetic(config.clone(), 15, oracle, GOLDEN).with_chance_config(config, 5)
     }
 
-    /// Cuts the text at `+` and `-`, multiplies out each piece, adds up.
+    /// Splits the text at `+` and `-`, multiplies out each piece and adds up.
     fn oracle(prefix: &[String]) -> Option<String> {
         let (equals, expression) = prefix.split_last()?;
         assert_eq!(equals, "=");

@@ -1,4 +1,4 @@
-//! # MQAR: many keys, many questions
+//! # MQAR: recall the values of many keys
 //! ## What it asks of an encoding
 //! Finding by content at many distances in one sequence: each repeated key asks for the value that followed it. Like
 //! induction, but with as many items to keep apart as there are pairs.
@@ -48,7 +48,7 @@ const BLANK: u32 = 0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SlotFiller {
-    /// Any token of the vocabulary except the keys of the sample, which would contradict their pairs.
+    /// Any token of the vocabulary except the keys of the sample, whose pairs it would contradict.
     Random,
     /// The blank in every slot.
     Blank,
@@ -115,7 +115,7 @@ impl Generator for MqarConfig {
         id: "mqar",
         label: "Multi-query associative recall",
         version: 2,
-        summary: "Recall the value of every key that comes again.",
+        summary: "Recall the value of every repeated key.",
         source: "Arora et al. 2023 (Zoology), arXiv 2312.04927",
         ..TaskMeta::GENERATED
     };

@@ -1,4 +1,4 @@
-//! # N-gram copy: go on from here
+//! # N-gram copy: continue after an n-gram
 //! ## What it asks of an encoding
 //! Finding several consecutive letters, in order, in a long string, and predicting what follows: finding several tokens
 //! at once by content, then copying at a distance that differs between strings.
@@ -62,7 +62,7 @@ pub struct NGramCopyConfig {
     pub query: Query,
     /// Size of the alphabet, 2 to 26.
     pub letters: u32,
-    /// Letters of the n-gram, 1 to 8.
+    /// Number of letters of the n-gram, 1 to 8.
     pub ngram: u32,
     /// Letters of the answer; `None`: all that follow.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,7 +109,7 @@ impl Generator for NGramCopyConfig {
         id: "n-gram-copy",
         label: "N-gram copy",
         len_unit: "symbols",
-        summary: "Find a few letters in a random string and say what follows.",
+        summary: "Find an n-gram in a random string and continue from there.",
         source: "Jelassi et al. 2024, arXiv 2402.01032",
         ..TaskMeta::GENERATED
     };

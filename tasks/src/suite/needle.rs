@@ -1,4 +1,4 @@
-//! # Needle: which of the numbers?
+//! # Needle: find one of several numbers
 //! ## What it asks of an encoding
 //! Finding one of several statements by its name, at any distance, among unpredictable filler and other statements of
 //! the same form; then copying its number.
@@ -54,7 +54,7 @@ pub struct NeedleConfig {
     pub needles: u32,
     /// Number of questions, 1 to `needles`.
     pub queries: u32,
-    /// Digits of each number, 1 to 18.
+    /// Number of digits of each number, 1 to 18.
     pub digits: u32,
     /// Number of names, 2 to 65536.
     pub names: u32,
@@ -69,7 +69,7 @@ impl Default for NeedleConfig {
 }
 
 impl NeedleConfig {
-    /// Tokens of all statements and questions.
+    /// Number of tokens of all statements and questions.
     fn own_tokens(&self) -> usize {
         let statement = self.digits as usize + 3;
         self.needles as usize * statement + self.queries as usize * (statement + 1)
@@ -80,13 +80,13 @@ impl Generator for NeedleConfig {
     const META: &'static TaskMeta = &TaskMeta {
         id: "needle",
         label: "Needle in a haystack",
-        summary: "Find the number of a name among others in endless filler.",
+        summary: "Find the number that belongs to a name, among others in filler text.",
         source: "Hsieh et al. 2024 (RULER), arXiv 2404.06654",
         ..TaskMeta::GENERATED
     };
     const SOURCE: &'static str = include_str!("needle.rs");
     const SPLITS: &'static [Split] =
-        &[Split::as_trained("uniform", "The needles at uniform places of the filler.")];
+        &[Split::as_trained("uniform", "The needles at uniform positions in the filler.")];
 
     fn check(&self) -> Result<(), TaskError> {
         check_setting(Self::META, "digits", self.digits, &(1..=18))?;
@@ -166,7 +166,7 @@ pub(crate) mod tests {
             .with_chance_config(TaskConfig::from(pair), 30)
     }
 
-    /// Reads on in the first statement that has the name which was asked for last.
+    /// Returns the continuation of the first statement with the requested name.
     fn oracle(prefix: &[String]) -> Option<String> {
         let asked = prefix.iter().rposition(|text| text == "?")? + 1;
         let found = prefix.iter().position(|text| *text == prefix[asked])?;

@@ -1,4 +1,4 @@
-//! # Parity: is the number of b's even?
+//! # Parity: whether the number of b's is even
 //! ## What it asks of an encoding
 //! Counting without error over the whole string: changing any one letter changes the answer. No position matters, yet
 //! every letter does, so attention has to weigh all letters equally.
@@ -42,7 +42,7 @@ impl StringRule for Parity {
         id: "parity",
         label: "Parity",
         len_unit: "symbols",
-        summary: "Say whether a string has an even or an odd number of b.",
+        summary: "Decide whether a string has an even or an odd number of b.",
         source: "Deletang et al. 2023, arXiv 2207.02098",
         ..TaskMeta::GENERATED
     };
@@ -89,7 +89,7 @@ pub(crate) mod tests {
         Example::synthetic(config, 30, oracle, GOLDEN)
     }
 
-    /// Walks through the string, changing its mind at every `b`.
+    /// Reads the string and flips the answer at every `b`.
     fn oracle(prefix: &[String]) -> Option<String> {
         let (string, done) = parts(prefix)?;
         let odd = string.iter().fold(false, |odd, letter| odd != (letter == "b"));

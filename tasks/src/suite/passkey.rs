@@ -1,4 +1,4 @@
-//! # Passkey: one number in a pile of nothing
+//! # Passkey: find a number in uniform filler
 //! ## What it asks of an encoding
 //! Finding the only statement that is not filler, at any distance, and copying it digit by digit. The filler is always
 //! the same, so nothing competes: a failure is a failure at distances that did not occur in training.
@@ -49,7 +49,7 @@ const ZERO: u32 = FILLER_TOKENS + 3;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PasskeyConfig {
-    /// Digits of the key, 1 to 18.
+    /// Number of digits of the key, 1 to 18.
     pub digits: u32,
     /// Text around the key.
     pub filler: Filler,
@@ -62,7 +62,7 @@ impl Default for PasskeyConfig {
 }
 
 impl PasskeyConfig {
-    /// Tokens of the statement and its repetition.
+    /// Number of tokens of the statement and its repetition.
     fn own_tokens(&self) -> usize {
         2 * (self.digits as usize + 3)
     }
@@ -72,13 +72,13 @@ impl Generator for PasskeyConfig {
     const META: &'static TaskMeta = &TaskMeta {
         id: "passkey",
         label: "Passkey",
-        summary: "Find a number in endless filler.",
+        summary: "Find a number hidden in filler text.",
         source: "Mohtashami, Jaggi 2023, arXiv 2305.16300",
         ..TaskMeta::GENERATED
     };
     const SOURCE: &'static str = include_str!("passkey.rs");
     const SPLITS: &'static [Split] =
-        &[Split::as_trained("uniform", "The key at a uniform place of the filler.")];
+        &[Split::as_trained("uniform", "The key at a uniform position in the filler.")];
 
     fn check(&self) -> Result<(), TaskError> {
         check_setting(Self::META, "digits", self.digits, &(1..=18))
@@ -125,7 +125,7 @@ pub(crate) mod tests {
         Example::synthetic(config, 48, oracle, GOLDEN).with_chance_config(two, 20)
     }
 
-    /// Reads on where the statement first stands.
+    /// Returns the continuation of the statement at its first occurrence.
     fn oracle(prefix: &[String]) -> Option<String> {
         let first = prefix.iter().position(|text| text == "key")?;
         let again = prefix.iter().rposition(|text| text == "key")?;

@@ -1,4 +1,4 @@
-//! # Reverse: say it backwards
+//! # Reverse: write the string backwards
 //! ## What it asks of an encoding
 //! Looking back by a distance that grows by two with every letter of the answer. With a small alphabet content does not
 //! help: a position must be found by position alone, and beyond the trained length by one that never occurred.
@@ -44,7 +44,7 @@ impl StringRule for Reverse {
         id: "reverse",
         label: "Reverse",
         len_unit: "symbols",
-        summary: "Say a random string backwards.",
+        summary: "Write a random string backwards.",
         source: "Deletang et al. 2023, arXiv 2207.02098",
         ..TaskMeta::GENERATED
     };
@@ -82,7 +82,7 @@ pub(crate) mod tests {
             .with_chance_config(TaskConfig::from(ReverseConfig::new(3, 1)), 3)
     }
 
-    /// Counts from the end of the string.
+    /// Returns the letter counted from the end of the string.
     fn oracle(prefix: &[String]) -> Option<String> {
         let (string, done) = parts(prefix)?;
         let backwards: Vec<String> = string.iter().rev().cloned().collect();

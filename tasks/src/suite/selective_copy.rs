@@ -1,4 +1,4 @@
-//! # Selective copy: say what is not blank
+//! # Selective copy: repeat the symbols that are not blank
 //! ## What it asks of an encoding
 //! Stepping from one symbol to the next over any number of blanks. The distance from a symbol to its copy differs
 //! between symbols; its index among the symbols does not. With positions that count symbols instead of tokens, this is
@@ -51,7 +51,7 @@ use crate::{Sample, Split, TaskError, TaskMeta, TokenSlice};
 
 pub use presets::{CopeSizes, MadSizes, S4Sizes, SelectiveCopyConfig};
 
-/// Token ids: the symbols, then the blank, then `|`.
+/// Sizes of the context and token ids: the symbols, then the blank, then `|`.
 impl SelectiveCopyConfig {
     fn symbols(&self) -> u32 {
         match self {
@@ -69,7 +69,7 @@ impl SelectiveCopyConfig {
         (!matches!(self, Self::S4(_))).then_some(self.symbols() + 1)
     }
 
-    /// Symbols and blanks of a context in the split with this number.
+    /// Numbers of symbols and blanks in a context of the split with this number.
     fn counts(&self, split: usize, len: usize) -> [usize; 2] {
         match self {
             Self::Cope(CopeSizes { blanks, blanks_dense, blanks_sparse, .. }) => {
@@ -88,7 +88,7 @@ impl SelectiveCopyConfig {
         }
     }
 
-    /// Tokens of a sequence with these counts.
+    /// Number of tokens of a sequence with these counts.
     fn tokens(&self, [symbols, blanks]: [usize; 2]) -> usize {
         let sign = usize::from(self.sign().is_some());
         symbols.saturating_mul(2).saturating_add(blanks).saturating_add(sign)
@@ -222,7 +222,8 @@ impl Generator for SelectiveCopyConfig {
         vec![("index", (0..distances.len() as u32).collect()), ("distance", distances)]
     }
 
-    /// Every symbol, those of the answer so far included: their number between a symbol and its copy is constant.
+    /// Marks every symbol, including those of the answer so far: the number of symbols between a symbol and its copy
+    /// is constant.
     fn counted(&self, sample: &Sample) -> Option<Vec<bool>> {
         Some(sample.tokens.iter().map(|token| *token < self.blank()).collect())
     }

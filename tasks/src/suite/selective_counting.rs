@@ -1,4 +1,4 @@
-//! # Selective counting: how many of these?
+//! # Selective counting: count the tokens of the named classes
 //! ## What it asks of an encoding
 //! Reading which classes are meant, counting these and no others among noise, and writing the number: positions that
 //! advance with what an instruction names, not with tokens and not with a fixed kind of token.
@@ -130,7 +130,7 @@ impl SelectiveCountingConfig {
         }
     }
 
-    /// Tokens of instruction, question and answer.
+    /// Number of tokens of instruction, question and answer.
     fn overhead(&self, targets: usize, len: usize) -> usize {
         2 * targets + 2 + self.answer_room(len)
     }
@@ -262,7 +262,7 @@ impl Generator for SelectiveCountingConfig {
         Sample::scored_from(asked_from, tokens, vec![("count", count), ("targets", named)])
     }
 
-    /// The objects of the named classes, after the instruction.
+    /// Marks the objects of the named classes after the instruction.
     fn counted(&self, sample: &Sample) -> Option<Vec<bool>> {
         let tokens = &sample.tokens;
         let content = tokens.iter().position(|token| *token == self.sign(2))?;

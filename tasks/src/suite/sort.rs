@@ -1,4 +1,4 @@
-//! # Sort: say the letters in order
+//! # Sort: write the letters in alphabetical order
 //! ## What it asks of an encoding
 //! Counting how often each letter occurs and how often it has been written already: sums over the whole sequence, in
 //! which order plays no part. An encoding that weighs by distance has to be compensated.
@@ -44,7 +44,7 @@ impl StringRule for Sort {
         id: "sort",
         label: "Sort",
         len_unit: "symbols",
-        summary: "Say the letters of a random string in alphabetical order.",
+        summary: "Write the letters of a random string in alphabetical order.",
         source: "Deletang et al. 2023, arXiv 2207.02098",
         ..TaskMeta::GENERATED
     };
@@ -88,7 +88,7 @@ pub(crate) mod tests {
             .with_chance_config(TaskConfig::from(SortConfig::new(3, 1)), 5)
     }
 
-    /// Sorts the string.
+    /// Sorts the string and returns the letter after those already in the answer.
     fn oracle(prefix: &[String]) -> Option<String> {
         let (string, done) = parts(prefix)?;
         let mut sorted = string.to_vec();

@@ -1,4 +1,4 @@
-//! # State tracking: where do the moves lead?
+//! # State tracking: the product of a sequence of moves
 //! ## What it asks of an encoding
 //! Following a state through moves whose order matters: neither an average nor a single look back suffices. When all
 //! intermediate answers are asked for (`answer = "prefixes"`) the state is available, and the encoding has only to
@@ -44,7 +44,7 @@ use crate::{Sample, Split, TaskError, TaskMeta, TokenSlice};
 /// Permutation group of the moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Group {
+pub enum PermutationGroup {
     /// All permutations of 3 things.
     S3,
     /// All permutations of 5 things.
@@ -57,19 +57,19 @@ pub enum Group {
 struct GroupTable {
     /// Elements in alphabetical order, each as the image of `123...`. The first is the identity.
     texts: Vec<String>,
-    /// Row by row: the element that is `row`, then `column`.
+    /// Products row by row: the effect of `row` followed by `column`.
     products: Vec<u32>,
 }
 
-impl Group {
+impl PermutationGroup {
     fn table(self) -> &'static GroupTable {
         static S3: LazyLock<GroupTable> = LazyLock::new(|| GroupTable::new(3, false));
         static S5: LazyLock<GroupTable> = LazyLock::new(|| GroupTable::new(5, false));
         static A5: LazyLock<GroupTable> = LazyLock::new(|| GroupTable::new(5, true));
         match self {
-            Group::S3 => &S3,
-            Group::S5 => &S5,
-            Group::A5 => &A5,
+            PermutationGroup::S3 => &S3,
+            PermutationGroup::S5 => &S5,
+            PermutationGroup::A5 => &A5,
         }
     }
 }
@@ -119,7 +119,7 @@ pub enum AskedProducts {
 #[serde(default, deny_unknown_fields)]
 pub struct StateTrackingConfig {
     /// Permutation group of the moves.
-    pub group: Group,
+    pub group: PermutationGroup,
     /// Products in the answer.
     pub answer: AskedProducts,
     /// Fewest moves in training.
@@ -128,7 +128,7 @@ pub struct StateTrackingConfig {
 
 impl Default for StateTrackingConfig {
     fn default() -> Self {
-        Self { group: Group::S3, answer: AskedProducts::Final, min_len: 1 }
+        Self { group: PermutationGroup::S3, answer: AskedProducts::Final, min_len: 1 }
     }
 }
 
@@ -144,7 +144,7 @@ impl Generator for StateTrackingConfig {
         id: "state-tracking",
         label: "State tracking",
         len_unit: "symbols",
-        summary: "Multiply out a word of permutations.",
+        summary: "Compute the product of a sequence of permutations.",
         source: "Merrill, Petty, Sabharwal 2024, arXiv 2404.08819",
         ..TaskMeta::GENERATED
     };

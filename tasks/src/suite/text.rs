@@ -53,15 +53,15 @@ use std::sync::Arc;
 use rand_chacha::ChaCha8Rng;
 
 use crate::corpus::{self, CorpusError};
-use crate::data::{self, Document, Part, Parts, SplitRule};
+use crate::data::{self, Part, Parts, SplitRule, TextDocument};
 use crate::hash::sha256_hex;
 use crate::settings::TaskSettings;
 use crate::task::{check_range, find_split};
 use crate::tokenizer::{Tokenizer, TokenizerConfig};
-use crate::tokens::{self, Origin, Tokens};
+use crate::tokens::{self, Origin, TokenStore};
 use crate::{Headline, Sample, Split, Task, TaskError, TaskMeta, TokenSlice};
 
-pub use config::{EvalWindows, Source, TextConfig};
+pub use config::{EvalWindows, TextConfig, TextSource};
 use windows::{Documents, Window};
 
 const META: TaskMeta = TaskMeta {
@@ -103,8 +103,8 @@ impl TaskSettings for TextConfig {
 impl TextConfig {
     fn build_in(&self, cache: &Path) -> Result<Text, TaskError> {
         let parts = match &self.source {
-            Source::Corpus(name) => corpus::read(name)?,
-            Source::Path { path, field } => {
+            TextSource::Corpus(name) => corpus::read(name)?,
+            TextSource::Path { path, field } => {
                 data::read(path, field.as_deref()).map_err(CorpusError::from)?
             }
         };
@@ -115,7 +115,7 @@ impl TextConfig {
 /// Next-token prediction on one text.
 pub struct Text {
     tokenizer: Arc<dyn Tokenizer>,
-    tokens: Tokens,
+    tokens: TokenStore,
     /// Documents of each part, in the order of [`Part::ALL`].
     documents: [Documents; 3],
     eval_windows: EvalWindows,
@@ -154,7 +154,7 @@ impl Text {
     /// # Errors
     /// None for the default settings.
     pub fn new(text: &str) -> Result<Self, TaskError> {
-        let documents = vec![Document::unnamed(text.to_owned())];
+        let documents = vec![TextDocument::unnamed(text.to_owned())];
         let parts = SplitRule::ByNumber.parts(documents).map_err(CorpusError::from)?;
         Self::of(parts, &TextConfig::default(), &corpus::cache_dir())
     }
@@ -326,7 +326,7 @@ impl Task for Text {
         Ok(windows.into_iter().map(|window| self.sample(part, window)).collect())
     }
 
-    /// For a whole part, as many as the largest part needs; a smaller part gives what it has.
+    /// Number of windows that the largest part needs for a whole evaluation; a smaller part has fewer.
     fn max_eval_samples(&self, len: usize) -> Option<usize> {
         if self.check_len(len).is_err() {
             return Some(0);
@@ -342,7 +342,7 @@ impl Task for Text {
         Some(&self.sha256)
     }
 
-    /// Mean over the validation part.
+    /// Mean bytes per token over the validation part.
     fn bytes_per_token(&self) -> Option<f64> {
         let validation = self.part(Part::Validation);
         Some(validation.bytes as f64 / validation.tokens.max(1) as f64)
@@ -363,7 +363,7 @@ impl Task for Text {
         &self.notes
     }
 
-    /// `None`: text is not ranked by exact match.
+    /// Always `None`, because text is not ranked by exact match.
     fn chance(&self) -> Option<f64> {
         None
     }

@@ -1,4 +1,4 @@
-//! # Variable tracking: who got the value?
+//! # Variable tracking: all variables with a given value
 //! ## What it asks of an encoding
 //! Following a chain of statements, each of which names the previous one: finding by content repeatedly, over distances
 //! without pattern. One layer follows one link.
@@ -76,7 +76,7 @@ impl VariableTrackingConfig {
         self.hops as usize + 1
     }
 
-    /// Tokens of all statements, the question and its answer.
+    /// Number of tokens of all statements, the question and its answer.
     fn own_tokens(&self) -> usize {
         let statements = self.chains as usize * self.links();
         3 * statements + 2 + self.links() + 1
@@ -92,13 +92,13 @@ impl Generator for VariableTrackingConfig {
         id: "variable-tracking",
         label: "Variable tracking",
         version: 2,
-        summary: "Name all variables that a value was handed on to.",
+        summary: "Name all variables that a value was assigned to, directly or through others.",
         source: "Hsieh et al. 2024 (RULER), arXiv 2404.06654",
         ..TaskMeta::GENERATED
     };
     const SOURCE: &'static str = include_str!("variable_tracking.rs");
     const SPLITS: &'static [Split] =
-        &[Split::as_trained("uniform", "The statements at uniform places of the filler.")];
+        &[Split::as_trained("uniform", "The statements at uniform positions in the filler.")];
 
     fn check(&self) -> Result<(), TaskError> {
         check_setting(Self::META, "values", self.values, &(1..=1 << 16))?;

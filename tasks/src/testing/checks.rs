@@ -1,4 +1,4 @@
-//! Properties that every task must have.
+//! Checks of properties that every task must have.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::Example;
 use crate::hash::sha256_hex;
 use crate::{Batch, Sample, Task, TaskConfig, TaskError};
 
-/// Samples per split: what the example text has room for.
+/// Number of samples per split, limited by the size of the example text.
 const COUNT: usize = 8;
 
 fn build(example: &Example) -> Box<dyn Task> {
@@ -47,7 +47,7 @@ pub(crate) fn eval_differs(example: &Example) {
     }
 }
 
-/// One sample against the contract of [`Sample`] and of the task's own bounds.
+/// Checks a sample against the contract of [`Sample`] and the task's own bounds.
 fn check_sample(task: &dyn Task, len: usize, sample: &Sample) {
     let Sample { tokens, scored, slices } = sample;
     assert_eq!(tokens.len(), scored.len());
@@ -146,7 +146,7 @@ pub(crate) fn unknown_key(example: &Example) {
     assert!(said.starts_with(&format!("{id}: unknown field `ignor`, expected")), "{said}");
 }
 
-/// Whatever is written behind a key: an error, or a task that keeps to its contract.
+/// Checks that any value of a setting gives either an error or a task that fulfils its contract.
 pub(crate) fn extreme_settings(example: &Example) {
     let extremes = serde_json::json!([
         0,
@@ -171,7 +171,7 @@ pub(crate) fn extreme_settings(example: &Example) {
     ]);
     for config in [&example.config, &example.oracle_config.0] {
         let table = serde_json::to_value(config).unwrap();
-        // Where a text lies is not a matter of size.
+        // The path of a text is not a numeric setting.
         let keys = table.as_object().unwrap().keys().filter(|key| *key != "path");
         for (key, extreme) in
             keys.flat_map(|key| extremes.as_array().unwrap().iter().map(move |e| (key, e)))
@@ -182,7 +182,7 @@ pub(crate) fn extreme_settings(example: &Example) {
             let Ok(task) = config.build() else { continue };
             assert!(task.check_len(usize::MAX).is_err());
             for len in [0, 1, 2, 17, 40, 300] {
-                // Simulated for some tasks, and then not for nothing: once is enough.
+                // The chance level of some tasks is simulated, which is slow, so it is computed once.
                 if len == 40 {
                     assert_eq!(task.chance_at(len).is_some(), task.check_len(len).is_ok());
                 }
@@ -225,7 +225,8 @@ pub(crate) fn token_slices(example: &Example) {
     }
 }
 
-/// The chance level against the rate of the commonest answer: found in one half of many samples, scored on the other.
+/// Compares the chance level with the rate of the most frequent answer, determined on one half of many samples and
+/// measured on the other.
 pub(crate) fn chance(example: &Example) {
     const HALF: usize = 40_000;
     let (config, len) = &example.chance_config;
@@ -253,7 +254,7 @@ pub(crate) fn chance(example: &Example) {
     let tolerance = 5.0 * (p * (1.0 - p) / HALF as f64).sqrt() + 1.5 / HALF as f64;
     let rate = hits as f64 / HALF as f64;
     assert!((rate - p).abs() <= tolerance, "stated {p}, measured {rate} with {guess:?}");
-    // A level too low to be seen in so few samples would pass whatever was stated.
+    // A level too low to be observed in so few samples would always pass.
     assert!(p > 0.001, "chance {p} is too small to be tested: give the example a smaller one");
 }
 

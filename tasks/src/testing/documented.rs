@@ -1,4 +1,4 @@
-//! Check that the documentation of a task has its headings and a sample that the task draws.
+//! Checks that the documentation of a task has its headings and a sample that the task draws.
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;

@@ -14,13 +14,13 @@ pub(crate) fn parts(prefix: &[String]) -> Option<(&[String], usize)> {
     Some((&prefix[1..bar], prefix.len() - bar - 1))
 }
 
-/// Next token after `done` letters of an answer.
+/// Returns the next token after `done` letters of an answer.
 pub(crate) fn next(answer: &[String], done: usize) -> String {
     answer.get(done).cloned().unwrap_or_else(|| ".".to_owned())
 }
 
-/// Training lengths are uniform from `min_len` to the one asked for, evaluation lengths exact; bad settings are
-/// refused by name. `min_len` must be 3 in `config`.
+/// Checks that training lengths are uniform from `min_len` to the requested one, that evaluation lengths are exact,
+/// and that bad settings are refused by name. `min_len` must be 3 in `config`.
 pub(crate) fn trained_to_a_length(config: &TaskConfig) {
     let task = config.build().unwrap();
     let mut rng = ChaCha8Rng::seed_from_u64(5);
@@ -45,7 +45,7 @@ pub(crate) fn trained_to_a_length(config: &TaskConfig) {
     assert!(said(&format!(r#"{{"kind": "{id}", "min_len": 0}}"#)).starts_with(&expected));
 }
 
-/// The alphabet is 2 to 26 letters.
+/// Checks that the alphabet has 2 to 26 letters.
 pub(crate) fn alphabet_is_checked(id: &str) {
     for letters in [1, 27] {
         let json = format!(r#"{{"kind": "{id}", "letters": {letters}}}"#);

@@ -1,4 +1,4 @@
-//! Bytes as tokens.
+//! Tokenizer of bytes.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Characters as tokens.
+//! Tokenizer of characters.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use super::error::TokenizerError;
 use super::interface::Tokenizer;
 use crate::hash::sha256_hex;
 
-/// Bound of the characters that are found by index, which covers nearly all characters of most texts.
+/// Bound of the characters that are looked up by index; it covers nearly all characters of most texts.
 const DIRECT: usize = 0x3000;
 
 /// Tokenizer with one token for each character of a text, in Unicode order.

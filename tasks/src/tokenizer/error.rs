@@ -1,4 +1,4 @@
-//! The error of tokenizers.
+//! Errors of tokenizers.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ pub enum TokenizerError {
     NotATokenizer {
         /// Path of the file.
         path: PathBuf,
-        /// The fault of the file.
+        /// Description of the fault in the file.
         why: String,
     },
     /// A built-in tokenizer does not load.
@@ -25,7 +25,7 @@ pub enum TokenizerError {
     BuiltIn {
         /// Name of the tokenizer.
         name: &'static str,
-        /// The error of its library.
+        /// Error message of the library.
         why: String,
     },
     /// The vocabulary size is out of range.
@@ -33,7 +33,7 @@ pub enum TokenizerError {
     Size {
         /// Vocabulary size that was requested.
         size: u32,
-        /// Least accepted vocabulary size, which has one merge.
+        /// Least accepted vocabulary size, with one merge.
         least: u32,
         /// Greatest accepted vocabulary size.
         most: u32,
@@ -45,13 +45,13 @@ pub enum TokenizerError {
     TooFewPairs {
         /// Vocabulary size that was requested.
         size: u32,
-        /// The largest possible size.
+        /// Largest possible vocabulary size.
         found: usize,
     },
     /// Learning byte pairs failed.
     #[error("byte pairs could not be learned: {why}")]
     Learn {
-        /// The error of the library.
+        /// Error message of the library.
         why: String,
     },
     /// The tokenizer cannot represent a text.

@@ -1,4 +1,4 @@
-//! GPT-2's byte pairs, from the crate `tiktoken-rs`.
+//! GPT-2's byte pair tokenizer, from the crate `tiktoken-rs`.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,8 @@ use super::pieces::pieces;
 /// GPT-2's tokenizer. `<|endoftext|>` in a text is not a special token.
 pub struct Gpt2(CoreBPE);
 
-/// 50,000 merges, 256 bytes, and `<|endoftext|>` (Radford et al. 2019), which is never produced.
+/// Size of the vocabulary: 50,000 merges, 256 bytes, and `<|endoftext|>` (Radford et al. 2019), which is never
+/// produced.
 const VOCABULARY: usize = 50_257;
 
 impl std::fmt::Debug for Gpt2 {

@@ -15,7 +15,7 @@ use crate::hash::sha256_hex;
 /// Tokenizer read from a `tokenizer.json`.
 pub struct HubTokenizer {
     tokenizer: tokenizers::Tokenizer,
-    /// Bytes of each token; `None` if some token does not stand for fixed bytes.
+    /// Bytes of each token; `None` if the bytes of some token depend on its position.
     bytes: Option<Vec<Vec<u8>>>,
     vocabulary: usize,
     sha256: String,
@@ -59,15 +59,15 @@ impl HubTokenizer {
     }
 }
 
-/// Ids that a vocabulary may leave unused beside as many as it uses.
+/// Maximum number of unused ids, besides as many as are used.
 const SPARE_IDS: usize = 1024;
 
-/// Tokenizer whose tokens depend on nothing but the text.
+/// Parsed tokenizer whose tokens depend only on the text.
 struct Loaded {
     tokenizer: tokenizers::Tokenizer,
     /// One more than the highest id.
     vocabulary: usize,
-    /// Whether the file asks for random tokens.
+    /// Whether the file requests random tokens.
     was_random: bool,
 }
 
@@ -114,7 +114,7 @@ fn loaded(json: &[u8]) -> Result<Loaded, String> {
     Ok(Loaded { tokenizer, vocabulary, was_random })
 }
 
-/// The bytes of all tokens of a byte-level tokenizer. Added tokens stand for their own text.
+/// Returns the bytes of all tokens of a byte-level tokenizer. Added tokens represent their own text.
 fn byte_level(tokenizer: &tokenizers::Tokenizer, vocabulary: usize) -> Option<Vec<Vec<u8>>> {
     let added = tokenizer.get_added_tokens_decoder();
     let letters = letters();
@@ -129,8 +129,8 @@ fn byte_level(tokenizer: &tokenizers::Tokenizer, vocabulary: usize) -> Option<Ve
     bytes.collect()
 }
 
-/// The letter by which byte-level tokenizers write each byte: itself if it is visible, otherwise the next letter
-/// from U+0100 on (`bytes_to_unicode` of GPT-2's `encoder.py`).
+/// Returns the letter by which byte-level tokenizers write each byte: the byte itself if it is visible, otherwise the
+/// next letter from U+0100 on (`bytes_to_unicode` of GPT-2's `encoder.py`).
 fn letters() -> [char; 256] {
     let mut hidden = 0x100..;
     std::array::from_fn(|byte| {

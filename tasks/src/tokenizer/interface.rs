@@ -1,4 +1,4 @@
-//! The [`Tokenizer`] trait.
+//! Trait of tokenizers, [`Tokenizer`].
 
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -16,8 +16,7 @@ pub trait Tokenizer: Send + Sync + Debug {
     /// [`TokenizerError::Encode`] for a text that cannot be represented.
     fn encode(&self, text: &str, tokens: &mut Vec<u32>) -> Result<(), TokenizerError>;
 
-    /// The bytes that a token stands for at every position; `None` if they depend on the position, and for ids outside
-    /// the vocabulary.
+    /// Returns the bytes of a token; `None` if they depend on the position, and for ids outside the vocabulary.
     fn bytes(&self, token: u32) -> Option<Cow<'_, [u8]>>;
 
     /// Display text of tokens; incomplete characters are shown as bytes.

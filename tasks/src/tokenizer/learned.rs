@@ -64,7 +64,7 @@ fn learn(parts: &Parts, size: u32) -> Result<String, TokenizerError> {
     trained(parts, trainer).map_err(|error| TokenizerError::Learn { why: error.to_string() })
 }
 
-/// The text of a byte-level `tokenizer.json` with the merges that a trainer learns from the training part.
+/// Returns a byte-level `tokenizer.json` with the merges that a trainer learns from the training part.
 fn trained<T>(parts: &Parts, mut trainer: T) -> tokenizers::Result<String>
 where
     T: Trainer<Model = BPE> + Sync,
@@ -104,18 +104,18 @@ pub(super) mod tests {
     use tokenizers::models::bpe::BpeTrainer;
 
     use super::*;
-    use crate::data::Document;
+    use crate::data::TextDocument;
 
-    /// Text of a `tokenizer.json` with the learned merges.
+    /// Returns a `tokenizer.json` with the learned merges.
     pub(crate) fn learned_json(parts: &Parts, size: u32) -> String {
         learn(parts, size).unwrap()
     }
 
     fn training(text: String) -> Parts {
-        Parts::new(vec![(Part::Train, Document { name: String::new(), text })])
+        Parts::new(vec![(Part::Train, TextDocument { name: String::new(), text })])
     }
 
-    /// The trainer of `tokenizers`, as it was used before.
+    /// Learns the merges with the trainer of `tokenizers`.
     fn by_library(parts: &Parts, size: u32) -> String {
         let trainer = BpeTrainer::builder()
             .show_progress(false)
@@ -128,7 +128,7 @@ pub(super) mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Few letters make equal counts, overlaps and one token from several pairs usual.
+        /// With few letters, equal counts, overlaps and tokens from several pairs are common.
         #[test]
         fn merges_are_those_of_the_library(
             text in "([ab]{1,12}|[abc]{1,30}|[a-d ]{1,60}|(abab|aab|baa){1,9}|\\PC{1,20})( ([ab]{1,8}|[a-c]{1,9}|é{1,5}|a{1,40})){0,30}",
@@ -147,7 +147,7 @@ pub(super) mod tests {
         }
     }
 
-    /// A megabyte of DNA on one line is one word. The trainer of `tokenizers` needs 34 s for a fifth of it.
+    /// A megabyte of DNA on one line is a single word. The trainer of `tokenizers` needs 34 s for a fifth of it.
     #[test]
     fn long_words_are_learned_in_seconds() {
         let mut state = 1_u64;

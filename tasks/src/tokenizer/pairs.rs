@@ -1,7 +1,8 @@
 //! Learns byte pair merges from counted words.
 //!
-//! The merges are those of the trainer of `tokenizers`, in the same order. That trainer moves the whole rest of a word
-//! at each merge, which is quadratic in the longest word; here words are linked lists and each pair knows its places.
+//! The merges are those of the trainer of `tokenizers`, in the same order. That trainer moves the whole remainder of
+//! a word at each merge, which is quadratic in the longest word. Here words are linked lists, and each pair has the
+//! list of its positions.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -83,26 +84,28 @@ struct Symbol {
     after: usize,
 }
 
-/// Pair that may be merged next, in some words. The most frequent comes first, the smaller ids among equals.
+/// Pair that may be merged next, with the words that contain it. The most frequent comes first; among equals, the
+/// smaller ids.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
     count: i64,
     pair: Reverse<TokenPair>,
-    /// Ascending. A pair that two merges have made has two candidates, each with its own words.
+    /// Indices of the words, ascending. A pair that arose from two merges has two candidates, each with its own
+    /// words.
     words: Vec<usize>,
 }
 
 #[derive(Default)]
 struct Occurrences {
     count: i64,
-    /// Left symbols, possibly of pairs that no longer exist.
+    /// Positions of the left symbols, possibly of pairs that no longer exist.
     places: Vec<usize>,
 }
 
 struct Learner {
-    /// Token to text.
+    /// Text of each token.
     texts: Vec<String>,
-    /// Text to token.
+    /// Token of each text.
     ids: BTreeMap<String, u32>,
     symbols: Vec<Symbol>,
     /// How often each word occurs.
@@ -147,7 +150,7 @@ impl Learner {
         learner
     }
 
-    /// Adds places that have become those of a pair, and makes the pairs candidates.
+    /// Adds positions at which pairs have arisen, and makes the pairs candidates.
     fn enqueue(&mut self, places: BTreeMap<TokenPair, Vec<usize>>) {
         for (pair, new) in places {
             let occurrences = self.pairs.entry(pair).or_default();
@@ -220,7 +223,7 @@ impl Learner {
         self.enqueue(made);
     }
 
-    /// The merges in order; one that was made twice has its last place.
+    /// Returns the merges in order; a merge that was made twice has its last position.
     fn merges(&self) -> Vec<TokenPair> {
         let mut seen = BTreeSet::new();
         let mut merges: Vec<TokenPair> =

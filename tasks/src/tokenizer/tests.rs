@@ -1,10 +1,10 @@
-//! Every tokenizer on texts of our own.
+//! Tests every tokenizer on invented texts.
 
 use tempfile::TempDir;
 
 use super::interface::readable;
 use super::*;
-use crate::data::{Document, Part, SplitRule};
+use crate::data::{Part, SplitRule, TextDocument};
 use crate::testing::harbour_text;
 
 const SAMPLES: [&str; 7] = [
@@ -19,7 +19,7 @@ const SAMPLES: [&str; 7] = [
 
 fn parts() -> Parts {
     let text = harbour_text() + &SAMPLES.concat();
-    let document = Document { name: String::new(), text };
+    let document = TextDocument { name: String::new(), text };
     Parts { documents: vec![(Part::Train, document)], sha256: String::new() }
 }
 
@@ -33,7 +33,7 @@ fn encode(tokenizer: &dyn Tokenizer, text: &str) -> Vec<u32> {
     tokens
 }
 
-/// A byte-level `tokenizer.json` with a special token, made from learned byte pairs.
+/// Writes a byte-level `tokenizer.json` with a special token and learned byte pairs.
 fn tokenizer_json(cache: &Path) -> PathBuf {
     let json = learned::tests::learned_json(&parts(), 300);
     let mut tokenizer: tokenizers::Tokenizer = json.parse().unwrap();
@@ -82,7 +82,7 @@ fn vocabularies_have_the_sizes_asked_for() {
     assert_eq!(sizes, [chars, 256, 50_257, 301, 300]);
 }
 
-/// Numbers of OpenAI's `encoder.json`: "Hello world" and " the" are 15496 995 and 262.
+/// Numbers from OpenAI's `encoder.json`: "Hello world" and " the" are 15496 995 and 262.
 #[test]
 fn gpt2_has_its_published_ids() {
     let gpt2 = Gpt2::new().unwrap();
@@ -128,7 +128,7 @@ fn learning_is_the_same_each_time_kept_and_repaired() {
     let other = TempDir::new().unwrap();
     assert_eq!(first.sha256(), build(other.path()).0.sha256());
 
-    // Found again: a file that were written anew would have another time.
+    // The file was reused: a rewritten one would have another modification time.
     let before = std::fs::metadata(file).unwrap().modified().unwrap();
     assert_eq!(build(cache.path()).1, None);
     assert_eq!(std::fs::metadata(file).unwrap().modified().unwrap(), before);
@@ -151,13 +151,13 @@ fn sizes_that_cannot_be_are_refused() {
         TokenizerConfig::Bpe(size).build(parts, cache.path()).map(|_| ()).unwrap_err().to_string()
     };
     assert!(said(256, &parts()).contains("tokenizer.bpe is 256, must be between 257"));
-    let short = vec![Document { name: String::new(), text: "abababab cd cd".repeat(9) }];
+    let short = vec![TextDocument { name: String::new(), text: "abababab cd cd".repeat(9) }];
     let short = SplitRule::ByNumber.parts(short).unwrap();
     assert!(said(5000, &short).contains("has pairs for"), "{}", said(5000, &short));
     assert!(!cache.path().join("tokenizers").exists());
 }
 
-/// Wherever a `tokenizer.json` is cut off: an error, never a panic.
+/// A `tokenizer.json` truncated anywhere gives an error, never a panic.
 #[test]
 fn damaged_tokenizer_files_are_errors_with_their_path() {
     let cache = TempDir::new().unwrap();
@@ -179,7 +179,8 @@ fn damaged_tokenizer_files_are_errors_with_their_path() {
     assert!(missing.to_string().contains("none.json"), "{missing}");
 }
 
-/// Lower case is lost, so tokens do not stand for fixed bytes of the text, and nothing pretends that they do.
+/// Lower-casing loses bytes, so tokens have no fixed bytes of the text, and the tokenizer must not claim that they
+/// do.
 #[test]
 fn tokenizer_that_changes_the_text_is_read_and_known_as_such() {
     let json = r#"{"version": "1.0", "truncation": null, "padding": null, "added_tokens": [],

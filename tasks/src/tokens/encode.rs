@@ -1,4 +1,4 @@
-//! Documents through a tokenizer.
+//! Encoding of documents by a tokenizer.
 
 use crate::data::{Part, Parts};
 use crate::tokenizer::{Tokenizer, TokenizerError};

@@ -38,7 +38,7 @@ pub(crate) struct Mapped {
     map: Mmap,
     /// Offset of the tokens in the file.
     from: usize,
-    /// Bytes of a token.
+    /// Number of bytes of a token.
     width: usize,
 }
 
@@ -58,14 +58,14 @@ impl Mapped {
 
 /// Concatenated tokens of all documents.
 #[derive(Debug)]
-pub(crate) enum Tokens {
+pub(crate) enum TokenStore {
     /// Tokens held in memory.
     Memory(Vec<u32>),
     /// Tokens in a memory-mapped file.
     Mapped(Mapped),
 }
 
-impl Tokens {
+impl TokenStore {
     /// Copies a range of tokens.
     pub(crate) fn copy(&self, range: Range<usize>) -> Vec<u32> {
         match self {

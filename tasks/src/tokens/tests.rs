@@ -1,4 +1,4 @@
-//! Cached tokens: found again, never believed when damaged.
+//! Tests of cached tokens: reused when intact, detected when damaged.
 
 use std::fs;
 
@@ -6,12 +6,12 @@ use tempfile::TempDir;
 
 use super::encode::{Encoded, encode};
 use super::*;
-use crate::data::{Borders, Document, Part, Parts};
+use crate::data::{Borders, Part, Parts, TextDocument};
 use crate::testing::harbour_text;
 use crate::tokenizer::{Bytes, Gpt2, Tokenizer};
 
 fn parts() -> Parts {
-    let document = |text: &str| Document { name: String::new(), text: text.to_owned() };
+    let document = |text: &str| TextDocument { name: String::new(), text: text.to_owned() };
     let text = harbour_text();
     Parts::new(vec![
         (Part::Train, document(&text)),

@@ -21,7 +21,7 @@ use crate::pretrained::Pretrained;
 /// Variants, tasks and fine-tuning shared by the cells.
 pub(super) struct Prepared {
     variants: Vec<EncodingVariant>,
-    /// Each task with its settings and its evaluation.
+    /// Tasks, each with its settings and the settings of its evaluation.
     asked: Vec<(Box<dyn Task>, Value, EvalConfig)>,
     tune: Option<(TuneConfig, LongText)>,
 }
@@ -43,7 +43,7 @@ impl Prepared {
             lens: lens.clone(),
             splits: None,
             samples,
-            // One at a time: thousands of tokens are a batch of their own.
+            // One sequence at a time, because each has thousands of tokens.
             batch_size: 1,
             ..EvalConfig::default()
         };
@@ -140,7 +140,7 @@ fn tune_config(arguments: &ExtendArgs, learns: TunedWeights, context: usize) -> 
         steps: arguments.steps,
         batch_size: arguments.batch,
         len: arguments.train_len.unwrap_or(context),
-        // As TAPE's authors fine-tune: a short warm-up, then a constant rate, no decay of weights.
+        // As in TAPE's fine-tuning: a short warm-up, then a constant rate, without weight decay.
         optimizer: OptimizerConfig {
             learning_rate: arguments.learning_rate,
             warmup_steps: arguments.steps.div_ceil(10),

@@ -20,16 +20,16 @@ struct CellForecast {
     /// Cells of one kind differ only in their seed and are expected to take the same time.
     kind: String,
     expected_seconds: f64,
-    /// Share done, 0 to 1.
+    /// Share of the cell's work that is done, 0 to 1.
     done: f64,
-    /// Share done before this sweep started.
+    /// Share of the cell's work that was done before this sweep started.
     done_before: f64,
     /// Whether the cell has ended or is not run by this sweep; it is left out of the forecast.
     over: bool,
 }
 
 impl Forecast {
-    /// Forecast for cells given as kind and expected seconds; cells with 0 seconds are not run.
+    /// Creates a forecast for cells given as kind and expected seconds; cells with 0 seconds are not run.
     pub(super) fn new(cells: impl IntoIterator<Item = (String, f64)>, jobs: usize) -> Self {
         let cells = cells
             .into_iter()
@@ -75,13 +75,13 @@ impl Forecast {
         self.cells[index].over = true;
     }
 
-    /// Share done of a running cell; `None` if it is not running.
+    /// Share of a running cell that is done; `None` if it is not running.
     pub(super) fn under_way(&self, index: usize) -> Option<f64> {
         let cell = &self.cells[index];
         (cell.done > 0.0 && !cell.over).then_some(cell.done)
     }
 
-    /// Share done of the whole sweep.
+    /// Share of the whole sweep that is done.
     pub(super) fn share(&self) -> f64 {
         let total = self.cells.iter().map(|cell| cell.expected_seconds).sum::<f64>();
         if total > 0.0 { 1.0 - self.left() / total } else { 1.0 }

@@ -59,7 +59,7 @@ pub(crate) struct SweepArgs {
 }
 
 impl SweepArgs {
-    /// Builds the options of a sweep.
+    /// Builds the options of a sweep from the arguments.
     pub(super) fn options(&self, out: PathBuf, jobs: usize, threads: usize) -> SweepOptions {
         let given = Budget { seconds: self.cell_seconds, memory_bytes: self.cell_memory };
         SweepOptions {

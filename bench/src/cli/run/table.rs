@@ -201,7 +201,7 @@ fn result_row(record: &RunRecord) -> String {
     }
 }
 
-/// The mean of the headline metric over the points in, or beyond, the training distribution.
+/// Mean of the headline metric over the evaluations in the training distribution, or over all others.
 fn headline(record: &RunRecord, in_distribution: bool) -> String {
     let perplexity = record.task.headline == "perplexity";
     let points = record.evals.iter().filter(|e| e.in_distribution == in_distribution);

@@ -65,7 +65,7 @@ impl Checkpointer {
                 }
                 Err(reason) => {
                     let next = if index + 1 < files.len() {
-                        "the one before it is tried"
+                        "the previous checkpoint is tried"
                     } else {
                         "the cell starts from its beginning"
                     };

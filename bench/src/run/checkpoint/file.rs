@@ -24,7 +24,7 @@ const HEAD: usize = HASHED_HEAD + 32;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
     /// The file ends within the header, or its content does not have the length that the header states.
-    #[error("it has {bytes} bytes, expected {expected}: it was cut off or appended to")]
+    #[error("it has {bytes} bytes, expected {expected}: it was truncated or extended")]
     Length {
         /// Length of the file.
         bytes: u64,
@@ -32,7 +32,7 @@ pub enum Damage {
         expected: u64,
     },
     /// The file does not begin with the magic bytes of a checkpoint.
-    #[error("it does not begin as a checkpoint does")]
+    #[error("it does not begin with the magic bytes of a checkpoint")]
     Magic,
     /// The file was written by another version of the program.
     #[error("its version is {found}, this program reads {VERSION}")]

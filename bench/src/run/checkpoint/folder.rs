@@ -4,8 +4,9 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use tasks::FileError;
+
 use super::file::{self, Damage};
-use crate::file_error::FileError;
 
 /// Number of checkpoints kept, two so that one may be damaged.
 const KEPT: usize = 2;

@@ -22,8 +22,8 @@ fn every_cell_of_every_suite_passes_its_checks_and_has_a_key_of_its_own() {
     }
 }
 
-/// Puts the text that comes through cargo in the place of others, by character: the settings of cells are checked, and
-/// neither are megabytes fetched nor byte pairs learned.
+/// Replaces the text of a cell by a small corpus with characters as tokens, so that its settings can be checked
+/// without downloads and without learning byte pairs.
 fn with_a_text_that_needs_no_download(cell: &mut Experiment) {
     let Some(text) = cell.task.get::<TextConfig>() else { return };
     let corpus = TextConfig::default();

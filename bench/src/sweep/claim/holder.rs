@@ -63,7 +63,7 @@ impl ClaimHolder {
     }
 
     pub(super) fn pause(&self) -> Duration {
-        // A damaged claim must not say that it lasts for ever.
+        // A damaged claim must not be valid indefinitely.
         Duration::from_millis(self.pause_milliseconds).min(super::LONGEST_PAUSE)
     }
 
@@ -91,12 +91,12 @@ fn place() -> Option<String> {
 /// Start of a process in ticks since boot; `None` if there is no such process, or the system does not report it.
 fn start_of(pid: u32) -> Option<String> {
     let stat = fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).ok()?;
-    // The second field is the program's name in parentheses, which may hold anything; the state stands
-    // behind it, and the start 19 fields behind the state.
+    // The second field is the program's name in parentheses, which may contain any character; the state
+    // follows it, and the start time is 19 fields after the state.
     let (_, behind_name) = stat.rsplit_once(')')?;
     let mut fields = behind_name.split_whitespace();
     let state = fields.next()?;
-    // A zombie has ended; only its parent has not looked yet.
+    // A zombie has ended, although its parent has not waited for it yet.
     if state == "Z" || state == "X" {
         return None;
     }

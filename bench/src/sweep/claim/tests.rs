@@ -21,7 +21,7 @@ fn is_held(claims: &Claims) -> bool {
     matches!(claims.claim(KEY).unwrap(), ClaimAttempt::Held(_))
 }
 
-/// A claim of a process that is elsewhere, or nowhere.
+/// Writes a claim of a process on another machine, or of one that has ended.
 fn foreign(results: &Path, change: impl Fn(&mut ClaimHolder)) -> PathBuf {
     let mut holder = ClaimHolder::this_process(Duration::ZERO);
     change(&mut holder);
@@ -176,7 +176,7 @@ fn without_locks_claims_go_on_and_say_so_once() {
         assert!(!results.path().join("claims").join(format!("{KEY}.json")).exists());
         assert_eq!(claims.take_warning(), None);
     }
-    // A disk that fails is no file system without locks.
+    // A disk error is not mistaken for a file system without locks.
     let results = tempfile::tempdir().unwrap();
     let locking = Locking { try_lock: refused::<5>, ..Locking::default() };
     let said = Claims::with(results.path(), PATIENCE, locking).unwrap_err().to_string();

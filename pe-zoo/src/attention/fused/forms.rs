@@ -1,4 +1,4 @@
-//! Modifiers that the CPU's kernels have operands of their own for.
+//! Modifiers that have operands of their own in the CPU's kernels.
 
 use std::sync::Arc;
 
@@ -14,21 +14,21 @@ use crate::kernels::spec::MixerSpec;
 use crate::score::{HeadMlp, PositionMlp, Reflections, StepPrices, TokenPrice};
 use crate::{Positions, ScoreMod};
 
-/// A modifier as operands.
+/// Kernel operands of one modifier.
 #[derive(Default)]
-pub(super) struct Form {
+pub(super) struct ModifierOperands {
     pub(super) tensors: Vec<(Slot, DispatchTensor)>,
-    /// Where the pieces of the curve end, ascending; empty without a curve.
+    /// Boundaries between the pieces of a piecewise linear bias, ascending; empty without one.
     pub(super) bends: Arc<[f32]>,
     pub(super) mixer: Option<MixerSpec>,
 }
 
-/// The operands of a modifier; `None` if the kernels have none for it.
-pub(super) fn of(modifier: &ScoreMod, inputs: &LogitInputs<'_>) -> Option<Form> {
-    let mut form = Form::default();
+/// Converts a modifier to kernel operands; `None` if the kernels have none for it.
+pub(super) fn of(modifier: &ScoreMod, inputs: &LogitInputs<'_>) -> Option<ModifierOperands> {
+    let mut form = ModifierOperands::default();
     match modifier {
         ScoreMod::PositionMlp(mlp) => {
-            let curve = Curve::of(mlp, inputs.at);
+            let curve = PiecewiseLinear::of(mlp, inputs.at);
             form.put(Slot::CurveLines, curve.lines);
             form.put(Slot::CurveDistances, curve.distances);
             form.put(Slot::CurveRows, curve.rows);
@@ -59,7 +59,7 @@ pub(super) fn of(modifier: &ScoreMod, inputs: &LogitInputs<'_>) -> Option<Form> 
     Some(form)
 }
 
-impl Form {
+impl ModifierOperands {
     fn put<const D: usize>(&mut self, slot: Slot, tensor: Tensor<D>) {
         self.tensors.push((slot, tensor.into_dispatch()));
     }
@@ -76,7 +76,7 @@ impl Form {
                 self.put(Slot::BaseTable, endless(table, *beyond));
             }
             Some(ScoreMod::PositionMlp(base)) => {
-                let curve = Curve::of(base, inputs.at);
+                let curve = PiecewiseLinear::of(base, inputs.at);
                 self.put(Slot::BaseLines, curve.lines);
                 self.put(Slot::BaseDistances, curve.distances);
                 self.put(Slot::BaseRows, curve.rows);
@@ -98,7 +98,7 @@ impl Form {
     }
 }
 
-/// Every distance from 0 to the longest, `[1, N]`.
+/// Returns all distances from 0 to the longest, `[1, N]`.
 fn every_distance(at: &Positions, device: &Device) -> Tensor<2> {
     at.memo("every-distance", device, || {
         let values = (0..=at.longest_distance()).map(|n| n as f32).collect::<Vec<_>>();
@@ -107,19 +107,19 @@ fn every_distance(at: &Positions, device: &Device) -> Tensor<2> {
     })
 }
 
-/// A perceptron of one number whose activation is piecewise linear, as the piecewise linear function
-/// that it is.
-struct Curve {
+/// Perceptron of one input with a piecewise linear activation, as an explicit piecewise linear
+/// function.
+struct PiecewiseLinear {
     bends: Arc<[f32]>,
     /// Slopes of the pieces, then their values at 0, `[H, 2 N]`.
     lines: Tensor<2>,
-    /// `[1, N]`.
+    /// Numerators `psi(distance)` of the input, `[1, N]`.
     distances: Tensor<2>,
-    /// `[1, T]`.
+    /// Reciprocal denominators of the input for each row, `[1, T]`.
     rows: Tensor<2>,
 }
 
-impl Curve {
+impl PiecewiseLinear {
     fn of(mlp: &PositionMlp, at: &Positions) -> Self {
         let device = mlp.w1.device();
         let positions = at.memo("row-positions-flat", &device, || {
@@ -145,11 +145,11 @@ impl Curve {
     }
 }
 
-/// Where hidden units of `w1 u + b1` bend for `u` of 0 and more, ascending, and the activation's slope
-/// in each piece for each unit.
+/// Finds the breakpoints of the hidden units `w1 u + b1` for `u >= 0`, ascending, and the slope of
+/// each unit's activation in each piece.
 fn pieces(w1: &[f32], b1: &[f32], negative_slope: f32) -> (Arc<[f32]>, Vec<f32>) {
     let slope = |above: bool| if above { 1.0 } else { negative_slope };
-    // A unit of falling input that bends at 0 is the same wherever it is read.
+    // A unit with a negative weight and its breakpoint at 0 is linear for `u > 0`.
     let mut bends = (0..w1.len())
         .map(|unit| (-b1[unit] / w1[unit], unit))
         .filter(|(u, unit)| u.is_finite() && (*u > 0.0 || (*u == 0.0 && w1[*unit] > 0.0)))

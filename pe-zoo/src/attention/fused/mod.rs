@@ -1,7 +1,6 @@
 //! The fused engine: attention under any [`ScoreMod`] without a `T x S` tensor.
 //!
-//! A modifier is taken apart into the operands of the kernels (`parts`), which are in
-//! `crate::kernels`.
+//! `parts` splits a modifier into the operands of the kernels in `crate::kernels`.
 
 #[cfg(feature = "flex")]
 mod forms;
@@ -17,11 +16,11 @@ use super::reference::LogitInputs;
 use crate::kernels::{self, Kernels};
 use crate::ops::MatmulPrecision;
 use crate::{Positions, ScoreMod};
-use parts::Parts;
+use parts::ModifierParts;
 
-/// Attends causally; the result is `[B, H, T, E]`, or `None` where no kernel takes these tensors
-/// under this modifier. A part of a modifier that the kernels lack becomes a dense bias, made by the
-/// reference engine.
+/// Computes causal attention, `[B, H, T, E]`; `None` if no kernel supports these tensors under this
+/// modifier. Parts of a modifier that the kernels do not support become a dense bias, computed by
+/// the reference engine.
 #[expect(clippy::too_many_arguments, reason = "the six tensors of one formula")]
 pub(crate) fn attend(
     precision: MatmulPrecision,
@@ -40,7 +39,7 @@ pub(crate) fn attend(
         #[cfg(feature = "flex")]
         Kernels::Cpu if q.dtype() == DType::F32 => {
             let inputs = LogitInputs::new(q, k, v, at, scale);
-            let mut parts = Parts::of(modifier, &inputs);
+            let mut parts = ModifierParts::of(modifier, &inputs);
             if parts.terms_on_products() {
                 parts = parts.with_dense_terms(&inputs, at, scale);
             }
@@ -53,7 +52,7 @@ pub(crate) fn attend(
             let dtype = q.dtype();
             let [q, k, v, values] = [q, k, v, values].map(|u| u.clone().cast(DType::F32));
             let inputs = LogitInputs::new(&q, &k, &v, at, scale);
-            let parts = Parts::of(modifier, &inputs)
+            let parts = ModifierParts::of(modifier, &inputs)
                 .with_dense_terms(&inputs, at, scale)
                 .with_products(&q, &inputs, at, scale);
             let (operands, spec) = parts.operands([&q, &k, &v, &values], at, scale, precision);

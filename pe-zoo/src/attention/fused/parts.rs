@@ -1,4 +1,4 @@
-//! A modifier taken apart into the operands of the kernels.
+//! Splits a modifier of the logits into the operands of the kernels.
 
 use std::sync::Arc;
 
@@ -18,27 +18,29 @@ use crate::score::Beyond;
 use crate::score::{Contextual, ContextualFunction, GateSource, LogitScaling, Perceptron, Term};
 use crate::{Positions, ScoreMod};
 
-/// A modifier as the kernels take it: at most one of each kind.
-pub(super) struct Parts {
-    /// By slot, all f32; queries, keys, values and gate keys are not part of a modifier.
+/// Operands of a modifier for the kernels, which support at most one modifier of each kind.
+pub(super) struct ModifierParts {
+    /// Tensors of the modifier by slot, all f32. The slots of queries, keys, values and gate keys
+    /// are empty.
     tensors: [Option<DispatchTensor>; SLOTS],
-    /// The contextual positions that the kernels compute; their function is in the slots.
+    /// Contextual positions that the kernels compute; the tensors of their function are in the
+    /// slots.
     contextual: Option<Contextual>,
-    /// Products that take the place of `q k^T`, `[B, H, T, S]`.
+    /// Replacement of the products `q k^T`, `[B, H, T, S]`.
     products: Option<Tensor<4>>,
-    /// Pair terms that the content logits pass through, in this order.
+    /// Pair terms applied to the content logits, in this order.
     terms: Vec<Term>,
-    /// Content logits that have passed through them, `[B, H, T, S]`.
+    /// Content logits with the pair terms already applied, `[B, H, T, S]`.
     content: Option<Tensor<4>>,
     weights: Option<WeightRule>,
-    /// Where the pieces of the curve end.
+    /// Boundaries between the pieces of a piecewise linear bias, ascending.
     bends: Arc<[f32]>,
     mixer: Option<MixerSpec>,
-    /// The content logits are not divided by `sqrt(D)`.
+    /// Whether the content logits are not divided by `sqrt(D)`.
     undivided: bool,
 }
 
-impl Parts {
+impl ModifierParts {
     pub(super) fn of(modifier: &ScoreMod, inputs: &LogitInputs<'_>) -> Self {
         let mut parts = Self {
             tensors: [const { None }; SLOTS],
@@ -57,7 +59,7 @@ impl Parts {
 
     fn add(&mut self, modifier: &ScoreMod, inputs: &LogitInputs<'_>) {
         match modifier {
-            // Hard attention is the reference engine's, see `attend`.
+            // The reference engine computes hard attention, see `attend`.
             ScoreMod::None | ScoreMod::Hard => {}
             ScoreMod::Sum(parts) => parts.iter().for_each(|part| self.add(part, inputs)),
             ScoreMod::Slope(slopes) => self.plus(Slot::Slopes, slopes.clone()),
@@ -68,7 +70,7 @@ impl Parts {
                 self.plus_table(Slot::QueryDistance, endless(table, *beyond));
             }
             ScoreMod::Decay { cumulative } => {
-                // All but the first, which may hold what the first has lost by rounding.
+                // All parts after the first, which may hold its rounding errors.
                 let further = self.tensors[Slot::Decay as usize].is_some();
                 let slot = if further { Slot::DecayResidual } else { Slot::Decay };
                 self.plus(slot, cumulative.clone());
@@ -88,8 +90,8 @@ impl Parts {
         }
     }
 
-    /// Adds a modifier that only the CPU's kernels have operands for; elsewhere, and beside another one
-    /// of its kind, it is made dense.
+    /// Adds a modifier that only the CPU's kernels have operands for. It is made dense on other
+    /// devices, and if the slots of its kind are taken.
     fn add_form(&mut self, modifier: &ScoreMod, inputs: &LogitInputs<'_>) {
         #[cfg(feature = "flex")]
         if kernels::of(&inputs.device) == Some(kernels::Kernels::Cpu)
@@ -147,7 +149,8 @@ impl Parts {
         self.put(slot, sum);
     }
 
-    /// Adds tables of different lengths, the last entry of the shorter one going on.
+    /// Adds a distance table to the one in a slot; the shorter of the two is extended by repeating
+    /// its last entry.
     fn plus_table(&mut self, slot: Slot, table: Tensor<2>) {
         let table = in_f32(table);
         let sum = match self.take::<2>(slot) {
@@ -164,14 +167,14 @@ impl Parts {
         if self.undivided { 1.0 } else { scale }
     }
 
-    /// Whether the kernels for the CPU cannot run the terms: those take the place of products that are
-    /// a tensor already.
+    /// Whether the CPU's kernels cannot evaluate the pair terms, because a tensor of products
+    /// already replaces the content logits.
     #[cfg(feature = "flex")]
     pub(super) fn terms_on_products(&self) -> bool {
         self.products.is_some() && !self.terms.is_empty()
     }
 
-    /// The same modifier with its pair terms carried out by the reference engine.
+    /// Returns the same modifier with its pair terms evaluated by the reference engine.
     pub(super) fn with_dense_terms(
         mut self,
         inputs: &LogitInputs<'_>,
@@ -188,7 +191,7 @@ impl Parts {
         self
     }
 
-    /// Puts parameters and state of all terms into their slots, one term after the other.
+    /// Writes parameters and state of all terms to their slots, one term after the other.
     fn put_terms(&mut self, terms: &[Term]) {
         let tensors = terms.iter().map(Term::tensors).collect::<Vec<_>>();
         let params = tensors.iter().filter_map(|(params, _)| params.cloned()).collect::<Vec<_>>();
@@ -201,7 +204,7 @@ impl Parts {
         }
     }
 
-    /// The tensors of one attention, and everything else that a kernel takes.
+    /// Returns operands and specification of one attention for the kernels.
     pub(super) fn operands(
         mut self,
         [q, k, v, values]: [&Tensor<4>; 4],
@@ -230,7 +233,7 @@ impl Parts {
                 ContextualFunction::Table(_) | ContextualFunction::Slope(_) => None,
             };
             let gate_keys = match gates {
-                // The kernel has the products at hand unless others take their place.
+                // The kernel computes these products anyway, unless they are replaced.
                 GateSource::QueryKey => {
                     (content.is_none() || mapped || !terms.is_empty()).then(|| k.clone())
                 }
@@ -269,15 +272,16 @@ impl Parts {
     }
 }
 
-/// The kernels' type; tensors of it are handed on as they are.
+/// Converts a tensor to f32, the type of the kernels; f32 tensors are returned unchanged.
 fn in_f32<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
     if tensor.dtype() == DType::F32 { tensor } else { tensor.cast(DType::F32) }
 }
 
-/// For the GPU's kernels: in the place of tables that are multiplied with queries the products,
-/// factors included. Those are of the size of the queries, and their gradients need no sum over rows.
+/// Operands for the GPU's kernels: tables that are multiplied with queries are replaced by the
+/// scaled products. The products are of the size of the queries, and their gradients need no sum
+/// over rows.
 #[cfg(feature = "cube")]
-impl Parts {
+impl ModifierParts {
     pub(super) fn with_products(
         mut self,
         q: &Tensor<4>,
@@ -314,7 +318,7 @@ impl Parts {
     }
 }
 
-/// The first entries of a table, or all if it is shorter.
+/// Returns the first entries of a table, or the whole table if it is shorter.
 #[cfg(feature = "cube")]
 fn first_entries(table: Tensor<2>, entries: usize) -> Tensor<2> {
     let [_rows, all] = table.dims();

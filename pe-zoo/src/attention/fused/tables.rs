@@ -1,10 +1,11 @@
-//! Tables over distances whose last entry stands for all greater distances.
+//! Distance tables whose last entry holds for all greater distances.
 
 use burn::tensor::Tensor;
 
 use crate::score::Beyond;
 
-/// The same table with its last entry repeated for all greater distances.
+/// Returns the table in the form whose last entry holds for all greater distances; for
+/// [`Beyond::Zero`] an entry 0 is appended.
 pub(super) fn endless(table: &Tensor<2>, beyond: Beyond) -> Tensor<2> {
     match beyond {
         Beyond::Last => table.clone(),
@@ -15,7 +16,7 @@ pub(super) fn endless(table: &Tensor<2>, beyond: Beyond) -> Tensor<2> {
     }
 }
 
-/// A table of so many entries, the last one repeated.
+/// Extends a table to `to` entries by repeating the last one.
 pub(super) fn stretched(table: Tensor<2>, to: usize) -> Tensor<2> {
     let [rows, entries] = table.dims();
     if to == entries {

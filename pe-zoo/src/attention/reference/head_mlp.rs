@@ -1,4 +1,4 @@
-//! A perceptron across heads, at every pair.
+//! Perceptron across heads, evaluated for every pair of tokens.
 
 use burn::tensor::Tensor;
 use burn::tensor::activation::leaky_relu;
@@ -22,7 +22,7 @@ impl HeadMlp {
         base + self.mix(Tensor::cat(vec![content, planes], 1), at)
     }
 
-    /// `g`, `[B, planes, T, S] -> [B, H, T, S]`.
+    /// Applies the perceptron `g` to the planes, `[B, planes, T, S] -> [B, H, T, S]`.
     fn mix(&self, planes: Tensor<4>, at: &Positions) -> Tensor<4> {
         let hidden = |planes| leaky_relu(per_pair(planes, &self.w1, &self.c1), self.negative_slope);
         if self.taps == 1 {
@@ -39,7 +39,8 @@ impl HeadMlp {
     }
 }
 
-/// `weights [M, K]` at every pair of `[B, K, T, S]`, plus a bias `[M]`: `[B, M, T, S]`.
+/// Applies `weights [M, K]` and a bias `[M]` at every pair of `[B, K, T, S]`; returns `[B, M, T,
+/// S]`.
 fn per_pair(planes: Tensor<4>, weights: &Tensor<2>, bias: &Tensor<1>) -> Tensor<4> {
     let [batch, inputs, rows, columns] = planes.dims();
     let flat = planes.reshape([batch, inputs, rows * columns]);
@@ -48,8 +49,8 @@ fn per_pair(planes: Tensor<4>, weights: &Tensor<2>, bias: &Tensor<1>) -> Tensor<
     out.reshape([batch, outputs, rows, columns]) + bias.clone().reshape([1, outputs, 1, 1])
 }
 
-/// Planes `[B, K, T, S]` beside themselves as each key's left and right neighbour has them,
-/// `[B, 3 K, T, S]`; 0 past either end.
+/// Stacks planes `[B, K, T, S]` with those of each key's left and right neighbours, `[B, 3 K, T,
+/// S]`; 0 past either end.
 fn with_neighbours(planes: Tensor<4>) -> Tensor<4> {
     let [batch, inputs, rows, columns] = planes.dims();
     let none = Tensor::zeros([batch, inputs, rows, 1], &planes.device());

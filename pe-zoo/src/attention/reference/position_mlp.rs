@@ -1,4 +1,4 @@
-//! A perceptron of distance over position, at every pair.
+//! Perceptron of distance and position, evaluated for every pair of tokens.
 
 use burn::tensor::activation::{leaky_relu, relu};
 use burn::tensor::{Device, Tensor, TensorData};
@@ -8,7 +8,7 @@ use crate::count::CountedMatmul;
 use crate::score::PositionMlp;
 
 impl PositionMlp {
-    /// The bias of every pair, `[1, H, T, S]`.
+    /// Computes the bias of every pair of tokens, `[1, H, T, S]`.
     pub(super) fn dense(&self, at: &Positions, device: &Device) -> Tensor<4> {
         let (rows, columns) = (at.rows().len(), at.cols().len());
         let positions = at.memo("row-positions", device, || {

@@ -1,4 +1,4 @@
-//! Prices per token and per step, at every pair.
+//! Biases from prices per token and per step, evaluated for every pair of tokens.
 
 use burn::tensor::activation::log_sigmoid;
 use burn::tensor::{Device, Tensor};
@@ -30,7 +30,7 @@ impl StepPrices {
         let products = self.queries.clone().counted_matmul(self.keys.clone().swap_dims(2, 3));
         let price = log_sigmoid(products / dim as f64);
         let price = price * at.visible(device).unsqueeze::<4>();
-        // From the step after the key to the query: all from the key on, less the key's own.
+        // Sum over the steps after the key: the sum from the key on, minus the key's own.
         let path = price.clone().flip([3]).cumsum(3).flip([3]) - price;
         path * self.slopes.clone().reshape([1, heads, 1, 1])
     }

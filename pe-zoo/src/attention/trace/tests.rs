@@ -33,8 +33,8 @@ fn attended(text: &str, weights: Weights) -> (LayerOutput, Problem) {
         v: tensor4(&problem.v, &device),
         carried: &TokenState::default(),
         engine: Engine::Reference,
-        sharpness: AttentionKind::Soft,
-        factors: MatmulPrecision::F32,
+        attention_kind: AttentionKind::Soft,
+        precision: MatmulPrecision::F32,
     };
     (layer(&encoding, input, None, weights), problem)
 }
@@ -43,7 +43,8 @@ fn explained(text: &str) -> LayerOutput {
     attended(text, Weights::Explain).0
 }
 
-/// The values of one trace, `[head][row][column]`; columns alone are repeated for all rows.
+/// Returns the values of one trace, `[head][row][column]`; values that belong to columns alone are
+/// repeated for all rows.
 fn of(output: &LayerOutput, kind: TraceKind) -> Heads {
     let trace = output.traces.iter().find(|trace| trace.kind == kind).unwrap();
     square(trace.values.clone())
@@ -55,7 +56,7 @@ fn square(values: Tensor<4>) -> Heads {
     rows.chunks(TOKENS).map(<[Vec<f64>]>::to_vec).collect()
 }
 
-/// Holds two tables together where rows see columns.
+/// Asserts that two tables are equal wherever rows see columns.
 fn assert_seen(actual: &Heads, expected: impl Fn(usize, usize, usize) -> f64) {
     let (mut found, mut wanted) = (Vec::new(), Vec::new());
     for (h, head) in actual.iter().enumerate() {

@@ -1,7 +1,8 @@
-//! Contextual positions: suffix sums of gates along each row, and a function read there.
+//! Contextual positions on the CPU: suffix sums of gates along each row, and the function of these
+//! sums.
 //!
-//! Columns are walked from the newest to the oldest, so that the sum is carried; once it has passed
-//! the largest position in every lane, what is left of the row gets one constant.
+//! Columns are processed from the newest to the oldest with the sum carried. Once every lane has
+//! passed the largest position, the bias of all older columns is one constant per lane.
 
 use super::perceptron;
 use super::problem::{Block, ContextualHead, ContextualOperand, Head};
@@ -11,12 +12,13 @@ use super::view::{Add, MatrixMut, multiply};
 use crate::kernels::operands::Slot;
 use crate::math::lanes::{self, Lanes};
 
-/// Columns from one test to the next of whether every lane has passed the largest position.
+/// Number of columns between two tests of whether every lane has passed the largest position.
 const ASK_EVERY: usize = 8;
 
-/// Table entry below each position, `last` at most, and the fraction of the way to the next entry.
+/// Returns the table entry below each position, at most `last`, and the fraction of the way to the
+/// next entry.
 ///
-/// A position that is NaN has an arbitrary entry within the table and the fraction NaN.
+/// For a position that is NaN the entry is arbitrary but within the table, and the fraction is NaN.
 #[inline(always)]
 fn place<const R: usize>(counts: &Lanes<R>, max: f32, last: u32) -> ([u32; R], Lanes<R>) {
     let (mut index, mut fraction) = ([0; R], [0.0; R]);
@@ -29,7 +31,7 @@ fn place<const R: usize>(counts: &Lanes<R>, max: f32, last: u32) -> ([u32; R], L
     (index, fraction)
 }
 
-/// Values at the entries below, and differences to the next ones.
+/// Returns the values at the given entries, and the differences to the next entries.
 #[inline(always)]
 fn look_up<const R: usize>(products: &[Lanes<R>], index: &[u32; R]) -> (Lanes<R>, Lanes<R>) {
     let (mut low, mut rise) = ([0.0; R], [0.0; R]);
@@ -42,7 +44,7 @@ fn look_up<const R: usize>(products: &[Lanes<R>], index: &[u32; R]) -> (Lanes<R>
     (low, rise)
 }
 
-/// Entries of the table that a block can reach.
+/// Number of entries of the table that a block can reach.
 fn entries(operand: &ContextualOperand<'_>, columns: usize) -> usize {
     match operand {
         ContextualOperand::Table(table) => table.shape().columns.min(columns + 1),
@@ -51,13 +53,14 @@ fn entries(operand: &ContextualOperand<'_>, columns: usize) -> usize {
     }
 }
 
-/// Index of the last of `entries`, 0 where there are none.
+/// Index of the last of `entries`, 0 if there are none.
 fn last_entry(entries: usize) -> u32 {
     entries.saturating_sub(1) as u32
 }
 
-/// Adds the contextual bias to the content logits in `s.logits`; with `keep`, leaves in `s.gates`,
-/// `s.counts` and `s.rises` what the gradient needs. Returns the first column that is not constant.
+/// Adds the contextual bias to the content logits in `s.logits`. With `keep`, stores in `s.gates`,
+/// `s.counts` and `s.rises` what the gradient needs. Returns the first column whose bias is not
+/// constant.
 #[inline(always)]
 pub(super) fn add<const R: usize>(
     head: &Head<'_>,
@@ -114,7 +117,7 @@ pub(super) fn add<const R: usize>(
                 let (low, rise) = look_up(&s.products, &index);
                 for r in 0..R {
                     logits[r] += low[r] + rise[r] * fraction[r];
-                    // At an entry itself the slope is taken as 0, as the tensor code does.
+                    // At an integer position the derivative is defined as 0, as in the tensor code.
                     let counted = counts[r] <= max && fraction[r] > 0.0;
                     rises[r] = if counted { rise[r] } else { 0.0 };
                 }
@@ -152,7 +155,7 @@ pub(super) fn add<const R: usize>(
     constant_below
 }
 
-/// The bias at the largest position.
+/// Bias at the largest position.
 #[inline(always)]
 fn at_max<const R: usize>(
     contextual: &ContextualHead<'_>,
@@ -173,9 +176,9 @@ fn at_max<const R: usize>(
     }
 }
 
-/// From the gradients of the logits in `s.grads`: adds those that flow through the gates to
-/// `s.grads` itself (gates from the content) or to the gate keys, and to the queries, and those of
-/// the function.
+/// Propagates the gradients of the logits in `s.grads` to the gates (into `s.grads` itself if gates
+/// come from the content, else to the gate keys), to the queries, and to the operands of the
+/// function.
 #[inline(always)]
 pub(super) fn backward<const R: usize>(
     head: &Head<'_>,
@@ -277,7 +280,7 @@ pub(super) fn backward<const R: usize>(
     }
 }
 
-/// Hands each lane's gradient to the two entries that it was read between.
+/// Adds each lane's gradient to the two entries that its value was interpolated between.
 #[inline(always)]
 fn scatter<const R: usize>(
     product_grads: &mut [Lanes<R>],

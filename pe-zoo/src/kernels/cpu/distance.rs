@@ -7,8 +7,8 @@ use super::view::{Add, Matrix, MatrixMut, multiply};
 use crate::kernels::operands::Slot;
 use crate::math::lanes::Lanes;
 
-/// Entry of a table of `entries` for each lane's distance to column `j`; any entry where the lane
-/// does not see the column.
+/// Index into a table of `entries` for each lane's distance to column `j`; arbitrary but valid
+/// where the lane does not see the column.
 #[inline(always)]
 pub(super) fn index<const R: usize>(
     head: &Head<'_>,
@@ -30,14 +30,15 @@ pub(super) fn index<const R: usize>(
     }
 }
 
-/// Start of the lanes' distances to column `j` in a table that was laid out by [`unroll`].
+/// Start of the window of a table laid out by [`unroll`] that holds the lanes' distances to column
+/// `j`.
 #[inline(always)]
 pub(super) fn window<const R: usize>(head: &Head<'_>, block: &Block<R>, j: usize) -> usize {
     head.spec.first_row + block.first + R - j
 }
 
-/// Writes out a table for contiguous positions, from distance `-R` (0, never seen) on, so that the
-/// lanes of one column are neighbours.
+/// Copies a table for contiguous positions, from distance `-R` (value 0, never seen) on, so that
+/// the lanes of one column are adjacent.
 #[inline(always)]
 pub(super) fn unroll<const R: usize>(block: &Block<R>, table: &Matrix<'_>, out: &mut Vec<f32>) {
     let last = table.shape().columns - 1;
@@ -46,7 +47,7 @@ pub(super) fn unroll<const R: usize>(block: &Block<R>, table: &Matrix<'_>, out: 
     out.extend((0..block.columns + R).map(|distance| table.at(0, distance.min(last))));
 }
 
-/// Entries of a distance table that a block can reach.
+/// Number of entries of a distance table that a block can reach.
 pub(super) fn reach<const R: usize>(
     head: &Head<'_>,
     block: &Block<R>,
@@ -64,7 +65,7 @@ pub(super) fn row_positions<const R: usize>(head: &Head<'_>, block: &Block<R>) -
     std::array::from_fn(|r| head.spec.columns[(first + r).min(block.columns - 1)] as f32)
 }
 
-/// Adds the biases to `s.logits`.
+/// Adds the biases by distance to `s.logits`.
 #[inline(always)]
 pub(super) fn add<const R: usize>(head: &Head<'_>, block: &Block<R>, s: &mut Scratch<R>) {
     let n = block.columns;
@@ -119,7 +120,8 @@ pub(super) fn add<const R: usize>(head: &Head<'_>, block: &Block<R>, s: &mut Scr
     }
 }
 
-/// Adds the gradients of the operands, and of the queries, from those of the logits in `s.grads`.
+/// Adds the gradients of the operands and of the queries, computed from those of the logits in
+/// `s.grads`.
 #[inline(always)]
 pub(super) fn backward<const R: usize>(
     head: &Head<'_>,

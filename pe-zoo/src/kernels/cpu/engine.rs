@@ -1,6 +1,7 @@
-//! Cuts one attention into tasks, runs them in parallel, and adds up what they share in a fixed order.
+//! Cuts one attention into tasks, runs them in parallel, and adds up shared results in a fixed
+//! order.
 //!
-//! Tasks depend on the shapes alone, never on the number of threads: the same seed gives the same
+//! Tasks depend on the shapes alone, not on the number of threads, so that a seed gives the same
 //! bits on any number of cores.
 
 use burn::backend::Flex;
@@ -17,7 +18,7 @@ use crate::kernels::spec::Spec;
 use crate::math::lanes::{NARROW, WIDE};
 use crate::math::simd;
 
-/// Pieces of work that a pass is cut into at least, if it has rows enough.
+/// Minimum number of tasks of a pass, if it has enough rows.
 const TASKS: usize = 16;
 
 /// Results of the forward pass that the backward pass needs.
@@ -27,8 +28,8 @@ pub(super) struct Kept {
     pub(super) log: std::sync::Arc<[f32]>,
 }
 
-/// Rows of each task of one head: as many tasks as make the whole pass `TASKS`, of equal area under
-/// the causal diagonal, at multiples of a block.
+/// Boundaries of the rows of each task of one head. There are enough tasks for [`TASKS`] in the
+/// whole pass; they have equal area under the causal diagonal and begin at multiples of a block.
 pub(super) fn cuts(sizes: &Sizes, spec: &Spec, lanes: usize) -> Vec<usize> {
     let heads = sizes.batch * sizes.heads / spec.heads_together(sizes.heads);
     let pieces = TASKS.div_ceil(heads.max(1)).min(sizes.rows.div_ceil(lanes)).max(1);
@@ -44,14 +45,15 @@ pub(super) fn cuts(sizes: &Sizes, spec: &Spec, lanes: usize) -> Vec<usize> {
     cuts
 }
 
-/// `[batch, token, head, channel]` in memory, seen as `[batch, head, token, channel]`.
+/// Wraps data laid out as `[batch, token, head, channel]` as a tensor `[batch, head, token,
+/// channel]`.
 pub(super) fn tensor(data: Vec<f32>, [batch, heads, tokens, width]: [usize; 4]) -> FlexTensor {
     let strides = [tokens * heads * width, width, heads * width, 1].map(|s| s as isize);
     let layout = Layout::new(TensorShape::from([batch, heads, tokens, width]), strides.to_vec(), 0);
     FlexTensor::new(Bytes::from_elems(data), layout, DType::F32)
 }
 
-/// The output, `[B, H, T, E]`, and what its gradient needs.
+/// Computes the output, `[B, H, T, E]`, and the results that its gradient needs.
 pub(super) fn forward(operands: &Operands<Flex>, spec: &Spec) -> (FlexTensor, Kept) {
     if operands.sizes().rows <= NARROW {
         forward_lanes::<NARROW>(operands, spec)
@@ -60,32 +62,33 @@ pub(super) fn forward(operands: &Operands<Flex>, spec: &Spec) -> (FlexTensor, Ke
     }
 }
 
-/// The tasks of a pass: pieces of rows of the heads that are worked on together.
-pub(super) struct Tasks<T> {
-    pub(super) all: Vec<Task<T>>,
+/// Tasks of a pass. Each is a range of rows of heads that are processed together.
+pub(super) struct WorkItems<T> {
+    pub(super) all: Vec<WorkItem<T>>,
     together: usize,
     pieces: usize,
 }
 
 /// Rows `rows[0]..rows[1]` of some heads of one sequence.
-pub(super) struct Task<T> {
+pub(super) struct WorkItem<T> {
     pub(super) rows: [usize; 2],
     pub(super) heads: Vec<T>,
 }
 
-impl<T> Tasks<T> {
-    /// Tasks without heads.
+impl<T> WorkItems<T> {
+    /// Creates the tasks without heads.
     pub(super) fn new(sizes: &Sizes, spec: &Spec, cuts: &[usize]) -> Self {
         let together = spec.heads_together(sizes.heads);
         let groups = sizes.batch * sizes.heads / together;
         let all = (0..groups)
             .flat_map(|_| cuts.windows(2))
-            .map(|cut| Task { rows: [cut[0], cut[1]], heads: Vec::with_capacity(together) })
+            .map(|cut| WorkItem { rows: [cut[0], cut[1]], heads: Vec::with_capacity(together) })
             .collect();
         Self { all, together, pieces: cuts.len() - 1 }
     }
 
-    /// Adds a head, by its index among those of all sequences, to one piece of its rows.
+    /// Adds a head, by its index among those of all sequences, to the task of one range of its
+    /// rows.
     pub(super) fn add(&mut self, head: usize, piece: usize, task: T) {
         self.all[head / self.together * self.pieces + piece].heads.push(task);
     }
@@ -97,7 +100,7 @@ fn forward_lanes<const R: usize>(operands: &Operands<Flex>, spec: &Spec) -> (Fle
     let mut output = vec![0.0; batch * heads * rows * value_dim];
     let mut log = vec![0.0; batch * heads * rows];
     let cuts = cuts(&sizes, spec, R);
-    let mut tasks = Tasks::new(&sizes, spec, &cuts);
+    let mut tasks = WorkItems::new(&sizes, spec, &cuts);
     let outs = planes(&mut output, [batch, rows, heads, value_dim]);
     for (plane, (mut out, mut log)) in outs.into_iter().zip(log.chunks_mut(rows)).enumerate() {
         let head = operands.head(spec, plane / heads, plane % heads);

@@ -1,11 +1,12 @@
-//! Gradients of all operands: tasks in parallel, and what they share added up in order.
+//! Backward pass on the CPU: gradients of all operands, by tasks in parallel whose shared results
+//! are added up in a fixed order.
 
 use burn::backend::Flex;
 use burn::backend::flex::FlexTensor;
 use burn::tensor::Shape as TensorShape;
 use rayon::prelude::*;
 
-use super::engine::{Kept, Task, Tasks, cuts, tensor};
+use super::engine::{Kept, WorkItem, WorkItems, cuts, tensor};
 use super::heads::plane;
 use super::kernel::UpstreamGrad;
 use super::problem::Head;
@@ -14,14 +15,14 @@ use super::rows::{self, HeadGrads};
 use super::scratch::Scratch;
 use super::tensors::contiguous;
 use super::view::{MatrixMut, Shape, planes};
-use crate::kernels::operands::{Operands, Part, SLOTS, Sizes, Slot, present};
+use crate::kernels::operands::{HeadSlice, Operands, SLOTS, Sizes, Slot, present};
 use crate::kernels::spec::Spec;
 use crate::math::lanes::{NARROW, WIDE};
 use crate::math::simd;
 
 /// Inputs and results of the forward pass, and the gradient of its output.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pass<'a> {
+pub(super) struct BackwardPass<'a> {
     pub(super) operands: &'a Operands<Flex>,
     pub(super) spec: &'a Spec,
     pub(super) kept: &'a Kept,
@@ -31,8 +32,8 @@ pub(super) struct Pass<'a> {
     pub(super) grad: &'a FlexTensor,
 }
 
-/// Gradients of all operands by slot; `None` for absent ones.
-pub(super) fn backward(pass: Pass<'_>) -> [Option<FlexTensor>; SLOTS] {
+/// Computes the gradients of all operands by slot; `None` for absent operands.
+pub(super) fn backward(pass: BackwardPass<'_>) -> [Option<FlexTensor>; SLOTS] {
     if pass.operands.sizes().rows <= NARROW {
         backward_lanes::<NARROW>(pass)
     } else {
@@ -40,7 +41,7 @@ pub(super) fn backward(pass: Pass<'_>) -> [Option<FlexTensor>; SLOTS] {
     }
 }
 
-fn backward_lanes<const R: usize>(pass: Pass<'_>) -> [Option<FlexTensor>; SLOTS] {
+fn backward_lanes<const R: usize>(pass: BackwardPass<'_>) -> [Option<FlexTensor>; SLOTS] {
     let sizes = pass.operands.sizes();
     let cuts = cuts(&sizes, pass.spec, R);
     let pieces = cuts.len() - 1;
@@ -61,7 +62,7 @@ fn backward_lanes<const R: usize>(pass: Pass<'_>) -> [Option<FlexTensor>; SLOTS]
             sums
         })
         .collect::<Vec<Vec<Sums>>>();
-    // From the order of the tasks to heads, and within each to its pieces.
+    // Reorders the results by head, and within each head by piece.
     let placed = found.into_iter().enumerate().flat_map(|(task, heads)| {
         let place = move |h| (task / pieces * together + h) * pieces + task % pieces;
         heads.into_iter().enumerate().map(move |(h, sums)| (place(h), sums))
@@ -72,18 +73,18 @@ fn backward_lanes<const R: usize>(pass: Pass<'_>) -> [Option<FlexTensor>; SLOTS]
     buffers.finish(pass.operands, &sizes, &sums, pieces)
 }
 
-/// One head of a task.
+/// Head of a task, with the gradients it writes to.
 struct TaskHead<'a> {
     head: Head<'a>,
     upstream: UpstreamGrad<'a>,
     dq: MatrixMut<'a>,
     dense: Option<MatrixMut<'a>>,
-    /// Gradients of tokens, if the head is this task's alone.
+    /// Gradients of tokens, which the task writes directly if no other task shares the head.
     own: Grads<'a>,
 }
 
 #[inline(always)]
-fn run<const R: usize>(task: Task<TaskHead<'_>>, scratch: &mut Scratch<R>, sums: &mut [Sums]) {
+fn run<const R: usize>(task: WorkItem<TaskHead<'_>>, scratch: &mut Scratch<R>, sums: &mut [Sums]) {
     let heads = task.heads.into_iter().zip(sums).map(|(task, sums)| {
         let TaskHead { head, upstream, dq, dense, own } = task;
         HeadGrads { head, upstream, dq, dense, grads: sums.grads(&head, own) }
@@ -91,11 +92,11 @@ fn run<const R: usize>(task: Task<TaskHead<'_>>, scratch: &mut Scratch<R>, sums:
     rows::backward(&mut heads.collect::<Vec<_>>(), task.rows, scratch);
 }
 
-/// Memory of the gradients that tasks write to directly; empty for other operands.
+/// Memory of the gradients that tasks write to directly; empty for the other operands.
 struct Buffers([Vec<f32>; SLOTS]);
 
-/// `[batch, token, head, width]`, the layout of a gradient in memory; of the dense bias,
-/// `[batch, head, row, column]`.
+/// Shape of a gradient in memory, `[batch, token, head, width]`; of the dense bias, `[batch, head,
+/// row, column]`.
 fn layout(slot: Slot, sizes: &Sizes) -> [usize; 4] {
     let Sizes { batch, heads, rows, columns, head_dim, value_dim } = *sizes;
     match slot {
@@ -114,13 +115,13 @@ impl Buffers {
         }))
     }
 
-    /// Cuts the pass, and the memory with it.
+    /// Splits the pass into tasks, and the memory of the gradients with it.
     fn tasks<'a>(
         &'a mut self,
-        pass: Pass<'a>,
+        pass: BackwardPass<'a>,
         sizes: &Sizes,
         cuts: &[usize],
-    ) -> Tasks<TaskHead<'a>> {
+    ) -> WorkItems<TaskHead<'a>> {
         let Sizes { heads, rows, columns, .. } = *sizes;
         let alone = cuts.len() == 2;
         let mut slots = Slot::ALL.into_iter();
@@ -136,7 +137,7 @@ impl Buffers {
         });
         let queries = std::mem::take(&mut memory[Slot::Query as usize]).into_iter();
         let mut memory = memory.each_mut().map(|planes| planes.drain(..));
-        let mut tasks = Tasks::new(sizes, pass.spec, cuts);
+        let mut tasks = WorkItems::new(sizes, pass.spec, cuts);
         for (plane_index, mut dq) in queries.enumerate() {
             let (b, h) = (plane_index / heads, plane_index % heads);
             let head = pass.operands.head(pass.spec, b, h);
@@ -166,7 +167,7 @@ impl Buffers {
         tasks
     }
 
-    /// Adds what the pieces of each head contribute, and makes tensors of everything.
+    /// Adds up the contributions of the tasks of each head, and converts all gradients to tensors.
     fn finish(
         mut self,
         operands: &Operands<Flex>,
@@ -195,14 +196,14 @@ impl Buffers {
                 }
                 (Collection::Summed, part) => {
                     let group = |task: usize| match part {
-                        Part::Whole => 0,
-                        Part::HeadRow | Part::HeadScalar => (task / pieces) % heads,
-                        Part::Plane | Part::Column => task / pieces,
+                        HeadSlice::Whole => 0,
+                        HeadSlice::HeadRow | HeadSlice::HeadScalar => (task / pieces) % heads,
+                        HeadSlice::Plane | HeadSlice::Column => task / pieces,
                     };
                     let groups = match part {
-                        Part::Whole => 1,
-                        Part::HeadRow | Part::HeadScalar => heads,
-                        Part::Plane | Part::Column => batch * heads,
+                        HeadSlice::Whole => 1,
+                        HeadSlice::HeadRow | HeadSlice::HeadScalar => heads,
+                        HeadSlice::Plane | HeadSlice::Column => batch * heads,
                     };
                     let sum = reduce::grouped(sums, groups, group, summed_as(slot));
                     contiguous(sum, operand.layout().shape().clone())

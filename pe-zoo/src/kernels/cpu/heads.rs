@@ -1,15 +1,15 @@
-//! The operands as Flex holds them, and how they are cut into heads.
+//! Operands as Flex tensors, and views of the part of one head.
 
 use burn::backend::Flex;
 use burn::backend::flex::FlexTensor;
 
-use super::problem::{ContextualHead, ContextualOperand, Head, Perceptron};
+use super::problem::{ContextualHead, ContextualOperand, Head, PerceptronOperands};
 use super::view::{Matrix, Shape};
-use crate::kernels::operands::{Operands, Part, Slot, present};
+use crate::kernels::operands::{HeadSlice, Operands, Slot, present};
 use crate::kernels::spec::Spec;
 
 impl Operands<Flex> {
-    /// Copies operands whose strides run backwards, which no projection makes.
+    /// Copies operands with negative strides, which projections never have.
     pub(super) fn forward_strides(self) -> Self {
         Self(self.0.map(|tensor| {
             let forward = tensor.layout().strides().iter().all(|stride| *stride >= 0);
@@ -17,7 +17,7 @@ impl Operands<Flex> {
         }))
     }
 
-    /// The operands of one (batch, head).
+    /// Returns the operands of one head of one sequence.
     pub(super) fn head<'a>(&'a self, spec: &'a Spec, batch: usize, head: usize) -> Head<'a> {
         let parts = Slot::ALL.map(|slot| {
             let tensor = &self[slot];
@@ -31,7 +31,7 @@ impl Operands<Flex> {
             function: match (given(Slot::ContextualSlopes), spec.activation) {
                 (Some(slope), _) => ContextualOperand::Slope(slope.at(0, 0)),
                 (None, None) => ContextualOperand::Table(get(Slot::Table)),
-                (None, Some(activation)) => ContextualOperand::Perceptron(Perceptron {
+                (None, Some(activation)) => ContextualOperand::Perceptron(PerceptronOperands {
                     out: get(Slot::Table),
                     hidden: get(Slot::Hidden),
                     activation,
@@ -42,25 +42,26 @@ impl Operands<Flex> {
     }
 }
 
-/// The part of an operand that belongs to one (batch, head).
-fn part(tensor: &FlexTensor, part: Part, batch: usize, head: usize) -> Matrix<'_> {
+/// Returns the part of an operand that belongs to one head of one sequence.
+fn part(tensor: &FlexTensor, part: HeadSlice, batch: usize, head: usize) -> Matrix<'_> {
     let stride = |axis: usize| tensor.layout().strides()[axis].unsigned_abs();
     match part {
-        Part::Plane | Part::Column => plane(tensor, batch, head),
-        Part::HeadRow => strided(tensor, 0, 0, 1).rows(head, 1),
-        Part::HeadScalar => strided(tensor, head * stride(0), usize::MAX, usize::MAX),
-        Part::Whole => strided(tensor, 0, 0, 1),
+        HeadSlice::Plane | HeadSlice::Column => plane(tensor, batch, head),
+        HeadSlice::HeadRow => strided(tensor, 0, 0, 1).rows(head, 1),
+        HeadSlice::HeadScalar => strided(tensor, head * stride(0), usize::MAX, usize::MAX),
+        HeadSlice::Whole => strided(tensor, 0, 0, 1),
     }
 }
 
-/// `[batch, head, rows, columns]` at one (batch, head); without the last axis, a column.
+/// Views `[batch, head, rows, columns]` at one head of one sequence; without the last axis, as a
+/// column.
 pub(super) fn plane(tensor: &FlexTensor, batch: usize, head: usize) -> Matrix<'_> {
     let strides = tensor.layout().strides();
     let offset = batch * strides[0].unsigned_abs() + head * strides[1].unsigned_abs();
     strided(tensor, offset, 2, 3)
 }
 
-/// The matrix of two axes from an offset on; an axis that the tensor lacks has length 1.
+/// Views two axes from an offset on as a matrix; an axis that the tensor lacks has length 1.
 fn strided(tensor: &FlexTensor, offset: usize, rows: usize, columns: usize) -> Matrix<'_> {
     let layout = tensor.layout();
     let shape = layout.shape();

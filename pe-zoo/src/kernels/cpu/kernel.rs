@@ -1,9 +1,9 @@
-//! One block of query rows, forward and backward.
+//! Forward and backward pass of one block of query rows.
 
 use super::contextual;
 use super::distance;
 use super::forms::bias;
-use super::forms::maps::{self, Maps};
+use super::forms::maps::{self, ChunkMapOperands};
 use super::problem::{Block, Head};
 use super::reduce::Grads;
 use super::scratch::{Scratch, grow, lanes as read, lanes_mut as write};
@@ -14,7 +14,7 @@ use crate::kernels::spec::WeightRule;
 use crate::math::lanes::{self, Lanes};
 use crate::score::Remainder;
 
-/// Fills `s.logits` for a block; returns the first column whose contextual bias is not constant.
+/// Computes `s.logits` for a block; returns the first column whose contextual bias is not constant.
 #[inline(always)]
 fn logits<const R: usize>(
     head: &Head<'_>,
@@ -25,7 +25,7 @@ fn logits<const R: usize>(
     let n = block.columns;
     grow(&mut s.logits, n);
     let query = head.q().rows(block.first, block.rows);
-    match (head.spec.content_scale, Maps::of(head)) {
+    match (head.spec.content_scale, ChunkMapOperands::of(head)) {
         (Some(scale), Some(maps)) => {
             maps::products(&maps, head, block, scale, &mut s.forms.maps, &mut s.logits, keep);
         }
@@ -76,8 +76,8 @@ fn decay_rows<const R: usize>(
     std::array::from_fn(|r| cumulative.at((first + r).min(block.columns - 1), 0))
 }
 
-/// Turns `s.logits` into weights, not yet normalised for a softmax; returns what to divide by and
-/// the logarithm of the softmax's denominator.
+/// Converts `s.logits` to weights, for a softmax without the division. Returns the divisors and the
+/// logarithms of the softmax's denominators.
 #[inline(always)]
 fn weights<const R: usize>(
     head: &Head<'_>,
@@ -119,7 +119,7 @@ fn weights<const R: usize>(
     }
 }
 
-/// Turns `s.logits` into shares of the stick; returns the logarithm of what is left of each.
+/// Converts `s.logits` to stick-breaking weights; returns the logarithm of each row's remainder.
 #[inline(always)]
 fn break_sticks<const R: usize>(head: &Head<'_>, block: &Block<R>, s: &mut Scratch<R>) -> Lanes<R> {
     let (last, _) = block.attended(head.spec);
@@ -136,7 +136,7 @@ fn break_sticks<const R: usize>(head: &Head<'_>, block: &Block<R>, s: &mut Scrat
     left
 }
 
-/// Adds what is left of each stick to the weight of the row's own token.
+/// Adds each row's stick-breaking remainder to the weight of the row's own token.
 #[inline(always)]
 fn give_remainders<const R: usize>(
     head: &Head<'_>,
@@ -150,7 +150,8 @@ fn give_remainders<const R: usize>(
     }
 }
 
-/// `out` is `[rows, E]`; `log` receives the logarithm of the softmax's denominator of each row.
+/// Runs the forward pass of a block. `out` is `[rows, E]`; `log` receives the logarithm of each
+/// row's softmax denominator.
 #[inline(always)]
 pub(super) fn forward<const R: usize>(
     head: &Head<'_>,
@@ -170,7 +171,7 @@ pub(super) fn forward<const R: usize>(
     }
 }
 
-/// The output of the forward pass and its gradient, for one head.
+/// Output of the forward pass and its gradient, for one head.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UpstreamGrad<'a> {
     /// Output of the forward pass, `[T, E]`.
@@ -181,7 +182,8 @@ pub(super) struct UpstreamGrad<'a> {
     pub(super) log: &'a [f32],
 }
 
-/// `dq` and `dense` are the block's own rows, `[rows, D]` and `[rows, S]`.
+/// Runs the backward pass of a block. `dq` and `dense` are the gradients of the block's own rows,
+/// `[rows, D]` and `[rows, S]`.
 #[inline(always)]
 pub(super) fn backward<const R: usize>(
     head: &Head<'_>,
@@ -238,7 +240,7 @@ pub(super) fn backward<const R: usize>(
     if !head.spec.terms.is_empty() {
         term::backward(head, block, s, grads);
     }
-    if let Some(maps) = Maps::of(head) {
+    if let Some(maps) = ChunkMapOperands::of(head) {
         maps::backward(&maps, head, block, &mut s.forms.maps, &s.grads, &mut dq, grads);
     } else if let Some(scale) = head.spec.content_scale {
         let logit_grads = read(&s.grads, n, block.rows);
@@ -250,7 +252,7 @@ pub(super) fn backward<const R: usize>(
     }
 }
 
-/// `s.logits` becomes weights, `s.grads` gradients of the logits.
+/// Converts `s.logits` to weights and fills `s.grads` with the gradients of the logits.
 #[inline(always)]
 fn softmax_backward<const R: usize>(
     head: &Head<'_>,
@@ -281,7 +283,7 @@ fn softmax_backward<const R: usize>(
     }
 }
 
-/// As [`softmax_backward`], for broken sticks.
+/// Does the same as [`softmax_backward`] for stick-breaking.
 #[inline(always)]
 fn stick_breaking_backward<const R: usize>(
     head: &Head<'_>,
@@ -291,13 +293,13 @@ fn stick_breaking_backward<const R: usize>(
 ) {
     let (last, _) = block.attended(head.spec);
     let n = block.columns;
-    // Logits are needed once more after they have become weights.
+    // The gradient needs the logits after they were converted to weights in place.
     grow(&mut s.kept, n);
     s.kept[..n].copy_from_slice(&s.logits[..n]);
     let left = break_sticks(head, block, s);
     let mut older = [0.0; R];
     if remainder == Remainder::OwnToken {
-        // Every column takes from the remainder, as if it belonged to one older than all.
+        // Every column reduces the remainder, as if the remainder were an even older column.
         let own = head.spec.first_row + block.first;
         for r in 0..block.rows {
             older[r] = lanes::weight(left[r]) * s.grads[own + r][r];

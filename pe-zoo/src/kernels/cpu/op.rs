@@ -1,4 +1,4 @@
-//! The engine as an operation that Burn can differentiate.
+//! Fused attention on the CPU as an operation that Burn can differentiate.
 
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
@@ -10,19 +10,19 @@ use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
 use burn::tensor::Tensor;
 
 use super::engine::{self, Kept};
-use super::gradients::{self, Pass};
+use super::gradients::{self, BackwardPass};
 use crate::kernels::operands::{Operands, SLOTS};
 use crate::kernels::spec::Spec;
 
-/// Attends; the result is `[B, H, T, E]`.
+/// Computes fused attention, `[B, H, T, E]`.
 pub(crate) fn attend(operands: Operands<Dispatch>, spec: Spec) -> Tensor<4> {
     Tensor::from_dispatch(<Dispatch as FusedBackend>::fused_attention(operands, spec))
 }
 
-/// Backends that have the fused engine.
+/// Backend with the fused engine.
 #[backend_extension(Flex, Autodiff)]
 trait FusedBackend: Backend {
-    /// Attention without a `T x S` tensor; the result is `[B, H, T, E]`.
+    /// Computes attention without a `T x S` tensor; the result is `[B, H, T, E]`.
     fn fused_attention(#[extension_type] operands: Operands<Self>, spec: Spec)
     -> FloatTensor<Self>;
 }
@@ -37,7 +37,7 @@ impl FusedBackend for Flex {
 struct FusedAttention;
 
 #[derive(Debug, Clone)]
-struct State {
+struct FusedAttentionState {
     operands: Operands<Flex>,
     spec: Spec,
     kept: Kept,
@@ -45,7 +45,7 @@ struct State {
 }
 
 impl Backward<Flex, SLOTS> for FusedAttention {
-    type State = State;
+    type State = FusedAttentionState;
 
     fn backward(
         self,
@@ -53,9 +53,9 @@ impl Backward<Flex, SLOTS> for FusedAttention {
         grads: &mut Gradients,
         _checkpointer: &mut Checkpointer,
     ) {
-        let State { operands, spec, kept, output } = ops.state;
+        let FusedAttentionState { operands, spec, kept, output } = ops.state;
         let grad = grads.consume::<Flex>(&ops.node);
-        let found = gradients::backward(Pass {
+        let found = gradients::backward(BackwardPass {
             operands: &operands,
             spec: &spec,
             kept: &kept,
@@ -79,7 +79,7 @@ impl<C: CheckpointStrategy> FusedBackend for Autodiff<Flex, C> {
         match FusedAttention.prepare::<C>(nodes).compute_bound().stateful() {
             OpsKind::Tracked(prep) => {
                 let (output, kept) = engine::forward(&operands, &spec);
-                let state = State { operands, spec, kept, output: output.clone() };
+                let state = FusedAttentionState { operands, spec, kept, output: output.clone() };
                 prep.finish(state, output)
             }
             OpsKind::UnTracked(prep) => prep.finish(engine::forward(&operands, &spec).0),

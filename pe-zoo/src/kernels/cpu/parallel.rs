@@ -1,14 +1,15 @@
-//! Work in parallel pieces, each with the widest instructions of this machine.
+//! Parallel execution of work in pieces, with the widest SIMD instructions of the machine.
 
 use rayon::prelude::*;
 
 use crate::math::simd;
 
-/// Elements of a piece of work: half a megabyte, so that a loop finds in the cache what the loop
-/// before it wrote. Pieces do not depend on the number of threads, and neither do results.
+/// Number of elements of a piece of work: half a megabyte of f32, so that a loop finds in the cache
+/// what the previous loop wrote. Pieces, and so results, do not depend on the number of threads.
 const PIECE: usize = 1 << 17;
 
-/// Runs `work` on all pieces in parallel; `work` must be `#[inline(always)]` to become SIMD.
+/// Runs `work` on all pieces in parallel; `work` must be `#[inline(always)]` for its loops to be
+/// vectorised.
 pub(crate) fn in_pieces<T: Send>(
     pieces: impl IndexedParallelIterator<Item = T>,
     work: impl Fn(T) + Sync,

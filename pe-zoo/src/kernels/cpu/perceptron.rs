@@ -1,18 +1,20 @@
-//! A contextual position handed to a network of one hidden layer.
+//! Contextual positions as input of a perceptron with one hidden layer.
 //!
-//! `q . e(p) = (w2^T q) . act(w1 p + b1) + q . b2`: the products of the queries with the second layer
-//! are made once per block, and each pair of tokens costs a few operations per hidden unit.
+//! `q . e(p) = (w2^T q) . act(w1 p + b1) + q . b2`: the products of the queries with the second
+//! layer are computed once per block, and each pair of tokens costs a few operations per hidden
+//! unit.
 
-use super::problem::{Block, Perceptron};
+use super::problem::{Block, PerceptronOperands};
 use super::scratch::Scratch;
 use super::view::MatrixMut;
 use crate::math::lanes::{self, Lanes};
 use crate::score::HiddenActivation;
 
-/// Columns whose positions and gradients stay in the innermost cache while the units pass by.
+/// Number of columns whose positions and gradients stay in the L1 cache while all hidden units are
+/// processed.
 const TILE: usize = 32;
 
-/// The activation and its derivative; that of `max(x, 0)` at 0 is 0. NaN stays NaN.
+/// Returns the activation and its derivative, which is 0 for `max(x, 0)` at 0. NaN propagates.
 #[inline(always)]
 fn act(activation: HiddenActivation, x: f32) -> (f32, f32) {
     match activation {
@@ -24,11 +26,11 @@ fn act(activation: HiddenActivation, x: f32) -> (f32, f32) {
     }
 }
 
-/// The bias at one position per lane, and its slope there. `products` are those of the queries with
-/// the second layer, the constant last.
+/// Returns the bias at one position per lane, and its derivative. `products` are those of the
+/// queries with the second layer, the constant last.
 #[inline(always)]
 pub(super) fn at<const R: usize>(
-    perceptron: &Perceptron<'_>,
+    perceptron: &PerceptronOperands<'_>,
     products: &[Lanes<R>],
     positions: &Lanes<R>,
 ) -> (Lanes<R>, Lanes<R>) {
@@ -46,11 +48,11 @@ pub(super) fn at<const R: usize>(
     (bias, rise)
 }
 
-/// Adds the gradients of the products (to `s.product_grads`) and of the hidden layer: of the columns
-/// from `constant_below` on one by one, of those before by their sum.
+/// Adds the gradients of the products (to `s.product_grads`) and of the hidden layer: column by
+/// column from `constant_below` on, and from the sum over the columns before.
 #[inline(always)]
 pub(super) fn backward<const R: usize>(
-    perceptron: &Perceptron<'_>,
+    perceptron: &PerceptronOperands<'_>,
     max: f32,
     constant_below: usize,
     constant: &Lanes<R>,
@@ -98,10 +100,10 @@ pub(super) fn backward<const R: usize>(
     }
 }
 
-/// The gradients of one position per lane.
+/// Adds the gradients of one position per lane.
 #[inline(always)]
 fn one<const R: usize>(
-    perceptron: &Perceptron<'_>,
+    perceptron: &PerceptronOperands<'_>,
     units: usize,
     s: &mut Scratch<R>,
     positions: &Lanes<R>,

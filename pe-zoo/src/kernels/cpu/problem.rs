@@ -1,67 +1,67 @@
-//! The operands of one head, borrowed, and the blocks of query rows.
+//! Operands of one head, borrowed, and blocks of query rows.
 
 use super::view::Matrix;
 use crate::kernels::operands::{SLOTS, Slot};
 use crate::kernels::spec::{ContextualSpec, Spec};
 use crate::score::HiddenActivation;
 
-/// The operands of one (batch, head).
+/// Operands of one head of one sequence.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Head<'a> {
     pub(super) spec: &'a Spec,
-    /// By slot, as [`Slot::part`] says; empty for absent operands.
+    /// Operands by slot, in the shapes of [`Slot::part`]; empty if absent.
     pub(super) parts: [Matrix<'a>; SLOTS],
     pub(super) contextual: Option<ContextualHead<'a>>,
 }
 
 impl<'a> Head<'a> {
-    /// An operand, empty if absent.
+    /// Returns an operand, empty if absent.
     pub(super) fn part(&self, slot: Slot) -> Matrix<'a> {
         self.parts[slot as usize]
     }
 
-    /// An operand, if present.
+    /// Returns an operand; `None` if absent.
     pub(super) fn given(&self, slot: Slot) -> Option<Matrix<'a>> {
         let part = self.part(slot);
         (part.shape().rows * part.shape().columns > 0).then_some(part)
     }
 
-    /// `[T, D]`.
+    /// Queries of the head, `[T, D]`.
     pub(super) fn q(&self) -> Matrix<'a> {
         self.part(Slot::Query)
     }
 
-    /// `[S, D]`.
+    /// Keys of the head, `[S, D]`.
     pub(super) fn k(&self) -> Matrix<'a> {
         self.part(Slot::Key)
     }
 
-    /// `[S, E]`.
+    /// Values of the head, `[S, E]`.
     pub(super) fn values(&self) -> Matrix<'a> {
         self.part(Slot::Values)
     }
 }
 
-/// The operands of contextual positions for one (batch, head).
+/// Operands of contextual positions for one head of one sequence.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ContextualHead<'a> {
     pub(super) spec: ContextualSpec,
-    /// Separate keys of the gates, `[S, D]`; `None`: gates come from the content.
+    /// Separate keys of the gates, `[S, D]`; `None` if gates come from the content.
     pub(super) gate_keys: Option<Matrix<'a>>,
     pub(super) function: ContextualOperand<'a>,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ContextualOperand<'a> {
-    /// `[D, N]`.
+    /// Table of one vector per position, `[D, N]`.
     Table(Matrix<'a>),
     Slope(f32),
-    Perceptron(Perceptron<'a>),
+    Perceptron(PerceptronOperands<'a>),
 }
 
-/// `e(p) = w2 act(w1 p + b1) + b2` of `N` hidden units.
+/// Perceptron `e(p) = w2 act(w1 p + b1) + b2` with `N` hidden units.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Perceptron<'a> {
+pub(super) struct PerceptronOperands<'a> {
     /// `w2` and, as its last column, `b2`: `[D, N + 1]`.
     pub(super) out: Matrix<'a>,
     /// `w1` and `b1`, `[2, N]`.
@@ -70,7 +70,7 @@ pub(super) struct Perceptron<'a> {
 }
 
 impl<'a> ContextualOperand<'a> {
-    /// The matrix that queries are multiplied with, if any.
+    /// Returns the matrix that queries are multiplied with; `None` if the function needs none.
     pub(super) fn table(&self) -> Option<Matrix<'a>> {
         match self {
             Self::Table(table) => Some(*table),
@@ -80,23 +80,24 @@ impl<'a> ContextualOperand<'a> {
     }
 }
 
-/// Consecutive query rows that are worked on together, one per lane.
+/// Consecutive query rows that are processed together, one per lane.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Block<const R: usize> {
-    /// Index among the rows of the first lane.
+    /// Index of the first lane's row.
     pub(super) first: usize,
-    /// Lanes in use.
+    /// Number of lanes in use.
     pub(super) rows: usize,
-    /// Columns that the last row sees.
+    /// Number of columns that the last row sees.
     pub(super) columns: usize,
-    /// Columns that every lane sees, unused ones included: below it nothing needs a mask.
+    /// Number of columns that every lane sees, unused lanes included; these columns need no mask.
     pub(super) open: usize,
     /// Index of the last column that each lane sees; -1 for unused lanes.
     pub(super) last_seen: [f32; R],
 }
 
 impl<const R: usize> Block<R> {
-    /// The block that starts at row `first` of `rows_end`, `before` columns being older than row 0.
+    /// Creates the block that starts at row `first` and ends at most at `rows_end`; `before`
+    /// columns are older than row 0.
     pub(super) fn new(first: usize, rows_end: usize, before: usize) -> Self {
         let rows = R.min(rows_end - first);
         let diagonal = before + first;
@@ -108,8 +109,8 @@ impl<const R: usize> Block<R> {
         Self { first, rows, columns: diagonal + rows, open, last_seen }
     }
 
-    /// Last attended column of each lane; one less than seen where a token does not attend to
-    /// itself.
+    /// Returns the last column that each lane attends to, and the number of columns; one less than
+    /// seen if a token does not attend to itself.
     pub(super) fn attended(&self, spec: &Spec) -> ([f32; R], usize) {
         let strict = usize::from(spec.strict());
         (self.last_seen.map(|last| last - strict as f32), self.open.saturating_sub(strict))

@@ -1,22 +1,22 @@
-//! Sums that several tasks contribute to, added up in the order of the tasks.
+//! Gradients to which several tasks contribute, added up in the order of the tasks.
 
 use super::problem::Head;
 use super::view::{MatrixMut, Shape};
 use crate::kernels::operands::{SLOTS, Slot};
 
-/// The way in which the tasks of a pass make the gradient of an operand.
+/// How the tasks of a pass produce the gradient of an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Collection {
-    /// Each task writes the rows that it works on.
+    /// Each task writes its own rows of the gradient.
     Rows,
-    /// Rows are tokens: a task writes directly if it is alone with its head; otherwise pieces are
-    /// added up.
+    /// The gradient has one row per token: a task writes directly if no other task has its head;
+    /// otherwise contributions are added up.
     Tokens,
-    /// Contributions of all tasks are added up.
+    /// The contributions of all tasks are added up.
     Summed,
 }
 
-/// The way in which the gradient of an operand is made.
+/// Returns how the gradient of an operand is produced.
 pub(super) fn collection(slot: Slot) -> Collection {
     match slot {
         Slot::Query | Slot::Dense => Collection::Rows,
@@ -25,12 +25,13 @@ pub(super) fn collection(slot: Slot) -> Collection {
     }
 }
 
-/// The operand whose sums are the gradient of `slot`: both decays are added to the same logits.
+/// Returns the operand whose sums are the gradient of `slot`. Both decay operands have the same
+/// gradient, since both are added to the same logits.
 pub(super) fn summed_as(slot: Slot) -> Slot {
     if slot == Slot::DecayResidual { Slot::Decay } else { slot }
 }
 
-/// Gradients to add to, one matrix for each operand that has one.
+/// Gradients to add to, one matrix per operand that has a gradient.
 #[derive(Debug)]
 pub(super) struct Grads<'a>(pub(super) [Option<MatrixMut<'a>>; SLOTS]);
 
@@ -43,7 +44,7 @@ impl<'a> Grads<'a> {
         self.0[slot as usize].as_mut()
     }
 
-    /// Several gradients at once, if all are there; `slots` must differ.
+    /// Borrows several gradients at once; `None` unless all are present. `slots` must differ.
     pub(super) fn all<const N: usize>(
         &mut self,
         slots: [Slot; N],
@@ -54,13 +55,13 @@ impl<'a> Grads<'a> {
     }
 }
 
-/// Contributions of one task, row-major; empty for operands to which it has none.
+/// Contributions of one task, row-major; empty for operands to which the task does not contribute.
 #[derive(Debug)]
 pub(super) struct Sums([Vec<f32>; SLOTS]);
 
 impl Sums {
-    /// Zeros for a task whose last row sees `seen` columns; with `alone`, gradients of tokens are
-    /// written directly.
+    /// Creates zeros for a task whose last row sees `seen` columns. With `alone`, gradients of
+    /// tokens are written directly and need no memory here.
     pub(super) fn new(head: &Head<'_>, seen: usize, alone: bool) -> Self {
         Self(Slot::ALL.map(|slot| {
             let shape = head.part(slot).shape();
@@ -77,7 +78,8 @@ impl Sums {
         &self.0[slot as usize]
     }
 
-    /// The matrices that the kernel adds its gradients to: `own` where given, else the sums.
+    /// Returns the matrices that the kernel adds its gradients to: `own` where present, else the
+    /// sums.
     pub(super) fn grads<'a>(&'a mut self, head: &Head<'_>, mut own: Grads<'a>) -> Grads<'a> {
         for (slot, sums) in Slot::ALL.into_iter().zip(&mut self.0) {
             if !sums.is_empty() {
@@ -90,7 +92,7 @@ impl Sums {
     }
 }
 
-/// Adds up what tasks contribute to `groups` groups of equal size, one group after the other.
+/// Adds up the contributions of tasks in `groups` groups of equal size, one group after the other.
 pub(super) fn grouped(
     sums: &[Sums],
     groups: usize,
@@ -108,7 +110,8 @@ pub(super) fn grouped(
     total
 }
 
-/// Adds what the pieces of each head contribute, `[seen, width]`, into `[batch, token, head, width]`.
+/// Adds the contributions of the tasks of each head, `[seen, width]`, to `[batch, token, head,
+/// width]`.
 pub(super) fn pieces(
     out: &mut [f32],
     sums: &[Sums],

@@ -1,8 +1,9 @@
-//! Rows of the heads that are worked on together: one, or all of a sequence where a perceptron sees
-//! them all.
+//! Processing of rows of one head, or of all heads of a sequence where a perceptron across heads
+//! needs them.
 //!
-//! Block by block of rows the perceptron is read for all heads; then each head attends as it does
-//! alone, with a plane to add, which the backward pass turns into its logits' gradients.
+//! For each block of rows the perceptron is evaluated for all heads first. Then each head attends
+//! separately and adds its part of the perceptron's output; the backward pass replaces that part by
+//! the gradients of the head's logits.
 
 use super::forms::mixer;
 use super::kernel::{self, UpstreamGrad};
@@ -11,19 +12,19 @@ use super::reduce::Grads;
 use super::scratch::Scratch;
 use super::view::MatrixMut;
 
-/// Where the plane of a head starts that the perceptron adds to it, if there is one.
+/// Offset of the perceptron's output for a head; `None` without a perceptron.
 fn head_plane<const R: usize>(heads: &[Head<'_>], h: usize, block: &Block<R>) -> Option<usize> {
     heads[h].spec.mixer.as_ref().map(|_| mixer::plane_start(h, block.columns))
 }
 
-/// Output and logarithms of one head's rows, those of the task alone.
+/// Output and softmax logarithms of one head's rows.
 pub(super) struct HeadOutput<'a> {
     pub(super) head: Head<'a>,
     pub(super) out: MatrixMut<'a>,
     pub(super) log: &'a mut [f32],
 }
 
-/// Rows `start..end` of all heads of one sequence.
+/// Computes rows `start..end` of all given heads of one sequence.
 #[inline(always)]
 pub(super) fn forward<const R: usize>(
     outputs: &mut [HeadOutput<'_>],
@@ -45,7 +46,7 @@ pub(super) fn forward<const R: usize>(
     s.forms.added_at = None;
 }
 
-/// Inputs and sums of the gradients of one head.
+/// Inputs and outputs of the backward pass for one head.
 pub(super) struct HeadGrads<'a> {
     pub(super) head: Head<'a>,
     pub(super) upstream: UpstreamGrad<'a>,
@@ -54,7 +55,8 @@ pub(super) struct HeadGrads<'a> {
     pub(super) grads: Grads<'a>,
 }
 
-/// As [`forward`], for the gradients; the perceptron's own are those of the first head.
+/// Computes the gradients for rows `start..end` of all given heads; those of the perceptron's own
+/// operands are added to the first head.
 #[inline(always)]
 pub(super) fn backward<const R: usize>(
     all: &mut [HeadGrads<'_>],

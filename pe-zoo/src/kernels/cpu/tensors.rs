@@ -1,9 +1,9 @@
-//! Flex tensors as slices of numbers.
+//! Conversions between Flex tensors and slices.
 
 use burn::backend::flex::{FlexTensor, Layout};
 use burn::tensor::{Bytes, DType, Shape};
 
-/// The tensor with its elements in row-major order without gaps; copies if they lie otherwise.
+/// Returns the tensor with contiguous elements in row-major order; copies if necessary.
 pub(crate) fn dense(tensor: FlexTensor) -> FlexTensor {
     match tensor.layout().contiguous_offsets() {
         Some(_) => tensor,
@@ -11,7 +11,8 @@ pub(crate) fn dense(tensor: FlexTensor) -> FlexTensor {
     }
 }
 
-/// The tensor with a storage of exactly its elements in row-major order; copies if it is otherwise.
+/// Returns the tensor with a storage of exactly its elements in row-major order; copies if
+/// necessary.
 pub(crate) fn whole(tensor: FlexTensor) -> FlexTensor {
     let layout = tensor.layout();
     let exact = layout.contiguous_offsets() == Some((0, layout.num_elements()))
@@ -19,14 +20,14 @@ pub(crate) fn whole(tensor: FlexTensor) -> FlexTensor {
     if exact { tensor } else { tensor.to_contiguous() }
 }
 
-/// Elements of a tensor that [`dense`] returned.
+/// Borrows the elements of a tensor that [`dense`] returned.
 pub(crate) fn numbers(tensor: &FlexTensor) -> &[f32] {
     let layout = tensor.layout();
     let start = layout.start_offset();
     &tensor.storage::<f32>()[start..start + layout.num_elements()]
 }
 
-/// A tensor of elements in row-major order.
+/// Creates a tensor from elements in row-major order.
 pub(crate) fn contiguous(data: Vec<f32>, shape: Shape) -> FlexTensor {
     FlexTensor::new(Bytes::from_elems(data), Layout::contiguous(shape), DType::F32)
 }

@@ -1,4 +1,4 @@
-//! Pair terms: functions that the content logits of a block pass through.
+//! Pair terms on the CPU: functions applied to the content logits of a block.
 
 use super::problem::{Block, Head};
 use super::reduce::Grads;
@@ -7,8 +7,8 @@ use super::term_inputs::{Offset, row};
 use crate::kernels::operands::Slot;
 use crate::score::TermGrads;
 
-/// Passes `s.logits`, the content logits, through all terms; with `keep`, leaves the input of each term
-/// in `s.contents`.
+/// Applies all terms to the content logits in `s.logits`. With `keep`, stores the input of each
+/// term in `s.contents`.
 pub(super) fn apply<const R: usize>(
     head: &Head<'_>,
     block: &Block<R>,
@@ -33,8 +33,8 @@ pub(super) fn apply<const R: usize>(
     }
 }
 
-/// Turns `s.grads`, the gradients of the values, into those of the content logits, and adds those of
-/// parameters and state.
+/// Converts `s.grads` from gradients of the terms' values to those of the content logits, and adds
+/// the gradients of parameters and state.
 pub(super) fn backward<const R: usize>(
     head: &Head<'_>,
     block: &Block<R>,

@@ -1,12 +1,12 @@
-//! Inputs of the pair terms of one block, gathered from the operands of a head.
+//! Inputs of the pair terms of one block, collected from the operands of a head.
 
 use super::problem::{Block, Head};
 use crate::kernels::operands::Slot;
 use crate::score::TermBlock;
 
-/// The inputs of the terms of one block, in the layout of [`TermBlock`].
+/// Inputs of the pair terms of one block, in the layout of [`TermBlock`].
 #[derive(Debug, Default)]
-pub(super) struct Inputs {
+pub(super) struct TermInputs {
     rows: Vec<f32>,
     columns: Vec<f32>,
     params: Vec<f32>,
@@ -14,20 +14,20 @@ pub(super) struct Inputs {
     column_state: Vec<f32>,
 }
 
-/// Start of the parameters and of the state of one term among those of all terms.
+/// Offsets of one term's parameters and state among those of all terms.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Offset {
     pub(super) params: usize,
     pub(super) state: usize,
 }
 
-/// Rows among the columns of the block's lanes; unused lanes repeat the last one.
+/// Index among the columns of a lane's row; unused lanes repeat the last one.
 pub(super) fn row<const R: usize>(head: &Head<'_>, block: &Block<R>, lane: usize) -> usize {
     (head.spec.first_row + block.first + lane).min(block.columns - 1)
 }
 
-impl Inputs {
-    /// Reads the positions of a block.
+impl TermInputs {
+    /// Collects the positions of a block.
     pub(super) fn positions<const R: usize>(&mut self, head: &Head<'_>, block: &Block<R>) {
         let at = &head.spec.columns;
         self.rows.clear();
@@ -36,7 +36,7 @@ impl Inputs {
         self.columns.extend(at[..block.columns].iter().map(|at| *at as f32));
     }
 
-    /// Reads the parameters and the state of one term.
+    /// Collects the parameters and the state of one term.
     pub(super) fn read<const R: usize>(
         &mut self,
         head: &Head<'_>,

@@ -1,4 +1,4 @@
-//! The same bits on any number of threads.
+//! Tests that results have the same bits on any number of threads.
 
 use burn::backend::Flex;
 use burn::backend::flex::FlexTensor;
@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use super::engine;
-use super::gradients::{self, Pass};
+use super::gradients::{self, BackwardPass};
 use super::tensors::{contiguous, numbers};
 use crate::init::standard_normal;
 use crate::kernels::operands::{Operands, SLOTS, Slot};
@@ -15,7 +15,7 @@ use crate::kernels::precision::MatmulPrecision;
 use crate::kernels::spec::{ContextualSpec, MixerSpec, Spec, WeightRule};
 use crate::score::{HiddenActivation, Number, Pair, PairTerm, Term};
 
-/// A term with a parameter and token state.
+/// Pair term with a parameter and token state.
 #[derive(Debug, Clone)]
 struct Tempered;
 
@@ -38,7 +38,7 @@ fn bits(tensor: &FlexTensor) -> Vec<u32> {
     numbers(&tensor.to_contiguous()).iter().map(|x| x.to_bits()).collect()
 }
 
-/// Output and all gradients as bits.
+/// Returns the bits of the output and of all gradients.
 fn run(
     [batch, heads, rows]: [usize; 3],
     activation: Option<HiddenActivation>,
@@ -78,7 +78,7 @@ fn run(
         let mut values = numbers(&random).to_vec();
         match slot {
             Slot::CurveDistances => values.sort_by(f32::total_cmp),
-            // Maps of large numbers would grow from chunk to chunk.
+            // Products of large maps would grow from chunk to chunk.
             Slot::Directions | Slot::ChunkMaps | Slot::KeyPrices | Slot::QueryPrices => {
                 for value in &mut values {
                     *value *= 0.02;
@@ -113,7 +113,7 @@ fn run(
     };
     let (output, kept) = engine::forward(&operands, &spec);
     let grad = tensor(&plane, 99);
-    let grads = gradients::backward(Pass {
+    let grads = gradients::backward(BackwardPass {
         operands: &operands,
         spec: &spec,
         kept: &kept,
@@ -140,7 +140,7 @@ fn one_two_and_four_threads_give_the_same_bits() {
         // The output and a gradient for every operand but the slopes of contextual positions, and
         // the hidden layer where there is none.
         let absent = if activation.is_some() { 1 } else { 2 };
-        // The eighteen operands of forms; a base that is a table has no curve.
+        // Eighteen operands of other modifiers; a base bias from a table has no piecewise linear one.
         let absent = absent + if forms { 3 } else { 18 };
         assert!(expected.iter().flatten().all(|bits| f32::from_bits(*bits).is_finite()));
         assert_eq!(expected.len(), 1 + SLOTS - absent);

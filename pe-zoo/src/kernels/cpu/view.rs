@@ -1,12 +1,14 @@
-//! Strided matrices over borrowed memory, and their products: the only unsafe code of the engine.
+//! Strided matrices over borrowed memory, and their products. This is the only unsafe code of the
+//! engine.
 //!
-//! Tasks of one pass write to interleaved rows of one tensor, which slices cannot express; products
-//! come from the `gemm` crate, which takes pointers. Both are wrapped here once, every bound checked.
+//! Tasks of one pass write to interleaved rows of one tensor, which slices cannot express, and
+//! products come from the `gemm` crate, which takes pointers. Both are wrapped here with every
+//! bound checked.
 #![expect(unsafe_code, reason = "disjoint strided writes and the gemm crate; checked in this file")]
 
 use std::marker::PhantomData;
 
-/// Rows, columns and their strides in elements.
+/// Numbers of rows and columns, and their strides in elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) rows: usize,
@@ -16,7 +18,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Row-major order without gaps.
+    /// Creates a contiguous shape in row-major order.
     pub(crate) fn dense(rows: usize, columns: usize) -> Self {
         Self { rows, columns, row_stride: columns, column_stride: 1 }
     }
@@ -30,7 +32,7 @@ impl Shape {
         }
     }
 
-    /// Elements from the first to one past the last.
+    /// Number of elements from the first to one past the last.
     fn extent(self) -> usize {
         if self.rows == 0 || self.columns == 0 {
             return 0;
@@ -39,7 +41,7 @@ impl Shape {
     }
 }
 
-/// A strided matrix over borrowed memory.
+/// Strided matrix over borrowed memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Matrix<'a> {
     data: &'a [f32],
@@ -47,11 +49,11 @@ pub(crate) struct Matrix<'a> {
 }
 
 impl<'a> Matrix<'a> {
-    /// The matrix without elements.
+    /// Matrix without any elements.
     pub(crate) const EMPTY: Self =
         Self { data: &[], shape: Shape { rows: 0, columns: 0, row_stride: 0, column_stride: 0 } };
 
-    /// The matrix that starts at the first element of `data`.
+    /// Creates a matrix that starts at the first element of `data`.
     pub(crate) fn new(data: &'a [f32], shape: Shape) -> Self {
         assert!(shape.extent() <= data.len(), "{shape:?} in {} elements", data.len());
         Self { data, shape }
@@ -65,20 +67,20 @@ impl<'a> Matrix<'a> {
         Self { data: self.data, shape: self.shape.transposed() }
     }
 
-    /// Rows `from..from + count`.
+    /// Selects rows `from..from + count`.
     pub(crate) fn rows(self, from: usize, count: usize) -> Self {
         assert!(from + count <= self.shape.rows, "rows {from}+{count} of {:?}", self.shape);
         let start = (from * self.shape.row_stride).min(self.data.len());
         Self::new(&self.data[start..], Shape { rows: count, ..self.shape })
     }
 
-    /// Columns `0..count`.
+    /// Selects columns `0..count` of the matrix.
     pub(crate) fn columns(self, count: usize) -> Self {
         assert!(count <= self.shape.columns, "{count} columns of {:?}", self.shape);
         Self { data: self.data, shape: Shape { columns: count, ..self.shape } }
     }
 
-    /// Columns `from..`.
+    /// Selects columns from `from` on.
     pub(crate) fn columns_from(self, from: usize) -> Self {
         assert!(from <= self.shape.columns, "columns from {from} of {:?}", self.shape);
         let start = (from * self.shape.column_stride).min(self.data.len());
@@ -86,7 +88,7 @@ impl<'a> Matrix<'a> {
         Self::new(&self.data[start..], shape)
     }
 
-    /// Row `row` of `self` times the same row of `other`.
+    /// Dot product of row `row` of `self` and the same row of `other`.
     pub(crate) fn row_dot(&self, other: &Self, row: usize) -> f32 {
         (0..self.shape.columns).map(|column| self.at(row, column) * other.at(row, column)).sum()
     }
@@ -98,7 +100,7 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// A strided matrix over mutably borrowed memory.
+/// Strided matrix over mutably borrowed memory.
 #[derive(Debug)]
 pub(crate) struct MatrixMut<'a> {
     start: *mut f32,
@@ -107,18 +109,18 @@ pub(crate) struct MatrixMut<'a> {
 }
 
 impl<'a> MatrixMut<'a> {
-    /// The matrix that starts at the first element of `data`.
+    /// Creates a matrix that starts at the first element of `data`.
     pub(crate) fn new(data: &'a mut [f32], shape: Shape) -> Self {
         assert!(shape.extent() <= data.len(), "{shape:?} in {} elements", data.len());
         Self { start: data.as_mut_ptr(), shape, owner: PhantomData }
     }
 
-    /// The same matrix for a shorter time.
+    /// Reborrows the same matrix for a shorter lifetime.
     pub(crate) fn reborrow(&mut self) -> MatrixMut<'_> {
         MatrixMut { start: self.start, shape: self.shape, owner: PhantomData }
     }
 
-    /// Rows `..at` and rows `at..`.
+    /// Splits the matrix into rows `..at` and rows `at..`.
     pub(crate) fn split_at_row(self, at: usize) -> (Self, Self) {
         assert!(at <= self.shape.rows, "row {at} of {:?}", self.shape);
         let first = Self { shape: Shape { rows: at, ..self.shape }, ..self };
@@ -128,19 +130,19 @@ impl<'a> MatrixMut<'a> {
         (first, Self { start: unsafe { self.start.add(skip) }, shape: rest, owner: PhantomData })
     }
 
-    /// Rows `from..from + count`.
+    /// Selects rows `from..from + count`.
     pub(crate) fn rows(&mut self, from: usize, count: usize) -> MatrixMut<'_> {
         let (_, rest) = self.reborrow().split_at_row(from);
         rest.split_at_row(count).0
     }
 
-    /// Columns `0..count`.
+    /// Selects columns `0..count` of the matrix.
     pub(crate) fn columns(&mut self, count: usize) -> MatrixMut<'_> {
         assert!(count <= self.shape.columns, "{count} columns of {:?}", self.shape);
         MatrixMut { shape: Shape { columns: count, ..self.shape }, ..self.reborrow() }
     }
 
-    /// Columns `from..`.
+    /// Selects columns from `from` on.
     pub(crate) fn columns_from(&mut self, from: usize) -> MatrixMut<'_> {
         assert!(from <= self.shape.columns, "columns from {from} of {:?}", self.shape);
         let shape = Shape { columns: self.shape.columns - from, ..self.shape };
@@ -171,7 +173,7 @@ impl<'a> MatrixMut<'a> {
     #[inline(always)]
     pub(crate) fn get(&mut self, row: usize, column: usize) -> &mut f32 {
         assert!(row < self.shape.rows && column < self.shape.columns);
-        // SAFETY: within the shape, which was checked against the memory.
+        // SAFETY: the index is within the shape, which was checked against the memory.
         unsafe {
             &mut *self.start.add(row * self.shape.row_stride + column * self.shape.column_stride)
         }
@@ -181,8 +183,8 @@ impl<'a> MatrixMut<'a> {
 // SAFETY: it is a unique borrow of f32s, like `&mut [f32]`.
 unsafe impl Send for MatrixMut<'_> {}
 
-/// Cuts `[batch, token, head, channel]` into one matrix `[token, channel]` per (batch, head), in
-/// that order; no two have an element in common.
+/// Splits `[batch, token, head, channel]` into disjoint matrices `[token, channel]`, one per head
+/// of each sequence, in that order.
 pub(crate) fn planes(
     data: &mut [f32],
     [batch, tokens, heads, width]: [usize; 4],
@@ -199,21 +201,21 @@ pub(crate) fn planes(
         .collect()
 }
 
-/// `out = alpha * a b`, or `out += alpha * a b`, on this thread.
+/// Computes `out = alpha * a b` or `out += alpha * a b` on this thread.
 pub(crate) fn multiply(out: MatrixMut<'_>, a: Matrix<'_>, b: Matrix<'_>, alpha: f32, add: Add) {
     multiply_on(Threads::One, out, a, b, alpha, add);
 }
 
-/// The threads that a product may use.
+/// Threads that a product may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Threads {
-    /// The calling thread.
+    /// Only the calling thread.
     One,
     /// All threads; the result does not depend on their number.
     All,
 }
 
-/// As [`multiply`], on the threads given.
+/// Computes [`multiply`] on the given threads.
 #[expect(clippy::needless_pass_by_value, reason = "it is written through")]
 pub(crate) fn multiply_on(
     threads: Threads,
@@ -260,12 +262,12 @@ pub(crate) fn multiply_on(
     }
 }
 
-/// The effect of a product on its output.
+/// How a product changes its output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Add {
-    /// Overwrites the output.
+    /// The product overwrites the output.
     Overwrite,
-    /// Adds to the output.
+    /// The product is added to the output.
     Accumulate,
 }
 

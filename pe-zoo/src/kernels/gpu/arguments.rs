@@ -1,4 +1,4 @@
-//! Arguments of the kernels from the operands.
+//! Conversion of the operands to arguments of the GPU kernels.
 
 use burn::backend::{Cube, TensorMetadata};
 use burn::tensor::{DType, Shape};
@@ -6,11 +6,11 @@ use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 
-use super::inputs::{InputsLaunch, PlaceLaunch};
+use super::inputs::{InputsLaunch, LaunchSizesLaunch};
 use crate::kernels::operands::{Operands, Sizes, Slot, present};
 use crate::kernels::spec::Spec;
 
-/// Stands in for infinity, which not every shading language can express.
+/// Substitute for infinity, which not every shading language can express.
 const ENDLESS: f32 = 1e30;
 
 pub(super) fn last_axis<T: TensorMetadata>(tensor: &T) -> usize {
@@ -18,7 +18,7 @@ pub(super) fn last_axis<T: TensorMetadata>(tensor: &T) -> usize {
     if present(tensor) { shape[shape.num_dims() - 1] } else { 0 }
 }
 
-/// All operands in row-major order.
+/// Copies all operands to row-major order where necessary.
 pub(super) fn contiguous(operands: Operands<Cube>) -> Operands<Cube> {
     Operands(operands.0.map(
         |tensor| {
@@ -27,7 +27,7 @@ pub(super) fn contiguous(operands: Operands<Cube>) -> Operands<Cube> {
     ))
 }
 
-/// The operands that the kernels read, in the order of [`Inputs`](super::inputs::Inputs).
+/// Slots of the operands that the kernels read, in the order of [`Inputs`](super::inputs::Inputs).
 const READ: [Slot; 13] = [
     Slot::Query,
     Slot::Key,
@@ -44,13 +44,14 @@ const READ: [Slot; 13] = [
     Slot::Dense,
 ];
 
-/// A buffer for an operand; one that no kernel reads, where the operand is absent.
+/// Returns the buffer of an operand. For an absent operand it is a dummy that no kernel reads.
 fn buffer(operands: &Operands<Cube>, slot: Slot) -> CubeTensor {
     let slot = if present(&operands[slot]) { slot } else { Slot::Query };
     operands[slot].clone()
 }
 
-/// Positions of the columns, `[S]`; a buffer that no kernel reads, where they count up by one.
+/// Returns the positions of the columns, `[S]`. For contiguous positions it is a dummy that no
+/// kernel reads.
 fn positions(operands: &Operands<Cube>, spec: &Spec) -> CubeTensor {
     let query = &operands[Slot::Query];
     if spec.contiguous {
@@ -67,7 +68,7 @@ fn positions(operands: &Operands<Cube>, spec: &Spec) -> CubeTensor {
     )
 }
 
-/// Everything that the kernels read, in the order of [`Inputs`](super::inputs::Inputs).
+/// Returns the buffers that the kernels read, in the order of [`Inputs`](super::inputs::Inputs).
 #[cfg(all(test, feature = "cores-sim"))]
 pub(super) fn buffers(operands: &Operands<Cube>, spec: &Spec) -> Vec<CubeTensor> {
     let read = READ.into_iter().map(|slot| buffer(operands, slot));
@@ -84,7 +85,8 @@ pub(super) fn inputs(operands: &Operands<Cube>, spec: &Spec) -> InputsLaunch {
     )
 }
 
-/// Numbers of [`Place`](super::inputs::Place), in its order: sizes, then factors.
+/// Returns the values of [`LaunchSizes`](super::inputs::LaunchSizes) in its order: sizes, then
+/// factors.
 pub(super) fn numbers(operands: &Operands<Cube>, spec: &Spec) -> ([usize; 6], [f32; 3]) {
     let Sizes { heads, rows, columns, .. } = operands.sizes();
     let (distance, query) =
@@ -98,10 +100,10 @@ pub(super) fn numbers(operands: &Operands<Cube>, spec: &Spec) -> ([usize; 6], [f
     )
 }
 
-pub(super) fn place(operands: &Operands<Cube>, spec: &Spec) -> PlaceLaunch {
+pub(super) fn place(operands: &Operands<Cube>, spec: &Spec) -> LaunchSizesLaunch {
     let ([heads, rows, columns, first_row, distance, query], [content_scale, gate_scale, max]) =
         numbers(operands, spec);
-    PlaceLaunch::new(
+    LaunchSizesLaunch::new(
         heads,
         rows,
         columns,

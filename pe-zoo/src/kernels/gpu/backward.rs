@@ -1,5 +1,5 @@
-//! The gradients: each cube takes every so many blocks of rows of one plane and adds what columns and
-//! tables get to a slot of its own, so that no number is added to by two cubes.
+//! Backward kernel. Each cube processes some blocks of rows of one plane, and adds the gradients of
+//! columns and tables to a slot of its own, so that no two cubes add to the same number.
 
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
@@ -7,18 +7,18 @@ use burn_cubecl::cubecl::prelude::*;
 use super::block::{self, Own, SharedTiles};
 use super::config::KernelConfig;
 use super::contextual::sum_from_the_right;
-use super::gradients::{self, Walk};
-use super::inputs::{Inputs, Outputs, Place, UpstreamGrad};
-use super::logits::Block;
+use super::gradients::{self, CarriedSums};
+use super::inputs::{BackwardInputs, Inputs, LaunchSizes, Outputs};
+use super::logits::BlockOrigin;
 use super::sums::{RowSums, SharedGrads, content_sums, own_sums, shared_sums, write};
 use super::tile::{self, SharedTile};
 
-/// All gradients of one plane's rows that fall to this cube.
+/// Computes all gradients of the rows of one plane that are assigned to this cube.
 #[cube(launch, create_dummy_kernel)]
 pub(super) fn backward_kernel<F: Float>(
     inputs: &Inputs,
-    place: &Place,
-    upstream: &UpstreamGrad,
+    place: &LaunchSizes,
+    upstream: &BackwardInputs,
     out: &mut Outputs,
     #[comptime] config: KernelConfig,
 ) {
@@ -26,10 +26,10 @@ pub(super) fn backward_kernel<F: Float>(
     let columns = comptime![config.tile.columns()];
     let plane = CUBE_POS_Y as usize;
     let slot = CUBE_POS_X as usize * CUBE_COUNT_Y as usize + plane;
-    let mut block = Block { plane, head: plane % place.heads, row: 0usize, column: 0usize };
+    let mut block = BlockOrigin { plane, head: plane % place.heads, row: 0usize, column: 0usize };
     let mut tiles = SharedTiles::<F>::new(config);
     let mut own = Own::new(config);
-    let mut walk = Walk::new(config);
+    let mut walk = CarriedSums::new(config);
     let mut sums = RowSums::new(config);
     let mut shared = SharedGrads::<F>::new(config);
     let mut through = Array::<f32>::new(comptime![config.tile.rows_each]);
@@ -38,7 +38,7 @@ pub(super) fn backward_kernel<F: Float>(
 
     block.row = CUBE_POS_X as usize * rows;
     while block.row < place.rows {
-        // Nobody may still read the rows before.
+        // All units must have finished reading the previous rows.
         sync_cube();
         block::load_rows(inputs, place, &block, &mut tiles, config);
         tile::load(
@@ -140,22 +140,24 @@ pub(super) fn backward_kernel<F: Float>(
     }
 }
 
-/// Products of the output and its gradient, added up in the order in which they are taken apart.
+/// Computes the dot products of the output and its gradient, summed in the order in which the
+/// backward pass subtracts them again.
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block of rows")]
 fn whole_output<F: Float>(
     inputs: &Inputs,
-    place: &Place,
-    rows: &Block,
+    place: &LaunchSizes,
+    rows: &BlockOrigin,
     tiles: &mut SharedTiles<F>,
     own: &mut Own,
     output_grads: &SharedTile<F>,
-    walk: &mut Walk,
+    walk: &mut CarriedSums,
     whole: &mut Array<f32>,
     blocks: usize,
     #[comptime] config: KernelConfig,
 ) {
-    let mut block = Block { plane: rows.plane, head: rows.head, row: rows.row, column: 0usize };
+    let mut block =
+        BlockOrigin { plane: rows.plane, head: rows.head, row: rows.row, column: 0usize };
     for step in 0..blocks {
         block.column = (blocks - 1 - step) * comptime![config.tile.columns()];
         let _stopped =
@@ -173,17 +175,17 @@ fn whole_output<F: Float>(
     }
 }
 
-/// Sums along whole rows of what flows back through the counts.
+/// Computes the sums of the gradients of the contextual counts along whole rows.
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block of rows")]
 fn whole_through<F: Float>(
     inputs: &Inputs,
-    place: &Place,
-    rows: &Block,
+    place: &LaunchSizes,
+    rows: &BlockOrigin,
     tiles: &mut SharedTiles<F>,
     own: &mut Own,
     output_grads: &SharedTile<F>,
-    walk: &mut Walk,
+    walk: &mut CarriedSums,
     through: &mut Array<f32>,
     blocks: usize,
     #[comptime] config: KernelConfig,
@@ -193,7 +195,8 @@ fn whole_through<F: Float>(
     for r in 0..comptime![config.tile.rows_each] {
         through[r] = f32::new(0.0);
     }
-    let mut block = Block { plane: rows.plane, head: rows.head, row: rows.row, column: 0usize };
+    let mut block =
+        BlockOrigin { plane: rows.plane, head: rows.head, row: rows.row, column: 0usize };
     let mut step = 0usize;
     while step < blocks {
         block.column = (blocks - 1 - step) * comptime![config.tile.columns()];
@@ -208,22 +211,23 @@ fn whole_through<F: Float>(
         }
         step += 1;
         if stopped {
-            // Nothing changes further left.
+            // All columns further left have the same values.
             step = blocks;
         }
     }
     block::add_up(through, tiles, config);
 }
 
-/// Gradients through the gates: a gate moves the counts of its own column and of all older ones.
+/// Computes the gradients through the gates. A gate changes the counts of its own column and of all
+/// older ones.
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block")]
 fn gate_sums<F: Float>(
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     tiles: &mut SharedTiles<F>,
     own: &Own,
-    walk: &Walk,
+    walk: &CarriedSums,
     shared: &mut SharedGrads<F>,
     sums: &mut RowSums,
     through: &Array<f32>,
@@ -257,7 +261,7 @@ fn gate_sums<F: Float>(
             }
         }
     }
-    // The barrier of the sums has made sure that nobody reads the weights any more.
+    // After the barrier of the sums, no unit reads the weights any more.
     tile::publish_factors(&terms, &mut shared.weights, config);
     sync_cube();
     if comptime![config.own_gates] {

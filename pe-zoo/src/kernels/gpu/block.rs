@@ -1,4 +1,4 @@
-//! The logits of one block, and what the contextual positions leave upstream.
+//! Logits of one block, and the values of contextual positions that the backward pass needs.
 
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
@@ -6,11 +6,11 @@ use burn_cubecl::cubecl::prelude::*;
 use super::config::KernelConfig;
 use super::contextual;
 use super::cores;
-use super::inputs::{Inputs, Place};
-use super::logits::{self, Block};
+use super::inputs::{Inputs, LaunchSizes};
+use super::logits::{self, BlockOrigin};
 use super::tile::{self, SharedTile};
 
-/// Shared memory of a cube.
+/// Shared memory of one cube.
 #[derive(CubeType)]
 pub(super) struct SharedTiles<F: Float> {
     /// Query rows, `[rows, D]`.
@@ -21,15 +21,15 @@ pub(super) struct SharedTiles<F: Float> {
     pub(super) values: SharedTile<F>,
     /// Separate keys of the gates, `[columns, D]`.
     pub(super) gate_keys: SharedTile<F>,
-    /// Products of the tensor cores.
+    /// Results of products on tensor cores.
     pub(super) stage: Shared<[f32]>,
-    /// `[rows, entries]`.
+    /// Products of queries with the contextual table, `[rows, entries]`.
     pub(super) products: Shared<[f32]>,
-    /// `[rows, units_x]`.
+    /// Sums over the columns of each unit, `[rows, units_x]`.
     pub(super) segments: Shared<[f32]>,
-    /// `[rows, units_x]`.
+    /// Second buffer for sums over the columns of each unit, `[rows, units_x]`.
     pub(super) other_segments: Shared<[f32]>,
-    /// `[rows]`.
+    /// Contextual counts of the rows, `[rows]`, summed over the blocks to the right.
     pub(super) counted: Shared<[f32]>,
 }
 
@@ -58,8 +58,8 @@ impl<F: Float> SharedTiles<F> {
     }
 }
 
-/// One unit's part of a block: `rows_each x columns_each` numbers each, and one per
-/// row of what is carried from the blocks to the right.
+/// Values of one unit for a block: `rows_each x columns_each` numbers each, and one per row carried
+/// over from the blocks to the right.
 #[derive(CubeType)]
 pub(super) struct Own {
     pub(super) logits: Array<f32>,
@@ -84,7 +84,7 @@ impl Own {
     }
 }
 
-/// Begins a walk along a block of rows: nothing is counted yet. To be followed by a barrier.
+/// Resets the counts before the first block of some rows. A barrier must follow.
 #[cube]
 pub(super) fn begin<F: Float>(
     tiles: &mut SharedTiles<F>,
@@ -98,12 +98,12 @@ pub(super) fn begin<F: Float>(
     contextual::publish_counts(&own.counted, &mut tiles.counted, config);
 }
 
-/// Loads what stays while a block of rows is walked along. To be followed by a barrier.
+/// Loads the data of a block of rows that all its blocks of columns share. A barrier must follow.
 #[cube]
 pub(super) fn load_rows<F: Float>(
     inputs: &Inputs,
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     tiles: &mut SharedTiles<F>,
     #[comptime] config: KernelConfig,
 ) {
@@ -124,20 +124,21 @@ pub(super) fn load_rows<F: Float>(
     }
 }
 
-/// Makes `own.logits` of one block, and of contextual positions `own.gates`, `own.counts` (clamped)
-/// and `own.rises`. Returns whether all rows had counted past the largest position before.
+/// Computes `own.logits` of one block, and for contextual positions `own.gates`, `own.counts`
+/// (clamped) and `own.rises`. Returns whether all rows had passed the largest position before this
+/// block.
 #[cube]
 pub(super) fn logits_of<F: Float>(
     inputs: &Inputs,
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     tiles: &mut SharedTiles<F>,
     own: &mut Own,
     #[comptime] config: KernelConfig,
 ) -> bool {
     let columns = comptime![config.tile.columns()];
     let all = comptime![config.tile.rows_each * config.tile.columns_each];
-    // Nobody may still read what was loaded before.
+    // All units must have finished reading the previous block.
     sync_cube();
     tile::load(
         &inputs.k,
@@ -235,7 +236,8 @@ pub(super) fn logits_of<F: Float>(
     stopped
 }
 
-/// Each unit knows the sum over its own columns; afterwards all know that over the row.
+/// Adds up the sums that the units of a row computed over their own columns; all units get the
+/// total of the row.
 #[cube]
 pub(super) fn add_up<F: Float>(
     total: &mut Array<f32>,

@@ -1,4 +1,4 @@
-//! From what the backward kernel leaves to the gradients of the operands.
+//! Conversion of the results of the backward kernel to gradients of the operands.
 
 use burn::backend::Cube;
 use burn::backend::ops::FloatTensorOps;
@@ -12,14 +12,14 @@ use super::results::{Backward, Forward};
 use crate::kernels::operands::{Operands, SLOTS, Sizes, Slot, present};
 use crate::kernels::spec::Spec;
 
-/// Sums over axes, which are left out of the shape.
+/// Sums a tensor over some axes, which are removed from the shape.
 fn sum(tensor: CubeTensor, axes: &[usize], shape: &[usize]) -> CubeTensor {
     let summed = axes.iter().fold(tensor, |sum, axis| Cube::float_sum_dim(sum, *axis));
     Cube::float_reshape(summed, Shape::from(shape.to_vec()))
 }
 
-/// Gradients of all operands, in the order of their fields; `None` for absent ones. `run` is
-/// [`backward`](super::launch::backward).
+/// Computes the gradients of all operands in the order of their slots; `None` for absent operands.
+/// `run` is [`backward`](super::launch::backward).
 pub(super) fn gradients(
     operands: &Operands<Cube>,
     spec: &Spec,
@@ -48,7 +48,7 @@ pub(super) fn gradients(
         let entries = operands[Slot::Distance].meta.shape()[1];
         let near = sum(found.distance.clone(), &[0, 1], &[heads, entries]);
         let far = sum(of_rows(FAR, 1), &[0, 2], &[heads, 1]);
-        // The kernel leaves the last entry to the rows.
+        // The gradient of the last entry is summed per row.
         if entries == 1 {
             return far;
         }
@@ -81,14 +81,14 @@ pub(super) fn gradients(
             Slot::Slopes => Some(per_head(SLOPE)),
             Slot::Distance => distance.clone(),
             Slot::QueryDistance => Some(of_rows(at_products + config.entries, query_entries)),
-            // Both are added to the same logits.
+            // Both operands are added to the same logits and have the same gradient.
             Slot::Decay | Slot::DecayResidual => decay.clone(),
             Slot::GateKeys => Some(sum(found.gate_keys.clone(), &[0], &wide(head_dim))),
             Slot::Table => Some(of_rows(at_products, config.entries)),
             Slot::Hidden => Some(sum(of_rows(FIXED, 2 * hidden), &[0, 1, 2], &[2, hidden])),
             Slot::ContextualSlopes => Some(per_head(CONTEXTUAL_SLOPE)),
             Slot::Dense => Some(found.dense.clone()),
-            // Pair terms, and forms of the CPU's own, are made dense before the kernels.
+            // Pair terms and modifiers that only the CPU supports are made dense before.
             _ => None,
         }
     })

@@ -1,11 +1,11 @@
-//! Settings that a kernel is compiled for.
+//! Compile-time configuration of the kernels.
 
 use super::cores::{self, Rounded};
 
-/// The division of a block of logits among the units of a cube.
+/// Division of a block of logits among the units of a cube.
 ///
-/// A unit owns `rows_each` rows and `columns_each` neighbouring columns of each; `units_x` units share
-/// a row, so that sums along a row cross few units.
+/// A unit processes `rows_each` rows and `columns_each` adjacent columns of each; `units_x` units
+/// share a row, so that sums along a row involve few units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Tile {
     pub(super) units_x: usize,
@@ -27,34 +27,34 @@ impl Tile {
         self.units_x * self.units_y
     }
 
-    /// Channels of a row that one unit has, every `units_x`-th.
+    /// Number of channels of a row that one unit processes, every `units_x`-th.
     pub(super) const fn channels_each(&self, width: usize) -> usize {
         width.div_ceil(self.units_x)
     }
 }
 
-/// Largest first; the last one fits everywhere.
+/// Available tiles, largest first; the last one fits on every device.
 const TILES: [Tile; 3] = [
     Tile { units_x: 16, units_y: 16, rows_each: 4, columns_each: 4 },
     Tile { units_x: 8, units_y: 16, rows_each: 2, columns_each: 4 },
     Tile { units_x: 4, units_y: 8, rows_each: 2, columns_each: 4 },
 ];
 
-/// The tile that fits everywhere.
+/// Smallest tile, which fits on every device.
 pub(super) const SMALLEST: Tile = TILES[TILES.len() - 1];
 
-/// The function of contextual positions.
+/// Function of the contextual position that gives the bias.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Function {
     /// The modifier has no contextual positions.
     Absent,
-    /// Linear between the entries of a table.
+    /// Linear interpolation between the entries of a table.
     Table,
-    /// A multiple of it.
+    /// Product with a slope per head.
     Slope,
-    /// A perceptron with `max(x, 0)`.
+    /// Perceptron with the activation `max(x, 0)`.
     Relu,
-    /// A perceptron with `x Phi(x)`.
+    /// Perceptron with the activation `x Phi(x)`.
     Gelu,
 }
 
@@ -68,45 +68,45 @@ impl Function {
     }
 }
 
-/// Everything that is known when a kernel is compiled.
+/// Everything that is fixed when a kernel is compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "each of them leaves code out of the kernel")]
 pub(super) struct KernelConfig {
     pub(super) tile: Tile,
     pub(super) head_dim: usize,
     pub(super) value_dim: usize,
-    /// Products of queries and keys are part of the logits.
+    /// Whether products of queries and keys are part of the logits.
     pub(super) content: bool,
     pub(super) slopes: bool,
     pub(super) distance: bool,
     pub(super) query_distance: bool,
-    /// Positions count up by one.
+    /// Whether positions count up by one.
     pub(super) contiguous: bool,
     pub(super) decay: bool,
     pub(super) decay_residual: bool,
     pub(super) dense: bool,
     pub(super) function: Function,
-    /// Gates do not come from the content.
+    /// Whether gates do not come from the content.
     pub(super) own_gates: bool,
-    /// Products of a query with the table, or with a perceptron's second layer.
+    /// Number of products of a query with the table, or with a perceptron's second layer.
     pub(super) entries: usize,
-    /// Weights are shares of sticks, not a softmax.
+    /// Whether weights come from stick-breaking and not from a softmax.
     pub(super) sticks: bool,
-    /// A token does not attend to itself.
+    /// Whether a token does not attend to itself.
     pub(super) strict: bool,
-    /// The own token gets what is left of the stick.
+    /// Whether the row's own token receives the remainder of the stick.
     pub(super) own_token: bool,
-    /// Rounding of factors before tensor cores multiply them; `None` without tensor cores.
+    /// Format to which factors are rounded for tensor cores; `None` without tensor cores.
     pub(super) rounded: Option<Rounded>,
 }
 
 impl KernelConfig {
-    /// Products are made by tensor cores.
+    /// Whether tensor cores compute the products.
     pub(super) const fn cores(&self) -> bool {
         self.rounded.is_some()
     }
 
-    /// Inner numbers of one step of the tensor cores.
+    /// Inner dimension of one step of the tensor cores.
     pub(super) const fn step(&self) -> usize {
         match self.rounded {
             Some(rounded) => rounded.inner,
@@ -114,28 +114,28 @@ impl KernelConfig {
         }
     }
 
-    /// Hidden units of the perceptron.
+    /// Number of hidden units of the perceptron.
     pub(super) const fn hidden(&self) -> usize {
         if self.function.perceptron() { self.entries - 1 } else { 0 }
     }
 
-    /// Products with a table are kept in shared memory.
+    /// Whether products with a table are kept in shared memory.
     pub(super) const fn has_products(&self) -> bool {
         matches!(self.function, Function::Table) || self.function.perceptron()
     }
 
-    /// Gradients of logits are added up one by one, not only in products.
+    /// Whether gradients of logits are also summed elementwise, not only used in products.
     pub(super) const fn exact_grads(&self) -> bool {
         !self.cores() || self.distance || self.query_distance || self.decay || self.has_products()
     }
 
-    /// Whether the contribution of older columns is the total minus that of newer ones; where
-    /// factors are rounded, the output is not that total to enough digits.
+    /// Whether the backward pass recomputes the sums that it subtracts from. With rounded factors,
+    /// the output does not reproduce them with enough digits.
     pub(super) const fn own_whole(&self) -> bool {
         self.sticks && self.cores()
     }
 
-    /// Bytes of a block of rows that is a factor.
+    /// Size in bytes of a block of rows that is a factor of a product.
     const fn tile_bytes(&self, rows: usize, width: usize) -> usize {
         match self.rounded {
             Some(Rounded { bytes, .. }) => rows * cores::stride(width) * bytes + cores::ALIGNMENT,
@@ -143,7 +143,7 @@ impl KernelConfig {
         }
     }
 
-    /// Numbers of the stage of the tensor cores.
+    /// Size of the result buffer of the tensor cores, in numbers.
     pub(super) fn stage(&self) -> usize {
         if !self.cores() {
             return 1;
@@ -172,7 +172,8 @@ impl KernelConfig {
             + self.common_bytes()
     }
 
-    /// Keys, values and gate keys; the stage; sums along rows; products; what stands for absent ones.
+    /// Bytes needed by both kernels: keys, values and gate keys, results of tensor cores, sums
+    /// along rows, products, and dummies for absent ones.
     fn common_bytes(&self) -> usize {
         let columns = self.tile.columns();
         let key_kinds = if self.own_gates { 2 } else { 1 };
@@ -205,14 +206,15 @@ impl KernelConfig {
         self.fitting(rows, limits, Self::backward_bytes)
     }
 
-    /// Numbers per row in the buffer of gradients that belong to a row.
+    /// Number of values per row in the buffer of gradients that belong to rows.
     pub(super) const fn row_grads(&self, query_entries: usize) -> usize {
         FIXED + 2 * self.hidden() + self.entries + query_entries
     }
 }
 
-/// Columns of the gradients per row: slope, contextual slope, decay, entries past a table's end;
-/// then the hidden layer, the products with the table, and those with the distance table.
+/// Number of leading values per row in that buffer: slope, contextual slope, decay, entries past a
+/// table's end. The gradients of the hidden layer, of the products with the table and of those with
+/// the distance table follow.
 pub(super) const FIXED: usize = 4;
 pub(super) const SLOPE: usize = 0;
 pub(super) const CONTEXTUAL_SLOPE: usize = 1;

@@ -1,16 +1,17 @@
-//! Contextual positions: sums of gates from the diagonal to the left, and a function read there.
+//! Contextual positions on GPUs: sums of gates from the diagonal to the left, and the function of
+//! these sums.
 
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
 use super::config::{Function, KernelConfig};
-use super::inputs::{Inputs, Place};
-use super::logits::{Block, own_column, own_row, sees};
+use super::inputs::{Inputs, LaunchSizes};
+use super::logits::{BlockOrigin, own_column, own_row, sees};
 
-/// Past every largest position that is reached.
+/// Number greater than every largest position.
 const BEYOND: f32 = 3e30;
 
-/// `1 / (1 + e^-x)`. The comparison keeps NaN where `max` would replace it.
+/// Computes `1 / (1 + e^-x)`. The comparison propagates NaN, which `max` would replace.
 #[cube]
 pub(super) fn sigmoid(x: f32) -> f32 {
     let mut exponent = x;
@@ -20,15 +21,15 @@ pub(super) fn sigmoid(x: f32) -> f32 {
     f32::new(1.0) / (f32::new(1.0) + (-exponent).exp())
 }
 
-/// `ln(1 + e^x)`.
+/// Softplus function, `ln(1 + e^x)`.
 #[cube]
 pub(super) fn softplus(x: f32) -> f32 {
     max(x, f32::new(0.0)) + (f32::new(1.0) + (-x.abs()).exp()).ln()
 }
 
-/// Sums of the unit's own numbers and of all those right of them in the row, plus what is carried
-/// from the blocks to the right; `sums` receives the sum up to and with each column, `carried` the
-/// whole block's. Every unit of the cube has to come along.
+/// Computes suffix sums along each row: of the unit's own numbers, all those to the right in the
+/// block, and the total carried from the blocks to the right. `sums` receives the sum up to and
+/// including each column, `carried` that of the whole block. All units of the cube must call it.
 #[cube]
 pub(super) fn sum_from_the_right(
     terms: &Array<f32>,
@@ -76,12 +77,12 @@ pub(super) fn sum_from_the_right(
     }
 }
 
-/// Turns gate logits into gates, 0 where the row does not see the column.
+/// Converts gate logits to gates, 0 where the row does not see the column.
 #[cube]
 pub(super) fn open_gates(
     gates: &mut Array<f32>,
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     stopped: bool,
     #[comptime] config: KernelConfig,
 ) {
@@ -100,13 +101,13 @@ pub(super) fn open_gates(
     }
 }
 
-/// Whether every row of the block has counted past the largest position. All units get the same
-/// answer once `counted` is written and seen by all.
+/// Whether the count of every row of the block has passed the largest position. All units get the
+/// same answer once `counted` is written and synchronised.
 #[cube]
 pub(super) fn all_beyond(
     counted: &Shared<[f32]>,
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     #[comptime] config: KernelConfig,
 ) -> bool {
     let mut least = f32::new(BEYOND);
@@ -118,7 +119,7 @@ pub(super) fn all_beyond(
     least > place.max_position
 }
 
-/// Leaves the rows' counts where all units see them.
+/// Writes the rows' counts to shared memory.
 #[cube]
 pub(super) fn publish_counts(
     carried: &Array<f32>,
@@ -134,12 +135,12 @@ pub(super) fn publish_counts(
     }
 }
 
-/// Copies the products of the block's rows to shared memory; zeros past the end.
+/// Copies the products of the block's rows to shared memory, padded with zeros.
 #[cube]
 pub(super) fn load_products(
     inputs: &Inputs,
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     products: &mut Shared<[f32]>,
     #[comptime] config: KernelConfig,
 ) {
@@ -158,7 +159,7 @@ pub(super) fn load_products(
     }
 }
 
-/// The activation of the hidden layer, and its derivative.
+/// Returns the activation of the hidden layer and its derivative.
 #[cube]
 pub(super) fn activate(x: f32, #[comptime] config: KernelConfig) -> (f32, f32) {
     if comptime![config.function == Function::Relu] {
@@ -175,7 +176,7 @@ pub(super) fn activate(x: f32, #[comptime] config: KernelConfig) -> (f32, f32) {
     }
 }
 
-/// The bias at a contextual position, and its rise there.
+/// Returns the bias at a contextual position, and its derivative.
 #[cube]
 pub(super) fn read(
     inputs: &Inputs,
@@ -194,7 +195,7 @@ pub(super) fn read(
         let entry = min(whole as usize, last);
         let low = products[start + entry];
         let rise = products[start + min(entry + 1, last)] - low;
-        // At an entry itself the slope is taken as 0, as the tensor code does.
+        // At an integer position the derivative is defined as 0, as in the tensor code.
         let mut slope = f32::new(0.0);
         if fraction > f32::new(0.0) {
             slope = rise;
@@ -217,14 +218,14 @@ pub(super) fn read(
     }
 }
 
-/// Adds the function of the counts to the unit's own logits; `rises` receives its slopes, 0 past the
-/// largest position. Once all rows have `stopped`, one constant is added to each.
+/// Adds the function of the counts to the unit's own logits; `rises` receives the derivatives, 0
+/// past the largest position. Once all rows have `stopped`, a constant per row is added.
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block")]
 pub(super) fn add_function(
     inputs: &Inputs,
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     products: &Shared<[f32]>,
     counts: &mut Array<f32>,
     logits: &mut Array<f32>,
@@ -249,7 +250,7 @@ pub(super) fn add_function(
             #[unroll]
             for c in 0..columns {
                 let count = counts[r * columns + c];
-                // A comparison keeps NaN where `min` would replace it.
+                // The comparison propagates NaN, which `min` would replace.
                 let mut position = count;
                 if count > place.max_position {
                     position = place.max_position;

@@ -1,74 +1,76 @@
 //! Products of blocks on tensor cores, with rounded factors and f32 sums.
 //!
-//! A plane of 32 units (a warp) makes 16 x 16 numbers of a product at a time and leaves them on the
-//! stage, in shared memory, from where every unit takes what is its own: which unit of a plane holds
-//! which number of a fragment is the device's secret.
+//! A plane of 32 units (a warp) computes 16 x 16 entries of a product at a time and writes them to
+//! a result buffer in shared memory, from which every unit reads its own entries, because the
+//! assignment of a fragment's entries to units depends on the device.
 
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::cmma::{self, MatrixIdent, MatrixLayout};
 use burn_cubecl::cubecl::prelude::*;
 
-/// Rows and columns of one step of a tensor core.
+/// Number of rows and columns of one step of a tensor core.
 pub(super) const FRAGMENT: usize = 16;
 
-/// Shapes of a product on tensor cores.
+/// Number format of the factors, with its shape on tensor cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Rounded {
-    /// Inner numbers of one step.
+    /// Inner dimension of one step.
     pub(super) inner: usize,
-    /// Bytes of a number.
+    /// Size of a number in bytes.
     pub(super) bytes: usize,
 }
 
-/// Eight significant bits.
+/// The bf16 format, with eight significant bits.
 pub(super) const BF16: Rounded = Rounded { inner: 16, bytes: 2 };
 
-/// Eleven significant bits.
+/// The tf32 format, with eleven significant bits.
 pub(super) const TF32: Rounded = Rounded { inner: 8, bytes: 4 };
 
-/// Units that work on a fragment together.
+/// Number of units that process a fragment together.
 pub(super) const PLANE: usize = 32;
 
-/// Fragments are loaded from addresses that are multiples of it.
+/// Required alignment of the addresses that fragments are loaded from.
 pub(super) const ALIGNMENT: usize = 32;
 
-/// `width` up to whole fragments.
+/// Rounds `width` up to whole fragments.
 pub(super) const fn padded(width: usize) -> usize {
     width.next_multiple_of(FRAGMENT)
 }
 
-/// Numbers from one row to the next, in blocks of rounded numbers and on the stage: neighbours lie in
-/// different banks, and fragments where they can be loaded.
+/// Stride between rows of rounded blocks and of the result buffer. Adjacent rows lie in different
+/// banks, and fragments are aligned.
 pub(super) const fn stride(width: usize) -> usize {
     padded(width) + 8
 }
 
-/// One product `[rows, inner] . [inner, columns]`, all of whole fragments.
+/// Sizes and layout of a product `[rows, inner] . [inner, columns]`; all sizes are multiples of
+/// fragments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Product {
     pub(super) rows: usize,
     pub(super) columns: usize,
     pub(super) inner: usize,
-    /// The left factor lies there as `[inner, rows]`.
+    /// Whether the left factor is stored as `[inner, rows]`.
     pub(super) left_transposed: bool,
-    /// The right factor lies there as `[columns, inner]`.
+    /// Whether the right factor is stored as `[columns, inner]`.
     pub(super) right_transposed: bool,
     /// Stride between stored rows of the left factor.
     pub(super) left_stride: usize,
     /// Stride between stored rows of the right factor.
     pub(super) right_stride: usize,
-    /// Inner numbers of one step.
+    /// Inner dimension of one step.
     pub(super) step: usize,
-    /// Units of the cube.
+    /// Number of units in the cube.
     pub(super) units: usize,
 }
 
-/// The memory layout of a factor.
+/// Returns the memory layout of a factor.
 const fn layout(transposed: bool) -> MatrixLayout {
     if transposed { MatrixLayout::ColMajor } else { MatrixLayout::RowMajor }
 }
 
-/// Leaves a product on the stage, `[rows, stride(columns)]`. Every unit of the cube has to come along.
+/// Computes a product and writes it to the result buffer, `[rows, stride(columns)]`. All units of
+/// the cube must call it.
 #[cube]
 pub(super) fn multiply<F: Float>(
     left: &Shared<[F]>,
@@ -76,7 +78,7 @@ pub(super) fn multiply<F: Float>(
     stage: &mut Shared<[f32]>,
     #[comptime] product: Product,
 ) {
-    // Nobody may still read the product before, nor write a factor.
+    // All units must have finished reading the previous product and writing the factors.
     sync_cube();
     let across = comptime![product.columns / FRAGMENT];
     let fragments = comptime![product.rows / FRAGMENT * across];

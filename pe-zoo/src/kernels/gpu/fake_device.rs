@@ -1,4 +1,4 @@
-//! A device that is not there, for tests.
+//! Fake device for tests without a GPU.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use super::config::DeviceLimits;
 /// Shared memory and units of an H200.
 pub(super) const LIMITS: DeviceLimits = DeviceLimits { shared_bytes: 232_448, units: 1024 };
 
-/// A device with tensor cores for `bf16` and `tf32`, and, what no device has, for f32: with those a product is exact
-/// and every mistake in where its factors lie shows.
+/// Creates a device with tensor cores for `bf16` and `tf32`, and also for f32, which no real device
+/// has: with f32 a product is exact, so that errors in the layout of its factors become visible.
 pub(super) fn device() -> Arc<DeviceProperties> {
     let hardware = HardwareProperties {
         load_width: 128,

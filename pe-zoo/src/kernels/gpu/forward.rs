@@ -1,4 +1,5 @@
-//! The output: one cube per block of rows, which walks from the diagonal to the left.
+//! Forward kernel: one cube per block of rows, which processes blocks of columns from the diagonal
+//! to the left.
 
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
@@ -6,19 +7,19 @@ use burn_cubecl::cubecl::prelude::*;
 use super::block::{self, Own, SharedTiles};
 use super::config::KernelConfig;
 use super::contextual::{softplus, sum_from_the_right};
-use super::inputs::{Inputs, Place};
-use super::logits::{Block, attends, own_column, own_row};
+use super::inputs::{Inputs, LaunchSizes};
+use super::logits::{BlockOrigin, attends, own_column, own_row};
 use super::tile::{self, SharedTile};
 
-/// Below every logit.
+/// Number less than every logit.
 const LOWEST: f32 = -3e38;
 
-/// `out` is `[plane, T, E]`, `log` `[plane, T]`: the logarithm of the softmax's denominator, or of
-/// what is left of the stick.
+/// Computes `out`, `[plane, T, E]`, and `log`, `[plane, T]`: the logarithm of the softmax's
+/// denominator, or of the remainder of the stick.
 #[cube(launch, create_dummy_kernel)]
 pub(super) fn forward_kernel<F: Float>(
     inputs: &Inputs,
-    place: &Place,
+    place: &LaunchSizes,
     out: &mut [f32],
     log: &mut [f32],
     #[comptime] config: KernelConfig,
@@ -28,9 +29,9 @@ pub(super) fn forward_kernel<F: Float>(
     let rows_each = comptime![config.tile.rows_each];
     let channels_each = comptime![config.tile.channels_each(config.value_dim)];
     let plane = CUBE_POS_Y as usize;
-    // The longest rows first: they take longest.
+    // The last rows see the most columns and take longest, so they start first.
     let row = ((place.rows - 1) / rows - CUBE_POS_X as usize) * rows;
-    let mut block = Block { plane, head: plane % place.heads, row, column: 0usize };
+    let mut block = BlockOrigin { plane, head: plane % place.heads, row, column: 0usize };
     let mut tiles = SharedTiles::<F>::new(config);
     let mut own = Own::new(config);
     let mut weights = SharedTile::<F>::of_factors(rows, columns, config);
@@ -86,13 +87,13 @@ pub(super) fn forward_kernel<F: Float>(
     write(inputs, place, &block, &sums, &largest, &total, out, log, config);
 }
 
-/// Turns the unit's own logits into weights, not yet divided; `sums` and `total` follow the largest
-/// logit seen.
+/// Converts the unit's own logits to softmax weights without the division. `sums` and `total` are
+/// relative to the largest logit so far.
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block")]
 fn soften<F: Float>(
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     tiles: &mut SharedTiles<F>,
     own: &mut Own,
     sums: &mut Array<f32>,
@@ -145,12 +146,12 @@ fn soften<F: Float>(
     }
 }
 
-/// Turns the unit's own logits into shares of the sticks; `left` carries the logarithms of what is
-/// left of them.
+/// Converts the unit's own logits to stick-breaking weights; `left` carries the logarithms of the
+/// remainders.
 #[cube]
 fn break_sticks<F: Float>(
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     tiles: &mut SharedTiles<F>,
     own: &mut Own,
     left: &mut Array<f32>,
@@ -191,8 +192,8 @@ fn break_sticks<F: Float>(
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block")]
 fn write(
     inputs: &Inputs,
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     sums: &Array<f32>,
     largest: &Array<f32>,
     total: &Array<f32>,

@@ -1,4 +1,4 @@
-//! Weights of one block made again, and the gradients of its logits.
+//! Recomputation of the weights of one block, and the gradients of its logits.
 
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
@@ -6,36 +6,36 @@ use burn_cubecl::cubecl::prelude::*;
 use super::block::{self, Own, SharedTiles};
 use super::config::KernelConfig;
 use super::contextual::{sigmoid, softplus, sum_from_the_right};
-use super::inputs::{Inputs, Place, UpstreamGrad};
-use super::logits::{Block, attends, own_column, own_row};
+use super::inputs::{BackwardInputs, Inputs, LaunchSizes};
+use super::logits::{BlockOrigin, attends, own_column, own_row};
 use super::tile::{self, SharedTile};
 
-/// Logarithm of the share of a stick below which what older columns contribute is lost in the rounding
-/// of what newer ones do.
+/// Logarithm of the remainder of a stick below which the contribution of older columns is lost in
+/// rounding.
 const NOTHING_LEFT: f32 = -14.0;
 
 /// Sums that one unit carries along its rows in the backward pass.
 #[derive(CubeType)]
-pub(super) struct Walk {
+pub(super) struct CarriedSums {
     /// Gradients of the logits, `rows_each x columns_each`.
     pub(super) grads: Array<f32>,
-    /// Logarithms that the forward pass left, one per row.
+    /// Logarithms from the forward pass, one per row.
     pub(super) log: Array<f32>,
-    /// Products of output and gradient, one per row.
+    /// Dot products of output and gradient, one per row.
     pub(super) share: Array<f32>,
-    /// Logarithms of what is left of the sticks.
+    /// Logarithms of the remainders of the sticks.
     pub(super) left: Array<f32>,
-    /// Contribution of the columns so far to the products of output and gradient.
+    /// Contribution of the columns so far to the dot products of output and gradient.
     pub(super) taken: Array<f32>,
-    /// Contribution of the unit's own columns where a row gets the rest of its stick.
+    /// Contribution of the row's own token through the remainder of its stick.
     pub(super) rest: Array<f32>,
 }
 
 #[cube]
-impl Walk {
-    pub(super) fn new(#[comptime] config: KernelConfig) -> Walk {
+impl CarriedSums {
+    pub(super) fn new(#[comptime] config: KernelConfig) -> CarriedSums {
         let rows = comptime![config.tile.rows_each];
-        Walk {
+        CarriedSums {
             grads: Array::new(comptime![config.tile.rows_each * config.tile.columns_each]),
             log: Array::new(rows),
             share: Array::new(rows),
@@ -46,14 +46,14 @@ impl Walk {
     }
 }
 
-/// Begins a walk along the block's rows. `whole` is what all columns contribute to the products of
-/// output and gradient, where [`KernelConfig::own_whole`] says that the walk needs it to the last digit.
+/// Initialises the sums before the first block of some rows. `whole` holds the recomputed dot
+/// products of output and gradient, which are used if [`KernelConfig::own_whole`] is true.
 #[cube]
 pub(super) fn begin(
-    upstream: &UpstreamGrad,
-    place: &Place,
-    block: &Block,
-    walk: &mut Walk,
+    upstream: &BackwardInputs,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
+    walk: &mut CarriedSums,
     whole: &Array<f32>,
     #[comptime] config: KernelConfig,
 ) {
@@ -72,22 +72,22 @@ pub(super) fn begin(
     }
 }
 
-/// `own.logits` becomes the weights of one block, `walk.grads` the gradients of its logits. Returns
-/// what [`block::logits_of`] does. `output_grads` is `[rows, E]`.
+/// Converts `own.logits` to the weights of one block and fills `walk.grads` with the gradients of
+/// its logits. Returns the result of [`block::logits_of`]. `output_grads` is `[rows, E]`.
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block")]
 pub(super) fn gradients_of<F: Float>(
     inputs: &Inputs,
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     tiles: &mut SharedTiles<F>,
     own: &mut Own,
     output_grads: &SharedTile<F>,
-    walk: &mut Walk,
+    walk: &mut CarriedSums,
     #[comptime] config: KernelConfig,
 ) -> bool {
     let stopped = block::logits_of(inputs, place, block, tiles, own, config);
-    // Products of the output's gradients with the values.
+    // Gradients of the weights: products of the output's gradients with the values.
     tile::dot(
         output_grads,
         &tiles.values,
@@ -107,10 +107,10 @@ pub(super) fn gradients_of<F: Float>(
 
 #[cube]
 fn of_softmax(
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     own: &mut Own,
-    walk: &mut Walk,
+    walk: &mut CarriedSums,
     #[comptime] config: KernelConfig,
 ) {
     let columns = comptime![config.tile.columns_each];
@@ -129,15 +129,15 @@ fn of_softmax(
     }
 }
 
-/// Every column takes from all older ones: their contribution is the total minus that of newer
-/// columns and of the column itself.
+/// Computes the gradients of stick-breaking. A column reduces the shares of all older ones, whose
+/// contribution is the total minus that of newer columns and of the column itself.
 #[cube]
 fn of_sticks<F: Float>(
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     tiles: &mut SharedTiles<F>,
     own: &mut Own,
-    walk: &mut Walk,
+    walk: &mut CarriedSums,
     #[comptime] config: KernelConfig,
 ) {
     let columns = comptime![config.tile.columns_each];
@@ -195,7 +195,7 @@ fn of_sticks<F: Float>(
             let older = walk.share[r] - sums[at];
             walk.grads[at] = terms[at] * (f32::new(1.0) - breaks[at]) - passed_on[at] * older;
             if comptime![config.own_token] {
-                // The rest of the stick goes where the row itself is.
+                // The remainder of the stick belongs to the row's own token.
                 if row < place.rows && own_column(block, c, config) == place.first_row + row {
                     own.logits[at] += walk.log[r].exp();
                 }

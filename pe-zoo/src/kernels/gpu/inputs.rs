@@ -1,9 +1,9 @@
-//! Arguments of the kernels.
+//! Arguments of the GPU kernels.
 
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
-/// The operands, contiguous, f32; one that the configuration leaves out is never read.
+/// Operands of the kernels, contiguous f32. Operands that the configuration omits are never read.
 #[derive(CubeType, CubeLaunch)]
 pub(super) struct Inputs {
     /// Queries, `[plane, T, D]`; a plane is one head of one sequence.
@@ -14,9 +14,9 @@ pub(super) struct Inputs {
     pub(super) values: Box<[f32]>,
     /// Slopes of the heads, `[H]`.
     pub(super) slopes: Box<[f32]>,
-    /// Table `[H, N]`, whose last entry holds for all longer distances.
+    /// Distance table, `[H, N]`, whose last entry holds for all greater distances.
     pub(super) distance: Box<[f32]>,
-    /// Products of queries and distance table, `[plane, T, N]`.
+    /// Products of queries with the distance table, `[plane, T, N]`.
     pub(super) query_distance: Box<[f32]>,
     /// Running sums of the decay, `[plane, S]`.
     pub(super) decay: Box<[f32]>,
@@ -24,9 +24,10 @@ pub(super) struct Inputs {
     pub(super) decay_residual: Box<[f32]>,
     /// Separate keys of the gates, `[plane, S, D]`.
     pub(super) gate_keys: Box<[f32]>,
-    /// Products of queries and table, or of queries and second layer, `[plane, T, entries]`.
+    /// Products of queries with the contextual table or with a perceptron's second layer, `[plane,
+    /// T, entries]`.
     pub(super) products: Box<[f32]>,
-    /// `[2, N]`.
+    /// Weights and biases of a perceptron's hidden layer, `[2, N]`.
     pub(super) hidden: Box<[f32]>,
     /// Slopes of the contextual positions, `[H]`.
     pub(super) contextual_slopes: Box<[f32]>,
@@ -36,13 +37,13 @@ pub(super) struct Inputs {
     pub(super) positions: Box<[f32]>,
 }
 
-/// Sizes and factors.
+/// Sizes and factors that are passed at launch.
 #[derive(CubeType, CubeLaunch)]
-pub(super) struct Place {
+pub(super) struct LaunchSizes {
     pub(super) heads: usize,
     pub(super) rows: usize,
     pub(super) columns: usize,
-    /// Index among the columns of the first row.
+    /// Index of the first row among the columns.
     pub(super) first_row: usize,
     pub(super) distance_entries: usize,
     pub(super) query_entries: usize,
@@ -51,18 +52,19 @@ pub(super) struct Place {
     pub(super) max_position: f32,
 }
 
-/// Results of the forward pass, and the gradient of the output.
+/// Additional inputs of the backward kernel: results of the forward pass and the gradient of the
+/// output.
 #[derive(CubeType, CubeLaunch)]
-pub(super) struct UpstreamGrad {
+pub(super) struct BackwardInputs {
     /// Gradient of the output, `[plane, T, E]`.
     pub(super) grad: Box<[f32]>,
-    /// Logarithms of the denominators, or of what was left of the sticks, `[plane, T]`.
+    /// Logarithms of the softmax denominators or of the stick-breaking remainders, `[plane, T]`.
     pub(super) log: Box<[f32]>,
-    /// Products of output and its gradient, `[plane, T]`.
+    /// Dot products of the output and its gradient, `[plane, T]`.
     pub(super) share: Box<[f32]>,
 }
 
-/// Gradients; a slot is a cube's own place, added up later.
+/// Outputs of the backward kernel. Each cube writes to a slot of its own; slots are added up later.
 #[derive(CubeType, CubeLaunch)]
 pub(super) struct Outputs {
     /// Gradients of the queries, `[plane, T, D]`.
@@ -75,7 +77,7 @@ pub(super) struct Outputs {
     pub(super) gate_keys: Box<[f32]>,
     /// Gradients of the distance table, `[slot, plane, N]`.
     pub(super) distance: Box<[f32]>,
-    /// The columns' part of the gradients of the running sums, `[slot, plane, S]`.
+    /// Gradients of the running sums that come from columns, `[slot, plane, S]`.
     pub(super) decay: Box<[f32]>,
     /// Gradients of the dense bias, `[plane, T, S]`.
     pub(super) dense: Box<[f32]>,

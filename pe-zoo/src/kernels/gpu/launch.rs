@@ -1,4 +1,4 @@
-//! The configuration of a kernel, and the number of cubes that run it.
+//! Configuration and launch of the kernels.
 
 use burn::backend::{Backend, Cube};
 use burn::tensor::bf16;
@@ -13,28 +13,29 @@ use super::backward::backward_kernel;
 use super::config::{DeviceLimits, Function, KernelConfig};
 use super::cores::{self, Rounded};
 use super::forward::forward_kernel;
-use super::inputs::UpstreamGradLaunch;
+use super::inputs::BackwardInputsLaunch;
 use super::results::{Backward, Forward, unwritten, zeroed};
 use crate::kernels::operands::{Operands, Sizes, Slot, present};
 use crate::kernels::precision::MatmulPrecision;
 use crate::kernels::spec::{Spec, WeightRule};
 use crate::score::{HiddenActivation, Remainder};
 
-/// Cubes per multiprocessor that a backward pass is cut into.
+/// Number of cubes per multiprocessor into which a backward pass is split.
 const CUBES_EACH: usize = 2;
-/// Multiprocessors of a device that does not say.
+/// Number of multiprocessors assumed for a device that does not report it.
 const MULTIPROCESSORS: usize = 32;
 
 /// Number of buffers of the backward kernel: inputs, upstream gradients, outputs, sizes and
 /// factors.
 const BUFFERS: usize = 14 + 3 + 8 + 1;
 
-/// The reason why a configuration exists.
+/// Reason why a configuration exists when it is needed.
 const ASKED: &str = "`fits` has been asked before";
 
-/// The rounding of factors for tensor cores, if the device multiplies them as the kernels do.
-fn rounded(client: &Client, factors: MatmulPrecision) -> Option<Rounded> {
-    let (rounded, kind) = match factors {
+/// Returns the format to which factors are rounded, if the device's tensor cores support it as the
+/// kernels need.
+fn rounded(client: &Client, precision: MatmulPrecision) -> Option<Rounded> {
+    let (rounded, kind) = match precision {
         MatmulPrecision::F32 => return None,
         MatmulPrecision::Tf32 => (cores::TF32, FloatKind::TF32),
         MatmulPrecision::Bf16 => (cores::BF16, FloatKind::BF16),
@@ -102,7 +103,7 @@ fn limits(client: &Client) -> DeviceLimits {
     }
 }
 
-/// Whether both kernels have room, and the device as many buffers as they want at a time.
+/// Whether both kernels fit into the device's shared memory and its limit of buffers.
 pub(super) fn fits<B: Backend>(client: &Client, operands: &Operands<B>, spec: &Spec) -> bool {
     let rows = operands.sizes().rows;
     let buffers = client.properties().hardware.max_bindings as usize;
@@ -113,11 +114,12 @@ pub(super) fn cubes(config: &KernelConfig) -> CubeDim {
     CubeDim::new_2d(config.tile.units_x as u32, config.tile.units_y as u32)
 }
 
-/// The output, and what its gradient needs. Operands must be
+/// Computes the output and the results that its gradient needs. Operands must be
 /// [`contiguous`](super::arguments::contiguous).
 ///
 /// # Panics
-/// If the device has no room for it, which [`fits`] says beforehand.
+///
+/// If the kernel does not fit on the device; test with [`fits`] before.
 pub(super) fn forward(operands: &Operands<Cube>, spec: &Spec) -> Forward {
     let Sizes { batch, heads, rows, .. } = operands.sizes();
     let client = operands[Slot::Query].client.clone();
@@ -142,11 +144,12 @@ pub(super) fn forward(operands: &Operands<Cube>, spec: &Spec) -> Forward {
     Forward { output, log }
 }
 
-/// Runs the backward kernel on the output's gradient, `[B, H, T, E]`, the logarithms that the forward
-/// pass left, and the products of output and gradient, both `[B, H, T]`; all contiguous.
+/// Runs the backward kernel on the gradient of the output, `[B, H, T, E]`, the logarithms from the
+/// forward pass, and the dot products of output and gradient, both `[B, H, T]`; all contiguous.
 ///
 /// # Panics
-/// As [`forward`].
+///
+/// If the kernel does not fit on the device; test with [`fits`] before.
 pub(super) fn backward(
     operands: &Operands<Cube>,
     spec: &Spec,
@@ -171,7 +174,7 @@ pub(super) fn backward(
         cubes(&config),
         inputs(operands, spec),
         place(operands, spec),
-        UpstreamGradLaunch::new(
+        BackwardInputsLaunch::new(
             grad.into_buffer_arg(),
             log.into_buffer_arg(),
             share.into_buffer_arg(),

@@ -1,54 +1,54 @@
-//! Biases that depend on the place of row and column, and which columns a row sees.
+//! Biases that depend on the positions of row and column, and the causal mask.
 
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
 use super::config::KernelConfig;
-use super::inputs::{Inputs, Place};
+use super::inputs::{Inputs, LaunchSizes};
 
-/// The place of a block.
+/// Position of a block of logits.
 #[derive(CubeType, Clone, Copy)]
-pub(super) struct Block {
-    /// Head of a sequence.
+pub(super) struct BlockOrigin {
+    /// Index of the plane: one head of one sequence.
     pub(super) plane: usize,
     pub(super) head: usize,
-    /// First row.
+    /// Index of the first row.
     pub(super) row: usize,
-    /// First column.
+    /// Index of the first column.
     pub(super) column: usize,
 }
 
-/// Index of the unit's own row among the rows.
+/// Index of a unit's row among all rows.
 #[cube]
 pub(super) fn own_row(
-    block: &Block,
+    block: &BlockOrigin,
     #[comptime] r: usize,
     #[comptime] config: KernelConfig,
 ) -> usize {
     block.row + UNIT_POS_Y as usize * comptime![config.tile.rows_each] + r
 }
 
-/// Index of the unit's own column among the columns.
+/// Index of a unit's column among all columns.
 #[cube]
 pub(super) fn own_column(
-    block: &Block,
+    block: &BlockOrigin,
     #[comptime] c: usize,
     #[comptime] config: KernelConfig,
 ) -> usize {
     block.column + UNIT_POS_X as usize * comptime![config.tile.columns_each] + c
 }
 
-/// Whether there is such a row and it sees the column.
+/// Whether the row exists and sees the column.
 #[cube]
-pub(super) fn sees(place: &Place, row: usize, column: usize) -> bool {
+pub(super) fn sees(place: &LaunchSizes, row: usize, column: usize) -> bool {
     row < place.rows && column <= place.first_row + row
 }
 
-/// Whether a row attends to a column: as [`sees`], without the row's own token if that takes no
-/// part.
+/// Whether a row attends to a column: as [`sees`], except for the row's own token where it does not
+/// take part.
 #[cube]
 pub(super) fn attends(
-    place: &Place,
+    place: &LaunchSizes,
     row: usize,
     column: usize,
     #[comptime] config: KernelConfig,
@@ -60,11 +60,11 @@ pub(super) fn attends(
     }
 }
 
-/// Distance from column to row, 0 where the row does not see it; both must exist.
+/// Distance from column to row, 0 where the row does not see the column; both must exist.
 #[cube]
 pub(super) fn distance(
     inputs: &Inputs,
-    place: &Place,
+    place: &LaunchSizes,
     row: usize,
     column: usize,
     #[comptime] config: KernelConfig,
@@ -81,19 +81,19 @@ pub(super) fn distance(
     distance
 }
 
-/// Adds slopes, tables of distances, running sums and dense biases to the unit's own logits.
+/// Adds slopes, distance tables, running sums and dense biases to the unit's own logits.
 #[cube]
 pub(super) fn add_biases(
     inputs: &Inputs,
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     logits: &mut Array<f32>,
     #[comptime] config: KernelConfig,
 ) {
     let columns = comptime![config.tile.columns_each];
     #[unroll]
     for r in 0..comptime![config.tile.rows_each] {
-        // Rows and columns past the end repeat the last one; nothing is made of them.
+        // Rows and columns past the end repeat the last one; their results are discarded.
         let row = min(own_row(block, r, config), place.rows - 1);
         let own = place.first_row + row;
         let line = block.plane * place.rows + row;

@@ -67,12 +67,12 @@ use crate::kernels::spec::Spec;
 use op::CubeAttention;
 pub(crate) use product::{has_tf32, product, rounds};
 
-/// Whether operands of this type can be handed to the kernels, which compute in f32.
+/// Whether tensors of this type can be converted for the kernels, which compute in f32.
 pub(crate) fn takes(dtype: DType) -> bool {
     matches!(dtype, DType::F32 | DType::F16 | DType::BF16)
 }
 
-/// Attends, `[B, H, T, E]`; `None` where a block of these operands does not fit into the device's
+/// Computes attention, `[B, H, T, E]`; `None` if no block of these operands fits into the device's
 /// shared memory.
 pub(crate) fn attend(
     device: &Device,

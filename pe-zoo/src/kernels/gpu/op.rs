@@ -1,4 +1,4 @@
-//! The kernels as an operation that Burn can differentiate.
+//! Fused attention on GPUs as an operation that Burn can differentiate.
 
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
@@ -13,10 +13,10 @@ use super::{collect, launch};
 use crate::kernels::operands::{Operands, SLOTS};
 use crate::kernels::spec::Spec;
 
-/// Backends that have the kernels.
+/// Backend with the GPU kernels.
 #[backend_extension(Cube, Autodiff)]
 pub(super) trait CubeAttention: Backend {
-    /// Attention without a `T x S` tensor; the result is `[B, H, T, E]`.
+    /// Computes attention without a `T x S` tensor; the result is `[B, H, T, E]`.
     fn cube_attention(#[extension_type] operands: Operands<Self>, spec: Spec) -> FloatTensor<Self>;
 }
 
@@ -30,14 +30,14 @@ impl CubeAttention for Cube {
 struct Attention;
 
 #[derive(Debug, Clone)]
-struct State {
+struct AttentionState {
     operands: Operands<Cube>,
     spec: Spec,
     kept: Forward,
 }
 
 impl Backward<Cube, SLOTS> for Attention {
-    type State = State;
+    type State = AttentionState;
 
     fn backward(
         self,
@@ -45,7 +45,7 @@ impl Backward<Cube, SLOTS> for Attention {
         grads: &mut Gradients,
         _checkpointer: &mut Checkpointer,
     ) {
-        let State { operands, spec, kept } = ops.state;
+        let AttentionState { operands, spec, kept } = ops.state;
         let grad = grads.consume::<Cube>(&ops.node);
         let found = collect::gradients(&operands, &spec, kept, grad, launch::backward);
         for (parent, grad) in ops.parents.into_iter().zip(found) {
@@ -66,7 +66,7 @@ impl<C: CheckpointStrategy> CubeAttention for Autodiff<Cube, C> {
             OpsKind::Tracked(prep) => {
                 let kept = launch::forward(&operands, &spec);
                 let output = kept.output.clone();
-                prep.finish(State { operands, spec, kept }, output)
+                prep.finish(AttentionState { operands, spec, kept }, output)
             }
             OpsKind::UnTracked(prep) => prep.finish(launch::forward(&operands, &spec).output),
         }

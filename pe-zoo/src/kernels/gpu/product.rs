@@ -1,7 +1,8 @@
-//! Products of f32 whose factors nobody rounds.
+//! Products of f32 tensors without rounding of the factors.
 //!
-//! Burn hands an f32 product to tensor cores where the device has them for tf32, which keeps eleven
-//! significant bits of each factor; it has no switch for that. Here every unit multiplies f32.
+//! Burn computes f32 products on tensor cores where the device has them for tf32, which keeps
+//! eleven significant bits of each factor, and has no switch against that. Here every unit
+//! multiplies f32 numbers.
 
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
@@ -35,8 +36,8 @@ pub(crate) fn has_tf32(device: &Device) -> bool {
     device.client().properties().supports_type(ElemType::Float(FloatKind::TF32))
 }
 
-/// Whether Burn's own f32 products may round their factors on this device. Where devices with tensor cores
-/// are simulated, all are taken for such.
+/// Whether Burn's own f32 products may round their factors on this device. True for all devices
+/// where tensor cores are simulated.
 pub(crate) fn rounds(device: &Device) -> bool {
     has_tf32(device) || cfg!(feature = "cores-sim") && on_gpu(device)
 }
@@ -45,7 +46,8 @@ fn on_gpu(device: &Device) -> bool {
     matches!(device.clone().inner().as_dispatch(), DispatchDevice::Cube(_))
 }
 
-/// `[.., M, K] x [.., K, N] -> [.., M, N]`, both f32, leading axes of length 1 repeated.
+/// Multiplies `[.., M, K] x [.., K, N] -> [.., M, N]`, both f32; leading axes of length 1 are
+/// repeated.
 pub(crate) fn product<const D: usize>(left: Tensor<D>, right: Tensor<D>) -> Tensor<D> {
     let (of_left, of_right) = (left.dims(), right.dims());
     let inner = of_left[D - 1];
@@ -67,16 +69,16 @@ pub(crate) fn product<const D: usize>(left: Tensor<D>, right: Tensor<D>) -> Tens
     launched(left, right)
 }
 
-/// Leading axes are equal.
+/// Multiplies tensors whose leading axes are equal.
 fn launched<const D: usize>(left: Tensor<D>, right: Tensor<D>) -> Tensor<D> {
     let (left, right) = (left.into_dispatch(), right.into_dispatch());
     Tensor::from_dispatch(<Dispatch as CubeProduct>::cube_product(left, right))
 }
 
-/// Backends that have the operation.
+/// Backend with the product of f32 tensors.
 #[backend_extension(Cube, Autodiff)]
 trait CubeProduct: Backend {
-    /// `[.., M, K] x [.., K, N] -> [.., M, N]`, leading axes equal.
+    /// Multiplies `[.., M, K] x [.., K, N] -> [.., M, N]`; leading axes must be equal.
     fn cube_product(left: FloatTensor<Self>, right: FloatTensor<Self>) -> FloatTensor<Self>;
 }
 
@@ -87,9 +89,9 @@ impl CubeProduct for Cube {
 }
 
 #[derive(Debug)]
-struct Product;
+struct ProductOp;
 
-impl Backward<Cube, 2> for Product {
+impl Backward<Cube, 2> for ProductOp {
     type State = [CubeTensor; 2];
 
     fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
@@ -110,7 +112,7 @@ impl<C: CheckpointStrategy> CubeProduct for Autodiff<Cube, C> {
         let nodes = [left.node(), right.node()];
         let [left, right] = [left, right].map(FloatTensor::<Self>::into_primitive);
         let product = multiply(left.clone(), right.clone());
-        match Product.prepare::<C>(nodes).compute_bound().stateful() {
+        match ProductOp.prepare::<C>(nodes).compute_bound().stateful() {
             OpsKind::Tracked(prep) => prep.finish([left, right], product),
             OpsKind::UnTracked(prep) => prep.finish(product),
         }
@@ -123,7 +125,7 @@ fn transposed(tensor: CubeTensor) -> CubeTensor {
     Cube::float_swap_dims(tensor, axes - 2, axes - 1)
 }
 
-/// Axes that are repeated without being there are written out: the kernel's layouts know none.
+/// Copies axes that are repeated with stride 0, which the kernel's layouts do not support.
 fn laid_out(tensor: CubeTensor) -> CubeTensor {
     if tensor.meta.strides().contains(&0) { into_contiguous(tensor) } else { tensor }
 }
@@ -149,7 +151,7 @@ fn multiply(left: CubeTensor, right: CubeTensor) -> CubeTensor {
             &mut types.clone(),
         )
     };
-    // Sizes that blocks of units cannot be found for are left to the kernel that takes all.
+    // Sizes without a suitable tiling use the kernel that supports all sizes.
     if let Err(blocks) = launch(Strategy::SimpleUnit(BlueprintStrategy::default()))
         && let Err(plain) = launch(Strategy::Naive)
     {
@@ -181,8 +183,8 @@ mod tests {
         Tensor::from_data(data, (device, dtype)).require_grad()
     }
 
-    /// The product and both gradients; `turn` selects the factors that are stored with their last
-    /// axes exchanged.
+    /// Computes the product and both gradients; `turn` selects the factors that are stored with
+    /// their last axes exchanged.
     fn all<const D: usize>(
         (device, dtype): (&Device, DType),
         shapes: [[usize; D]; 2],

@@ -1,5 +1,5 @@
-//! The kernels as Burn's own compiler for CUDA makes them, without a GPU: PTX for sm_90a of every configuration, and,
-//! if `PTXAS` names NVIDIA's assembler, that it takes them.
+//! Compiles the kernels with Burn's own CUDA compiler, without a GPU: PTX for sm_90a of every
+//! configuration. If `PTXAS` names NVIDIA's assembler, it must accept the PTX.
 
 #![expect(unsafe_code, reason = "arguments that nobody reads, and the compiler's text")]
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
@@ -27,16 +27,16 @@ use super::config::{Function, KernelConfig, SMALLEST};
 use super::cores::{self, Rounded};
 use super::fake_device::{LIMITS, device};
 use super::forward::forward_kernel;
-use super::inputs::{InputsLaunch, OutputsLaunch, PlaceLaunch, UpstreamGradLaunch};
+use super::inputs::{BackwardInputsLaunch, InputsLaunch, LaunchSizesLaunch, OutputsLaunch};
 use super::launch;
 
-/// CUDA 12.8.
+/// Version of the CUDA driver, 12.8.
 const DRIVER: i32 = 12_080;
 
-/// Bytes that the assembler may keep in memory for want of registers, per unit and kernel.
+/// Largest accepted number of bytes of register spills, per unit and kernel.
 const SPILLED_BYTES: usize = 160;
 
-/// Rows for which the largest blocks are taken.
+/// Number of rows for which the largest tiles are chosen.
 const ROWS: usize = 4096;
 
 const PLAIN: KernelConfig = KernelConfig {
@@ -74,11 +74,11 @@ const FORMS: [(&str, KernelConfig); 8] = [
     ("perceptron", KernelConfig { function: Function::Gelu, entries: 9, ..PLAIN }),
 ];
 
-/// An argument that is never launched.
+/// Creates an argument for a kernel that is compiled but never launched.
 fn argument() -> BufferArg {
     let service = ServiceId::of::<KernelConfig>(DeviceId::new(0, 0));
     let handle = Handle::new(service, StreamId::current(), 64);
-    // SAFETY: nothing is read or written: the kernel is compiled and not launched.
+    // SAFETY: no memory is accessed, because the kernel is compiled and not launched.
     unsafe { BufferArg::from_raw_parts(handle, 16) }
 }
 
@@ -87,8 +87,8 @@ fn inputs() -> InputsLaunch {
     InputsLaunch::new(a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a(), a())
 }
 
-fn place() -> PlaceLaunch {
-    PlaceLaunch::new(1, 1, 1, 0, 1, 1, 1.0, 1.0, 1.0)
+fn place() -> LaunchSizesLaunch {
+    LaunchSizesLaunch::new(1, 1, 1, 0, 1, 1, 1.0, 1.0, 1.0)
 }
 
 fn ptx(kernel: &dyn CubeKernel) -> String {
@@ -100,7 +100,7 @@ fn ptx(kernel: &dyn CubeKernel) -> String {
     let mut compiler = PlironCompiler { target: LlvmTarget::Nvptx };
     match compiler.compile(define_kernel(kernel).unwrap(), &options).unwrap() {
         PlironArtifact::NvptxCode(module) => {
-            // SAFETY: the compiler ends its text with a zero.
+            // SAFETY: the compiler terminates its text with a zero byte.
             let text = unsafe { CStr::from_ptr(module.ptx.as_ptr()) };
             text.to_str().unwrap().to_owned()
         }
@@ -132,14 +132,14 @@ fn kernels<F: Float>(config: &KernelConfig) -> [String; 2] {
         launch::cubes(&back),
         inputs(),
         place(),
-        UpstreamGradLaunch::new(a(), a(), a()),
+        BackwardInputsLaunch::new(a(), a(), a()),
         OutputsLaunch::new(a(), a(), a(), a(), a(), a(), a(), a()),
         back,
     );
     [ptx(&forward), ptx(&backward)]
 }
 
-/// Registers and bytes of spills, in the assembler's own words.
+/// Returns the numbers of registers and of spilled bytes, as reported by the assembler.
 fn assembled(assembler: &str, name: &str, text: &str) -> (usize, usize) {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);

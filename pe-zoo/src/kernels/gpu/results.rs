@@ -1,4 +1,4 @@
-//! Results of the kernels.
+//! Result buffers of the kernels.
 
 use burn::backend::Cube;
 use burn::tensor::{DType, Shape};
@@ -10,12 +10,12 @@ use super::config::KernelConfig;
 use super::inputs::OutputsLaunch;
 use crate::kernels::operands::{Operands, Sizes, Slot, present};
 
-/// Results of the forward pass.
+/// Results of the forward kernel.
 #[derive(Debug, Clone)]
 pub(super) struct Forward {
     /// Attention output, `[B, H, T, E]`.
     pub(super) output: CubeTensor,
-    /// Logarithms of denominators, or of what is left of the sticks, `[B, H, T]`.
+    /// Logarithms of the softmax denominators or of the stick-breaking remainders, `[B, H, T]`.
     pub(super) log: CubeTensor,
 }
 
@@ -27,7 +27,7 @@ fn zeros(like: &CubeTensor, shape: Shape) -> CubeTensor {
     zeros_client(like.client.clone(), like.device.clone(), shape, DType::F32)
 }
 
-/// DeviceLimits for what the forward pass leaves.
+/// Allocates uninitialised buffers for the results of the forward kernel.
 pub(super) fn unwritten(operands: &Operands<Cube>) -> Forward {
     let Sizes { batch, heads, rows, value_dim, .. } = operands.sizes();
     Forward {
@@ -36,7 +36,7 @@ pub(super) fn unwritten(operands: &Operands<Cube>) -> Forward {
     }
 }
 
-/// Gradients as the kernel leaves them.
+/// Gradients as the backward kernel writes them.
 #[derive(Debug)]
 pub(super) struct Backward {
     pub(super) config: KernelConfig,
@@ -48,7 +48,7 @@ pub(super) struct Backward {
     pub(super) values: CubeTensor,
     /// Gradients of the gate keys, `[slots, B, H, S, D]`, if there are gate keys.
     pub(super) gate_keys: CubeTensor,
-    /// `[slots, B, H, N]`, if there is a table of distances.
+    /// Gradients of the distance table, `[slots, B, H, N]`, if there is one.
     pub(super) distance: CubeTensor,
     /// Gradients of the running sums, `[slots, B, H, S]`, if there are running sums.
     pub(super) decay: CubeTensor,
@@ -59,7 +59,7 @@ pub(super) struct Backward {
 }
 
 impl Backward {
-    /// In the order of [`Outputs`](super::inputs::Outputs).
+    /// Returns the buffers in the order of [`Outputs`](super::inputs::Outputs).
     pub(super) fn tensors(&self) -> [&CubeTensor; 8] {
         let Self { config: _, q, k, values, gate_keys, distance, decay, dense, rows } = self;
         [q, k, values, gate_keys, distance, decay, dense, rows]
@@ -72,7 +72,7 @@ impl Backward {
     }
 }
 
-/// DeviceLimits for the gradients, with nothing added to them yet.
+/// Allocates buffers of zeros for the gradients.
 pub(super) fn zeroed(operands: &Operands<Cube>, config: KernelConfig, slots: usize) -> Backward {
     let Sizes { batch, heads, rows, columns, head_dim, value_dim } = operands.sizes();
     let like = &operands[Slot::Query];

@@ -1,25 +1,26 @@
-//! Gradients that are added up per row, per column and per distance; never by two units at once.
+//! Gradients that are summed per row, per column and per distance. No two units add to the same
+//! number.
 
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
 use super::config::{FIXED, KernelConfig};
 use super::contextual::activate;
-use super::inputs::{Inputs, Outputs, Place};
-use super::logits::{Block, distance, own_row};
+use super::inputs::{Inputs, LaunchSizes, Outputs};
+use super::logits::{BlockOrigin, distance, own_row};
 
-/// Numbers per row in `Outputs::rows`.
+/// Number of values per row in `Outputs::rows`.
 #[cube]
-pub(super) fn row_stride(place: &Place, #[comptime] config: KernelConfig) -> usize {
+pub(super) fn row_stride(place: &LaunchSizes, #[comptime] config: KernelConfig) -> usize {
     comptime![config.row_grads(0)] + place.query_entries
 }
 
-/// Gradients of the products with a table: one unit per row, which walks along the columns and
-/// writes whenever the entry changes.
+/// Adds the gradients of the products with a table. One unit per row processes the columns in order
+/// and writes whenever the entry changes.
 #[cube]
 pub(super) fn to_entries(
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     grads: &Shared<[f32]>,
     counts: &Shared<[f32]>,
     out: &mut Outputs,
@@ -58,13 +59,13 @@ pub(super) fn to_entries(
     }
 }
 
-/// Gradients of the products with a perceptron's second layer, and of its hidden layer: the units of
-/// a row share the hidden units.
+/// Adds the gradients of the products with a perceptron's second layer, and of its hidden layer.
+/// The units of a row share the hidden units.
 #[cube]
 pub(super) fn to_hidden(
     inputs: &Inputs,
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     products: &Shared<[f32]>,
     grads: &Shared<[f32]>,
     counts: &Shared<[f32]>,
@@ -112,12 +113,12 @@ pub(super) fn to_hidden(
     }
 }
 
-/// Gradients of the products with the distance table: one unit per row.
+/// Adds the gradients of the products with the distance table, one unit per row.
 #[cube]
 pub(super) fn to_query_distances(
     inputs: &Inputs,
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     grads: &Shared<[f32]>,
     out: &mut Outputs,
     #[comptime] config: KernelConfig,
@@ -148,12 +149,12 @@ pub(super) fn to_query_distances(
     }
 }
 
-/// Gradients of a distance table at contiguous positions: one unit per diagonal. Distances of the
-/// last entry and beyond are left to the rows.
+/// Adds the gradients of a distance table at contiguous positions, one unit per diagonal. Gradients
+/// at the last entry and beyond are summed per row.
 #[cube]
 pub(super) fn to_distances(
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     grads: &Shared<[f32]>,
     out: &mut Outputs,
     slot: usize,
@@ -162,7 +163,7 @@ pub(super) fn to_distances(
     let rows = comptime![config.tile.rows()];
     let columns = comptime![config.tile.columns()];
     let stride = comptime![config.tile.columns() + 1];
-    // Of the first row from the column behind the last: the distance of diagonal 0 plus one.
+    // Distance from the first row to the column after the last one: that of diagonal 0, plus one.
     let first = place.first_row + block.row + 1;
     let mut diagonal = UNIT_POS as usize;
     while diagonal < comptime![rows + columns - 1] {
@@ -183,11 +184,11 @@ pub(super) fn to_distances(
     }
 }
 
-/// The columns' part of the gradients of the running sums.
+/// Adds the gradients of the running sums that come from columns.
 #[cube]
 pub(super) fn to_columns(
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     grads: &Shared<[f32]>,
     out: &mut Outputs,
     slot: usize,

@@ -1,17 +1,17 @@
-//! Contributions of a block of logits to the gradients.
+//! Contributions of a block of logits to the gradients of queries, keys and values.
 
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
 
 use super::block::{self, Own, SharedTiles};
 use super::config::{CONTEXTUAL_SLOPE, DECAY, FAR, Function, KernelConfig, SLOPE};
-use super::gradients::Walk;
-use super::inputs::{Inputs, Outputs, Place};
-use super::logits::{Block, distance, own_column, own_row};
+use super::gradients::CarriedSums;
+use super::inputs::{Inputs, LaunchSizes, Outputs};
+use super::logits::{BlockOrigin, distance, own_column, own_row};
 use super::scatter;
 use super::tile::{self, SharedTile};
 
-/// Sums over the row that one unit has so far, one per row each.
+/// Sums over the columns so far that one unit holds, one per row.
 #[derive(CubeType)]
 pub(super) struct RowSums {
     pub(super) slope: Array<f32>,
@@ -22,12 +22,12 @@ pub(super) struct RowSums {
     pub(super) q: Array<f32>,
 }
 
-/// Blocks of numbers that all units see, `[rows, columns]` each.
+/// Blocks of numbers in shared memory, `[rows, columns]` each.
 #[derive(CubeType)]
 pub(super) struct SharedGrads<F: Float> {
     pub(super) weights: SharedTile<F>,
     pub(super) grads: SharedTile<F>,
-    /// `[rows, columns + 1]`.
+    /// Gradients of the contextual counts, `[rows, columns + 1]`.
     pub(super) counts: Shared<[f32]>,
     /// Gradients of the output, `[rows, E]`.
     pub(super) output_grads: SharedTile<F>,
@@ -83,15 +83,15 @@ impl<F: Float> SharedGrads<F> {
     }
 }
 
-/// Sums over one unit's own logits.
+/// Adds up the sums over one unit's own logits.
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block")]
 pub(super) fn own_sums(
     inputs: &Inputs,
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     own: &Own,
-    walk: &Walk,
+    walk: &CarriedSums,
     sums: &mut RowSums,
     out: &mut Outputs,
     #[comptime] config: KernelConfig,
@@ -138,13 +138,13 @@ pub(super) fn own_sums(
     }
 }
 
-/// Sums over a block's weights and gradients, shared by all units.
+/// Adds the products of a block's weights and gradients, which all units compute together.
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block")]
 pub(super) fn shared_sums<F: Float>(
     inputs: &Inputs,
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     tiles: &mut SharedTiles<F>,
     shared: &SharedGrads<F>,
     sums: &mut RowSums,
@@ -164,7 +164,7 @@ pub(super) fn shared_sums<F: Float>(
         comptime![config.value_dim],
         config,
     );
-    // Gates from the content add to its gradients first.
+    // Gradients through gates from the content must be added first.
     if comptime![config.content && (config.own_gates || !config.function.present())] {
         content_sums(place, block, tiles, &shared.grads, sums, out, slot, config);
     }
@@ -186,12 +186,12 @@ pub(super) fn shared_sums<F: Float>(
     }
 }
 
-/// Gradients of queries and keys from those of their products.
+/// Computes gradients of queries and keys from those of their products.
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "the numbers of one block")]
 pub(super) fn content_sums<F: Float>(
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     tiles: &mut SharedTiles<F>,
     grads: &SharedTile<F>,
     sums: &mut RowSums,
@@ -216,11 +216,11 @@ pub(super) fn content_sums<F: Float>(
     );
 }
 
-/// Writes what belongs to the block's rows.
+/// Writes the gradients that belong to the block's rows.
 #[cube]
 pub(super) fn write<F: Float>(
-    place: &Place,
-    block: &Block,
+    place: &LaunchSizes,
+    block: &BlockOrigin,
     tiles: &mut SharedTiles<F>,
     sums: &mut RowSums,
     out: &mut Outputs,

@@ -1,7 +1,7 @@
 //! Blocks of rows in shared memory, and products of them.
 //!
-//! Rows of exact numbers stand one number further apart than they are long: neighbours then lie in
-//! different banks. Products of rounded ones are made by tensor cores (`cores`).
+//! Rows of unrounded numbers are padded by one number, so that adjacent rows lie in different
+//! banks. Products of rounded numbers are computed by tensor cores (`cores`).
 
 use burn_cubecl::cubecl;
 use burn_cubecl::cubecl::prelude::*;
@@ -9,12 +9,13 @@ use burn_cubecl::cubecl::prelude::*;
 use super::config::KernelConfig;
 use super::cores::{self, Product, multiply};
 
-/// A block of rows that all units of a cube see.
+/// Block of rows in shared memory.
 #[derive(CubeType)]
 pub(super) struct SharedTile<F: Float> {
-    /// `[rows, width + 1]`; one number where only rounded ones are read.
+    /// Unrounded numbers, `[rows, width + 1]`; a single number if only rounded ones are read.
     pub(super) exact: Shared<[f32]>,
-    /// `[rows, cores::stride(width)]`, zeros from `width` on; one number without tensor cores.
+    /// Rounded numbers, `[rows, cores::stride(width)]`, zeros from `width` on; a single number
+    /// without tensor cores.
     pub(super) rounded: Shared<[F]>,
 }
 
@@ -34,7 +35,7 @@ impl<F: Float> SharedTile<F> {
         }
     }
 
-    /// With the numbers that products are made of.
+    /// Allocates a tile in the format of factors of products.
     pub(super) fn of_factors(
         #[comptime] rows: usize,
         #[comptime] width: usize,
@@ -44,7 +45,7 @@ impl<F: Float> SharedTile<F> {
     }
 }
 
-/// Copies `count` rows from `start` on of one plane of `[plane, len, width]`; zeros past its end.
+/// Copies `count` rows from `start` on of one plane of `[plane, len, width]`, padded with zeros.
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "source, target, and what part of it")]
 pub(super) fn load<F: Float>(
@@ -75,8 +76,8 @@ pub(super) fn load<F: Float>(
     }
 }
 
-/// `out[r, c] = scale * left[row r] . right[column c]` for the unit's own rows and columns. Every unit
-/// of the cube has to come along.
+/// Computes `out[r, c] = scale * left[row r] . right[column c]` for the unit's own rows and
+/// columns. All units of the cube must call it.
 #[cube]
 pub(super) fn dot<F: Float>(
     left: &SharedTile<F>,
@@ -140,8 +141,8 @@ pub(super) fn dot<F: Float>(
     }
 }
 
-/// Adds `scale * weights[row, :] . from[:, channel]` for the unit's own rows and channels. Every unit
-/// of the cube has to come along.
+/// Adds `scale * weights[row, :] . from[:, channel]` for the unit's own rows and channels. All
+/// units of the cube must call it.
 #[cube]
 pub(super) fn mix<F: Float>(
     weights: &SharedTile<F>,
@@ -155,7 +156,7 @@ pub(super) fn mix<F: Float>(
     let rows = comptime![config.tile.rows_each];
     let each = comptime![config.tile.channels_each(width)];
     let step = comptime![config.tile.units_x];
-    // Units without a channel of their own repeat the last one, and write it nowhere.
+    // Units without a channel of their own compute the last one and discard it.
     let last = comptime![width - 1];
     let first_row = UNIT_POS_Y as usize * rows;
     let first_channel = UNIT_POS_X as usize;
@@ -204,8 +205,8 @@ pub(super) fn mix<F: Float>(
 }
 
 /// Adds `scale * sum over rows of weights[row, column] * from[row, :]` to the columns' own rows of
-/// `[slot, len, width]`. The same unit always adds to the same number. Every unit of the cube has to
-/// come along.
+/// `[slot, len, width]`. A given number is always added to by the same unit. All units of the cube
+/// must call it.
 #[cube]
 #[expect(clippy::too_many_arguments, reason = "two factors, target, and what part of it")]
 pub(super) fn add_transposed<F: Float>(
@@ -281,7 +282,7 @@ pub(super) fn add_transposed<F: Float>(
     }
 }
 
-/// Writes the unit's own numbers of a block of logits where all units see them, rows `stride` apart.
+/// Writes the unit's own numbers of a block of logits to shared memory, with rows `stride` apart.
 #[cube]
 fn publish<N: Float>(
     from: &Array<f32>,
@@ -303,7 +304,7 @@ fn publish<N: Float>(
     }
 }
 
-/// Stores the numbers of a tile without rounding.
+/// Writes the numbers of a block without rounding.
 #[cube]
 pub(super) fn publish_exact(
     from: &Array<f32>,
@@ -313,7 +314,7 @@ pub(super) fn publish_exact(
     publish::<f32>(from, to, comptime![config.tile.columns() + 1], config);
 }
 
-/// Stores the numbers of a tile as factors of products, rounded for tensor cores if they are used.
+/// Writes the numbers of a block as factors of products, rounded if tensor cores are used.
 #[cube]
 pub(super) fn publish_factors<F: Float>(
     from: &Array<f32>,
@@ -332,7 +333,7 @@ pub(super) fn publish_factors<F: Float>(
     }
 }
 
-/// Stores the numbers of a tile as factors of products and, unrounded, for elementwise sums.
+/// Writes the numbers of a block as factors of products and, unrounded, for elementwise sums.
 #[cube]
 pub(super) fn publish_both<F: Float>(
     from: &Array<f32>,

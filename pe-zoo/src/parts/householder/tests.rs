@@ -14,7 +14,7 @@ struct Case {
 }
 
 impl Case {
-    /// Random directions; strengths over all of 0 to 2, both ends included.
+    /// Draws random directions, and strengths from 0 to 2 with both ends included.
     fn random(tokens: usize) -> Self {
         let dims = Dims { layers: 1, heads: 2, head_dim: 6, train_len: tokens, max_len: tokens };
         let problem = Problem::random(1, tokens, &dims, 3);
@@ -32,14 +32,14 @@ impl Case {
         Self { problem, w, beta, dims }
     }
 
-    /// Undivided products by the tensor code, for rows from `first_row` on.
+    /// Computes undivided products with the tensor code, for rows from `first_row` on.
     fn tensor(&self, first_row: usize, chunk: usize) -> Vec<f64> {
         let device = Device::flex();
         let tokens = self.problem.x[0].len();
         let at = Positions::contiguous(first_row, tokens - first_row);
         let beta =
             self.beta.iter().map(|head| head.iter().map(|b| vec![*b]).collect()).collect::<Heads>();
-        let path = Path {
+        let path = HouseholderMaps {
             k: tensor4(&self.problem.k, &device),
             w: tensor4(std::slice::from_ref(&self.w), &device),
             beta: tensor4(&[beta], &device),
@@ -49,7 +49,7 @@ impl Case {
         numbers(products)
     }
 
-    /// The same by the scalar loop.
+    /// Computes the same products with a scalar loop.
     fn scalar(&self, first_row: usize) -> Vec<f64> {
         let tokens = self.problem.x[0].len();
         let at = Positions::contiguous(first_row, tokens - first_row);

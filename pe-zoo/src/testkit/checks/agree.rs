@@ -13,7 +13,7 @@ use crate::testkit::Outcome;
 use crate::testkit::stack::built;
 use crate::{Combination, Combined, Hooks, Positions, TokenState};
 
-/// Batch size, tokens and shift of positions: once with an offset, once with more tokens than one
+/// Batch size, tokens and shift of positions: one case with an offset, one with more tokens than a
 /// block of the fused engine.
 const SIZES: [(usize, usize, usize); 2] = [(2, TOKENS, 5), (1, 64, 0)];
 
@@ -25,7 +25,7 @@ const PART: Tolerance = Tolerance { absolute: 2e-5, relative: 1e-4 };
 const LEAST: f64 = 1.0;
 
 /// Outputs and gradients through all layers, by name.
-type Found = Vec<(String, Vec<f64>)>;
+type EngineResults = Vec<(String, Vec<f64>)>;
 
 /// Checks that the outputs of every layer and the gradients of queries, keys, values, layer inputs
 /// and parameters equal those of the reference engine.
@@ -54,7 +54,7 @@ fn through(
     at: &Positions,
     engine: Engine,
     device: &Device,
-) -> Result<Found, String> {
+) -> Result<EngineResults, String> {
     let leaf = |heads| tensor4(heads, device).require_grad();
     let [q, k, v] = [&problem.q, &problem.k, &problem.v].map(|heads| leaf(heads));
     let x = tensor3(&problem.x, device).require_grad();
@@ -70,8 +70,8 @@ fn through(
             v: v.clone(),
             carried: &carried,
             engine,
-            sharpness: AttentionKind::Soft,
-            factors: MatmulPrecision::F32,
+            attention_kind: AttentionKind::Soft,
+            precision: MatmulPrecision::F32,
         };
         let output = layer(encoding, input, None, Weights::Drop);
         found.push((format!("output of layer {index}"), numbers(output.output.clone())));
@@ -106,7 +106,7 @@ fn weighted(tensor: Tensor<4>) -> Tensor<1> {
 struct Parameters<'a> {
     grads: &'a Gradients,
     seen: usize,
-    found: Found,
+    found: EngineResults,
 }
 
 impl ModuleVisitor for Parameters<'_> {

@@ -57,12 +57,12 @@ impl ModuleVisitor for Present<'_> {
 /// Number of tokens; small, because scalar loops are slow.
 const TOKENS: usize = 7;
 
-/// Step of the central differences: small enough that an interval rarely contains a kink of a ReLU,
-/// and large compared with the precision of f64. Parameters are f32, so the difference is divided
-/// by the step as rounded to f32.
+/// Step of the central differences. It is so small that an interval rarely contains a kink of a
+/// ReLU, and large compared with the precision of f64. Parameters are f32, so the difference is
+/// divided by the step as rounded to f32.
 const STEP: f64 = 4e-6;
 
-/// Number of entries tried in each tensor.
+/// Number of entries tested in each tensor.
 const TRIED: usize = 7;
 
 /// Tolerance for f32 forward and backward sums of a few dozen products, and for the error of a
@@ -70,14 +70,14 @@ const TRIED: usize = 7;
 const DERIVATIVE: Tolerance = Tolerance { absolute: 5e-4, relative: 1e-3 };
 
 /// Loss that weights every output by a fixed number, so that errors do not cancel.
-struct Weighted {
+struct WeightedLoss {
     problem: Problem,
     at: Positions,
     output: Vec<f64>,
     embedding: Vec<f64>,
 }
 
-impl Weighted {
+impl WeightedLoss {
     fn new() -> Self {
         let weights = |n: usize| (0..n).map(|i| (1.0 + 2.3 * i as f64).sin()).collect();
         Self {
@@ -103,7 +103,7 @@ impl Weighted {
     }
 
     /// Loss of the engine, with gradients of queries, keys, values, layer inputs and parameters.
-    fn engine(&self, encoding: &Combined, device: &Device) -> Result<Slopes, String> {
+    fn engine(&self, encoding: &Combined, device: &Device) -> Result<LossGradients, String> {
         let tensor = |heads| tensor4(heads, device).require_grad();
         let [q, k, v] = [&self.problem.q, &self.problem.k, &self.problem.v].map(|h| tensor(h));
         let x = tensor3(&self.problem.x, device).require_grad();
@@ -126,8 +126,8 @@ impl Weighted {
                 v: v.clone(),
                 carried: &TokenState::default(),
                 engine: Engine::best(device),
-                sharpness: AttentionKind::Soft,
-                factors: MatmulPrecision::F32,
+                attention_kind: AttentionKind::Soft,
+                precision: MatmulPrecision::F32,
             };
             let output = layer(encoding, input, None, Weights::Drop).output;
             let shape = output.dims();
@@ -145,11 +145,11 @@ impl Weighted {
         inputs.push(("layer inputs", x));
         let mut visitor = Flat { grads: &grads, tensors: Vec::new() };
         encoding.visit(&mut visitor);
-        Ok(Slopes { inputs, parameters: visitor.tensors })
+        Ok(LossGradients { inputs, parameters: visitor.tensors })
     }
 }
 
-struct Slopes {
+struct LossGradients {
     inputs: Vec<(&'static str, Vec<f64>)>,
     /// Gradients of each parameter, in the order of a visit.
     parameters: Vec<Vec<f64>>,
@@ -173,7 +173,7 @@ fn reference(encoding: &Combined) -> &dyn ScalarReference {
 }
 
 fn differences(encoding: &Combined, device: &Device) -> Outcome {
-    let loss = Weighted::new();
+    let loss = WeightedLoss::new();
     let slopes = loss.engine(encoding, device)?;
     let input = loss.problem.scalar(0, 0, &loss.at);
     for (name, gradient) in &slopes.inputs {
@@ -204,8 +204,8 @@ fn differences(encoding: &Combined, device: &Device) -> Outcome {
     Ok(())
 }
 
-/// Returns the encoding with the parameters at which a gradient is deliberately no derivative moved
-/// to other values: halved or negated.
+/// Returns the encoding after changing parameters (halving or negating them) at which the gradient
+/// deliberately is not the derivative.
 fn differentiable(encoding: Combined) -> Result<Combined, String> {
     let truth = encoding.clone();
     let mut settler = Settler { truth: reference(&truth), parameter: 0, found: None };
@@ -245,7 +245,7 @@ impl ModuleMapper for Settler<'_> {
     }
 }
 
-/// Indices of some entries of a tensor, spread over it.
+/// Indices of some entries of a tensor, spread evenly over it.
 fn entries(len: usize) -> impl Iterator<Item = usize> {
     let tried = len.min(TRIED);
     (0..tried).map(move |n| (n * len + len / 2) / tried.max(1)).map(move |n| n.min(len - 1))
@@ -275,7 +275,7 @@ impl ModuleVisitor for Flat<'_> {
     }
 }
 
-/// Moves one entry of one parameter and returns its new value.
+/// Mapper that changes one entry of one parameter and records its new value.
 struct Mover {
     index: usize,
     entry: usize,

@@ -4,15 +4,15 @@ use burn::tensor::Device;
 
 use crate::encoding::{LayerContext, StateContext};
 use crate::probe::close::{self, F32, F32_REORDERED, numbers};
-use crate::probe::passes::{DIMS, Place, TOKENS, chunk_by, embedded, engines, full_pass};
+use crate::probe::passes::{DIMS, LayerEngine, TOKENS, chunk_by, embedded, engines, full_pass};
 use crate::probe::problem::{Problem, tensor3, tensor4};
 use crate::reference::{ScalarReference, attention};
 use crate::testkit::Outcome;
 use crate::testkit::build;
 use crate::{Combination, Hooks, Positions, TokenState};
 
-/// Batch size, tokens and shift of positions: one token, an odd number, an offset, longer than
-/// training.
+/// Batch size, tokens and shift of positions: one token, an odd number, an offset, and more tokens
+/// than in training.
 const SIZES: [(usize, usize, usize); 4] = [(1, 1, 0), (2, TOKENS, 0), (2, TOKENS, 5), (1, 40, 0)];
 
 fn each_size(mut check: impl FnMut(&Problem, &Positions, usize) -> Outcome) -> Outcome {
@@ -113,7 +113,7 @@ fn equals_on(
         expected.extend(mixed.into_iter().flatten().flatten());
     }
     for engine in engines(device) {
-        let place = Place { layer: index, engine };
+        let place = LayerEngine { layer: index, engine };
         let range = 0..at.cols().len();
         let output = chunk_by(encoding, problem, at, range, place, None, device);
         close::compare(&numbers(output), &expected, F32)

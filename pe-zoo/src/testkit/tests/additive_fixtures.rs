@@ -20,12 +20,12 @@ fn assert_additive(name: &str, actual: &Heads) {
     close::compare(&flat(actual), &expected, F64).unwrap_or_else(|e| panic!("{name}: {e}"));
 }
 
-/// Sequence `scale * f(start + step * n)` for `n` in `0..len`.
+/// Returns the sequence `scale * f(start + step * n)` for `n` in `0..len`.
 fn wave(f: fn(f64) -> f64, start: f64, step: f64, len: u8, scale: f64) -> Vec<f64> {
     (0..len).map(|n| scale * f(start + step * f64::from(n))).collect()
 }
 
-/// `[a][b]`: `scale * f(start + steps[0] a + steps[1] b)`.
+/// Returns the table `[a][b]` of `scale * f(start + steps[0] a + steps[1] b)`.
 fn table(f: fn(f64) -> f64, start: f64, steps: [f64; 2], [a, b]: [u8; 2]) -> Vec<Vec<f64>> {
     (0..a).map(|row| wave(f, start + steps[0] * f64::from(row), steps[1], b, 1.0)).collect()
 }
@@ -44,8 +44,8 @@ fn sandwich_of_four_channels() {
     assert_row("sandwich_dbar4", &input().biased(&sandwich::bias(&input(), 4)));
 }
 
-fn fire(initial_len: f64, negative_slope: f64) -> fire::Fire {
-    fire::Fire {
+fn fire(initial_len: f64, negative_slope: f64) -> fire::ScalarFire {
+    fire::ScalarFire {
         c: -0.2,
         threshold: -0.5 * initial_len,
         eps: 1e-6,
@@ -68,7 +68,7 @@ fn fire_on_both_sides_of_the_initial_length() {
 /// Values tabulated with nine decimals; the last one of (10, 0) was misprinted in the table.
 #[test]
 fn fire_s_normalised_distance_at_its_defaults() {
-    let fire = fire::Fire { c: 0.1, threshold: 512.0, ..fire(512.0, 0.0) };
+    let fire = fire::ScalarFire { c: 0.1, threshold: 512.0, ..fire(512.0, 0.0) };
     for (i, j, expected) in [
         (0, 0, 0.0),
         (1, 0, 0.024_098_146),
@@ -83,7 +83,7 @@ fn fire_s_normalised_distance_at_its_defaults() {
     }
 }
 
-/// `[a][tap][b]` of the convolution's weights.
+/// Returns the weights of the convolution, `[a][tap][b]`.
 fn taps(f: fn(f64) -> f64, steps: [f64; 2], [a, taps, b]: [u8; 3]) -> Vec<Vec<Vec<f64>>> {
     (0..a)
         .map(|row| {
@@ -97,8 +97,8 @@ fn taps(f: fn(f64) -> f64, steps: [f64; 2], [a, taps, b]: [u8; 3]) -> Vec<Vec<Ve
         .collect()
 }
 
-fn mixer(planes: u8, width: u8) -> dape::Mixer {
-    dape::Mixer {
+fn mixer(planes: u8, width: u8) -> dape::ScalarMixer {
+    dape::ScalarMixer {
         inner: taps(f64::sin, [1.0, 2.0], [4, width, planes]),
         inner_bias: wave(f64::cos, 0.3, 1.0, 4, 0.2),
         outer: taps(f64::cos, [1.0, 1.0], [2, width, 4]),
@@ -109,7 +109,8 @@ fn mixer(planes: u8, width: u8) -> dape::Mixer {
 #[test]
 fn dape_over_alibi_without_the_network_s_biases() {
     let input = input();
-    let mixer = dape::Mixer { inner_bias: vec![0.0; 4], outer_bias: vec![0.0; 2], ..mixer(4, 1) };
+    let mixer =
+        dape::ScalarMixer { inner_bias: vec![0.0; 4], outer_bias: vec![0.0; 2], ..mixer(4, 1) };
     let base = alibi::bias(&input, &SLOPES);
     assert_row("dape_alibi_w4", &dape::logits(&input, Some(&base), &mixer));
 }
@@ -131,8 +132,8 @@ fn dape_s_convolution_as_in_a_sequence_that_goes_on() {
     assert_additive("dape_v2_alibi", &dape::logits(&input, Some(&base), &mixer(4, 3)));
 }
 
-fn norm() -> grape::Norm {
-    grape::Norm { q: wave(f64::cos, 0.2, 0.5, 4, 1.0), k: wave(f64::cos, 0.6, 0.5, 4, 1.0) }
+fn norm() -> grape::ScalarNorm {
+    grape::ScalarNorm { q: wave(f64::cos, 0.2, 0.5, 4, 1.0), k: wave(f64::cos, 0.6, 0.5, 4, 1.0) }
 }
 
 #[test]
@@ -161,9 +162,9 @@ fn grape_a_with_each_gate() {
     let query = Some(table(f64::cos, 0.4, [1.0, 0.7], [2, 4]));
     let omega = wave(f64::cos, 0.3, 1.0, 2, 1.0);
     for (name, gates) in [
-        ("grape_additive_key", grape::Gates { key: key.clone(), query: None }),
-        ("grape_additive_query", grape::Gates { key: None, query: query.clone() }),
-        ("grape_additive_both", grape::Gates { key, query }),
+        ("grape_additive_key", grape::ScalarGates { key: key.clone(), query: None }),
+        ("grape_additive_query", grape::ScalarGates { key: None, query: query.clone() }),
+        ("grape_additive_both", grape::ScalarGates { key, query }),
     ] {
         assert_additive(name, &grape::additive(&input(), &SLOPES, &omega, &gates, None));
     }
@@ -178,7 +179,7 @@ fn grape_ap_from_the_layer_s_input() {
 
 #[test]
 fn grape_ap_s_bias_from_given_vectors() {
-    // The row turns the other way; with the channels in reverse order that is this way.
+    // The row rotates in the opposite direction, which equals this one with channels reversed.
     let p = (0..2u8)
         .map(|h| {
             (0..5u8)

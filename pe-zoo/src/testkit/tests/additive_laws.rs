@@ -1,5 +1,5 @@
-//! Identities of additive and mixing encodings: settings at which one equals another, and effects
-//! of a shift.
+//! Tests identities of additive and mixing encodings: settings at which one equals another, and
+//! invariance under shifts.
 
 use burn::tensor::Device;
 use serde_json::{Value, json};
@@ -45,12 +45,12 @@ fn kerple_s_power_kernel_with_exponent_one_is_alibi() {
 #[test]
 fn grape_a_with_gates_that_are_always_open_alike_is_alibi() {
     let input = input();
-    // No direction leaves the gate at softplus(0) = ln 2; omega makes up for it.
+    // Without a direction the gate is softplus(0) = ln 2; omega compensates for it.
     let closed = Some(vec![vec![0.0; DIMS.head_dim]; 2]);
     for (gates, gate) in [
-        (grape::Gates { key: closed.clone(), query: None }, 2f64.ln()),
-        (grape::Gates { key: None, query: closed.clone() }, 2f64.ln()),
-        (grape::Gates { key: closed.clone(), query: closed.clone() }, 4f64.ln()),
+        (grape::ScalarGates { key: closed.clone(), query: None }, 2f64.ln()),
+        (grape::ScalarGates { key: None, query: closed.clone() }, 2f64.ln()),
+        (grape::ScalarGates { key: closed.clone(), query: closed.clone() }, 4f64.ln()),
     ] {
         let omega = [(1.0 / gate).exp_m1().ln(); 2];
         let logits = grape::additive(&input, &SLOPES, &omega, &gates, None);
@@ -92,7 +92,7 @@ fn dape_whose_second_layer_is_zero_is_its_base() {
 
 #[test]
 fn fire_tells_shifts_apart_past_its_threshold_and_not_before() {
-    let fire = |threshold: f64| fire::Fire {
+    let fire = |threshold: f64| fire::ScalarFire {
         c: 0.1,
         threshold,
         eps: 1e-6,

@@ -1,7 +1,7 @@
 //! Deliberately broken encodings, each with the check that must reject it.
 //!
-//! Each family has one correct member, which must pass: the others are rejected for their fault alone.
-//! Most faults have been seen in public code.
+//! Each family has one correct member, which must pass, so that the others are rejected for their
+//! fault alone. Most of the faults have occurred in public code.
 
 mod learned;
 mod rotations;

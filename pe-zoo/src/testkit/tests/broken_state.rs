@@ -1,5 +1,5 @@
 //! Encodings with deliberately broken state, each with the check that must reject it. A single
-//! layer cannot distinguish any of them from the correct one.
+//! layer cannot distinguish them from the correct one.
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
@@ -13,9 +13,9 @@ use crate::reference::{Heads, ScalarInput, ScalarLayer, ScalarReference, score};
 use crate::testkit::{Check, conforms};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, TokenState};
 
-/// Each token carries a number; it starts at 0, and after each layer half of what the attention
-/// mixed of it and a tenth of the feed-forward part's first channel are added. Logits get its
-/// running sum.
+/// Faults of an encoding in which each token carries a number that starts at 0. After each layer,
+/// half of its attention-weighted average and a tenth of the feed-forward block's first channel are
+/// added. The running sum of the numbers is added to the logits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 enum Fault {
     #[default]

@@ -1,4 +1,4 @@
-//! Identities of the contextual encodings, with parameters that are not zero.
+//! Tests identities of the contextual encodings with non-zero parameters.
 
 use serde_json::json;
 
@@ -27,7 +27,7 @@ fn input() -> ScalarInput {
     Problem::random(1, 11, &DIMS, 5).scalar(0, 0, &Positions::contiguous(0, 11))
 }
 
-/// Problem whose gate logits are all large and of one sign while queries differ.
+/// Makes a problem whose gate logits are all large and of one sign while queries differ.
 fn saturated(sign: f64) -> ScalarInput {
     let mut input = input();
     for query in input.q.iter_mut().flatten() {
@@ -65,7 +65,7 @@ fn closed_gates_add_a_constant_per_row_and_so_nothing() {
         let constant =
             logits[0][10].iter().zip(&nope[0][10]).all(|(z, s)| (z - s - first).abs() < 1e-9);
         assert!(constant, "{id}");
-        // The constant of a table or network is not 0 by chance: z_i[0] is added.
+        // The table or network may have a constant other than 0, so z_i[0] is added.
         assert!(id == "cope-alibi" || first.abs() > 1e-3, "{id}: {first}");
     }
 }
@@ -74,9 +74,9 @@ fn closed_gates_add_a_constant_per_row_and_so_nothing() {
 fn open_gates_make_cope_alibi_alibi() {
     let input = saturated(1.0);
     for (slopes, name) in [
-        (crate::zoo::cope_alibi::Slopes::FromOne, "from-1"),
-        (crate::zoo::cope_alibi::Slopes::FromQuarter, "from-1/4"),
-        (crate::zoo::cope_alibi::Slopes::FromSixteenth, "from-1/16"),
+        (crate::zoo::cope_alibi::FirstSlope::FromOne, "from-1"),
+        (crate::zoo::cope_alibi::FirstSlope::FromQuarter, "from-1/4"),
+        (crate::zoo::cope_alibi::FirstSlope::FromSixteenth, "from-1/16"),
     ] {
         let slopes = slopes.values(DIMS.heads);
         let minus = pe("cope-alibi", json!({ "slopes": name })).scalar().scalar_logits(&input);
@@ -96,7 +96,7 @@ fn open_gates_make_cope_mlp_a_function_of_the_distance() {
     let logits = pe.scalar_logits(&input);
     let numbers = crate::testkit::close::numbers;
     let network = &pe.networks[0];
-    let perceptron = crate::reference::cope_mlp::Perceptron {
+    let perceptron = crate::reference::cope_mlp::ScalarPerceptron {
         w1: numbers(network.w1.val()),
         b1: numbers(network.b1.val()),
         w2: crate::reference::table_f64(&network.w2),

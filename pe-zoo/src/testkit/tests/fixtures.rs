@@ -28,7 +28,7 @@ fn wave(f: fn(f64) -> f64, start: f64, [h, t, d]: [f64; 3]) -> Heads {
         .collect()
 }
 
-/// Problem that `meta` of the fixture describes.
+/// Makes the problem that `meta` of the fixture describes.
 pub(super) fn input() -> ScalarInput {
     ScalarInput {
         layer: 0,
@@ -117,7 +117,7 @@ fn stick_breaking_weights_and_remainders() {
     assert_row("stick_breaking_remainder", &remainders);
 }
 
-/// Values `f(h, t)` for two heads and five tokens.
+/// Returns the values `f(h, t)` for two heads and five tokens.
 fn per_token(f: fn(f64, f64) -> f64) -> Vec<Vec<f64>> {
     (0..2).map(|h| (0..5).map(|t| f(f64::from(h), f64::from(t))).collect()).collect()
 }

@@ -1,4 +1,4 @@
-//! Positions that are neither contiguous nor start at zero, for every encoding.
+//! Tests every encoding at positions that are neither contiguous nor start at zero.
 
 use burn::tensor::Device;
 use rand_chacha::ChaCha8Rng;
@@ -33,8 +33,8 @@ fn every_encoding_equals_its_reference_at_positions_with_gaps() {
             v: tensor4(&problem.v, &device),
             carried: &TokenState::default(),
             engine: Engine::best(&device),
-            sharpness: AttentionKind::Soft,
-            factors: MatmulPrecision::F32,
+            attention_kind: AttentionKind::Soft,
+            precision: MatmulPrecision::F32,
         };
         let output = layer(encoding.hooks(), input, None, Weights::Drop).output;
         let scalar = problem.scalar(0, 0, &at);

@@ -1,4 +1,5 @@
-//! Hard attention: the whole weight on the largest logit, with the gradient of the softmax.
+//! Tests hard attention, which puts the whole weight on the largest logit, with the gradient of the
+//! softmax.
 
 use burn::tensor::{Device, Tensor};
 
@@ -18,11 +19,11 @@ fn pe(id: &str, device: &Device) -> AnyEncoding {
     Registry::builtin().encoding(id).unwrap().build(&DIMS, &mut rng, device).unwrap()
 }
 
-/// Output, weights, and the queries from which they were computed.
+/// Returns output, weights, and the queries from which they were computed.
 fn attended(
     pe: &AnyEncoding,
     problem: &Problem,
-    sharpness: AttentionKind,
+    attention_kind: AttentionKind,
     device: &Device,
 ) -> (Tensor<4>, Tensor<4>, Tensor<4>) {
     let q = tensor4(&problem.q, device);
@@ -36,8 +37,8 @@ fn attended(
         v: tensor4(&problem.v, device),
         carried: &TokenState::default(),
         engine: Engine::best(device),
-        sharpness,
-        factors: MatmulPrecision::F32,
+        attention_kind,
+        precision: MatmulPrecision::F32,
     };
     let output = layer(pe.hooks(), input, None, Weights::Return);
     (output.output, output.weights.unwrap(), q)
@@ -70,8 +71,8 @@ fn the_gradient_is_that_of_the_softmax() {
     let device = Device::flex().autodiff();
     let problem = Problem::random(1, TOKENS, &DIMS, 4);
     let pe = pe("alibi", &device);
-    let gradient = |sharpness| {
-        let (output, _weights, q) = attended(&pe, &problem, sharpness, &device);
+    let gradient = |attention_kind| {
+        let (output, _weights, q) = attended(&pe, &problem, attention_kind, &device);
         let grads = (output * tensor4(&problem.v, &device)).sum().backward();
         numbers(q.grad(&grads).unwrap())
     };

@@ -1,4 +1,4 @@
-//! Identities between encodings: settings at which one equals another.
+//! Tests identities between encodings: settings at which one equals another.
 
 mod rotary;
 
@@ -98,7 +98,7 @@ fn fox_with_gates_of_one_is_nope() {
     assert_same(&fox, &pe("nope", serde_json::json!({})));
 }
 
-/// Directions and strengths of every column, for two heads.
+/// Returns directions and strengths of every column, for two heads.
 fn path_maps(strength: fn(usize) -> f64) -> (Heads, Vec<Vec<f64>>) {
     let unit = |u: &Vec<f64>| {
         let norm = dot(u, u).sqrt();
@@ -147,7 +147,7 @@ fn path_by_updated_keys_is_the_product_of_its_matrices() {
         dot(&input.q[h][row], &key) / (DIMS.head_dim as f64).sqrt()
     });
 
-    // As decoding would: when a token arrives, every key kept so far is changed once.
+    // As in decoding: each new token changes every earlier key once.
     let mut updated = input.map(|_, _, _, _| 0.0);
     for h in 0..DIMS.heads {
         let mut kept: Vec<Vec<f64>> = Vec::new();

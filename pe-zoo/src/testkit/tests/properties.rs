@@ -11,7 +11,7 @@ use crate::count::CountedMatmul;
 use crate::encoding::{EmbedContext, LayerContext, PositionRequest, ScoreContext, StateContext};
 use crate::reference::{Heads, ScalarInput, ScalarReference};
 use crate::score::{
-    Contextual, ContextualFunction, Current, GateSource, LogitScaling, Remainder, StickBreaking,
+    Contextual, ContextualFunction, Current, GateSource, LogitScaling, Remainder, StickBreakingRule,
 };
 use crate::testkit::close::numbers;
 use crate::testkit::{Check, conforms};
@@ -20,7 +20,8 @@ use crate::{
     TokenState, init,
 };
 
-/// Faults of an encoding whose bias is a learned slope per head times the distance.
+/// Variants, most of them faulty, of an encoding whose bias is a learned slope per head times the
+/// distance.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 enum Variant {
     #[default]
@@ -143,7 +144,7 @@ impl PositionEncoding for Penalty {
         let at = ctx.layer.at;
         assert!(self.variant != Variant::Panics, "on purpose");
         if self.variant == Variant::BreaksSticks {
-            return ScoreMod::StickBreaking(StickBreaking {
+            return ScoreMod::StickBreaking(StickBreakingRule {
                 current: Current::Excluded,
                 remainder: Remainder::Dropped,
             });
@@ -169,7 +170,7 @@ impl PositionEncoding for Penalty {
         let last = at.cols().last().copied().unwrap_or(0);
         ScoreMod::Dense(match self.variant {
             Variant::NotFiniteAlone if at.cols().len() == 1 => bias / distances,
-            // The engine that makes all logits and hides some multiplies these with 0.
+            // The reference engine computes all logits and multiplies hidden ones by 0.
             Variant::NotFiniteUnseen => {
                 let unseen = at.visible(&ctx.q.device()).unsqueeze::<4>().equal_elem(0);
                 bias.mask_fill(
@@ -210,7 +211,7 @@ impl ScalarReference for Penalty {
             let query = input.q[h][row].iter().map(|q| looks(*q)).collect::<Vec<_>>();
             let mut logit = crate::reference::dot(&query, &input.k[h][j]) * scale;
             if self.variant == Variant::ReadsQueries {
-                // Other by column, so that the softmax does not cancel it.
+                // Different for each column, so that the softmax does not cancel it.
                 logit += query.iter().sum::<f64>() * j as f64;
             }
             logit - slopes[h] * input.distance(i, j) as f64
@@ -218,7 +219,7 @@ impl ScalarReference for Penalty {
     }
 }
 
-/// Properties of the variant.
+/// Probes the properties of the variant.
 fn properties(variant: Variant) -> Properties {
     combination::<Penalty, _>(variant).properties().unwrap()
 }

@@ -1,5 +1,4 @@
-//! Comparison of the reference engine with scalar f64 for every modification that no encoding uses
-//! yet.
+//! Compares the reference engine with scalar f64 for every modifier that no encoding uses yet.
 
 use burn::tensor::{Device, Int, Tensor};
 
@@ -8,7 +7,7 @@ use crate::reference::cope::{self, GateSide};
 use crate::reference::{Heads, ScalarInput, attention, score};
 use crate::score::{
     Beyond, Contextual, ContextualFunction, Current, GateSource, LogitScaling, Remainder,
-    StickBreaking,
+    StickBreakingRule,
 };
 use crate::testkit::close::{self, F32, numbers};
 use crate::testkit::problem::{Problem, tensor4};
@@ -100,11 +99,11 @@ fn decay_adds_the_sum_of_log_forgetting_between_the_two_tokens() {
     case.assert(&ScoreMod::Decay { cumulative }, &weights);
 }
 
-const STICKS: [StickBreaking; 4] = [
-    StickBreaking { current: Current::Excluded, remainder: Remainder::Dropped },
-    StickBreaking { current: Current::Excluded, remainder: Remainder::OwnToken },
-    StickBreaking { current: Current::Included, remainder: Remainder::Dropped },
-    StickBreaking { current: Current::Included, remainder: Remainder::OwnToken },
+const STICKS: [StickBreakingRule; 4] = [
+    StickBreakingRule { current: Current::Excluded, remainder: Remainder::Dropped },
+    StickBreakingRule { current: Current::Excluded, remainder: Remainder::OwnToken },
+    StickBreakingRule { current: Current::Included, remainder: Remainder::Dropped },
+    StickBreakingRule { current: Current::Included, remainder: Remainder::OwnToken },
 ];
 
 #[test]

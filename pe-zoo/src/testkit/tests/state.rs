@@ -16,7 +16,8 @@ use crate::{Dims, PeError, PositionEncoding, Positions, ScoreMod, TokenState};
 const DIMS: Dims = Dims { layers: 2, heads: 2, head_dim: 4, train_len: 9, max_len: 9 };
 const TOKENS: usize = 9;
 
-/// Log-forgetting from the first channel of the layer's input, carried on and mixed by attention.
+/// Log-forgetting from the first channel of the layer's input, carried through the layers and mixed
+/// by attention.
 #[derive(Module, Debug)]
 struct Forgetful {}
 
@@ -58,7 +59,7 @@ impl PositionEncoding for Forgetful {
     }
 }
 
-/// Outputs of the second of two layers, computed in chunks, `[B, H, T, D]`.
+/// Computes the outputs of the second of two layers in chunks, `[B, H, T, D]`.
 fn two_layers(problem: &Problem, step: usize, device: &Device) -> Vec<f64> {
     let mut caches = [LayerCache::default(), LayerCache::default()];
     let mut outputs = Vec::new();
@@ -78,8 +79,8 @@ fn two_layers(problem: &Problem, step: usize, device: &Device) -> Vec<f64> {
                 v: part(&problem.v),
                 carried: &carried,
                 engine: Engine::best(device),
-                sharpness: AttentionKind::Soft,
-                factors: MatmulPrecision::F32,
+                attention_kind: AttentionKind::Soft,
+                precision: MatmulPrecision::F32,
             };
             let output = layer(&Forgetful {}, input, Some(cache), Weights::Drop);
             carried = output.carried;

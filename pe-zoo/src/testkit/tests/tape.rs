@@ -9,7 +9,7 @@ use super::encoding;
 use super::fixtures::{assert_row, assert_values, input};
 use crate::encoding::PositionRequest;
 use crate::reference::attention::softmax;
-use crate::reference::tape::{self, Maps, Mixes, State};
+use crate::reference::tape::{self, Mixes, ScalarMaps, ScalarState};
 use crate::reference::{ScalarInput, ScalarLayer, Tokens};
 use crate::rotary::Scaling;
 use crate::testkit::close::{self, F32, Tolerance};
@@ -26,13 +26,13 @@ fn table(rows: u8, columns: u8, f: impl Fn(f64, f64) -> f64) -> Tokens {
     (0..rows).map(|r| (0..columns).map(|c| f(f64::from(r), f64::from(c))).collect()).collect()
 }
 
-/// The weights behind the fixture's rows (`fixtures/SOURCE.md`).
-fn maps(full_mix: bool) -> Maps {
+/// Returns the weights from which the fixture's rows were computed (`fixtures/SOURCE.md`).
+fn maps(full_mix: bool) -> ScalarMaps {
     let up = table(3, 2, |a, h| 0.3 * (1.0 + a + h).cos());
     let gate = table(3, 8, |a, c| 0.2 * (0.5 + a + 0.3 * c).sin());
     let down = table(2, 3, |h, a| 0.25 * (2.0 + h - a).sin());
     let attention = table(2, 2, |h, e| 0.2 * (1.0 + h + 2.0 * e).sin());
-    Maps {
+    ScalarMaps {
         mixes: Mixes::Heads,
         attention: Some([attention.clone(), attention]),
         full_mix,
@@ -46,7 +46,8 @@ fn two_layers_in_both_readings() {
     let start = tape::initial(&input.positions, 2, &[1.0, 0.01], 1.0);
     let logits = tape::transformed(&input, &start).plain();
     assert_row("tape_layer0_logits(=rope_half)", &logits);
-    let flat = |z: &State| z.iter().flatten().flatten().flatten().copied().collect::<Vec<_>>();
+    let flat =
+        |z: &ScalarState| z.iter().flatten().flatten().flatten().copied().collect::<Vec<_>>();
     for (full_mix, name) in [(false, "code"), (true, "fullmix")] {
         let maps = maps(full_mix);
         let z = tape::attention_update(&maps, &softmax(&logits), &start);
@@ -73,7 +74,7 @@ fn pe(id: &str, settings: Value) -> AnyEncoding {
     encoding(id, settings, &DIMS)
 }
 
-/// Settings of every form, reading and scaling.
+/// Returns settings of every kind of mixing, attention update and scaling.
 fn settings() -> Vec<Value> {
     let mut all = vec![
         json!({ "attention_update": "none" }),
@@ -90,7 +91,7 @@ fn settings() -> Vec<Value> {
     all
 }
 
-/// Outputs of a stack of four layers by the engine.
+/// Computes the outputs of a stack of four layers with the engine.
 fn outputs(pe: &AnyEncoding, shift: usize) -> Vec<f64> {
     let stack = Stack::random(2, TOKENS, &DIMS, 31);
     stack.full_pass(pe.hooks(), &Positions::contiguous(0, TOKENS).shifted(shift), &Device::flex())
@@ -124,7 +125,8 @@ fn four_layers_with_random_maps_equal_the_scalar_stack_and_are_not_rope() {
     }
 }
 
-/// Logits of every layer in f64, so that a violation is told from rounding.
+/// Computes the logits of every layer in f64, so that violations can be distinguished from
+/// rounding.
 fn scalar_logits(pe: &AnyEncoding, shift: usize) -> Vec<f64> {
     let at = Positions::contiguous(0, TOKENS).shifted(shift);
     let layers = (0..DIMS.layers)
@@ -154,8 +156,8 @@ fn a_common_shift_changes_nothing_unless_equivariance_was_given_up() {
 
 #[test]
 fn permuting_tokens_with_their_positions_permutes_nothing_else() {
-    // No index enters but through the initial state: with two tokens exchanged that the last row
-    // both sees, positions included, the last row's output stays.
+    // Indices matter only through the initial state: if two tokens that the last row sees are
+    // exchanged together with their positions, the last row's output does not change.
     let pe = randomise_by(0.2, pe("tape", json!({ "attention_update": "none" })), 5);
     let problem = Problem::random(1, TOKENS, &DIMS, 60);
     let layer = |swap: bool| {

@@ -1,4 +1,4 @@
-//! What DAPE adapts: one of the fixed or learned biases, with its own settings.
+//! Base bias that DAPE adapts: a fixed or learned bias with its own settings.
 
 use burn::module::Module;
 use burn::tensor::Device;
@@ -13,21 +13,21 @@ use crate::zoo::fire::{self, Fire};
 use crate::zoo::kerple::{self, Kerple};
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod};
 
-/// The bias that is adapted, with its own settings.
+/// Base bias, with its own settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Base {
-    /// None; the network sees the logits alone.
+    /// No base; the network sees the logits alone.
     None {},
     /// ALiBi as the base.
-    Alibi(alibi::Config),
+    Alibi(alibi::AlibiConfig),
     /// KERPLE as the base.
-    Kerple(kerple::Config),
+    Kerple(kerple::KerpleConfig),
     /// FIRE as the base.
-    Fire(fire::Config),
+    Fire(fire::FireConfig),
 }
 
-/// A base bias that was built.
+/// Module of the base bias.
 #[derive(Module, Debug)]
 pub enum BaseBias {
     /// The bias of ALiBi.
@@ -53,7 +53,7 @@ impl Base {
             }
             Self::Fire(config) => {
                 let activation = config.activation.or(Some(fire::Activation::LeakyRelu));
-                let config = fire::Config { activation, ..config.clone() };
+                let config = fire::FireConfig { activation, ..config.clone() };
                 Some(BaseBias::Fire(Fire::build(&config, dims, rng, device)?))
             }
         })
@@ -74,7 +74,7 @@ impl Base {
         })
     }
 
-    /// Learned numbers.
+    /// Number of learned parameters of the base.
     pub(super) fn param_count(&self, dims: &Dims) -> usize {
         match self {
             Self::None {} => 0,
@@ -84,7 +84,7 @@ impl Base {
         }
     }
 
-    /// Operations of the base bias itself.
+    /// Cost of the base bias itself.
     pub(super) fn cost(&self, dims: &Dims, len: usize) -> Cost {
         match self {
             Self::None {} => Cost::none(),
@@ -96,7 +96,7 @@ impl Base {
 }
 
 impl BaseBias {
-    /// The modifier that the base is by itself.
+    /// Returns the modifier that the base would be by itself.
     pub(super) fn score(&self, ctx: &ScoreContext<'_>) -> ScoreMod {
         match self {
             Self::Alibi(base) => base.score(ctx),
@@ -105,7 +105,7 @@ impl BaseBias {
         }
     }
 
-    /// See [`ScalarReference::differentiable_at`].
+    /// Implements [`ScalarReference::differentiable_at`] for the parameters of the base.
     pub(super) fn differentiable_at(&self, parameter: usize, value: f64) -> bool {
         match self {
             Self::Alibi(base) => base.differentiable_at(parameter, value),
@@ -114,7 +114,7 @@ impl BaseBias {
         }
     }
 
-    /// The same in scalar f64.
+    /// Computes the base bias of every pair in scalar f64.
     pub(super) fn scalar(&self, input: &ScalarInput) -> Heads {
         match self {
             Self::Alibi(base) => base.scalar_bias(input),

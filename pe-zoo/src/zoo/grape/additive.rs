@@ -1,4 +1,4 @@
-//! GRAPE-A: ALiBi at a price that keys and queries set.
+//! GRAPE-A: ALiBi with prices set by keys and queries.
 
 use burn::module::{Module, Param};
 use burn::tensor::activation::softplus;
@@ -14,26 +14,27 @@ use crate::reference::{Heads, ScalarInput, ScalarReference, Tokens, grape, table
 use crate::score::TokenPrice;
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, init};
 
-/// A vector shorter than this counts as this long.
+/// Lower bound of a vector's length before division by it.
 const SHORTEST: f32 = 1e-6;
 
-/// Where `softplus` is 1: penalties start as ALiBi's times the gates.
+/// Initial value of `omega`, at which its softplus is 1, so that penalties start as ALiBi's times
+/// the gates.
 const OMEGA: f32 = 0.541_324_85;
 
-/// Who sets the price.
+/// Which of key and query sets the price.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Gate {
+pub enum GateInput {
     /// The key sets the price.
     #[default]
     Key,
     /// The query sets the price.
     Query,
-    /// Both; their gates are added.
+    /// Both set the price; their gates are added.
     Both,
 }
 
-impl Gate {
+impl GateInput {
     fn directions(self) -> usize {
         match self {
             Self::Key | Self::Query => 1,
@@ -46,26 +47,26 @@ impl Gate {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AdditiveConfig {
-    /// Who sets the price.
-    pub gate: Gate,
+    /// Which of key and query sets the price.
+    pub gate: GateInput,
     /// Whether queries and keys are normalised first.
     pub qk_norm: QkNorm,
 }
 
 impl Default for AdditiveConfig {
     fn default() -> Self {
-        Self { gate: Gate::Key, qk_norm: QkNorm::None }
+        Self { gate: GateInput::Key, qk_norm: QkNorm::None }
     }
 }
 
-/// Distance at a price.
+/// Distance times a learned price.
 #[derive(Module, Debug)]
 pub struct Additive {
-    /// Per layer, `[H]`: the rate before its softplus.
+    /// Rate before its softplus, `[H]` per layer.
     pub omega: Vec<Param<Tensor<1>>>,
-    /// Per layer, `[H, D]`: read against keys; none if only queries set the price.
+    /// Gate directions for keys, `[H, D]` per layer; empty if only queries set the price.
     pub key: Vec<Param<Tensor<2>>>,
-    /// Per layer, `[H, D]`: read against queries; none if only keys set the price.
+    /// Gate directions for queries, `[H, D]` per layer; empty if only keys set the price.
     pub query: Vec<Param<Tensor<2>>>,
     /// Normalisation of queries and keys.
     pub norms: QkNorms,
@@ -73,8 +74,8 @@ pub struct Additive {
     slopes: Vec<f64>,
 }
 
-/// `softplus(u_h . x / (|u_h| sqrt(D)))` of `x`, `[B, H, T, D]`, in direction `u`, `[H, D]`:
-/// `[B, H, T, 1]`.
+/// Computes `softplus(u_h . x / (|u_h| sqrt(D)))`, `[B, H, T, 1]`, of `x`, `[B, H, T, D]`, in
+/// direction `u`, `[H, D]`.
 fn gate(x: &Tensor<4>, direction: &Param<Tensor<2>>) -> Tensor<4> {
     let direction = direction.val();
     let [heads, head_dim] = direction.dims();
@@ -89,7 +90,7 @@ impl PositionEncoding for Additive {
     const CARD: Card = Card {
         id: "grape",
         label: "GRAPE-A",
-        summary: "Subtracts from the logits the distance at a price that key or query set.",
+        summary: "Subtracts from the logits the distance times a price set by key or query.",
         parameters: "L (H D + H)",
         paper: "Zhang et al. 2025",
         url: "https://arxiv.org/abs/2512.07805",
@@ -97,10 +98,10 @@ impl PositionEncoding for Additive {
 
     fn card(settings: &AdditiveConfig) -> Card {
         let parameters = match (settings.gate, settings.qk_norm) {
-            (Gate::Key | Gate::Query, QkNorm::None) => "L (H D + H)",
-            (Gate::Key | Gate::Query, QkNorm::Rms) => "L (H D + H + 2 D)",
-            (Gate::Both, QkNorm::None) => "L (2 H D + H)",
-            (Gate::Both, QkNorm::Rms) => "L (2 H D + H + 2 D)",
+            (GateInput::Key | GateInput::Query, QkNorm::None) => "L (H D + H)",
+            (GateInput::Key | GateInput::Query, QkNorm::Rms) => "L (H D + H + 2 D)",
+            (GateInput::Both, QkNorm::None) => "L (2 H D + H)",
+            (GateInput::Both, QkNorm::Rms) => "L (2 H D + H + 2 D)",
         };
         Card { parameters, ..Self::CARD }
     }
@@ -120,8 +121,8 @@ impl PositionEncoding for Additive {
         };
         Ok(Additive {
             omega: (0..dims.layers).map(|_| init::constant(OMEGA, [dims.heads], device)).collect(),
-            key: directions(settings.gate != Gate::Query),
-            query: directions(settings.gate != Gate::Key),
+            key: directions(settings.gate != GateInput::Query),
+            query: directions(settings.gate != GateInput::Key),
             norms: settings.qk_norm.init(dims, device),
             slopes: slopes::spliced(dims.heads),
         })
@@ -179,7 +180,7 @@ impl ScalarReference for Additive {
         let layer = input.layer;
         let table =
             |sets: &[Param<Tensor<2>>]| -> Option<Tokens> { sets.get(layer).map(table_f64) };
-        let gates = grape::Gates { key: table(&self.key), query: table(&self.query) };
+        let gates = grape::ScalarGates { key: table(&self.key), query: table(&self.query) };
         let omega = values_f64(&self.omega[layer]);
         let norm = self.norms.scalar(layer);
         grape::additive(input, &self.slopes, &omega, &gates, norm.as_ref())

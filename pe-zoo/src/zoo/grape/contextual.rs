@@ -1,4 +1,4 @@
-//! Contextual GRAPE-M: every token adds its own step to the angle of those after it.
+//! Contextual GRAPE-M: every token adds a step of its own to the angle of all later tokens.
 
 use burn::module::{Module, Param};
 use burn::tensor::activation::sigmoid;
@@ -6,7 +6,7 @@ use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use super::multiplicative::Heads;
+use super::multiplicative::HeadSharing;
 use super::norm::{QkNorm, QkNorms};
 use super::rotation::{self, stored_frequencies};
 use crate::card::Card;
@@ -19,47 +19,48 @@ use crate::{Cost, Dims, PeError, PositionEncoding, TokenState, init};
 /// Divisor of the gate's logits.
 const GATE_SCALE: f64 = 16.0;
 
-/// The gate's initial bias, the inverse softplus of 0.001; the gate is a sigmoid all the same.
+/// Initial bias of the gate: the inverse softplus of 0.001, as in the authors' code, although the
+/// gate is a sigmoid.
 const GATE_BIAS: f32 = -6.907_255;
 
 /// Settings of contextual GRAPE-M.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ContextualConfig {
-    /// Frequencies start as RoPE's with this base.
+    /// Base of RoPE's frequencies, the initial values of the learned ones.
     pub base: f64,
-    /// Which heads share a token's step.
-    pub phase: Heads,
+    /// Whether heads share a token's step.
+    pub phase: HeadSharing,
     /// Whether queries and keys are normalised after the rotation.
     pub qk_norm: QkNorm,
 }
 
 impl Default for ContextualConfig {
     fn default() -> Self {
-        Self { base: 1e4, phase: Heads::AllHeads, qk_norm: QkNorm::Rms }
+        Self { base: 1e4, phase: HeadSharing::AllHeads, qk_norm: QkNorm::Rms }
     }
 }
 
-/// Angles that tokens add up.
+/// Rotation by angles that are sums over the tokens.
 #[derive(Module, Debug)]
-pub struct Contextual {
-    /// Per layer, `[D/2]`: log-frequencies.
+pub struct ContextualRotation {
+    /// Logarithms of the frequencies, `[D/2]` per layer.
     pub stored: Vec<Param<Tensor<1>>>,
-    /// Per layer, `[C, 1 or H]`.
+    /// Weights of the gate, `[C, 1 or H]` per layer.
     pub weight: Vec<Param<Tensor<2>>>,
-    /// Per layer, `[1 or H]`.
+    /// Biases of the gate, `[1 or H]` per layer.
     pub bias: Vec<Param<Tensor<1>>>,
-    /// Normalisation after the rotation.
+    /// Normalisation of queries and keys after the rotation.
     pub norms: QkNorms,
 }
 
-impl PositionEncoding for Contextual {
+impl PositionEncoding for ContextualRotation {
     type Settings = ContextualConfig;
 
     const CARD: Card = Card {
         id: "grape",
         label: "GRAPE-M, contextual",
-        summary: "Rotates queries and keys by angles that the tokens before them add up.",
+        summary: "Rotates queries and keys by angles that are sums over the preceding tokens.",
         parameters: "L (C + 1 + D / 2), 2 L D more with qk_norm",
         paper: "Zhang et al. 2025",
         url: "https://arxiv.org/abs/2512.07805",
@@ -78,7 +79,7 @@ impl PositionEncoding for Contextual {
         let steps = settings.phase.sets(dims.heads);
         let frequencies = stored_frequencies(settings.base, dims.head_dim, 1.0);
         let layers = 0..dims.layers;
-        Ok(Contextual {
+        Ok(ContextualRotation {
             stored: layers
                 .clone()
                 .map(|_| init::given(frequencies.clone(), [dims.head_dim / 2], device))
@@ -130,7 +131,7 @@ impl PositionEncoding for Contextual {
     }
 }
 
-impl ScalarReference for Contextual {
+impl ScalarReference for ContextualRotation {
     fn scalar_transformed(&self, input: &ScalarInput) -> ScalarInput {
         let layer = input.layer;
         let frequencies =

@@ -1,4 +1,4 @@
-//! GRAPE-M: RoPE with learned frequencies, turning the other way.
+//! GRAPE-M: RoPE with learned frequencies, rotating in the opposite direction.
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor, TensorData};
@@ -13,17 +13,17 @@ use crate::reference::{self, ScalarInput, ScalarReference, grape, table_f64};
 use crate::rotary::Rotation;
 use crate::{Cost, Dims, PeError, PositionEncoding, init};
 
-/// Which heads share a number.
+/// Whether heads share a learned number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Heads {
+pub enum HeadSharing {
     /// One number for all heads.
     AllHeads,
     /// One number for each head.
     PerHead,
 }
 
-impl Heads {
+impl HeadSharing {
     pub(super) fn sets(self, heads: usize) -> usize {
         match self {
             Self::AllHeads => 1,
@@ -36,11 +36,11 @@ impl Heads {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MultiplicativeConfig {
-    /// Frequencies start as RoPE's with this base.
+    /// Base of RoPE's frequencies, the initial values of the learned ones.
     pub base: f64,
-    /// Which heads share frequencies.
-    pub spectrum: Heads,
-    /// Log-frequencies are stored times this.
+    /// Whether heads share frequencies.
+    pub spectrum: HeadSharing,
+    /// Factor by which log-frequencies are multiplied for storage.
     pub storage: f64,
     /// Whether queries and keys are normalised after the rotation.
     pub qk_norm: QkNorm,
@@ -48,16 +48,16 @@ pub struct MultiplicativeConfig {
 
 impl Default for MultiplicativeConfig {
     fn default() -> Self {
-        Self { base: 1e4, spectrum: Heads::AllHeads, storage: 16.0, qk_norm: QkNorm::None }
+        Self { base: 1e4, spectrum: HeadSharing::AllHeads, storage: 16.0, qk_norm: QkNorm::None }
     }
 }
 
 /// Rotation by learned frequencies.
 #[derive(Module, Debug)]
 pub struct Multiplicative {
-    /// Per layer, `[1 or H, D/2]`: log-frequencies times `storage`.
+    /// Log-frequencies times `storage`, `[1 or H, D/2]` per layer.
     pub stored: Vec<Param<Tensor<2>>>,
-    /// Normalisation after the rotation.
+    /// Normalisation of queries and keys after the rotation.
     pub norms: QkNorms,
     #[module(skip)]
     storage: f64,

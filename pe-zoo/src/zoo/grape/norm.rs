@@ -1,4 +1,4 @@
-//! Normalisation of queries and keys, after whatever else is done to them.
+//! Normalisation of queries and keys, applied last.
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
@@ -9,20 +9,20 @@ use crate::reference::{grape, values_f64};
 use crate::settings::of_layer;
 use crate::{Cost, Dims, init};
 
-/// Added to the mean of squares, as in the authors' code.
+/// Constant added to the mean of squares, as in the authors' code.
 const EPS: f64 = 1e-5;
 
 /// Whether queries and keys are normalised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QkNorm {
-    /// Queries and keys stay as they are.
+    /// Queries and keys are not normalised.
     None,
-    /// Divided by the root of their mean square, times a learned weight per channel.
+    /// Root mean square normalisation with a learned weight per channel.
     Rms,
 }
 
-/// Learned weights, one set per layer, or none.
+/// Learned weights of the normalisation, one set per layer; empty without normalisation.
 #[derive(Module, Debug)]
 pub struct QkNorms {
     /// Weights of queries, `[D]` for each layer.
@@ -61,7 +61,8 @@ impl QkNorm {
 }
 
 impl QkNorms {
-    /// `[B, H, T, D], [B, H, S, D]` unchanged.
+    /// Normalises queries `[B, H, T, D]` and keys `[B, H, S, D]`; returns them unchanged without
+    /// normalisation.
     pub(super) fn apply(&self, layer: usize, q: Tensor<4>, k: Tensor<4>) -> (Tensor<4>, Tensor<4>) {
         if self.q.is_empty() {
             return (q, k);
@@ -72,9 +73,9 @@ impl QkNorms {
         (scaled(q, &self.q), scaled(k, &self.k))
     }
 
-    /// The same weights in f64.
-    pub(super) fn scalar(&self, layer: usize) -> Option<grape::Norm> {
+    /// Returns the weights of a layer in f64 for the scalar reference.
+    pub(super) fn scalar(&self, layer: usize) -> Option<grape::ScalarNorm> {
         let weights = |sets: &[Param<Tensor<1>>]| values_f64(of_layer(sets, layer));
-        (!self.q.is_empty()).then(|| grape::Norm { q: weights(&self.q), k: weights(&self.k) })
+        (!self.q.is_empty()).then(|| grape::ScalarNorm { q: weights(&self.q), k: weights(&self.k) })
     }
 }

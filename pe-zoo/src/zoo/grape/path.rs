@@ -1,4 +1,4 @@
-//! GRAPE-AP: a price for every step of the path from the key to the query.
+//! GRAPE-AP: sum of prices of the steps on the path from the key to the query.
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
@@ -16,29 +16,29 @@ use crate::rotary::{Pairs, Rotation};
 use crate::score::StepPrices;
 use crate::{Cost, Dims, PeError, PositionEncoding, ScoreMod, TokenState, init};
 
-/// Added to the mean of squares of `p`: what PyTorch takes for f32 if nothing is given.
+/// Constant added to the mean of squares of `p`: PyTorch's default for f32.
 const EPS: f64 = f32::EPSILON as f64;
 
 /// Settings of GRAPE-AP: channels and normalisation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct PathConfig {
-    /// Channels of `p` per head; even.
+pub struct AdditivePathConfig {
+    /// Number of channels of `p` per head; even.
     pub dim: usize,
     /// Whether queries and keys are normalised.
     pub qk_norm: QkNorm,
 }
 
-impl Default for PathConfig {
+impl Default for AdditivePathConfig {
     fn default() -> Self {
         Self { dim: 8, qk_norm: QkNorm::Rms }
     }
 }
 
-/// Prices along the path.
+/// Sum of prices along the path between the tokens.
 #[derive(Module, Debug)]
-pub struct Path {
-    /// Per layer, `[C, H dim]`.
+pub struct AdditivePath {
+    /// Projections to `p`, `[C, H dim]` per layer.
     pub projection: Vec<Param<Tensor<2>>>,
     /// Normalisation of queries and keys.
     pub norms: QkNorms,
@@ -46,8 +46,8 @@ pub struct Path {
     slopes: Vec<f64>,
 }
 
-impl PositionEncoding for Path {
-    type Settings = PathConfig;
+impl PositionEncoding for AdditivePath {
+    type Settings = AdditivePathConfig;
 
     const CARD: Card = Card {
         id: "grape",
@@ -58,45 +58,50 @@ impl PositionEncoding for Path {
         url: "https://arxiv.org/abs/2512.07805",
     };
 
-    fn card(settings: &PathConfig) -> Card {
+    fn card(settings: &AdditivePathConfig) -> Card {
         match settings.qk_norm {
             QkNorm::Rms => Self::CARD,
             QkNorm::None => Card { parameters: "L C H dim", ..Self::CARD },
         }
     }
 
-    fn check(settings: &PathConfig, _dims: &Dims) -> Result<(), PeError> {
+    fn check(settings: &AdditivePathConfig, _dims: &Dims) -> Result<(), PeError> {
         if settings.dim == 0 || !settings.dim.is_multiple_of(2) {
-            let expected = "an even number of at least 2; channels turn in pairs";
-            return Err(PeError::invalid(Path::CARD.id, "variant.dim", settings.dim, expected));
+            let expected = "an even number of at least 2; channels are rotated in pairs";
+            return Err(PeError::invalid(
+                AdditivePath::CARD.id,
+                "variant.dim",
+                settings.dim,
+                expected,
+            ));
         }
         Ok(())
     }
 
     fn build(
-        settings: &PathConfig,
+        settings: &AdditivePathConfig,
         dims: &Dims,
         rng: &mut ChaCha8Rng,
         device: &Device,
     ) -> Result<Self, PeError> {
-        // Half of one over the root of the inputs, as all the authors' projections start.
+        // Standard deviation `0.5 / sqrt(inputs)`, as in all projections of the authors.
         let std = 0.5 * (dims.width() as f64).powf(-0.5);
         let shape = [dims.width(), dims.heads * settings.dim];
-        Ok(Path {
+        Ok(AdditivePath {
             projection: (0..dims.layers).map(|_| init::normal(std, shape, rng, device)).collect(),
             norms: settings.qk_norm.init(dims, device),
             slopes: slopes::spliced(dims.heads),
         })
     }
 
-    fn param_count(settings: &PathConfig, dims: &Dims) -> Option<usize> {
+    fn param_count(settings: &AdditivePathConfig, dims: &Dims) -> Option<usize> {
         Some(
             dims.layers * dims.width() * dims.heads * settings.dim
                 + settings.qk_norm.param_count(dims),
         )
     }
 
-    fn cost(settings: &PathConfig, dims: &Dims, len: usize) -> Option<Cost> {
+    fn cost(settings: &AdditivePathConfig, dims: &Dims, len: usize) -> Option<Cost> {
         let Dims { layers, heads, .. } = *dims;
         let (tokens, pairs) = (layers * len, layers * len * len * heads);
         Some(
@@ -144,7 +149,7 @@ impl PositionEncoding for Path {
     }
 }
 
-impl ScalarReference for Path {
+impl ScalarReference for AdditivePath {
     fn scalar_transformed(&self, input: &ScalarInput) -> ScalarInput {
         grape::normed(input, self.norms.scalar(input.layer).as_ref())
     }

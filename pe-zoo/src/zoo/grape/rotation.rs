@@ -1,4 +1,4 @@
-//! The frequencies that both rotating variants start with, and what they ask for.
+//! Initial frequencies of both rotating variants, and checks of their settings.
 
 use super::Grape;
 use crate::PositionEncoding;
@@ -6,7 +6,7 @@ use crate::math::frequencies::{check_base, inverse_frequencies};
 use crate::rotary::check_pairs;
 use crate::{Dims, PeError};
 
-/// Logarithms of RoPE's frequencies, times `storage`.
+/// Computes logarithms of RoPE's frequencies, times `storage`.
 pub(super) fn stored_frequencies(base: f64, head_dim: usize, storage: f64) -> Vec<f32> {
     inverse_frequencies(base, head_dim).iter().map(|f| (f.ln() * storage) as f32).collect()
 }

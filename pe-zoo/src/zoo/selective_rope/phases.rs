@@ -1,11 +1,11 @@
-//! What one layer reads off its tokens, and how it makes steps of angles of that.
+//! Steps of the angles that one layer computes from its tokens.
 
 use burn::module::{Module, Param};
 use burn::tensor::activation::{sigmoid, silu};
 use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 
-use super::settings::{Activation, Config, Filter, Gate, Map};
+use super::settings::{ConvActivation, Filter, Gate, Map, SelectiveRopeConfig};
 use crate::count::CountedMatmul;
 use crate::ops::linear;
 use crate::parts::by_head;
@@ -56,7 +56,7 @@ pub struct Phases {
     /// Map to the logits of the gate that multiplies the steps.
     pub gate: Option<Projection>,
     #[module(skip)]
-    activation: Activation,
+    activation: ConvActivation,
     #[module(skip)]
     heads: usize,
 }
@@ -123,7 +123,12 @@ impl PerHead {
 }
 
 impl Phases {
-    pub(super) fn new(config: &Config, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Self {
+    pub(super) fn new(
+        config: &SelectiveRopeConfig,
+        dims: &Dims,
+        rng: &mut ChaCha8Rng,
+        device: &Device,
+    ) -> Self {
         let (width, heads, pairs) = (dims.width(), dims.heads, dims.head_dim / 2);
         let channels = heads * pairs;
         let map = match config.map {
@@ -155,7 +160,7 @@ impl Phases {
         };
         let activation = match config.filter {
             Filter::Convolution { activation, .. } => activation,
-            Filter::Difference {} => Activation::None,
+            Filter::Difference {} => ConvActivation::None,
         };
         Self { map, taps, bias, gate, activation, heads }
     }
@@ -211,8 +216,8 @@ impl Phases {
             sum = sum + padded.clone().slice_dim(2, k..k + tokens) * tap(k);
         }
         match self.activation {
-            Activation::None => sum,
-            Activation::Silu => silu(sum),
+            ConvActivation::None => sum,
+            ConvActivation::Silu => silu(sum),
         }
     }
 
@@ -260,8 +265,8 @@ impl Phases {
             };
             for (row, value) in out.iter_mut().zip(filtered) {
                 row[m] = match self.activation {
-                    Activation::None => value,
-                    Activation::Silu => value / (1.0 + (-value).exp()),
+                    ConvActivation::None => value,
+                    ConvActivation::Silu => value / (1.0 + (-value).exp()),
                 };
             }
         }

@@ -1,4 +1,4 @@
-//! Settings, their checks and what they cost.
+//! Settings of Selective RoPE, their checks and their cost.
 
 use std::f64::consts::PI;
 
@@ -32,16 +32,16 @@ pub enum Filter {
         kernel: usize,
         /// Activation after the convolution.
         #[serde(default)]
-        activation: Activation,
+        activation: ConvActivation,
     },
-    /// Difference from the step of the token before.
+    /// Difference from the step of the previous token.
     Difference {},
 }
 
 /// Activation after the convolution.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Activation {
+pub enum ConvActivation {
     /// The identity: no activation.
     #[default]
     None,
@@ -75,7 +75,7 @@ pub enum Gate {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Temperature {
-    /// Spaced as the frequencies of RoPE.
+    /// Temperatures spaced as the frequencies of RoPE.
     Rope {
         /// Ratio of the largest temperature to the smallest, approximately.
         #[serde(default = "half_a_million")]
@@ -86,7 +86,7 @@ pub enum Temperature {
     },
     /// Tangents of evenly spaced half angles, as in random Fourier features.
     Rfa {
-        /// The largest angle as a share of pi, between 0 and 1.
+        /// Largest angle as a share of pi, between 0 and 1.
         theta: f64,
         /// Largest temperature, that of the last pair.
         #[serde(default = "one")]
@@ -155,7 +155,7 @@ impl Temperature {
 /// Settings of Selective RoPE.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct SelectiveRopeConfig {
     /// Map from tokens to steps.
     pub map: Map,
     /// Filter over the steps of neighbouring tokens.
@@ -168,11 +168,11 @@ pub struct Config {
     pub temperature: Temperature,
 }
 
-impl Default for Config {
+impl Default for SelectiveRopeConfig {
     fn default() -> Self {
         Self {
             map: Map::LowRank { rank: 32 },
-            filter: Filter::Convolution { kernel: 4, activation: Activation::None },
+            filter: Filter::Convolution { kernel: 4, activation: ConvActivation::None },
             bias: false,
             gate: Gate::None {},
             temperature: Temperature::Rope { base: half_a_million(), largest: 1.0 },
@@ -180,7 +180,7 @@ impl Default for Config {
     }
 }
 
-impl Config {
+impl SelectiveRopeConfig {
     /// Length of the convolution in tokens; `None` without one.
     pub(super) fn kernel(&self) -> Option<usize> {
         match self.filter {

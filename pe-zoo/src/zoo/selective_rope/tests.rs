@@ -5,14 +5,14 @@ use crate::{Dims, PositionEncoding};
 
 const DIMS: Dims = Dims { layers: 1, heads: 2, head_dim: 64, train_len: 8, max_len: 8 };
 
-fn config(settings: serde_json::Value) -> Config {
+fn config(settings: serde_json::Value) -> SelectiveRopeConfig {
     serde_json::from_value(settings).unwrap()
 }
 
 /// Expected values for D 64.
 #[test]
 fn temperatures_are_those_of_the_specification() {
-    let rope = Config::default().temperature.values(64);
+    let rope = SelectiveRopeConfig::default().temperature.values(64);
     for (m, expected) in [(0, 1.0), (1, 0.663_601), (31, 3.0139e-6)] {
         assert!((rope[m] / expected - 1.0).abs() < 2e-5, "{m}: {}", rope[m]);
     }
@@ -45,7 +45,8 @@ fn settings_of_another_kind_are_refused_by_name() {
         json!({ "gate": { "kind": "per-head", "rank": 3 } }),
         json!({ "gate": { "kind": "none", "rank": 3 } }),
     ] {
-        let error = serde_json::from_value::<Config>(settings).unwrap_err().to_string();
+        let error =
+            serde_json::from_value::<SelectiveRopeConfig>(settings).unwrap_err().to_string();
         assert!(error.contains("unknown field `rank`"), "{error}");
     }
 }
@@ -55,5 +56,5 @@ fn the_formula_in_the_table_is_the_count_of_the_default() {
     let (width, rank) = (DIMS.width(), 32);
     // Four taps per pair of channels are two per channel.
     let formula = DIMS.layers * (rank * (width + width / 2) + 2 * width);
-    assert_eq!(SelectiveRope::param_count(&Config::default(), &DIMS), Some(formula));
+    assert_eq!(SelectiveRope::param_count(&SelectiveRopeConfig::default(), &DIMS), Some(formula));
 }

@@ -1,10 +1,10 @@
-//! One layer's learned maps.
+//! Learned maps of one layer of TAPE.
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 use rand_chacha::ChaCha8Rng;
 
-use super::{AttentionUpdate, Config};
+use super::{AttentionUpdate, TapeConfig};
 use crate::reference::{Tokens, table_f64, tape};
 use crate::{Dims, init};
 
@@ -26,7 +26,12 @@ pub struct Maps {
 }
 
 impl Maps {
-    pub(super) fn new(config: &Config, dims: &Dims, rng: &mut ChaCha8Rng, device: &Device) -> Self {
+    pub(super) fn new(
+        config: &TapeConfig,
+        dims: &Dims,
+        rng: &mut ChaCha8Rng,
+        device: &Device,
+    ) -> Self {
         let mixed = config.form.mixed(dims.heads, dims.head_dim);
         let attention = match config.attention_update {
             AttentionUpdate::None => 0,
@@ -44,7 +49,7 @@ impl Maps {
     }
 
     /// Number of learned parameters of one layer.
-    pub(super) fn count(config: &Config, dims: &Dims) -> usize {
+    pub(super) fn count(config: &TapeConfig, dims: &Dims) -> usize {
         let mixed = config.form.mixed(dims.heads, dims.head_dim);
         let attention = match config.attention_update {
             AttentionUpdate::None => 0,
@@ -59,8 +64,8 @@ impl Maps {
     }
 
     /// Converts the maps for the scalar reference.
-    pub(super) fn scalar(&self, config: &Config) -> tape::Maps {
-        tape::Maps {
+    pub(super) fn scalar(&self, config: &TapeConfig) -> tape::ScalarMaps {
+        tape::ScalarMaps {
             mixes: config.form.mixes(),
             attention: pair(&self.attention),
             full_mix: config.attention_update == AttentionUpdate::FullMix,
@@ -80,10 +85,11 @@ fn pair(maps: &[Param<Tensor<2>>]) -> Option<[Tokens; 2]> {
 #[cfg(test)]
 mod tests {
     use crate::zoo::tape::Tape;
-    use crate::zoo::tape::{Config, FeedForwardUpdate};
+    use crate::zoo::tape::{FeedForwardUpdate, TapeConfig};
     use crate::{Dims, PositionEncoding};
 
-    /// Table 7 of the paper, in units of 2^20: 0.11, 0.22, 0.44, and twice that twice.
+    /// Table 7 of the paper, in units of 2^20: 0.11, 0.22 and 0.44, and four times as many with
+    /// separate maps.
     #[test]
     fn parameters_of_the_155m_model_are_those_of_table_7() {
         let dims = Dims { layers: 12, heads: 12, head_dim: 64, train_len: 1024, max_len: 1024 };
@@ -95,7 +101,7 @@ mod tests {
             (Some(192), 1_826_496),
         ] {
             let feed_forward_update = FeedForwardUpdate::On { position_size: size };
-            let config = Config { feed_forward_update, ..Config::default() };
+            let config = TapeConfig { feed_forward_update, ..TapeConfig::default() };
             assert_eq!(Tape::param_count(&config, &dims), Some(expected), "{size:?}");
         }
     }

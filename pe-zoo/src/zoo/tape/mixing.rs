@@ -1,4 +1,4 @@
-//! What TAPE's updates mix: which axis of the state, and with how many maps.
+//! Axis of the state that TAPE's updates mix, and the number of maps.
 
 use burn::module::Param;
 use burn::tensor::Tensor;
@@ -10,19 +10,19 @@ use crate::reference::tape::Mixes;
 /// Components that the updates mix: the method, and the ablations of the paper's Table 6.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Form {
-    /// Heads, with the same maps for cosine and sine: commutes with every rotation.
+pub enum Mixing {
+    /// Heads are mixed, with the same maps for cosine and sine; commutes with every rotation.
     #[default]
     Tensor,
-    /// Channels within each head, with the same maps for cosine and sine.
+    /// Channels within each head are mixed, with the same maps for cosine and sine.
     Vector,
-    /// Heads, with separate maps for cosine and sine.
+    /// Heads are mixed, with separate maps for cosine and sine.
     TensorNotEquivariant,
-    /// All heads and channels, the attention's maps separate for cosine and sine.
+    /// All heads and channels are mixed, with separate attention maps for cosine and sine.
     VectorNotEquivariant,
 }
 
-impl Form {
+impl Mixing {
     /// Corresponding mixing of the scalar reference.
     pub fn mixes(self) -> Mixes {
         match self {
@@ -41,7 +41,7 @@ impl Form {
         }
     }
 
-    /// Length `M` of the axis that is mixed.
+    /// Length `M` of the mixed axis.
     pub fn mixed(self, heads: usize, head_dim: usize) -> usize {
         match self.mixes() {
             Mixes::Heads => heads,

@@ -1,8 +1,8 @@
-//! TAPE's settings and what is refused of them.
+//! Settings of TAPE and their checks.
 
 use serde::{Deserialize, Serialize};
 
-use super::{Form, Tape};
+use super::{Mixing, Tape};
 use crate::PositionEncoding;
 use crate::math::frequencies::check_base;
 use crate::rotary::{Scaling, check_pairs};
@@ -62,7 +62,7 @@ impl TrainingShift {
 /// Settings of the TAPE encoding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct TapeConfig {
     /// Base of the frequencies: the slowest pair completes a turn in about `2 pi base` positions.
     pub base: f64,
     /// Update of the state by the attention.
@@ -70,27 +70,27 @@ pub struct Config {
     /// Update of the state by the feed-forward block.
     pub feed_forward_update: FeedForwardUpdate,
     /// Components that the updates mix.
-    pub form: Form,
+    pub form: Mixing,
     /// Scaling of the initial angles for sequences longer than in training.
     pub scaling: Scaling,
     /// First position of a sequence in training.
     pub training_shift: TrainingShift,
 }
 
-impl Default for Config {
+impl Default for TapeConfig {
     fn default() -> Self {
         Self {
             base: 10_000.0,
             attention_update: AttentionUpdate::Code,
             feed_forward_update: FeedForwardUpdate::On { position_size: None },
-            form: Form::Tensor,
+            form: Mixing::Tensor,
             scaling: Scaling::None,
             training_shift: TrainingShift::Random { max: None },
         }
     }
 }
 
-impl Config {
+impl TapeConfig {
     /// Inner width of the feed-forward update; `None` without one.
     pub(super) fn position_size(&self, dims: &Dims) -> Option<usize> {
         match self.feed_forward_update {
@@ -113,7 +113,7 @@ impl Config {
             return refuse(field, "0".to_owned(), "at least 1");
         }
         if size.is_none() && self.attention_update == AttentionUpdate::None {
-            let expected = "an update somewhere; without any, this is `rope`";
+            let expected = "at least one update; without any, this is `rope`";
             return refuse("attention_update", "none".to_owned(), expected);
         }
         if self.scaling.depends_on_length() {
@@ -132,17 +132,17 @@ mod tests {
     #[test]
     fn what_cannot_work_is_refused_by_name() {
         let dims = Dims { layers: 1, heads: 1, head_dim: 8, train_len: 8, max_len: 8 };
-        let plain = Config::default();
+        let plain = TapeConfig::default();
         for (config, dims, said) in [
             (plain.clone(), Dims { head_dim: 15, ..dims }, "model.head_dim is 15"),
-            (Config { base: 1.0, ..plain.clone() }, dims, "base is 1"),
+            (TapeConfig { base: 1.0, ..plain.clone() }, dims, "base is 1"),
             (
-                Config { scaling: Scaling::Linear { factor: 0.5 }, ..plain.clone() },
+                TapeConfig { scaling: Scaling::Linear { factor: 0.5 }, ..plain.clone() },
                 dims,
                 "scaling.factor is 0.5",
             ),
             (
-                Config {
+                TapeConfig {
                     scaling: Scaling::Dynamic {
                         factor: 2.0,
                         original_max_position_embeddings: None,
@@ -153,7 +153,7 @@ mod tests {
                 "scaling.rope_type is dynamic",
             ),
             (
-                Config {
+                TapeConfig {
                     feed_forward_update: FeedForwardUpdate::On { position_size: Some(0) },
                     ..plain.clone()
                 },
@@ -161,7 +161,7 @@ mod tests {
                 "feed_forward_update.position_size is 0",
             ),
             (
-                Config {
+                TapeConfig {
                     attention_update: AttentionUpdate::None,
                     feed_forward_update: FeedForwardUpdate::Off {},
                     ..plain

@@ -32,7 +32,7 @@ fn at(encoding: &str, seed: u64, value: f64, validated: f64, beyond: f64) -> Tes
     })
 }
 
-fn grid_of(records: &[RunRecord]) -> (Grid, GridSelection<'_>) {
+fn grid_of(records: &[RunRecord]) -> (WorkloadGrid, GridSelection<'_>) {
     let settled = select_grid_values(records);
     (settled.grids["w"].clone(), settled)
 }

@@ -5,14 +5,14 @@ use super::lengths::scale_of;
 use super::plot::{Axis, Plot, Point, Scatter, Series};
 use super::scale::Scale;
 use crate::analysis::ranking::{Rank, Ranking};
-use crate::analysis::{Cost, Report, Workload};
+use crate::analysis::{EncodingCost, Report, Workload};
 use crate::number::{bytes, si, three_digits};
 
 /// A kind of cost: name, axis label, accessor and formatter.
 struct Price {
     name: &'static str,
     axis: &'static str,
-    of: fn(&Cost) -> Option<f64>,
+    of: fn(&EncodingCost) -> Option<f64>,
     show: fn(f64) -> String,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::number;
 
-/// Spacing of values on an axis.
+/// Spacing of the values on an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spacing {
     /// Shares from 0 to 1, shown as percent.
@@ -13,7 +13,7 @@ pub(crate) enum Spacing {
     Log,
 }
 
-/// Maps values of an axis to 0..1 and holds its ticks.
+/// Map of the values of an axis to 0..1, with ticks.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Scale {
     /// Lower end of the axis.
@@ -23,18 +23,18 @@ pub(crate) struct Scale {
     pub(crate) spacing: Spacing,
     /// Ticks: value and label.
     pub(crate) ticks: Vec<(f64, String)>,
-    /// Whether values exist only at the ticks, so that ticks in between would mislead.
+    /// Whether values exist at the ticks only, so that no ticks are added in between.
     pub(crate) only_ticks: bool,
 }
 
 impl Scale {
-    /// Scale from 0 to 100 %, never cut, so that figures can be compared at a glance.
+    /// Creates a scale from 0 to 100 %, the same for all figures so that they can be compared.
     pub(crate) fn percent() -> Self {
         let ticks = [0, 25, 50, 75, 100].map(|p| (f64::from(p) / 100.0, format!("{p} %"))).to_vec();
         Self { low: 0.0, high: 1.0, spacing: Spacing::Percent, ticks, only_ticks: false }
     }
 
-    /// Around `values`, with round ticks; logarithmic where they span more than a factor 8.
+    /// Creates a scale around `values` with round ticks; logarithmic if they span more than a factor of 8.
     pub(crate) fn around(values: &[f64]) -> Self {
         let (low, high) = range(values);
         let log = low > 0.0 && high / low > 8.0;
@@ -48,7 +48,7 @@ impl Scale {
         Self { low, high, spacing: spacing(log), ticks, only_ticks: false }
     }
 
-    /// Linear scale over the range of `values`, with round ticks.
+    /// Creates a linear scale over the range of `values` with round ticks.
     pub(crate) fn linear(values: &[f64]) -> Self {
         let (low, high) = range(values);
         let high = if high > low { high } else { low + 1.0 };
@@ -56,7 +56,7 @@ impl Scale {
         Self { low, high, spacing: Spacing::Linear, ticks, only_ticks: false }
     }
 
-    /// Scale with a tick at each of `values`; logarithmic where they span a factor of 4 or more.
+    /// Creates a scale with a tick at each of `values`; logarithmic if they span a factor of 4 or more.
     pub(crate) fn at(values: &[f64]) -> Self {
         let (low, high) = range(values);
         let mut sorted = values.to_vec();
@@ -72,7 +72,7 @@ impl Scale {
         }
     }
 
-    /// Position of `value`, clamped to 0..1.
+    /// Returns the position of `value`, clamped to 0..1.
     pub(crate) fn place(&self, value: f64) -> f64 {
         let (value, low, high) = if self.spacing == Spacing::Log {
             (value.max(f64::MIN_POSITIVE).ln(), self.low.ln(), self.high.ln())
@@ -94,7 +94,7 @@ fn range(values: &[f64]) -> (f64, f64) {
     if low <= high { (low, high) } else { (0.0, 1.0) }
 }
 
-/// 1, 2 or 5 times a power of ten, at most seven of them.
+/// Returns at most seven ticks at multiples of 1, 2 or 5 times a power of ten.
 fn linear_ticks(low: f64, high: f64) -> Vec<(f64, String)> {
     let power = 10.0_f64.powf(((high - low) / 5.0).log10().floor());
     let step = [1.0, 2.0, 5.0, 10.0]

@@ -1,7 +1,7 @@
 //! Measured and analytic costs of encodings on a workload.
 
 use super::common::{optional, ratio};
-use crate::analysis::{Cost, Report, Workload};
+use crate::analysis::{EncodingCost, Report, Workload};
 use crate::document::table::{Table, TableCell, heads};
 use crate::number::{bytes, si, thousands, three_digits};
 
@@ -56,7 +56,7 @@ pub fn flops(report: &Report, workload: &Workload) -> Table {
     let rows = workload
         .costs
         .iter()
-        .map(|cost: &Cost| {
+        .map(|cost: &EncodingCost| {
             let name = TableCell::of_encoding(report, &cost.encoding);
             vec![
                 name.with_cells(report, workload, &cost.encoding),
@@ -76,7 +76,7 @@ pub fn flops(report: &Report, workload: &Workload) -> Table {
          length. Per step: forward and backward pass of the whole batch."
             .to_owned(),
     ];
-    let counted = |c: &Cost| c.step_allocations.is_some() || c.step_instructions.is_some();
+    let counted = |c: &EncodingCost| c.step_allocations.is_some() || c.step_instructions.is_some();
     if workload.costs.iter().any(counted) {
         notes.push(
             "Instructions and allocations are counted in the third step, on one thread; means over the seeds \

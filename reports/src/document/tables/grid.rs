@@ -1,7 +1,7 @@
 //! The grid of a workload: results at the default and at the selected value, and the cost of the grid.
 
 use super::common::with_interval;
-use crate::analysis::grid::{ChosenBy, GridReport, Point};
+use crate::analysis::grid::{ChosenBy, GridReport, GridResult};
 use crate::analysis::ranking::Ranking;
 use crate::analysis::{Report, Workload};
 use crate::document::table::{Table, TableCell, heads};
@@ -60,7 +60,7 @@ pub(super) fn grid(report: &Report, workload: &Workload, grid: &GridReport) -> T
     Table { columns, rows, words: false, notes: notes(report, workload, grid) }
 }
 
-fn validation(headline: Metric, point: &Point) -> TableCell {
+fn validation(headline: Metric, point: &GridResult) -> TableCell {
     let Some(score) = point.validation else {
         return format!("– n={}", point.seeds).into();
     };
@@ -76,7 +76,11 @@ fn validation(headline: Metric, point: &Point) -> TableCell {
     TableCell { text, detail: format!("n={}{diverged}", point.seeds), ..TableCell::default() }
 }
 
-fn notes(report: &Report, workload: &Workload, grid: &crate::analysis::grid::Grid) -> Vec<String> {
+fn notes(
+    report: &Report,
+    workload: &Workload,
+    grid: &crate::analysis::grid::WorkloadGrid,
+) -> Vec<String> {
     let by = if workload.headline.higher_is_better() {
         "exact match, and among equals the least loss"
     } else {

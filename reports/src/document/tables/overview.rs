@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::common::{UNRANKED, ratio, spread, with_interval};
 use crate::analysis::ranking::{EncodingResult, Rank, Ranking, Region};
 use crate::analysis::run_metrics::RunMetrics;
-use crate::analysis::{Cost, Report, Workload};
+use crate::analysis::{EncodingCost, Report, Workload};
 use crate::document::table::{Table, TableCell, heads};
 use crate::document::text::grid_sentence;
 use crate::number::{bytes, percent, thousands};
@@ -102,13 +102,14 @@ fn notes(rankings: &[(&Workload, &Ranking)]) -> Vec<String> {
 /// Table of costs and effective lengths of encodings over all workloads.
 pub fn prices(report: &Report) -> Table {
     let rows = report.encodings.iter().map(|encoding| {
-        let costs: Vec<&Cost> = report
+        let costs: Vec<&EncodingCost> = report
             .workloads
             .iter()
             .flat_map(|w| &w.costs)
             .filter(|cost| cost.encoding == encoding.name)
             .collect();
-        let of = |get: fn(&Cost) -> Option<f64>| costs.iter().filter_map(|c| get(c)).collect();
+        let of =
+            |get: fn(&EncodingCost) -> Option<f64>| costs.iter().filter_map(|c| get(c)).collect();
         let run_metrics: Vec<&RunMetrics> = report
             .workloads
             .iter()

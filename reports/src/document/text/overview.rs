@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::workload::workload_sentence;
 use crate::analysis::ranking::{EncodingResult, Rank, Ranking};
-use crate::analysis::{Cost, Report, Workload};
+use crate::analysis::{EncodingCost, Report, Workload};
 use crate::number::listed;
 use crate::stats::LEAST_SEEDS;
 
@@ -186,7 +186,7 @@ fn sharpest(decided: &[Decided<'_>]) -> Option<String> {
 fn price(decided: &[Decided<'_>], report: &Report) -> Option<String> {
     let ratios = |encoding: &str| -> Vec<f64> {
         let costs = decided.iter().flat_map(|d| &d.workload.costs);
-        let own = costs.filter(|cost: &&Cost| cost.encoding == encoding);
+        let own = costs.filter(|cost: &&EncodingCost| cost.encoding == encoding);
         let mut ratios: Vec<f64> = own.filter_map(|cost| cost.step_ratio).collect();
         ratios.sort_by(f64::total_cmp);
         ratios

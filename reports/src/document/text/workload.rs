@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use crate::analysis::grid::Grid;
+use crate::analysis::grid::WorkloadGrid;
 use crate::analysis::ranking::{EncodingResult, Rank, Ranking, separable};
 use crate::analysis::{NotCounted, Report, Workload};
 use crate::number::{count, listed, p_value, points, three_digits, two_digits};
@@ -19,7 +19,7 @@ pub(crate) fn workload_sentence(report: &Report, workload: &Workload) -> String 
 }
 
 /// Sentence on the selection from a grid, with a space in front.
-pub(crate) fn grid_sentence(grid: &Grid) -> String {
+pub(crate) fn grid_sentence(grid: &WorkloadGrid) -> String {
     let values: Vec<String> = grid.values.iter().map(f64::to_string).collect();
     let default = grid.default.map_or_else(String::new, |default| {
         format!("; the grid table also shows {default} for all")

@@ -1,4 +1,4 @@
-//! Maps of shares, one for each encoding, side by side on one scale of colours.
+//! Heat maps of shares, one for each encoding, on one colour scale.
 
 use super::draw::{TOP, WIDTH, label, open, put, text, widest};
 use crate::document::figures::plot::Heat;
@@ -11,8 +11,8 @@ const HEAD: f64 = 20.0;
 const FOOT: f64 = 20.0;
 const BAR: f64 = 120.0;
 
-/// Cividis at 0, 1/8 ... 1 (Nuñez, Anderton, Renslow 2018, PLOS ONE 13(7): e0199239): rises evenly in
-/// lightness, also for colour-blind readers and in grey print.
+/// Colours of the cividis map at 0, 1/8 ... 1 (Nuñez, Anderton, Renslow 2018, PLOS ONE 13(7): e0199239). Its
+/// lightness rises evenly, also for colour-blind readers and in grey print.
 const COLOURS: [[f64; 3]; 9] = [
     [0.0, 34.0, 78.0],
     [33.0, 58.0, 110.0],
@@ -25,7 +25,7 @@ const COLOURS: [[f64; 3]; 9] = [
     [254.0, 232.0, 56.0],
 ];
 
-/// The colour of a share, as `#rrggbb`.
+/// Returns the colour of a share as `#rrggbb`.
 fn colour(share: f64) -> String {
     let place = share.clamp(0.0, 1.0) * (COLOURS.len() - 1) as f64;
     let from = (place.floor() as usize).min(COLOURS.len() - 2);
@@ -37,7 +37,7 @@ fn colour(share: f64) -> String {
     format!("#{r:02x}{g:02x}{b:02x}")
 }
 
-/// Draws the maps; rows rise upwards, as on an axis.
+/// Draws the maps; rows rise upwards.
 pub(super) fn heat(title: &str, chart: &Heat) -> String {
     let across = ACROSS.min(chart.maps.len()).max(1);
     let width = (WIDTH - LEFT - GAP * across as f64) / across as f64;
@@ -61,7 +61,7 @@ pub(super) fn heat(title: &str, chart: &Heat) -> String {
             for (column, value) in values.iter().enumerate() {
                 let Some(value) = value else { continue };
                 let x = left + column as f64 * cell_w;
-                // Cells overlap by a hair: else the background shines through.
+                // Cells overlap slightly, so that no background shows between them.
                 put!(
                     out,
                     "<rect x=\"{x:.2}\" y=\"{y:.2}\" width=\"{:.2}\" height=\"{:.2}\" fill=\"{}\"/>",

@@ -3,7 +3,7 @@
 use polars::prelude::*;
 
 use crate::analysis::{
-    Cost, Curve, GateMean, Report, SliceCurve, SlicePoint, SliceSet, StepMean, Workload,
+    Curve, EncodingCost, GateMean, Report, SliceCurve, SlicePoint, SliceSet, StepMean, Workload,
 };
 use crate::record::SliceUnit;
 use crate::stats::Mean;
@@ -16,9 +16,9 @@ fn high(mean: Mean) -> Option<f64> {
     mean.ci95.map(|(_, high)| high)
 }
 
-/// One row for each workload and encoding.
+/// Returns the costs, one row for each workload and encoding.
 pub(super) fn costs(report: &Report) -> PolarsResult<DataFrame> {
-    let rows: Vec<(&Workload, &Cost)> =
+    let rows: Vec<(&Workload, &EncodingCost)> =
         report.workloads.iter().flat_map(|w| w.costs.iter().map(move |cost| (w, cost))).collect();
     macro_rules! column {
         ($f:expr) => {
@@ -45,7 +45,7 @@ pub(super) fn costs(report: &Report) -> PolarsResult<DataFrame> {
     )
 }
 
-/// One row for each point of the curves of loss and validation.
+/// Returns the curves of loss and validation, one row for each point.
 pub(super) fn training(report: &Report) -> PolarsResult<DataFrame> {
     let mut rows: Vec<(&Workload, &str, &Curve, StepMean)> = Vec::new();
     for workload in &report.workloads {
@@ -72,7 +72,7 @@ pub(super) fn training(report: &Report) -> PolarsResult<DataFrame> {
     )
 }
 
-/// One row for each value of each slice.
+/// Returns the slices, one row for each value.
 pub(super) fn slices(report: &Report) -> PolarsResult<DataFrame> {
     let mut rows: Vec<(&Workload, &SliceSet, &SliceCurve, &SlicePoint)> = Vec::new();
     for workload in &report.workloads {
@@ -111,7 +111,7 @@ pub(super) fn slices(report: &Report) -> PolarsResult<DataFrame> {
     )
 }
 
-/// One row for each head that has gates.
+/// Returns the gate scores, one row for each head with gates.
 pub(super) fn gates(report: &Report) -> PolarsResult<DataFrame> {
     let rows: Vec<(&Workload, &GateMean)> =
         report.workloads.iter().flat_map(|w| w.gates.iter().map(move |gate| (w, gate))).collect();

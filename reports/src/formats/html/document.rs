@@ -7,7 +7,7 @@ use super::plain::plain_page;
 use crate::document::{Document, DocumentFigure};
 use crate::formats::chart::chart_of;
 
-/// Longest table that a page folds, in rows; longer ones are only pointed to.
+/// Maximum number of rows of a table on a page; longer tables are replaced by a reference to their file.
 const MOST: usize = 150;
 
 #[derive(Template)]

@@ -1,4 +1,4 @@
-//! Pages: the skeleton with the style sheet, and pages without scripts.
+//! HTML skeleton with the style sheet, and pages without scripts.
 
 use askama::Template;
 
@@ -7,7 +7,7 @@ use crate::formats::chart::of_pages;
 use crate::text::html as escape;
 
 const CSS: &str = include_str!("page.css");
-/// Policy of pages without scripts: no request and no script.
+/// Content security policy of pages without scripts: no request and no script.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
 #[derive(Template)]
@@ -19,16 +19,16 @@ struct Page<'a> {
     body: &'a str,
 }
 
-/// A page under a content security policy. `title` is text, `body` is HTML.
+/// Renders a page with a content security policy. `title` is text, `body` is HTML.
 pub(super) fn page_under(policy: &str, title: &str, body: &str) -> String {
     let style = of_pages() + CSS;
     rendered(&Page { policy, title, style, body })
 }
 
-/// A page of its own for `body`, which is HTML in which everything from records is escaped; `title` is text.
+/// Renders a standalone page. `title` is text, `body` is HTML in which everything from records is escaped.
 ///
-/// It has the style sheet of a report, for light and dark, wide and narrow screens, makes no request, and forbids
-/// every script.
+/// The page has the style sheet of a report, for light and dark, wide and narrow screens, makes no request, and
+/// forbids every script.
 pub fn plain_page(title: &str, body: &str) -> String {
     let body = format!("<header>\n<h1>{}</h1>\n</header>\n{body}", escape(title));
     page_under(POLICY, title, &body)

@@ -1,4 +1,4 @@
-//! The scripts of a page, and the policy that lets no other run.
+//! Scripts of a page, and the content security policy that permits only these.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -17,7 +17,7 @@ impl Scripts {
         Self { plotly: plotly_js() }
     }
 
-    /// Forbids every connection, and every script but these two.
+    /// Returns the policy that forbids every connection and every script except these two.
     pub(super) fn policy(&self) -> String {
         let hash = |script: &str| STANDARD.encode(Sha256::digest(script.as_bytes()));
         format!(
@@ -33,12 +33,12 @@ impl Scripts {
     }
 }
 
-/// The library that the `plotly` crate carries: the first of its two script elements. The second,
-/// MathJax, is not wanted.
+/// Returns the source of plotly.js from the `plotly` crate: the first of its two script elements. The second,
+/// MathJax, is not used.
 fn plotly_js() -> String {
     let sources = Plot::offline_js_sources();
     let inside = sources.split_once('>').map_or("", |(_, rest)| rest);
-    // Line ends are part of what is hashed, and an HTML parser makes `\n` of `\r\n`.
+    // The hash includes line ends, and an HTML parser converts `\r\n` to `\n`.
     inside.split("</script").next().unwrap_or("").replace("\r\n", "\n")
 }
 

@@ -6,14 +6,14 @@ use super::escape::{escape, prose};
 use super::table::whole_table;
 use crate::document::Document;
 
-/// A document as Markdown, without its figures.
+/// Renders a document as Markdown, without its figures.
 pub fn markdown_document(document: &Document) -> String {
     let mut out = format!("# {}\n", escape(&document.title));
     for paragraph in &document.paragraphs {
         let _ = write!(out, "\n{}\n", prose(paragraph));
     }
     for section in &document.sections {
-        // Markdown has no place for the figures of a document.
+        // Markdown documents have no figures.
         let tables = || section.tables.iter().chain(&section.details);
         if section.paragraphs.is_empty() && section.notes.is_empty() && tables().next().is_none() {
             continue;

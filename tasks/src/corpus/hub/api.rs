@@ -15,7 +15,7 @@ use crate::caught::caught;
 /// Number of times that an interrupted download is resumed.
 const RETRIES: usize = 3;
 
-/// Digits of a SHA-256; files that the hub stores under another hash have fewer.
+/// Number of digits of a SHA-256; files that the hub stores under another hash have fewer.
 const SHA256_DIGITS: usize = 64;
 
 /// Client of the hub. Address and token come from the environment variables of the hub's own tools.

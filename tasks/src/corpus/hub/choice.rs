@@ -174,7 +174,7 @@ mod tests {
         let all = ["a.txt", "b/c/three.parquet", "b/two.jsonl", "test/x.txt"];
         assert_eq!(chosen("hf:o/n", &files).unwrap(), choice(&all, None));
         assert_eq!(chosen("hf:o/n/b", &files).unwrap(), choice(&all[1..3], None));
-        // The folder that is named says nothing of parts: what is in it does.
+        // Parts are determined by names within the requested folder, not by its own name.
         let inside = ["train/0.txt", "train/1.txt"];
         assert_eq!(chosen("hf:o/n/train", &inside).unwrap(), choice(&inside, None));
     }

@@ -1,4 +1,4 @@
-//! The error of data sets of the HuggingFace hub.
+//! Errors of data sets of the HuggingFace hub.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ const INSTEAD: &str = "download the files by other means and pass them with `--d
 /// Reason why a data set of the hub is not available.
 #[derive(Debug, Error)]
 pub enum HubError {
-    /// Not the name of a data set.
+    /// The text is not the name of a data set.
     #[error(
         "`{text}` is not the name of a data set: {why}; expected hf:OWNER/NAME or hf:OWNER/NAME/PATH of a file or folder \
          in it, optionally followed by @REVISION"
@@ -38,9 +38,9 @@ pub enum HubError {
     Client {
         /// Name of the data set.
         set: String,
-        /// `list`, `download FILE of`.
+        /// Failed operation: `list`, `download FILE of`.
         what: String,
-        /// The error of the client.
+        /// Error message of the client.
         why: String,
     },
     /// The requested file or folder is not in the data set.
@@ -97,7 +97,7 @@ pub enum HubError {
         /// Description of the observed fault.
         why: String,
     },
-    /// A working folder could not be made.
+    /// A working folder could not be created.
     #[error(transparent)]
     Corpus(#[from] CorpusError),
     /// A file or folder could not be read or written.

@@ -91,7 +91,7 @@ impl FromStr for DataSet {
         let is_revision =
             |text: &str| is_path(text) && text.chars().all(|c| is_usual(c) || c == '/');
         if revision.is_some_and(|revision| !is_revision(revision)) {
-            return refuse("the text behind @ is not a branch, tag or commit");
+            return refuse("the text after @ is not a branch, tag or commit");
         }
         let owned = |text: Option<&str>| text.map(str::to_owned);
         Ok(Self {
@@ -163,9 +163,9 @@ mod tests {
             ("hf:owner/name/a//b", "its path"),
             ("hf:owner/name/.git", "its path"),
             ("hf:owner/name/a\\b", "its path"),
-            ("hf:owner/name@", "behind @"),
-            ("hf:owner/name@../x", "behind @"),
-            ("hf:owner/name@a@b", "behind @"),
+            ("hf:owner/name@", "after @"),
+            ("hf:owner/name@../x", "after @"),
+            ("hf:owner/name@a@b", "after @"),
         ] {
             let said = text.parse::<DataSet>().unwrap_err().to_string();
             assert!(said.contains(why) && said.contains("hf:OWNER/NAME/PATH"), "{text}: {said}");

@@ -1,4 +1,5 @@
-//! Bringing data sets with a stand-in for the client; with the real one and a server of our own where it is built.
+//! Tests of downloading data sets, with a client in memory; with the real one and a local server where it is built
+//! in.
 
 use std::cell::{Cell, RefCell};
 
@@ -23,7 +24,7 @@ fn set() -> DataSet {
 struct StandIn<'a> {
     folder: PathBuf,
     files: &'a BTreeMap<&'a str, &'a str>,
-    /// The file that fails, and how.
+    /// File that fails, and how it fails.
     fault: Option<(&'static str, Fault)>,
     asked: &'a RefCell<Vec<String>>,
 }
@@ -71,7 +72,7 @@ fn fetched(
     (path, asked.into_inner())
 }
 
-/// Number of things in the folder of data sets.
+/// Number of entries in the folder of data sets.
 fn entries(cache: &Path) -> usize {
     fs::read_dir(hub_in(cache)).unwrap().count()
 }

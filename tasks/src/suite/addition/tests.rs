@@ -25,7 +25,7 @@ fn number(text: &[String]) -> u128 {
     text.concat().parse().unwrap()
 }
 
-/// Adds as integers, and says the digits of the sum in the order in which the problem was written.
+/// Adds the numbers as integers and returns the digits of the sum in the order of the problem.
 fn sum_of(problem: &[String], reversed: bool) -> Vec<String> {
     let plus = problem.iter().position(|text| text == "+").unwrap();
     let turned = |digits: &[String]| {

@@ -12,11 +12,11 @@ pub(super) const MAX_VARIABLES: usize = 26;
 /// One statement of a program; variables are numbered from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Statement {
-    /// `v = 0 ;`, an assignment of zero
+    /// `v = 0 ;`, an assignment of zero.
     Set(u32),
-    /// `pass;`, a statement without effect
+    /// `pass;`, a statement without effect.
     Pass,
-    /// `v ++;`, an increment of a variable
+    /// `v ++;`, an increment of a variable.
     Increment(u32),
 }
 

@@ -24,8 +24,8 @@ pub(crate) fn example() -> Example {
     Example::synthetic(config, 40, oracle, GOLDEN).with_oracle_config(uncut, 64)
 }
 
-/// Runs the program text from its first token and returns the value that it prints, if the variable
-/// was ever set.
+/// Runs the program text from its first token and returns the value that it prints; `None` if the variable was never
+/// set.
 fn oracle(prefix: &[String]) -> Option<String> {
     let mut values = BTreeMap::new();
     let mut words = prefix.iter().map(String::as_str);
@@ -41,7 +41,7 @@ fn oracle(prefix: &[String]) -> Option<String> {
                 }
                 increment => {
                     assert_eq!(increment, "++;");
-                    // Of a variable whose `set` is lost, nothing is known.
+                    // The value of a variable whose `set` is lost is unknown.
                     values.entry(name).and_modify(|value| *value += 1);
                 }
             },
@@ -114,7 +114,7 @@ fn splits_differ_in_the_share_of_passes() {
     assert!(more > same + 0.03 && same > fewer + 0.2, "{more} {same} {fewer}");
 }
 
-/// Samples of 4000 whose answer cannot be computed from what truncation left.
+/// Counts the samples among 4000 whose answer cannot be computed after truncation.
 fn undetermined(variables: u32, split: &str, len: usize) -> usize {
     let config = CountingConfig { variables, ..CountingConfig::default() };
     let task = config.build().unwrap();
@@ -148,7 +148,7 @@ fn every_evaluation_sample_can_be_answered() {
     }
 }
 
-/// The documentation quotes these rates; they may wander by a third and three samples before it must change.
+/// The documentation quotes these rates; they may deviate by a third and three samples before it must be changed.
 #[test]
 fn truncation_loses_the_set_at_a_known_rate() {
     for (split, len, expected) in [

@@ -16,7 +16,7 @@ pub(crate) fn example() -> Example {
     Example::synthetic(config, 24, oracle, GOLDEN).with_chance_config(TaskConfig::from(last), 24)
 }
 
-/// Rereads the whole prefix: after `r`, the bit behind the last `w`.
+/// Reads the whole prefix; after `r`, returns the bit after the last `w`.
 fn oracle(prefix: &[String]) -> Option<String> {
     assert_eq!(prefix.last()?, "r");
     let written = prefix.iter().rposition(|text| text == "w")?;
@@ -104,7 +104,7 @@ fn last_read_scores_the_final_bit_only_and_chance_is_one_half() {
     assert!(ones.abs_diff(1000) < 110, "{ones}");
 }
 
-/// The shared check guesses a whole answer; here the number of reads is known, and one bit is guessed for all.
+/// The shared check guesses a whole answer; here the number of reads is known and one bit is guessed for all.
 #[test]
 fn chance_with_all_reads_is_what_one_bit_throughout_gets() {
     let task = FlipFlopConfig::default().build().unwrap();

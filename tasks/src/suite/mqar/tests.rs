@@ -19,7 +19,7 @@ pub(crate) fn example() -> Example {
         .with_chance_config(TaskConfig::from(small(2, 12)), 20)
 }
 
-/// The value behind the first place of the key that was just read.
+/// Returns the value after the first occurrence of the last key.
 fn oracle(prefix: &[String]) -> Option<String> {
     let (key, before) = prefix.split_last()?;
     assert!(key.starts_with('k'));
@@ -52,7 +52,7 @@ fn every_pair_is_asked_once_in_a_slot_of_its_own() {
     }
 }
 
-/// With a small vocabulary a random filler of all tokens had a key in every seventh slot.
+/// With a small vocabulary, a filler of arbitrary tokens would have a key in every seventh slot.
 #[test]
 fn keys_occur_in_their_pairs_and_questions_only() {
     let task = small(4, 64).build().unwrap();

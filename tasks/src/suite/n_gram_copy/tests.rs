@@ -24,7 +24,7 @@ pub(crate) fn example() -> Example {
         .with_chance_config(TaskConfig::from(short), 12)
 }
 
-/// Searches the string for the n-gram, in whichever order the two come, and copies from there.
+/// Finds the n-gram in the string, wherever the query is, and copies from there.
 fn oracle(prefix: &[String]) -> Option<String> {
     let bars: Vec<usize> = (0..prefix.len()).filter(|t| prefix[*t] == "|").collect();
     let (query, string, done) = match bars[..] {

@@ -22,7 +22,7 @@ pub(crate) fn example() -> Example {
         .with_chance_config(TaskConfig::from(s4), 10)
 }
 
-/// Strikes out the blanks before the sign, and counts what is said behind it.
+/// Removes the blanks before the sign and returns the symbol after those already in the answer.
 fn oracle(prefix: &[String]) -> Option<String> {
     let sign = prefix.iter().position(|text| text == "|")?;
     let symbols: Vec<&String> = prefix[..sign].iter().filter(|text| *text != "_").collect();

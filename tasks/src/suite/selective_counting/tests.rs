@@ -22,7 +22,7 @@ pub(crate) fn example() -> Example {
         .with_chance_config(number, 36)
 }
 
-/// Takes the names out of the instruction and counts them in what follows.
+/// Reads the names in the instruction and counts them in the content.
 fn counted(prefix: &[String]) -> String {
     let bar = prefix.iter().position(|text| text == "|").unwrap();
     let asked = prefix.iter().position(|text| text == "?").unwrap();
@@ -31,7 +31,7 @@ fn counted(prefix: &[String]) -> String {
     prefix[bar..asked].iter().filter(|text| names.contains(text)).count().to_string()
 }
 
-/// Says the count digit by digit.
+/// Returns the next digit of the count.
 fn oracle(prefix: &[String]) -> Option<String> {
     let done = prefix.iter().rev().position(|text| text == "?")?;
     let said = counted(prefix);

@@ -8,26 +8,26 @@ use crate::{Task, TaskConfig};
 /// Golden output of `checks::golden`: generator version and hash.
 const GOLDEN: &str = "v1 9e99a23de66ef5665c4b04f7af4273e7e9898e45b767c91dea154b2e44d2c1d9";
 
-fn config(group: Group, answer: AskedProducts) -> StateTrackingConfig {
+fn config(group: PermutationGroup, answer: AskedProducts) -> StateTrackingConfig {
     StateTrackingConfig { group, answer, min_len: 1 }
 }
 
 pub(crate) fn example() -> Example {
     let [s3, prefixes] = [AskedProducts::Final, AskedProducts::Prefixes]
-        .map(|answer| TaskConfig::from(config(Group::S3, answer)));
-    let a5 = TaskConfig::from(config(Group::A5, AskedProducts::Prefixes));
+        .map(|answer| TaskConfig::from(config(PermutationGroup::S3, answer)));
+    let a5 = TaskConfig::from(config(PermutationGroup::A5, AskedProducts::Prefixes));
     Example::synthetic(s3, 12, oracle, GOLDEN)
         .with_oracle_config(a5, 12)
         .with_chance_config(prefixes, 3)
 }
 
-/// Asked for prefixes: as many moves as answers are given already, and one more.
+/// Returns the product of as many moves as there are answers so far, plus one; for `final`, of all moves.
 fn oracle(prefix: &[String]) -> Option<String> {
     let equals = prefix.iter().position(|text| text == "=")?;
     Some(product(&prefix[..prefix.len() - equals]))
 }
 
-/// Carries the things from place to place, move by move.
+/// Applies the moves one by one to the things.
 fn product(moves: &[String]) -> String {
     let mut state: Vec<char> = ('1'..='9').take(moves[0].len()).collect();
     for step in moves {
@@ -41,7 +41,9 @@ fn product(moves: &[String]) -> String {
 
 #[test]
 fn groups_have_their_orders_and_are_closed() {
-    for (group, order) in [(Group::S3, 6), (Group::S5, 120), (Group::A5, 60)] {
+    for (group, order) in
+        [(PermutationGroup::S3, 6), (PermutationGroup::S5, 120), (PermutationGroup::A5, 60)]
+    {
         let GroupTable { texts, products } = group.table();
         assert_eq!((texts.len(), products.len()), (order, order * order));
         assert!(texts.windows(2).all(|pair| pair[0] < pair[1]));
@@ -57,7 +59,7 @@ fn groups_have_their_orders_and_are_closed() {
 
 #[test]
 fn final_answers_are_products_in_every_group() {
-    for group in [Group::S3, Group::S5, Group::A5] {
+    for group in [PermutationGroup::S3, PermutationGroup::S5, PermutationGroup::A5] {
         let task = config(group, AskedProducts::Final).build().unwrap();
         for sample in task.eval_set("uniform", 20, 50, 1).unwrap() {
             let texts: Vec<String> = sample.tokens.iter().map(|t| task.token_text(*t)).collect();
@@ -70,7 +72,7 @@ fn final_answers_are_products_in_every_group() {
 
 #[test]
 fn prefixes_are_counted_from_the_first_move() {
-    let task = config(Group::S3, AskedProducts::Prefixes).build().unwrap();
+    let task = config(PermutationGroup::S3, AskedProducts::Prefixes).build().unwrap();
     let sample = &task.eval_set("uniform", 4, 1, 1).unwrap()[0];
     assert_eq!(sample.tokens.len(), 9);
     assert_eq!(task.token_slices(sample), [("moves", vec![1, 2, 3, 4])]);

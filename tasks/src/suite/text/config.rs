@@ -14,7 +14,7 @@ use crate::tokenizer::TokenizerConfig;
 #[serde(into = "Fields", try_from = "Fields")]
 pub struct TextConfig {
     /// Origin of the text.
-    pub source: Source,
+    pub source: TextSource,
     /// Tokenizer of the text.
     pub tokenizer: TokenizerConfig,
     /// Whether windows may extend from one document into the next.
@@ -25,7 +25,7 @@ pub struct TextConfig {
 
 /// Origin of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum TextSource {
     /// Id of a corpus of [`corpus::CORPORA`].
     Corpus(String),
     /// A file or folder.
@@ -37,7 +37,7 @@ pub enum Source {
     },
 }
 
-impl Default for Source {
+impl Default for TextSource {
     fn default() -> Self {
         Self::Corpus(corpus::CORPORA[0].id.to_owned())
     }
@@ -58,7 +58,8 @@ pub enum EvalWindows {
     Sliding(NonZeroU32),
 }
 
-/// Serialised form. Keys with their default are left out, so that further keys do not change the keys of results.
+/// Serialised form. Keys at their default are omitted, so that the keys of records do not change when settings are
+/// added.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fields {
@@ -84,8 +85,8 @@ impl From<TextConfig> for Fields {
     fn from(config: TextConfig) -> Self {
         let TextConfig { source, tokenizer, documents, eval_windows } = config;
         let (corpus, path, field) = match source {
-            Source::Corpus(corpus) => (Some(corpus), None, None),
-            Source::Path { path, field } => (None, Some(path), field),
+            TextSource::Corpus(corpus) => (Some(corpus), None, None),
+            TextSource::Path { path, field } => (None, Some(path), field),
         };
         Self { corpus, path, field, tokenizer, documents, eval_windows }
     }
@@ -103,9 +104,9 @@ impl TryFrom<Fields> for TextConfig {
             (_, None, Some(_)) => {
                 return Err("`field` is given without `path`, whose rows it refers to");
             }
-            (None, Some(path), field) => Source::Path { path, field },
-            (Some(corpus), None, None) => Source::Corpus(corpus),
-            (None, None, None) => Source::default(),
+            (None, Some(path), field) => TextSource::Path { path, field },
+            (Some(corpus), None, None) => TextSource::Corpus(corpus),
+            (None, None, None) => TextSource::default(),
         };
         Ok(Self { source, tokenizer, documents, eval_windows })
     }

@@ -8,14 +8,14 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::TaskConfig;
-use crate::data::{Borders, Document};
+use crate::data::{Borders, TextDocument};
 use crate::testing::{Example, harbour_text, write_temp};
 
 /// Golden output of `checks::golden`: generator version and hash.
 const GOLDEN: &str = "v1 f33d643c502c8e2898997324dea6e924fa77e60d6c6abb0890f7a0b32f1eab87";
 
 fn of_path(path: std::path::PathBuf) -> TextConfig {
-    TextConfig { source: Source::Path { path, field: None }, ..TextConfig::default() }
+    TextConfig { source: TextSource::Path { path, field: None }, ..TextConfig::default() }
 }
 
 fn text(text: &str) -> Text {
@@ -27,7 +27,7 @@ pub(crate) fn example() -> Example {
     Example::from_text(TaskConfig::from(of_path(path)), folder, 24, oracle, GOLDEN)
 }
 
-/// Knows the text by heart: answers if the prefix occurs in it and always goes on in the same way.
+/// Searches the text for the prefix and returns the next token if all occurrences agree.
 fn oracle(prefix: &[String]) -> Option<String> {
     let text = harbour_text();
     let next = |(at, found): (usize, &str)| text[at + found.len()..].chars().next();
@@ -138,13 +138,13 @@ fn settings_are_written_flat_and_only_where_they_differ() {
     }
 }
 
-/// Five documents of a part: as many tokens as listed, all different.
+/// Makes a text of five documents of one part with the listed numbers of tokens, all different.
 fn five(sizes: [usize; 5]) -> Text {
     let mut next = 0x4e00;
     let mut document = |part: Part, size: usize| {
         let text: String = (next..next + size as u32).filter_map(char::from_u32).collect();
         next += size as u32;
-        (part, Document { name: String::new(), text })
+        (part, TextDocument { name: String::new(), text })
     };
     let mut documents = Vec::new();
     for part in Part::ALL {
@@ -207,7 +207,8 @@ fn whole_and_sliding_windows_score_every_token_once() {
     }
 }
 
-/// The context of a scored token is all before it in its window: at least `len` less the stride, but at a beginning.
+/// Each scored token has as context everything before it in its window: at least `len` minus the stride, except at
+/// the start of a document.
 #[test]
 fn sliding_windows_keep_the_context_that_they_promise() {
     let mut task = five(SIZES);
@@ -302,7 +303,7 @@ fn joined_documents_are_one_text_of_the_same_data() {
     assert_eq!(apart.splits().len(), 2);
 }
 
-/// All tokenizers through the whole task: their windows are pieces of the text, their bytes those of the text.
+/// Tests all tokenizers in the task: windows are pieces of the text, and their bytes are those of the text.
 #[test]
 fn every_tokenizer_makes_a_task_of_the_text() {
     let (folder, path) = write_temp(harbour_text().as_bytes());
@@ -351,7 +352,7 @@ fn damaged_tokens_are_made_again_and_the_user_is_told() {
     assert!(build().notes().is_empty());
 }
 
-/// Another `tokenizer.json` under the same name is another task.
+/// Another `tokenizer.json` at the same path gives another task.
 #[test]
 fn hash_of_the_data_covers_the_tokenizer_file() {
     let (folder, path) = write_temp(harbour_text().as_bytes());
@@ -375,8 +376,8 @@ fn hash_of_the_data_covers_the_tokenizer_file() {
     assert_ne!(hash("\"the\": 1"), hash("\"the\": 1, \"tide\": 2"));
 }
 
-/// Sizes of the corpora as the tasks see them. Says so and passes where a corpus is not on this machine: tests fetch
-/// nothing.
+/// Sizes of the corpora in the tasks. Corpora that are not on this machine are reported and skipped, because tests
+/// fetch nothing.
 #[test]
 fn corpora_that_are_here_have_their_known_sizes() {
     type Sizes = [(usize, usize)];
@@ -387,11 +388,11 @@ fn corpora_that_are_here_have_their_known_sizes() {
     ];
     for (corpus, vocabulary, expected) in known {
         let meta = corpus::find(corpus).unwrap();
-        if corpus::state(meta) == corpus::State::Absent {
+        if corpus::state(meta) == corpus::CorpusState::Absent {
             eprintln!("SKIPPED: corpus {corpus} is not on this machine (pe-bench data fetch)");
             continue;
         }
-        let source = Source::Corpus(corpus.to_owned());
+        let source = TextSource::Corpus(corpus.to_owned());
         let task = TextConfig { source, ..TextConfig::default() }.build().unwrap();
         let sizes: Vec<_> = task.parts().iter().map(|p| (p.documents, p.tokens)).collect();
         assert_eq!((task.vocab_size(), &sizes[..]), (vocabulary, expected), "{corpus}");

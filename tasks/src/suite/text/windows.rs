@@ -23,7 +23,7 @@ pub(super) struct Documents {
     pub(super) tokens: usize,
 }
 
-/// Range of tokens, scored from some token on.
+/// Range of tokens with the index of the first scored one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Window {
     pub(super) tokens: Range<usize>,

@@ -25,7 +25,7 @@ fn config(stop: Option<EarlyStop>) -> TrainConfig {
     }
 }
 
-/// A training whose model is right from `right_from` on, with the exception of one look.
+/// Simulates a training whose validations are right from step `right_from` on, with one exception.
 fn trained(config: &TrainConfig, right_from: usize, slip: usize) -> (TrainProgress, Vec<f64>) {
     let (mut course, mut rates) = (TrainProgress::default(), Vec::new());
     while !course.is_over(config) {

@@ -1,4 +1,5 @@
-//! Gates that are all shut or all open, rows of equal logits, logits beyond exponentials.
+//! Extreme inputs: gates that are all closed or all open, rows of equal logits, logits beyond the
+//! range of the exponential function.
 
 use burn::tensor::{Device, Tensor};
 
@@ -17,11 +18,11 @@ fn constant<const D: usize>(shape: [usize; D], value: f32) -> Tensor<D> {
 const SIZES: Sizes =
     Sizes { batch: 1, heads: 2, rows: 200, columns: 200, head_dim: 4, value_dim: 4 };
 
-/// Queries and keys whose products are all `content`.
+/// Makes queries and keys whose products all equal `content`.
 fn equal_logits(content: f32, make: Make) {
     let Sizes { batch, heads, rows, head_dim, .. } = SIZES;
     let side = (content.abs() / head_dim as f32).sqrt();
-    // What rounding does to a logit, and so to weights, grows with the logit.
+    // Rounding errors of weights grow with the logits.
     compare_leaves(&SIZES, &Positions::contiguous(0, rows), f64::from(side), make, || {
         let plane = [batch, heads, rows, head_dim];
         (constant(plane, side), constant(plane, side.copysign(content)))
@@ -36,7 +37,7 @@ fn rows_of_equal_logits() {
 #[test]
 fn gates_that_are_all_open_all_shut_or_half_open() {
     for content in [-400.0, -0.0, 0.5, 400.0] {
-        // Below and beyond the largest position, which open gates reach exactly.
+        // Lengths below and above the largest position, which open gates reach exactly.
         equal_logits(content, |sizes, leaves| {
             ScoreMod::Contextual(contextual(sizes, leaves, 11, LogitScaling::Listing))
         });
@@ -68,7 +69,7 @@ fn a_number_that_is_none_stays_visible() {
     }
 }
 
-/// Contextual positions of 64 entries, read by each function, with gates from `gates`.
+/// One modifier for each function of contextual positions, with 64 positions and the given gates.
 fn contextual_functions(gates: &GateSource) -> [ScoreMod; 4] {
     let device = Device::flex().autodiff();
     let ones = |len| Tensor::<1>::ones([len], &device);
@@ -95,7 +96,7 @@ fn contextual_functions(gates: &GateSource) -> [ScoreMod; 4] {
     })
 }
 
-/// Which rows of the output, and of the query gradient, hold NaN.
+/// Finds the rows of the output and of the query gradient that contain NaN.
 fn nan_rows(engine: Engine, q: &Tensor<4>, k: &Tensor<4>, modifier: &ScoreMod) -> [Vec<bool>; 2] {
     let [_batch, _heads, rows, width] = q.dims();
     let q = q.clone().require_grad();
@@ -115,12 +116,12 @@ fn contextual_positions_that_are_not_numbers_give_nan_and_never_a_panic() {
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         let broken = ones.clone().slice_fill([0..1, 0..1, 17..18, 0..1], bad);
         for modifier in contextual_functions(&GateSource::QueryKey) {
-            // A bad query spoils its own row alone, in either engine.
+            // NaN in a query affects its own row only, in either engine.
             let [fused, reference] = [Engine::Fused, Engine::Reference]
                 .map(|engine| nan_rows(engine, &broken, &ones, &modifier));
             assert_eq!(fused, reference, "query {bad}, {modifier:?}");
             assert!(fused[0][17] && !fused[0][16], "query {bad}, {modifier:?}");
-            // A bad key spoils every row that sees it.
+            // NaN in a key affects every row that sees it.
             let [output, grads] = nan_rows(Engine::Fused, &ones, &broken, &modifier);
             let [expected, _grads] = nan_rows(Engine::Reference, &ones, &broken, &modifier);
             for row in 17..40 {
@@ -129,7 +130,7 @@ fn contextual_positions_that_are_not_numbers_give_nan_and_never_a_panic() {
             }
         }
     }
-    // Bad gates beside content that is sound.
+    // NaN in gates, with finite content.
     let broken = ones.clone().slice_fill([0..1, 0..1, 17..18, 0..1], f32::NAN);
     for modifier in contextual_functions(&GateSource::Keys(broken)) {
         let [output, grads] = nan_rows(Engine::Fused, &ones, &ones, &modifier);
@@ -141,7 +142,7 @@ fn contextual_positions_that_are_not_numbers_give_nan_and_never_a_panic() {
 fn leaves_are_compared_one_by_one() {
     let fails = std::panic::catch_unwind(|| {
         let wrong: Make = |sizes, leaves: &mut Leaves| {
-            // A modifier that is not the same twice: the second engine sees other numbers.
+            // A modifier that differs between calls, so that the second engine gets other numbers.
             use std::sync::atomic::{AtomicU32, Ordering};
             static CALLS: AtomicU32 = AtomicU32::new(0);
             let slopes = constant([sizes.heads], CALLS.fetch_add(1, Ordering::SeqCst) as f32);

@@ -1,4 +1,4 @@
-//! Modifiers that have operands of their own, against the reference engine.
+//! Compares modifiers that have operands of their own with the reference engine.
 
 use burn::tensor::Tensor;
 use burn::tensor::activation::{sigmoid, softplus};
@@ -105,7 +105,7 @@ fn two_perceptrons_of_distance_in_one_sum() {
 fn hidden_units_without_weight_or_bias() {
     compare(|sizes, leaves| {
         let mut mlp = position_mlp(sizes, leaves, [0.4, 20.0], 0.0);
-        // Units that bend at no place, at 0 from either side, and never.
+        // Units without a breakpoint, and with one at 0 from either side.
         let w1 = Tensor::<1>::from_floats([0., 1., -1., 0., 2., -2., 1.], &mlp.w1.device());
         let b1 = Tensor::<1>::from_floats([0., 0., 0., 1., -1., 1., 1.], &mlp.w1.device());
         (mlp.w1, mlp.b1) = (mlp.w1 * 0.0 + w1, mlp.b1 * 0.0 + b1);
@@ -147,7 +147,7 @@ fn convolutions_across_heads_with_every_base() {
 fn a_base_without_operands_is_made_dense() {
     compare(|sizes, leaves| {
         let base = ScoreMod::Sum(vec![]);
-        // The reference engine sees no bias of an empty sum, and neither do the kernels.
+        // An empty sum is no bias for either engine.
         let ScoreMod::HeadMlp(mlp) = head_mlp(sizes, leaves, 1, None) else { unreachable!() };
         ScoreMod::HeadMlp(HeadMlp { base: Some(Box::new(base)), ..mlp })
     });

@@ -1,4 +1,4 @@
-//! The fused engine against the reference engine: outputs and every gradient.
+//! Compares the fused engine with the reference engine: outputs and all gradients.
 
 mod extremes;
 mod forms;
@@ -13,12 +13,12 @@ use crate::attention::{Engine, Weights};
 use crate::init::standard_normal;
 use crate::score::{
     Beyond, Contextual, ContextualFunction, Current, GateSource, HiddenActivation, LogitScaling,
-    Perceptron, Remainder, StickBreaking,
+    Perceptron, Remainder, StickBreakingRule,
 };
 use crate::testkit::close::{self, Tolerance, numbers};
 use crate::{Positions, ScoreMod};
 
-/// Sums over hundreds of terms in another order.
+/// Tolerance for sums over hundreds of terms in a different order.
 const SUMS: Tolerance = Tolerance { absolute: 5e-5, relative: 4e-4 };
 
 struct Sizes {
@@ -41,7 +41,7 @@ fn tensor<const D: usize>(shape: [usize; D], spread: f64, seed: u64) -> Tensor<D
     Tensor::from_data(TensorData::new(values, shape), &device).require_grad()
 }
 
-/// Leaves of one problem, whose gradients are compared.
+/// Leaf tensors of one problem, whose gradients are compared.
 struct Leaves {
     four: Vec<Tensor<4>>,
     three: Vec<Tensor<3>>,
@@ -49,7 +49,7 @@ struct Leaves {
     one: Vec<Tensor<1>>,
 }
 
-/// Makes a modifier from leaves that it registers.
+/// Function that makes a modifier and registers the leaf tensors it depends on.
 type Make = fn(&Sizes, &mut Leaves) -> ScoreMod;
 
 fn compare_at(sizes: &Sizes, at: &Positions, spread: f64, make: Make) {
@@ -62,7 +62,7 @@ fn compare_at(sizes: &Sizes, at: &Positions, spread: f64, make: Make) {
     });
 }
 
-/// As [`compare_at`], with queries and keys of one's own.
+/// Compares as [`compare_at`] does, with the given queries and keys.
 fn compare_leaves(
     sizes: &Sizes,
     at: &Positions,
@@ -102,7 +102,7 @@ fn compare_leaves(
     let (fused, reference) = (run(Engine::Fused), run(Engine::Reference));
     for (n, ((name, fused), (_, reference))) in fused.iter().zip(&reference).enumerate() {
         let largest = reference.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
-        // Logits grow with the square of the spread, and so does what rounding does to weights.
+        // Logits, and with them rounding errors of weights, grow with the square of the spread.
         let tolerance = Tolerance {
             absolute: SUMS.absolute * largest.max(1.0) * spread.max(1.0),
             relative: SUMS.relative * spread.max(1.0),
@@ -239,14 +239,14 @@ fn a_small_decay_beside_a_large_one_keeps_its_digits() {
         let attended = Engine::Fused.attend(q, q, q, v, &modifier, &at, 1.0, Weights::Drop);
         numbers(attended.output)
     };
-    // The large one is the same everywhere and cancels.
+    // The large slope adds the same constant everywhere and cancels.
     assert_eq!(run(-1e6), run(0.0));
 }
 
 #[test]
 fn stick_breaking() {
     const fn sticks(current: Current, remainder: Remainder) -> ScoreMod {
-        ScoreMod::StickBreaking(StickBreaking { current, remainder })
+        ScoreMod::StickBreaking(StickBreakingRule { current, remainder })
     }
     compare(|_, _| sticks(Current::Excluded, Remainder::Dropped));
     compare(|_, _| sticks(Current::Excluded, Remainder::OwnToken));
@@ -261,7 +261,7 @@ fn stick_breaking() {
 #[test]
 fn products_in_the_place_of_the_content() {
     fn products(sizes: &Sizes, leaves: &mut Leaves) -> ScoreMod {
-        // Queries and keys reach the output through products of their own alone.
+        // Queries and keys affect the output only through separate products.
         let query = tensor([sizes.batch, sizes.heads, sizes.rows, sizes.head_dim], 1.0, 21);
         let key = tensor([sizes.batch, sizes.heads, sizes.columns, sizes.head_dim], 1.0, 22);
         leaves.four.drain(0..2);
@@ -342,7 +342,7 @@ fn contextual_slopes() {
         }
     }
     compare(|sizes, leaves| ScoreMod::Contextual(slopes(sizes, leaves, 11.0)));
-    // Counts that never end: no column is constant, and nothing is multiplied with the infinity.
+    // Unlimited counts: no column is constant, and infinity is never multiplied.
     compare(|sizes, leaves| ScoreMod::Contextual(slopes(sizes, leaves, f64::INFINITY)));
     compare(|sizes, leaves| {
         let convention = LogitScaling::Listing;

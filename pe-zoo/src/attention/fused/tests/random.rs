@@ -1,4 +1,4 @@
-//! Random shapes, positions and sums of modifiers.
+//! Compares engines on random shapes, positions and sums of modifiers.
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -34,7 +34,7 @@ fn modifier<const KINDS: usize>(sizes: &Sizes, leaves: &mut Leaves) -> ScoreMod 
 }
 
 proptest! {
-    // A fixed seed: what CI ran can be run again.
+    // The seed is fixed, so that a failure in CI can be repeated.
     #![proptest_config(ProptestConfig {
         cases: 60,
         rng_seed: RngSeed::Fixed(1),

@@ -1,4 +1,5 @@
-//! Pair terms in the kernels: every function of [`Number`], own derivatives, sums with everything.
+//! Compares pair terms in the kernels: every function of [`Number`], explicit derivatives, sums
+//! with every other modifier.
 
 use burn::tensor::{Device, Tensor};
 
@@ -6,7 +7,7 @@ use super::*;
 use crate::attention::ScoreForm;
 use crate::score::{Derivative, Number, Pair, PairTerm, Term};
 
-/// Uses every function of a number, with parameters and state.
+/// Pair term that uses every function of a number, parameters and state.
 #[derive(Debug, Clone)]
 struct Everything;
 
@@ -27,7 +28,7 @@ impl PairTerm<3, 2> for Everything {
     }
 }
 
-/// Halves the content and adds the distance's root: a second term in a chain.
+/// Pair term that halves the content and adds the square root of the distance; second in a chain.
 #[derive(Debug, Clone)]
 struct Halved;
 
@@ -45,7 +46,7 @@ impl PairTerm<1> for Halved {
     }
 }
 
-/// No parameters, no state.
+/// Pair term without parameters or state.
 #[derive(Debug, Clone)]
 struct Squashed;
 
@@ -100,7 +101,7 @@ fn terms_beside_every_other_modifier() {
     compare(|sizes, leaves| sum(decay(sizes, leaves), sizes, leaves));
     compare(|sizes, leaves| sum(dense(sizes, leaves), sizes, leaves));
     compare(|sizes, leaves| {
-        let rule = StickBreaking { current: Current::Included, remainder: Remainder::OwnToken };
+        let rule = StickBreakingRule { current: Current::Included, remainder: Remainder::OwnToken };
         sum(ScoreMod::StickBreaking(rule), sizes, leaves)
     });
     compare(|sizes, leaves| sum(ScoreMod::Hard, sizes, leaves));

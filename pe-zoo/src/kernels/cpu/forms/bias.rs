@@ -1,6 +1,6 @@
-//! What the forms add to the logits of one head.
+//! Biases of modifiers with operands of their own, for the logits of one head.
 
-use super::curve::{self, Curve};
+use super::curve::{self, PiecewiseOperands};
 use super::price;
 use super::steps::{self, Steps};
 use crate::kernels::cpu::form_scratch::FormScratch;
@@ -8,7 +8,8 @@ use crate::kernels::cpu::problem::{Block, Head};
 use crate::kernels::cpu::reduce::Grads;
 use crate::math::lanes::Lanes;
 
-/// Adds to the logits, `[column][row]`; with `keep`, leaves in `s` what the gradient needs.
+/// Adds the biases to the logits, `[column][row]`. With `keep`, stores in `s` what the gradient
+/// needs.
 #[inline(always)]
 pub(in crate::kernels::cpu) fn add<const R: usize>(
     head: &Head<'_>,
@@ -17,7 +18,7 @@ pub(in crate::kernels::cpu) fn add<const R: usize>(
     logits: &mut [Lanes<R>],
     keep: bool,
 ) {
-    if let Some(curve) = Curve::of(head, curve::OWN, &head.spec.bends) {
+    if let Some(curve) = PiecewiseOperands::of(head, curve::OWN, &head.spec.bends) {
         curve::add(head, &curve, block, &mut s.unrolled, logits);
     }
     price::add(head, block, logits);
@@ -33,7 +34,8 @@ pub(in crate::kernels::cpu) fn add<const R: usize>(
     }
 }
 
-/// Adds the gradients of the operands from those of the logits, [`add`] having just run for the block.
+/// Adds the gradients of the operands, computed from those of the logits; [`add`] must have run for
+/// the same block before.
 #[inline(always)]
 pub(in crate::kernels::cpu) fn backward<const R: usize>(
     head: &Head<'_>,
@@ -42,7 +44,7 @@ pub(in crate::kernels::cpu) fn backward<const R: usize>(
     logit_grads: &[Lanes<R>],
     grads: &mut Grads<'_>,
 ) {
-    if let Some(curve) = Curve::of(head, curve::OWN, &head.spec.bends) {
+    if let Some(curve) = PiecewiseOperands::of(head, curve::OWN, &head.spec.bends) {
         let (unrolled, sums) = (&mut s.unrolled, &mut s.sums);
         curve::backward(head, &curve, block, unrolled, sums, logit_grads, grads);
     }

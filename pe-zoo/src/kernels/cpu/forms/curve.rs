@@ -1,8 +1,8 @@
-//! A piecewise linear function of the distance as a fraction of the row's position.
+//! Piecewise linear function of the distance divided by the row's position (the FIRE bias).
 //!
-//! Along a row, from the newest column to the oldest, the fraction only grows: each lane remembers the
-//! piece that it is in and moves on at a bend. A pair costs a product and a sum, whatever the number of
-//! pieces, and gradients of a piece are added up until the lane leaves it.
+//! Along a row, from the newest column to the oldest, the fraction increases, so each lane keeps
+//! its current piece and advances at breakpoints. A pair costs one product and one sum, whatever
+//! the number of pieces. Gradients of a piece are accumulated until the lane leaves it.
 
 use crate::kernels::cpu::reduce::Grads;
 use crate::kernels::cpu::view::Matrix;
@@ -12,7 +12,7 @@ use crate::math::lanes::Lanes;
 use super::distances::{DistanceSums, Distances};
 use crate::kernels::cpu::problem::{Block, Head};
 
-/// The operands of a curve.
+/// Slots that hold the operands of a piecewise linear bias.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CurveSlots {
     lines: Slot,
@@ -20,30 +20,30 @@ pub(super) struct CurveSlots {
     rows: Slot,
 }
 
-/// Those of a curve that is added to the logits.
+/// Slots of a bias that is added to the logits.
 pub(super) const OWN: CurveSlots =
     CurveSlots { lines: Slot::CurveLines, distances: Slot::CurveDistances, rows: Slot::CurveRows };
 
-/// Those of a curve that a perceptron across heads sees.
+/// Slots of the base bias of a perceptron across heads.
 pub(super) const BASE: CurveSlots =
     CurveSlots { lines: Slot::BaseLines, distances: Slot::BaseDistances, rows: Slot::BaseRows };
 
-/// A curve of one head.
+/// Operands of a piecewise linear bias for one head.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Curve<'a> {
+pub(super) struct PiecewiseOperands<'a> {
     slots: CurveSlots,
-    /// Where pieces end, ascending.
+    /// Boundaries between the pieces, ascending.
     bends: &'a [f32],
     /// Slopes of the pieces, then their values at 0, `[1, 2 N]`.
     lines: Matrix<'a>,
-    /// `[1, N]`.
+    /// Numerators `psi(distance)` of the input, `[1, N]`.
     distances: Matrix<'a>,
-    /// `[1, T]`.
+    /// Reciprocal denominators of the input for each row, `[1, T]`.
     rows: Matrix<'a>,
 }
 
-impl<'a> Curve<'a> {
-    /// The curve in some slots, if there is one.
+impl<'a> PiecewiseOperands<'a> {
+    /// Returns the operands in these slots; `None` if they are empty.
     pub(super) fn of(head: &Head<'a>, slots: CurveSlots, bends: &'a [f32]) -> Option<Self> {
         let CurveSlots { distances, rows, .. } = slots;
         let lines = head.given(slots.lines)?;
@@ -51,17 +51,17 @@ impl<'a> Curve<'a> {
     }
 }
 
-/// The piece that each lane is in.
-struct Walk<const R: usize> {
+/// Current piece of each lane.
+struct PieceCursor<const R: usize> {
     piece: [usize; R],
     end: Lanes<R>,
     slope: Lanes<R>,
     start: Lanes<R>,
 }
 
-impl<const R: usize> Walk<R> {
+impl<const R: usize> PieceCursor<R> {
     #[inline(always)]
-    fn new(curve: &Curve<'_>) -> Self {
+    fn new(curve: &PiecewiseOperands<'_>) -> Self {
         let mut walk = Self { piece: [0; R], end: [0.0; R], slope: [0.0; R], start: [0.0; R] };
         for lane in 0..R {
             walk.enter(curve, lane, 0);
@@ -69,7 +69,7 @@ impl<const R: usize> Walk<R> {
         walk
     }
 
-    fn enter(&mut self, curve: &Curve<'_>, lane: usize, piece: usize) {
+    fn enter(&mut self, curve: &PiecewiseOperands<'_>, lane: usize, piece: usize) {
         let pieces = curve.bends.len() + 1;
         self.piece[lane] = piece;
         self.end[lane] = curve.bends.get(piece).copied().unwrap_or(f32::INFINITY);
@@ -77,9 +77,14 @@ impl<const R: usize> Walk<R> {
         self.start[lane] = curve.lines.at(0, pieces + piece);
     }
 
-    /// Moves lanes on whose piece has ended; `leave` is told of each before it does.
+    /// Advances the lanes whose piece has ended; `leave` is called with lane and piece before.
     #[inline(always)]
-    fn reach(&mut self, curve: &Curve<'_>, at: &Lanes<R>, mut leave: impl FnMut(usize, usize)) {
+    fn reach(
+        &mut self,
+        curve: &PiecewiseOperands<'_>,
+        at: &Lanes<R>,
+        mut leave: impl FnMut(usize, usize),
+    ) {
         let mut ended = 0;
         for r in 0..R {
             ended += u32::from(at[r] > self.end[r]);
@@ -96,9 +101,9 @@ impl<const R: usize> Walk<R> {
     }
 }
 
-/// Factors of scaled distances in each lane; 0 in unused lanes.
+/// Reciprocal denominators of the input for each lane; 0 in unused lanes.
 #[inline(always)]
-fn normalisers<const R: usize>(curve: &Curve<'_>, block: &Block<R>) -> Lanes<R> {
+fn normalisers<const R: usize>(curve: &PiecewiseOperands<'_>, block: &Block<R>) -> Lanes<R> {
     let mut rows = [0.0; R];
     for (r, row) in rows.iter_mut().enumerate().take(block.rows) {
         *row = curve.rows.at(0, block.first + r);
@@ -106,18 +111,18 @@ fn normalisers<const R: usize>(curve: &Curve<'_>, block: &Block<R>) -> Lanes<R> 
     rows
 }
 
-/// Adds the function to `out`.
+/// Adds the values of the function to `out`.
 #[inline(always)]
 pub(super) fn add<const R: usize>(
     head: &Head<'_>,
-    curve: &Curve<'_>,
+    curve: &PiecewiseOperands<'_>,
     block: &Block<R>,
     unrolled: &mut Vec<f32>,
     out: &mut [Lanes<R>],
 ) {
     let rows = normalisers(curve, block);
     let distances = Distances::new(head, block, curve.distances, unrolled);
-    let mut walk = Walk::new(curve);
+    let mut walk = PieceCursor::new(curve);
     for (j, out) in out[..block.columns].iter_mut().enumerate().rev() {
         let scaled = distances.at(j);
         let mut at = [0.0; R];
@@ -131,11 +136,11 @@ pub(super) fn add<const R: usize>(
     }
 }
 
-/// Adds the gradients of the operands, from those of the function.
+/// Adds the gradients of the operands, computed from those of the function's values.
 #[inline(always)]
 pub(super) fn backward<const R: usize>(
     head: &Head<'_>,
-    curve: &Curve<'_>,
+    curve: &PiecewiseOperands<'_>,
     block: &Block<R>,
     unrolled: &mut Vec<f32>,
     sums: &mut Vec<f32>,
@@ -151,8 +156,8 @@ pub(super) fn backward<const R: usize>(
     let rows = normalisers(curve, block);
     let distances = Distances::new(head, block, curve.distances, unrolled);
     let mut of_distances = DistanceSums::new(head, block, &curve.distances, sums, of_distances);
-    let mut walk = Walk::new(curve);
-    // Since the lane entered its piece: gradients, and gradients times places.
+    let mut walk = PieceCursor::new(curve);
+    // Sums since the lane entered its piece: gradients, and gradients times inputs.
     let (mut of_start, mut of_slope) = ([0.0; R], [0.0; R]);
     let mut of_rows = [0.0; R];
     for (j, function_grads) in function_grads[..n].iter().enumerate().rev() {

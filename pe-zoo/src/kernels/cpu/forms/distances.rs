@@ -1,17 +1,17 @@
-//! A table over distances, read for all lanes of a column at once, and its gradient.
+//! Distance table that is read for all lanes of a column at once, and its gradient.
 
 use crate::kernels::cpu::distance::{index, reach, unroll, window};
 use crate::kernels::cpu::problem::{Block, Head};
 use crate::kernels::cpu::view::{Matrix, MatrixMut};
 use crate::math::lanes::Lanes;
 
-/// Table `[1, N]` whose last entry stands for all greater distances.
+/// Table `[1, N]` whose last entry holds for all greater distances.
 pub(super) struct Distances<'a, const R: usize> {
     head: &'a Head<'a>,
     block: &'a Block<R>,
     table: Matrix<'a>,
     entries: usize,
-    /// The table by distance, for contiguous positions.
+    /// Copy of the table by distance, for contiguous positions.
     unrolled: &'a [f32],
 }
 
@@ -29,7 +29,8 @@ impl<'a, const R: usize> Distances<'a, R> {
         Self { head, block, table, entries: reach(head, block, &table), unrolled }
     }
 
-    /// The entries for column `j`; any entry where the lane does not see the column.
+    /// Returns the entries for column `j`; arbitrary entries where the lane does not see the
+    /// column.
     #[inline(always)]
     pub(super) fn at(&self, j: usize) -> Lanes<R> {
         let mut values = [0.0; R];
@@ -45,7 +46,7 @@ impl<'a, const R: usize> Distances<'a, R> {
     }
 }
 
-/// Gradients of such a table, added up by distance.
+/// Gradients of a distance table, summed by distance.
 pub(super) struct DistanceSums<'a, 'b, const R: usize> {
     head: &'a Head<'a>,
     block: &'a Block<R>,
@@ -70,8 +71,8 @@ impl<'a, 'b, const R: usize> DistanceSums<'a, 'b, R> {
         Self { head, block, entries: reach(head, block, like), sums, table }
     }
 
-    /// Adds the gradients of what [`Distances::at`] gave for column `j`; those of lanes that do not
-    /// see the column must be 0.
+    /// Adds the gradients of the entries that [`Distances::at`] returned for column `j`; those of
+    /// lanes that do not see the column must be 0.
     #[inline(always)]
     pub(super) fn add(&mut self, j: usize, grads: &Lanes<R>) {
         if self.head.spec.contiguous {
@@ -87,7 +88,7 @@ impl<'a, 'b, const R: usize> DistanceSums<'a, 'b, R> {
         }
     }
 
-    /// Hands the sums over to the table's gradient.
+    /// Adds the sums to the gradient of the table.
     #[inline(always)]
     pub(super) fn finish(self) {
         if self.head.spec.contiguous {

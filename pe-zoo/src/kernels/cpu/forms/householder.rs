@@ -1,8 +1,10 @@
-//! What each chunk of Householder-like maps does to keys and queries, as an operation of its own.
+//! Matrices by which each chunk of Householder-like maps changes keys and queries, as a
+//! differentiable operation.
 //!
-//! With `L[m, n] = beta_m w_m . w_n` for `n < m` and `X = (I + L)^-1` (the UT transform of Joffrain et al.
-//! 2006, as Yang et al. 2025 use it), the matrices are `X (beta W K^T)`, strictly below the diagonal, and
-//! `X (beta W)`. Both come from one forward substitution; the gradient from one backward substitution.
+//! With `L[m, n] = beta_m w_m . w_n` for `n < m` and `X = (I + L)^-1` (the UT transform of Joffrain
+//! et al. 2006, as used by Yang et al. 2025), the matrices are `X (beta W K^T)`, strictly below the
+//! diagonal, and `X (beta W)`. Both come from one forward substitution, the gradient from one
+//! backward substitution.
 
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
@@ -19,11 +21,11 @@ use crate::kernels::cpu::parallel::in_pieces;
 use crate::kernels::cpu::tensors::{contiguous, dense, numbers};
 use crate::kernels::cpu::view::{Add, Matrix, MatrixMut, Shape, multiply};
 
-/// Columns per chunk: larger ones mean fewer steps, smaller ones less work within each.
+/// Number of columns per chunk. Larger chunks mean fewer steps, smaller ones less work within each.
 const CHUNK: usize = 32;
 
-/// `[B, H, S, CHUNK + D]` of keys `[B, H, S, D]`, directions `[B, H, S, D]` and strengths
-/// `[B, H, S, 1]`: each row `X (beta W K^T)` within its chunk, then `X (beta W)`.
+/// Computes `[B, H, S, CHUNK + D]` from keys `[B, H, S, D]`, directions `[B, H, S, D]` and
+/// strengths `[B, H, S, 1]`: in each row `X (beta W K^T)` within its chunk, then `X (beta W)`.
 pub(crate) fn chunk_maps(k: Tensor<4>, w: Tensor<4>, beta: Tensor<4>) -> Tensor<4> {
     let (k, w, beta) = (k.into_dispatch(), w.into_dispatch(), beta.into_dispatch());
     Tensor::from_dispatch(<Dispatch as HouseholderBackend>::fused_chunk_maps(k, w, beta))
@@ -31,7 +33,7 @@ pub(crate) fn chunk_maps(k: Tensor<4>, w: Tensor<4>, beta: Tensor<4>) -> Tensor<
 
 #[backend_extension(Flex, Autodiff)]
 pub(super) trait HouseholderBackend: Backend {
-    /// See [`chunk_maps`].
+    /// Backend operation of [`chunk_maps`].
     fn fused_chunk_maps(
         k: FloatTensor<Self>,
         w: FloatTensor<Self>,
@@ -45,7 +47,7 @@ impl HouseholderBackend for Flex {
         w: FloatTensor<Self>,
         beta: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
-        forward(&Inputs::new([k, w, beta]))
+        forward(&ChunkMapInputs::new([k, w, beta]))
     }
 }
 
@@ -53,15 +55,15 @@ impl HouseholderBackend for Flex {
 struct ChunkMaps;
 
 #[derive(Debug, Clone)]
-struct State {
-    inputs: Inputs,
+struct ChunkMapsState {
+    inputs: ChunkMapInputs,
     output: FlexTensor,
 }
 
 impl Backward<Flex, 3> for ChunkMaps {
-    type State = State;
+    type State = ChunkMapsState;
 
-    fn backward(self, ops: Ops<State, 3>, grads: &mut Gradients, _: &mut Checkpointer) {
+    fn backward(self, ops: Ops<ChunkMapsState, 3>, grads: &mut Gradients, _: &mut Checkpointer) {
         let grad = grads.consume::<Flex>(&ops.node);
         let found = backward(&ops.state, grad);
         for (parent, grad) in ops.parents.into_iter().zip(found) {
@@ -80,23 +82,25 @@ impl<C: CheckpointStrategy> HouseholderBackend for Autodiff<Flex, C> {
     ) -> FloatTensor<Self> {
         let tensors = [k, w, beta];
         let nodes = tensors.each_ref().map(FloatTensor::<Self>::node);
-        let inputs = Inputs::new(tensors.map(FloatTensor::<Self>::into_primitive));
+        let inputs = ChunkMapInputs::new(tensors.map(FloatTensor::<Self>::into_primitive));
         let output = forward(&inputs);
         match ChunkMaps.prepare::<C>(nodes).compute_bound().stateful() {
-            OpsKind::Tracked(prep) => prep.finish(State { inputs, output: output.clone() }, output),
+            OpsKind::Tracked(prep) => {
+                prep.finish(ChunkMapsState { inputs, output: output.clone() }, output)
+            }
             OpsKind::UnTracked(prep) => prep.finish(output),
         }
     }
 }
 
 #[derive(Debug, Clone)]
-struct Inputs {
+struct ChunkMapInputs {
     k: FlexTensor,
     w: FlexTensor,
     beta: FlexTensor,
 }
 
-/// The columns of one chunk of one head.
+/// Columns of one chunk of one head.
 struct Chunk<'a> {
     /// Keys, `[K, D]`.
     k: Matrix<'a>,
@@ -106,7 +110,7 @@ struct Chunk<'a> {
     beta: Matrix<'a>,
 }
 
-impl Inputs {
+impl ChunkMapInputs {
     fn new(tensors: [FlexTensor; 3]) -> Self {
         let [k, w, beta] = tensors.map(|tensor| {
             let forward = tensor.layout().strides().iter().all(|stride| *stride >= 0);
@@ -115,13 +119,13 @@ impl Inputs {
         Self { k, w, beta }
     }
 
-    /// Batch, heads, columns, head dimension.
+    /// Returns batch, heads, columns and head dimension.
     fn sizes(&self) -> [usize; 4] {
         let shape = self.k.layout().shape();
         [shape[0], shape[1], shape[2], shape[3]]
     }
 
-    /// The chunk at an index among all of them, heads first.
+    /// Returns the chunk at an index; chunks are numbered head by head.
     fn chunk(&self, index: usize) -> Chunk<'_> {
         let [_batch, heads, columns, _dim] = self.sizes();
         let per_head = columns.div_ceil(CHUNK);
@@ -131,7 +135,7 @@ impl Inputs {
         Chunk { k: of(&self.k), w: of(&self.w), beta: of(&self.beta) }
     }
 
-    /// One piece of `data`, `[B, H, S, width]`, for each chunk.
+    /// Splits `data`, `[B, H, S, width]`, into one slice per chunk.
     fn pieces<'a>(&self, data: &'a mut [f32], width: usize) -> Vec<&'a mut [f32]> {
         let [_batch, _heads, columns, _dim] = self.sizes();
         let heads = data.chunks_mut((columns * width).max(1));
@@ -139,8 +143,8 @@ impl Inputs {
     }
 }
 
-/// `beta_m w_m`, `[K, D]`, and its products with the directions, of which those below the diagonal
-/// are `L`.
+/// Computes `beta_m w_m`, `[K, D]`, and its products with the directions, which are `L` below the
+/// diagonal.
 fn scaled(chunk: &Chunk<'_>) -> (Vec<f32>, Vec<f32>) {
     let (len, dim) = (chunk.w.shape().rows, chunk.w.shape().columns);
     let mut scaled = vec![0.0; len * dim];
@@ -156,14 +160,15 @@ fn scaled(chunk: &Chunk<'_>) -> (Vec<f32>, Vec<f32>) {
     (scaled, lower)
 }
 
-/// Keeps what is below the diagonal of `[K, K]` in the first columns of rows of `width`.
+/// Copies the part of `[K, K]` below the diagonal to the first columns of rows of `width`, and 0
+/// elsewhere.
 fn strictly_lower(data: &mut [f32], len: usize, width: usize) {
     for (m, row) in data.chunks_mut(width).enumerate() {
         row[m.min(len)..len].fill(0.0);
     }
 }
 
-/// `to -= factor * from`.
+/// Computes `to -= factor * from`.
 #[inline(always)]
 fn subtract(to: &mut [f32], from: &[f32], factor: f32) {
     for (to, from) in to.iter_mut().zip(from) {
@@ -171,7 +176,7 @@ fn subtract(to: &mut [f32], from: &[f32], factor: f32) {
     }
 }
 
-fn forward(inputs: &Inputs) -> FlexTensor {
+fn forward(inputs: &ChunkMapInputs) -> FlexTensor {
     let [batch, heads, columns, dim] = inputs.sizes();
     let width = CHUNK + dim;
     let mut output = vec![0.0; batch * heads * columns * width];
@@ -200,9 +205,9 @@ fn forward(inputs: &Inputs) -> FlexTensor {
     contiguous(output, TensorShape::from([batch, heads, columns, width]))
 }
 
-/// Gradients of keys, directions and strengths.
-fn backward(state: &State, grad: FlexTensor) -> [FlexTensor; 3] {
-    let State { inputs, output } = state;
+/// Computes the gradients of keys, directions and strengths.
+fn backward(state: &ChunkMapsState, grad: FlexTensor) -> [FlexTensor; 3] {
+    let ChunkMapsState { inputs, output } = state;
     let [batch, heads, columns, dim] = inputs.sizes();
     let width = CHUNK + dim;
     let grad = dense(grad);
@@ -232,7 +237,7 @@ fn backward(state: &State, grad: FlexTensor) -> [FlexTensor; 3] {
             let (scaled, lower) = scaled(&chunk);
             let scaled = Matrix::new(&scaled, Shape::dense(len, dim));
             let made = &numbers(output)[start * width..][..len * width];
-            // Of what the substitution started from.
+            // Gradients of the right-hand side of the substitution.
             let mut of_start = numbers(&grad)[start * width..][..len * width].to_vec();
             for m in (1..len).rev() {
                 let (before, rest) = of_start.split_at_mut(m * width);

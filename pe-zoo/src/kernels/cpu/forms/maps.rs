@@ -1,8 +1,9 @@
 //! Products of queries and keys through Householder-like maps, chunk by chunk of columns.
 //!
-//! With `H_t = I - beta_t w_t w_t^T`, row `i` meets column `j` as `q_i . H_i ... H_{j+1} k_j`. A block of
-//! rows walks over the chunks from the newest to the oldest and carries its queries as they are seen
-//! from there: what a chunk does to keys and queries is in two matrices that `householder` makes.
+//! With `H_t = I - beta_t w_t w_t^T`, the product of row `i` and column `j` is `q_i . H_i ...
+//! H_{j+1} k_j`. A block of rows processes the chunks from the newest to the oldest and carries the
+//! queries as transformed so far. Two matrices per chunk, computed by `householder`, hold the
+//! chunk's effect on keys and on queries.
 
 use crate::kernels::cpu::form_scratch::MapScratch;
 use crate::kernels::cpu::problem::{Block, Head};
@@ -12,17 +13,17 @@ use crate::kernels::cpu::view::{Add, Matrix, MatrixMut, Shape, multiply};
 use crate::kernels::operands::Slot;
 use crate::math::lanes::Lanes;
 
-/// The operands of one head.
+/// Operands of the Householder-like maps for one head.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::kernels::cpu) struct Maps<'a> {
+pub(in crate::kernels::cpu) struct ChunkMapOperands<'a> {
     /// Directions, `[S, D]`.
     directions: Matrix<'a>,
-    /// Effect of each chunk of `K` columns on keys, then on queries, `[S, K + D]`.
+    /// Effect of each chunk of `K` columns on keys, followed by that on queries, `[S, K + D]`.
     chunks: Matrix<'a>,
 }
 
-impl<'a> Maps<'a> {
-    /// Those of a head, if it has any.
+impl<'a> ChunkMapOperands<'a> {
+    /// Returns the operands of a head; `None` if it has no such maps.
     pub(in crate::kernels::cpu) fn of(head: &Head<'a>) -> Option<Self> {
         let chunks = head.given(Slot::ChunkMaps)?;
         Some(Self { directions: head.part(Slot::Directions), chunks })
@@ -32,19 +33,20 @@ impl<'a> Maps<'a> {
         self.chunks.shape().columns - self.directions.shape().columns
     }
 
-    /// `[len, len]` and `[len, D]` of the chunk that starts at column `first`.
+    /// Returns the two matrices, `[len, len]` and `[len, D]`, of the chunk that starts at column
+    /// `first`.
     fn of_chunk(&self, first: usize, len: usize) -> (Matrix<'a>, Matrix<'a>) {
         let rows = self.chunks.rows(first, len);
         (rows.columns(len), rows.columns_from(self.chunk()))
     }
 }
 
-/// Chunks that a block sees, oldest first: first column and number of columns.
+/// Iterates over the chunks that a block sees, oldest first, as first column and number of columns.
 fn chunks(columns: usize, chunk: usize) -> impl DoubleEndedIterator<Item = (usize, usize)> {
     (0..columns.div_ceil(chunk)).map(move |n| (n * chunk, chunk.min(columns - n * chunk)))
 }
 
-/// Sets to 0 what belongs to columns that a lane does not see.
+/// Sets entries of columns that a lane does not see to 0.
 #[inline(always)]
 fn mask<const R: usize>(block: &Block<R>, first: usize, values: &mut [Lanes<R>]) {
     for (j, values) in values.iter_mut().enumerate() {
@@ -57,10 +59,11 @@ fn mask<const R: usize>(block: &Block<R>, first: usize, values: &mut [Lanes<R>])
     }
 }
 
-/// Overwrites `out` with the products times `scale`; `keep` leaves in `s` what the gradient needs.
+/// Overwrites `out` with the products times `scale`. With `keep`, stores in `s` what the gradient
+/// needs.
 #[inline(always)]
 pub(in crate::kernels::cpu) fn products<const R: usize>(
-    maps: &Maps<'_>,
+    maps: &ChunkMapOperands<'_>,
     head: &Head<'_>,
     block: &Block<R>,
     scale: f32,
@@ -105,11 +108,11 @@ pub(in crate::kernels::cpu) fn products<const R: usize>(
     }
 }
 
-/// Adds the gradients of queries (`dq`, the block's own rows), keys and operands, from those of the
-/// products that [`products`] has just made and kept.
+/// Adds the gradients of queries (`dq`, the block's own rows), keys and operands, computed from
+/// those of the products; [`products`] must have run with `keep` before.
 #[inline(always)]
 pub(in crate::kernels::cpu) fn backward<const R: usize>(
-    maps: &Maps<'_>,
+    maps: &ChunkMapOperands<'_>,
     head: &Head<'_>,
     block: &Block<R>,
     s: &mut MapScratch<R>,
@@ -126,7 +129,7 @@ pub(in crate::kernels::cpu) fn backward<const R: usize>(
     let shape = Shape::dense(rows, dim);
     let width = maps.chunk();
     grow(&mut s.along_grads, width);
-    // Of the queries as the chunk before sees them.
+    // Gradient of the queries as transformed for the previous chunk.
     s.query_grads.clear();
     s.query_grads.resize(size, 0.0);
     s.next_grads.resize(size, 0.0);

@@ -1,13 +1,13 @@
-//! A perceptron across heads: at each pair of tokens it sees the content logits and a bias of every
-//! head, and gives each head something to add.
+//! Perceptron across heads (DAPE): its inputs at each pair of tokens are the content logits and
+//! base biases of all heads, its outputs are added to the logits of each head.
 //!
-//! The heads of a sequence are worked on together, block by block of rows. Planes are key-major,
-//! `[column][row]`, one per head, with columns of zeros at both ends, so that a convolution along the
-//! keys is a product with shifted planes.
+//! The heads of a sequence are processed together, block by block of rows. Planes are key-major,
+//! `[column][row]`, one per head, padded with columns of zeros at both ends, so that a convolution
+//! along the keys is a product with shifted planes.
 
 use std::ops::Range;
 
-use super::curve::{self, Curve};
+use super::curve::{self, PiecewiseOperands};
 use super::distances::{DistanceSums, Distances};
 use crate::kernels::cpu::form_scratch::MixerScratch;
 use crate::kernels::cpu::problem::{Block, Head};
@@ -18,14 +18,14 @@ use crate::kernels::operands::Slot;
 use crate::kernels::spec::MixerSpec;
 use crate::math::lanes::Lanes;
 
-/// Columns of zeros at each end of a plane.
+/// Number of zero columns at each end of a plane.
 const PAD: usize = 2;
-/// Columns whose hidden units are worked on at once.
+/// Number of columns whose hidden units are computed at once.
 const TILE: usize = 8;
 
-/// The operands, the base's for one head.
+/// Operands of the perceptron, with those of the base bias for one head.
 #[derive(Debug, Clone, Copy)]
-struct Mixer<'a> {
+struct MixerOperands<'a> {
     spec: &'a MixerSpec,
     /// Hidden weights, `[N, taps planes]`.
     inner: Matrix<'a>,
@@ -35,28 +35,29 @@ struct Mixer<'a> {
     outer: Matrix<'a>,
     /// Biases of the outputs, `[1, H]`.
     outer_bias: Matrix<'a>,
-    base: Option<Base<'a>>,
+    base: Option<BaseOperands<'a>>,
 }
 
-/// The bias that is seen, and added too.
+/// Base bias, an input of the perceptron that is also added to the logits.
 #[derive(Debug, Clone, Copy)]
-enum Base<'a> {
-    /// `[1, N]`, read at the distance; the last entry serves all longer distances.
+enum BaseOperands<'a> {
+    /// Distance table, `[1, N]`; the last entry holds for all greater distances.
     Table(Matrix<'a>),
-    Curve(Curve<'a>),
+    Curve(PiecewiseOperands<'a>),
 }
 
-/// Columns of a plane in memory, where a block sees `columns`.
+/// Number of columns of a plane in memory, for a block that sees `columns`.
 fn stride(columns: usize) -> usize {
     columns + 2 * PAD
 }
 
-/// Where a head's plane starts in [`MixerScratch::added`].
+/// Offset of a head's plane in [`MixerScratch::added`].
 pub(in crate::kernels::cpu) fn plane_start(head: usize, columns: usize) -> usize {
     head * stride(columns) + PAD
 }
 
-/// `count` planes at `columns`, which may reach into the zeros: `[count, columns * lanes]`.
+/// Returns `count` planes at `columns`, which may extend into the padding: `[count, columns *
+/// lanes]`.
 fn planes<const R: usize>(
     buffer: &[Lanes<R>],
     count: usize,
@@ -85,19 +86,19 @@ fn shifted(columns: &Range<isize>, by: isize) -> Range<isize> {
     columns.start + by..columns.end + by
 }
 
-/// Columns `from..from + count` of a matrix of taps.
+/// Returns the columns of a matrix that belong to one of its taps.
 fn tap(matrix: Matrix<'_>, tap: usize, taps: usize) -> Matrix<'_> {
     let width = matrix.shape().columns / taps;
     matrix.columns_from(tap * width).columns(width)
 }
 
-impl<'a> Mixer<'a> {
-    /// That of a head, if it has one.
+impl<'a> MixerOperands<'a> {
+    /// Returns the operands of a head; `None` if it has no such perceptron.
     fn of(head: &Head<'a>) -> Option<Self> {
         let spec = head.spec.mixer.as_ref()?;
         let base = match head.given(Slot::BaseTable) {
-            Some(table) => Some(Base::Table(table)),
-            None => Curve::of(head, curve::BASE, &spec.bends).map(Base::Curve),
+            Some(table) => Some(BaseOperands::Table(table)),
+            None => PiecewiseOperands::of(head, curve::BASE, &spec.bends).map(BaseOperands::Curve),
         };
         Some(Self {
             spec,
@@ -113,19 +114,19 @@ impl<'a> Mixer<'a> {
         self.inner.shape().rows
     }
 
-    /// Taps on one side of the middle.
+    /// Number of taps on each side of the middle one.
     fn side(&self) -> isize {
         (self.spec.taps / 2) as isize
     }
 
-    /// Shift of each tap.
+    /// Iterates over the taps with their shift in columns.
     fn taps(&self) -> impl Iterator<Item = (usize, isize)> + use<> {
         let (taps, side) = (self.spec.taps, self.side());
         (0..taps).map(move |tap| (tap, tap as isize - side))
     }
 
-    /// Hidden units after their activation at `columns` of a block that sees `n`, `[N, columns *
-    /// lanes]`; 0 left of the first column.
+    /// Computes the activations of the hidden units at `columns` of a block that sees `n`, `[N,
+    /// columns * lanes]`; 0 left of the first column.
     #[inline(always)]
     fn hidden<const R: usize>(
         &self,
@@ -157,11 +158,11 @@ impl<'a> Mixer<'a> {
     }
 }
 
-/// Fills the planes that the perceptron sees.
+/// Fills the input planes of the perceptron.
 #[inline(always)]
 fn see<const R: usize>(
     heads: &[Head<'_>],
-    mixer: &Mixer<'_>,
+    mixer: &MixerOperands<'_>,
     block: &Block<R>,
     s: &mut MixerScratch<R>,
 ) {
@@ -179,16 +180,18 @@ fn see<const R: usize>(
             let out = write(values, n, block.rows);
             let query = head.q().rows(block.first, block.rows);
             multiply(out, head.k().rows(0, n), query.t(), mixer.spec.scale, Add::Overwrite);
-        } else if let Some(base) = Mixer::of(head).and_then(|mixer| mixer.base) {
+        } else if let Some(base) = MixerOperands::of(head).and_then(|mixer| mixer.base) {
             values.fill([0.0; R]);
             match base {
-                Base::Table(table) => {
+                BaseOperands::Table(table) => {
                     let distances = Distances::new(head, block, table, &mut s.unrolled);
                     for (j, values) in values.iter_mut().enumerate() {
                         *values = distances.at(j);
                     }
                 }
-                Base::Curve(curve) => curve::add(head, &curve, block, &mut s.unrolled, values),
+                BaseOperands::Curve(curve) => {
+                    curve::add(head, &curve, block, &mut s.unrolled, values);
+                }
             }
         }
         for (j, values) in values.iter_mut().enumerate().skip(block.open) {
@@ -199,14 +202,14 @@ fn see<const R: usize>(
     }
 }
 
-/// Fills [`MixerScratch::added`] for all heads of one sequence.
+/// Computes [`MixerScratch::added`] for all heads of one sequence.
 #[inline(always)]
 pub(in crate::kernels::cpu) fn forward<const R: usize>(
     heads: &[Head<'_>],
     block: &Block<R>,
     s: &mut MixerScratch<R>,
 ) {
-    let Some(mixer) = heads.first().and_then(Mixer::of) else { return };
+    let Some(mixer) = heads.first().and_then(MixerOperands::of) else { return };
     see(heads, &mixer, block, s);
     let n = block.columns;
     let stride = stride(n);
@@ -249,9 +252,9 @@ pub(in crate::kernels::cpu) fn forward<const R: usize>(
     }
 }
 
-/// The gradients from those of the logits in [`MixerScratch::added`], planes as [`forward`] left them:
-/// adds those of the perceptron to `grads` of the first head, of the base to each head's, and leaves
-/// those of the content logits for [`content_grads`].
+/// Propagates the gradients of the logits in [`MixerScratch::added`], with the planes as
+/// [`forward`] left them: adds those of the perceptron to `grads` of the first head and those of
+/// the base bias to each head's, and stores those of the content logits for [`content_grads`].
 #[inline(always)]
 pub(in crate::kernels::cpu) fn backward<const R: usize>(
     heads: &[Head<'_>],
@@ -259,7 +262,7 @@ pub(in crate::kernels::cpu) fn backward<const R: usize>(
     s: &mut MixerScratch<R>,
     grads: &mut [&mut Grads<'_>],
 ) {
-    let Some(mixer) = heads.first().and_then(Mixer::of) else { return };
+    let Some(mixer) = heads.first().and_then(MixerOperands::of) else { return };
     let n = block.columns;
     let stride = stride(n);
     let taps = mixer.spec.taps;
@@ -269,7 +272,7 @@ pub(in crate::kernels::cpu) fn backward<const R: usize>(
     let slots = [Slot::MixerInner, Slot::MixerInnerBias, Slot::MixerOuter, Slot::MixerOuterBias];
     let first = grads.first_mut().and_then(|grads| grads.all(slots));
     let Some([of_inner_all, of_inner_bias, of_outer_all, of_outer_bias]) = first else { return };
-    // Hidden units past the newest column are seen from it.
+    // The taps of the newest column reach hidden units beyond it.
     let end = n as isize + mixer.side();
     for first in (0..end).step_by(TILE) {
         let columns = first..(first + TILE as isize).min(end);
@@ -312,7 +315,7 @@ pub(in crate::kernels::cpu) fn backward<const R: usize>(
         *of_outer_bias.get(0, h) += of_added.iter().flatten().sum::<f32>();
     }
     for (h, (head, grads)) in heads.iter().zip(grads).enumerate() {
-        let Some(base) = Mixer::of(head).and_then(|mixer| mixer.base) else { continue };
+        let Some(base) = MixerOperands::of(head).and_then(|mixer| mixer.base) else { continue };
         let of_added = &s.added[plane_start(h, n)..][..n];
         let of_base = &mut s.plane_grads[plane_start(heads.len() + h, n)..][..n];
         for (j, (of_base, of_added)) in of_base.iter_mut().zip(of_added).enumerate() {
@@ -322,7 +325,7 @@ pub(in crate::kernels::cpu) fn backward<const R: usize>(
             }
         }
         match base {
-            Base::Table(table) => {
+            BaseOperands::Table(table) => {
                 let Some(of_table) = grads.get(Slot::BaseTable) else { continue };
                 let mut sums = DistanceSums::new(head, block, &table, &mut s.sums, of_table);
                 for (j, of_base) in of_base.iter().enumerate() {
@@ -330,7 +333,7 @@ pub(in crate::kernels::cpu) fn backward<const R: usize>(
                 }
                 sums.finish();
             }
-            Base::Curve(curve) => {
+            BaseOperands::Curve(curve) => {
                 let (unrolled, sums) = (&mut s.unrolled, &mut s.sums);
                 curve::backward(head, &curve, block, unrolled, sums, of_base, grads);
             }
@@ -339,7 +342,7 @@ pub(in crate::kernels::cpu) fn backward<const R: usize>(
 }
 
 /// Adds the gradients of one head's queries (`dq`, the block's own rows) and keys that flow through
-/// the content logits which the perceptron sees.
+/// the perceptron's content inputs.
 #[inline(always)]
 pub(in crate::kernels::cpu) fn content_grads<const R: usize>(
     heads: &[Head<'_>],
@@ -350,7 +353,7 @@ pub(in crate::kernels::cpu) fn content_grads<const R: usize>(
     grads: &mut Grads<'_>,
 ) {
     let head = &heads[h];
-    let Some(mixer) = Mixer::of(head) else { return };
+    let Some(mixer) = MixerOperands::of(head) else { return };
     let n = block.columns;
     let of_content = &mut s.plane_grads[plane_start(h, n)..][..n];
     for (j, of_content) in of_content.iter_mut().enumerate().skip(block.open) {

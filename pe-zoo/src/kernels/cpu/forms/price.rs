@@ -1,4 +1,5 @@
-//! The distance at a price that the key, the query or both set.
+//! Bias proportional to the distance, with a price per unit of distance set by the key, the query
+//! or both.
 
 use crate::kernels::cpu::distance::row_positions;
 use crate::kernels::cpu::problem::{Block, Head};
@@ -29,7 +30,7 @@ pub(super) fn add<const R: usize>(head: &Head<'_>, block: &Block<R>, out: &mut [
     }
 }
 
-/// Adds the gradients of the prices, from those of the logits.
+/// Adds the gradients of the prices, computed from those of the logits.
 #[inline(always)]
 pub(super) fn backward<const R: usize>(
     head: &Head<'_>,

@@ -1,6 +1,8 @@
-//! A price for every step between key and query, which queries and keys of their own set.
+//! Sum of prices of the steps between key and query; a step's price comes from separate queries and
+//! keys.
 //!
-//! Columns are walked from the newest to the oldest with the sum carried, as contextual positions are.
+//! Columns are processed from the newest to the oldest with the sum carried, as for contextual
+//! positions.
 
 use crate::kernels::cpu::form_scratch::StepScratch;
 use crate::kernels::cpu::problem::{Block, Head};
@@ -10,32 +12,32 @@ use crate::kernels::cpu::view::{Add, Matrix, multiply};
 use crate::kernels::operands::Slot;
 use crate::math::lanes::{self, Lanes};
 
-/// The operands of one head.
+/// Operands of the step prices for one head.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Steps<'a> {
     /// Queries of the steps, `[T, E]`.
     queries: Matrix<'a>,
     /// Keys of the steps, `[S, E]`.
     keys: Matrix<'a>,
-    /// Factor of the sum of prices.
+    /// Slope by which the sum of prices is multiplied.
     slope: f32,
 }
 
 impl<'a> Steps<'a> {
-    /// Those of a head, if it has any.
+    /// Returns the operands of a head; `None` if it has no step prices.
     pub(super) fn of(head: &Head<'a>) -> Option<Self> {
         let slope = head.given(Slot::StepSlopes)?.at(0, 0);
         Some(Self { queries: head.part(Slot::StepQueries), keys: head.part(Slot::StepKeys), slope })
     }
 
-    /// Divisor of the products.
+    /// Returns the divisor of the products.
     fn scale(&self) -> f32 {
         1.0 / self.keys.shape().columns as f32
     }
 }
 
-/// Adds to `logits` the prices of the steps after each column; with `keep`, leaves in `s` what the
-/// gradient needs.
+/// Adds to `logits` the sum of the prices of the steps after each column. With `keep`, stores in
+/// `s` what the gradient needs.
 #[inline(always)]
 pub(super) fn add<const R: usize>(
     steps: &Steps<'_>,
@@ -55,7 +57,7 @@ pub(super) fn add<const R: usize>(
     let (last, slope) = (block.last_seen, steps.slope);
     let mut sums = [0.0; R];
     for (j, (logits, prices)) in logits[..n].iter_mut().zip(&mut s.prices[..n]).enumerate().rev() {
-        // In arrays of its own, so that nothing can be aliased and the loop becomes SIMD.
+        // Separate local arrays cannot alias, so that the loop is vectorised.
         let products = *prices;
         let (mut own, mut rises) = ([0.0; R], [0.0; R]);
         for r in 0..R {
@@ -77,7 +79,8 @@ pub(super) fn add<const R: usize>(
     }
 }
 
-/// Adds the gradients of the operands, from those of the logits and what [`add`] kept.
+/// Adds the gradients of the operands, computed from those of the logits and the values stored by
+/// [`add`].
 #[inline(always)]
 pub(super) fn backward<const R: usize>(
     steps: &Steps<'_>,
@@ -90,7 +93,7 @@ pub(super) fn backward<const R: usize>(
     let Some([of_queries, of_keys, of_factor]) = grads.all(slots) else { return };
     let n = block.columns;
     let slope = steps.slope;
-    // A price is part of the sum of every older column.
+    // A price contributes to the sums of all older columns.
     let mut older = [0.0; R];
     let mut of_slope = [0.0; R];
     let kept = s.prices[..n].iter().zip(&mut s.rises[..n]);

@@ -1,4 +1,4 @@
-//! A kernel's CUDA C++ text, compiled for the processor and run there.
+//! CUDA C++ source of a kernel, compiled for the processor and run there.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fs;
@@ -18,14 +18,14 @@ unsafe extern "C" {
 
 const NOW: c_int = 2;
 
-type Run = unsafe extern "C" fn(*const *mut f32, *const u32, *const f32, *const u32);
+type EntryPoint = unsafe extern "C" fn(*const *mut f32, *const u32, *const f32, *const u32);
 
-/// A compiled kernel.
-pub(super) struct Kernel {
-    run: Run,
+/// Kernel compiled for the processor.
+pub(super) struct CompiledKernel {
+    run: EntryPoint,
 }
 
-/// A folder that goes with it.
+/// Temporary folder that is removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -48,7 +48,7 @@ impl Drop for Folder {
     }
 }
 
-/// The program around a kernel's text.
+/// Returns a complete program around a kernel's source.
 fn program(text: &str, shared_bytes: usize) -> String {
     let (_, head) = text.split_once("extern \"C\" __global__").expect("a kernel");
     let (_, head) = head.split_once("  ").expect("its name");
@@ -86,8 +86,8 @@ fn c_path(path: &Path) -> CString {
     CString::new(path.as_os_str().as_encoded_bytes()).unwrap()
 }
 
-impl Kernel {
-    /// Compiles with `c++`, or what `CXX` names.
+impl CompiledKernel {
+    /// Compiles the kernel with `c++`, or with the compiler that `CXX` names.
     pub(super) fn build(kernel: &dyn CubeKernel) -> Self {
         let definition = define_kernel(kernel).unwrap();
         let options = CompilationOptions::default();
@@ -110,11 +110,11 @@ impl Kernel {
             assert!(!library.is_null(), "{:?}", CStr::from_ptr(dlerror()));
             let run = dlsym(library, c"run".as_ptr());
             assert!(!run.is_null(), "the library has no `run`");
-            Self { run: std::mem::transmute::<*mut c_void, Run>(run) }
+            Self { run: std::mem::transmute::<*mut c_void, EntryPoint>(run) }
         }
     }
 
-    /// Runs `grid` blocks of `block` units on buffers that are read and written.
+    /// Runs `grid` blocks of `block` units on the given buffers.
     pub(super) fn run(
         &self,
         buffers: &mut [Vec<f32>],

@@ -1,8 +1,9 @@
-//! Products on tensor cores without a GPU: the text that the kernels become for CUDA is compiled for the
-//! processor and runs there, and its outputs and gradients are compared with those of the same kernels
-//! without tensor cores, which `tests/cube.rs` compares with the reference engine in f64.
+//! Simulation of products on tensor cores without a GPU.
 //!
-//! Once with factors that are not rounded, where only the order of sums differs, and with tf32 and bf16.
+//! The CUDA source of the kernels is compiled for the processor and run there. Outputs and
+//! gradients are compared with those of the same kernels without tensor cores, which
+//! `tests/cube.rs` compares with the reference engine in f64. One comparison uses factors that are
+//! not rounded, where only the order of sums differs; others use tf32 and bf16.
 
 #![expect(unsafe_code, reason = "what was compiled is loaded and called")]
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
@@ -28,29 +29,30 @@ use super::config::KernelConfig;
 use super::cores::{self, Rounded};
 use super::fake_device::{LIMITS, device};
 use super::forward::forward_kernel;
-use super::inputs::UpstreamGradLaunch;
+use super::inputs::BackwardInputsLaunch;
 use super::launch;
 use super::results::{Backward, Forward, unwritten, zeroed};
 use crate::init::standard_normal;
 use crate::kernels::operands::{Operands, Sizes, Slot};
 use crate::kernels::precision::MatmulPrecision;
 use crate::kernels::spec::{ContextualSpec, Spec, WeightRule};
-use crate::score::{Current, HiddenActivation, Remainder, StickBreaking};
-use kernel::Kernel;
+use crate::score::{Current, HiddenActivation, Remainder, StickBreakingRule};
+use kernel::CompiledKernel;
 
-/// Slots of gradients: more than one, so that they are told apart.
+/// Number of slots of gradients; more than one, so that errors between slots show.
 const SLOTS: usize = 2;
 
-/// By what a tensor may be off, as a share of its length as a vector: sums in another order, or factors
-/// of eleven or eight bits. Not below that share of one: some gradients are zero but for rounding.
+/// Tolerance for sums in another order, relative to the norm of a tensor (but at least to 1, since
+/// some gradients are zero except for rounding).
 const REORDERED: f64 = 1e-4;
 const LESS_ROUNDED: f64 = 2.5e-3;
 const ROUNDED: f64 = 2e-2;
 
-/// Factor of the tolerance for a slope's gradient: every error is multiplied with its distance, and they add up.
+/// Factor of the tolerance for a slope's gradient, in which every error is multiplied by a
+/// distance.
 const BY_DISTANCE: f64 = 5.0;
 
-/// Makes operands on one device.
+/// Maker of random operands on one device.
 struct Maker {
     device: CubeDevice,
     client: Client,
@@ -84,7 +86,7 @@ impl Maker {
         CubeTensor::new_contiguous(client, device, Shape::from([0]), handle, DType::F32)
     }
 
-    /// Queries, keys and values under no modifier.
+    /// Makes queries, keys and values without a modifier.
     fn plain(&mut self, sizes: &Sizes) -> (Operands<Cube>, Spec) {
         let Sizes { batch, heads, rows, columns, head_dim, value_dim } = *sizes;
         let mut tensors = std::array::from_fn(|_| self.absent());
@@ -119,7 +121,7 @@ fn uploaded(like: &CubeTensor, values: &[f32]) -> CubeTensor {
     CubeTensor::new_contiguous(client, device, like.meta.shape().clone(), handle, DType::F32)
 }
 
-/// Tensor cores for exact factors, which no device has.
+/// Tensor cores for unrounded f32 factors, which no real device has.
 const EXACT: Rounded = Rounded { inner: cores::FRAGMENT, bytes: 4 };
 
 fn with_cores(operands: &Operands<Cube>, spec: &Spec, rounded: Rounded) -> KernelConfig {
@@ -150,10 +152,10 @@ fn forward<F: Float>(operands: &Operands<Cube>, spec: &Spec, rounded: Rounded) -
     );
     let mut buffers = arguments::buffers(operands, spec).iter().map(read).collect::<Vec<_>>();
     let outputs = buffers.len();
-    // What the kernel does not write is not a number.
+    // Entries that the kernel does not write stay NaN.
     buffers.extend([&left.output, &left.log].map(|to| vec![f32::NAN; read(to).len()]));
     let grid = [rows.div_ceil(config.tile.rows()), batch * heads];
-    Kernel::build(&kernel).run(
+    CompiledKernel::build(&kernel).run(
         &mut buffers,
         arguments::numbers(operands, spec),
         grid,
@@ -184,7 +186,7 @@ fn backward<F: Float>(
         launch::cubes(&config),
         arguments::inputs(operands, spec),
         arguments::place(operands, spec),
-        UpstreamGradLaunch::new(grad, log, share),
+        BackwardInputsLaunch::new(grad, log, share),
         found.outputs(),
         config,
     );
@@ -193,7 +195,7 @@ fn backward<F: Float>(
     let outputs = buffers.len();
     buffers.extend(found.tensors().map(read));
     let grid = [slots, batch * heads];
-    Kernel::build(&kernel).run(
+    CompiledKernel::build(&kernel).run(
         &mut buffers,
         arguments::numbers(operands, spec),
         grid,
@@ -214,7 +216,7 @@ fn backward<F: Float>(
     }
 }
 
-/// The operands, to name what differs.
+/// Names of the operands in failure messages.
 const NAMES: [&str; 13] = [
     "queries",
     "keys",
@@ -237,7 +239,7 @@ fn compare(name: &str, found: &CubeTensor, expected: &CubeTensor, off: f64) {
     let length = |values: &mut dyn Iterator<Item = f64>| values.map(|x| x * x).sum::<f64>().sqrt();
     let apart = &mut found.iter().zip(&expected).map(|(a, b)| f64::from(*a) - f64::from(*b));
     let (apart, whole) = (length(apart), length(&mut expected.iter().map(|x| f64::from(*x))));
-    // `<=` is false for what is not a number.
+    // `<=` is false for NaN.
     assert!(apart <= off * whole.max(1.0), "{name} is {apart:.2e} off, of {whole:.2e}");
 }
 
@@ -259,7 +261,7 @@ fn compare_by<F: Float>(
     let run = |operands: &_, spec: &_, upstream| backward::<F>(operands, spec, rounded, upstream);
     let found = collect::gradients(operands, spec, simulated, grad, run);
     for ((found, expected), operand) in found.iter().zip(&expected).zip(NAMES) {
-        // Roundings times distances of hundreds say nothing.
+        // Rounding errors multiplied by distances of hundreds exceed any useful tolerance.
         if operand == "slopes" && !spec.contiguous && off >= LESS_ROUNDED {
             continue;
         }
@@ -274,11 +276,12 @@ fn compare_by<F: Float>(
     }
 }
 
-/// Adds to operands and to what is to be computed.
-type Change = fn(&mut Maker, &Sizes, &mut Operands<Cube>, &mut Spec);
+/// Function that adds operands of one modifier, and its specification.
+type OperandSetup = fn(&mut Maker, &Sizes, &mut Operands<Cube>, &mut Spec);
 
-/// Every size of tile, odd sizes around them, more rows than columns' blocks, decoding.
-fn check(change: Change) {
+/// Compares the kernels at every tile size, at odd sizes, with more rows than blocks of columns,
+/// and in decoding.
+fn check(change: OperandSetup) {
     for (rows, columns, dim) in [(1, 1, 6), (17, 40, 6), (70, 70, 6), (3, 130, 20), (140, 140, 40)]
     {
         let sizes = Sizes { batch: 1, heads: 2, rows, columns, head_dim: dim, value_dim: dim - 1 };
@@ -323,7 +326,7 @@ fn biases(maker: &mut Maker, sizes: &Sizes, operands: &mut Operands<Cube>, _spec
 }
 
 fn sticks(current: Current, remainder: Remainder) -> WeightRule {
-    WeightRule::StickBreaking(StickBreaking { current, remainder })
+    WeightRule::StickBreaking(StickBreakingRule { current, remainder })
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Learned tables: one vector per position, up to a longest one, and a bias per distance.
+//! Learned tables: one vector per position up to a maximum, and a bias per distance.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -26,9 +26,9 @@ pub(super) enum Fault {
     TableNeverUsed,
     /// A parameter is left out of the formula.
     TableNotCounted,
-    /// Initial values come from a generator that the seed does not reach.
+    /// Initial values come from a generator that is not seeded.
     SeedIgnored,
-    /// Head `h` reads the row of another.
+    /// Head `h` uses the row of another head.
     HeadsMixedUp,
     /// Each token's embedding gets the mean id of its sequence, later tokens included.
     EmbedsLaterTokens,

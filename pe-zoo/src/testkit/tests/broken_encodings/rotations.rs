@@ -1,4 +1,4 @@
-//! Broken rotations of queries and keys: the first two channels of each head rotate by the
+//! Broken rotations of queries and keys: the first two channels of each head are rotated by the
 //! position.
 
 use burn::module::Module;
@@ -16,13 +16,13 @@ use crate::{Dims, PeError, PositionEncoding};
 pub(super) enum Fault {
     #[default]
     None,
-    /// Rotated queries and keys are computed and discarded.
+    /// Rotated queries and keys are computed but discarded.
     RotationDiscarded,
-    /// Keys rotate by the negative of their position.
+    /// Keys are rotated by the negative of their position.
     KeysTurnBackwards,
-    /// Queries stay as they are.
+    /// Only keys are rotated, not queries.
     KeysAlone,
-    /// Columns from the cache keep the angles of the rows.
+    /// Columns from the cache are rotated by the angles of the rows.
     CachedKeysUnturned,
 }
 

@@ -1,5 +1,5 @@
-//! Broken token state and gates: each token subtracts an amount of its own from the logits of all
-//! pairs that span it, and positions are counted by gates of query and key.
+//! Broken token state and gates: each token subtracts an amount from the logits of all pairs that
+//! span it, and gates of query and key count positions.
 
 use burn::module::Module;
 use burn::tensor::activation::sigmoid;
@@ -21,9 +21,9 @@ pub(super) enum Fault {
     None,
     /// The amount of each token depends on all tokens of the pass.
     AcausalUpdate,
-    /// The running sum restarts with each pass: right in training, wrong with a cache.
+    /// The running sum restarts with each pass, which is right in training but wrong with a cache.
     SumStartsAnewInDecode,
-    /// Channels are cut into heads before tokens and channels change places.
+    /// Channels are split into heads before tokens and channels are transposed.
     HeadsMixedUp,
     /// Gates depend on the key alone.
     GateForgetsTheQuery,
@@ -68,7 +68,7 @@ impl PositionEncoding for Counting {
         Some(self)
     }
 
-    /// Minus the mean square of the head's channels, `[B, H, T, 1]`.
+    /// Returns minus the mean square of the head's channels, `[B, H, T, 1]`.
     fn state(&self, ctx: &StateContext<'_>) -> TokenState {
         let [batch, tokens, width] = ctx.x.dims();
         let head_dim = width / self.heads;

@@ -1,4 +1,5 @@
-//! Identities of the rotary encodings: settings at which one equals RoPE, or RoPE has no effect.
+//! Tests identities of the rotary encodings: settings at which one equals RoPE, or RoPE has no
+//! effect.
 
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, Tensor};
@@ -43,7 +44,7 @@ fn rope_scaled_by_one_is_rope() {
     }
 }
 
-/// The scalings of the identities above do change the logits at other factors.
+/// At other factors than 1, the scalings of these identities do change the logits.
 #[test]
 fn rope_scaled_by_more_than_one_is_not_rope() {
     let plain = rope(&json!({ "rope_type": "default" }));
@@ -76,7 +77,8 @@ fn rope_that_turns_nothing_is_nope() {
     assert!(differs(&pe("rope", json!({ "rotary_fraction": 0.34 })), &nope));
 }
 
-/// A partial rotation has its exponents over the channels that turn, a proportional one over all.
+/// Exponents of a partial rotation run over the rotated channels, those of a proportional one over
+/// all channels.
 #[test]
 fn partial_and_proportional_rotations_agree_in_one_pair_and_differ_in_two() {
     let partial =
@@ -101,7 +103,8 @@ fn xpos_with_an_endless_scale_base_is_rope() {
     }
 }
 
-/// At a base of 1.2 all three waves turn within 11 tokens, but a quarter of six channels is one.
+/// At a base of 1.2 all three waves complete a turn within 11 tokens, but only one of six channels'
+/// pairs (a quarter) is mixed.
 #[test]
 fn fope_without_gain_is_rope_in_its_own_pairs() {
     let fope = pe("fope", json!({ "gain": 0.0, "base": 1.2, "padding": "zero" }));
@@ -117,8 +120,8 @@ impl ModuleMapper for Zeros {
     }
 }
 
-/// With all learned numbers zero the steps are `exp(0) = 1` each: the angles begin at 1 instead of
-/// 0, which no logit feels.
+/// With all learned numbers zero each step is `exp(0) = 1`, so that angles begin at 1 instead of 0,
+/// which does not change any logit.
 #[test]
 fn selective_rope_with_steps_of_one_is_rope_at_its_temperatures() {
     for map in [json!({ "kind": "low-rank", "rank": 3 }), json!({ "kind": "full-rank" })] {
@@ -133,7 +136,8 @@ fn selective_rope_with_steps_of_one_is_rope_at_its_temperatures() {
     }
 }
 
-/// The tensors' logits, where the equations divide 0 by 0 or the kit's heads are too small.
+/// Compares logits of the tensor code where the equations divide 0 by 0 or the testkit's heads are
+/// too small.
 #[track_caller]
 fn assert_engine_is(pe: &dyn Hooks, dims: &Dims, expected: &[f64]) {
     let device = Device::flex();
@@ -154,7 +158,7 @@ fn assert_engine_is(pe: &dyn Hooks, dims: &Dims, expected: &[f64]) {
     close::compare(&seen, expected, close::F32).unwrap();
 }
 
-/// The kit's heads of six channels have one mixed pair only.
+/// The testkit's heads of six channels have only one mixed pair.
 #[test]
 fn fope_mixes_several_waves_into_several_pairs_as_its_equation_says() {
     let dims = Dims { head_dim: 16, train_len: 40, ..super::DIMS };
@@ -191,7 +195,7 @@ fn selective_rope_by_differences_turns_by_the_steps_themselves() {
     assert!(differs(&one, &two));
     let mut input = input();
     let last = input.x.last().unwrap().clone();
-    // Equal tokens first and last have equal sums, whatever stood between.
+    // Equal tokens at both ends have equal sums, whatever the tokens in between.
     input.x[0] = last;
     let plain = pe("nope", json!({})).scalar().scalar_logits(&input);
     let turned = one.scalar().scalar_logits(&input);

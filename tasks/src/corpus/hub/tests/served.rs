@@ -1,17 +1,17 @@
-//! The real client and a server that answers as the hub does, on this machine.
+//! Tests of the real client with a local server that answers as the hub does.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 
 use super::*;
 
-/// How the server answers.
+/// Behaviour of the server.
 #[derive(Clone, Copy, PartialEq)]
 enum Conduct {
     Whole,
-    /// Ends connections in the middle of the second file.
+    /// The server closes the connection in the middle of the second file.
     Cut,
-    /// Knows no data set.
+    /// The server has no data set.
     Empty,
 }
 
@@ -21,7 +21,7 @@ fn serve(conduct: Conduct) -> String {
     let address = format!("http://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
-            // A client that goes away is none of the server's business.
+            // Errors of clients that disconnect are ignored.
             let _ = answer(stream, conduct);
         }
     });
@@ -84,7 +84,7 @@ fn the_client_brings_what_a_hub_serves() {
     let parts = crate::data::read(&path, None).unwrap();
     assert_eq!(parts.texts(Part::Train).collect::<Vec<_>>(), ["one", "two", "three"]);
     assert_eq!(parts.texts(Part::Validation).collect::<Vec<_>>(), ["four"]);
-    // Found again with no hub at all.
+    // The stored data set is found without a server.
     assert_eq!(fetched_from("http://127.0.0.1:1", cache.path()).unwrap(), path);
     assert_eq!(entries(cache.path()), 1);
 }
