@@ -80,7 +80,7 @@ fn gradients(
     }
     let mut visitor = ByName {
         path: Vec::new(),
-        visit: Collect { gradients: sum.backward(), found: Vec::new() },
+        visit: GradientsByName { gradients: sum.backward(), found: Vec::new() },
     };
     encoding.visit(&mut visitor);
     visitor.visit.found
@@ -100,7 +100,8 @@ fn factors(heads: usize, rng: &mut ChaCha8Rng, device: &Device) -> Tensor<4> {
 
 /// Ids of the parameters of an encoding that have one of these names.
 pub(crate) fn ids(encoding: &AnyEncoding, names: &BTreeSet<String>) -> BTreeSet<ParamId> {
-    let mut visitor = ByName { path: Vec::new(), visit: Select { names, found: BTreeSet::new() } };
+    let mut visitor =
+        ByName { path: Vec::new(), visit: IdsByName { names, found: BTreeSet::new() } };
     encoding.visit(&mut visitor);
     visitor.visit.found
 }
@@ -133,24 +134,24 @@ impl<V: NamedVisit> ModuleVisitor for ByName<V> {
     }
 }
 
-struct Collect {
+struct GradientsByName {
     gradients: Gradients,
     found: Vec<(String, Vec<f64>)>,
 }
 
-impl NamedVisit for Collect {
+impl NamedVisit for GradientsByName {
     fn visit<const D: usize>(&mut self, name: String, param: &Param<Tensor<D>>) {
         let gradient = param.val().grad(&self.gradients);
         self.found.push((name, gradient.map(numbers).unwrap_or_default()));
     }
 }
 
-struct Select<'a> {
+struct IdsByName<'a> {
     names: &'a BTreeSet<String>,
     found: BTreeSet<ParamId>,
 }
 
-impl NamedVisit for Select<'_> {
+impl NamedVisit for IdsByName<'_> {
     fn visit<const D: usize>(&mut self, name: String, param: &Param<Tensor<D>>) {
         if self.names.contains(&name) {
             self.found.insert(param.id);
