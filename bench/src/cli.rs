@@ -8,6 +8,7 @@ mod count;
 mod data;
 mod diff_records;
 mod docs;
+mod eval;
 mod explain;
 mod extend;
 mod fit;
@@ -25,6 +26,7 @@ mod run;
 mod speed;
 mod stability;
 mod stop;
+mod trained;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -66,6 +68,13 @@ enum Command {
         after_help = "Examples:\n  pe-bench run quick --dry-run\n  pe-bench run quick --encodings 'rope,cope+rope' --seed 7\n  pe-bench run mine.toml --jobs 1 --threads 2"
     )]
     Run(RunArgs),
+    /// Evaluates the trained cells of a results folder at other lengths, splits or numbers of samples, without training.
+    ///
+    /// Reads the weights that `run` kept. Finished cells are kept: run the same command again to resume.
+    #[command(
+        after_help = "Examples:\n  pe-bench eval results/quick --lens 256,512,1024\n  pe-bench eval results/quick --samples 5000 --splits in-distribution"
+    )]
+    Eval(eval::EvalArgs),
     /// Writes the report of one or more results folders, without training anything.
     #[command(
         after_help = "Examples:\n  pe-bench report results/quick\n  pe-bench report results/* --out page\n  pe-bench report results/quick --out paper --formats tex,svg"
@@ -86,7 +95,7 @@ enum Command {
     Compare(compare::CompareArgs),
     /// Writes a page with the attention maps, gates and positions of a trained model on one sample of its task.
     ///
-    /// Records contain no weights, so the cell is retrained first.
+    /// Reads the weights that `run` kept.
     #[command(
         after_help = "Examples:\n  pe-bench inspect quick flip-flop cope\n  pe-bench inspect dd59a472 --sample 3 --out page"
     )]
@@ -305,6 +314,7 @@ fn main() -> ExitCode {
 fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(arguments) => return run::run(&arguments),
+        Command::Eval(arguments) => return eval::eval(&arguments),
         Command::Report(arguments) => report::report(&arguments)?,
         Command::DiffRecords(arguments) => return diff_records::diff(&arguments),
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments)?,

@@ -1,12 +1,15 @@
-//! Configuration of a run. The key of an experiment is a hash of its complete configuration; it identifies the record
-//! of a finished run.
+//! Configuration of a run, with two keys: that of the experiment identifies the record of a finished run, that of its
+//! training the weights that it leaves. Experiments that differ only in their evaluation share a training.
 
 pub mod budget;
 mod check;
 mod error;
 mod eval;
+mod of_record;
 mod optimizer;
 mod train;
+
+use std::fmt;
 
 use pe_zoo::Combination;
 use pe_zoo::attention::{AttentionKind, Engine};
@@ -17,6 +20,7 @@ use tasks::TaskConfig;
 pub use budget::Budget;
 pub use error::ExperimentError;
 pub use eval::EvalConfig;
+pub use of_record::{OfRecordError, of_record};
 pub use optimizer::{Decay, OptimizerConfig};
 pub use train::{EarlyStop, TrainConfig, ValidationConfig};
 
@@ -51,6 +55,21 @@ pub struct Experiment {
     pub engine: Engine,
 }
 
+/// Identity of a training, equal for experiments that differ only in their evaluation.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TrainingId {
+    /// Hash of the configuration without the evaluation, 16 hexadecimal digits.
+    pub key: String,
+    /// Longest input in tokens that the encoding is built for.
+    pub tokens: usize,
+}
+
+impl fmt::Display for TrainingId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.key, self.tokens)
+    }
+}
+
 impl Experiment {
     /// Complete configuration with all defaults, of which [`key`](Self::key) is a hash.
     pub fn config(&self, task: &dyn tasks::Task) -> Value {
@@ -81,10 +100,27 @@ impl Experiment {
         reports::cell_key(&self.config(task))
     }
 
+    /// Identity of the training: a hash of the configuration without the evaluation, and the longest input that the
+    /// encoding is built for, which decides the size of some tables.
+    pub fn training(&self, task: &dyn tasks::Task) -> TrainingId {
+        let mut config = self.config(task);
+        if let Some(fields) = config.as_object_mut() {
+            fields.remove("eval");
+        }
+        let [_, tokens] = self.built_lens(task);
+        TrainingId { key: reports::cell_key(&config), tokens }
+    }
+
     /// Sizes that the encoding is built for.
     pub fn dims(&self, task: &dyn tasks::Task) -> pe_zoo::Dims {
-        let [train_len, max_len] = self.token_lens(task);
+        let [train_len, max_len] = self.built_lens(task);
         self.model.dims(train_len, max_len)
+    }
+
+    /// Longest inputs in tokens that the encoding is built for: in training, and in training and evaluation together.
+    pub fn built_lens(&self, task: &dyn tasks::Task) -> [usize; 2] {
+        let [train, longest] = self.token_lens(task);
+        [train, self.eval.trained_for.unwrap_or(longest)]
     }
 
     /// Longest input in tokens: in training, and in training and evaluation together.

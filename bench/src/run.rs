@@ -9,17 +9,18 @@ pub mod evaluate;
 mod finite;
 mod gates;
 mod hooks;
+pub mod kept;
 mod observe;
+mod obtain;
 pub mod optimizer;
 mod record;
 pub(crate) mod scored;
 pub mod train;
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 
 use burn::tensor::Device;
-use reports::{Allocations, RunRecord, SkippedEval, Status, TrainSummary};
+use reports::{Allocations, RunRecord, SkippedEval, Status, WeightsAt};
 use serde::{Deserialize, Serialize};
 use tasks::Task;
 
@@ -29,15 +30,13 @@ pub use observe::{AttentionMap, Look, Observed, observe, observe_at};
 pub use record::UnstatedCosts;
 pub(crate) use record::{CountedStep, RecordBuilder};
 
-use crate::experiment::{Experiment, TrainConfig};
-use crate::median::median;
+use crate::experiment::{Experiment, TrainConfig, TrainingId};
 use crate::model::Decoder;
 use crate::streams::{Stream, stream};
 use crate::{backend, host};
-use checkpoint::Moment;
 use counts::step_allocations;
 use evaluate::{EvalRequest, evaluate};
-use train::{Diverged, Stop, TrainObserver, TrainProgress, Trainer, train};
+use obtain::{Obtained, TrainingRun};
 
 /// Suite and resources of a run, for its record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,6 +83,8 @@ pub struct RunPlan<'a> {
     pub seed: u64,
     /// Training before the evaluation; `None`: no training.
     pub training: Option<Training<'a>>,
+    /// Identity of the training for kept weights, and the weights that are evaluated; `None`: weights are not kept.
+    pub kept: Option<(TrainingId, WeightsAt)>,
     /// Task of the evaluations.
     pub task: &'a dyn Task,
     /// Evaluations after the training.
@@ -169,6 +170,7 @@ pub fn plan<'a>(
             dropout: experiment.model.dropout,
             task,
         }),
+        kept: Some((experiment.training(task), experiment.eval.weights)),
         task,
         requests: requests(experiment, task),
         gates: Some((experiment.train.len, experiment.eval.seed)),
@@ -224,7 +226,7 @@ pub fn build(experiment: &Experiment, task: &dyn Task) -> Result<(Decoder, Devic
         &experiment.model,
         task.vocab_size(),
         &experiment.encoding,
-        experiment.token_lens(task),
+        experiment.built_lens(task),
         [&mut model_rng, &mut encoding_rng],
         &device,
     );
@@ -242,30 +244,17 @@ fn fill(record: &mut RunRecord, plan: RunPlan<'_>, hooks: &mut RunHooks<'_>) -> 
         unstated.count(record, &model).map_err(|error| error.to_string())?;
     }
     let mut last_step = None;
-    if let Some(Training { config, dropout, task }) = training {
-        let mut trainer = Trainer::new(model, id, config, dropout, task, seed, &device);
-        hooks.resume(trainer.state_mut());
-        let mut observer = Hooked { config, hooks };
-        let trained = train(trainer, &mut observer).map_err(|error| error.to_string())?;
-        record.train = summary(&trained.progress, config);
-        if let Some(Diverged { step, reason }) = trained.progress.diverged {
-            record.status = Status::Diverged { step: step as u64, reason };
-            return Ok(());
+    if let Some(training) = training {
+        let training = TrainingRun { id, seed, training, kept: plan.kept };
+        match training.model(record, model, &device, hooks)? {
+            Obtained::Model(trained) => model = trained,
+            Obtained::Nothing(status) => {
+                record.status = status;
+                return Ok(());
+            }
         }
-        if let Some(stop) = trained.stopped {
-            record.status = status_of(stop);
-            return Ok(());
-        }
-        last_step = Some(trained.progress.step.saturating_sub(1) as u64);
-        model = trained.model.merged();
         device = device.inner();
-    }
-    if let Some(step) = last_step
-        && let Some(parameter) = finite::first_non_finite(&model)
-    {
-        let reason = format!("the last update left parameter `{parameter}` without finite values");
-        record.status = Status::Diverged { step, reason };
-        return Ok(());
+        last_step = Some(record.train.steps.saturating_sub(1));
     }
     let trained_on = task.splits().first().map(|split| split.name);
     let mut chances = BTreeMap::new();
@@ -273,7 +262,7 @@ fn fill(record: &mut RunRecord, plan: RunPlan<'_>, hooks: &mut RunHooks<'_>) -> 
         let of = requests.len();
         hooks.tell(RunEvent::Progress(Progress::Eval { done, of }));
         if let Some(stop) = hooks.reason_to_stop(|| format!("{done} of {of} evaluations")) {
-            record.status = status_of(stop);
+            record.status = stop.status();
             return Ok(());
         }
         match (evaluate(&model, id, task, *request, &device), last_step) {
@@ -309,7 +298,9 @@ fn fill(record: &mut RunRecord, plan: RunPlan<'_>, hooks: &mut RunHooks<'_>) -> 
     // Counting builds another model, whose memory is not part of the run.
     record.peak_bytes = host::peak_bytes();
     drop(model);
-    record.step_allocations = count();
+    if !hooks.only_evaluates() {
+        record.step_allocations = count();
+    }
     record.status = Status::Done;
     Ok(())
 }
@@ -334,54 +325,4 @@ fn requests<'a>(experiment: &'a Experiment, task: &dyn Task) -> Vec<EvalRequest<
             slices: true,
         })
         .collect()
-}
-
-fn status_of(stop: Stop) -> Status {
-    match stop {
-        Stop::TimedOut { reason } => Status::TimedOut { reason },
-        Stop::Interrupted => Status::Interrupted,
-    }
-}
-
-/// Calls a run's hooks after each training step.
-struct Hooked<'a, 'b> {
-    config: &'a TrainConfig,
-    hooks: &'a mut RunHooks<'b>,
-}
-
-impl TrainObserver for Hooked<'_, '_> {
-    fn stepped(&mut self, trainer: &Trainer<'_>, loss: f64) -> ControlFlow<Stop> {
-        let progress = &trainer.state().progress;
-        let (done, of) = (progress.step, progress.end(self.config));
-        self.hooks.tell(RunEvent::Progress(Progress::Train { done, of, loss: Some(loss) }));
-        let stop = self.hooks.reason_to_stop(|| format!("{done} of {of} steps"));
-        let moment = match (&stop, progress.is_over(self.config)) {
-            (Some(_), _) => Moment::Stop,
-            (None, true) => Moment::End,
-            (None, false) => Moment::Step,
-        };
-        self.hooks.checkpoint(trainer, moment);
-        stop.map_or(ControlFlow::Continue(()), ControlFlow::Break)
-    }
-}
-
-/// Summary of a training for its record.
-fn summary(progress: &TrainProgress, config: &TrainConfig) -> TrainSummary {
-    let median = median(&progress.step_seconds);
-    let steps = progress.step_seconds.len();
-    TrainSummary {
-        steps: steps as u64,
-        batch_size: config.batch_size as u64,
-        tokens: progress.tokens,
-        final_loss: progress.curve.last().map(|point| point.loss),
-        seconds: progress.seconds(),
-        step_seconds_median: median,
-        tokens_per_second: median
-            .filter(|seconds| *seconds > 0.0)
-            .map(|seconds| progress.tokens as f64 / steps as f64 / seconds),
-        curve: progress.curve.clone(),
-        validations: progress.validations.clone(),
-        solved: progress.solved,
-        stopped_early: progress.stops_early(config),
-    }
 }

@@ -41,6 +41,7 @@ use sweeper::Sweeper;
 pub use worker_main::{serve, worker_main};
 
 use crate::experiment::Budget;
+use crate::run::kept::WeightsPolicy;
 use crate::run::{Progress, RunContext};
 
 /// Options of a sweep.
@@ -58,6 +59,8 @@ pub struct SweepOptions {
     pub shard: Shard,
     /// Limits of each cell; where it is `None`, the suite's apply.
     pub budget: Budget,
+    /// Weights that are kept, and use of kept ones.
+    pub weights: WeightsPolicy,
     /// Seconds between checkpoints of a cell.
     pub checkpoint_seconds: f64,
     /// Seconds after which a claim that is not renewed expires.

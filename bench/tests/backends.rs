@@ -1,4 +1,4 @@
-//! Backends against each other: run with `cargo test --features tch -- --ignored`.
+//! Comparison of backends: run with `cargo test --features tch -- --ignored`.
 #![cfg(feature = "tch")]
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
 

@@ -1,4 +1,4 @@
-//! The command line as a user meets it.
+//! Tests of the command line, with the program as a separate process.
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
 
 use std::io::{BufRead, BufReader};

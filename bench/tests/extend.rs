@@ -54,7 +54,7 @@ fn trainable(pretrained: &Pretrained, encoding: &Combination) -> Model {
 
 /// The base model's rotation in a form that `yarn` of TAPE and RoPE beside CoPE share.
 fn rope(pretrained: &Pretrained) -> Combination {
-    pretrained.own_encoding().unwrap()
+    pretrained.own_encoding()
 }
 
 #[test]

@@ -21,7 +21,7 @@ use tiny::{logits, open};
 #[test]
 fn generation_with_the_cache_equals_the_full_pass() {
     let pretrained = open(tiny::folder().path()).unwrap();
-    let encoding = pretrained.own_encoding().unwrap();
+    let encoding = pretrained.own_encoding();
     let model = pretrained.decoder(&encoding, 64, &mut stream(0, Stream::Encoding)).unwrap();
     let id = encoding.id();
     let device = Device::flex();
@@ -54,7 +54,7 @@ fn benchmarks_are_answered_and_scored() {
     let items = folder.path().join("items.jsonl");
     // What the model writes after "w1 w5" is taken as the reference: it must then be an exact match.
     let pretrained = open(folder.path()).unwrap();
-    let encoding = pretrained.own_encoding().unwrap();
+    let encoding = pretrained.own_encoding();
     let model = pretrained.decoder(&encoding, 64, &mut stream(0, Stream::Encoding)).unwrap();
     let request = GenerateRequest {
         prompt: &[1, 5],
@@ -169,7 +169,7 @@ fn smollm2_gives_the_tokens_logits_and_text_of_transformers() {
     let pretrained = open(&path).unwrap();
     assert_eq!(pretrained.weights_sha256, MODELS[0].sha256);
     assert_eq!((pretrained.context, pretrained.vocabulary), (8192, 49_152));
-    let own = pretrained.own_encoding().unwrap();
+    let own = pretrained.own_encoding();
     let (tokenizer, device) = (pretrained.tokenizer(), Device::flex());
     for case in &fixture.cases {
         assert_eq!(tokenizer.encode(&case.text, Around::Added).unwrap(), case.ids, "{}", case.name);
@@ -194,7 +194,7 @@ fn smollm2_gives_the_tokens_logits_and_text_of_transformers() {
         }
         let scaling: Scaling = serde_json::from_value(scaling).unwrap();
         let name = scaling.id();
-        let rope = rope::RopeConfig { scaling, ..pretrained.rope.clone() };
+        let rope = rope::RopeConfig { scaling, ..pretrained.rope.clone().unwrap() };
         let encoding =
             Combination::try_from(pe_zoo::EncodingConfig::of::<Rope>(rope).unwrap()).unwrap();
         assert_rows(name, &logits(&pretrained, &encoding, &long.ids), rows);

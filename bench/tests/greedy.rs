@@ -1,5 +1,5 @@
-//! Exact match by teacher forcing is exact match by greedy decoding: held sample by sample, with small
-//! trained models that are right on some samples and wrong on others, by decoding token by token with the
+//! Exact match by teacher forcing is exact match by greedy decoding: checked for every sample with
+//! small trained models that are right on some samples and wrong on others, by decoding token by token with the
 //! cache and feeding each answer back.
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
 

@@ -1,4 +1,4 @@
-//! The decoder: sizes, decoding with a cache, reproducibility, learning.
+//! Tests of the decoder: sizes, decoding with a cache, reproducibility, learning.
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
 
 use burn::module::Module;

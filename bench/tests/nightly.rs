@@ -1,4 +1,5 @@
-//! Nights in a row, as they are run: quiet where nothing changed, loud where an encoding was made wrong or dearer.
+//! Consecutive nights, run as in CI: the gate passes without changes and fails if an encoding computes wrong values or
+//! costs more.
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
 
 use std::fmt::Write as _;

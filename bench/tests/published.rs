@@ -1,5 +1,5 @@
-//! The published numbers of `reports`, held against what only this crate knows: encodings, tasks and
-//! suites.
+//! The published numbers of `reports`, compared with the encodings, tasks and suites that only this
+//! crate knows.
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
 
 use std::collections::{BTreeMap, BTreeSet};

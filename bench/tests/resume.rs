@@ -1,4 +1,4 @@
-//! A training that goes on from a checkpoint gives the same bits as one that was never stopped.
+//! A training resumed from a checkpoint gives the same bits as an uninterrupted one.
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
 
 use std::path::Path;
@@ -12,6 +12,7 @@ use pe_bench::model::ModelConfig;
 use pe_bench::run::checkpoint::{CheckpointFolder, Checkpointer, StateError, pack, unpack};
 use pe_bench::run::train::{TrainState, Trainer};
 use pe_bench::run::{self, Progress, RunContext, RunEvent, RunHooks};
+use pe_bench::weights::{NamedTensors, WeightsError};
 use pe_zoo::Combination;
 use pe_zoo::attention::Engine;
 use reports::{RunRecord, Status};
@@ -111,11 +112,11 @@ fn losses_and_weights_are_the_same_bits_after_any_step() {
             assert_eq!(weights(resumed.state()), weights(undisturbed.state()), "{encoding} {step}");
         }
         let state = |trainer: &Trainer<'_>| {
-            let mut bytes = pack(trainer.state(), 0.0).unwrap();
-            // The head holds times; the numbers behind it are weights and moments.
-            let head = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
-            bytes.drain(..8 + head);
-            bytes
+            let tensors = NamedTensors::parse(&pack(trainer.state(), 0.0).unwrap()).unwrap();
+            // The header holds times; the tensors are weights and moments.
+            let tensors = tensors.renamed(|name| Some(name.to_owned()));
+            assert!(tensors.shapes().any(|(name, _)| name.starts_with("exp_avg_sq.")));
+            tensors
         };
         let mut resumed = trainer(&cell, &*task);
         unpack(&pack(undisturbed.state(), 0.0).unwrap(), resumed.state_mut()).unwrap();
@@ -132,7 +133,7 @@ fn a_checkpoint_of_another_model_or_a_cut_one_changes_nothing() {
     let mut into = trainer(&other, &*task);
     let before = weights(into.state());
     let error = unpack(&bytes, into.state_mut()).unwrap_err();
-    assert!(matches!(error, StateError::OtherModel { .. }), "{error}");
+    assert!(matches!(error, StateError::Weights(WeightsError::OtherModel { .. })), "{error}");
     let mut into_rope = trainer(&rope, &*task);
     for len in [0, 7, 20, bytes.len() / 2, bytes.len() - 4] {
         assert!(unpack(&bytes[..len], into_rope.state_mut()).is_err(), "cut to {len}");

@@ -1,4 +1,4 @@
-//! Axes, a grid of learning rates, an ablation and criteria of the report, from a suite's text to its page.
+//! Tests of axes, a grid of learning rates, an ablation and criteria of the report, from the text of a suite to its page.
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
 
 use std::path::Path;

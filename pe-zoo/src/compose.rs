@@ -22,7 +22,7 @@
 //! value      = number | true | false | null | word | "text" | "[" values "]" | "{" options "}"
 //! ```
 //!
-//! A word is a letter followed by letters, digits, `-`, `_` and `.`; other text stands in double
+//! A word is a letter followed by letters, digits, `-`, `_` and `.`; other text is written in double
 //! quotes. White space is ignored. Options are settings of the encoding; settings that are left out
 //! keep their defaults. Brackets are for encodings that have no effect by themselves, as
 //! `randomized(rope)`, and for those with a setting that names another encoding, as `dape(fire)`.

@@ -1,21 +1,21 @@
 //! Position encodings for Transformers: one trait, every encoding, and the attention that applies them.
 //!
-//! | Module | What it holds |
+//! | Module | Contents |
 //! | --- | --- |
-//! | [`encoding`] | [`PositionEncoding`], the one trait to implement |
-//! | [`registry`] | [`Registry`], the encodings that a program knows by id |
-//! | [`card`], [`probe`] | descriptions for people, and properties found by running an encoding |
-//! | [`score`] | [`ScoreMod`], what an encoding may do to attention logits |
-//! | [`positions`] | [`Positions`], which position each row and column stands for |
+//! | [`encoding`] | [`PositionEncoding`], the trait that encodings implement |
+//! | [`registry`] | [`Registry`], the encodings available to a program by id |
+//! | [`card`], [`probe`] | descriptions of encodings, and properties found by running them |
+//! | [`score`] | [`ScoreMod`], the modifiers of attention logits |
+//! | [`positions`] | [`Positions`], the position of each row and column |
 //! | [`attention`] | the engine that applies an encoding, and its cache for decoding |
 //! | [`ops`] | operations of models, fused where the device has them |
-//! | [`device`] | what a device says of itself |
+//! | [`device`] | name, memory and number types of a device |
 //! | [`zoo`] | the encodings of this crate, one file each |
-//! | [`rotary`] | pairs, tables of angles and scaled frequencies of the rotary encodings |
+//! | [`rotary`] | channel pairs, tables of angles and scaled frequencies of rotary encodings |
 //! | [`compose`] | combinations of encodings, and the expressions that name them |
-//! | [`cost`], [`count`] | what an encoding costs by its formula, and what is really multiplied |
-//! | [`mod@reference`] | scalar f64 loops straight from each paper's equation |
-//! | [`testkit`] | the checks that every encoding passes, yours included |
+//! | [`cost`], [`count`] | costs by formula, and the number of multiplications executed |
+//! | [`mod@reference`] | scalar f64 implementations of each paper's equations |
+//! | [`testkit`] | the checks that every encoding must pass |
 //!
 //! ```
 //! use pe_zoo::{Combination, Dims};

@@ -1,6 +1,6 @@
-//! The GPU's kernels against the reference engine in f64: outputs and every gradient.
+//! Comparison of the GPU kernels with the reference engine in f64: outputs and every gradient.
 //!
-//! Runs on whatever wgpu finds; `ci/gpu-sim.sh` sees to a software Vulkan where there is no GPU.
+//! Runs on any device that wgpu finds; `ci/gpu-sim.sh` installs a software Vulkan for machines without a GPU.
 #![cfg(all(feature = "wgpu", feature = "flex"))]
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
 

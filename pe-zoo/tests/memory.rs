@@ -46,7 +46,7 @@ static ALLOCATOR: Counting = Counting;
 const HEADS: usize = 2;
 const HEAD_DIM: usize = 16;
 
-/// Beside every encoding as it is by default: variants with a modifier of another form.
+/// Variants tested in addition to the defaults of every encoding, with modifiers of other forms.
 const VARIANTS: [&str; 9] = [
     "grape{variant={type=additive}}",
     "grape{variant={type=contextual}}",

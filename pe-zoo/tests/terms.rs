@@ -1,4 +1,4 @@
-//! Pair terms from outside the library, in the fused engine against the reference engine in f64.
+//! Pair terms defined outside the library: the fused engine compared with the reference engine in f64.
 #![cfg(feature = "flex")]
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
 

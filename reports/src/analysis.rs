@@ -1,37 +1,38 @@
-//! Analysis of records: selection, aggregation over seeds, rankings, costs. Numbers only; words, tables and figures
-//! are in [`crate::document`].
+//! Analysis of records: selection, aggregation over seeds, rankings, costs. Every result is a lazy query over
+//! [`crate::frame::Frames`], and own statistics aggregate its groups. Numbers only; words, tables and figures are in
+//! [`crate::document`].
 
 pub mod ablation;
 pub mod aggregate;
+mod conditions;
 mod costs;
 mod curves;
 mod error;
 mod gates;
 pub mod grid;
-mod grouping;
 mod groups;
 mod missing_seeds;
 pub mod ranking;
 mod report;
 pub mod run_metrics;
-mod select;
+mod selection;
 mod settings;
 #[cfg(test)]
 mod simulation;
 mod skipped;
 mod slices;
 
+pub use self::conditions::{Condition, Conditions, Ends, TrainedBudget, UsedSettings};
 pub use self::costs::EncodingCost;
 pub use self::curves::{Curve, StepMean};
 pub use self::error::AnalysisError;
 pub use self::gates::GateMean;
-pub(crate) use self::grouping::distinct;
-pub use self::groups::Group;
+pub use self::groups::{CellRow, Group};
 pub use self::missing_seeds::MissingSeeds;
 pub use self::report::{Encoding, Report, ReportMeta, Workload};
-pub use self::select::NotCounted;
+pub use self::selection::NotCounted;
 #[cfg(test)]
-pub(crate) use self::select::select;
+pub(crate) use self::selection::Selection;
 pub use self::settings::Settings;
 pub use self::skipped::SkippedEvals;
 pub use self::slices::{SliceCurve, SlicePoint, SliceSet};

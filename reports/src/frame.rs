@@ -1,119 +1,354 @@
-//! Polars frames of records: evaluations and runs.
+//! Tidy polars frames of records: the tables that every number of a report is a query over.
+
+mod cached;
+mod rows;
+mod settings;
+
+use std::path::PathBuf;
 
 use polars::prelude::*;
 
-use crate::record::{EvalPoint, RunRecord};
+pub use self::cached::read_frames;
+pub(crate) use self::rows::{FromColumn, rows};
+use crate::record::{RunRecord, SliceUnit};
+use crate::store::RecordError;
 
-/// Frame with one row for each evaluation of every record, in the order of the records, and all identifying
-/// columns; a record without evaluations has one row in which theirs are null. `status` is the state of the record;
-/// only `done` rows belong in aggregates.
-///
-/// # Errors
-/// When polars cannot build the frame.
-pub fn data_frame(records: &[RunRecord]) -> PolarsResult<DataFrame> {
-    let rows: Vec<(&RunRecord, Option<&EvalPoint>)> = records
-        .iter()
-        .flat_map(|record| {
-            let none = record.evals.is_empty().then_some((record, None));
-            none.into_iter().chain(record.evals.iter().map(move |eval| (record, Some(eval))))
-        })
-        .collect();
-    macro_rules! column {
-        ($f:expr) => {
-            rows.iter().map($f).collect::<Vec<_>>()
-        };
-    }
-    macro_rules! eval {
-        ($f:expr) => {
-            rows.iter().map(|(_, eval)| eval.map($f)).collect::<Vec<_>>()
-        };
-    }
-    df!(
-        "suite" => column!(|(r, _)| r.suite.as_str()),
-        "workload" => column!(|(r, _)| r.workload.as_str()),
-        "task" => column!(|(r, _)| r.task.id.as_str()),
-        "task_version" => column!(|(r, _)| r.task.version),
-        "headline" => column!(|(r, _)| r.task.headline.as_str()),
-        "encoding" => column!(|(r, _)| r.encoding.name.as_str()),
-        "encoding_id" => column!(|(r, _)| r.encoding.id.as_str()),
-        "seed" => column!(|(r, _)| r.seed),
-        "key" => column!(|(r, _)| r.key.as_str()),
-        "grid_axis" => column!(|(r, _)| r.grid.as_ref().map(|g| g.axis.as_str())),
-        "grid_value" => column!(|(r, _)| r.grid.as_ref().map(|g| g.value)),
-        "status" => column!(|(r, _)| r.status.name()),
-        "train_len" => column!(|(r, _)| r.train_len),
-        "split" => eval!(|e| e.split.as_str()),
-        "in_distribution" => eval!(|e| e.in_distribution),
-        "len" => eval!(|e| e.len),
-        "samples" => eval!(|e| e.samples),
-        "scored_tokens" => eval!(|e| e.scored_tokens),
-        "exact_match" => eval!(|e| e.exact_match),
-        "token_accuracy" => eval!(|e| e.token_accuracy),
-        "nll" => eval!(|e| e.nll),
-        "perplexity" => eval!(|e| e.perplexity),
-        "bits_per_byte" => column!(|(_, e)| e.and_then(|e| e.bits_per_byte)),
-        "chance" => column!(|(_, e)| e.and_then(|e| e.chance)),
-        "seconds" => eval!(|e| e.seconds),
-        "backend" => column!(|(r, _)| r.backend.as_str()),
-        "engine" => column!(|(r, _)| r.engine.as_str()),
-        "precision" => column!(|(r, _)| r.precision.as_str()),
-        "commit" => column!(|(r, _)| r.commit.as_deref()),
-        "dirty" => column!(|(r, _)| r.dirty),
-        "host_cpu" => column!(|(r, _)| r.host.cpu.as_str()),
-    )
+/// Why records cannot become frames.
+#[derive(Debug, thiserror::Error)]
+pub enum FrameError {
+    /// A polars operation failed.
+    #[error("the frames of the records cannot be made: {0}")]
+    Polars(#[from] PolarsError),
+    /// The records cannot be read.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// Frames cannot be kept or read again.
+    #[error("cannot keep frames in {}: {source}", path.display())]
+    Keep {
+        /// Path of the folder.
+        path: PathBuf,
+        /// Error of the file system.
+        source: std::io::Error,
+    },
 }
 
-/// Frame with one row for each record of any status: costs, host, end.
-///
-/// # Errors
-/// When polars cannot build the frame.
-pub fn runs_frame(records: &[RunRecord]) -> PolarsResult<DataFrame> {
-    macro_rules! column {
-        ($f:expr) => {
-            records.iter().map($f).collect::<Vec<_>>()
-        };
+/// Frames of records. Every frame has a column `cell`: the row of the record in [`Frames::cells`]. The rows of a frame
+/// are in the order of cells, and those of one cell in the order of its record.
+#[derive(Debug, Clone)]
+pub struct Frames {
+    /// One row for each record: what was trained, how it ended, what it cost.
+    pub cells: DataFrame,
+    /// One row for each evaluation.
+    pub evaluations: DataFrame,
+    /// One row for each property of each evaluation; values, counts, accuracy and nll are lists.
+    pub slices: DataFrame,
+    /// One row for each point of each training curve.
+    pub curves: DataFrame,
+    /// One row for each validation.
+    pub validations: DataFrame,
+    /// One row for each gate score.
+    pub gates: DataFrame,
+    /// One row for each evaluation that was not possible.
+    pub skipped: DataFrame,
+}
+
+/// Columns of cells that hold JSON, or the number of the cell.
+const INTERNAL: [&str; 4] = ["cell", "config", "task_config", "encoding_config"];
+
+/// Frame with one column for each name and function of an element of the slice.
+macro_rules! frame {
+    ($rows:expr; $($name:literal: $get:expr,)*) => {
+        df!($($name => $rows.iter().map($get).collect::<Vec<_>>(),)*)
+    };
+}
+
+/// Every element of a list of a record, with the number of the record.
+fn elements<'a, T>(
+    records: &'a [RunRecord],
+    list: impl Fn(&'a RunRecord) -> &'a [T],
+) -> Vec<(u32, &'a T)> {
+    (0..).zip(records).flat_map(|(cell, r)| list(r).iter().map(move |item| (cell, item))).collect()
+}
+
+/// Column of lists.
+fn lists<'a, T: PolarsNumericType>(
+    name: &str,
+    lists: impl ExactSizeIterator<Item = &'a [T::Native]>,
+) -> Column {
+    let rows = lists.len();
+    let mut builder =
+        ListPrimitiveChunkedBuilder::<T>::new(name.into(), rows, 8 * rows, T::get_static_dtype());
+    lists.for_each(|list| builder.append_slice(list));
+    builder.finish().into_column()
+}
+
+impl Frames {
+    /// Frames of `records`, in their order.
+    ///
+    /// # Errors
+    /// If polars cannot build a frame.
+    pub fn of(records: &[RunRecord]) -> PolarsResult<Self> {
+        let evaluations = elements(records, |r| &r.evals);
+        let curves = elements(records, |r| &r.train.curve);
+        let validations = elements(records, |r| &r.train.validations);
+        let gates = elements(records, |r| &r.gates);
+        let skipped = elements(records, |r| &r.skipped_evals);
+        Ok(Self {
+            cells: cells(records)?,
+            slices: slices(&evaluations)?,
+            evaluations: frame!(evaluations;
+                "cell": |(cell, _)| *cell,
+                "split": |(_, e)| e.split.as_str(),
+                "in_distribution": |(_, e)| e.in_distribution,
+                "len": |(_, e)| e.len,
+                "samples": |(_, e)| e.samples,
+                "scored_tokens": |(_, e)| e.scored_tokens,
+                "exact_match": |(_, e)| e.exact_match,
+                "token_accuracy": |(_, e)| e.token_accuracy,
+                "nll": |(_, e)| e.nll,
+                "perplexity": |(_, e)| e.perplexity,
+                "bits_per_byte": |(_, e)| e.bits_per_byte,
+                "chance": |(_, e)| e.chance,
+                "seconds": |(_, e)| e.seconds,
+            )?,
+            curves: frame!(curves;
+                "cell": |(cell, _)| *cell,
+                "step": |(_, p)| p.step,
+                "loss": |(_, p)| p.loss,
+                "learning_rate": |(_, p)| p.learning_rate,
+                "seconds": |(_, p)| p.seconds,
+            )?,
+            validations: frame!(validations;
+                "cell": |(cell, _)| *cell,
+                "step": |(_, v)| v.step,
+                "exact_match": |(_, v)| v.exact_match,
+                "token_accuracy": |(_, v)| v.token_accuracy,
+                "nll": |(_, v)| v.nll,
+                "samples": |(_, v)| v.samples,
+                "seconds": |(_, v)| v.seconds,
+            )?,
+            gates: frame!(gates;
+                "cell": |(cell, _)| *cell,
+                "gate": |(_, g)| g.gate.as_str(),
+                "layer": |(_, g)| g.layer,
+                "head": |(_, g)| g.head,
+                "auc": |(_, g)| g.auc,
+                "rows": |(_, g)| g.rows,
+            )?,
+            skipped: frame!(skipped;
+                "cell": |(cell, _)| *cell,
+                "split": |(_, s)| s.split.as_str(),
+                "len": |(_, s)| s.len,
+                "reason": |(_, s)| s.reason.as_str(),
+            )?,
+        })
     }
+
+    /// Names of the suites, sorted.
+    ///
+    /// # Errors
+    /// If the cells have no column of suites.
+    pub fn suites(&self) -> PolarsResult<Vec<String>> {
+        let suites = self.cells.column("suite")?.unique()?.sort(SortOptions::default())?;
+        <String as FromColumn>::read(suites.as_materialized_series())
+    }
+
+    /// Names of the frames, as files have them.
+    pub(crate) const NAMES: [&str; 7] =
+        ["cells", "evaluations", "slices", "curves", "validations", "gates", "skipped"];
+
+    /// The frames in the order of [`Frames::NAMES`].
+    pub(crate) fn each(&mut self) -> [&mut DataFrame; 7] {
+        let Self { cells, evaluations, slices, curves, validations, gates, skipped } = self;
+        [cells, evaluations, slices, curves, validations, gates, skipped]
+    }
+
+    /// Appends the frames of other cells.
+    ///
+    /// # Errors
+    /// If the columns differ.
+    pub fn append(&mut self, mut other: Self) -> PolarsResult<()> {
+        let offset = self.cells.height() as u32;
+        for (own, other) in self.each().into_iter().zip(other.each()) {
+            let cell = &(other.column("cell")?.as_materialized_series() + offset);
+            other.with_column(cell.clone().into_column())?;
+            own.vstack_mut(other)?;
+        }
+        Ok(())
+    }
+
+    /// The frames with cells in the order of these columns.
+    ///
+    /// # Errors
+    /// If there is no such column.
+    pub(crate) fn sorted(mut self, by: &[&str]) -> PolarsResult<Self> {
+        let stable = SortMultipleOptions::default().with_maintain_order(true);
+        let cells = self.cells.sort(by.iter().copied(), stable.clone())?;
+        let cells = cells.lazy().with_row_index("place", None).collect()?;
+        let places = cells.select(["cell", "place"])?;
+        for frame in self.each() {
+            let placed = std::mem::take(frame).lazy().inner_join(
+                places.clone().lazy(),
+                col("cell"),
+                col("cell"),
+            );
+            let placed = placed.drop(cols(["cell"])).rename(["place"], ["cell"], true);
+            *frame = placed.sort(["cell"], stable.clone()).collect()?;
+            frame.rechunk_mut();
+        }
+        Ok(self)
+    }
+
+    /// The frames of a range of cells; the frames must be sorted by `cell`.
+    ///
+    /// # Errors
+    /// If a frame has no column `cell`.
+    pub(crate) fn slice(&self, cells: &std::ops::Range<usize>) -> PolarsResult<Self> {
+        let mut part = self.clone();
+        for frame in part.each() {
+            let numbers = frame.column("cell")?.u32()?.cont_slice()?;
+            let place = |cell: usize| numbers.partition_point(|at| (*at as usize) < cell);
+            let (start, end) = (place(cells.start), place(cells.end));
+            *frame = frame.slice(start as i64, end - start);
+        }
+        Ok(part)
+    }
+
+    /// Adds every setting of the cells as a column `config.<path>`, for example `config.train.optimizer.learning_rate`.
+    ///
+    /// # Errors
+    /// If polars cannot build a column.
+    pub fn with_settings(mut self) -> PolarsResult<Self> {
+        self.cells = self.cells.hstack(settings::settings(&self.cells)?.columns())?;
+        Ok(self)
+    }
+
+    /// The cells, without their configurations as JSON.
+    pub fn table(&self) -> DataFrame {
+        self.cells.drop_many(INTERNAL)
+    }
+
+    /// One row for each evaluation with the columns of its cell, and one for each cell without any, whose columns of
+    /// the evaluation are null. After [`Frames::with_settings`] the settings are among the columns.
+    ///
+    /// # Errors
+    /// If polars cannot join the frames.
+    pub fn data(&self) -> PolarsResult<DataFrame> {
+        let args = JoinArgs {
+            maintain_order: MaintainOrderJoin::LeftRight,
+            ..JoinArgs::new(JoinType::Left)
+        };
+        let (left, right) = (self.cells.clone().lazy(), self.evaluations.clone().lazy());
+        let joined = left.join(right, [col("cell")], [col("cell")], args).collect()?;
+        Ok(joined.drop_many(INTERNAL))
+    }
+}
+
+fn cells(records: &[RunRecord]) -> PolarsResult<DataFrame> {
     let reasons: Vec<String> = records.iter().map(|r| r.status.reason()).collect();
-    df!(
-        "suite" => column!(|r| r.suite.as_str()),
-        "workload" => column!(|r| r.workload.as_str()),
-        "task" => column!(|r| r.task.id.as_str()),
-        "encoding" => column!(|r| r.encoding.name.as_str()),
-        "encoding_id" => column!(|r| r.encoding.id.as_str()),
-        "seed" => column!(|r| r.seed),
-        "key" => column!(|r| r.key.as_str()),
-        "status" => column!(|r| r.status.name()),
-        "reason" => reasons,
-        "train_len" => column!(|r| r.train_len),
-        "params_total" => column!(|r| r.params.total),
-        "params_encoding" => column!(|r| r.params.encoding),
-        "flops_train_step" => column!(|r| r.flops.train_step),
-        "flops_forward_per_token" => column!(|r| r.flops.forward_per_token),
-        "step_instructions" => column!(|r| r.step_instructions),
-        "step_allocations" => column!(|r| r.step_allocations.map(|asked| asked.count)),
-        "step_allocated_bytes" => column!(|r| r.step_allocations.map(|asked| asked.bytes)),
-        "grid_axis" => column!(|r| r.grid.as_ref().map(|g| g.axis.as_str())),
-        "grid_value" => column!(|r| r.grid.as_ref().map(|g| g.value)),
-        "solved_step" => column!(|r| r.train.solved.map(|s| s.step)),
-        "stopped_early" => column!(|r| r.train.stopped_early),
-        "train_steps" => column!(|r| r.train.steps),
-        "batch_size" => column!(|r| r.train.batch_size),
-        "train_tokens" => column!(|r| r.train.tokens),
-        "final_loss" => column!(|r| r.train.final_loss),
-        "train_seconds" => column!(|r| r.train.seconds),
-        "step_seconds_median" => column!(|r| r.train.step_seconds_median),
-        "tokens_per_second" => column!(|r| r.train.tokens_per_second),
-        "peak_bytes" => column!(|r| r.peak_bytes),
-        "host_cpu" => column!(|r| r.host.cpu.as_str()),
-        "threads" => column!(|r| r.host.threads),
-        "jobs" => column!(|r| r.host.jobs),
-        "backend" => column!(|r| r.backend.as_str()),
-        "engine" => column!(|r| r.engine.as_str()),
-        "precision" => column!(|r| r.precision.as_str()),
-        "commit" => column!(|r| r.commit.as_deref()),
-        "dirty" => column!(|r| r.dirty),
-        "started_utc" => column!(|r| r.started_utc.as_str()),
-    )
+    let versions = |r: &RunRecord| {
+        r.versions
+            .iter()
+            .map(|(name, version)| format!("{name} {version}"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let planned = |r: &RunRecord| {
+        // It may have ended earlier, solved or diverged.
+        let planned = r.config.pointer("/train/steps").and_then(serde_json::Value::as_u64);
+        planned.unwrap_or(r.train.steps)
+    };
+    let mut cells = frame!(records;
+        "suite": |r| r.suite.as_str(),
+        "workload": |r| r.workload.as_str(),
+        "task": |r| r.task.id.as_str(),
+        "task_label": |r| r.task.label.as_str(),
+        "task_version": |r| r.task.version,
+        "task_chance": |r| r.task.chance,
+        "task_config": |r| r.task.config.to_string(),
+        "headline": |r| r.task.headline.as_str(),
+        "len_unit": |r| r.task.len_unit.as_str(),
+        "encoding": |r| r.encoding.name.as_str(),
+        "encoding_id": |r| r.encoding.id.as_str(),
+        "encoding_label": |r| r.encoding.label.as_str(),
+        "encoding_config": |r| r.encoding.config.to_string(),
+        "seed": |r| r.seed,
+        "key": |r| r.key.as_str(),
+        "config": |r| r.config.to_string(),
+        "status": |r| r.status.name(),
+        "train_len": |r| r.train_len,
+        "params_total": |r| r.params.total,
+        "params_encoding": |r| r.params.encoding,
+        "flops_train_step": |r| r.flops.train_step,
+        "flops_forward_per_token": |r| r.flops.forward_per_token,
+        "step_instructions": |r| r.step_instructions,
+        "step_allocations": |r| r.step_allocations.map(|asked| asked.count),
+        "step_allocated_bytes": |r| r.step_allocations.map(|asked| asked.bytes),
+        "grid_axis": |r| r.grid.as_ref().map(|g| g.axis.as_str()),
+        "grid_value": |r| r.grid.as_ref().map(|g| g.value),
+        "grid_default": |r| r.grid.as_ref().map(|g| g.default),
+        "grid_fresh": |r| r.grid.as_ref().is_some_and(|g| g.fresh),
+        "solved_step": |r| r.train.solved.map(|s| s.step),
+        "solved_seconds": |r| r.train.solved.map(|s| s.seconds),
+        "stopped_early": |r| r.train.stopped_early,
+        "train_steps": |r| r.train.steps,
+        "planned_steps": planned,
+        "batch_size": |r| r.train.batch_size,
+        "train_tokens": |r| r.train.tokens,
+        "final_loss": |r| r.train.final_loss,
+        "train_seconds": |r| r.train.seconds,
+        "step_seconds_median": |r| r.train.step_seconds_median,
+        "tokens_per_second": |r| r.train.tokens_per_second,
+        "peak_bytes": |r| r.peak_bytes,
+        "host_cpu": |r| r.host.cpu.as_str(),
+        "logical_cpus": |r| r.host.logical_cpus,
+        "os": |r| r.host.os.as_str(),
+        "threads": |r| r.host.threads,
+        "jobs": |r| r.host.jobs,
+        "backend": |r| r.backend.as_str(),
+        "engine": |r| r.engine.as_str(),
+        "score_form": |r| r.score_form.as_deref(),
+        "precision": |r| r.precision.as_str(),
+        "commit": |r| r.commit.as_deref(),
+        "dirty": |r| r.dirty,
+        "versions": versions,
+        "started_utc": |r| r.started_utc.as_str(),
+    )?;
+    cells.with_column(Column::new("reason".into(), reasons))?;
+    cells.insert_column(
+        0,
+        Column::new("cell".into(), (0..records.len() as u32).collect::<Vec<_>>()),
+    )?;
+    Ok(cells)
+}
+
+fn slices(evaluations: &[(u32, &crate::record::EvalPoint)]) -> PolarsResult<DataFrame> {
+    let rows: Vec<_> = evaluations
+        .iter()
+        .flat_map(|(cell, eval)| eval.slices.iter().map(move |slices| (*cell, *eval, slices)))
+        .collect();
+    let mut frame = frame!(rows;
+        "cell": |(cell, ..)| *cell,
+        "split": |(_, e, _)| e.split.as_str(),
+        "len": |(_, e, _)| e.len,
+        "in_distribution": |(_, e, _)| e.in_distribution,
+        "slice": |(.., s)| s.name.as_str(),
+        "unit": |(.., s)| match s.unit {
+            SliceUnit::Samples => "samples",
+            SliceUnit::Tokens => "tokens",
+        },
+    )?;
+    // Columns of unequal length end with the shortest.
+    let len = |s: &crate::record::Slices| {
+        s.values.len().min(s.counts.len()).min(s.accuracy.len()).min(s.nll.len())
+    };
+    let each = || rows.iter().map(|(.., s)| (*s, len(s)));
+    frame.with_column(lists::<UInt32Type>("value", each().map(|(s, len)| &s.values[..len])))?;
+    frame.with_column(lists::<UInt64Type>("count", each().map(|(s, len)| &s.counts[..len])))?;
+    frame
+        .with_column(lists::<Float64Type>("accuracy", each().map(|(s, len)| &s.accuracy[..len])))?;
+    frame.with_column(lists::<Float64Type>("nll", each().map(|(s, len)| &s.nll[..len])))?;
+    Ok(frame)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Run records, statistics over seeds, and reports.
 //!
 //! Data flows in one direction: record files ([`store`]) are read as [`record::RunRecord`]s, [`frame`] turns them
-//! into polars frames, [`stats`] holds the statistics, [`analysis`] computes everything that a report says as
-//! numbers, [`document`] turns numbers into sentences, tables and figures, and [`formats`] lays those out as HTML,
+//! into tidy polars frames, [`stats`] holds the statistics, [`analysis`] computes everything that a report says as
+//! numbers, by queries over the frames, [`document`] turns numbers into sentences, tables and figures, and [`formats`] lays those out as HTML,
 //! Markdown, CSV, TeX, Parquet, SVG and PNG. [`compare()`](compare::compare), [`nightly`] and [`reproduction`] build
 //! documents of their own. [`write_report`] runs the whole chain.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests panic on failure"))]
@@ -26,10 +26,11 @@ mod text;
 pub use analysis::grid::{ChosenValue, chosen_grid_values};
 pub use analysis::{ReportMeta, Settings};
 pub use formats::{html_document, html_table, markdown_document, plain_page};
+pub use frame::{FrameError, Frames, read_frames};
 pub use record::{
-    Allocations, CurvePoint, EncodingInfo, EvalPoint, FlopCount, GateScore, GridPoint, Host, PAIR,
-    PAIRED, ParamCount, RunRecord, SCHEMA, SkippedEval, SliceUnit, Slices, Solved, Status,
-    TaskInfo, TrainSummary, Validation,
+    Allocations, CurvePoint, EncodingInfo, EvalPoint, FlopCount, GateScore, GridPoint, Host,
+    KeptWeights, PAIR, PAIRED, ParamCount, Program, RunRecord, SCHEMA, SkippedEval, SliceUnit,
+    Slices, Solved, Status, TaskInfo, TrainSummary, Validation, WeightsAt,
 };
 pub use report::{
     Rendered, ReportError, ReportSummary, render_report, write_files, write_report,

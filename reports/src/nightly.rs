@@ -1,18 +1,18 @@
 //! The nightly gate: a night's records against an accepted baseline.
 //!
-//! The same program gives the same bits on the same machine, so a night without a change that matters is
-//! *identical*, cell by cell, and nothing is tested. Where numbers moved (another kernel, another machine, another
-//! formula) it is asked whether they moved for the worse by more than noise:
+//! The same program gives the same bits on the same machine, so cells without a relevant change are *identical* and
+//! are not tested. Cells whose numbers changed (by another kernel, machine or formula) are tested for a loss larger than
+//! noise:
 //!
 //! - for each encoding over all its cells at once, paired by workload and seed: nll in distribution, token accuracy
-//!   beyond training. One seed of many workloads is enough for that.
+//!   beyond training. One seed on each of many workloads is enough for this test.
 //! - for each workload and encoding with three seeds or more, paired by seed: the metric that ranks, by region.
 //!
-//! Both are one family, decided by [`crate::stats::decide`] with Holm's correction. Identical cells are no members:
-//! they cannot give a false alarm, and which cells are identical says nothing about the differences of the others.
-//! A loss must also be large enough to matter ([`Thresholds`]). Parameters and analytic operations are exact: any rise
-//! fails. So does a rise of what is counted of a training step (allocations, instructions) beyond its scatter, on the
-//! same processor; what was not counted is told. Time and memory only warn.
+//! All tests form one family, decided by [`crate::stats::decide`] with Holm's correction. Identical cells are not
+//! members: they cannot cause a false alarm, and whether a cell is identical is independent of the differences of the
+//! others. A loss must also exceed [`Thresholds`]. Parameters and analytic operations are exact: any increase fails. So
+//! does an increase of the counts of a training step (allocations, instructions) beyond their scatter, on the same
+//! processor; counts that are missing are reported. Time and memory cause warnings only.
 
 mod cost;
 pub mod history;

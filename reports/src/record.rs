@@ -7,6 +7,7 @@ mod metric;
 mod newest;
 mod run;
 mod train;
+mod weights;
 
 pub use self::eval::{EvalPoint, PAIR, PAIRED, SkippedEval, SliceUnit, Slices};
 pub use self::gates::GateScore;
@@ -17,3 +18,4 @@ pub use self::run::{
     TaskInfo,
 };
 pub use self::train::{CurvePoint, Solved, TrainSummary, Validation};
+pub use self::weights::{KeptWeights, Program, WeightsAt};

@@ -1,6 +1,5 @@
 //! Writing of reports: analyses records once, renders every format, writes the files.
 
-use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -8,6 +7,7 @@ use rayon::prelude::*;
 
 use crate::analysis::{AnalysisError, Report, ReportMeta, Settings};
 use crate::formats::{Contents, FORMATS, FormatError, OutFile};
+use crate::frame::Frames;
 use crate::record::RunRecord;
 use crate::store::write_atomically;
 
@@ -49,8 +49,8 @@ pub enum ReportError {
 ///
 /// # Errors
 /// As [`write_report_with`].
-pub fn write_report<'a>(
-    records: impl Into<Cow<'a, [RunRecord]>>,
+pub fn write_report(
+    records: impl AsRef<[RunRecord]>,
     out_dir: &Path,
     meta: &ReportMeta,
 ) -> Result<ReportSummary, ReportError> {
@@ -58,8 +58,7 @@ pub fn write_report<'a>(
 }
 
 /// Writes `index.html`, `report.md`, `tables/*.csv`, `tables/*.tex`, `data.parquet`, `figures/*.svg` and
-/// `figures/*.png` to `out_dir`, which is made if it does not exist. Records that are handed over and not
-/// lent are not copied.
+/// `figures/*.png` to `out_dir`, which is made if it does not exist.
 ///
 /// The files depend on `records`, `meta` and `settings` alone: the same input gives the same bytes, in
 /// whatever order the records come. Each file is replaced as a whole. A record that was never read from a
@@ -67,13 +66,14 @@ pub fn write_report<'a>(
 ///
 /// # Errors
 /// [`ReportError`]; nothing is written unless all formats could be rendered.
-pub fn write_report_with<'a>(
-    records: impl Into<Cow<'a, [RunRecord]>>,
+pub fn write_report_with(
+    records: impl AsRef<[RunRecord]>,
     out_dir: &Path,
     meta: &ReportMeta,
     settings: &Settings,
 ) -> Result<ReportSummary, ReportError> {
-    let Rendered { sentences, files } = render_report(records, meta, settings, &[])?;
+    let frames = Frames::of(records.as_ref()).map_err(AnalysisError::from)?;
+    let Rendered { sentences, files } = render_report(frames, meta, settings, &[])?;
     write_files(&files, out_dir)?;
     Ok(ReportSummary {
         html: out_dir.join("index.html"),
@@ -93,13 +93,13 @@ pub struct Rendered {
     pub files: Vec<OutFile>,
 }
 
-/// Renders a report in the formats with these names ([`crate::formats::Format::name`]); without names, in all
+/// Renders a report of frames in the formats with these names ([`crate::formats::Format::name`]); without names, in all
 /// formats.
 ///
 /// # Errors
 /// [`ReportError`]; a name that no format has is [`FormatError::Unknown`].
-pub fn render_report<'a>(
-    records: impl Into<Cow<'a, [RunRecord]>>,
+pub fn render_report(
+    frames: Frames,
     meta: &ReportMeta,
     settings: &Settings,
     formats: &[String],
@@ -109,7 +109,7 @@ pub fn render_report<'a>(
         let (name, known) = (name.clone(), known().collect::<Vec<_>>().join(", "));
         return Err(FormatError::Unknown { name, known }.into());
     }
-    let report = Report::with(records, meta, settings)?;
+    let report = Report::with(frames, meta, settings)?;
     let contents = Contents::of(&report)?;
     let wanted = |name: &str| formats.is_empty() || formats.iter().any(|one| one == name);
     let formats = FORMATS.par_iter().filter(|format| wanted(format.name()));
@@ -119,11 +119,7 @@ pub fn render_report<'a>(
     for found in rendered {
         files.extend(found?);
     }
-    let sentences = contents.overview;
-    let Report { cells, .. } = report;
-    // One thread takes more than a second to free a hundred thousand records.
-    cells.into_par_iter().for_each(drop);
-    Ok(Rendered { sentences, files })
+    Ok(Rendered { sentences: contents.overview, files })
 }
 
 /// Writes files into a folder, which is created if it does not exist; each file appears as a whole.

@@ -25,25 +25,25 @@ pub use self::result::{NumberResult, PaperResult, Reproduction, RowResult, Table
 pub use self::runs::RecipeRun;
 use self::runs::{Candidates, Wanted, runs};
 pub use self::verdict::{VERDICTS, Verdict, published_interval};
-use crate::record::RunRecord;
+use crate::frame::Frames;
 
-/// Compares every published number with `records`, in whatever order they come.
+/// Compares every published number with the cells of `frames`, in whatever order they come.
 ///
 /// # Errors
-/// [`PublishedError`] if the numbers that are compiled in cannot be used.
-pub fn reproduction(records: &[RunRecord]) -> Result<Reproduction, PublishedError> {
-    beside(published::papers()?, &published::encodings()?, records)
+/// [`PublishedError`] if the numbers that are compiled in cannot be used, or a query fails.
+pub fn reproduction(frames: &Frames) -> Result<Reproduction, PublishedError> {
+    beside(published::papers()?, &published::encodings()?, frames)
 }
 
 fn beside(
     papers: Vec<Paper>,
     encodings: &BTreeMap<String, Identity>,
-    records: &[RunRecord],
+    frames: &Frames,
 ) -> Result<Reproduction, PublishedError> {
     let tables = papers.iter().flat_map(|paper| &paper.tables);
     let tasks: BTreeSet<String> =
         tables.filter_map(|table| table.task().map(str::to_owned)).collect();
-    let candidates = Candidates::of(records, &tasks, encodings);
+    let candidates = Candidates::of(frames, &tasks, encodings)?;
     let mut results = Vec::new();
     for Paper { paper: source, tables } in papers {
         let mut done = Vec::new();
@@ -93,7 +93,7 @@ fn number(
     column: &PublishedColumn,
     printed: &Printed,
     encoding: Option<&Identity>,
-    candidates: &Candidates<'_>,
+    candidates: &Candidates,
 ) -> NumberResult {
     let interval = published_interval(table, row, column, printed);
     let runs = match (&table.plan, &column.split, encoding) {

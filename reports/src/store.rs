@@ -15,6 +15,7 @@ pub use self::canonical::hex;
 pub use self::error::RecordError;
 pub use self::file::set_aside;
 pub use self::folder::{read_dir, read_each};
+pub(crate) use self::folder::{read_named, record_files};
 
 #[cfg(test)]
 mod tests;

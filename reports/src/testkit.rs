@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
+use crate::analysis::Selection;
+use crate::frame::Frames;
 use crate::record::{
     CurvePoint, EncodingInfo, EvalPoint, FlopCount, Host, ParamCount, RunRecord, SCHEMA,
     SkippedEval, Status, TaskInfo, TrainSummary,
@@ -99,6 +101,8 @@ impl TestCell {
             dirty: Some(false),
             versions: BTreeMap::from([("burn".into(), "0.22.1".into())]),
             started_utc: "2026-01-02T03:04:05Z".into(),
+            weights: None,
+            evaluated_by: None,
         };
         Self(record).eval("in-distribution", true, 64, 1.0).eval("sparse", false, 128, 1.0)
     }
@@ -198,6 +202,11 @@ impl TestCell {
     pub(crate) fn record(self) -> RunRecord {
         self.0
     }
+}
+
+/// The cells of frames of one workload that count: done, and the newest of their encoding and seed.
+pub(crate) fn counted(frames: &Frames) -> Selection<'_> {
+    Selection::counted(frames).unwrap()
 }
 
 /// A small suite with everything that a report must show: two tasks, seeds, a limited encoding, a

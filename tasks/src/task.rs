@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::TaskError;
 use crate::nearest::nearest;
 use crate::sample::Sample;
+use crate::tokenizer::Tokenizer;
 
 /// Metric by which encodings are ranked on a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -158,6 +159,11 @@ pub trait Task: Send + Sync + Debug {
     /// Exact bytes of text that the scored tokens of a sample stand for; `None` where only the mean of
     /// [`Task::bytes_per_token`] is known.
     fn scored_bytes(&self, _sample: &Sample) -> Option<u64> {
+        None
+    }
+
+    /// Tokenizer of the text; `None` for tasks other than text.
+    fn tokenizer(&self) -> Option<&dyn Tokenizer> {
         None
     }
 

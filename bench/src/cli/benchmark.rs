@@ -8,14 +8,15 @@ use rand_chacha::rand_core::SeedableRng;
 use serde_json::json;
 
 use super::out::say;
+use super::trained;
 use crate::backend;
 use crate::benchmarks::{AskSettings, Summary, ask, read};
-use crate::pretrained::Pretrained;
 
 /// Arguments of `benchmark`.
 #[derive(Args, Clone)]
 pub(super) struct BenchmarkArgs {
-    /// Folder of a model, a .gguf file, or a name from `pe-bench pretrained list`.
+    /// Folder of a model, a .gguf file, a name from `pe-bench pretrained list`, or kept weights of `pe-bench run`: the
+    /// path of the .safetensors file or the key of a record.
     model: String,
     /// JSON Lines files with the fields of SCROLLS (`input`, `output`), QuALITY (`article`,
     /// `questions`), MMLU (`question`, `choices`, `answer`) or ARC (`question`, `choices`, `answerKey`).
@@ -40,10 +41,10 @@ pub(super) fn benchmark(arguments: &BenchmarkArgs) -> anyhow::Result<()> {
     let device = backend::device("flex")?;
     let files = arguments.files.iter().map(|path| Ok((path, read(path)?)));
     let files = files.collect::<anyhow::Result<Vec<_>>>()?;
-    let pretrained = Pretrained::open(&arguments.model, &device)?;
+    let pretrained = trained::pretrained(&arguments.model, &device)?;
     let encoding = match &arguments.encoding {
         Some(text) => crate::encodings::parse(text)?,
-        None => pretrained.own_encoding()?,
+        None => pretrained.own_encoding(),
     };
     let id = encoding.id();
     let longest = arguments.longest.unwrap_or(pretrained.context);

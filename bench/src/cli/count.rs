@@ -9,7 +9,7 @@ use reports::{RunRecord, Status};
 
 use super::folders;
 use super::out::{complain, say};
-use crate::inspect::retrain::cell_of;
+use crate::experiment::of_record;
 use crate::instructions::{CountError, step_instructions};
 use crate::run::counts::take_steps;
 
@@ -79,7 +79,7 @@ fn chosen<'a>(records: &'a [RunRecord], arguments: &CountArgs) -> Vec<&'a RunRec
 
 /// Runs training steps of a record's cell for an external instruction counter and prints the allocations of each step.
 pub(super) fn steps(record: &Path, count: usize) -> anyhow::Result<()> {
-    let (cell, task) = cell_of(&RunRecord::read(record)?)?;
+    let (cell, task) = of_record(&RunRecord::read(record)?)?;
     let asked = take_steps(&cell, &*task, count).map_err(anyhow::Error::msg)?;
     for two in asked.windows(2) {
         let (count, bytes) = (two[1].count - two[0].count, two[1].bytes - two[0].bytes);

@@ -14,7 +14,7 @@ use super::out::say;
 const TIMINGS: [&str; 3] = ["seconds", "step_seconds_median", "tokens_per_second"];
 
 /// Top-level fields of a record that describe the machine, time and program of a run.
-const PROVENANCE: [&str; 8] = [
+const PROVENANCE: [&str; 10] = [
     "peak_bytes",
     "step_allocations",
     "step_instructions",
@@ -23,6 +23,8 @@ const PROVENANCE: [&str; 8] = [
     "commit",
     "dirty",
     "versions",
+    "weights",
+    "evaluated_by",
 ];
 
 /// Maximum number of differences printed; the rest are only counted.

@@ -16,11 +16,12 @@ use reports::{ReportMeta, RunRecord};
 use super::out::{complain, say};
 use super::run::seconds;
 use super::stop::StopFlag;
+use super::trained;
 use crate::backend::{self, EngineChoice};
 use crate::experiment::Budget;
 use crate::extend::{Context, Method};
-use crate::pretrained::Pretrained;
 use crate::run::RunContext;
+use crate::run::kept::WeightsPolicy;
 use crate::sweep::{self, Retry, RetryPolicy, Shard, SweepCells, SweepOptions};
 use cells::ExtendSweep;
 use plan::Prepared;
@@ -50,7 +51,8 @@ enum TunedWeights {
 /// Arguments of `extend`.
 #[derive(Args, Clone)]
 pub(super) struct ExtendArgs {
-    /// Folder of a model, a .gguf file, or a name from `pe-bench pretrained list`.
+    /// Folder of a model, a .gguf file, a name from `pe-bench pretrained list`, or kept weights of `pe-bench run`: the
+    /// path of the .safetensors file or the key of a record.
     model: String,
     /// Lengths in tokens, separated by commas; default: 1, 2 and 4 times the trained context.
     #[arg(long, value_delimiter = ',')]
@@ -139,7 +141,7 @@ const BACKEND: &str = "flex";
 pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(arguments.threads > 0, "--threads is 0, expected at least 1");
     let device = backend::device(BACKEND)?;
-    let pretrained = Pretrained::open(&arguments.model, &device)?;
+    let pretrained = trained::pretrained(&arguments.model, &device)?;
     let prepared = Prepared::new(arguments, &pretrained)?;
     let cells = prepared.cells();
     let run = RunContext {
@@ -178,6 +180,7 @@ pub(super) fn extend(arguments: &ExtendArgs) -> anyhow::Result<ExitCode> {
         },
         shard: Shard::WHOLE,
         budget: Budget::default(),
+        weights: WeightsPolicy::none(),
         checkpoint_seconds: arguments.checkpoint_seconds,
         claim_seconds: arguments.claim_seconds,
         wait: true,

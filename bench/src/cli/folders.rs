@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use reports::RunRecord;
+use reports::{Frames, RecordError, RunRecord};
 
 use super::out::complain;
 
@@ -57,6 +57,21 @@ fn at_or_below(folder: &Path, depth: usize) -> Vec<PathBuf> {
         .collect();
     folders.sort();
     folders.iter().flat_map(|folder| at_or_below(folder, depth - 1)).collect()
+}
+
+/// Reads all records of the folders as frames, with the errors of files that are no readable records.
+///
+/// # Errors
+/// If a folder cannot be listed.
+pub(super) fn frames(folders: &[PathBuf]) -> anyhow::Result<(Frames, Vec<RecordError>)> {
+    let mut frames = Frames::of(&[])?;
+    let mut errors = Vec::new();
+    for folder in folders {
+        let (found, unreadable) = reports::read_frames(folder)?;
+        frames.append(found)?;
+        errors.extend(unreadable);
+    }
+    Ok((frames, errors))
 }
 
 /// Reads all records of the folders.

@@ -10,15 +10,17 @@ use rand_chacha::rand_core::SeedableRng;
 use serde_json::json;
 
 use super::out::say;
+use super::trained;
 use crate::backend::{self, EngineChoice};
 use crate::generate::{GenerateRequest, Generation, Sampling, generate};
-use crate::pretrained::{Around, Pretrained};
+use crate::pretrained::Around;
 use crate::process;
 
 /// Arguments of `generate`.
 #[derive(Args, Clone)]
 pub(super) struct GenerateArgs {
-    /// Folder of a model, a .gguf file, or a name from `pe-bench pretrained list`.
+    /// Folder of a model, a .gguf file, a name from `pe-bench pretrained list`, or kept weights of `pe-bench run`: the
+    /// path of the .safetensors file or the key of a record.
     model: String,
     /// Text to continue.
     #[arg(long, required_unless_present = "speed", conflicts_with = "speed")]
@@ -77,10 +79,10 @@ fn here(arguments: &GenerateArgs) -> anyhow::Result<()> {
     };
     choice.check()?;
     let device = backend::device("flex")?;
-    let pretrained = Pretrained::open(&arguments.model, &device)?;
+    let pretrained = trained::pretrained(&arguments.model, &device)?;
     let encoding = match &arguments.encoding {
         Some(text) => crate::encodings::parse(text)?,
-        None => pretrained.own_encoding()?,
+        None => pretrained.own_encoding(),
     };
     let id = encoding.id();
     let mut rng = ChaCha8Rng::seed_from_u64(arguments.seed);

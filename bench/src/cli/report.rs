@@ -74,13 +74,13 @@ pub(super) fn report(arguments: &ReportArgs) -> anyhow::Result<()> {
     let settings = criteria.over(reports::Settings::default())?;
     let folders = folders::or_all(results)?;
     let named = results.iter().map(|r| r.display().to_string()).collect::<Vec<_>>();
-    let (records, meta) = gathered(&folders, &named.join(" "))?;
+    let (frames, meta) = gathered(&folders, &named.join(" "))?;
     let out = out.clone().unwrap_or_else(|| match folders.as_slice() {
         [one] => one.clone(),
         // The report of several folders is not written to any of them.
         _ => PathBuf::from(ALL),
     });
-    let rendered = reports::render_report(records, &meta, &settings, formats)?;
+    let rendered = reports::render_report(frames, &meta, &settings, formats)?;
     reports::write_files(&rendered.files, &out)?;
     for sentence in &rendered.sentences {
         say(sentence);
@@ -100,29 +100,21 @@ fn some(skipped: &[String]) -> String {
     if more == 0 { shown } else { format!("{shown}; and {more} more of {} in all", skipped.len()) }
 }
 
-/// Reads the records of the folders and builds the metadata of a report; `named` are the arguments of the command.
+/// Reads the records of the folders as frames and builds the metadata of a report; `named` are the arguments of the
+/// command.
 pub(super) fn gathered(
     folders: &[PathBuf],
     named: &str,
-) -> anyhow::Result<(Vec<reports::RunRecord>, reports::ReportMeta)> {
-    let (mut records, mut skipped) = (Vec::new(), Vec::new());
-    for folder in folders {
-        for found in reports::read_each(folder)? {
-            match found {
-                Ok(record) => records.push(record),
-                Err(error) => skipped.push(format!("one cell: {error}")),
-            }
-        }
-    }
+) -> anyhow::Result<(reports::Frames, reports::ReportMeta)> {
+    let (frames, errors) = folders::frames(folders)?;
+    let skipped: Vec<String> = errors.iter().map(|error| format!("one cell: {error}")).collect();
     let looked = folders.iter().map(|f| f.display().to_string()).collect::<Vec<_>>().join(", ");
+    let suites = frames.suites()?;
     anyhow::ensure!(
-        !records.is_empty(),
+        !suites.is_empty(),
         "{looked}: no readable record, expected a results folder of `pe-bench run`; {}",
         if skipped.is_empty() { "its `cells` folder is empty".to_owned() } else { some(&skipped) }
     );
-    let suites: std::collections::BTreeSet<&str> =
-        records.iter().map(|record| record.suite.as_str()).collect();
-    let title = suites.into_iter().collect::<Vec<_>>().join(", ");
     let command = format!("pe-bench report {named}");
-    Ok((records, reports::ReportMeta { title, command, skipped }))
+    Ok((frames, reports::ReportMeta { title: suites.join(", "), command, skipped }))
 }

@@ -55,12 +55,16 @@ impl Which {
 }
 
 pub(super) fn reproduce(arguments: &ReproduceArgs) -> anyhow::Result<()> {
-    let records = if arguments.results.is_empty() {
+    let folders = if arguments.results.is_empty() {
         Vec::new()
     } else {
-        folders::records(&folders::or_all(&arguments.results)?)?
+        folders::or_all(&arguments.results)?
     };
-    let mut found = reproduction(&records)?;
+    let (frames, errors) = folders::frames(&folders)?;
+    if let Some(error) = errors.into_iter().next() {
+        return Err(error.into());
+    }
+    let mut found = reproduction(&frames)?;
     choose_papers(&mut found, &arguments.paper)?;
     for paper in &found.papers {
         for table in &paper.tables {

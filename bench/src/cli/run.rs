@@ -6,6 +6,7 @@ mod json_lines;
 mod options;
 mod output;
 mod table;
+mod weights;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,9 +15,10 @@ use anyhow::Context;
 use reports::ReportMeta;
 
 use super::RunArgs;
-use super::out::complain;
+use super::out::{complain, say};
 use super::stop::StopFlag;
 use crate::experiment::Experiment;
+use crate::run::kept::Reuse;
 use crate::suite::{self, Overrides, Suite};
 use crate::sweep::{SweepOptions, SweepOutcome, SweepPlan, look_up_all, sweep, training_seconds};
 use crate::{backend, host};
@@ -45,9 +47,11 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
         encodings: arguments.encodings.clone(),
     };
     let suite = suite::parse(&name, &text, &overrides)?;
+    let title = suite.title.clone();
     let settings = arguments.criteria.over(suite.report.clone())?;
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&suite.name));
-    let options = arguments.sweep.options(out, jobs(arguments), arguments.threads);
+    let jobs = arguments.jobs.unwrap_or_else(|| jobs(&arguments.backend, arguments.threads));
+    let mut options = arguments.sweep.options(out, jobs, arguments.threads);
     options.budget.check().context("budget of a cell")?;
     let plan = if arguments.dry_run {
         SweepPlan::offline(suite.clone())?
@@ -64,6 +68,10 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
             unrunnable.workload, unrunnable.cells, unrunnable.reason
         ));
     }
+    let kept = weights::decide(&arguments.sweep, &plan, &mut options)?;
+    if !arguments.sweep.quiet && !arguments.sweep.json {
+        say(&kept);
+    }
     if arguments.dry_run {
         estimate::print(&plan, &options);
         let at_one_rate =
@@ -76,32 +84,44 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    std::fs::create_dir_all(options.out.join("cells"))
-        .with_context(|| format!("cannot create the results folder {}", options.out.display()))?;
-    watch(&plan, &suite, &StopFlag::install()?, &options, &settings, arguments)
+    let command = format!("pe-bench run {}", arguments.suite);
+    let report = SweepReport { title, command, settings };
+    watch(&plan, Some(suite), &StopFlag::install()?, &options, &arguments.sweep, &report)
 }
 
 /// Number of cells run in parallel; by default the CPUs divided by the threads of a cell, and 1 on other devices.
-fn jobs(arguments: &RunArgs) -> usize {
-    let shared = match arguments.backend.as_str() {
-        "flex" | "tch" => (host::logical_cpus() / arguments.threads).max(1),
+pub(super) fn jobs(backend: &str, threads: usize) -> usize {
+    match backend {
+        "flex" | "tch" => (host::logical_cpus() / threads).max(1),
         _ => 1,
-    };
-    arguments.jobs.unwrap_or(shared)
+    }
 }
 
-/// Runs the cells of a plan, then the fresh seeds of the suite at the rates that were chosen, and writes the report.
-fn watch(
+/// Report of a sweep.
+pub(super) struct SweepReport {
+    pub(super) title: String,
+    /// Command that the report names.
+    pub(super) command: String,
+    pub(super) settings: reports::Settings,
+}
+
+/// Runs a sweep, shows its progress and writes its report. A suite's fresh seeds follow at the rates that its grid chose.
+pub(super) fn watch(
     plan: &SweepPlan,
-    suite: &Suite,
+    suite: Option<Suite>,
     stop: &StopFlag,
     options: &SweepOptions,
-    settings: &reports::Settings,
-    arguments: &RunArgs,
+    arguments: &SweepArgs,
+    report: &SweepReport,
 ) -> anyhow::Result<ExitCode> {
+    std::fs::create_dir_all(options.out.join("cells"))
+        .with_context(|| format!("cannot create the results folder {}", options.out.display()))?;
     let statuses = look_up_all(plan, &options.out, &options.retry);
-    let seconds = training_seconds(plan, &statuses, options);
-    let mut show = SweepOutput::new(&arguments.sweep, plan, &statuses, &seconds, options);
+    let seconds = match options.weights.reuse {
+        Reuse::Only => vec![0.0; plan.cells.len()],
+        Reuse::IfKept | Reuse::Never => training_seconds(plan, &statuses, options),
+    };
+    let mut show = SweepOutput::new(arguments, plan, &statuses, &seconds, options);
     let outcome = sweep(plan, options, &seconds, stop.flag(), &mut |event| show.event(&event));
     show.finish();
     let outcome = outcome?;
@@ -117,19 +137,18 @@ fn watch(
         ));
         return Ok(ExitCode::from(signal.exit_status()));
     }
-    if !suite.fresh.is_empty() && outcome.records.len() == plan.cells.len() {
-        let mut suite = suite.clone();
-        suite.cells.extend(suite.fresh_cells(&outcome.records));
-        suite.fresh.clear();
-        let plan = SweepPlan::new(suite.clone())?;
-        return watch(&plan, &suite, stop, options, settings, arguments);
-    }
-    if !suite.fresh.is_empty() {
+    if let Some(mut suite) = suite.filter(|suite| !suite.fresh.is_empty()) {
+        if outcome.records.len() == plan.cells.len() {
+            suite.cells.extend(suite.fresh_cells(&outcome.records)?);
+            suite.fresh.clear();
+            let plan = SweepPlan::new(suite)?;
+            return watch(&plan, None, stop, options, arguments, report);
+        }
         complain(
             "note: fresh seeds run when every cell of the grid has a record; run the same command again",
         );
     }
-    conclude(plan, options, &outcome, &show, &suite.title, settings, arguments)
+    conclude(plan, options, &outcome, &show, report)
 }
 
 fn conclude(
@@ -137,9 +156,7 @@ fn conclude(
     options: &SweepOptions,
     outcome: &SweepOutcome,
     show: &SweepOutput<'_>,
-    title: &str,
-    settings: &reports::Settings,
-    arguments: &RunArgs,
+    report: &SweepReport,
 ) -> anyhow::Result<ExitCode> {
     let mut skipped = plan
         .unrunnable
@@ -153,15 +170,12 @@ fn conclude(
             .iter()
             .map(|index| format!("{}: not finished yet", plan.cells[*index].cell_name())),
     );
-    let meta = ReportMeta {
-        title: title.to_owned(),
-        command: format!("pe-bench run {}", arguments.suite),
-        skipped,
-    };
+    let meta = ReportMeta { title: report.title.clone(), command: report.command.clone(), skipped };
     if outcome.records.is_empty() {
         show.end_without_report(outcome);
     } else {
-        let summary = reports::write_report_with(&outcome.records, &options.out, &meta, settings)?;
+        let summary =
+            reports::write_report_with(&outcome.records, &options.out, &meta, &report.settings)?;
         show.report(outcome, &summary);
     }
     let troubles = troubles(plan, outcome, options);

@@ -8,13 +8,13 @@ use serde_json::json;
 use tasks::Task;
 
 use super::extend::read_parts;
-use super::inspect::{CellArgs, find, train_again};
 use super::list::aligned;
 use super::out::say;
+use super::trained::{self, CellArgs, Trained};
 use crate::backend;
 use crate::extend::LongText;
 use crate::inspect::{LayerStability, Shift, stability};
-use crate::pretrained::{Around, Pretrained};
+use crate::pretrained::Around;
 
 /// Maximum number of tokens of a sample; the attention weights of all heads and layers are held in memory.
 const MOST_TOKENS: usize = 4096;
@@ -75,23 +75,22 @@ pub(super) fn run(arguments: &StabilityArgs) -> anyhow::Result<()> {
 }
 
 fn of_cell(arguments: &StabilityArgs) -> anyhow::Result<Measured> {
-    let (cell, task, record) = find(&arguments.which)?;
+    let Trained { experiment: cell, task, model, device, .. } = Trained::open(&arguments.which)?;
     let len = arguments.len.unwrap_or(cell.train.len);
     let sequences = sequences(arguments, &*task, len, cell.eval.seed)?;
-    let again = train_again(&cell, &*task, record.as_ref())?;
     let id = cell.encoding.id();
     let name = format!("{} on {}, seed {}", cell.name, cell.workload, cell.seed);
     measure(arguments, name, sequences, None, |sequences, shift| {
-        Ok(stability(&again.model, id, sequences, shift, &again.device)?)
+        Ok(stability(&model, id, sequences, shift, &device)?)
     })
 }
 
 fn of_pretrained(arguments: &StabilityArgs, model: &str) -> anyhow::Result<Measured> {
     let device = backend::device("flex")?;
-    let pretrained = Pretrained::open(model, &device)?;
+    let pretrained = trained::pretrained(model, &device)?;
     let encoding: Combination = match &arguments.encoding {
         Some(text) => crate::encodings::parse(text)?,
-        None => pretrained.own_encoding()?,
+        None => pretrained.own_encoding(),
     };
     let parts = read_parts(&arguments.data)?;
     let (tokens, context) = (pretrained.tokenizer(), pretrained.context);

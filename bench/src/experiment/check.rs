@@ -1,5 +1,7 @@
 //! Checks of an experiment before anything is built.
 
+use reports::WeightsAt;
+
 use super::Experiment;
 use super::error::ExperimentError;
 use crate::model::MOST_STEP_OPERATIONS;
@@ -40,6 +42,7 @@ impl Experiment {
         }
         self.train.optimizer.check()?;
         self.check_validation()?;
+        self.check_weights(task)?;
         task.check_len(self.train.len)?;
         for len in self.eval.lens_or(&self.train.len) {
             task.check_len(*len)?;
@@ -73,6 +76,25 @@ impl Experiment {
                     expected,
                 });
             }
+        }
+        Ok(())
+    }
+
+    fn check_weights(&self, task: &dyn tasks::Task) -> Result<(), ExperimentError> {
+        let refuse = |field, value: String, expected: String| {
+            Err(ExperimentError::Number { field, value, expected })
+        };
+        let [train, _] = self.token_lens(task);
+        if let Some(tokens) = self.eval.trained_for.filter(|tokens| *tokens < train) {
+            let expected = format!("at least {train}, the tokens of a training sequence");
+            return refuse("eval.trained_for", tokens.to_string(), expected);
+        }
+        let validation = self.train.validation.as_ref();
+        if self.eval.weights == WeightsAt::Best
+            && validation.is_none_or(|validation| validation.every_steps.is_none())
+        {
+            let expected = "last, or a training with train.validation.every_steps".to_owned();
+            return refuse("eval.weights", "best".to_owned(), expected);
         }
         Ok(())
     }

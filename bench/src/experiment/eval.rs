@@ -1,5 +1,6 @@
 //! Settings of the final evaluation.
 
+use reports::WeightsAt;
 use serde::{Deserialize, Serialize};
 
 /// Settings of an evaluation.
@@ -20,6 +21,18 @@ pub struct EvalConfig {
     pub batch_size: usize,
     /// Seed of the evaluation data, the same for all cells.
     pub seed: u64,
+    /// Weights that are evaluated. Not serialized if those after the last step, so that keys of older records stay valid.
+    #[serde(skip_serializing_if = "is_last")]
+    pub weights: WeightsAt,
+    /// Longest input in tokens that the encoding is built for, if it is not that of the lengths above: what it was in
+    /// the training of the evaluated weights.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trained_for: Option<usize>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_last(weights: &WeightsAt) -> bool {
+    *weights == WeightsAt::Last
 }
 
 impl Default for EvalConfig {
@@ -31,6 +44,8 @@ impl Default for EvalConfig {
             tokens: None,
             batch_size: 32,
             seed: 1_000_003,
+            weights: WeightsAt::Last,
+            trained_for: None,
         }
     }
 }

@@ -14,7 +14,7 @@ use super::tune::{TuneConfig, Tuning};
 use crate::experiment::{EvalConfig, ExperimentError};
 use crate::lora::LoraError;
 use crate::model::Decoder;
-use crate::pretrained::Pretrained;
+use crate::pretrained::{Pretrained, PretrainedError};
 use crate::run::evaluate::EvalRequest;
 use crate::run::{CountedStep, RecordBuilder, RunContext, RunPlan, Training};
 use crate::streams::{Stream, stream};
@@ -222,6 +222,7 @@ impl ExtendCell<'_> {
             unstated: None,
             seed: context.seed,
             training: self.tune.map(training),
+            kept: None,
             task: self.task,
             requests: self.eval.lens.iter().map(request).collect(),
             gates: None,
@@ -235,7 +236,7 @@ impl ExtendCell<'_> {
         self.check(context).map_err(|error| error.to_string())?;
         let (encoding, longest) = (&self.variant.encoding, self.longest(context));
         let mut rng = stream(context.seed, Stream::Encoding);
-        let text = |error: PeError| error.to_string();
+        let text = |error: PretrainedError| error.to_string();
         let (_, device) = context.backend;
         let Some((config, _)) = self.tune else {
             let model = context.pretrained.decoder(encoding, longest, &mut rng);

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 #[derive(Debug, Clone)]
 pub(super) struct Facts {
     pub(super) vocabulary: usize,
-    /// Hash of all tokens that samples are made of.
+    /// Hash of all tokens of the samples.
     pub(super) sha256: String,
 }
 

@@ -1,4 +1,4 @@
-//! Attention maps as SVG: heads side by side, tokens on the axes.
+//! Attention maps as SVG: one map per head, tokens on the axes.
 
 use std::fmt::Write as _;
 

@@ -24,13 +24,13 @@ pub struct DecoderWeights {
 pub struct BlockWeights {
     /// Scale of the normalisation before attention, `[C]`.
     pub attention_norm: Tensor<1>,
-    /// Projections to queries, keys and values side by side, `[C, C + 2 K]`.
+    /// Projections to queries, keys and values, concatenated, `[C, C + 2 K]`.
     pub qkv: Tensor<2>,
     /// Output projection of attention, `[C, C]`.
     pub out: Tensor<2>,
     /// Scale of the normalisation before the feed-forward block, `[C]`.
     pub feed_forward_norm: Tensor<1>,
-    /// Gate and up matrices side by side, `[C, 2 F]`.
+    /// Gate and up matrices, concatenated, `[C, 2 F]`.
     pub up: Tensor<2>,
     /// Second matrix of the feed-forward block, `[F, C]`.
     pub down: Tensor<2>,

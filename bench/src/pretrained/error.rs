@@ -5,15 +5,17 @@ use std::path::{Path, PathBuf};
 use pe_zoo::PeError;
 use tasks::FileError;
 
+use crate::experiment::OfRecordError;
 use crate::model::ModelError;
+use crate::run::kept::KeptError;
 
 /// Error while a pretrained model is fetched or loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum PretrainedError {
     /// The argument is not a model folder, a GGUF file or a known name.
     #[error(
-        "`{given}` is not a model: expected a folder with config.json and model.safetensors, a .gguf file, or one of: \
-         {known}"
+        "`{given}` is not a model: expected a folder with config.json and model.safetensors, a .gguf file, kept weights \
+         (.safetensors) of `pe-bench run` or the key of their record, or one of: {known}"
     )]
     NotAModel {
         /// Text that was given.
@@ -24,6 +26,15 @@ pub enum PretrainedError {
     /// An operation of the file system failed.
     #[error(transparent)]
     Io(#[from] FileError),
+    /// Kept weights cannot be read.
+    #[error(transparent)]
+    Kept(#[from] KeptError),
+    /// The experiment of kept weights cannot be restored.
+    #[error(transparent)]
+    Record(#[from] OfRecordError),
+    /// The encoding refuses the sizes of the model.
+    #[error(transparent)]
+    Encoding(#[from] PeError),
     /// The file is damaged.
     #[error("{} is damaged: {reason}; get the file again", path.display())]
     Damaged {

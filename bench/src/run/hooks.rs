@@ -5,8 +5,13 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+use reports::{KeptWeights, RunRecord, WeightsAt};
+
 use super::Progress;
+use crate::experiment::TrainingId;
+use crate::model::Decoder;
 use crate::run::checkpoint::{Checkpointer, Moment};
+use crate::run::kept::{self, KeptTraining, Reuse, WeightsPolicy, weights_path};
 use crate::run::train::{Stop, TrainState, Trainer};
 
 /// Event of a run in progress.
@@ -30,6 +35,7 @@ pub enum RunEvent {
 pub struct RunHooks<'a> {
     on_event: &'a mut dyn FnMut(RunEvent),
     checkpointer: Option<Checkpointer>,
+    weights: WeightsPolicy,
     seconds: Option<f64>,
     stop: Option<&'a AtomicBool>,
     start: Instant,
@@ -51,6 +57,7 @@ impl<'a> RunHooks<'a> {
         Self {
             on_event,
             checkpointer: None,
+            weights: WeightsPolicy::none(),
             seconds: None,
             stop: None,
             start: Instant::now(),
@@ -62,6 +69,12 @@ impl<'a> RunHooks<'a> {
     #[must_use]
     pub fn with_checkpoints(self, checkpointer: Checkpointer) -> Self {
         Self { checkpointer: Some(checkpointer), ..self }
+    }
+
+    /// Keeps weights after the training, or reads kept ones instead of training.
+    #[must_use]
+    pub fn with_weights(self, weights: WeightsPolicy) -> Self {
+        Self { weights, ..self }
     }
 
     /// Stops after `seconds`, including those of earlier attempts.
@@ -104,6 +117,89 @@ impl<'a> RunHooks<'a> {
         let Some(checkpointer) = &mut self.checkpointer else { return };
         if let Err(trouble) = checkpointer.keep(trainer, cell_seconds, moment) {
             self.tell(RunEvent::Trouble(trouble));
+        }
+    }
+
+    /// Whether nothing is trained, not even to count what a step costs.
+    pub(super) fn only_evaluates(&self) -> bool {
+        self.weights.reuse == Reuse::Only
+    }
+
+    /// Kept weights that replace the training.
+    ///
+    /// # Errors
+    ///
+    /// Message, if the run may not train and there are none.
+    pub(super) fn reusable(
+        &mut self,
+        training: &TrainingId,
+        at: WeightsAt,
+    ) -> Result<Option<KeptTraining>, String> {
+        match self.weights.reuse {
+            Reuse::Never => Ok(None),
+            Reuse::IfKept => match self.kept(training, at) {
+                Err(error) => {
+                    self.tell(RunEvent::Trouble(format!("{error}; the cell is trained again")));
+                    Ok(None)
+                }
+                found => found,
+            },
+            Reuse::Only => match self.kept(training, at)? {
+                None => {
+                    let path = weights_path(&self.weights.results, training, at);
+                    Err(format!("there are no kept weights {}", path.display()))
+                }
+                found => Ok(found),
+            },
+        }
+    }
+
+    /// Reads kept weights; `None` if there are none.
+    ///
+    /// # Errors
+    ///
+    /// Message, if they are damaged.
+    pub(super) fn kept(
+        &self,
+        training: &TrainingId,
+        at: WeightsAt,
+    ) -> Result<Option<KeptTraining>, String> {
+        let path = weights_path(&self.weights.results, training, at);
+        KeptTraining::read(&path).map_err(|error| error.to_string())
+    }
+
+    /// Keeps weights if the policy says so. A failure is reported and does not end the run.
+    pub(super) fn keep(
+        &mut self,
+        training: &TrainingId,
+        model: &Decoder,
+        record: &RunRecord,
+        (at, step): (WeightsAt, usize),
+        has_ended: bool,
+    ) -> Option<KeptWeights> {
+        // The best ones are kept beside the last.
+        if self.weights.keep.is_none_or(|wanted| at > wanted) {
+            return None;
+        }
+        let path = weights_path(&self.weights.results, training, at);
+        match kept::write(&path, model, record, (at, step), has_ended) {
+            Ok(weights) => Some(weights),
+            Err(error) => {
+                self.tell(RunEvent::Trouble(format!("the weights are not kept: {error}")));
+                None
+            }
+        }
+    }
+
+    /// Completes the settings of the weights of the best validation at the end of the training.
+    pub(super) fn finish_best(&mut self, training: &TrainingId, record: &RunRecord, step: usize) {
+        if self.weights.keep != Some(WeightsAt::Best) {
+            return;
+        }
+        let path = weights_path(&self.weights.results, training, WeightsAt::Best);
+        if let Err(error) = kept::finish_best(&path, record, step) {
+            let text = format!("the weights of the best validation are not kept: {error}");
+            self.tell(RunEvent::Trouble(text));
         }
     }
 

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::optim::GradientsParams;
-use burn::tensor::{GradientCheckpointingStrategy, Tensor};
+use burn::tensor::Tensor;
 use pe_zoo::ops::{self, AdamW, Moments};
 
 use crate::experiment::OptimizerConfig;
+use crate::weights::{AutodiffRole, Extras};
 
 /// AdamW optimizer with the moments of each parameter.
 #[derive(Debug, Default)]
@@ -18,7 +19,7 @@ pub struct Optimizer {
 }
 
 impl Optimizer {
-    /// Optimizer after `steps` steps, without moments; set them with [`put_moments`](Self::put_moments).
+    /// Optimizer after `steps` steps, without moments; [`Extras::put`] sets them.
     pub(crate) fn after(steps: u32) -> Self {
         Self { moments: BTreeMap::new(), steps }
     }
@@ -26,16 +27,6 @@ impl Optimizer {
     /// Number of steps taken.
     pub(crate) fn steps(&self) -> u32 {
         self.steps
-    }
-
-    /// First and second moment of a parameter's gradients; `None` before the first gradient.
-    pub(crate) fn moments<const D: usize>(&self, id: ParamId) -> Option<[Tensor<D>; 2]> {
-        self.moments.get(&id)?.downcast_ref::<Moments<D>>()?.tensors.clone()
-    }
-
-    /// Sets the first and second moment of a parameter's gradients.
-    pub(crate) fn put_moments<const D: usize>(&mut self, id: ParamId, moments: [Tensor<D>; 2]) {
-        self.moments.insert(id, Box::new(Moments::<D> { tensors: Some(moments) }));
     }
 
     /// Updates every parameter that has a gradient, in place if its tensor is not shared. `biases` are the parameters
@@ -67,28 +58,18 @@ impl Optimizer {
     }
 }
 
-/// Autodiff settings of a weight. A replacement needs the same settings to be combined with other tensors.
-pub(crate) struct AutodiffRole {
-    learns: bool,
-    checkpointing: Option<GradientCheckpointingStrategy>,
-}
+/// First and second moment of each parameter's gradients, under the names that PyTorch's Adam gives them.
+impl Extras for Optimizer {
+    const NAMES: &'static [&'static str] = &["exp_avg", "exp_avg_sq"];
 
-impl AutodiffRole {
-    pub(crate) fn of<const D: usize>(weights: &Tensor<D>) -> Self {
-        Self {
-            learns: weights.is_require_grad(),
-            checkpointing: weights.gradient_checkpointing_strategy(),
-        }
+    fn take<const D: usize>(&self, id: ParamId) -> Option<Vec<Tensor<D>>> {
+        let moments = self.moments.get(&id)?.downcast_ref::<Moments<D>>()?;
+        Some(moments.tensors.clone()?.to_vec())
     }
 
-    /// Applies the settings to weights from outside the autodiff graph.
-    pub(crate) fn take<const D: usize>(&self, weights: Tensor<D>) -> Tensor<D> {
-        let weights = Tensor::from_inner(weights);
-        let weights = match self.checkpointing {
-            Some(strategy) => weights.with_gradient_checkpointing_strategy(strategy),
-            None => weights,
-        };
-        weights.set_require_grad(self.learns)
+    fn put<const D: usize>(&mut self, id: ParamId, tensors: Vec<Tensor<D>>) {
+        let tensors = <[Tensor<D>; 2]>::try_from(tensors).ok();
+        self.moments.insert(id, Box::new(Moments::<D> { tensors }));
     }
 }
 

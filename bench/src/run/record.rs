@@ -147,6 +147,8 @@ impl RecordBuilder<'_> {
             dirty,
             versions: host::versions(),
             started_utc: host::now_utc(),
+            weights: None,
+            evaluated_by: None,
         }
     }
 }

@@ -67,8 +67,14 @@ pub(super) fn check_fresh(fresh: &[u64], seeds: &[u64], rates: &[f64]) -> Result
 
 impl Suite {
     /// Cells of the fresh seeds at the rates that the records of the other cells choose.
-    pub fn fresh_cells(&self, records: &[RunRecord]) -> Vec<Experiment> {
-        let chosen: BTreeMap<(String, String), f64> = reports::chosen_grid_values(records)
+    ///
+    /// # Errors
+    /// [`AnalysisError`](reports::analysis::AnalysisError) if the records cannot be analysed.
+    pub fn fresh_cells(
+        &self,
+        records: &[RunRecord],
+    ) -> Result<Vec<Experiment>, reports::analysis::AnalysisError> {
+        let chosen: BTreeMap<(String, String), f64> = reports::chosen_grid_values(records)?
             .into_iter()
             .map(|choice| ((choice.workload, choice.encoding), choice.value))
             .collect();
@@ -76,7 +82,7 @@ impl Suite {
             let value = chosen.get(&(cell.workload.clone(), cell.name.clone()));
             cell.grid.as_ref().zip(value).is_some_and(|(point, value)| same(point.value, *value))
         };
-        self.fresh.iter().filter(is_chosen).cloned().collect()
+        Ok(self.fresh.iter().filter(is_chosen).cloned().collect())
     }
 }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::experiment::Budget;
+use crate::run::kept::WeightsPolicy;
 use crate::run::{RunContext, RunEvent};
 
 /// Request to run a cell: the first line on a worker's standard input. The input stays open while the sweep runs;
@@ -20,6 +21,7 @@ pub struct WorkerRequest {
     pub(super) results: PathBuf,
     pub(super) checkpoint_seconds: f64,
     pub(super) budget: Budget,
+    pub(super) weights: WeightsPolicy,
     /// Key of the cell when the sweep began.
     pub(super) key: String,
     /// The cell, as [`SweepCells::job`](super::SweepCells::job) describes it.

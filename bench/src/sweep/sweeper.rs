@@ -100,6 +100,7 @@ impl Sweeper<'_> {
             results: self.options.out.clone(),
             checkpoint_seconds: self.options.checkpoint_seconds,
             budget: self.options.budget.or(self.cells.budget(index)),
+            weights: self.options.weights.clone(),
             key: self.cells.keys()[index].clone(),
             job: self.cells.job(index),
         };

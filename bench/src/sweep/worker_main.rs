@@ -110,6 +110,7 @@ fn guarded(
     let ran = catch_unwind(AssertUnwindSafe(|| {
         let hooks = RunHooks::new(&mut on_event)
             .with_checkpoints(Checkpointer::new(folder, every))
+            .with_weights(request.weights.clone())
             .within(request.budget.seconds)
             .until(stop);
         run::execute(plan, hooks)

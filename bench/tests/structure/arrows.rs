@@ -1,4 +1,5 @@
-//! Modules of a crate have one direction: no circle of siblings, and no arrow against the order of ARCHITECTURE.md.
+//! Checks that the modules of a crate have one direction: no cycle of siblings, and no dependency against the order of
+//! ARCHITECTURE.md.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

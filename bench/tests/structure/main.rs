@@ -1,4 +1,4 @@
-//! Which crate may depend on which, which module may use which, and who may name a kind of encoding or task.
+//! Checks which crates and modules may depend on each other, and which may name a kind of encoding or task.
 #![allow(clippy::unwrap_used, reason = "tests panic on failure")]
 
 mod arrows;

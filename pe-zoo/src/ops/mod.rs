@@ -1,6 +1,6 @@
 //! Operations of models, fused where the device has a kernel and plain tensor operations elsewhere.
 //!
-//! Besides attention, a training step on Flex would spend half its time in elementwise operations
+//! Without these functions, a training step on Flex spends half of its time in elementwise operations
 //! on one thread. Each function here is one operation with an explicit gradient, in SIMD, on all
 //! threads, that stores only what its backward pass needs.
 

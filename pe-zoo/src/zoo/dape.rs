@@ -1,14 +1,14 @@
 //! # DAPE: a bias that a small network adapts to the content
 //!
 //! ## What it does
-//! For each pair of tokens a network sees the logits and the biases of all heads side by side and
-//! gives each head something to add. So a fixed bias becomes one that depends on what is attended
-//! to; the second version also sees the neighbouring keys.
+//! For each pair of tokens, a small network maps the logits and biases of all heads to an addition
+//! to the logit of each head, so that a fixed bias becomes one that depends on the content. The
+//! second version also uses the neighbouring keys.
 //!
 //! ## Formula
 //! `s = q.k / sqrt(D)`, `b` the base bias, `logit = s + b + g([s; b])`, `[s; b]` the `2 H` planes
 //! (`H` without a base), `g(y) = W2 act(W1 y + c1) + c2` with LeakyReLU, at each pair. In the
-//! convolution `W1` and `W2` look at keys `j - 1`, `j`, `j + 1`; keys after the row count as 0.
+//! convolution `W1` and `W2` also take keys `j - 1` and `j + 1`; keys after the row are 0.
 //!
 //! ## Shapes
 //! `score: HeadMlp`; `W1` `[width, taps 2H]`, `W2` `[H, taps width]`.
@@ -24,8 +24,8 @@
 //! encoding alone.
 //!
 //! ## Deviations
-//! The authors' code gives each layer its own KERPLE; here `base.sharing` says so and defaults to
-//! KERPLE's own. In the authors' convolution the last row of a sequence differs from the others: the
+//! The authors' code gives each layer its own KERPLE; here this is `base.sharing`, with the default of
+//! KERPLE. In the authors' convolution the last row of a sequence differs from the others: the
 //! hidden units one key past it are cut off. Here no row is cut off, so that a token's logits do not
 //! depend on whether another follows.
 //!

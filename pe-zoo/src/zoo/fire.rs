@@ -1,9 +1,9 @@
 //! # FIRE: a learned function of distance over position
 //!
 //! ## What it does
-//! A small network looks at how far back a token is as a fraction of how far the row could look
-//! back, both on a learned logarithmic scale, and gives each head's bias. The fraction stays between
-//! 0 and 1 at any length.
+//! A small network maps the distance of a token, divided by the largest distance in the row, to the
+//! bias of each head. Both distances are on a learned logarithmic scale. The quotient is between 0 and
+//! 1 at any length.
 //!
 //! ## Formula
 //! `psi(x) = ln(|c x| + 1)`, `u[i, j] = psi(i - j) / (psi(max(i, |m L0|)) + eps)`,
@@ -26,7 +26,7 @@
 //! `c` and `m` as in the paper's listing (0.1 and 1); the network as PyTorch starts linear layers, which the listing uses.
 //!
 //! ## Deviations
-//! There is no authors' code; this is the paper's listing. The normaliser looks at absolute
+//! The authors published no code; this is the paper's listing. The normaliser depends on absolute
 //! positions, so that FIRE is shift-invariant only while `i` stays below `|m L0|`.
 //!
 //! ## References

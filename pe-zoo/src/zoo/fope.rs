@@ -20,8 +20,8 @@
 //! `gain` (0.3; the authors take 0.3, 0.4 or 0.6 by size of the model): `A` and `B` are ones at `(m
 //! ceil(K / M), m)` plus normal numbers with standard deviation `gain sqrt(2 / (fan_in +
 //! fan_out))`.
-//! `padding`: `code` (default: 1, as the authors' code has it) or `zero` (0, what a frequency of
-//! zero would have).
+//! `padding`: `code` (default: 1, as in the authors' code) or `zero` (0, the value for a frequency of
+//! zero).
 //!
 //! ## Deviations
 //! `A` and `B` are not parameters: they are drawn from the seed when the encoding is built, so that

@@ -1,9 +1,10 @@
 //! # GRAPE: positions as group actions, in four variants
 //!
 //! ## What it does
-//! Rotates queries and keys by learned frequencies, or by angles that tokens themselves add up, or
-//! subtracts from the logits a distance whose price keys and queries set, or a sum of prices along
-//! the path between the two tokens.
+//! Rotates queries and keys by learned frequencies (`multiplicative`) or by angles computed from the
+//! tokens and summed along the sequence (`contextual`); or subtracts from the logits the distance
+//! times a slope computed from key and query (`additive`), or a sum of such slopes over the tokens
+//! between key and query (`path`).
 //!
 //! ## Formula
 //! `multiplicative`: position `n` turns plane `(m, m + D/2)` by `-n f_m`, `f_m = exp(stored_m / 16)`.
@@ -34,8 +35,8 @@
 //! `C^(-1/2) / 2` (`path`).
 //!
 //! ## Deviations
-//! All models of the authors normalise queries and keys, RoPE's too. Here the model does not, so that
-//! the two variants that stand apart from it go without by default. `contextual` starts with an omega of
+//! All models of the authors, including that of RoPE, normalise queries and keys. The model here does
+//! not, and neither do `multiplicative` and `additive` by default. `contextual` starts with an omega of
 //! 0.394, as the authors' code does; a comment there speaks of 0.001. `storage` only divides the
 //! learning rate of the frequencies.
 //!

@@ -11,8 +11,7 @@
 //! `embed: [B, T, C] -> [B, T, C]`; table `[max_len, C]`.
 //!
 //! ## Settings
-//! `max_len` (positions; default: the longest sequence that the run will ask for, so that
-//! evaluation beyond the training length uses rows that training never updated).
+//! `max_len` (positions; default: the longest sequence of the run, so that evaluation beyond the training length uses rows that training never updated).
 //! `std` (default `C^(-1/2)`, as in CoPE's code): standard deviation of the initial table.
 //!
 //! ## Initial values

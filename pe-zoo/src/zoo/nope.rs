@@ -23,23 +23,18 @@
 use burn::module::Module;
 use burn::tensor::Device;
 use rand_chacha::ChaCha8Rng;
-use serde::{Deserialize, Serialize};
 
 use crate::card::Card;
 use crate::reference::ScalarReference;
+use crate::settings::NoSettings;
 use crate::{Cost, Dims, PeError, PositionEncoding};
-
-/// Settings of NoPE, which has none.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NopeConfig {}
 
 /// The absence of a position encoding: every hook keeps its default.
 #[derive(Module, Debug)]
 pub struct Nope {}
 
 impl PositionEncoding for Nope {
-    type Settings = NopeConfig;
+    type Settings = NoSettings;
 
     const CARD: Card = Card {
         id: "nope",
@@ -50,16 +45,11 @@ impl PositionEncoding for Nope {
         url: "https://arxiv.org/abs/2305.19466",
     };
 
-    fn build(
-        _settings: &NopeConfig,
-        _dims: &Dims,
-        _rng: &mut ChaCha8Rng,
-        _device: &Device,
-    ) -> Result<Self, PeError> {
-        Ok(Nope {})
+    fn build(_: &NoSettings, _: &Dims, _: &mut ChaCha8Rng, _: &Device) -> Result<Self, PeError> {
+        Ok(Self {})
     }
 
-    fn cost(_: &NopeConfig, _: &Dims, _: usize) -> Option<Cost> {
+    fn cost(_: &NoSettings, _: &Dims, _: usize) -> Option<Cost> {
         Some(Cost::none())
     }
 

@@ -1,8 +1,9 @@
 //! # PaTH: keys changed by every token on the way
 //!
 //! ## What it does
-//! Each token reflects (or projects, or leaves alone) all keys before it along a direction that its
-//! content chooses. A query meets a key as the tokens in between have left it.
+//! Each token applies a Householder-like transformation to all keys before it, along a direction
+//! computed from its content: a reflection, a projection, or the identity. A query is compared with a
+//! key after the transformations of the tokens in between.
 //!
 //! ## Formula
 //! `H_t = I - beta_t w_t w_t^T`, `logit[i, j] = q_i . H_i H_{i-1} ... H_{j+1} k_j / sqrt(D)`,
@@ -14,7 +15,7 @@
 //! `[B, H, T, 1]` (`ln f`); `score: Reflected`, and with forgetting `Decay`.
 //!
 //! ## Settings
-//! `rank` (32, the authors'): of the projection to `w`. `kernel` (3, the authors'): tokens that the
+//! `rank` (32, the authors'): rank of the projection to `w`. `kernel` (3, the authors'): tokens that the
 //! causal convolution sees, per channel and without bias; 1 sees the token alone.
 //! `forget`: `{ type = "none" }` (default) or `{ type = "gate", bias = 0.0 }` (PaTH-FoX; the bias at
 //! the start).
@@ -24,9 +25,9 @@
 //! (see Deviations).
 //!
 //! ## Deviations
-//! The convolution starts as `PyTorch` starts one (evenly from `-1 / sqrt(kernel)` up), not with
-//! deviation 0.02: at small widths that would leave `w` as small as the norm's epsilon. The authors'
-//! code divides the sum of `ln f` by `sqrt(D)`, unlike plain FoX; so does this.
+//! The convolution is initialised as in `PyTorch` (uniformly in `+-1 / sqrt(kernel)`), not with
+//! standard deviation 0.02, which at small widths would make `w` as small as the epsilon of the norm. The authors'
+//! code divides the sum of `ln f` by `sqrt(D)`, unlike plain FoX; so does this implementation.
 //!
 //! ## References
 //! Yang et al. 2025, "PaTH Attention", arXiv 2505.16381; authors' code

@@ -2,8 +2,8 @@
 //!
 //! ## What it does
 //! Gives the tokens of each training pass random positions, in order, from a range much longer than
-//! any training sequence. What is written in brackets sees them in the place of 0, 1, 2 and so on,
-//! and so meets in training the large positions and distances of longer sequences.
+//! any training sequence. The encodings in brackets use them instead of 0, 1, 2 and so on, so that
+//! large positions and distances also occur in training.
 //!
 //! ## Formula
 //! `p[0] < p[1] < … < p[N-1]`, drawn without replacement from `0..longest`, all subsets equally
@@ -14,7 +14,7 @@
 //!
 //! ## Settings
 //! `longest` (2048, as in the authors' code): positions are drawn from `0..longest`. It must hold
-//! the longest sequence that the run will ask for. Encodings in the brackets are built for it:
+//! the longest sequence of the run. Encodings in the brackets are built for it:
 //! tables have that many rows.
 //! `evaluation`: `{ type = "sampled", seed = s }` (default, seed 0; as in training, one draw for
 //! each number of tokens), `{ type = "spread" }` (evenly over the range, `floor(i longest / N)`), or

@@ -12,7 +12,7 @@
 //!
 //! ## Settings
 //! `max_distance` (entries of the table, distances `0..max_distance`; default: the training length,
-//! as CoPE's code has it). `std` (default `D^(-1/2)`): standard deviation of the initial table.
+//! as in CoPE's code). `std` (default `D^(-1/2)`): standard deviation of the initial table.
 //!
 //! ## Initial values
 //! Table: normal with deviation `D^(-1/2)`, as in CoPE's code.

@@ -15,7 +15,7 @@
 //! `d_bar` (default: the head dimension, as in NeMo; even): twice the number of waves.
 //!
 //! ## Deviations
-//! There is no authors' code; this is NVIDIA NeMo's form. The paper's experiments are said to have `d_bar` 128.
+//! The authors published no code; this is the form of NVIDIA NeMo. The paper's experiments are said to have `d_bar` 128.
 //! The waves run from `k = 1`, so that the fastest has a wavelength above `2 pi`.
 //!
 //! ## References

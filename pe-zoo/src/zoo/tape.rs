@@ -20,8 +20,8 @@
 //!
 //! ## Settings
 //! `base` (10000).
-//! `attention_update`: `code` (default: what the authors' code computes), `full-mix` (what it seems
-//! to mean), `none`.
+//! `attention_update`: `code` (default: as the authors' code computes it), `full-mix` (the mixing that
+//! the code probably intends), `none`.
 //! `feed_forward_update`: `{ type = "on", position_size = I }` (default; `I` without a value is
 //! four times the heads, 48 for the paper's 12) or `{ type = "off" }`.
 //! `form`: `tensor` (default), `vector`, `tensor-not-equivariant`, `vector-not-equivariant` (the
@@ -38,8 +38,7 @@
 //!
 //! ## Deviations
 //! The authors recompute YaRN for each length; here its factor is fixed, since tokens in the cache
-//! keep their state. Their file for `vector-not-equivariant` shares "one pair of maps"; here these
-//! are
+//! keep their state. Their file for `vector-not-equivariant` shares "one pair of maps"; here these are
 //! `W_U` and `W_D`. As in their code, the last layer's update is computed although no layer reads
 //! it.
 //!

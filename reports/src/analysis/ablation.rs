@@ -101,13 +101,15 @@ fn difference(change: &EncodingResult, base: &EncodingResult) -> Option<Paired> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::Frames;
     use crate::record::RunRecord;
-    use crate::testkit::TestCell;
+    use crate::testkit::{TestCell, counted};
     use std::collections::BTreeMap;
 
     fn ablation(records: &[RunRecord], base: &str, metric: Metric) -> Option<Ablation> {
-        let records: Vec<&RunRecord> = records.iter().collect();
-        let ranking = Ranking::new(&records, &BTreeMap::new(), Region::Beyond, metric);
+        let frames = Frames::of(records).unwrap();
+        let ranking =
+            Ranking::new(&counted(&frames), &BTreeMap::new(), Region::Beyond, metric).unwrap();
         Ablation::of(&ranking, base)
     }
 

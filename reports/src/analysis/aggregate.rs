@@ -1,10 +1,10 @@
 //! Evaluations aggregated over seeds.
 
-use std::collections::BTreeMap;
-
+use polars::prelude::*;
 use rayon::prelude::*;
 
-use crate::record::{EvalPoint, RunRecord, Status};
+use super::selection::{Selection, stable};
+use crate::frame::rows;
 use crate::stats::Estimate;
 
 /// Aggregate over seeds of one encoding's evaluations on one split at one length.
@@ -36,49 +36,58 @@ pub struct Aggregate {
     pub bits_per_byte: Option<f64>,
 }
 
-/// Aggregates the evaluations of finished records over seeds: one per workload, encoding, split and
-/// length, sorted.
-///
-/// The records of one cell must be unique (one per seed); [`crate::write_report`] sees to it.
-pub fn aggregate<'a>(records: impl IntoIterator<Item = &'a RunRecord>) -> Vec<Aggregate> {
-    let mut groups: BTreeMap<(&str, &str), Vec<&RunRecord>> = BTreeMap::new();
-    for record in records.into_iter().filter(|r| r.status == Status::Done) {
-        groups.entry((&record.workload, &record.encoding.name)).or_default().push(record);
+rows! {
+    /// Values of all seeds, in the order of seeds.
+    struct EvaluationSeeds {
+        workload: String,
+        encoding: String,
+        split: String,
+        len: u64,
+        in_distribution: bool,
+        train_len: u64,
+        headline: String,
+        chance: Option<f64>,
+        exact_match: Vec<f64>,
+        token_accuracy: Vec<f64>,
+        nll: Vec<f64>,
+        bits_per_byte: Vec<f64>,
     }
-    let groups: Vec<_> = groups.into_values().collect();
-    groups.into_par_iter().flat_map_iter(|records| points(&records)).collect()
 }
 
-/// Aggregates the records of one workload and encoding.
-fn points(records: &[&RunRecord]) -> Vec<Aggregate> {
-    let mut points: BTreeMap<(&str, u64), Vec<(&RunRecord, &EvalPoint)>> = BTreeMap::new();
-    for record in records {
-        for eval in &record.evals {
-            points.entry((&eval.split, eval.len)).or_default().push((record, eval));
-        }
-    }
-    let point = |((split, len), members): ((&str, u64), Vec<(&RunRecord, &EvalPoint)>)| {
-        let (record, eval) = members.first()?;
-        let over = |get: fn(&EvalPoint) -> f64| {
-            Estimate::of(&members.iter().map(|(_, e)| get(e)).collect::<Vec<_>>())
-        };
-        let bits: Vec<f64> = members.iter().filter_map(|(_, e)| e.bits_per_byte).collect();
+/// Aggregates the evaluations of cells over seeds: one for each encoding, split and length, sorted.
+///
+/// # Errors
+/// If the query fails.
+pub(super) fn aggregate(counted: &Selection<'_>) -> PolarsResult<Vec<Aggregate>> {
+    let by = ["encoding", "split", "len"];
+    let first =
+        ["workload", "in_distribution", "train_len", "headline"].map(|name| col(name).first());
+    let values = ["exact_match", "token_accuracy", "nll"].map(col);
+    let others =
+        [col("chance").fill_null(col("task_chance")).first(), col("bits_per_byte").drop_nulls()];
+    let seeds = counted
+        .rows(|frames| &frames.evaluations)
+        .group_by_stable(by.map(col))
+        .agg([&first[..], &values, &others].concat())
+        .sort(by, stable());
+    let estimate = |seeds: EvaluationSeeds| {
+        let bits = Estimate::of(&seeds.bits_per_byte).map(|e| e.mean).filter(|x| x.is_finite());
         Some(Aggregate {
-            workload: record.workload.clone(),
-            encoding: record.encoding.name.clone(),
-            split: split.to_owned(),
-            len,
-            in_distribution: eval.in_distribution,
-            train_len: record.train_len,
-            headline: record.task.headline.clone(),
-            chance: eval.chance.or(record.task.chance),
-            exact_match: over(|e| e.exact_match)?,
-            token_accuracy: over(|e| e.token_accuracy)?,
-            nll: over(|e| e.nll)?,
-            bits_per_byte: Estimate::of(&bits).map(|e| e.mean).filter(|x| x.is_finite()),
+            exact_match: Estimate::of(&seeds.exact_match)?,
+            token_accuracy: Estimate::of(&seeds.token_accuracy)?,
+            nll: Estimate::of(&seeds.nll)?,
+            bits_per_byte: bits,
+            workload: seeds.workload,
+            encoding: seeds.encoding,
+            split: seeds.split,
+            len: seeds.len,
+            in_distribution: seeds.in_distribution,
+            train_len: seeds.train_len,
+            headline: seeds.headline,
+            chance: seeds.chance,
         })
     };
-    points.into_iter().filter_map(point).collect()
+    Ok(EvaluationSeeds::of(seeds)?.into_par_iter().filter_map(estimate).collect())
 }
 
 #[cfg(test)]

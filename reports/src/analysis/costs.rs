@@ -2,104 +2,114 @@
 
 use std::collections::BTreeSet;
 
-use super::grouping::by_encoding;
+use polars::prelude::*;
+
+use super::selection::{Selection, mean};
+use crate::frame::rows;
 use crate::number::count;
-use crate::record::{RunRecord, Status};
-use crate::stats::Mean;
 
 /// Name of the encoding that ratios refer to.
 const YARDSTICK: &str = "rope";
 
-/// Costs of an encoding on a workload: means over seeds of finished cells.
-#[derive(Debug, Clone, PartialEq)]
-pub struct EncodingCost {
-    /// Name of the encoding.
-    pub encoding: String,
-    /// Parameters of the model.
-    pub params_total: u64,
-    /// Parameters of the encoding.
-    pub params_encoding: u64,
-    /// Analytic FLOPs of a training step.
-    pub flops_train_step: u64,
-    /// Analytic FLOPs of a forward pass at the trained length, for each token.
-    pub flops_forward_per_token: u64,
-    /// Allocations of a training step.
-    pub step_allocations: Option<f64>,
-    /// Bytes allocated in a training step.
-    pub step_allocated_bytes: Option<f64>,
-    /// Instructions of a training step.
-    pub step_instructions: Option<f64>,
-    /// Ratio of its FLOPs per training step to those of `rope`.
-    pub flops_ratio: Option<f64>,
-    /// Tokens per second in training.
-    pub tokens_per_second: Option<f64>,
-    /// Seconds of a step (mean over seeds of the median).
-    pub step_seconds: Option<f64>,
-    /// Ratio of its step time to that of `rope`.
-    pub step_ratio: Option<f64>,
-    /// Highest peak memory of a seed, in bytes.
-    pub peak_bytes: Option<u64>,
-    /// Ratio of its peak memory to that of `rope`.
-    pub memory_ratio: Option<f64>,
-}
-
-pub(super) fn costs(records: &[&RunRecord]) -> Vec<EncodingCost> {
-    let mut costs: Vec<EncodingCost> = by_encoding(records)
-        .into_iter()
-        .filter_map(|(encoding, records)| cost(encoding, &records))
-        .collect();
-    if let Some(rope) = costs.iter().find(|cost| cost.encoding == YARDSTICK).cloned() {
-        for cost in &mut costs {
-            let over = |own: Option<f64>, rope: Option<f64>| {
-                own.zip(rope).map(|(own, rope)| own / rope).filter(|ratio| ratio.is_finite())
-            };
-            let real = |whole: u64| Some(whole as f64);
-            cost.flops_ratio = over(real(cost.flops_train_step), real(rope.flops_train_step));
-            cost.step_ratio = over(cost.step_seconds, rope.step_seconds);
-            let bytes = |cost: &EncodingCost| cost.peak_bytes.map(|bytes| bytes as f64);
-            cost.memory_ratio = over(bytes(cost), bytes(&rope));
-        }
+rows! {
+    /// Costs of an encoding on a workload: means over seeds of finished cells.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct EncodingCost {
+        /// Name of the encoding.
+        pub encoding: String,
+        /// Parameters of the model.
+        pub params_total: u64,
+        /// Parameters of the encoding.
+        pub params_encoding: u64,
+        /// Analytic FLOPs of a training step.
+        pub flops_train_step: u64,
+        /// Analytic FLOPs of a forward pass at the trained length, for each token.
+        pub flops_forward_per_token: u64,
+        /// Allocations of a training step.
+        pub step_allocations: Option<f64>,
+        /// Bytes allocated in a training step.
+        pub step_allocated_bytes: Option<f64>,
+        /// Instructions of a training step.
+        pub step_instructions: Option<f64>,
+        /// Ratio of its FLOPs per training step to those of `rope`.
+        pub flops_ratio: Option<f64>,
+        /// Tokens per second in training.
+        pub tokens_per_second: Option<f64>,
+        /// Seconds of a step (mean over seeds of the median).
+        pub step_seconds: Option<f64>,
+        /// Ratio of its step time to that of `rope`.
+        pub step_ratio: Option<f64>,
+        /// Highest peak memory of a seed, in bytes.
+        pub peak_bytes: Option<u64>,
+        /// Ratio of its peak memory to that of `rope`.
+        pub memory_ratio: Option<f64>,
     }
-    costs
 }
 
-fn cost(encoding: &str, records: &[&RunRecord]) -> Option<EncodingCost> {
-    let first = records.first()?;
-    debug_assert!(records.iter().all(|r| r.status == Status::Done));
-    let mean = |get: fn(&RunRecord) -> Option<f64>| {
-        let values: Vec<f64> = records.iter().filter_map(|r| get(r)).collect();
-        Mean::of(&values).map(|found| found.mean)
+/// Ratios of a column to the first value of another, where they are finite. Polars would multiply by the reciprocal, which
+/// rounds twice.
+fn ratios(columns: &mut [Column]) -> PolarsResult<Column> {
+    let under = columns[1].f64()?.get(0);
+    let ratio = |over: Option<f64>| Some(over? / under?).filter(|ratio| ratio.is_finite());
+    let ratios: Vec<Option<f64>> = columns[0].f64()?.iter().map(ratio).collect();
+    Ok(Column::new(columns[0].name().clone(), ratios))
+}
+
+/// Costs of each encoding, sorted by name.
+///
+/// # Errors
+/// If the query fails.
+pub(super) fn costs(counted: &Selection<'_>) -> PolarsResult<Vec<EncodingCost>> {
+    let real = |name: &str| col(name).cast(DataType::Float64);
+    let over_rope = |name: &str, alias: &str| {
+        let rope = real(name).filter(col("encoding").eq(lit(YARDSTICK))).first();
+        real(name).map_many(ratios, &[rope], |_, fields| Ok(fields[0].clone())).alias(alias)
     };
-    Some(EncodingCost {
-        encoding: encoding.to_owned(),
-        params_total: first.params.total,
-        params_encoding: first.params.encoding,
-        flops_train_step: first.flops.train_step,
-        flops_forward_per_token: first.flops.forward_per_token,
-        step_allocations: mean(|r| r.step_allocations.map(|asked| asked.count as f64)),
-        step_allocated_bytes: mean(|r| r.step_allocations.map(|asked| asked.bytes as f64)),
-        step_instructions: mean(|r| r.step_instructions.map(|count| count as f64)),
-        flops_ratio: None,
-        tokens_per_second: mean(|r| r.train.tokens_per_second),
-        step_seconds: mean(|r| r.train.step_seconds_median),
-        step_ratio: None,
-        peak_bytes: records.iter().filter_map(|r| r.peak_bytes).max(),
-        memory_ratio: None,
-    })
+    let first = ["params_total", "params_encoding", "flops_train_step", "flops_forward_per_token"];
+    let means = [
+        mean("step_allocations"),
+        mean("step_allocated_bytes"),
+        mean("step_instructions"),
+        mean("tokens_per_second"),
+        mean("step_seconds_median").alias("step_seconds"),
+        col("peak_bytes").max(),
+    ];
+    let costs = counted
+        .cells()
+        .group_by_stable([col("encoding")])
+        .agg([&first.map(|name| col(name).first())[..], &means].concat())
+        .with_columns([
+            over_rope("flops_train_step", "flops_ratio"),
+            over_rope("step_seconds", "step_ratio"),
+            over_rope("peak_bytes", "memory_ratio"),
+        ]);
+    EncodingCost::of(costs)
+}
+
+rows! {
+    struct MachineCondition {
+        host_cpu: String,
+        threads: u64,
+        jobs: u64,
+        engine: String,
+    }
 }
 
 /// Distinct conditions that the cells ran under: CPU, threads, concurrent cells, engine.
-pub(super) fn machines(records: &[&RunRecord]) -> Vec<String> {
-    let conditions: BTreeSet<String> = records
-        .iter()
-        .map(|r| {
-            let host = &r.host;
-            let side = match host.jobs {
-                0 | 1 => "alone".to_owned(),
-                jobs => format!("{jobs} concurrent cells"),
-            };
-            format!("{}, {}, {side}, {}", host.cpu, count(host.threads, "thread"), r.engine)
-        })
-        .collect();
-    conditions.into_iter().collect()
+///
+/// # Errors
+/// If the query fails.
+pub(super) fn machines(counted: &Selection<'_>) -> PolarsResult<Vec<String>> {
+    let columns = ["host_cpu", "threads", "jobs", "engine"];
+    let text = |condition: &MachineCondition| {
+        let MachineCondition { host_cpu, threads, jobs, engine } = condition;
+        let side = match jobs {
+            0 | 1 => "alone".to_owned(),
+            jobs => format!("{jobs} concurrent cells"),
+        };
+        format!("{host_cpu}, {}, {side}, {engine}", count(*threads, "thread"))
+    };
+    let distinct = counted.cells().select(columns.map(col)).unique(None, UniqueKeepStrategy::Any);
+    let texts: BTreeSet<String> = MachineCondition::of(distinct)?.iter().map(text).collect();
+    Ok(texts.into_iter().collect())
 }

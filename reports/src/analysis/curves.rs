@@ -1,10 +1,10 @@
 //! Training curves, averaged over seeds.
 
-use std::collections::BTreeMap;
+use polars::prelude::*;
 
-use super::grouping::by_encoding;
+use super::selection::{Selection, stable};
+use crate::frame::rows;
 use crate::record::Metric;
-use crate::record::RunRecord;
 use crate::stats::Mean;
 
 /// A quantity by training step.
@@ -25,36 +25,41 @@ pub struct StepMean {
     pub value: Mean,
 }
 
-fn curves(records: &[&RunRecord], of: impl Fn(&RunRecord) -> Vec<(u64, f64)>) -> Vec<Curve> {
-    by_encoding(records)
-        .into_iter()
-        .map(|(encoding, records)| {
-            let mut steps: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
-            for (step, value) in records.iter().flat_map(|r| of(r)) {
-                steps.entry(step).or_default().push(value);
-            }
-            let points = steps
-                .into_iter()
-                .filter_map(|(step, values)| Some(StepMean { step, value: Mean::of(&values)? }));
-            Curve { encoding: encoding.to_owned(), points: points.collect() }
-        })
-        .filter(|curve| !curve.points.is_empty())
-        .collect()
+rows! {
+    /// Values of all seeds that have one at a step.
+    struct StepSeeds {
+        encoding: String,
+        step: u64,
+        value: Vec<f64>,
+    }
+}
+
+fn curves(points: LazyFrame, value: &str) -> PolarsResult<Vec<Curve>> {
+    let by = ["encoding", "step"];
+    let seeds =
+        points.group_by_stable(by.map(col)).agg([col(value).alias("value")]).sort(by, stable());
+    let curve = |steps: &[StepSeeds]| {
+        let point = |at: &StepSeeds| Some(StepMean { step: at.step, value: Mean::of(&at.value)? });
+        Curve {
+            encoding: steps[0].encoding.clone(),
+            points: steps.iter().filter_map(point).collect(),
+        }
+    };
+    Ok(StepSeeds::of(seeds)?.chunk_by(|a, b| a.encoding == b.encoding).map(curve).collect())
 }
 
 /// Training loss, nats per scored token.
-pub(super) fn training(records: &[&RunRecord]) -> Vec<Curve> {
-    curves(records, |r| r.train.curve.iter().map(|point| (point.step, point.loss)).collect())
+///
+/// # Errors
+/// If the query fails.
+pub(super) fn training(counted: &Selection<'_>) -> PolarsResult<Vec<Curve>> {
+    curves(counted.rows(|frames| &frames.curves), "loss")
 }
 
 /// The headline metric in validations; negative log-likelihood where it is perplexity.
-pub(super) fn validation(records: &[&RunRecord], headline: Metric) -> Vec<Curve> {
-    curves(records, |r| {
-        let value = |v: &crate::record::Validation| match headline {
-            Metric::ExactMatch => v.exact_match,
-            Metric::TokenAccuracy => v.token_accuracy,
-            Metric::Perplexity => v.nll,
-        };
-        r.train.validations.iter().map(|v| (v.step, value(v))).collect()
-    })
+///
+/// # Errors
+/// If the query fails.
+pub(super) fn validation(counted: &Selection<'_>, headline: Metric) -> PolarsResult<Vec<Curve>> {
+    curves(counted.rows(|frames| &frames.validations), headline.column())
 }

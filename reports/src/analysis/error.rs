@@ -1,8 +1,11 @@
 //! Errors of analysing records.
 
 /// Why records cannot be analysed.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum AnalysisError {
+    /// A query over the frames of the records failed.
+    #[error("the records cannot be analysed: {0}")]
+    Frame(#[from] polars::prelude::PolarsError),
     /// A record names a headline metric that this program does not know.
     #[error(
         "cell {key} has the headline metric `{headline}`, expected `exact-match` or `perplexity`; correct the \

@@ -1,9 +1,9 @@
 //! Agreement of gates with the tokens that a task counts, over seeds.
 
-use std::collections::BTreeMap;
+use polars::prelude::*;
 
-use super::grouping::by_encoding;
-use crate::record::RunRecord;
+use super::selection::{Selection, stable};
+use crate::frame::rows;
 use crate::stats::Mean;
 
 /// The gate score of one head over seeds; see [`crate::GateScore`].
@@ -21,27 +21,38 @@ pub struct GateMean {
     pub auc: Mean,
 }
 
-/// Averages gate scores by encoding, kind of gate, layer and head.
-pub(super) fn gates(records: &[&RunRecord]) -> Vec<GateMean> {
-    let mut found = Vec::new();
-    for (encoding, records) in by_encoding(records) {
-        let mut places: BTreeMap<(&str, u32, u32), Vec<f64>> = BTreeMap::new();
-        for score in records.iter().flat_map(|record| &record.gates) {
-            places.entry((&score.gate, score.layer, score.head)).or_default().push(score.auc);
-        }
-        found.extend(places.into_iter().filter_map(|((gate, layer, head), scores)| {
-            let (encoding, gate) = (encoding.to_owned(), gate.to_owned());
-            Some(GateMean { encoding, gate, layer, head, auc: Mean::of(&scores)? })
-        }));
+rows! {
+    /// Scores of a head, by seed.
+    struct HeadSeeds {
+        encoding: String,
+        gate: String,
+        layer: u32,
+        head: u32,
+        auc: Vec<f64>,
     }
-    found
+}
+
+/// Averages gate scores by encoding, kind of gate, layer and head.
+///
+/// # Errors
+/// If the query fails.
+pub(super) fn gates(counted: &Selection<'_>) -> PolarsResult<Vec<GateMean>> {
+    let by = ["encoding", "gate", "layer", "head"];
+    let scores =
+        counted.rows(|frames| &frames.gates).group_by_stable(by.map(col)).agg([col("auc")]);
+    let mean = |head: HeadSeeds| {
+        let HeadSeeds { encoding, gate, layer, head, auc } = head;
+        Some(GateMean { encoding, gate, layer, head, auc: Mean::of(&auc)? })
+    };
+    Ok(HeadSeeds::of(scores.sort(by, stable()))?.into_iter().filter_map(mean).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::Frames;
     use crate::record::GateScore;
-    use crate::testkit::TestCell;
+    use crate::testkit::{self, TestCell};
 
     #[test]
     fn scores_of_a_head_are_averaged_over_seeds_and_heads_are_kept_apart() {
@@ -51,7 +62,7 @@ mod tests {
             TestCell::new("w", "cope", seed).change(|r| r.gates = gates).record()
         };
         let records = [record(0, 0.9), record(1, 0.7), TestCell::new("w", "rope", 0).record()];
-        let found = gates(&records.iter().collect::<Vec<_>>());
+        let found = gates(&testkit::counted(&Frames::of(&records).unwrap())).unwrap();
         assert_eq!(found.len(), 2);
         assert!((found[0].auc.mean - 0.8).abs() < 1e-12 && found[0].auc.n == 2);
         assert_eq!((found[1].head, found[1].auc.mean), (1, 0.5));

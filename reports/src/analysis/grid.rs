@@ -3,16 +3,19 @@
 //!
 //! Of each encoding one value counts, the same for all of its seeds: the one whose mean *validation* over
 //! seeds is best. Validations are drawn from another stream than the evaluations that a report shows, so no
-//! value is chosen by the numbers that it is then judged by. Where a suite has fresh seeds, which had no part in the
-//! choice, results are theirs alone. What is uncorrected without them stands in METHODOLOGY.md.
+//! value is chosen by the numbers that it is then judged by. What that leaves uncorrected stands in
+//! METHODOLOGY.md.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use polars::prelude::*;
 use serde_json::Value;
 
+use super::error::AnalysisError;
 use super::ranking::Ranking;
-use crate::record::Metric;
-use crate::record::{RunRecord, Status};
+use super::selection::{has_status, stable};
+use crate::frame::{Frames, rows};
+use crate::record::RunRecord;
 
 /// The grid of a workload with the value selected for each encoding.
 #[derive(Debug, Clone, PartialEq)]
@@ -124,113 +127,66 @@ impl WorkloadGrid {
     }
 }
 
-/// Records split by the values selected from grids.
-pub(crate) struct GridSelection<'a> {
-    /// Records without a grid and those at the selected values.
-    pub(crate) selected: Vec<&'a RunRecord>,
-    /// Records at the default value of a grid.
-    pub(crate) defaults: Vec<&'a RunRecord>,
-    /// Grids by name of the workload.
-    pub(crate) grids: BTreeMap<String, WorkloadGrid>,
+/// Cells of a workload split by the values selected from its grid.
+pub(crate) struct GridSelection {
+    /// Cells without a grid value and those at the selected values.
+    pub(crate) selected: DataFrame,
+    /// Cells at the default value of the grid.
+    pub(crate) defaults: DataFrame,
+    /// The grid, if the workload has one.
+    pub(crate) grid: Option<WorkloadGrid>,
 }
 
-/// Selects a value for each workload and encoding.
-pub(crate) fn select_grid_values(records: &[RunRecord]) -> GridSelection<'_> {
-    let mut settled =
-        GridSelection { selected: Vec::new(), defaults: Vec::new(), grids: BTreeMap::new() };
-    let mut workloads: BTreeMap<&str, Vec<&RunRecord>> = BTreeMap::new();
-    for record in records {
-        workloads.entry(&record.workload).or_default().push(record);
-    }
-    for (workload, records) in workloads {
-        let Some(newest) = newest(records.iter().copied().filter(|r| r.grid.is_some())) else {
-            settled.selected.extend(records);
-            continue;
-        };
-        let axis = newest.grid.as_ref().map_or("", |point| &point.axis).to_owned();
-        let placed = placed(&axis, &records);
-        let grid = choose(axis, &placed);
-        for (record, value) in records.iter().zip(&placed.values) {
-            let choice = grid.choice(&record.encoding.name);
-            let chosen = choice.zip(*value).is_none_or(|(c, value)| same(c.value, value));
-            if chosen && (grid.fresh_seeds.is_empty() || is_fresh(record)) {
-                settled.selected.push(record);
-            }
-            if !is_fresh(record) && grid.default.zip(*value).is_some_and(|(a, b)| same(a, b)) {
-                settled.defaults.push(record);
-            }
-        }
-        settled.grids.insert(workload.to_owned(), grid);
-    }
-    settled
-}
-
-fn newest<'a>(records: impl Iterator<Item = &'a RunRecord>) -> Option<&'a RunRecord> {
-    records.max_by_key(|r| r.started())
-}
-
-fn same(a: f64, b: f64) -> bool {
-    a.total_cmp(&b).is_eq()
-}
-
-/// Records of a workload with the grid value of each.
-struct Placed<'a> {
-    records: &'a [&'a RunRecord],
-    /// Grid value of each record; `None` for cells at no value of the grid, for example of an older suite.
-    values: Vec<Option<f64>>,
-    all: Vec<f64>,
-    default: Option<f64>,
-}
-
-/// Assigns grid values. A cell from before the suite had a grid is assigned by its configuration. If no cell is
-/// marked as the default, the newest such cell states the default.
-fn placed<'a>(axis: &str, records: &'a [&'a RunRecord]) -> Placed<'a> {
-    let pointer = format!("/{}", axis.replace('.', "/"));
-    let point = |record: &'a RunRecord| record.grid.as_ref().filter(|point| point.axis == axis);
-    let configured = |record: &RunRecord| record.config.pointer(&pointer).and_then(Value::as_f64);
-    let place =
-        |record: &'a RunRecord| point(record).map(|p| p.value).or_else(|| configured(record));
-    let all = || records.iter().copied();
-    let marked = newest(all().filter(|r| point(r).is_some_and(|p| p.default)));
-    let default = marked
-        .or_else(|| newest(all().filter(|r| r.grid.is_none() && configured(r).is_some())))
-        .and_then(place);
-    let mut values: Vec<f64> = all().filter_map(point).map(|p| p.value).chain(default).collect();
-    values.sort_by(f64::total_cmp);
-    values.dedup_by(|a, b| same(*a, *b));
-    let known = |value: &f64| values.iter().any(|other| same(*other, *value));
-    Placed {
-        records,
-        values: all().map(|r| place(r).filter(known)).collect(),
-        all: values,
-        default,
+rows! {
+    /// Settings that place a cell in a grid.
+    struct GridPlace {
+        grid_axis: Option<String>,
+        grid_value: Option<f64>,
+        grid_default: Option<bool>,
+        grid_fresh: bool,
+        seed: u64,
+        config: String,
     }
 }
 
-fn choose(axis: String, placed: &Placed<'_>) -> WorkloadGrid {
-    let default = placed.default;
-    // The newest record of each encoding, value and seed counts, as everywhere.
-    let mut cells: BTreeMap<&str, BTreeMap<(u64, u64), &RunRecord>> = BTreeMap::new();
-    for (record, value) in placed.records.iter().zip(&placed.values) {
-        let Some(value) = value.filter(|_| !is_fresh(record)) else { continue };
-        let cells = cells.entry(&record.encoding.name).or_default();
-        let held = cells.entry((value.to_bits(), record.seed)).or_insert(*record);
-        if record.started() > held.started() {
-            *held = record;
-        }
-    }
-    let choices = cells
-        .into_iter()
-        .map(|(encoding, cells)| choice(encoding, &cells, &placed.all, default))
-        .collect();
-    let fresh = placed.records.iter().filter(|record| is_fresh(record));
-    let fresh_seeds = fresh.map(|record| record.seed).collect();
-    WorkloadGrid { axis, values: placed.all.clone(), default, choices, fresh_seeds }
-}
-
-/// Whether the record's seed had no part in choosing its value.
-fn is_fresh(record: &RunRecord) -> bool {
-    record.grid.as_ref().is_some_and(|point| point.fresh)
+/// Selects a value for each encoding of one workload.
+///
+/// # Errors
+/// If a query fails.
+pub(crate) fn select_grid_values(frames: &Frames) -> PolarsResult<GridSelection> {
+    // From the oldest to the newest.
+    let cells = frames.cells.sort(["started_utc", "key"], stable())?;
+    let placed = GridPlace::of(cells.clone().lazy())?;
+    let Some(axis) = placed.iter().rev().find_map(|cell| cell.grid_axis.clone()) else {
+        return Ok(GridSelection {
+            selected: frames.cells.clone(),
+            defaults: cells.clear(),
+            grid: None,
+        });
+    };
+    let (places, values, default) = values(&axis, &placed);
+    let cells = cells.hstack(&[Column::new("value".into(), &places)])?.lazy();
+    // Fresh seeds have no part in the selection; where there are any, results are theirs alone.
+    let fresh_seeds: BTreeSet<u64> =
+        placed.iter().filter(|cell| cell.grid_fresh).map(|cell| cell.seed).collect();
+    let selecting = cells.clone().filter(col("grid_fresh").not());
+    let choices = choices(selecting.clone(), frames, &values, default)?;
+    let results = if fresh_seeds.is_empty() { cells } else { cells.filter(col("grid_fresh")) };
+    let chosen = df!(
+        "encoding" => choices.iter().map(|choice| choice.encoding.as_str()).collect::<Vec<_>>(),
+        "chosen" => choices.iter().map(|choice| choice.value).collect::<Vec<_>>(),
+    )?;
+    let is_chosen =
+        col("value").is_null().or(col("chosen").is_null()).or(col("value").eq(col("chosen")));
+    let selected =
+        results.left_join(chosen.lazy(), col("encoding"), col("encoding")).filter(is_chosen);
+    let is_default = default.map_or(lit(false), |default| col("value").eq(lit(default)));
+    let in_order = |cells: LazyFrame| cells.sort(["cell"], stable()).collect();
+    Ok(GridSelection {
+        selected: in_order(selected)?,
+        defaults: in_order(selecting.filter(is_default))?,
+        grid: Some(WorkloadGrid { axis, values, default, choices, fresh_seeds }),
+    })
 }
 
 /// Value of a grid that was chosen for an encoding on a workload.
@@ -245,34 +201,136 @@ pub struct ChosenValue {
 }
 
 /// Values that the validations of all grids among the records choose.
-pub fn chosen_grid_values(records: &[RunRecord]) -> Vec<ChosenValue> {
-    let grids = select_grid_values(records).grids;
-    let choices = grids.into_iter().flat_map(|(workload, grid)| {
-        grid.choices.into_iter().map(move |choice| (workload.clone(), choice))
-    });
-    choices
-        .map(|(workload, choice)| ChosenValue {
-            workload,
+///
+/// # Errors
+/// [`AnalysisError::Frame`] if a query fails.
+pub fn chosen_grid_values(records: &[RunRecord]) -> Result<Vec<ChosenValue>, AnalysisError> {
+    let mut workloads: BTreeMap<&str, Vec<RunRecord>> = BTreeMap::new();
+    for record in records {
+        workloads.entry(&record.workload).or_default().push(record.clone());
+    }
+    let mut chosen = Vec::new();
+    for (workload, own) in workloads {
+        let Some(grid) = select_grid_values(&Frames::of(&own)?)?.grid else { continue };
+        chosen.extend(grid.choices.into_iter().map(|choice| ChosenValue {
+            workload: workload.to_owned(),
             encoding: choice.encoding,
             value: choice.value,
-        })
-        .collect()
+        }));
+    }
+    Ok(chosen)
 }
 
-fn choice(
-    encoding: &str,
-    cells: &BTreeMap<(u64, u64), &RunRecord>,
+fn same(a: f64, b: f64) -> bool {
+    a.total_cmp(&b).is_eq()
+}
+
+/// Grid value of each cell, all values, and the default. A cell from before the suite had a grid is placed by its
+/// configuration. If no cell is marked as the default, the newest such cell states the default. A cell at no value of
+/// the grid, for example of an older suite, has no place.
+fn values(axis: &str, cells: &[GridPlace]) -> (Vec<Option<f64>>, Vec<f64>, Option<f64>) {
+    let pointer = format!("/{}", axis.replace('.', "/"));
+    let on_axis = |cell: &&GridPlace| cell.grid_axis.as_deref() == Some(axis);
+    let configured = |cell: &GridPlace| {
+        let config: Value = serde_json::from_str(&cell.config).ok()?;
+        config.pointer(&pointer)?.as_f64()
+    };
+    let place = |cell: &GridPlace| {
+        Some(cell).filter(on_axis).and_then(|cell| cell.grid_value).or_else(|| configured(cell))
+    };
+    let marked = cells.iter().rev().find(|cell| on_axis(cell) && cell.grid_default == Some(true));
+    let before = || cells.iter().rev().filter(|cell| cell.grid_axis.is_none()).find_map(configured);
+    let default = marked.map_or_else(before, place);
+    let mut values: Vec<f64> =
+        cells.iter().filter(on_axis).filter_map(|cell| cell.grid_value).chain(default).collect();
+    values.sort_by(f64::total_cmp);
+    values.dedup_by(|a, b| same(*a, *b));
+    let known = |value: &f64| values.iter().any(|other| same(*other, *value));
+    (cells.iter().map(|cell| place(cell).filter(known)).collect(), values, default)
+}
+
+rows! {
+    /// Cells of an encoding at one value: the validation scores of those that have one.
+    struct CellsAtValue {
+        encoding: String,
+        value: f64,
+        seeds: u32,
+        diverged: u32,
+        exact_match: Vec<f64>,
+        nll: Vec<f64>,
+    }
+}
+
+rows! {
+    /// All cells of an encoding.
+    struct CellsOfEncoding {
+        encoding: String,
+        seeds: u32,
+        by_tokens: bool,
+        cells: u32,
+        train_steps: Vec<u64>,
+        train_seconds: Vec<f64>,
+        flops_train_step: Vec<u64>,
+    }
+}
+
+/// Selects a value for each encoding, from cells with their place in the column `value`.
+fn choices(
+    cells: LazyFrame,
+    frames: &Frames,
     values: &[f64],
     default: Option<f64>,
-) -> GridChoice {
-    let seeds: BTreeSet<u64> = cells.keys().map(|(_, seed)| *seed).collect();
-    let points: Vec<GridResult> = values.iter().map(|value| point(*value, &seeds, cells)).collect();
-    let by_tokens = cells
-        .values()
-        .any(|r| Metric::from_headline(&r.task.headline).is_some_and(|m| m == Metric::Perplexity));
+) -> PolarsResult<Vec<GridChoice>> {
+    let validations = frames.validations.clone().lazy().group_by_stable([col("cell")]);
+    let last = validations.agg(["exact_match", "nll"].map(|name| col(name).last()));
+    // A diverged training, or a validation that is not finite, scores no correct answer and infinite loss.
+    let score = |name: &str, worst: f64| {
+        let value = when(col(name).is_nan()).then(lit(worst)).otherwise(col(name));
+        when(has_status("diverged"))
+            .then(lit(worst))
+            .when(has_status("done"))
+            .then(value)
+            .otherwise(NULL.lit())
+            .alias(name)
+    };
+    // The newest cell of each encoding, value and seed counts, as everywhere.
+    let id = ["encoding", "value", "seed"];
+    let newest = cells
+        .filter(col("value").is_not_null())
+        .unique_stable(Some(cols(id)), UniqueKeepStrategy::Last)
+        .left_join(last, col("cell"), col("cell"))
+        .with_columns([score("exact_match", 0.0), score("nll", f64::INFINITY)])
+        .sort(id, stable());
+    let at_values = newest.clone().group_by_stable(["encoding", "value"].map(col)).agg([
+        len().alias("seeds"),
+        has_status("diverged").sum().alias("diverged"),
+        col("exact_match").drop_nulls(),
+        col("nll").drop_nulls(),
+    ]);
+    let all_values = newest.group_by_stable([col("encoding")]).agg([
+        col("seed").n_unique().alias("seeds"),
+        col("headline").eq(lit("perplexity")).any(true).alias("by_tokens"),
+        len().alias("cells"),
+        col("train_steps"),
+        col("train_seconds"),
+        col("flops_train_step"),
+    ]);
+    let at_values = CellsAtValue::of(at_values)?;
+    let choice = |all: CellsOfEncoding| {
+        let of_value = |value: f64| {
+            at_values.iter().find(|at| at.encoding == all.encoding && same(at.value, value))
+        };
+        let points =
+            values.iter().map(|value| point(*value, of_value(*value), all.seeds)).collect();
+        choice(all, points, default)
+    };
+    Ok(CellsOfEncoding::of(all_values)?.into_iter().map(choice).collect())
+}
+
+fn choice(all: CellsOfEncoding, points: Vec<GridResult>, default: Option<f64>) -> GridChoice {
     let best =
         points.iter().filter_map(|p| Some((p.value, p.validation?))).min_by(|(a, x), (b, y)| {
-            let exact = if by_tokens {
+            let exact = if all.by_tokens {
                 std::cmp::Ordering::Equal
             } else {
                 y.exact_match.total_cmp(&x.exact_match)
@@ -289,51 +347,26 @@ fn choice(
         Some((value, _)) => (value, ChosenBy::Validation),
         None => (default.filter(run).unwrap_or(least), ChosenBy::Default),
     };
-    let spent = cells.values().fold(GridCost::default(), |sum, r| GridCost {
-        cells: sum.cells + 1,
-        steps: sum.steps.saturating_add(r.train.steps),
-        seconds: sum.seconds + r.train.seconds,
-        flops: sum.flops + r.flops.train_step as f64 * r.train.steps as f64,
-    });
-    GridChoice { encoding: encoding.to_owned(), value, by, points, spent }
+    let work = all.flops_train_step.iter().zip(&all.train_steps);
+    let spent = GridCost {
+        cells: all.cells,
+        steps: all.train_steps.iter().fold(0, |sum, steps| steps.saturating_add(sum)),
+        seconds: all.train_seconds.iter().fold(0.0, |sum, seconds| sum + seconds),
+        flops: work.fold(0.0, |sum, (flops, steps)| sum + *flops as f64 * *steps as f64),
+    };
+    GridChoice { encoding: all.encoding, value, by, points, spent }
 }
 
-fn point(
-    value: f64,
-    seeds: &BTreeSet<u64>,
-    cells: &BTreeMap<(u64, u64), &RunRecord>,
-) -> GridResult {
-    let of = |seed: &u64| cells.get(&(value.to_bits(), *seed)).copied();
-    let diverged = |r: &RunRecord| matches!(r.status, Status::Diverged { .. });
-    let scores: Option<Vec<Score>> = seeds.iter().map(|seed| score(of(seed)?)).collect();
-    let mean = |scores: &[Score], get: fn(&Score) -> f64| {
-        scores.iter().map(get).sum::<f64>() / scores.len() as f64
-    };
+/// Result at a value; its validation counts if each of so many `seeds` of the encoding has one.
+fn point(value: f64, cells: Option<&CellsAtValue>, seeds: u32) -> GridResult {
+    let mean = |scores: &[f64]| scores.iter().sum::<f64>() / scores.len() as f64;
+    let scored = cells.filter(|cells| cells.exact_match.len() == seeds as usize);
     GridResult {
         value,
-        seeds: seeds.iter().filter_map(of).count() as u32,
-        diverged: seeds.iter().filter_map(of).filter(|r| diverged(r)).count() as u32,
-        validation: scores.filter(|scores| !scores.is_empty()).map(|scores| Score {
-            exact_match: mean(&scores, |s| s.exact_match),
-            nll: mean(&scores, |s| s.nll),
-        }),
-    }
-}
-
-/// Score of a cell: its last validation. A diverged training, or a validation that is not finite, scores no correct
-/// answer and infinite loss.
-fn score(record: &RunRecord) -> Option<Score> {
-    let finite = |value: f64, otherwise: f64| if value.is_nan() { otherwise } else { value };
-    match record.status {
-        Status::Diverged { .. } => Some(Score { exact_match: 0.0, nll: f64::INFINITY }),
-        Status::Done => record.train.validations.last().map(|v| Score {
-            exact_match: finite(v.exact_match, 0.0),
-            nll: finite(v.nll, f64::INFINITY),
-        }),
-        Status::TimedOut { .. }
-        | Status::OutOfMemory { .. }
-        | Status::Failed { .. }
-        | Status::Interrupted => None,
+        seeds: cells.map_or(0, |cells| cells.seeds),
+        diverged: cells.map_or(0, |cells| cells.diverged),
+        validation: scored
+            .map(|cells| Score { exact_match: mean(&cells.exact_match), nll: mean(&cells.nll) }),
     }
 }
 

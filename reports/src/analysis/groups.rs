@@ -1,7 +1,10 @@
 //! Groups of cells behind the numbers of a report.
 
+use polars::prelude::*;
+
+use super::conditions::CellCount;
 use super::report::{Report, Workload};
-use crate::record::RunRecord;
+use crate::frame::rows;
 
 /// All cells of one workload and encoding.
 #[derive(Debug, Clone)]
@@ -12,28 +15,69 @@ pub struct Group<'a> {
     pub encoding: &'a str,
     /// Id of the place on pages that shows the cells; see [`Report::anchor`].
     pub anchor: String,
-    /// Records of the group, sorted by seed.
-    pub cells: &'a [RunRecord],
+    /// Number of cells of any status.
+    pub count: u32,
+    /// Number of cells that are done.
+    pub done: u32,
+    /// Number of distinct seeds.
+    pub seeds: u32,
+    first: u32,
+}
+
+rows! {
+    /// A cell as pages list it.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct CellRow {
+        /// Seed of initialisation and data.
+        pub seed: u64,
+        /// Status of the cell.
+        pub status: String,
+        /// Key of the cell.
+        pub key: String,
+        /// Registry id of the task.
+        pub task: String,
+        /// Version of the task.
+        pub task_version: u32,
+        /// Configuration of the cell as JSON.
+        pub config: String,
+        /// Commit of the source.
+        pub commit: Option<String>,
+        /// Whether the source had uncommitted changes.
+        pub dirty: Option<bool>,
+        /// Versions of programs and libraries, as text.
+        pub versions: String,
+        /// Model name of the CPU.
+        pub host_cpu: String,
+        /// Threads given to the cell.
+        pub threads: u64,
+        /// Cells that ran at the same time.
+        pub jobs: u64,
+        /// Start time of the cell, RFC 3339, UTC.
+        pub started_utc: String,
+        /// Wall-clock seconds of training.
+        pub train_seconds: f64,
+    }
 }
 
 impl Report {
-    /// Cells of a workload, sorted by encoding and seed.
-    pub fn cells_of(&self, workload: &Workload) -> &[RunRecord] {
-        self.cells.get(workload.cells.clone()).unwrap_or_default()
-    }
-
     /// Groups of all workloads and encodings.
     pub fn groups(&self) -> Vec<Group<'_>> {
-        let of = |workload| {
-            let groups =
-                self.cells_of(workload).chunk_by(|a, b| a.encoding.name == b.encoding.name);
-            groups.map(move |cells| {
-                let encoding = cells[0].encoding.name.as_str();
-                let anchor = self.anchor(workload, encoding).unwrap_or_default();
-                Group { workload, encoding, anchor, cells }
-            })
+        let group = |count: &'_ CellCount| {
+            let workload = self.workloads.iter().find(|w| w.name == count.workload)?;
+            let (encoding, first) = (self.encoding(&count.encoding)?.name.as_str(), count.cell);
+            let anchor = self.anchor(workload, encoding).unwrap_or_default();
+            let CellCount { cells, done, seeds, .. } = *count;
+            Some(Group { workload, encoding, anchor, count: cells, done, seeds, first })
         };
-        self.workloads.iter().flat_map(of).collect()
+        self.conditions.counts.iter().filter_map(group).collect()
+    }
+
+    /// Cells of a group, sorted by seed.
+    ///
+    /// # Errors
+    /// If polars cannot read them.
+    pub fn cells_of(&self, group: &Group<'_>) -> PolarsResult<Vec<CellRow>> {
+        CellRow::of(self.frames.cells.slice(i64::from(group.first), group.count as usize).lazy())
     }
 
     /// Id of the place where pages show the records of `encoding` on `workload`, for example `w0e3`; `None` for an

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::grouping::{by_encoding, by_workload};
-use crate::record::RunRecord;
+use polars::prelude::*;
+
+use super::selection::Selection;
+use crate::frame::rows;
 
 /// Seeds that other encodings of the workload have and this one does not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,19 +18,26 @@ pub struct MissingSeeds {
     pub seeds: Vec<u64>,
 }
 
-/// Missing seeds by workload and encoding.
-pub(super) fn missing_seeds(counted: &[&RunRecord]) -> Vec<MissingSeeds> {
-    let mut missing = Vec::new();
-    for (workload, records) in by_workload(counted) {
-        let all: BTreeSet<u64> = records.iter().map(|r| r.seed).collect();
-        for (encoding, own) in by_encoding(&records) {
-            let own: BTreeSet<u64> = own.iter().map(|r| r.seed).collect();
-            if own.len() < all.len() {
-                let seeds = all.difference(&own).copied().collect();
-                let (workload, encoding) = (workload.to_owned(), encoding.to_owned());
-                missing.push(MissingSeeds { workload, encoding, seeds });
-            }
-        }
+rows! {
+    struct EncodingSeeds {
+        workload: String,
+        encoding: String,
+        seed: Vec<u64>,
     }
-    missing
+}
+
+/// Missing seeds by encoding, sorted.
+///
+/// # Errors
+/// If the query fails.
+pub(super) fn missing_seeds(counted: &Selection<'_>) -> PolarsResult<Vec<MissingSeeds>> {
+    let present =
+        counted.cells().group_by_stable(["workload", "encoding"].map(col)).agg([col("seed")]);
+    let present = EncodingSeeds::of(present)?;
+    let all: BTreeSet<u64> = present.iter().flat_map(|own| own.seed.iter().copied()).collect();
+    let missing = |own: EncodingSeeds| {
+        let seeds = all.iter().copied().filter(|seed| !own.seed.contains(seed)).collect();
+        MissingSeeds { workload: own.workload, encoding: own.encoding, seeds }
+    };
+    Ok(present.into_iter().map(missing).filter(|missing| !missing.seeds.is_empty()).collect())
 }

@@ -8,10 +8,13 @@
 //! correction runs over all of them ([`decide`]). So it does not matter that the best is chosen on the
 //! data that it is then compared on: every comparison that the choice could have led to is paid for.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+use polars::prelude::*;
+
+use super::selection::{Selection, stable};
+use crate::frame::rows;
 use crate::record::Metric;
-use crate::record::{EvalPoint, RunRecord};
 use crate::stats::{Comparison, Estimate, Paired, SeedSpread, decide, paired, rank_groups};
 
 /// Position of evaluations relative to training.
@@ -30,10 +33,6 @@ impl Region {
             Self::Inside => "in distribution",
             Self::Beyond => "beyond training",
         }
-    }
-
-    fn holds(self, eval: &EvalPoint) -> bool {
-        eval.in_distribution == (self == Self::Inside)
     }
 }
 
@@ -120,59 +119,73 @@ pub struct Ranking {
 }
 
 impl Ranking {
-    /// Ranks the encodings of `records`, which must be counted records of one workload.
+    /// Ranks the encodings of the counted cells of one workload.
     /// `display` maps names of encodings to names for people.
-    pub fn new(
-        records: &[&RunRecord],
+    ///
+    /// # Errors
+    /// If a query fails.
+    pub(crate) fn new(
+        counted: &Selection<'_>,
         display: &BTreeMap<String, String>,
         region: Region,
         headline: Metric,
-    ) -> Self {
-        let ranking = Self::by(records, display, region, headline);
+    ) -> PolarsResult<Self> {
+        let ranking = Self::by(counted, display, region, headline)?;
         // Whole answers of long sequences can be wrong for all: the tokens may still tell.
         if headline == Metric::ExactMatch
             && let Some(value) = ranking.common_value()
         {
             let by_token = Self {
                 fallback: Some(value),
-                ..Self::by(records, display, region, Metric::TokenAccuracy)
+                ..Self::by(counted, display, region, Metric::TokenAccuracy)?
             };
             if by_token.ranked().len() > 1 && by_token.common_value().is_none() {
-                return by_token;
+                return Ok(by_token);
             }
         }
-        ranking
+        Ok(ranking)
     }
 
     fn by(
-        records: &[&RunRecord],
+        counted: &Selection<'_>,
         display: &BTreeMap<String, String>,
         region: Region,
         metric: Metric,
-    ) -> Self {
-        let points: BTreeSet<(String, u64)> = records
-            .iter()
-            .flat_map(|r| &r.evals)
-            .filter(|e| region.holds(e))
-            .map(|e| (e.split.clone(), e.len))
-            .collect();
+    ) -> PolarsResult<Self> {
+        let inside = col("in_distribution").eq(lit(region == Region::Inside));
+        let evaluations = counted.rows(|frames| &frames.evaluations).filter(inside);
+        let by = ["split", "len"];
+        let points = evaluations
+            .clone()
+            .select(by.map(col))
+            .unique(None, UniqueKeepStrategy::Any)
+            .sort(by, stable());
+        let points: Vec<(String, u64)> =
+            EvaluatedAt::of(points)?.into_iter().map(|at| (at.split, at.len)).collect();
+        let values =
+            evaluations.group_by_stable([col("cell")]).agg([col(metric.column()).alias("values")]);
+        let seeds = counted
+            .cells()
+            .left_join(values, col("cell"), col("cell"))
+            .sort(["encoding", "seed"], stable());
+        let seeds = SeedValues::of(seeds)?;
+        let chance = seeds.first().and_then(|seed| seed.task_chance);
         let mut ranking = Self {
             region,
             metric,
             fallback: None,
-            results: results(records, display, region, metric, points.len()),
-            points: points.into_iter().collect(),
+            results: results(&seeds, display, points.len()),
+            points,
             pairs: Vec::new(),
             bimodal_seeds: Vec::new(),
         };
-        let chance = records.first().and_then(|r| r.task.chance);
         if let Some(jump) = metric.bimodal_gap(chance) {
             let ranked = ranking.ranked().into_iter();
             ranking.bimodal_seeds =
                 ranked.filter(|s| s.range() >= jump).map(|s| s.display.clone()).collect();
         }
         ranking.rank();
-        ranking
+        Ok(ranking)
     }
 
     /// Spread of the seeds, for [`decide`].
@@ -248,33 +261,41 @@ fn equal(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-12 * a.abs().max(b.abs()).max(1.0)
 }
 
+rows! {
+    /// Split and length of an evaluation.
+    struct EvaluatedAt {
+        split: String,
+        len: u64,
+    }
+}
+
+rows! {
+    /// Values of the metric in all evaluations of one seed.
+    struct SeedValues {
+        encoding: String,
+        seed: u64,
+        task_chance: Option<f64>,
+        values: Vec<f64>,
+    }
+}
+
 fn results(
-    records: &[&RunRecord],
+    seeds: &[SeedValues],
     display: &BTreeMap<String, String>,
-    region: Region,
-    metric: Metric,
     points: usize,
 ) -> Vec<EncodingResult> {
-    let mut by_encoding: BTreeMap<&str, Vec<&RunRecord>> = BTreeMap::new();
-    for record in records {
-        by_encoding.entry(&record.encoding.name).or_default().push(record);
-    }
-    by_encoding
-        .into_iter()
-        .map(|(encoding, records)| {
-            let seeds: Vec<(u64, Vec<f64>)> = records
-                .iter()
-                .map(|r| {
-                    let values = r.evals.iter().filter(|e| region.holds(e));
-                    (r.seed, values.map(|e| metric.of(e)).collect())
-                })
-                .collect();
+    seeds
+        .chunk_by(|a, b| a.encoding == b.encoding)
+        .map(|seeds| {
+            let encoding = seeds[0].encoding.as_str();
             // Seeds with all evaluations count; without any such seed, those that come closest.
-            let evaluated = seeds.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
+            let evaluated = seeds.iter().map(|seed| seed.values.len()).max().unwrap_or(0);
             let per_seed: Vec<(u64, f64)> = seeds
                 .iter()
-                .filter(|(_, values)| evaluated > 0 && values.len() == evaluated)
-                .map(|(seed, values)| (*seed, values.iter().sum::<f64>() / values.len() as f64))
+                .filter(|seed| evaluated > 0 && seed.values.len() == evaluated)
+                .map(|SeedValues { seed, values, .. }| {
+                    (*seed, values.iter().sum::<f64>() / values.len() as f64)
+                })
                 .collect();
             let values: Vec<f64> = per_seed.iter().map(|(_, value)| *value).collect();
             let estimate = Estimate::of(&values);

@@ -1,27 +1,30 @@
 //! The complete analysis of records: everything that a report shows, as numbers.
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
+use std::collections::BTreeMap;
 
+use polars::prelude::*;
 use rayon::prelude::*;
+use serde_json::Value;
 
 use super::ablation::Ablation;
 use super::aggregate::{Aggregate, aggregate};
+use super::conditions::Conditions;
 use super::costs::{EncodingCost, costs, machines};
 use super::curves::{Curve, training, validation};
 use super::error::AnalysisError;
 use super::gates::{GateMean, gates};
-use super::grid::{GridReport, WorkloadGrid, select_grid_values};
-use super::grouping::by_workload;
+use super::grid::{GridReport, GridSelection, select_grid_values};
 use super::missing_seeds::{MissingSeeds, missing_seeds};
 use super::ranking::{Ranking, Region};
 use super::run_metrics::{RunMetrics, run_metrics};
-use super::select::{NotCounted, select};
+use super::selection::{
+    NotCounted, Selection, has_status, is_newest, not_counted, stable, with_newest,
+};
 use super::settings::Settings;
 use super::skipped::{SkippedEvals, skipped_evals};
 use super::slices::{SliceSet, slices};
-use crate::record::{Metric, RunRecord, Status, newest_by};
+use crate::frame::{Frames, rows};
+use crate::record::{Metric, RunRecord};
 
 /// Facts about a report that its records do not hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,8 +48,11 @@ pub struct Report {
     pub encodings: Vec<Encoding>,
     /// Workloads, sorted by name.
     pub workloads: Vec<Workload>,
-    /// Records sorted by workload, encoding, seed and key; without curves and slices, which the workloads hold.
-    pub cells: Vec<RunRecord>,
+    /// Frames with cells sorted by workload, encoding, seed and key; without the points of curves and slices, which the
+    /// workloads hold.
+    pub frames: Frames,
+    /// Conditions of all cells.
+    pub conditions: Conditions,
     /// Cells without influence on any number.
     pub not_counted: Vec<NotCounted>,
     /// Evaluations that were not possible.
@@ -77,6 +83,10 @@ pub struct Workload {
     pub name: String,
     /// Label of the task.
     pub task: String,
+    /// Registry id of the task.
+    pub task_id: String,
+    /// Configuration of the first cell.
+    pub config: Value,
     /// Metric that ranks the encodings.
     pub headline: Metric,
     /// Unit of lengths, for example `tokens`.
@@ -109,8 +119,6 @@ pub struct Workload {
     pub costs: Vec<EncodingCost>,
     /// Distinct conditions of its counted cells; times and memory are comparable only if there is one.
     pub machines: Vec<String>,
-    /// Range of its cells in [`Report::cells`].
-    pub(super) cells: Range<usize>,
 }
 
 impl Workload {
@@ -121,91 +129,70 @@ impl Workload {
 }
 
 impl Report {
-    /// [`Report::with`] the default settings.
+    /// [`Report::with`] of records, in any order, with the default settings.
     ///
     /// # Errors
     /// As [`Report::with`].
-    pub fn new<'a>(
-        records: impl Into<Cow<'a, [RunRecord]>>,
-        meta: &ReportMeta,
-    ) -> Result<Self, AnalysisError> {
-        Self::with(records, meta, &Settings::default())
+    pub fn new(records: impl AsRef<[RunRecord]>, meta: &ReportMeta) -> Result<Self, AnalysisError> {
+        Self::with(Frames::of(records.as_ref())?, meta, &Settings::default())
     }
 
-    /// Analyses `records`, in any order. Owned records are not copied.
+    /// Analyses the frames of records, in any order.
     ///
     /// # Errors
     /// [`AnalysisError::Setting`] when a setting cannot work, [`AnalysisError::UnknownHeadline`] when a record's
-    /// headline metric is none that is known.
-    pub fn with<'a>(
-        records: impl Into<Cow<'a, [RunRecord]>>,
+    /// headline metric is none that is known, [`AnalysisError::Frame`] when a query fails.
+    pub fn with(
+        mut frames: Frames,
         meta: &ReportMeta,
         settings: &Settings,
     ) -> Result<Self, AnalysisError> {
         settings.check()?;
-        let mut cells = records.into().into_owned();
-        let suites: BTreeSet<&str> = cells.iter().map(|r| r.suite.as_str()).collect();
-        if suites.len() > 1 {
+        if frames.suites()?.len() > 1 {
             // The names of workloads are unique within a suite only.
-            for record in &mut cells {
-                record.workload = format!("{}: {}", record.suite, record.workload);
-            }
+            let name = col("suite") + lit(": ") + col("workload");
+            frames.cells = frames.cells.lazy().with_columns([name.alias("workload")]).collect()?;
         }
-        cells.par_sort_by(|a, b| {
-            (&a.workload, &a.encoding.name, a.seed, &a.key).cmp(&(
-                &b.workload,
-                &b.encoding.name,
-                b.seed,
-                &b.key,
-            ))
-        });
-        let settled = select_grid_values(&cells);
-        let (counted, not_counted) = select(settled.selected.iter().copied());
-        let (defaults, _) = select(settled.defaults.iter().copied());
-        let rows = aggregate(counted.iter().copied());
-        let encodings = encodings(&cells);
+        let mut frames = frames.sorted(&["workload", "encoding", "seed", "key"])?;
+        let encodings = encodings(&frames)?;
         let display: BTreeMap<String, String> =
             encodings.iter().map(|e| (e.name.clone(), e.display.clone())).collect();
-        let ranked = by_workload(&settled.selected);
-        let (counted_of, defaults_of) = (by_workload(&counted), by_workload(&defaults));
-        let none: &[&RunRecord] = &[];
-        // Results are gathered before the first error is looked for, so that it is always the same one.
-        let found: Vec<Result<Workload, AnalysisError>> = ranked
-            .par_iter()
-            .map(|(name, ranked)| {
-                let counted = counted_of.get(name).map_or(none, |own| own);
-                let defaults = defaults_of.get(name).map_or(none, |own| own);
-                let grid = settled.grids.get(*name).map(|grid| (grid.clone(), defaults));
-                workload(name, ranked, counted, grid, &rows, &display, settings)
+        let names = frames.cells.clone().lazy().group_by_stable([col("workload")]);
+        let first = ["cell", "task", "config"].map(|name| col(name).first());
+        let names = FirstCell::of(names.agg([&first[..], &[len().alias("cells")]].concat()))?;
+        let found: Vec<Result<WorkloadResults, AnalysisError>> = (0..names.len())
+            .into_par_iter()
+            .map(|index| {
+                let first = &names[index];
+                let range = first.cell as usize..(first.cell + first.cells) as usize;
+                workload(index, first, &frames.slice(&range)?, &display, settings)
             })
             .collect();
-        let mut workloads = found.into_iter().collect::<Result<Vec<_>, _>>()?;
-        for (index, w) in workloads.iter_mut().enumerate() {
-            w.index = index;
-            // Of all cells: those at values of a grid that were not chosen have a place too.
-            let start = cells.partition_point(|r| r.workload < w.name);
-            let count = cells[start..].partition_point(|r| r.workload == w.name);
-            w.cells = start..start + count;
-        }
-        let skipped_evals = skipped_evals(&counted);
-        let missing_seeds = missing_seeds(&counted);
-        // The largest parts of a record are in the workloads by now, and formats need room.
-        cells.par_iter_mut().for_each(|record| {
-            record.train.curve = Vec::new();
-            for eval in &mut record.evals {
-                eval.slices = Vec::new();
-            }
-        });
-        Ok(Self {
+        let mut report = Self {
             meta: meta.clone(),
             settings: settings.clone(),
             encodings,
-            workloads,
-            not_counted,
-            skipped_evals,
-            missing_seeds,
-            cells,
-        })
+            conditions: Conditions::of_all(&frames)?,
+            workloads: Vec::new(),
+            not_counted: Vec::new(),
+            skipped_evals: Vec::new(),
+            missing_seeds: Vec::new(),
+            // The largest frames are in the workloads by now, and formats need room.
+            frames: {
+                frames.slices = frames.slices.clear();
+                frames.curves = frames.curves.clear();
+                frames
+            },
+        };
+        // Results are gathered before the first error is looked for, so that it is always the same one.
+        for found in found {
+            let WorkloadResults { workload, not_counted, skipped_evals, missing_seeds } = found?;
+            report.workloads.push(workload);
+            report.not_counted.extend(not_counted);
+            report.skipped_evals.extend(skipped_evals);
+            report.missing_seeds.extend(missing_seeds);
+        }
+        Ok(report)
     }
 
     /// Looks up an encoding by name. Every name in the report is in the list.
@@ -225,52 +212,104 @@ impl Report {
     }
 }
 
-fn encodings(cells: &[RunRecord]) -> Vec<Encoding> {
-    let infos: BTreeMap<&str, &RunRecord> =
-        cells.iter().map(|r| (r.encoding.name.as_str(), r)).collect();
-    let with_label = |label: &str| infos.values().filter(|r| r.encoding.label == label).count();
-    infos
-        .values()
-        .enumerate()
-        .map(|(slot, r)| Encoding {
-            name: r.encoding.name.clone(),
-            // `RoPE` stays the plain one's label beside `rope(linear)`.
-            display: if with_label(&r.encoding.label) == 1 || r.encoding.name == r.encoding.id {
-                r.encoding.label.clone()
-            } else {
-                r.encoding.name.clone()
-            },
-            id: r.encoding.id.clone(),
-            slot,
-        })
-        .collect()
+rows! {
+    struct EncodingNames {
+        encoding: String,
+        encoding_id: String,
+        encoding_label: String,
+    }
+}
+
+fn encodings(frames: &Frames) -> PolarsResult<Vec<Encoding>> {
+    let by = ["encoding"];
+    let names = frames.cells.clone().lazy().group_by_stable(by.map(col));
+    let names = names
+        .agg(["encoding_id", "encoding_label"].map(|name| col(name).last()))
+        .sort(by, stable());
+    let names = EncodingNames::of(names)?;
+    let with_label =
+        |label: &str| names.iter().filter(|other| other.encoding_label == label).count();
+    let encoding = |(slot, own): (usize, &EncodingNames)| Encoding {
+        name: own.encoding.clone(),
+        // `RoPE` stays the plain one's label beside `rope(linear)`.
+        display: if with_label(&own.encoding_label) == 1 || own.encoding == own.encoding_id {
+            own.encoding_label.clone()
+        } else {
+            own.encoding.clone()
+        },
+        id: own.encoding_id.clone(),
+        slot,
+    };
+    Ok(names.iter().enumerate().map(encoding).collect())
+}
+
+rows! {
+    /// The number of a workload's cells, and facts of the first.
+    struct FirstCell {
+        workload: String,
+        cell: u32,
+        cells: u32,
+        task: String,
+        config: String,
+    }
+}
+
+rows! {
+    /// Facts about the task of a cell.
+    struct TaskRow {
+        key: String,
+        task_label: String,
+        len_unit: String,
+        headline: String,
+        task_chance: Option<f64>,
+        train_len: u64,
+    }
+}
+
+/// Results on a workload, and the cells and evaluations that are not in them.
+struct WorkloadResults {
+    workload: Workload,
+    not_counted: Vec<NotCounted>,
+    skipped_evals: Vec<SkippedEvals>,
+    missing_seeds: Vec<MissingSeeds>,
 }
 
 fn workload(
-    name: &str,
-    all: &[&RunRecord],
-    counted: &[&RunRecord],
-    grid: Option<(WorkloadGrid, &[&RunRecord])>,
-    rows: &[Aggregate],
+    index: usize,
+    first: &FirstCell,
+    frames: &Frames,
     display: &BTreeMap<String, String>,
     settings: &Settings,
-) -> Result<Workload, AnalysisError> {
+) -> Result<WorkloadResults, AnalysisError> {
+    let GridSelection { selected, defaults, grid } = select_grid_values(frames)?;
+    let tasks = TaskRow::of(selected.clone().lazy())?;
     let mut headline = Metric::ExactMatch;
-    for record in all {
-        headline = Metric::from_headline(&record.task.headline).ok_or_else(|| {
+    for task in &tasks {
+        headline = Metric::from_headline(&task.headline).ok_or_else(|| {
             AnalysisError::UnknownHeadline {
-                key: record.key.clone(),
-                headline: record.task.headline.clone(),
+                key: task.key.clone(),
+                headline: task.headline.clone(),
             }
         })?;
     }
-    let ranking = |records: &[&RunRecord], region| Ranking::new(records, display, region, headline);
-    let (inside, beyond) = (ranking(counted, Region::Inside), ranking(counted, Region::Beyond));
-    let grid = grid.map(|(grid, defaults)| GridReport {
-        grid,
-        default_inside: ranking(defaults, Region::Inside),
-        default_beyond: ranking(defaults, Region::Beyond),
-    });
+    let cells = with_newest(selected.lazy())?;
+    let done = is_newest().and(has_status("done"));
+    let counted = Selection::new(frames, cells.clone().filter(done.clone()))?;
+    // A seed that diverged was trained, and did not solve: it belongs in the fit rate.
+    let diverged = is_newest().and(has_status("diverged"));
+    let ended = Selection::new(frames, cells.clone().filter(done.clone().or(diverged)))?;
+    let ranking =
+        |counted: &Selection<'_>, region| Ranking::new(counted, display, region, headline);
+    let (inside, beyond) = (ranking(&counted, Region::Inside)?, ranking(&counted, Region::Beyond)?);
+    let grid = match grid {
+        None => None,
+        Some(grid) => {
+            let defaults = Selection::new(frames, with_newest(defaults.lazy())?.filter(done))?;
+            let default_inside = ranking(&defaults, Region::Inside)?;
+            let default_beyond = ranking(&defaults, Region::Beyond)?;
+            Some(GridReport { grid, default_inside, default_beyond })
+        }
+    };
     let ablations = settings.ablation_base.iter().flat_map(|base| {
         [&inside, &beyond]
             .into_iter()
@@ -278,41 +317,40 @@ fn workload(
             .filter_map(|ranking| Ablation::of(ranking, base))
     });
     let ablations = ablations.collect();
-    // A seed that diverged was trained, and did not solve: it belongs in the fit rate. The newest
-    // record of its seed counts, as for the others.
-    let diverged = newest_diverged(all);
-    let ended: Vec<&RunRecord> = counted.iter().copied().chain(diverged).collect();
-    // Names come from the records, so there is a first one.
-    let task = all.first().map(|r| r.task.clone());
-    let train_lens: BTreeSet<u64> = all.iter().map(|r| r.train_len).collect();
-    Ok(Workload {
-        index: 0,
-        name: name.to_owned(),
-        task: task.as_ref().map_or_else(String::new, |t| t.label.clone()),
-        len_unit: task.as_ref().map_or_else(String::new, |t| t.len_unit.clone()),
-        chance: task.and_then(|t| t.chance),
+    let mut train_lens: Vec<u64> = tasks.iter().map(|task| task.train_len).collect();
+    train_lens.sort_unstable();
+    train_lens.dedup();
+    // Names come from cells, so there is a first one.
+    let task = tasks.into_iter().next();
+    let workload = Workload {
+        index,
+        name: first.workload.clone(),
+        task_id: first.task.clone(),
+        config: serde_json::from_str(&first.config).unwrap_or_default(),
+        chance: task.as_ref().and_then(|task| task.task_chance),
+        len_unit: task.as_ref().map_or_else(String::new, |task| task.len_unit.clone()),
+        task: task.map_or_else(String::new, |task| task.task_label),
         headline,
-        train_lens: train_lens.into_iter().collect(),
-        run_metrics: run_metrics(&ended, settings),
+        train_lens,
+        run_metrics: run_metrics(&ended, settings)?,
         inside,
         beyond,
         ablations,
         grid,
-        rows: rows.iter().filter(|r| r.workload == name).cloned().collect(),
-        training: training(counted),
-        validation: validation(counted, headline),
-        slices: slices(counted),
-        gates: gates(counted),
-        costs: costs(counted),
-        machines: machines(counted),
-        cells: 0..0,
+        rows: aggregate(&counted)?,
+        training: training(&counted)?,
+        validation: validation(&counted, headline)?,
+        slices: slices(&counted)?,
+        gates: gates(&counted)?,
+        costs: costs(&counted)?,
+        machines: machines(&counted)?,
+    };
+    Ok(WorkloadResults {
+        workload,
+        not_counted: not_counted(cells)?,
+        skipped_evals: skipped_evals(&counted)?,
+        missing_seeds: missing_seeds(&counted)?,
     })
-}
-
-/// The newest record of each seed, where that seed diverged.
-fn newest_diverged<'a>(records: &[&'a RunRecord]) -> Vec<&'a RunRecord> {
-    let newest = newest_by(records.iter().copied(), |r| (r.encoding.name.as_str(), r.seed));
-    newest.into_values().filter(|r| matches!(r.status, Status::Diverged { .. })).collect()
 }
 
 #[cfg(test)]

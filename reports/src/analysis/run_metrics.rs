@@ -2,98 +2,12 @@
 //!
 //! Only tasks that exact match ranks can be solved. A text has no such point.
 
-use std::collections::{BTreeMap, BTreeSet};
+use polars::prelude::*;
 
+use super::selection::{Selection, has_status, mean};
 use super::settings::Settings;
-use crate::record::Metric;
-use crate::record::{EvalPoint, RunRecord, Status};
+use crate::frame::rows;
 use crate::stats::sorted_median;
-
-/// Time at which the loss of a cell reached [`Settings::solved_loss`]. A point of a curve is the mean loss since
-/// the point before, so the time is late by at most one interval between points.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SolveTime {
-    /// Optimizer steps done so far.
-    pub step: u64,
-    /// Seconds since training began.
-    pub seconds: f64,
-}
-
-/// Effective length of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EffectiveLength {
-    /// Largest evaluated length up to which exact match stays high enough; 0 if it is too low at the shortest
-    /// length.
-    pub len: u64,
-    /// Whether it is the longest evaluated length: the true value may be larger.
-    pub at_least: bool,
-}
-
-fn is_for_exact_match(record: &RunRecord) -> bool {
-    Metric::from_headline(&record.task.headline) == Some(Metric::ExactMatch)
-}
-
-/// Reports whether a cell solved training: its exact match, averaged over all evaluations in distribution, is at
-/// least [`Settings::solved_exact_match`]. A diverged cell did not. `None` if the cell was not run to the end, or
-/// its task cannot be solved.
-pub fn solved(record: &RunRecord, settings: &Settings) -> Option<bool> {
-    if !is_for_exact_match(record) {
-        return None;
-    }
-    match record.status {
-        Status::Diverged { .. } => Some(false),
-        Status::Done => {
-            let inside: Vec<f64> =
-                record.evals.iter().filter(|e| e.in_distribution).map(|e| e.exact_match).collect();
-            let mean = inside.iter().sum::<f64>() / inside.len() as f64;
-            (!inside.is_empty()).then_some(mean >= settings.solved_exact_match)
-        }
-        Status::TimedOut { .. }
-        | Status::OutOfMemory { .. }
-        | Status::Failed { .. }
-        | Status::Interrupted => None,
-    }
-}
-
-/// Time at which a cell solved training: from its validations if it has any, otherwise from its loss. `None` if it
-/// did not, or its loss never reached [`Settings::solved_loss`].
-pub fn solve_time(record: &RunRecord, settings: &Settings) -> Option<SolveTime> {
-    if solved(record, settings) != Some(true) {
-        return None;
-    }
-    if !record.train.validations.is_empty() {
-        return record.train.solved.map(|at| SolveTime { step: at.step, seconds: at.seconds });
-    }
-    let point = record.train.curve.iter().find(|p| p.loss <= settings.solved_loss)?;
-    Some(SolveTime { step: point.step, seconds: point.seconds })
-}
-
-/// The largest evaluated length up to which exact match is at least
-/// [`Settings::effective_exact_match`] at every evaluated length, on the splits that training drew
-/// from (those with an evaluation in distribution). A length at which the cell could not be evaluated
-/// is not held. `None`: not finished, or nothing to tell it from.
-pub fn effective_length(record: &RunRecord, settings: &Settings) -> Option<EffectiveLength> {
-    if !is_for_exact_match(record) || record.status != Status::Done {
-        return None;
-    }
-    let training: BTreeSet<&str> =
-        record.evals.iter().filter(|e| e.in_distribution).map(|e| e.split.as_str()).collect();
-    let mut held: BTreeMap<u64, bool> = BTreeMap::new();
-    let mut at = |len: u64, holds: bool| {
-        let all = held.entry(len).or_insert(true);
-        *all = *all && holds;
-    };
-    let high = |e: &EvalPoint| e.exact_match >= settings.effective_exact_match;
-    for eval in record.evals.iter().filter(|e| training.contains(e.split.as_str())) {
-        at(eval.len, high(eval));
-    }
-    for skipped in record.skipped_evals.iter().filter(|s| training.contains(s.split.as_str())) {
-        at(skipped.len, false);
-    }
-    let longest = *held.keys().next_back()?;
-    let len = held.iter().take_while(|(_, holds)| **holds).last().map_or(0, |(len, _)| *len);
-    Some(EffectiveLength { len, at_least: len == longest })
-}
 
 /// Median over seeds with the range.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -142,33 +56,142 @@ impl RunMetrics {
     }
 }
 
-/// Run metrics of each encoding, sorted by name, from one record for each seed. Empty for a task that cannot be
-/// solved.
-pub fn run_metrics(records: &[&RunRecord], settings: &Settings) -> Vec<RunMetrics> {
-    let mut groups: BTreeMap<&str, Vec<&RunRecord>> = BTreeMap::new();
-    for record in records.iter().filter(|r| solved(r, settings).is_some()) {
-        groups.entry(&record.encoding.name).or_default().push(record);
+rows! {
+    /// Metrics of all runs of an encoding. Of a seed that did not solve training, or has no effective length, they are
+    /// null.
+    struct EncodingRuns {
+        encoding: String,
+        train_len: Vec<u64>,
+        solved: Vec<bool>,
+        solve_step: Vec<Option<u64>>,
+        solve_seconds: Vec<Option<f64>>,
+        effective: Vec<Option<u64>>,
+        longest: Vec<Option<u64>>,
     }
-    groups.into_iter().map(|(encoding, records)| metrics(encoding, &records, settings)).collect()
 }
 
-fn metrics(encoding: &str, records: &[&RunRecord], settings: &Settings) -> RunMetrics {
-    let times: Vec<SolveTime> = records.iter().filter_map(|r| solve_time(r, settings)).collect();
-    let mut lengths: Vec<(EffectiveLength, u64)> = records
-        .iter()
-        .filter_map(|r| Some((effective_length(r, settings)?, r.train_len)))
+/// Run metrics of each encoding, sorted by name, from one cell for each seed. Empty for a task that cannot be solved.
+///
+/// A cell solved training if its exact match, averaged over all evaluations in distribution, is at least
+/// [`Settings::solved_exact_match`]; a diverged cell did not. It solved at its first solving validation if it has
+/// validations, otherwise at the first point of its curve with a loss of at most [`Settings::solved_loss`]. A point is
+/// the mean loss since the point before, so the time is late by at most one interval between points.
+///
+/// The effective length is the largest evaluated length up to which exact match is at least
+/// [`Settings::effective_exact_match`] at every evaluated length, on the splits that training drew from (those with an
+/// evaluation in distribution). A length at which the cell could not be evaluated is not held.
+///
+/// # Errors
+/// If the query fails.
+pub(super) fn run_metrics(
+    ended: &Selection<'_>,
+    settings: &Settings,
+) -> PolarsResult<Vec<RunMetrics>> {
+    let first = |name: &str| col(name).first();
+    let inside = ended
+        .rows(|frames| &frames.evaluations)
+        .filter(col("in_distribution"))
+        .group_by_stable([col("cell")])
+        .agg([mean("exact_match").alias("inside")]);
+    let validated = ended
+        .rows(|frames| &frames.validations)
+        .group_by([col("cell")])
+        .agg([len().alias("validations")]);
+    let low_loss = ended
+        .rows(|frames| &frames.curves)
+        .filter(col("loss").lt_eq(lit(settings.solved_loss)))
+        .group_by_stable([col("cell")])
+        .agg([first("step"), first("seconds")]);
+    // Polars takes NaN for the greatest number.
+    let solved =
+        col("inside").gt_eq(lit(settings.solved_exact_match)).and(col("inside").is_not_nan());
+    let time = |by_validation: &str, by_loss: &str| {
+        let time =
+            when(col("validations").is_not_null()).then(col(by_validation)).otherwise(col(by_loss));
+        when(col("solved")).then(time).otherwise(NULL.lit())
+    };
+    let join = |left: LazyFrame, right: LazyFrame| {
+        let args =
+            JoinArgs { maintain_order: MaintainOrderJoin::Left, ..JoinArgs::new(JoinType::Left) };
+        left.join(right, [col("cell")], [col("cell")], args)
+    };
+    let runs = [inside, validated, low_loss, effective_lengths(ended, settings)?]
+        .into_iter()
+        .fold(ended.cells().filter(col("headline").eq(lit("exact-match"))), join)
+        .with_columns([when(has_status("diverged"))
+            .then(lit(false))
+            .when(has_status("done"))
+            .then(solved)
+            .otherwise(NULL.lit())
+            .alias("solved")])
+        .filter(col("solved").is_not_null())
+        .with_columns([
+            time("solved_step", "step").alias("solve_step"),
+            time("solved_seconds", "seconds").alias("solve_seconds"),
+        ])
+        .group_by_stable([col("encoding")])
+        .agg(
+            ["train_len", "solved", "solve_step", "solve_seconds", "effective", "longest"].map(col),
+        );
+    Ok(EncodingRuns::of(runs)?.into_iter().map(metrics).collect())
+}
+
+/// Columns `cell`, `effective` and `longest`: the effective length, 0 if exact match is too low at the shortest length,
+/// and the longest evaluated length.
+fn effective_lengths(ended: &Selection<'_>, settings: &Settings) -> PolarsResult<LazyFrame> {
+    let done = || ended.cells().filter(has_status("done")).select([col("cell")]);
+    let evaluations = ended.rows(|frames| &frames.evaluations);
+    let split = [col("cell"), col("split")];
+    let training = evaluations
+        .clone()
+        .filter(col("in_distribution"))
+        .select(&split)
+        .unique(None, UniqueKeepStrategy::Any);
+    let high = col("exact_match")
+        .gt_eq(lit(settings.effective_exact_match))
+        .and(col("exact_match").is_not_nan());
+    let evaluated =
+        evaluations.select([col("cell"), col("split"), col("len"), high.alias("holds")]);
+    let skipped = ended.rows(|frames| &frames.skipped);
+    let skipped =
+        skipped.select([col("cell"), col("split"), col("len"), lit(false).alias("holds")]);
+    let lengths = concat([evaluated, skipped], UnionArgs::default())?
+        .join(training, &split, &split, JoinArgs::new(JoinType::Inner))
+        .inner_join(done(), col("cell"), col("cell"));
+    let lost = lengths
+        .clone()
+        .filter(col("holds").not())
+        .group_by([col("cell")])
+        .agg([col("len").min().alias("lost")]);
+    let held = col("lost").is_null().or(col("len").lt(col("lost")));
+    Ok(lengths.left_join(lost, col("cell"), col("cell")).group_by([col("cell")]).agg([
+        col("len").filter(held).max().fill_null(lit(0_u64)).alias("effective"),
+        col("len").max().alias("longest"),
+    ]))
+}
+
+fn metrics(runs: EncodingRuns) -> RunMetrics {
+    let lengths = runs.effective.iter().zip(&runs.longest).zip(&runs.train_len);
+    let mut lengths: Vec<(u64, bool, f64)> = lengths
+        .filter_map(|((len, longest), trained)| {
+            let len = (*len)?;
+            Some((len, Some(len) == *longest, len as f64 / *trained as f64))
+        })
         .collect();
-    lengths.sort_by_key(|(length, _)| (length.len, length.at_least));
-    let ratios =
-        lengths.iter().map(|(length, trained)| length.len as f64 / *trained as f64).collect();
+    lengths.sort_by_key(|(len, at_least, _)| (*len, *at_least));
+    let ratios = lengths.iter().map(|(.., ratio)| *ratio).collect();
     RunMetrics {
-        encoding: encoding.to_owned(),
-        solved: records.iter().filter(|r| solved(r, settings) == Some(true)).count() as u32,
-        run: records.len() as u32,
-        solve_steps: MedianRange::of(times.iter().map(|t| t.step as f64).collect()),
-        solve_seconds: MedianRange::of(times.iter().map(|t| t.seconds).collect()),
-        effective: MedianRange::of(lengths.iter().map(|(length, _)| length.len as f64).collect()),
-        effective_at_least: lengths.get(lengths.len() / 2).is_some_and(|(l, _)| l.at_least),
+        encoding: runs.encoding,
+        solved: runs.solved.iter().filter(|solved| **solved).count() as u32,
+        run: runs.solved.len() as u32,
+        solve_steps: MedianRange::of(
+            runs.solve_step.iter().flatten().map(|step| *step as f64).collect(),
+        ),
+        solve_seconds: MedianRange::of(runs.solve_seconds.into_iter().flatten().collect()),
+        effective: MedianRange::of(lengths.iter().map(|(len, ..)| *len as f64).collect()),
+        effective_at_least: lengths
+            .get(lengths.len() / 2)
+            .is_some_and(|(_, at_least, _)| *at_least),
         effective_ratio: MedianRange::of(ratios)
             .map(|m| m.median)
             .filter(|ratio| ratio.is_finite()),

@@ -6,9 +6,10 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::ranking::{Ranking, Region};
+use crate::frame::Frames;
 use crate::record::{Metric, RunRecord};
 use crate::stats::{Estimate, Paired, SeedSpread, decide, paired};
-use crate::testkit::TestCell;
+use crate::testkit::{TestCell, counted};
 
 fn normal(rng: &mut ChaCha8Rng) -> f64 {
     // Box and Muller; 1 - u is never 0.
@@ -142,9 +143,10 @@ fn lotteries(n: u64, q: f64) -> (f64, f64) {
                 records.push(cell.change(|r| r.task.chance = None).record());
             }
         }
-        let records: Vec<&RunRecord> = records.iter().collect();
+        let frames = Frames::of(&records).unwrap();
         let none = std::collections::BTreeMap::new();
-        let ranking = Ranking::new(&records, &none, Region::Beyond, Metric::ExactMatch);
+        let ranking = Ranking::new(&counted(&frames), &none, Region::Beyond, Metric::ExactMatch);
+        let ranking = ranking.unwrap();
         guarded += u32::from(ranking.pairs.iter().any(|p| p.comparison.separable));
         let seen: Vec<Paired> = ranking.pairs.iter().map(|p| p.comparison.paired).collect();
         // Differences of the little noise are not the question: only those of solved and failed.

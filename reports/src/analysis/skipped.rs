@@ -1,49 +1,38 @@
 //! Evaluations that were not possible.
 
-use std::collections::BTreeSet;
+use polars::prelude::*;
 
-use crate::record::RunRecord;
+use super::selection::Selection;
+use crate::frame::rows;
 
-/// Evaluations of one encoding that were left out for one reason.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SkippedEvals {
-    /// Name of the workload: a task at one size.
-    pub workload: String,
-    /// Name of the encoding.
-    pub encoding: String,
-    /// Name of the split.
-    pub split: String,
-    /// Lengths that were skipped, sorted.
-    pub lens: BTreeSet<u64>,
-    /// Seeds that were skipped, sorted.
-    pub seeds: BTreeSet<u64>,
-    /// Reason, as a phrase.
-    pub reason: String,
+rows! {
+    /// Evaluations of one encoding that were left out for one reason.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct SkippedEvals {
+        /// Name of the workload: a task at one size.
+        pub workload: String,
+        /// Name of the encoding.
+        pub encoding: String,
+        /// Name of the split.
+        pub split: String,
+        /// Lengths that were skipped, sorted.
+        pub lens: Vec<u64>,
+        /// Seeds that were skipped, sorted.
+        pub seeds: Vec<u64>,
+        /// Reason, as a phrase.
+        pub reason: String,
+    }
 }
 
-/// Gathered over seeds and lengths, in the order of the records.
-pub(super) fn skipped_evals(counted: &[&RunRecord]) -> Vec<SkippedEvals> {
-    let mut found: Vec<SkippedEvals> = Vec::new();
-    for record in counted {
-        for skipped in &record.skipped_evals {
-            let known = found.iter().position(|s| {
-                (&s.workload, &s.encoding, &s.split, &s.reason)
-                    == (&record.workload, &record.encoding.name, &skipped.split, &skipped.reason)
-            });
-            let index = known.unwrap_or_else(|| {
-                found.push(SkippedEvals {
-                    workload: record.workload.clone(),
-                    encoding: record.encoding.name.clone(),
-                    split: skipped.split.clone(),
-                    lens: BTreeSet::new(),
-                    seeds: BTreeSet::new(),
-                    reason: skipped.reason.clone(),
-                });
-                found.len() - 1
-            });
-            found[index].lens.insert(skipped.len);
-            found[index].seeds.insert(record.seed);
-        }
-    }
-    found
+/// Gathers skipped evaluations over seeds and lengths, in the order of cells.
+///
+/// # Errors
+/// If the query fails.
+pub(super) fn skipped_evals(counted: &Selection<'_>) -> PolarsResult<Vec<SkippedEvals>> {
+    let values = |name: &str| col(name).unique().sort(SortOptions::default());
+    let skipped = counted
+        .rows(|frames| &frames.skipped)
+        .group_by_stable(["workload", "encoding", "split", "reason"].map(col))
+        .agg([values("len").alias("lens"), values("seed").alias("seeds")]);
+    SkippedEvals::of(skipped)
 }

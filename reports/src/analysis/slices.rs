@@ -1,8 +1,10 @@
 //! Results by properties of samples and tokens (distance, number of variables, position), over seeds.
 
-use std::collections::{BTreeMap, BTreeSet};
+use polars::prelude::*;
 
-use crate::record::{PAIRED, RunRecord, SliceUnit, Slices};
+use super::selection::{Selection, stable};
+use crate::frame::rows;
+use crate::record::{PAIRED, SliceUnit};
 use crate::stats::Mean;
 
 /// Maximum number of groups that values of a property are binned into; no figure shows more.
@@ -46,6 +48,14 @@ pub struct SliceCurve {
     pub points: Vec<SlicePoint>,
 }
 
+/// Sums of one seed over a bin.
+#[derive(Default, Clone, Copy)]
+struct BinSum {
+    count: u64,
+    accuracy: f64,
+    nll: f64,
+}
+
 /// Result at one value or bin of neighbouring values: means over seeds, weighted by counts within a seed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SlicePoint {
@@ -68,86 +78,88 @@ impl SlicePoint {
     }
 }
 
-/// Sums of one seed over a bin.
-#[derive(Default, Clone, Copy)]
-struct Sum {
-    count: u64,
-    accuracy: f64,
-    nll: f64,
-}
-
-type Id<'a> = (&'a str, &'a str, u64);
-
-/// Slices of the records of one workload, sorted by name, split and length.
-pub(super) fn slices(records: &[&RunRecord]) -> Vec<SliceSet> {
-    let mut found: BTreeMap<Id<'_>, Vec<(&RunRecord, bool, &Slices)>> = BTreeMap::new();
-    for record in records {
-        for eval in &record.evals {
-            for slices in &eval.slices {
-                let id = (slices.name.as_str(), eval.split.as_str(), eval.len);
-                found.entry(id).or_default().push((record, eval.in_distribution, slices));
-            }
-        }
+rows! {
+    /// Slices of all cells by one property on one split at one length; the lists have one element for each cell.
+    struct SliceMembers {
+        slice: String,
+        split: String,
+        len: u64,
+        in_distribution: bool,
+        unit: String,
+        encoding: Vec<String>,
+        value: Vec<Vec<u32>>,
+        count: Vec<Vec<u64>>,
+        accuracy: Vec<Vec<f64>>,
+        nll: Vec<Vec<f64>>,
     }
-    found
-        .into_iter()
-        .filter_map(|((name, split, len), members)| {
-            let (_, in_distribution, first) = *members.first()?;
-            Some(SliceSet {
-                name: name.to_owned(),
-                unit: first.unit,
-                split: split.to_owned(),
-                len,
-                in_distribution,
-                curves: curves(&members, if name.contains(PAIRED) { usize::MAX } else { GROUPS }),
-            })
-        })
-        .collect()
 }
 
-fn curves(members: &[(&RunRecord, bool, &Slices)], most: usize) -> Vec<SliceCurve> {
-    let values: BTreeSet<u32> =
-        members.iter().flat_map(|(_, _, slices)| slices.values.iter().copied()).collect();
-    let values: Vec<u32> = values.into_iter().collect();
+/// Slices of the cells, sorted by name, split and length.
+///
+/// # Errors
+/// If the query fails.
+pub(super) fn slices(counted: &Selection<'_>) -> PolarsResult<Vec<SliceSet>> {
+    let by = ["slice", "split", "len"];
+    let first = ["in_distribution", "unit"].map(|name| col(name).first());
+    let lists = ["encoding", "value", "count", "accuracy", "nll"].map(col);
+    let sets = counted
+        .rows(|frames| &frames.slices)
+        .group_by_stable(by.map(col))
+        .agg([&first[..], &lists].concat());
+    let set = |members: SliceMembers| SliceSet {
+        curves: curves(&members),
+        name: members.slice,
+        unit: if members.unit == "samples" { SliceUnit::Samples } else { SliceUnit::Tokens },
+        split: members.split,
+        len: members.len,
+        in_distribution: members.in_distribution,
+    };
+    Ok(SliceMembers::of(sets.sort(by, stable()))?.into_iter().map(set).collect())
+}
+
+fn curves(members: &SliceMembers) -> Vec<SliceCurve> {
+    let mut values: Vec<u32> = members.value.concat();
+    values.sort_unstable();
+    values.dedup();
+    let most = if members.slice.contains(PAIRED) { usize::MAX } else { GROUPS };
     let size = values.len().div_ceil(most).max(1);
-    let groups: Vec<(u32, u32)> =
-        values.chunks(size).map(|group| (group[0], group[group.len() - 1])).collect();
-    let mut by_encoding: BTreeMap<&str, Vec<Vec<Sum>>> = BTreeMap::new();
-    for (record, _, slices) in members {
-        by_encoding.entry(&record.encoding.name).or_default().push(sums(slices, &groups));
-    }
-    by_encoding
-        .into_iter()
-        .map(|(encoding, seeds)| SliceCurve {
-            encoding: encoding.to_owned(),
-            points: groups
-                .iter()
-                .enumerate()
-                .filter_map(|(group, (from, to))| {
-                    let of = |get: fn(&Sum) -> f64| -> Vec<f64> {
-                        let sums = seeds.iter().map(|sums| sums[group]).filter(|s| s.count > 0);
-                        sums.map(|s| get(&s) / s.count as f64).collect()
-                    };
-                    Some(SlicePoint {
-                        from: *from,
-                        to: *to,
-                        count: seeds.iter().map(|sums| sums[group].count).sum(),
-                        accuracy: Mean::of(&of(|s| s.accuracy))?,
-                        nll: Mean::of(&of(|s| s.nll))?,
-                    })
-                })
-                .collect(),
-        })
-        .collect()
+    let bins: Vec<(u32, u32)> =
+        values.chunks(size).map(|bin| (bin[0], bin[bin.len() - 1])).collect();
+    let seeds: Vec<(&str, Vec<BinSum>)> = members
+        .encoding
+        .iter()
+        .enumerate()
+        .map(|(cell, encoding)| (encoding.as_str(), sums(members, cell, &bins)))
+        .collect();
+    let curve = |seeds: &[(&str, Vec<BinSum>)]| SliceCurve {
+        encoding: seeds[0].0.to_owned(),
+        points: bins
+            .iter()
+            .enumerate()
+            .filter_map(|(bin, range)| point(seeds, bin, *range))
+            .collect(),
+    };
+    seeds.chunk_by(|a, b| a.0 == b.0).map(curve).collect()
 }
 
-/// Sums of one seed over each bin. Columns of unequal length end with the shortest.
-fn sums(slices: &Slices, groups: &[(u32, u32)]) -> Vec<Sum> {
-    let mut sums = vec![Sum::default(); groups.len()];
-    let columns = slices.values.iter().zip(&slices.counts);
-    for ((value, count), (accuracy, nll)) in columns.zip(slices.accuracy.iter().zip(&slices.nll)) {
-        let group = groups.partition_point(|(_, to)| to < value);
-        if let Some(sum) = sums.get_mut(group) {
+fn point(seeds: &[(&str, Vec<BinSum>)], bin: usize, (from, to): (u32, u32)) -> Option<SlicePoint> {
+    let sums = || seeds.iter().map(|(_, sums)| sums[bin]).filter(|sum| sum.count > 0);
+    let mean = |get: fn(BinSum) -> f64| {
+        Mean::of(&sums().map(|sum| get(sum) / sum.count as f64).collect::<Vec<_>>())
+    };
+    let count = sums().map(|sum| sum.count).sum();
+    Some(SlicePoint { from, to, count, accuracy: mean(|s| s.accuracy)?, nll: mean(|s| s.nll)? })
+}
+
+/// Sums of one cell over each bin.
+fn sums(members: &SliceMembers, cell: usize, bins: &[(u32, u32)]) -> Vec<BinSum> {
+    let mut sums = vec![BinSum::default(); bins.len()];
+    let columns = members.value[cell].iter().zip(&members.count[cell]);
+    for ((value, count), (accuracy, nll)) in
+        columns.zip(members.accuracy[cell].iter().zip(&members.nll[cell]))
+    {
+        let bin = bins.partition_point(|(_, to)| to < value);
+        if let Some(sum) = sums.get_mut(bin) {
             sum.count += count;
             sum.accuracy += accuracy * *count as f64;
             sum.nll += nll * *count as f64;
@@ -159,7 +171,9 @@ fn sums(slices: &Slices, groups: &[(u32, u32)]) -> Vec<Sum> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testkit::TestCell;
+    use crate::frame::Frames;
+    use crate::record::{RunRecord, Slices};
+    use crate::testkit::{TestCell, counted};
 
     fn sliced(encoding: &str, seed: u64, values: Vec<u32>, accuracy: f64) -> RunRecord {
         let n = values.len();
@@ -182,7 +196,7 @@ mod tests {
         let mut second = sliced("rope", 1, vec![1, 7], 0.5);
         second.evals[0].slices[0].accuracy = vec![0.25, 1.0];
         let records = [sliced("rope", 0, vec![1, 7], 0.75), second];
-        let sets = slices(&records.iter().collect::<Vec<_>>());
+        let sets = slices(&counted(&Frames::of(&records).unwrap())).unwrap();
         let points = &sets[0].curves[0].points;
         assert_eq!((sets.len(), sets[0].len, sets[0].in_distribution), (1, 64, true));
         assert_eq!((points[0].from, points[0].to, points[0].count), (1, 1, 2));
@@ -194,7 +208,7 @@ mod tests {
     #[test]
     fn many_values_become_groups_that_lose_no_count() {
         let record = sliced("rope", 0, (0..1000).collect(), 0.5);
-        let sets = slices(&[&record]);
+        let sets = slices(&counted(&Frames::of(&[record]).unwrap())).unwrap();
         let points = &sets[0].curves[0].points;
         assert!(points.len() <= GROUPS && sets[0].is_grouped());
         assert_eq!(points.iter().map(|p| p.count).sum::<u64>(), 1000 * 1001 / 2);

@@ -2,11 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use polars::prelude::PolarsError;
 use serde_json::Value;
 
 use super::comparison::{ComparedEncoding, Request};
 use super::error::CompareError;
-use crate::analysis::grid::{ChosenBy, GridChoice, WorkloadGrid, select_grid_values};
+use crate::analysis::grid::{
+    ChosenBy, GridChoice, GridSelection, WorkloadGrid, select_grid_values,
+};
+use crate::frame::Frames;
 use crate::record::{RunRecord, Status};
 use crate::store::cell_key;
 
@@ -120,10 +124,17 @@ fn pair<'a>(
     left_out: &mut Vec<String>,
 ) -> Result<PairedRuns<'a>, String> {
     let own: Vec<RunRecord> = records.iter().map(|record| (*record).clone()).collect();
-    let settled = select_grid_values(&own);
-    // One workload, so one grid at most.
-    let grid = settled.grids.values().next();
-    let chosen: BTreeSet<&str> = settled.selected.iter().map(|r| r.key.as_str()).collect();
+    let failed = |error: PolarsError| format!("{at}: {error}");
+    let GridSelection { selected, grid, .. } =
+        Frames::of(&own).and_then(|frames| select_grid_values(&frames)).map_err(failed)?;
+    let grid = grid.as_ref();
+    let chosen: BTreeSet<&str> = selected
+        .column("key")
+        .and_then(|key| key.str())
+        .map_err(failed)?
+        .iter()
+        .flatten()
+        .collect();
     let (counted, others): (Vec<&RunRecord>, Vec<&RunRecord>) =
         records.iter().partition(|r| r.status == Status::Done && chosen.contains(r.key.as_str()));
     let notes: Vec<String> = grid.map(|grid| chosen_values(grid, [a, b])).into_iter().collect();

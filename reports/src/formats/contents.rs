@@ -21,7 +21,7 @@ pub enum FormatError {
         /// Names of all formats.
         known: String,
     },
-    /// Published numbers cannot be read.
+    /// Records cannot be compared with published numbers.
     #[error(transparent)]
     Published(#[from] PublishedError),
     /// A figure cannot be written as JSON.
@@ -78,10 +78,10 @@ impl<'a> Contents<'a> {
     /// Gathers the report with its sentences, its figures and the published numbers.
     ///
     /// # Errors
-    /// [`FormatError::Published`] when the published numbers cannot be read.
+    /// [`FormatError::Published`] when records cannot be compared with published numbers.
     pub fn of(report: &'a Report) -> Result<Self, FormatError> {
         let (reproduction, figures) =
-            rayon::join(|| reproduction(&report.cells), || figures(report));
+            rayon::join(|| reproduction(&report.frames), || figures(report));
         let sentence = |workload| text::workload_sentence(report, workload);
         Ok(Self {
             report,

@@ -9,7 +9,6 @@ use polars::prelude::*;
 
 use super::contents::{Contents, Format, FormatError, OutFile};
 use crate::analysis::aggregate::Aggregate;
-use crate::frame::runs_frame;
 
 pub(super) struct Csv;
 
@@ -31,7 +30,7 @@ impl Format for Csv {
             ("training", curves::training(report)?),
             ("slices", curves::slices(report)?),
             ("gates", curves::gates(report)?),
-            ("cells", runs_frame(&report.cells)?),
+            ("cells", report.frames.table()),
         ] {
             let mut bytes = Vec::new();
             CsvWriter::new(&mut bytes).finish(&mut harmless(frame)?)?;

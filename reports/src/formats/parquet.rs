@@ -1,12 +1,11 @@
-//! `data.parquet`: every evaluation of every cell, and a row for each cell without any.
+//! `data.parquet`: every evaluation of every cell with all settings, and a row for each cell without any.
 
 use polars::prelude::*;
 
 use super::contents::{Contents, Format, FormatError, OutFile};
-use crate::frame::data_frame;
 
-/// Cells that are turned into columns at a time: a large store's columns at once would be the most memory
-/// that a report takes.
+/// Cells that are joined with their evaluations at a time: all of them at once would be the most memory that a report
+/// takes.
 const BATCH: usize = 8192;
 
 pub(super) struct Parquet;
@@ -18,10 +17,11 @@ impl Format for Parquet {
 
     fn render(&self, contents: &Contents<'_>) -> Result<Vec<OutFile>, FormatError> {
         let mut bytes = Vec::new();
-        let schema = data_frame(&[])?.schema().clone();
+        let frames = contents.report.frames.clone().with_settings()?;
+        let schema = frames.slice(&(0..0))?.data()?.schema().clone();
         let mut writer = ParquetWriter::new(&mut bytes).batched(&schema)?;
-        for cells in contents.report.cells.chunks(BATCH) {
-            writer.write_batch(&data_frame(cells)?)?;
+        for start in (0..frames.cells.height()).step_by(BATCH) {
+            writer.write_batch(&frames.slice(&(start..start + BATCH))?.data()?)?;
         }
         writer.finish()?;
         drop(writer);

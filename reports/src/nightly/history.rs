@@ -126,7 +126,8 @@ impl Night {
 
     /// Writes the night into a folder of nights, where it replaces an earlier file of the same night.
     ///
-    /// # Errors [`HistoryError::Io`].
+    /// # Errors
+    /// [`HistoryError::Io`].
     pub fn write(&self, folder: &Path) -> Result<PathBuf, HistoryError> {
         let io = |action, path: &Path, source| HistoryError::Io {
             action,

@@ -38,6 +38,15 @@ impl Metric {
         self != Self::Perplexity
     }
 
+    /// Column of the metric in frames; negative log-likelihood for perplexity.
+    pub(crate) fn column(self) -> &'static str {
+        match self {
+            Self::ExactMatch => "exact_match",
+            Self::TokenAccuracy => "token_accuracy",
+            Self::Perplexity => "nll",
+        }
+    }
+
     pub(crate) fn of(self, eval: &EvalPoint) -> f64 {
         match self {
             Self::ExactMatch => eval.exact_match,

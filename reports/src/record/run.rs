@@ -12,6 +12,7 @@ use super::eval::{EvalPoint, SkippedEval};
 use super::gates::GateScore;
 use super::json_float;
 use super::train::TrainSummary;
+use super::weights::{KeptWeights, Program};
 
 /// The schema that this crate writes, and the newest one that it reads.
 pub const SCHEMA: u32 = 2;
@@ -88,6 +89,13 @@ pub struct RunRecord {
     pub versions: BTreeMap<String, String>,
     /// Start time of the cell, RFC 3339, UTC.
     pub started_utc: String,
+    /// Kept weights that were evaluated; `None` if they were not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<KeptWeights>,
+    /// Program that made the evaluations from kept weights; `None`: the one that trained, which the fields above
+    /// describe.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evaluated_by: Option<Program>,
 }
 
 /// One point of a grid that is the same for all encodings.
@@ -253,8 +261,9 @@ impl RunRecord {
         matches!(self.status, Status::Done | Status::Diverged { .. })
     }
 
-    /// Start time and key: the order from oldest to newest.
+    /// Start time of the last part and key: the order from oldest to newest.
     pub(crate) fn started(&self) -> (&str, &str) {
-        (&self.started_utc, &self.key)
+        let evaluated = self.evaluated_by.as_ref().map(|program| &program.started_utc);
+        (evaluated.unwrap_or(&self.started_utc), &self.key)
     }
 }

@@ -78,7 +78,9 @@ fn the_tables_on_disk_are_the_tables() {
     let summary = write_report(&records, dir.path(), &meta()).unwrap();
     let report = Report::new(&records, &meta()).unwrap();
     let parquet = ParquetReader::new(fs::File::open(&summary.data).unwrap()).finish().unwrap();
-    assert!(parquet.equals_missing(&crate::frame::data_frame(&report.cells).unwrap()));
+    assert!(
+        parquet.equals_missing(&report.frames.clone().with_settings().unwrap().data().unwrap())
+    );
     let csv = fs::File::open(summary.tables.join("evaluations.csv")).unwrap();
     let csv = CsvReader::new(csv).finish().unwrap();
     let rows = || report.workloads.iter().flat_map(|w| &w.rows);

@@ -40,6 +40,9 @@ const ENCODINGS: &str = include_str!("../../published/encodings.json");
 /// Errors of published numbers.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishedError {
+    /// The records cannot be compared.
+    #[error("the records cannot be compared with published numbers: {0}")]
+    Records(#[from] polars::prelude::PolarsError),
     /// The file is not valid TOML or not of this layout.
     #[error("published/{file}.toml: {source}")]
     Syntax {

@@ -2,12 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use polars::prelude::*;
 use rayon::prelude::*;
+use serde::Deserialize;
+use serde_json::Value;
 
 use super::published::{PublishedColumn, PublishedMetric, PublishedTable};
 use super::recipe::{Identity, Paths, SettingDifference, differences, is_identical};
+use crate::frame::{Frames, rows};
 use crate::number;
-use crate::record::{EvalPoint, RunRecord, Status};
 use crate::stats::estimate::half_width_factor;
 use crate::stats::{Estimate, RESOLUTION};
 use crate::store::cell_key_without;
@@ -46,65 +49,141 @@ pub(super) struct Wanted<'a> {
     pub(super) identity: Paths,
 }
 
-/// Finished records by task and id of the encoding, each with the key of its recipe, which is made once.
-pub(super) struct Candidates<'a>(BTreeMap<(&'a str, &'a str), Vec<(&'a RunRecord, String)>>);
+/// A finished cell of a task and encoding with published numbers.
+pub(super) struct FinishedRun {
+    cell: RunCell,
+    config: Value,
+    /// Key of the recipe; see [`recipe_key`].
+    recipe: String,
+    evaluations: Vec<RunEvaluation>,
+}
 
-impl<'a> Candidates<'a> {
-    /// Selects the records of these tasks and encodings.
+rows! {
+    struct RunCell {
+        cell: u32,
+        suite: String,
+        workload: String,
+        task: String,
+        status: String,
+        seed: u64,
+        key: String,
+        config: String,
+        train_len: u64,
+        train_steps: u64,
+        stopped_early: bool,
+        started_utc: String,
+    }
+}
+
+rows! {
+    struct RunEvaluation {
+        cell: u32,
+        split: String,
+        len: u64,
+        exact_match: f64,
+        token_accuracy: f64,
+        nll: f64,
+    }
+}
+
+impl FinishedRun {
+    fn is_done(&self) -> bool {
+        self.cell.status == "done"
+    }
+
+    /// Start time and key: the order from oldest to newest.
+    fn started(&self) -> (&str, &str) {
+        (&self.cell.started_utc, &self.cell.key)
+    }
+}
+
+/// A configuration of which only the encoding's id is read.
+#[derive(Deserialize)]
+struct ConfiguredEncoding {
+    encoding: EncodingId,
+}
+
+#[derive(Deserialize)]
+struct EncodingId {
+    id: String,
+}
+
+/// Candidates by task and id of the encoding.
+pub(super) struct Candidates(BTreeMap<(String, String), Vec<FinishedRun>>);
+
+impl Candidates {
+    /// Selects the cells of these tasks and encodings.
+    ///
+    /// # Errors
+    /// If a query fails.
     pub(super) fn of(
-        records: &'a [RunRecord],
+        frames: &Frames,
         tasks: &BTreeSet<String>,
         encodings: &BTreeMap<String, Identity>,
-    ) -> Self {
+    ) -> PolarsResult<Self> {
         let ids: BTreeSet<&str> = encodings.values().map(|identity| identity.id.as_str()).collect();
-        let wanted = |record: &'a RunRecord| {
-            let ended = matches!(record.status, Status::Done | Status::Diverged { .. });
-            let id = Identity::id_of(&record.config).filter(|id| ids.contains(id));
-            id.filter(|_| ended && tasks.contains(&record.task.id))
-                .map(|id| ((record.task.id.as_str(), id), (record, recipe_key(record))))
+        let status = |name: &'static str| col("status").eq(lit(name));
+        let ended = frames.cells.clone().lazy().filter(status("done").or(status("diverged")));
+        let wanted = |cell: RunCell| {
+            let ConfiguredEncoding { encoding: EncodingId { id } } =
+                serde_json::from_str(&cell.config).ok()?;
+            let wanted = tasks.contains(&cell.task) && ids.contains(id.as_str());
+            let config: Value = wanted.then(|| serde_json::from_str(&cell.config).ok())??;
+            let recipe = recipe_key(&config);
+            Some((id, FinishedRun { cell, config, recipe, evaluations: Vec::new() }))
         };
-        let keyed: Vec<_> = records.par_iter().filter_map(wanted).collect();
-        let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for (id, candidate) in keyed {
-            found.entry(id).or_default().push(candidate);
+        let found: Vec<(String, FinishedRun)> =
+            RunCell::of(ended)?.into_par_iter().filter_map(wanted).collect();
+        let numbers =
+            df!("cell" => found.iter().map(|(_, one)| one.cell.cell).collect::<Vec<_>>())?;
+        let evaluations = frames.evaluations.clone().lazy();
+        let mut own: BTreeMap<u32, Vec<RunEvaluation>> = BTreeMap::new();
+        for evaluation in
+            RunEvaluation::of(evaluations.inner_join(numbers.lazy(), col("cell"), col("cell")))?
+        {
+            own.entry(evaluation.cell).or_default().push(evaluation);
         }
-        Self(found)
+        let mut candidates: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for (id, mut candidate) in found {
+            candidate.evaluations = own.remove(&candidate.cell.cell).unwrap_or_default();
+            candidates.entry((candidate.cell.task.clone(), id)).or_default().push(candidate);
+        }
+        Ok(Self(candidates))
     }
 }
 
 impl Wanted<'_> {
-    fn is(&self, record: &RunRecord) -> bool {
-        self.encoding.is_of(&record.config, self.free)
-            && is_identical(&record.config, &self.identity)
+    fn is(&self, run: &FinishedRun) -> bool {
+        self.encoding.is_of(&run.config, self.free) && is_identical(&run.config, &self.identity)
     }
 
-    fn evaluation<'r>(&self, record: &'r RunRecord) -> Option<&'r EvalPoint> {
-        let len = (self.column.length_ratio * record.train_len as f64).round() as u64;
-        record.evals.iter().find(|e| e.split == self.split && e.len == len)
+    fn evaluation<'r>(&self, run: &'r FinishedRun) -> Option<&'r RunEvaluation> {
+        let len = (self.column.length_ratio * run.cell.train_len as f64).round() as u64;
+        run.evaluations.iter().find(|e| e.split == self.split && e.len == len)
     }
 }
 
-/// Key of a recipe: hash of the configuration without seed, evaluation, backend and engine. Records with equal keys
+/// Key of a recipe: hash of the configuration without seed, evaluation, backend and engine. Cells with equal keys
 /// are seeds of one recipe.
-fn recipe_key(record: &RunRecord) -> String {
-    cell_key_without(&record.config, &["seed", "eval", "backend", "engine"])
+fn recipe_key(config: &Value) -> String {
+    cell_key_without(config, &["seed", "eval", "backend", "engine"])
 }
 
 /// The runs beside a published number: the one with the fewest differences first, then the one with
 /// the fewest choices of its own, then the one with the most seeds, then the newest. Never by its result.
-pub(super) fn runs(candidates: &Candidates<'_>, wanted: &Wanted<'_>) -> Vec<RecipeRun> {
-    let mut recipes: BTreeMap<&str, BTreeMap<u64, &RunRecord>> = BTreeMap::new();
-    let id = (wanted.task, wanted.encoding.id.as_str());
+pub(super) fn runs(candidates: &Candidates, wanted: &Wanted<'_>) -> Vec<RecipeRun> {
+    let mut recipes: BTreeMap<&str, BTreeMap<u64, &FinishedRun>> = BTreeMap::new();
+    let id = (wanted.task.to_owned(), wanted.encoding.id.clone());
     let alike = candidates.0.get(&id).into_iter().flatten();
-    for (record, key) in alike.filter(|(record, _)| wanted.is(record)) {
-        if record.status == Status::Done && wanted.evaluation(record).is_none() {
+    for run in alike.filter(|run| wanted.is(run)) {
+        if run.is_done() && wanted.evaluation(run).is_none() {
             continue;
         }
-        let seeds = recipes.entry(key).or_default();
-        let held = seeds.entry(record.seed).or_insert(record);
-        // Two records of one seed are one seed: the one started last counts.
-        if record.started() > held.started() {
-            *held = record;
+        let seeds = recipes.entry(&run.recipe).or_default();
+        let held = seeds.entry(run.cell.seed).or_insert(run);
+        // Two cells of one seed are one seed: the one started last counts.
+        if run.started() > held.started() {
+            *held = run;
         }
     }
     let mut runs: Vec<RecipeRun> = recipes
@@ -122,13 +201,13 @@ pub(super) fn runs(candidates: &Candidates<'_>, wanted: &Wanted<'_>) -> Vec<Reci
     runs
 }
 
-fn run(seeds: &[&RunRecord], wanted: &Wanted<'_>) -> Option<RecipeRun> {
+fn run(seeds: &[&FinishedRun], wanted: &Wanted<'_>) -> Option<RecipeRun> {
     let first = seeds.first()?;
     let metric = wanted.table.metric_of(wanted.column);
     let done: Vec<f64> = seeds
         .iter()
-        .filter(|record| record.status == Status::Done)
-        .filter_map(|record| Some(raw(metric, wanted.evaluation(record)?)))
+        .filter(|run| run.is_done())
+        .filter_map(|run| Some(raw(metric, wanted.evaluation(run)?)))
         .collect();
     let estimate = Estimate::of(&done);
     Some(RecipeRun {
@@ -138,18 +217,18 @@ fn run(seeds: &[&RunRecord], wanted: &Wanted<'_>) -> Option<RecipeRun> {
         interval: estimate.and_then(|e| interval(metric, &e)),
         seeds: done.len() as u32,
         diverged: (seeds.len() - done.len()) as u32,
-        workloads: seeds.iter().map(|r| format!("{}/{}", r.suite, r.workload)).collect(),
-        keys: seeds.iter().map(|r| r.key.clone()).collect(),
-        newest: seeds.iter().map(|r| r.started_utc.clone()).max()?,
+        workloads: seeds.iter().map(|r| format!("{}/{}", r.cell.suite, r.cell.workload)).collect(),
+        keys: seeds.iter().map(|r| r.cell.key.clone()).collect(),
+        newest: seeds.iter().map(|r| r.cell.started_utc.clone()).max()?,
     })
 }
 
 /// All differences from the published recipe: of the configuration and of the quantities derived
 /// from it.
-fn all_differences(seeds: &[&RunRecord], wanted: &Wanted<'_>) -> Vec<SettingDifference> {
-    let config = seeds.first().map(|record| differences(&record.config, &wanted.table.recipe));
+fn all_differences(seeds: &[&FinishedRun], wanted: &Wanted<'_>) -> Vec<SettingDifference> {
+    let config = seeds.first().map(|run| differences(&run.config, &wanted.table.recipe));
     let early =
-        seeds.iter().filter(|record| record.train.stopped_early).map(|r| r.train.steps).min();
+        seeds.iter().filter(|run| run.cell.stopped_early).map(|run| run.cell.train_steps).min();
     let stopped = early.map(|step| SettingDifference {
         path: "train, stopped as soon as solved,".to_owned(),
         published: "to the end".to_owned(),
@@ -159,7 +238,7 @@ fn all_differences(seeds: &[&RunRecord], wanted: &Wanted<'_>) -> Vec<SettingDiff
 }
 
 /// Value of one seed on the scale on which values are averaged: a fraction, or nats.
-fn raw(metric: &PublishedMetric, eval: &EvalPoint) -> f64 {
+fn raw(metric: &PublishedMetric, eval: &RunEvaluation) -> f64 {
     match metric {
         PublishedMetric::ExactMatchPercent => eval.exact_match,
         PublishedMetric::ErrorPercent => 1.0 - eval.exact_match,

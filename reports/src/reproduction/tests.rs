@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::record::Status;
+use crate::record::{RunRecord, Status};
 use crate::testkit::TestCell;
 
 /// A source with one table: RoPE 20.3 (deviation 3.1 of 3 seeds) and CoPE 4.9 % wrong at 10000 steps.
@@ -66,7 +66,7 @@ fn rope(errors: &[f64]) -> Vec<RunRecord> {
 
 fn result(records: &[RunRecord]) -> Reproduction {
     let paper = published::parse("p", TEXT).unwrap();
-    beside(vec![paper], &encodings(), records).unwrap()
+    beside(vec![paper], &encodings(), &Frames::of(records).unwrap()).unwrap()
 }
 
 /// The number of a row and column.
@@ -129,7 +129,8 @@ fn what_is_always_different_is_another_recipe() {
     let text =
         TEXT.replace("trust =", "unlike = [\"the model recurs\"]\nneeds = \"depth\"\ntrust =");
     let paper = published::parse("p", &text).unwrap();
-    let found = beside(vec![paper], &encodings(), &rope(&[0.19, 0.20, 0.21])).unwrap();
+    let found = beside(vec![paper], &encodings(), &Frames::of(&rope(&[0.19, 0.20, 0.21])).unwrap())
+        .unwrap();
     assert_eq!(at(&found, 0, 1).verdict, Verdict::OtherRecipe);
     assert_eq!(at(&found, 0, 1).listed_differences(), "the model recurs");
 }
@@ -247,7 +248,7 @@ fn sections_mirror_the_papers_table_and_name_every_recipe_once() {
 
 #[test]
 fn without_records_every_published_number_is_there_and_not_run() {
-    let found = reproduction(&[]).unwrap();
+    let found = reproduction(&Frames::of(&[]).unwrap()).unwrap();
     let tables = || found.papers.iter().flat_map(|paper| &paper.tables);
     let verdicts: Vec<Verdict> =
         tables().flat_map(TableResult::numbers).map(|(_, n)| n.verdict).collect();
@@ -269,7 +270,8 @@ fn without_records_every_published_number_is_there_and_not_run() {
 #[test]
 fn an_encoding_without_settings_is_told_with_the_way_out() {
     let paper = published::parse("p", &TEXT.replace("\"rope\"", "\"xpos\"")).unwrap();
-    let error = beside(vec![paper], &encodings(), &[]).unwrap_err().to_string();
+    let error =
+        beside(vec![paper], &encodings(), &Frames::of(&[]).unwrap()).unwrap_err().to_string();
     assert!(error.contains("`xpos`") && error.contains("--test published"), "{error}");
 }
 

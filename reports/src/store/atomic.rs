@@ -22,7 +22,8 @@ pub fn remove_leftovers(path: &Path) {
 
 /// Writes `bytes` to `path` atomically: a reader sees either the old or the new file, also after a loss of power.
 ///
-/// # Errors The error of the file system; the old file is then unchanged and no temporary file is left.
+/// # Errors
+/// The error of the file system; the old file is then unchanged and no temporary file is left.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     // Several threads of several processes may write the same cell.
     static COUNTER: AtomicU64 = AtomicU64::new(0);

@@ -19,7 +19,8 @@ impl RunRecord {
     /// The file is written atomically: to a temporary file, which is synced and renamed. An older record of the same
     /// cell is replaced.
     ///
-    /// # Errors [`RecordError::BadKey`] and [`RecordError::Unwritable`] before any file is changed;
+    /// # Errors
+    /// [`RecordError::BadKey`] and [`RecordError::Unwritable`] before any file is changed;
     /// [`RecordError::Io`] for an error of the file system, in which case no temporary file is left.
     pub fn write(&self, dir: &Path) -> Result<PathBuf, RecordError> {
         if !is_key(&self.key) {
@@ -35,7 +36,8 @@ impl RunRecord {
 
     /// Serializes the record in the form of its file.
     ///
-    /// # Errors [`RecordError::Unwritable`].
+    /// # Errors
+    /// [`RecordError::Unwritable`].
     pub fn text(&self) -> Result<String, RecordError> {
         let text = Sealed::of(self)
             .and_then(|sealed| serde_json::to_string_pretty(&sealed))
@@ -45,7 +47,8 @@ impl RunRecord {
 
     /// Returns the record as it would be read from its file, with as many digits as are written.
     ///
-    /// # Errors [`RecordError::Unwritable`] if it has no JSON form.
+    /// # Errors
+    /// [`RecordError::Unwritable`] if it has no JSON form.
     pub fn as_written(&self) -> Result<Self, RecordError> {
         serde_json::to_string(self)
             .and_then(|text| serde_json::from_str(&text))
@@ -54,7 +57,8 @@ impl RunRecord {
 
     /// Reads one record.
     ///
-    /// # Errors [`RecordError::NewerSchema`], [`RecordError::Damaged`] or [`RecordError::Io`], each with the path of
+    /// # Errors
+    /// [`RecordError::NewerSchema`], [`RecordError::Damaged`] or [`RecordError::Io`], each with the path of
     /// the file. No file is changed.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, RecordError> {
         let path = path.as_ref();

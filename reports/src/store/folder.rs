@@ -28,6 +28,14 @@ pub fn read_dir(dir: &Path) -> Result<Vec<RunRecord>, RecordError> {
 /// # Errors
 /// [`RecordError::Io`] if the folder cannot be listed.
 pub fn read_each(dir: &Path) -> Result<Vec<Result<RunRecord, RecordError>>, RecordError> {
+    Ok(record_files(dir)?.into_par_iter().map(read_named).collect())
+}
+
+/// Lists the files of records of a results folder, sorted.
+///
+/// # Errors
+/// [`RecordError::Io`] if the folder cannot be listed.
+pub(crate) fn record_files(dir: &Path) -> Result<Vec<PathBuf>, RecordError> {
     let cells = dir.join("cells");
     let entries = match fs::read_dir(&cells) {
         Ok(entries) => entries,
@@ -43,11 +51,14 @@ pub fn read_each(dir: &Path) -> Result<Vec<Result<RunRecord, RecordError>>, Reco
         }
     }
     paths.sort();
-    Ok(paths.into_par_iter().map(read_named).collect())
+    Ok(paths)
 }
 
-/// Reads a record and holds it against its file's name.
-fn read_named(path: PathBuf) -> Result<RunRecord, RecordError> {
+/// Reads a record and compares its key with the name of its file.
+///
+/// # Errors
+/// Those of [`RunRecord::read`], and [`RecordError::Damaged`] if the names differ.
+pub(crate) fn read_named(path: PathBuf) -> Result<RunRecord, RecordError> {
     let record = RunRecord::read(&path)?;
     if path.file_stem().is_some_and(|stem| *stem == *record.key) {
         return Ok(record);

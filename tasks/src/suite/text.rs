@@ -274,6 +274,10 @@ impl Task for Text {
         &META
     }
 
+    fn tokenizer(&self) -> Option<&dyn Tokenizer> {
+        Some(&*self.tokenizer)
+    }
+
     fn vocab_size(&self) -> usize {
         self.tokenizer.vocab_size()
     }

@@ -106,8 +106,10 @@ fn all_variants(
     lens: &[usize],
 ) -> anyhow::Result<Vec<EncodingVariant>> {
     let context = pretrained.context;
+    let is_rotation = pretrained.rope.is_some();
     let methods = match (arguments.methods.as_slice(), &arguments.encodings) {
-        ([], None) => Method::value_variants(),
+        ([], None) if is_rotation => Method::value_variants(),
+        ([], None) => &[Method::AsTrained],
         (methods, _) => methods,
     };
     let mut factors = arguments.factors.clone();
@@ -117,7 +119,19 @@ fn all_variants(
         factors.sort_by(f64::total_cmp);
         factors.dedup();
     }
-    let mut all = variants(methods, &pretrained.rope, context, &factors)?;
+    let mut all = match &pretrained.rope {
+        Some(rope) => variants(methods, rope, context, &factors)?,
+        None => {
+            let own = pretrained.own_encoding();
+            anyhow::ensure!(
+                methods.iter().all(|method| *method == Method::AsTrained),
+                "--methods: the model was trained under `{own}`, and only a rotation can be modified; give as-trained or \
+                 --encodings"
+            );
+            let variant = EncodingVariant { name: "as trained".to_owned(), encoding: own };
+            methods.first().map(|_| variant).into_iter().collect()
+        }
+    };
     for text in arguments.encodings.iter().flat_map(|list| Combination::split_list(list)) {
         all.push(expression(text)?);
     }

@@ -2,7 +2,7 @@
 //!
 //! | event | when | further fields |
 //! | --- | --- | --- |
-//! | `start` | first | `suite`, `results`, `cells`, `kept`, `jobs`, `shard` |
+//! | `start` | first | `suite`, `results`, `cells`, `kept`, `jobs`, `shard`, `keep_weights` (`last`, `best` or null) |
 //! | `began` | a cell's worker starts | |
 //! | `resumed` | the cell resumes from a checkpoint | `step` |
 //! | `progress` | at most five times a second for each cell | `phase` (`train`, `eval`), `done`, `of`, `loss` or null |
@@ -46,6 +46,7 @@ impl<'a> JsonLines<'a> {
             "kept": statuses.iter().filter(|one| one.kept().is_some()).count(),
             "jobs": options.jobs,
             "shard": options.shard.to_string(),
+            "keep_weights": options.weights.keep,
         }));
         Self { plan }
     }

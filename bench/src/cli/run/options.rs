@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::weights::KeepWeights;
 use crate::experiment::budget::{Budget, bytes};
+use crate::run::kept::{Reuse, WeightsPolicy};
 use crate::sweep::{Retry, RetryPolicy, Shard, SweepOptions};
 
 /// Options of a sweep.
@@ -43,6 +45,10 @@ pub(crate) struct SweepArgs {
     /// Memory limit of a cell, such as 4GiB; overrides the suite's budget. Linux only.
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     cell_memory: Option<u64>,
+    /// Weights to keep in the folder `weights` of the results; `inspect`, `eval`, `export` and others read them.
+    /// Default: the last, if all of them take at most 2 GiB.
+    #[arg(long, value_enum, value_name = "WHICH")]
+    pub(in crate::cli) keep_weights: Option<KeepWeights>,
     /// Do not wait at the end for cells that other `pe-bench` processes are running; list them.
     #[arg(long)]
     no_wait: bool,
@@ -60,9 +66,16 @@ pub(crate) struct SweepArgs {
 
 impl SweepArgs {
     /// Builds the options of a sweep from the arguments.
-    pub(super) fn options(&self, out: PathBuf, jobs: usize, threads: usize) -> SweepOptions {
+    pub(in crate::cli) fn options(
+        &self,
+        out: PathBuf,
+        jobs: usize,
+        threads: usize,
+    ) -> SweepOptions {
         let given = Budget { seconds: self.cell_seconds, memory_bytes: self.cell_memory };
+        let reuse = if self.force { Reuse::Never } else { Reuse::IfKept };
         SweepOptions {
+            weights: WeightsPolicy { results: out.clone(), keep: None, reuse },
             out,
             jobs,
             threads,

@@ -7,13 +7,13 @@
 //! | 12..28 | the cell's key, 16 hexadecimal digits |
 //! | 28..36 | length of the content in bytes, little endian |
 //! | 36..68 | SHA-256 of bytes 0..36 and the content |
-//! | 68.. | the content |
+//! | 68.. | the content, a safetensors file |
 
 use sha2::{Digest, Sha256};
 
 /// Version of the layout and of the content. Other versions are not read, because a checkpoint is only kept during the
 /// training of its cell.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 const MAGIC: [u8; 8] = *b"PEZOOCKP";
 const KEY_LEN: usize = 16;

@@ -74,7 +74,7 @@ fn fresh_seeds_are_cells_of_their_own_at_the_chosen_rate() {
         .map(|cell| crate::run::unfinished_record(cell, &*task, &context))
         .collect();
     // Without validations the default rate, 0.5, counts.
-    let chosen = suite.fresh_cells(&records);
+    let chosen = suite.fresh_cells(&records).unwrap();
     let rates: BTreeSet<String> =
         chosen.iter().map(|cell| cell.train.optimizer.learning_rate.to_string()).collect();
     assert_eq!((chosen.len(), rates), (6, BTreeSet::from(["0.5".to_owned()])));
@@ -92,7 +92,7 @@ fn fresh_seeds_are_cells_of_their_own_at_the_chosen_rate() {
             seconds: 1.0,
         }];
     }
-    let chosen = suite.fresh_cells(&records);
+    let chosen = suite.fresh_cells(&records).unwrap();
     let at_small = |cell: &&Experiment| cell.train.optimizer.learning_rate < 0.2;
     let small: BTreeSet<&str> =
         chosen.iter().filter(at_small).map(|cell| cell.name.as_str()).collect();

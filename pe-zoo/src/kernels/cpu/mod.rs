@@ -1,8 +1,8 @@
 //! Kernels for the CPU: attention in blocks that stay in the cache, in SIMD.
 //!
-//! Blocks of query rows meet all the columns that they see at once: logits, suffix sums, softmax and
+//! A block of query rows is processed with all visible columns at once: logits, suffix sums, softmax and
 //! values stay in the cache, and the backward pass, written by hand, recomputes logits and weights
-//! instead of keeping them. One skeleton serves every modifier, because all of them are functions of
+//! instead of keeping them. One loop serves every modifier, because all of them are functions of
 //! (dot product, distance, suffix sum along the row). Logits are stored key-major, `[column][row]`,
 //! so that suffix sums run across rows in SIMD lanes.
 //!
@@ -11,12 +11,12 @@
 //! | `op` | the operation that Burn differentiates |
 //! | `heads` | operands cut into heads |
 //! | `engine`, `gradients`, `reduce` | tasks in parallel, and sums over them in a fixed order |
-//! | `rows` | rows of the heads that are worked on together |
+//! | `rows` | rows of one head or of all heads of a sequence |
 //! | `kernel` | one block of rows of one head, forward and backward |
-//! | `contextual`, `perceptron`, `distance`, `term`, `term_inputs` | the biases that take more than a line |
-//! | `forms`, `form_scratch` | biases and products with operands of their own |
+//! | `contextual`, `perceptron`, `distance`, `term`, `term_inputs` | the more complex biases |
+//! | `forms`, `form_scratch` | biases and products with additional operands |
 //! | `problem`, `scratch` | heads and blocks, buffers |
-//! | `view`, `parallel`, `tensors` | matrices, threads and tensors, for the operations of models too |
+//! | `view`, `parallel`, `tensors` | matrices, threads and tensors, also used by `ops` |
 
 mod contextual;
 mod distance;

@@ -3,15 +3,14 @@
 //!
 //! A cube (a thread block, a workgroup) takes a block of query rows of one head and walks over blocks
 //! of keys from the diagonal to the left. Suffix sums are carried in registers; once every row of the
-//! block has counted past the largest contextual position, gates are not looked at any more. The softmax
-//! follows the largest logit seen, in f32. What is kept for the backward pass is the output and one
-//! number per row: memory grows with the rows, never with their square.
+//! block has counted past the largest contextual position, gates are not read any more. The softmax
+//! subtracts the running maximum of the logits, in f32. The output and one number per row are kept for
+//! the backward pass, so that memory is linear in the number of rows.
 //!
-//! The backward pass makes logits and weights again. Sums that run against the walk (through gates, and
-//! over older sticks) are the total minus the part that the walk has passed, so that the walk keeps its
-//! direction; for gates the total takes a walk of its own. No sum is added to by two cubes, or by two units of one:
-//! each cube adds to a slot of its own, and slots are added up in a fixed order. The same numbers come
-//! out of every run.
+//! The backward pass recomputes logits and weights. Sums whose direction is opposite to the walk
+//! (through gates, and over older sticks) are computed as the total minus the part already passed; for
+//! gates the total needs an additional walk. No two cubes and no two units add to the same sum: each
+//! cube has its own slot, and slots are added in a fixed order, so that results are deterministic.
 //!
 //! | Module | Contents |
 //! | --- | --- |

@@ -1,6 +1,11 @@
 use super::*;
-use crate::record::Status;
-use crate::testkit::TestCell;
+use crate::frame::Frames;
+use crate::record::{RunRecord, Status};
+use crate::testkit::{self, TestCell};
+
+fn aggregated(records: &[RunRecord]) -> Vec<Aggregate> {
+    aggregate(&testkit::counted(&Frames::of(records).unwrap())).unwrap()
+}
 
 fn close(a: f64, b: f64) {
     assert!(a.is_finite() && (a - b).abs() < 1e-7, "{a} is not {b}");
@@ -25,7 +30,7 @@ fn aggregates_equal_those_by_hand() {
             .record(),
     );
     records.push(TestCell::new("w", "rope", 8).exact(0.0).status(Status::Interrupted).record());
-    let rows = aggregate(&records);
+    let rows = aggregated(&records);
     let ids: Vec<_> = rows.iter().map(|r| (r.encoding.as_str(), r.split.as_str(), r.len)).collect();
     assert_eq!(
         ids,
@@ -59,7 +64,7 @@ fn many_seeds_have_intervals_too() {
     let records: Vec<RunRecord> = (0..150)
         .map(|seed| TestCell::new("w", "rope", seed).exact((seed % 2) as f64).record())
         .collect();
-    let rows = aggregate(&records);
+    let rows = aggregated(&records);
     // Std .5 * sqrt(150 / 149), t(149) = 1.976013.
     let (low, high) = rows[0].exact_match.ci95.unwrap();
     close((high - low) / 2.0, 1.976_013 * 0.5 / 149.0_f64.sqrt());
@@ -70,6 +75,6 @@ fn a_nan_among_the_seeds_is_not_averaged_away() {
     let mut records: Vec<RunRecord> =
         (0..2).map(|seed| TestCell::new("w", "rope", seed).record()).collect();
     records[1].evals[0].exact_match = f64::NAN;
-    let row = &aggregate(&records)[0];
+    let row = &aggregated(&records)[0];
     assert!(row.exact_match.mean.is_nan() && row.exact_match.ci95.is_none());
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::analysis::Report;
 use crate::analysis::ReportMeta;
-use crate::record::{GridPoint, Validation};
+use crate::record::{GridPoint, RunRecord, Status, Validation};
 use crate::testkit::TestCell;
 
 const AXIS: &str = "train.optimizer.learning_rate";
@@ -32,9 +32,14 @@ fn at(encoding: &str, seed: u64, value: f64, validated: f64, beyond: f64) -> Tes
     })
 }
 
-fn grid_of(records: &[RunRecord]) -> (WorkloadGrid, GridSelection<'_>) {
-    let settled = select_grid_values(records);
-    (settled.grids["w"].clone(), settled)
+/// The grid with the keys of the selected cells and of those at the default.
+fn grid_of(records: &[RunRecord]) -> (WorkloadGrid, Vec<String>, Vec<String>) {
+    let settled = select_grid_values(&Frames::of(records).unwrap()).unwrap();
+    (settled.grid.unwrap(), keys(&settled.selected), keys(&settled.defaults))
+}
+
+fn keys(cells: &DataFrame) -> Vec<String> {
+    cells.column("key").unwrap().str().unwrap().iter().flatten().map(str::to_owned).collect()
 }
 
 fn report(records: &[RunRecord]) -> Report {
@@ -53,13 +58,13 @@ fn the_best_mean_validation_counts_for_all_seeds_and_not_the_best_result() {
             ]
         })
         .collect();
-    let (grid, settled) = grid_of(&records);
+    let (grid, selected, _) = grid_of(&records);
     let choice = grid.choice("rope").unwrap();
     assert_eq!((choice.value, choice.by), (1e-3, ChosenBy::Validation));
     assert_eq!(grid.values, [3e-4, 1e-3, 3e-3]);
     assert_eq!(grid.default, Some(1e-3));
-    assert_eq!(settled.selected.len(), 3);
-    assert!(settled.selected.iter().all(|r| r.grid.as_ref().unwrap().value == 1e-3));
+    let at_best = records.iter().filter(|r| r.grid.as_ref().unwrap().value == 1e-3);
+    assert_eq!(selected, at_best.map(|r| r.key.clone()).collect::<Vec<_>>());
     let spent = choice.spent;
     assert_eq!((spent.cells, spent.steps), (9, 1800));
     assert!((spent.seconds - 36.0).abs() < 1e-9);
@@ -101,7 +106,7 @@ fn a_value_that_diverges_is_the_worst_and_one_that_lacks_a_seed_is_not_chosen() 
         at("rope", 0, 3e-4, 0.95, 0.9).record(),
         at("rope", 1, 3e-4, 0.95, 0.9).status(failed).record(),
     ];
-    let (grid, _) = grid_of(&records);
+    let (grid, ..) = grid_of(&records);
     let choice = &grid.choices[0];
     assert_eq!(choice.value, 3e-3, "0.45 on average is more than 0.1");
     let told: Vec<_> =
@@ -118,9 +123,9 @@ fn without_validations_the_default_counts() {
         at("rope", 0, 1e-3, 0.1, 0.1).change(blind).record(),
         at("rope", 0, 3e-3, 0.9, 0.9).change(blind).record(),
     ];
-    let (grid, settled) = grid_of(&records);
+    let (grid, selected, _) = grid_of(&records);
     assert_eq!((grid.choices[0].value, grid.choices[0].by), (1e-3, ChosenBy::Default));
-    assert_eq!(settled.selected.len(), 1);
+    assert_eq!(selected.len(), 1);
     let page =
         crate::document::tables::statistics(&report(&records), &report(&records).workloads[0]);
     assert!(page.iter().any(|(_, table)| table.notes.iter().any(|n| n.starts_with("No valid"))));
@@ -133,24 +138,24 @@ fn a_cell_from_before_the_grid_stands_where_its_configuration_says() {
     let new = at("rope", 0, 3e-3, 0.2, 0.5).record();
     let marked = at("rope", 2, 1e-3, 0.9, 0.5).record();
     let records = [old.clone(), new.clone(), elsewhere.clone(), marked.clone()];
-    let (grid, settled) = grid_of(&records);
+    let (grid, selected, _) = grid_of(&records);
     assert_eq!((grid.choices[0].value, grid.choices[0].by), (1e-3, ChosenBy::Validation));
     assert_eq!(grid.choices[0].spent.cells, 3, "0.007 is no value of the grid");
-    assert_eq!(settled.selected, [&old, &elsewhere, &marked]);
+    assert_eq!(selected, [&*old.key, &*elsewhere.key, &*marked.key]);
     // A suite got a grid after its default was run: nothing is marked as the default.
     let records = [old.clone(), new];
-    let (grid, settled) = grid_of(&records);
+    let (grid, selected, defaults) = grid_of(&records);
     assert_eq!((grid.default, grid.values.as_slice()), (Some(1e-3), [1e-3, 3e-3].as_slice()));
     assert_eq!((grid.choices[0].value, grid.choices[0].by), (1e-3, ChosenBy::Validation));
-    assert_eq!((settled.selected, settled.defaults), (vec![&old], vec![&old]));
+    assert_eq!((selected, defaults), (vec![old.key.clone()], vec![old.key]));
 }
 
 #[test]
 fn records_without_a_grid_are_left_alone() {
     let records = [TestCell::new("w", "rope", 0).record(), TestCell::new("v", "rope", 0).record()];
-    let settled = select_grid_values(&records);
-    assert_eq!(settled.selected.len(), 2);
-    assert!(settled.grids.is_empty() && settled.defaults.is_empty());
+    let settled = select_grid_values(&Frames::of(&records).unwrap()).unwrap();
+    assert_eq!(settled.selected.height(), 2);
+    assert!(settled.grid.is_none() && settled.defaults.height() == 0);
 }
 
 #[test]
@@ -190,7 +195,7 @@ fn the_report_ranks_the_best_and_shows_the_default_beside_it() {
     assert!(table.columns.iter().any(|c| c.starts_with("best, beyond")));
     // What was not chosen is counted, not listed as lost.
     assert!(report.not_counted.is_empty());
-    assert_eq!(report.cells.len(), 12);
+    assert_eq!(report.frames.cells.height(), 12);
 }
 
 #[test]
@@ -231,10 +236,8 @@ fn choosing_among_equals_makes_no_false_differences() {
                 }
             }
         }
-        let (_, settled) = grid_of(&records);
-        let ranked: Vec<&RunRecord> = settled.selected.clone();
-        let region = crate::analysis::ranking::Region::Beyond;
-        let ranking = Ranking::new(&ranked, &BTreeMap::new(), region, Metric::ExactMatch);
+        let report = report(&records);
+        let ranking = &report.workloads[0].beyond;
         false_claims += usize::from(ranking.pairs.iter().any(|p| p.comparison.separable));
         let means = ranking.results.iter().filter_map(|s| s.estimate).map(|e| e.mean - 0.5);
         gain += means.sum::<f64>() / 4.0 / TRIALS as f64;
@@ -258,18 +261,19 @@ fn fresh_seeds_have_no_part_in_the_choice_and_are_the_result() {
             [at("rope", seed, 1e-3, 0.5, 0.9).record(), at("rope", seed, 3e-3, 0.6, 0.8).record()]
         })
         .collect();
-    let chosen = chosen_grid_values(&records);
+    let chosen = chosen_grid_values(&records).unwrap();
     assert_eq!(chosen.len(), 1);
     assert_eq!((chosen[0].encoding.as_str(), chosen[0].value), ("rope", 3e-3));
     // Validations of fresh seeds would choose the other value.
     records.extend([10, 11].map(|seed| fresh(3e-3, seed, 0.0, 0.4)));
     records.push(fresh(1e-3, 10, 1.0, 1.0));
-    let (grid, settled) = grid_of(&records);
+    let settled = select_grid_values(&Frames::of(&records).unwrap()).unwrap();
+    let grid = settled.grid.unwrap();
     assert_eq!(grid.choice("rope").unwrap().value, 3e-3);
     assert_eq!(grid.choice("rope").unwrap().spent.cells, 6);
-    assert_eq!(grid.fresh_seeds, BTreeSet::from([10, 11]));
-    let seeds: Vec<u64> = settled.selected.iter().map(|record| record.seed).collect();
-    assert_eq!(seeds, [10, 11]);
-    let defaults: Vec<u64> = settled.defaults.iter().map(|record| record.seed).collect();
-    assert_eq!(defaults, [0, 1, 2]);
+    assert_eq!(grid.fresh_seeds, std::collections::BTreeSet::from([10, 11]));
+    let seeds = |cells: &DataFrame| -> Vec<u64> {
+        cells.column("seed").unwrap().u64().unwrap().iter().flatten().collect()
+    };
+    assert_eq!((seeds(&settled.selected), seeds(&settled.defaults)), (vec![10, 11], vec![0, 1, 2]));
 }

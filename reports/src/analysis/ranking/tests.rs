@@ -1,8 +1,11 @@
 use super::*;
-use crate::testkit::{TestCell, suite};
+use crate::frame::Frames;
+use crate::record::RunRecord;
+use crate::testkit::{TestCell, counted, suite};
 
 fn ranking(records: &[RunRecord], region: Region, metric: Metric) -> Ranking {
-    Ranking::new(&records.iter().collect::<Vec<_>>(), &BTreeMap::new(), region, metric)
+    let frames = Frames::of(records).unwrap();
+    Ranking::new(&counted(&frames), &BTreeMap::new(), region, metric).unwrap()
 }
 
 #[test]

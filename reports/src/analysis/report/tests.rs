@@ -1,4 +1,8 @@
 use super::*;
+use std::collections::BTreeSet;
+
+use crate::analysis::CellRow;
+use crate::record::Status;
 use crate::testkit::{TestCell, suite};
 
 fn report(records: &[RunRecord]) -> Report {
@@ -42,8 +46,8 @@ fn skipped_evaluations_are_gathered_over_seeds_and_lengths() {
             workload: "flip-flop".into(),
             encoding: "learned-absolute".into(),
             split: "sparse".into(),
-            lens: BTreeSet::from([128, 256]),
-            seeds: BTreeSet::from([0, 1, 2]),
+            lens: vec![128, 256],
+            seeds: vec![0, 1, 2],
             reason: "the table has 64 positions".into(),
         }]
     );
@@ -92,11 +96,12 @@ fn a_diverged_seed_is_in_the_fit_rate_unless_it_was_run_again() {
 #[test]
 fn settings_that_cannot_work_are_refused_and_a_base_gives_ablations() {
     let meta = ReportMeta::default();
+    let frames = || Frames::of(&suite()).unwrap();
     let wrong = Settings { solved_loss: -1.0, ..Settings::default() };
-    let error = Report::with(suite(), &meta, &wrong).unwrap_err().to_string();
+    let error = Report::with(frames(), &meta, &wrong).unwrap_err().to_string();
     assert!(error.contains("`solved_loss` is -1"), "{error}");
     let based = Settings { ablation_base: Some("cope".into()), ..Settings::default() };
-    let report = Report::with(suite(), &meta, &based).unwrap();
+    let report = Report::with(frames(), &meta, &based).unwrap();
     let counts: Vec<_> = report.workloads.iter().map(|w| w.ablations.len()).collect();
     assert_eq!(counts, [2, 2]);
 }
@@ -105,13 +110,17 @@ fn settings_that_cannot_work_are_refused_and_a_base_gives_ablations() {
 fn every_cell_is_in_one_group_with_an_anchor_of_its_own() {
     let report = report(&suite());
     let groups = report.groups();
-    let cells: usize = groups.iter().map(|g| g.cells.len()).sum();
-    assert_eq!(cells, report.cells.len());
+    let cells: u32 = groups.iter().map(|g| g.count).sum();
+    assert_eq!(cells as usize, report.frames.cells.height());
     let anchors: BTreeSet<_> = groups.iter().map(|g| g.anchor.clone()).collect();
     assert_eq!(anchors.len(), groups.len());
     for group in &groups {
-        assert!(group.cells.iter().all(|r| r.workload == group.workload.name));
-        assert!(group.cells.iter().all(|r| r.encoding.name == group.encoding));
+        let config = |key: &str, is: &str| -> bool {
+            let cells = report.cells_of(group).unwrap();
+            let config = |cell: &CellRow| serde_json::from_str::<Value>(&cell.config).unwrap();
+            cells.len() == group.count as usize && cells.iter().all(|cell| config(cell)[key] == is)
+        };
+        assert!(config("workload", &group.workload.name) && config("encoding", group.encoding));
     }
 }
 
@@ -131,4 +140,35 @@ fn cells_of_several_machines_are_noted_where_costs_are() {
     assert_eq!(report.workloads[0].machines.len(), 2);
     let costs = crate::document::tables::costs(&report, &report.workloads[0]);
     assert!(costs.notes.iter().any(|n| n.starts_with("Warning: these cells ran under 2")));
+}
+
+#[test]
+fn the_cell_started_last_counts_for_its_seed() {
+    let old = TestCell::new("w", "rope", 0).exact(0.1).record();
+    let new = TestCell::new("w", "rope", 0)
+        .change(|r| {
+            r.key = "0000000000000000".into();
+            r.started_utc = "2026-02-02T03:04:05Z".into();
+        })
+        .record();
+    let report = report(&[new, old.clone(), TestCell::new("w", "rope", 1).record()]);
+    let rope = &report.workloads[0].rows[0];
+    assert_eq!((rope.exact_match.mean, rope.exact_match.n), (1.0, 2));
+    let told = &report.not_counted[0];
+    assert_eq!((report.not_counted.len(), &*told.state, &told.key), (1, "superseded", &old.key));
+    assert!(told.reason.starts_with("cell 0000000000000000 of another"), "{}", told.reason);
+}
+
+#[test]
+fn cells_without_a_result_are_listed_with_their_reason() {
+    let failed = Status::Failed { reason: "no corpus".into() };
+    let diverged = Status::Diverged { step: 9, reason: "loss is NaN".into() };
+    let records = [
+        TestCell::new("w", "rope", 0).status(failed).record(),
+        TestCell::new("w", "rope", 1).status(diverged).record(),
+    ];
+    let report = report(&records);
+    assert!(report.workloads[0].rows.is_empty());
+    let told: Vec<_> = report.not_counted.iter().map(|o| (&*o.state, &*o.reason)).collect();
+    assert_eq!(told, [("failed", "no corpus"), ("diverged", "at step 9: loss is NaN")]);
 }

@@ -1,4 +1,7 @@
 use super::*;
+use crate::analysis::{Report, ReportMeta};
+use crate::frame::Frames;
+use crate::record::{RunRecord, Status};
 use crate::testkit::TestCell;
 
 fn settings() -> Settings {
@@ -12,9 +15,22 @@ fn by_length(seed: u64, values: &[(u64, f64)]) -> TestCell {
     })
 }
 
+/// Metrics of the only encoding.
+fn only(records: Vec<RunRecord>, settings: &Settings) -> RunMetrics {
+    let frames = Frames::of(&records).unwrap();
+    let mut report = Report::with(frames, &ReportMeta::default(), settings).unwrap();
+    report.workloads.remove(0).run_metrics.remove(0)
+}
+
+/// Effective length of a cell, and whether it is the longest.
+fn effective(cell: TestCell) -> Option<(f64, bool)> {
+    let found = only(vec![cell.record()], &settings());
+    found.effective.map(|length| (length.median, found.effective_at_least))
+}
+
 fn length(values: &[(u64, f64)]) -> (u64, bool) {
-    let found = effective_length(&by_length(0, values).record(), &settings()).unwrap();
-    (found.len, found.at_least)
+    let (len, at_least) = effective(by_length(0, values)).unwrap();
+    (len as u64, at_least)
 }
 
 #[test]
@@ -28,38 +44,42 @@ fn the_effective_length_ends_where_exact_match_first_falls() {
 
 #[test]
 fn a_length_that_could_not_be_run_is_not_held() {
-    let limited = by_length(0, &[(64, 1.0), (128, 1.0)]).limited_to(64).record();
-    assert_eq!(
-        effective_length(&limited, &settings()),
-        Some(EffectiveLength { len: 64, at_least: false })
-    );
+    let limited = by_length(0, &[(64, 1.0), (128, 1.0)]).limited_to(64);
+    assert_eq!(effective(limited), Some((64.0, false)));
 }
 
 #[test]
 fn other_splits_have_no_say() {
     let cell = by_length(0, &[(64, 1.0), (128, 1.0)]).eval("sparse", false, 128, 0.0).record();
-    assert_eq!(effective_length(&cell, &settings()).unwrap().len, 128);
+    assert_eq!(effective(cell.into()), Some((128.0, true)));
+    // Without an evaluation in distribution, nothing tells whether training was solved.
     let nothing = TestCell::new("w", "rope", 0).without_evals().eval("sparse", false, 128, 1.0);
-    assert_eq!(effective_length(&nothing.record(), &settings()), None);
+    let report = Report::new([nothing.record()], &ReportMeta::default()).unwrap();
+    assert_eq!(report.workloads[0].run_metrics, []);
 }
 
 #[test]
 fn a_text_cannot_be_solved() {
     let text = TestCell::new("text", "rope", 0).text(1.0, 1.0).record();
-    assert_eq!(solved(&text, &settings()), None);
-    assert_eq!(effective_length(&text, &settings()), None);
-    assert_eq!(run_metrics(&[&text], &settings()), []);
+    let report = Report::new([text], &ReportMeta::default()).unwrap();
+    assert_eq!(report.workloads[0].run_metrics, []);
 }
 
 #[test]
 fn the_time_to_solve_is_the_first_point_with_a_low_loss() {
     // The curve of the test cells: loss 2, 1, 0.667, 0.5 at steps 50, 100, 150, 200.
     let loose = Settings { solved_loss: 0.7, ..settings() };
-    let cell = TestCell::new("w", "rope", 0).record();
-    assert_eq!(solve_time(&cell, &loose), Some(SolveTime { step: 150, seconds: 3.0 }));
-    assert_eq!(solve_time(&cell, &settings()), None, "its loss never got there");
-    let unsolved = TestCell::new("w", "rope", 0).inside(0.98).record();
-    assert_eq!(solve_time(&unsolved, &loose), None, "its answers are wrong");
+    let times = |cell: TestCell, settings: &Settings| {
+        let found = only(vec![cell.record()], settings);
+        found
+            .solve_steps
+            .zip(found.solve_seconds)
+            .map(|(step, seconds)| (step.median, seconds.median))
+    };
+    let cell = || TestCell::new("w", "rope", 0);
+    assert_eq!(times(cell(), &loose), Some((150.0, 3.0)));
+    assert_eq!(times(cell(), &settings()), None, "its loss never got there");
+    assert_eq!(times(cell().inside(0.98), &loose), None, "its answers are wrong");
 }
 
 #[test]
@@ -72,10 +92,10 @@ fn the_fit_rate_counts_diverged_seeds_and_not_failed_ones() {
         TestCell::new("w", "rope", 2).without_evals().status(diverged).record(),
         TestCell::new("w", "rope", 3).without_evals().status(failed).record(),
     ];
-    let all = run_metrics(&records.iter().collect::<Vec<_>>(), &settings());
-    assert_eq!((all[0].solved, all[0].run), (1, 3));
-    assert!((all[0].fit_rate().unwrap() - 1.0 / 3.0).abs() < 1e-12);
-    assert_eq!(all[0].effective.unwrap().n, 2);
+    let all = only(records.to_vec(), &settings());
+    assert_eq!((all.solved, all.run), (1, 3));
+    assert!((all.fit_rate().unwrap() - 1.0 / 3.0).abs() < 1e-12);
+    assert_eq!(all.effective.unwrap().n, 2);
 }
 
 #[test]
@@ -85,9 +105,7 @@ fn lengths_over_seeds_are_medians_with_their_range() {
         by_length(1, &[(64, 1.0), (128, 0.0), (256, 0.0)]).record(),
         by_length(2, &[(64, 1.0), (128, 1.0), (256, 0.0)]).record(),
     ];
-    let of = |records: &[RunRecord]| {
-        run_metrics(&records.iter().collect::<Vec<_>>(), &settings()).remove(0)
-    };
+    let of = |records: &[RunRecord]| only(records.to_vec(), &settings());
     let three = of(&records);
     let effective = three.effective.unwrap();
     assert_eq!((effective.median, effective.range, effective.n), (128.0, (64.0, 256.0), 3));

@@ -32,15 +32,14 @@ pub(super) fn figures(report: &Report) -> Vec<Figure> {
 fn families(report: &Report) -> BTreeMap<String, BTreeMap<u64, &Workload>> {
     let mut families: BTreeMap<String, BTreeMap<u64, &Workload>> = BTreeMap::new();
     for workload in &report.workloads {
-        let Some(record) = report.cells_of(workload).first() else { continue };
-        let mut config = record.config.clone();
+        let mut config = workload.config.clone();
         let Some(samples) = take(&mut config) else { continue };
         for own in ["encoding", "seed"] {
             if let Some(map) = config.as_object_mut() {
                 map.remove(own);
             }
         }
-        let id = format!("{} {config}", record.task.id);
+        let id = format!("{} {config}", workload.task_id);
         families.entry(id).or_default().insert(samples, workload);
     }
     families

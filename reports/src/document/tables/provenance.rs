@@ -1,16 +1,14 @@
 //! Provenance of the numbers: suites, commits, hosts, versions.
 
-use crate::analysis::Report;
-use crate::analysis::distinct;
+use crate::analysis::{Condition, Report};
 use crate::document::table::{Table, TableCell, heads};
 use crate::number::count;
-use crate::record::RunRecord;
 
 /// Table of facts about the runs, each with its distinct values over all cells.
 pub fn provenance(report: &Report) -> Table {
     let mut rows = Vec::new();
-    let mut fact = |name: &str, get: &(dyn Fn(&RunRecord) -> String + Sync)| {
-        let values = distinct(&report.cells, get);
+    let mut fact = |name: &str, get: &dyn Fn(&Condition) -> String| {
+        let values = report.conditions.distinct(get);
         let text = values.into_iter().collect::<Vec<_>>().join("; ");
         rows.push(vec![TableCell::from(name), text.into()]);
     };
@@ -22,15 +20,11 @@ pub fn provenance(report: &Report) -> Table {
     fact("backend, engine, precision", &|r| {
         format!("{}, {}, {}", r.backend, r.engine, r.precision)
     });
-    fact("host", &|r| {
-        format!("{}, {} logical CPUs, {}", r.host.cpu, r.host.logical_cpus, r.host.os)
-    });
+    fact("host", &|r| format!("{}, {} logical CPUs, {}", r.host_cpu, r.logical_cpus, r.os));
     fact("threads per cell; concurrent cells", &|r| {
-        format!("{}, {}", count(r.host.threads, "thread"), count(r.host.jobs, "concurrent cell"))
+        format!("{}, {}", count(r.threads, "thread"), count(r.jobs, "concurrent cell"))
     });
-    fact("versions", &|r| {
-        r.versions.iter().map(|(k, v)| format!("{k} {v}")).collect::<Vec<_>>().join(", ")
-    });
+    fact("versions", &|r| r.versions.clone());
     if !report.meta.command.is_empty() {
         rows.push(vec![TableCell::from("command"), report.meta.command.clone().into()]);
     }

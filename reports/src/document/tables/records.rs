@@ -1,15 +1,12 @@
 //! Tables of cells and evaluations, and of those that are missing.
 
-use std::collections::BTreeSet;
-
-use crate::analysis::{Group, Report};
+use crate::analysis::{CellRow, Report};
 use crate::document::table::{Table, TableCell, heads};
 use crate::number::count;
 
 /// Table of evaluations that were not possible.
 pub fn skipped_evaluations(report: &Report) -> Table {
-    let list =
-        |values: &BTreeSet<u64>| values.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+    let list = |values: &[u64]| values.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
     let rows = report
         .skipped_evals
         .iter()
@@ -38,7 +35,7 @@ pub fn not_counted(report: &Report) -> Table {
                 TableCell::from(&n.workload),
                 report.display(&n.encoding).into(),
                 n.seed.to_string().into(),
-                n.state.into(),
+                n.state.clone().into(),
                 n.reason.clone().into(),
                 n.key.clone().into(),
             ]
@@ -49,28 +46,26 @@ pub fn not_counted(report: &Report) -> Table {
 }
 
 /// Table of the cells of one workload and encoding.
-pub fn cells(group: &Group<'_>) -> Table {
-    let rows = group
-        .cells
+pub fn cells(cells: &[CellRow]) -> Table {
+    let rows = cells
         .iter()
         .map(|r| {
             let dirty = if r.dirty == Some(true) { " (uncommitted changes)" } else { "" };
             let commit = r.commit.as_deref().unwrap_or("unknown");
-            let host = &r.host;
             vec![
                 TableCell::from(r.seed.to_string()),
-                r.status.name().into(),
+                r.status.clone().into(),
                 r.key.clone().into(),
                 format!("{commit}{dirty}").into(),
                 format!(
                     "{}, {}, {}",
-                    host.cpu,
-                    count(host.threads, "thread"),
-                    count(host.jobs, "concurrent cell")
+                    r.host_cpu,
+                    count(r.threads, "thread"),
+                    count(r.jobs, "concurrent cell")
                 )
                 .into(),
                 r.started_utc.clone().into(),
-                format!("{:.1}", r.train.seconds).into(),
+                format!("{:.1}", r.train_seconds).into(),
             ]
         })
         .collect();
@@ -84,14 +79,12 @@ pub fn groups(report: &Report) -> Table {
         .groups()
         .into_iter()
         .map(|group| {
-            let done = group.cells.iter().filter(|r| r.status.name() == "done").count();
-            let seeds: BTreeSet<u64> = group.cells.iter().map(|r| r.seed).collect();
             vec![
                 TableCell::from(&group.workload.name),
                 report.display(group.encoding).into(),
-                group.cells.len().to_string().into(),
-                done.to_string().into(),
-                seeds.len().to_string().into(),
+                group.count.to_string().into(),
+                group.done.to_string().into(),
+                group.seeds.to_string().into(),
             ]
         })
         .collect();

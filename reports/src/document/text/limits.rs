@@ -1,23 +1,26 @@
 //! Limits of what a report shows, its date and its hosts.
 
-use crate::analysis::{Report, distinct};
+use crate::analysis::{Ends, Report};
 use crate::number::{count, si};
 
 /// Start times and hosts, one line each. The date is that of the cells and not of the rendering, so that the same
 /// records give the same bytes.
 pub(crate) fn about(report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
-    let started = || report.cells.iter().map(|r| r.started_utc.as_str());
-    match (started().min(), started().max()) {
-        (Some(first), Some(last)) if first == last => {
+    match &report.conditions.ends {
+        Some(Ends { first_started: Some(first), last_started: Some(last), .. })
+            if first == last =>
+        {
             lines.push(format!("Cells started {first}"));
         }
-        (Some(first), Some(last)) => lines.push(format!("Cells started {first} to {last}")),
+        Some(Ends { first_started: Some(first), last_started: Some(last), .. }) => {
+            lines.push(format!("Cells started {first} to {last}"));
+        }
         _ => {}
     }
-    let hosts = distinct(&report.cells, |r| {
-        format!("Host: {}, {}, {}", r.host.cpu, count(r.host.threads, "thread"), r.host.os)
-    });
+    let hosts = report
+        .conditions
+        .distinct(|r| format!("Host: {}, {}, {}", r.host_cpu, count(r.threads, "thread"), r.os));
     lines.extend(hosts);
     lines
 }
@@ -32,8 +35,9 @@ pub(crate) fn limits(report: &Report) -> Vec<String> {
              seeds; a single seed has no interval."
         ));
     }
-    let params = || report.cells.iter().map(|r| r.params.total);
-    if let Some((low, high)) = params().min().zip(params().max()) {
+    if let Some(Ends { least_params: Some(low), most_params: Some(high), .. }) =
+        report.conditions.ends
+    {
         limits.push(format!(
             "The models have {} to {} parameters and are trained for the steps of this suite. Ranks at \
              this size and budget need not hold at others.",

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
-
-use crate::analysis::{Report, distinct};
-use crate::record::{RunRecord, Status};
+use crate::analysis::{Condition, Conditions, Report};
 
 /// The warnings of a report, one sentence each.
 pub(crate) fn warnings(report: &Report) -> Vec<String> {
-    let mut warnings = of_records(&report.cells, report.settings.ablation_base.as_deref());
+    let encodings: Vec<&str> = report.encodings.iter().map(|e| e.name.as_str()).collect();
+    let mut warnings = of_cells(&report.conditions);
+    warnings
+        .extend(report.settings.ablation_base.iter().filter_map(|base| no_base(base, &encodings)));
     warnings.extend(missing_seeds(report));
     warnings
 }
@@ -26,11 +26,21 @@ fn missing_seeds(report: &Report) -> impl Iterator<Item = String> {
     })
 }
 
-/// Differences in anything but the encoding, and an ablation whose base was not run.
-fn of_records(records: &[RunRecord], ablation_base: Option<&str>) -> Vec<String> {
+/// A warning if the base of ablations is none of the encodings.
+fn no_base(base: &str, encodings: &[&str]) -> Option<String> {
+    (!encodings.is_empty() && !encodings.contains(&base)).then(|| {
+        format!(
+            "No cell uses the ablation base `{base}`, so no ablation is shown; encodings: {}.",
+            encodings.join(", ")
+        )
+    })
+}
+
+/// Differences in anything but the encoding.
+fn of_cells(conditions: &Conditions) -> Vec<String> {
     let mut warnings = Vec::new();
-    let mut differ = |what: &str, so: &str, get: &(dyn Fn(&RunRecord) -> String + Sync)| {
-        let values = distinct(records, get);
+    let mut differ = |what: &str, so: &str, get: &dyn Fn(&Condition) -> String| {
+        let values = conditions.distinct(get);
         if values.len() > 1 {
             let list = values.into_iter().collect::<Vec<_>>().join("; ");
             warnings.push(format!("Cells differ in {what} ({list}): {so}."));
@@ -38,66 +48,44 @@ fn of_records(records: &[RunRecord], ablation_base: Option<&str>) -> Vec<String>
     };
     let speed = "times and memory are not comparable between them";
     let numbers = "their numbers may differ for that reason alone";
-    differ("host", speed, &|r| format!("{}, {}", r.host.cpu, r.host.os));
-    differ("threads", speed, &|r| r.host.threads.to_string());
-    differ("the number of concurrent cells", speed, &|r| r.host.jobs.to_string());
+    differ("host", speed, &|r| format!("{}, {}", r.host_cpu, r.os));
+    differ("threads", speed, &|r| r.threads.to_string());
+    differ("the number of concurrent cells", speed, &|r| r.jobs.to_string());
     differ("commit", numbers, &|r| r.commit.clone().unwrap_or_else(|| "unknown".into()));
     differ("backend", numbers, &|r| r.backend.clone());
     differ("engine", numbers, &|r| r.engine.clone());
     differ("precision", numbers, &|r| r.precision.clone());
-    differ("versions", numbers, &|r| {
-        let pairs: Vec<_> = r.versions.iter().map(|(k, v)| format!("{k} {v}")).collect();
-        pairs.join(", ")
-    });
-    if records.iter().any(|r| r.dirty == Some(true)) {
+    differ("versions", numbers, &|r| r.versions.clone());
+    if conditions.all.iter().any(|r| r.dirty == Some(true)) {
         warnings.push(
             "Some cells ran with uncommitted changes: the commit does not identify their source completely."
                 .to_owned(),
         );
     }
-    if records.iter().any(|r| r.host.jobs > 1) {
+    if conditions.all.iter().any(|r| r.jobs > 1) {
         warnings.push(
             "Some cells ran concurrently: their times include contention for the machine."
                 .to_owned(),
         );
     }
-    unequal_groups(records, &mut warnings);
-    if let Some(base) = ablation_base {
-        let names: BTreeSet<&str> = records.iter().map(|r| r.encoding.name.as_str()).collect();
-        if !records.is_empty() && !names.contains(base) {
-            let names = names.into_iter().collect::<Vec<_>>().join(", ");
-            warnings.push(format!(
-                "No cell uses the ablation base `{base}`, so no ablation is shown; encodings: {names}."
-            ));
-        }
-    }
+    unequal_groups(conditions, &mut warnings);
     warnings
-}
-
-/// The steps that a cell was to take; it may have ended earlier, solved or diverged.
-fn planned_steps(record: &RunRecord) -> u64 {
-    let planned = record.config.pointer("/train/steps").and_then(Value::as_u64);
-    planned.unwrap_or(record.train.steps)
 }
 
 /// Adds a warning for each workload whose encodings did not get the same task or budget, and for
 /// each encoding whose seeds did not get the same settings.
-fn unequal_groups(records: &[RunRecord], warnings: &mut Vec<String>) {
+fn unequal_groups(conditions: &Conditions, warnings: &mut Vec<String>) {
     let mut budgets: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
-    let mut settings: BTreeMap<(&str, &str), BTreeSet<String>> = BTreeMap::new();
-    for r in records.iter().filter(|r| r.status == Status::Done) {
-        budgets.entry(&r.workload).or_default().insert(format!(
+    for b in &conditions.budgets {
+        budgets.entry(&b.workload).or_default().insert(format!(
             "task version {} with {}, {} steps of {} x {}",
-            r.task.version,
-            r.task.config,
-            planned_steps(r),
-            r.train.batch_size,
-            r.train_len
+            b.task_version, b.task_config, b.planned_steps, b.batch_size, b.train_len
         ));
-        settings
-            .entry((&r.workload, &r.encoding.name))
-            .or_default()
-            .insert(format!("{} with {} parameters", r.encoding.config, r.params.total));
+    }
+    let mut settings: BTreeMap<(&str, &str), BTreeSet<String>> = BTreeMap::new();
+    for s in &conditions.encodings {
+        let text = format!("{} with {} parameters", s.encoding_config, s.params_total);
+        settings.entry((&s.workload, &s.encoding)).or_default().insert(text);
     }
     for (workload, found) in budgets {
         if found.len() > 1 {
@@ -117,14 +105,19 @@ fn unequal_groups(records: &[RunRecord], warnings: &mut Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::Frames;
+    use crate::record::RunRecord;
     use crate::testkit::TestCell;
+
+    fn warnings(records: &[RunRecord]) -> Vec<String> {
+        of_cells(&Conditions::of_all(&Frames::of(records).unwrap()).unwrap())
+    }
 
     type Change = fn(&mut RunRecord);
 
     #[test]
     fn equal_cells_give_no_warning_and_each_difference_gives_one() {
         let plain = || TestCell::new("w", "rope", 0).record();
-        let warnings = |records: &[RunRecord]| of_records(records, None);
         assert_eq!(
             warnings(&[plain(), TestCell::new("w", "cope", 1).record()]),
             Vec::<String>::new()
@@ -160,13 +153,12 @@ mod tests {
                 })
                 .record()
         };
-        assert_eq!(of_records(&[of(200), of(80)], None), Vec::<String>::new());
+        assert_eq!(warnings(&[of(200), of(80)]), Vec::<String>::new());
     }
 
     #[test]
     fn a_base_that_nobody_ran_is_told() {
-        let found = of_records(&[TestCell::new("w", "rope", 0).record()], Some("cope"));
-        assert!(found.len() == 1 && found[0].contains("`cope`"), "{found:?}");
-        assert!(of_records(&[TestCell::new("w", "cope", 0).record()], Some("cope")).is_empty());
+        assert!(no_base("cope", &["rope"]).is_some_and(|text| text.contains("`cope`")));
+        assert_eq!(no_base("cope", &["cope"]), None);
     }
 }

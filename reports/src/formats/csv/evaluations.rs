@@ -79,9 +79,14 @@ pub(super) fn evaluations(rows: &[Aggregate]) -> PolarsResult<DataFrame> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::aggregate::aggregate;
+    use crate::analysis::{Report, ReportMeta};
     use crate::record::RunRecord;
     use crate::testkit::{TestCell, suite};
+
+    fn aggregated(records: &[RunRecord]) -> Vec<Aggregate> {
+        let report = Report::new(records, &ReportMeta::default()).unwrap();
+        report.workloads.into_iter().flat_map(|workload| workload.rows).collect()
+    }
 
     #[test]
     fn columns_hold_the_estimates_and_perplexity_is_mapped_from_the_nll() {
@@ -93,7 +98,7 @@ mod tests {
             record.evals[1].nll = nll;
         }
         records.push(TestCell::new("w", "cope", 0).exact(0.25).record());
-        let frame = evaluations(&aggregate(&records)).unwrap();
+        let frame = evaluations(&aggregated(&records)).unwrap();
         let column = |name: &str| frame.column(name).unwrap().f64().unwrap().clone();
         let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-7, "{a} is not {b}");
         close(column("perplexity").get(3).unwrap(), 2.0_f64.exp());
@@ -105,8 +110,8 @@ mod tests {
 
     #[test]
     fn nothing_is_an_empty_table_with_all_its_columns() {
-        let none = evaluations(&aggregate(&[][..])).unwrap();
-        let some = evaluations(&aggregate(&suite())).unwrap();
+        let none = evaluations(&aggregated(&[])).unwrap();
+        let some = evaluations(&aggregated(&suite())).unwrap();
         assert_eq!((none.height(), none.width()), (0, some.width()));
     }
 }

@@ -30,7 +30,7 @@ pub(crate) fn page(contents: &Contents<'_>) -> Result<String, FormatError> {
     let mut budget = ByteBudget::of(ROOM);
     let mut body = front(contents);
     // What matters most takes its budget first; pages are put together in the order of reading.
-    let records = records::section(report, &mut budget);
+    let records = records::section(report, &mut budget)?;
     let sections: Vec<(String, String)> = report
         .workloads
         .iter()
@@ -64,7 +64,7 @@ fn front(contents: &Contents<'_>) -> String {
     let mut alerts: Vec<String> = Vec::new();
     if !report.not_counted.is_empty() {
         let lost = report.not_counted.len();
-        alerts.push(format!("{lost} of {} cells are not counted", report.cells.len()));
+        alerts.push(format!("{lost} of {} cells are not counted", report.frames.cells.height()));
     }
     match contents.warnings.len() {
         0 => {}

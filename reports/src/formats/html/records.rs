@@ -4,28 +4,28 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use askama::Template;
+use polars::prelude::PolarsResult;
 use serde_json::Value;
 
 use super::parts::{ByteBudget, details, rendered, swatch, table};
-use crate::analysis::{Group, Report};
+use crate::analysis::{CellRow, Group, Report};
 use crate::document::tables;
 use crate::number::count;
-use crate::record::RunRecord;
 use crate::text::html as escape;
 
 /// Maximum number of cells that the page lists; `data.parquet` and `tables/cells.csv` have all of them.
 const MOST: usize = 2000;
 
-pub(super) fn section(report: &Report, budget: &mut ByteBudget) -> String {
+pub(super) fn section(report: &Report, budget: &mut ByteBudget) -> PolarsResult<String> {
     let pointer = "<p>Each cell is one file <code>cells/KEY.json</code> of its results folder, with its \
                    complete configuration. All of them: <code>data.parquet</code> (every evaluation), \
                    <code>tables/cells.csv</code> (every cell).</p>\n";
     let groups = report.groups();
-    if report.cells.len() > MOST {
+    let count = report.frames.cells.height();
+    if count > MOST {
         let mut out = format!(
-            "{pointer}<p class=\"note\">This report has {} cells, more than a page can show. The table has the \
-             number of cells of each workload and encoding.</p>\n",
-            report.cells.len()
+            "{pointer}<p class=\"note\">This report has {count} cells, more than a page can show. The table has the \
+             number of cells of each workload and encoding.</p>\n"
         );
         for group in &groups {
             let _ = write!(out, "<a id=\"{}\"></a>", escape(&group.anchor));
@@ -35,7 +35,7 @@ pub(super) fn section(report: &Report, budget: &mut ByteBudget) -> String {
             "Cells by workload and encoding",
             &table(&tables::groups(report), budget),
         ));
-        return out;
+        return Ok(out);
     }
     let mut out = pointer.to_owned();
     let mut name = "";
@@ -44,47 +44,43 @@ pub(super) fn section(report: &Report, budget: &mut ByteBudget) -> String {
             name = &group.workload.name;
             let _ = writeln!(out, "<h3>{}</h3>", escape(name));
         }
-        let text = one(report, group, budget);
-        out.push_str(&text);
+        out.push_str(&one(report, group, budget)?);
     }
-    out
+    Ok(out)
 }
 
 #[derive(Template)]
 #[template(path = "group.html")]
 struct GroupTemplate<'a> {
     group: &'a Group<'a>,
-    first: &'a RunRecord,
+    first: &'a CellRow,
     slot: usize,
     display: &'a str,
     count: String,
     cells: String,
-    versions: String,
     configuration: String,
 }
 
-fn one(report: &Report, group: &Group<'_>, budget: &mut ByteBudget) -> String {
-    let cells = table(&tables::cells(group), budget);
-    let configuration = Some(configuration(group)).filter(|text| budget.take(text));
-    let first = &group.cells[0];
-    let versions: Vec<String> = first.versions.iter().map(|(k, v)| format!("{k} {v}")).collect();
-    rendered(&GroupTemplate {
+fn one(report: &Report, group: &Group<'_>, budget: &mut ByteBudget) -> PolarsResult<String> {
+    let listed = report.cells_of(group)?;
+    let cells = table(&tables::cells(&listed), budget);
+    let configuration = Some(configuration(&listed)).filter(|text| budget.take(text));
+    Ok(rendered(&GroupTemplate {
         group,
-        first,
+        first: &listed[0],
         slot: report.encoding(group.encoding).map_or(0, |e| e.slot),
         display: report.display(group.encoding),
-        count: count(group.cells.len() as u64, "cell"),
+        count: count(group.count, "cell"),
         cells,
-        versions: versions.join(", "),
         configuration: configuration.unwrap_or_default(),
-    })
+    }))
 }
 
 /// The configurations of a group: one where they differ in nothing but the seed.
-fn configuration(group: &Group<'_>) -> String {
+fn configuration(cells: &[CellRow]) -> String {
     let mut found: BTreeMap<String, Vec<u64>> = BTreeMap::new();
-    for cell in group.cells {
-        let mut config = cell.config.clone();
+    for cell in cells {
+        let mut config: Value = serde_json::from_str(&cell.config).unwrap_or_default();
         if let Some(map) = config.as_object_mut() {
             map.remove("seed");
         }

@@ -1,14 +1,14 @@
-//! Biases and products with operands of their own, block by block.
+//! Biases and products with additional operands, computed block by block.
 //!
 //! | Module | Contents |
 //! | --- | --- |
 //! | `curve` | a piecewise linear function of distance over position |
-//! | `price` | the distance at a price per key and query |
-//! | `steps` | prices of the steps between key and query |
+//! | `price` | the distance times a slope per key and query |
+//! | `steps` | sums of slopes over the steps between key and query |
 //! | `maps`, `householder` | products through Householder-like maps |
 //! | `mixer` | a perceptron across heads |
-//! | `distances` | tables over distances, read and added up |
-//! | `bias` | what they add to the logits of one head |
+//! | `distances` | tables over distances, with their gradients |
+//! | `bias` | their contributions to the logits of one head |
 
 pub(super) mod bias;
 mod curve;

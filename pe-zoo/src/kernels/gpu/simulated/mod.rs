@@ -103,6 +103,8 @@ impl Maker {
             weights: WeightRule::Softmax,
             precision: MatmulPrecision::F32,
             contextual: None,
+            bends: [].into(),
+            mixer: None,
             #[cfg(feature = "flex")]
             terms: Vec::new(),
         };

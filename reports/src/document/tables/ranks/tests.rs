@@ -1,5 +1,6 @@
 use super::*;
 use crate::analysis::ReportMeta;
+use crate::frame::Frames;
 use crate::record::{RunRecord, Status};
 use crate::testkit::TestCell;
 
@@ -34,7 +35,7 @@ fn records() -> Vec<RunRecord> {
 }
 
 fn report(settings: &Settings) -> Report {
-    Report::with(records(), &ReportMeta::default(), settings).unwrap()
+    Report::with(Frames::of(&records()).unwrap(), &ReportMeta::default(), settings).unwrap()
 }
 
 /// The table as text: cells by ` | `, detail in braces, bold with a star.

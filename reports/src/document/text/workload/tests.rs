@@ -1,18 +1,20 @@
 use super::*;
 use crate::analysis::ranking::Region;
-use crate::analysis::select;
+use crate::analysis::{Report, ReportMeta};
+use crate::frame::Frames;
 use crate::record::{RunRecord, Status};
-use crate::testkit::TestCell;
+use crate::testkit::{TestCell, counted};
 use std::collections::BTreeMap;
 
 fn say(records: &[RunRecord]) -> String {
-    let (counted, not_counted) = select(records);
+    let report = Report::new(records, &ReportMeta::default()).unwrap();
+    let frames = Frames::of(records).unwrap();
     let headline = Metric::from_headline(&records[0].task.headline).unwrap();
     let display: BTreeMap<String, String> =
         records.iter().map(|r| (r.encoding.name.clone(), r.encoding.label.clone())).collect();
-    let ranking = |region| Ranking::new(&counted, &display, region, headline);
+    let ranking = |region| Ranking::new(&counted(&frames), &display, region, headline).unwrap();
     let (inside, beyond) = (ranking(Region::Inside), ranking(Region::Beyond));
-    sentence(&records[0].workload, "tokens", &inside, &beyond, &not_counted)
+    sentence(&records[0].workload, "tokens", &inside, &beyond, &report.not_counted)
 }
 
 /// Cells with these values beyond training, one per seed, and 100 % within.

@@ -1,0 +1,158 @@
+//! `pe-bench eval`: other evaluations of trained cells, from their kept weights.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::Args;
+use pe_zoo::Combination;
+use reports::{RunRecord, Status, WeightsAt};
+
+use super::out::complain;
+use super::report;
+use super::run::{SweepArgs, SweepReport, jobs, watch};
+use super::stop::StopFlag;
+use crate::experiment::{Experiment, of_record};
+use crate::run::kept::{Reuse, WeightsPolicy, weights_path};
+use crate::suite::Suite;
+use crate::sweep::SweepPlan;
+
+/// Arguments of `eval`.
+#[derive(Args, Clone)]
+pub(super) struct EvalArgs {
+    /// Results folder with kept weights.
+    results: PathBuf,
+    /// Lengths to evaluate, separated by commas, in the task's unit; default: those of each record.
+    #[arg(long, value_delimiter = ',')]
+    lens: Vec<usize>,
+    /// Maximum number of sequences per split and length; default: that of each record.
+    #[arg(long)]
+    samples: Option<usize>,
+    /// Maximum number of tokens per split and length; default: that of each record.
+    #[arg(long)]
+    tokens: Option<usize>,
+    /// Splits to evaluate, separated by commas; default: those of each record.
+    #[arg(long, value_delimiter = ',')]
+    splits: Vec<String>,
+    /// Evaluate the weights of the best validation (`run --keep-weights best`) instead of the last.
+    #[arg(long)]
+    best: bool,
+    /// Encodings to evaluate, separated by commas, by their names in the suite; default: all.
+    #[arg(long)]
+    encodings: Option<String>,
+    /// Workload to evaluate; default: all.
+    #[arg(long, value_name = "NAME")]
+    workload: Option<String>,
+    /// CPU threads per cell.
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+    /// Number of cells to evaluate in parallel; default: number of CPUs divided by --threads (1 on a GPU).
+    #[arg(long)]
+    jobs: Option<usize>,
+    /// Folder of the new records and their report; default: RESULTS-eval.
+    #[arg(long)]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    criteria: report::Criteria,
+    #[command(flatten)]
+    sweep: SweepArgs,
+}
+
+pub(super) fn eval(arguments: &EvalArgs) -> anyhow::Result<ExitCode> {
+    anyhow::ensure!(arguments.threads > 0, "--threads is 0, expected at least 1");
+    anyhow::ensure!(arguments.jobs != Some(0), "--jobs is 0, expected at least 1");
+    anyhow::ensure!(
+        arguments.sweep.keep_weights.is_none(),
+        "--keep-weights applies only to `run`: `eval` trains nothing"
+    );
+    let cells = cells(arguments)?;
+    let suite = reports::read_dir(&arguments.results)?.remove(0).suite;
+    let title = format!("{suite}: other evaluations");
+    let backend = cells[0].backend.clone();
+    let suite = Suite {
+        name: suite,
+        title: title.clone(),
+        about: String::new(),
+        report: reports::Settings::default(),
+        cells,
+    };
+    let settings = arguments.criteria.over(suite.report.clone())?;
+    let out = arguments.out.clone().unwrap_or_else(|| beside(&arguments.results));
+    let jobs = arguments.jobs.unwrap_or_else(|| jobs(&backend, arguments.threads));
+    let mut options = arguments.sweep.options(out, jobs, arguments.threads);
+    let results = arguments.results.clone();
+    options.weights = WeightsPolicy { results, keep: None, reuse: Reuse::Only };
+    options.budget.check().context("budget of a cell")?;
+    let plan = SweepPlan::new(suite)?;
+    let command = format!("pe-bench eval {}", arguments.results.display());
+    watch(
+        &plan,
+        None,
+        &StopFlag::install()?,
+        &options,
+        &arguments.sweep,
+        &SweepReport { title, command, settings },
+    )
+}
+
+/// `RESULTS-eval`.
+fn beside(results: &Path) -> PathBuf {
+    let name = results.file_name().unwrap_or_default().to_string_lossy();
+    results.with_file_name(format!("{name}-eval"))
+}
+
+/// Experiments of the trained cells with the evaluation of the command line.
+fn cells(arguments: &EvalArgs) -> anyhow::Result<Vec<Experiment>> {
+    let folder = arguments.results.display();
+    let records = reports::read_dir(&arguments.results)?;
+    let names = arguments.encodings.as_deref().map(Combination::split_list);
+    let wanted = |record: &&RunRecord| {
+        record.status == Status::Done
+            && arguments.workload.as_ref().is_none_or(|name| record.workload == *name)
+            && names.as_ref().is_none_or(|names| names.contains(&record.encoding.name.as_str()))
+    };
+    let chosen = records.iter().filter(wanted).collect::<Vec<_>>();
+    anyhow::ensure!(
+        !chosen.is_empty(),
+        "{folder}: no finished cell of the given workload and encodings; run a suite first, or change --workload or \
+         --encodings"
+    );
+    let (mut cells, mut keys, mut without) = (Vec::new(), BTreeSet::new(), Vec::new());
+    for record in &chosen {
+        let (mut cell, task) = of_record(record)?;
+        let at = if arguments.best { WeightsAt::Best } else { WeightsAt::Last };
+        let training = cell.training(&*task);
+        if !weights_path(&arguments.results, &training, at).with_extension("json").exists() {
+            without.push(format!("{} {} seed {}", cell.workload, cell.name, cell.seed));
+            continue;
+        }
+        let eval = &mut cell.eval;
+        if !arguments.lens.is_empty() {
+            eval.lens.clone_from(&arguments.lens);
+        }
+        if !arguments.splits.is_empty() {
+            eval.splits = Some(arguments.splits.clone());
+        }
+        eval.samples = arguments.samples.unwrap_or(eval.samples);
+        eval.tokens = arguments.tokens.or(eval.tokens);
+        (eval.weights, eval.trained_for) = (at, None);
+        // The encoding stays the one that was trained, however long the inputs are.
+        let [_, tokens] = cell.built_lens(&*task);
+        cell.eval.trained_for = (tokens != training.tokens).then_some(training.tokens);
+        if keys.insert(cell.key(&*task)) {
+            cells.push(cell);
+        }
+    }
+    let which = if arguments.best { "best" } else { "last" };
+    let advice = format!(
+        "no weights are kept in {folder}/weights of: {}; `pe-bench run SUITE --force --keep-weights {which}` trains them \
+         again and keeps the weights",
+        without.join(", ")
+    );
+    anyhow::ensure!(!cells.is_empty(), "{advice}");
+    if !without.is_empty() {
+        complain(&advice);
+    }
+    Ok(cells)
+}

@@ -1,0 +1,192 @@
+//! Trained cells, found by key, name or path, with their kept weights.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use burn::module::Module;
+use burn::tensor::Device;
+use clap::Args;
+use reports::{RunRecord, WeightsAt};
+use tasks::Task;
+
+use super::folders;
+use crate::backend;
+use crate::experiment::{Experiment, of_record};
+use crate::model::Decoder;
+use crate::pretrained::{Pretrained, known};
+use crate::run;
+use crate::run::kept::{KeptTraining, weights_path};
+use crate::suite::{self, Overrides};
+
+/// Arguments that name a trained cell.
+#[derive(Args, Clone)]
+pub(super) struct CellArgs {
+    /// Key of a record or a prefix of it, the path of kept weights (.safetensors), or SUITE WORKLOAD ENCODING.
+    #[arg(num_args = 1..=3, value_names = ["CELL"])]
+    pub(super) cell: Vec<String>,
+    /// Results folder to search for records and weights; may be repeated. Default: every folder below `results` with a
+    /// `cells` folder.
+    #[arg(long, value_name = "DIR")]
+    results: Vec<PathBuf>,
+    /// Seed of the cell, with SUITE WORKLOAD ENCODING; default: the suite's first.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Use the weights of the best validation (`run --keep-weights best`) instead of the last.
+    #[arg(long)]
+    best: bool,
+}
+
+/// Cell with its trained model.
+pub(super) struct Trained {
+    pub(super) experiment: Experiment,
+    pub(super) task: Box<dyn Task>,
+    /// Record of the training, without evaluations.
+    pub(super) record: RunRecord,
+    /// The model, without autodiff.
+    pub(super) model: Decoder,
+    /// Device of the model.
+    pub(super) device: Device,
+}
+
+impl Trained {
+    /// Finds a cell and builds its model from kept weights.
+    pub(super) fn open(arguments: &CellArgs) -> anyhow::Result<Self> {
+        let kept = find(arguments)?;
+        let (experiment, task) = of_record(&kept.record)?;
+        let (model, device) = run::build(&experiment, &*task).map_err(anyhow::Error::msg)?;
+        let model = kept.restore(model.valid())?;
+        Ok(Self { experiment, task, record: kept.record, model, device: device.inner() })
+    }
+}
+
+/// Opens a model by the key of a record with kept weights, or as [`Pretrained::open`] does.
+pub(super) fn pretrained(given: &str, device: &Device) -> anyhow::Result<Pretrained> {
+    let is_key = (4..=16).contains(&given.len()) && given.bytes().all(|b| b.is_ascii_hexdigit());
+    if is_key && known(given).is_none() && !Path::new(given).exists() {
+        return Ok(Pretrained::of_kept(by_key(given, &[], WeightsAt::Last)?, device)?);
+    }
+    Ok(Pretrained::open(given, device)?)
+}
+
+/// Finds the kept weights of a cell.
+fn find(arguments: &CellArgs) -> anyhow::Result<KeptTraining> {
+    let at = if arguments.best { WeightsAt::Best } else { WeightsAt::Last };
+    match arguments.cell.as_slice() {
+        [path] if path.ends_with(".safetensors") => of_path(Path::new(path)),
+        [key] => {
+            anyhow::ensure!(
+                arguments.seed.is_none(),
+                "--seed applies only to SUITE WORKLOAD ENCODING; a record has its own seed"
+            );
+            by_key(key, &arguments.results, at)
+        }
+        [suite, workload, encoding] => {
+            let experiment = by_name([suite, workload, encoding], arguments.seed)?;
+            let task = experiment.task.build()?;
+            let folders = folders::or_all(&arguments.results)?;
+            of_experiment(suite, &experiment, &*task, &folders, at)
+        }
+        _ => anyhow::bail!(
+            "expected the key of a record, or three names SUITE WORKLOAD ENCODING such as `quick flip-flop cope`"
+        ),
+    }
+}
+
+fn of_path(path: &Path) -> anyhow::Result<KeptTraining> {
+    let none = || {
+        format!(
+            "{}: no settings of a finished training are beside it ({}), expected a file that `pe-bench run` kept",
+            path.display(),
+            path.with_extension("json").display()
+        )
+    };
+    KeptTraining::read(path)?.with_context(none)
+}
+
+/// Finds the weights of the record whose key begins with `key`.
+fn by_key(key: &str, results: &[PathBuf], at: WeightsAt) -> anyhow::Result<KeptTraining> {
+    let mut folders = folders::or_all(results)?;
+    let mut found: Vec<(usize, RunRecord)> = Vec::new();
+    for (index, folder) in folders.iter().enumerate() {
+        for record in reports::read_dir(folder)? {
+            // Several folders may contain the same cell.
+            let is_new = found.iter().all(|(_, other)| other.key != record.key);
+            if record.key.starts_with(key) && is_new {
+                found.push((index, record));
+            }
+        }
+    }
+    let places = folders.iter().map(|f| f.display().to_string()).collect::<Vec<_>>().join(", ");
+    match found.as_slice() {
+        [(index, record)] => {
+            let (experiment, task) = of_record(record)?;
+            // The folder of the record comes first.
+            folders.swap(0, *index);
+            of_experiment(&record.suite, &experiment, &*task, &folders, at)
+        }
+        [] => anyhow::bail!(
+            "no record has a key that begins with `{key}` in {places}; keys are the file names in `cells`, and reports \
+             list them under \"Every cell\""
+        ),
+        several => {
+            let keys = several.iter().map(|(_, r)| r.key.as_str()).collect::<Vec<_>>().join(", ");
+            anyhow::bail!(
+                "`{key}` is ambiguous, {} keys begin with it: {keys}; give more of the key",
+                several.len()
+            )
+        }
+    }
+}
+
+/// Reads the weights of an experiment from the first folder that has them.
+fn of_experiment(
+    suite: &str,
+    experiment: &Experiment,
+    task: &dyn Task,
+    folders: &[PathBuf],
+    at: WeightsAt,
+) -> anyhow::Result<KeptTraining> {
+    let training = experiment.training(task);
+    for folder in folders {
+        if let Some(kept) = KeptTraining::read(&weights_path(folder, &training, at))? {
+            return Ok(kept);
+        }
+    }
+    let places = folders.iter().map(|f| f.display().to_string()).collect::<Vec<_>>().join(", ");
+    let which = if at == WeightsAt::Best { "best" } else { "last" };
+    let file = weights_path(Path::new(""), &training, at);
+    anyhow::bail!(
+        "no weights of {} on {}, seed {} are kept: {} is in none of {places}; this command trains the cell and keeps \
+         them: `pe-bench run {suite} --encodings '{}' --seed {} --keep-weights {which} --force`",
+        experiment.name,
+        experiment.workload,
+        experiment.seed,
+        file.display(),
+        experiment.name,
+        experiment.seed,
+    )
+}
+
+/// Finds a cell by its names in a suite.
+fn by_name(
+    [suite, workload, encoding]: [&str; 3],
+    seed: Option<u64>,
+) -> anyhow::Result<Experiment> {
+    let (name, text) = suite::text(suite)?;
+    let overrides = Overrides {
+        seeds: seed.into_iter().collect(),
+        backend: Some("flex".to_owned()),
+        engine: Some(backend::engine(backend::EngineChoice::Auto, "flex")?),
+        encodings: vec![encoding.to_owned()],
+        ..Overrides::default()
+    };
+    let suite = suite::parse(&name, &text, &overrides)?;
+    let names: std::collections::BTreeSet<String> =
+        suite.cells.iter().map(|cell| cell.workload.clone()).collect();
+    suite.cells.into_iter().find(|cell| cell.workload == workload).with_context(|| {
+        let near = pe_zoo::settings::nearest(workload, names.iter().map(String::as_str));
+        let near = near.map(|name| format!(", did you mean `{name}`?")).unwrap_or_default();
+        let all = names.iter().cloned().collect::<Vec<_>>().join(", ");
+        format!("suite {name} has no workload `{workload}` with {encoding}{near}; it has: {all}")
+    })
+}

@@ -1,0 +1,234 @@
+//! Weights kept after a training: `<results>/weights/<training>.safetensors`, with the settings beside it.
+//!
+//! The settings, `<training>.json`, are the record of the cell after its training and before its evaluation, sealed like
+//! every record; it names the hash of the weights. Both files appear whole or not at all, the weights first: weights
+//! without settings are not believed. Weights of the best validation are `<training>-best.safetensors`. Their settings
+//! have the status `interrupted` until the training has ended.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use reports::{KeptWeights, Program, RecordError, RunRecord, Status, WeightsAt, store};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::experiment::TrainingId;
+use crate::host;
+use crate::model::Decoder;
+use crate::weights::{NamedTensors, WeightsError, collect, restore};
+use tasks::FileError;
+
+/// Error while kept weights are written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum KeptError {
+    /// An operation of the file system failed.
+    #[error(transparent)]
+    Io(#[from] FileError),
+    /// The settings cannot be read or written.
+    #[error("the settings of kept weights: {0}")]
+    Settings(#[from] RecordError),
+    /// The weights are not those that the settings describe.
+    #[error("{} is damaged: {reason}; delete it, and run the cell again with --force", path.display())]
+    Damaged {
+        /// Path of the file.
+        path: PathBuf,
+        /// Description of what is wrong.
+        reason: String,
+    },
+    /// The tensors cannot be stored, or are not those of the model.
+    #[error("weights {}: {source}", path.display())]
+    Weights {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of the tensors.
+        source: WeightsError,
+    },
+}
+
+/// Use of kept weights by a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reuse {
+    /// Every cell is trained.
+    Never,
+    /// A cell whose weights are kept is not trained again.
+    IfKept,
+    /// A cell without kept weights fails.
+    Only,
+}
+
+/// Folder of the weights of a run, and what the run does with it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WeightsPolicy {
+    /// Results folder with the weights.
+    pub results: PathBuf,
+    /// Weights to keep: with `best`, those of the best validation beside the last.
+    pub keep: Option<WeightsAt>,
+    /// Whether kept weights replace the training.
+    pub reuse: Reuse,
+}
+
+impl WeightsPolicy {
+    /// Policy of a run that neither keeps nor uses weights.
+    pub fn none() -> Self {
+        Self { results: PathBuf::new(), keep: None, reuse: Reuse::Never }
+    }
+}
+
+/// Weights of a training with the record of the cell that trained them, before its evaluation.
+#[derive(Debug)]
+pub struct KeptTraining {
+    /// Path of the weights.
+    pub path: PathBuf,
+    /// The record; `weights` describes the file.
+    pub record: RunRecord,
+    /// The parameters.
+    pub tensors: NamedTensors,
+}
+
+/// Path of the weights of a training in a results folder.
+pub fn weights_path(results: &Path, training: &TrainingId, at: WeightsAt) -> PathBuf {
+    let best = if at == WeightsAt::Best { "-best" } else { "" };
+    results.join("weights").join(format!("{training}{best}.safetensors"))
+}
+
+impl KeptTraining {
+    /// Reads the weights at a path, and the settings beside them; `None` if there are none, or the training that they
+    /// are from has not ended.
+    ///
+    /// # Errors
+    ///
+    /// [`KeptError`] if the files cannot be read or do not belong together.
+    pub fn read(path: &Path) -> Result<Option<Self>, KeptError> {
+        let settings = path.with_extension("json");
+        let text = match fs::read(&settings) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            text => text.map_err(FileError::of("read", &settings))?,
+        };
+        let record = RunRecord::parse(&settings, &text)?;
+        if record.status != Status::Done {
+            return Ok(None);
+        }
+        let bytes = fs::read(path).map_err(FileError::of("read", path))?;
+        let stated = record.weights.as_ref().map(|weights| weights.sha256.as_str());
+        if stated != Some(&sha256(&bytes)) {
+            let reason = format!("its checksum is not the one in {}", settings.display());
+            return Err(KeptError::Damaged { path: path.to_owned(), reason });
+        }
+        let tensors = NamedTensors::parse(&bytes)
+            .map_err(|source| KeptError::Weights { path: path.to_owned(), source })?;
+        Ok(Some(Self { path: path.to_owned(), record, tensors }))
+    }
+
+    /// Puts the parameters into a model with the same configuration.
+    ///
+    /// # Errors
+    ///
+    /// [`KeptError::Weights`] if the model has other parameters.
+    pub fn restore(&self, model: Decoder) -> Result<Decoder, KeptError> {
+        restore(model, &self.tensors, |_| true, false, &mut ())
+            .map_err(|source| KeptError::Weights { path: self.path.clone(), source })
+    }
+
+    /// Takes the training over into the record of another evaluation of the same training.
+    pub fn describe_in(self, record: &mut RunRecord) {
+        let Self { record: trained, .. } = self;
+        let evaluated_by = Program {
+            commit: record.commit.take(),
+            dirty: record.dirty,
+            versions: std::mem::take(&mut record.versions),
+            host: record.host.clone(),
+            started_utc: std::mem::take(&mut record.started_utc),
+        };
+        let RunRecord { train, weights, peak_bytes, host, commit, dirty, versions, .. } = trained;
+        let started_utc = trained.started_utc;
+        *record = RunRecord {
+            train,
+            weights,
+            peak_bytes,
+            host,
+            commit,
+            dirty,
+            versions,
+            started_utc,
+            evaluated_by: Some(evaluated_by),
+            ..record.clone()
+        };
+    }
+}
+
+/// Writes the weights of a model and the settings beside them. `record` is that of the cell so far; its status is
+/// replaced by `done` or, if the training has not ended, `interrupted`.
+///
+/// # Errors
+///
+/// [`KeptError`].
+pub fn write(
+    path: &Path,
+    model: &Decoder,
+    record: &RunRecord,
+    (at, step): (WeightsAt, usize),
+    has_ended: bool,
+) -> Result<KeptWeights, KeptError> {
+    let of_path = |source| KeptError::Weights { path: path.to_owned(), source };
+    let bytes = collect(model, false, &()).and_then(|tensors| tensors.bytes()).map_err(of_path)?;
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(FileError::of("create", folder))?;
+    }
+    store::remove_leftovers(path);
+    store::write_atomically(path, &bytes).map_err(FileError::of("write", path))?;
+    let weights = KeptWeights {
+        file: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        sha256: sha256(&bytes),
+        at,
+        step: step as u64,
+    };
+    write_settings(path, record, &weights, has_ended)?;
+    Ok(weights)
+}
+
+/// Writes the settings beside weights.
+fn write_settings(
+    path: &Path,
+    record: &RunRecord,
+    weights: &KeptWeights,
+    has_ended: bool,
+) -> Result<(), KeptError> {
+    let settings = path.with_extension("json");
+    let record = RunRecord {
+        status: if has_ended { Status::Done } else { Status::Interrupted },
+        weights: Some(weights.clone()),
+        peak_bytes: host::peak_bytes(),
+        ..record.clone()
+    };
+    store::remove_leftovers(&settings);
+    store::write_atomically(&settings, record.text()?.as_bytes())
+        .map_err(FileError::of("write", &settings))?;
+    Ok(())
+}
+
+/// Marks the weights of the best validation as those of a training that has ended, with its final summary.
+///
+/// # Errors
+///
+/// [`KeptError`], also if the file holds the weights of another step than `step`.
+pub fn finish_best(path: &Path, record: &RunRecord, step: usize) -> Result<(), KeptError> {
+    let settings = path.with_extension("json");
+    let text = fs::read(&settings).map_err(FileError::of("read", &settings))?;
+    match RunRecord::parse(&settings, &text)?.weights {
+        Some(weights) if weights.step == step as u64 => {
+            write_settings(path, record, &weights, true)
+        }
+        found => {
+            let found = found.map_or(0, |weights| weights.step);
+            let reason = format!("it holds the weights after {found} steps, expected {step}");
+            Err(KeptError::Damaged { path: path.to_owned(), reason })
+        }
+    }
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    store::hex(&Sha256::digest(bytes))
+}

@@ -1,0 +1,169 @@
+//! The trained model of a run: read from kept weights, or trained.
+
+use std::ops::ControlFlow;
+
+use burn::module::Module;
+use burn::tensor::Device;
+use reports::{RunRecord, Status, TrainSummary, WeightsAt};
+
+use super::checkpoint::Moment;
+use super::finite;
+use super::hooks::{RunEvent, RunHooks};
+use super::kept::KeptTraining;
+use super::train::{Diverged, TrainObserver, TrainProgress, Trainer, train};
+use super::{Progress, Training};
+use crate::experiment::{TrainConfig, TrainingId};
+use crate::median::median;
+use crate::model::Decoder;
+use crate::run::train::Stop;
+
+/// Training of a run, and where its weights are kept.
+pub(super) struct TrainingRun<'a> {
+    /// Id of the encoding, for errors.
+    pub(super) id: &'a str,
+    /// Seed of data, dropout and random positions.
+    pub(super) seed: u64,
+    pub(super) training: Training<'a>,
+    /// Identity of the training, and the weights that are evaluated.
+    pub(super) kept: Option<(TrainingId, WeightsAt)>,
+}
+
+/// End of a training.
+pub(super) enum Obtained {
+    /// The trained model, without autodiff.
+    Model(Decoder),
+    /// The training has left no model to evaluate.
+    Nothing(Status),
+}
+
+impl TrainingRun<'_> {
+    /// Reads or trains the model and describes its training in the record. `model` is the initial one, on an autodiff
+    /// device.
+    ///
+    /// # Errors
+    ///
+    /// Message, if the training fails or the weights to evaluate are not there.
+    pub(super) fn model(
+        self,
+        record: &mut RunRecord,
+        model: Decoder,
+        device: &Device,
+        hooks: &mut RunHooks<'_>,
+    ) -> Result<Obtained, String> {
+        if let Some(kept) = self.find(hooks)? {
+            let model = kept.restore(model.valid()).map_err(|error| error.to_string())?;
+            kept.describe_in(record);
+            return Ok(Obtained::Model(model));
+        }
+        let Self { id, seed, training: Training { config, dropout, task }, kept } = self;
+        let mut trainer = Trainer::new(model, id, config, dropout, task, seed, device);
+        hooks.resume(trainer.state_mut());
+        let training = kept.as_ref().map(|(training, _)| training);
+        let mut observer = Hooked { config, hooks, record, training };
+        let trained = train(trainer, &mut observer).map_err(|error| error.to_string())?;
+        record.train = summary(&trained.progress, config);
+        if let Some(Diverged { step, reason }) = trained.progress.diverged {
+            return Ok(Obtained::Nothing(Status::Diverged { step: step as u64, reason }));
+        }
+        if let Some(stop) = trained.stopped {
+            return Ok(Obtained::Nothing(stop.status()));
+        }
+        let model = trained.model.merged();
+        let steps = trained.progress.step;
+        if let Some(parameter) = finite::first_non_finite(&model) {
+            let step = steps.saturating_sub(1) as u64;
+            let reason =
+                format!("the last update left parameter `{parameter}` without finite values");
+            return Ok(Obtained::Nothing(Status::Diverged { step, reason }));
+        }
+        let Some((training, at)) = kept else { return Ok(Obtained::Model(model)) };
+        if let Some(step) = best_step(&trained.progress) {
+            hooks.finish_best(&training, record, step);
+        }
+        let weights = hooks.keep(&training, &model, record, (WeightsAt::Last, steps), true);
+        if at == WeightsAt::Last {
+            record.weights = weights;
+            return Ok(Obtained::Model(model));
+        }
+        let best = hooks.kept(&training, at)?.ok_or(
+            "`eval.weights` is best, and the weights of the best validation were not kept; run the cell with \
+             --keep-weights best",
+        )?;
+        let model = best.restore(model).map_err(|error| error.to_string())?;
+        record.weights = best.record.weights;
+        Ok(Obtained::Model(model))
+    }
+
+    fn find(&self, hooks: &mut RunHooks<'_>) -> Result<Option<KeptTraining>, String> {
+        self.kept.as_ref().map_or(Ok(None), |(training, at)| hooks.reusable(training, *at))
+    }
+}
+
+/// Step of the validation with the lowest negative log-likelihood, the first of equal ones.
+fn best_step(progress: &TrainProgress) -> Option<usize> {
+    let validations = progress.validations.iter();
+    Some(validations.min_by(|a, b| a.nll.total_cmp(&b.nll))?.step as usize)
+}
+
+impl Stop {
+    /// Status of a record whose run was stopped.
+    pub(super) fn status(self) -> Status {
+        match self {
+            Self::TimedOut { reason } => Status::TimedOut { reason },
+            Self::Interrupted => Status::Interrupted,
+        }
+    }
+}
+
+/// Calls a run's hooks after each training step.
+struct Hooked<'a, 'b> {
+    config: &'a TrainConfig,
+    hooks: &'a mut RunHooks<'b>,
+    record: &'a RunRecord,
+    training: Option<&'a TrainingId>,
+}
+
+impl TrainObserver for Hooked<'_, '_> {
+    fn stepped(&mut self, trainer: &Trainer<'_>, loss: f64) -> ControlFlow<Stop> {
+        let state = trainer.state();
+        let progress = &state.progress;
+        let (done, of) = (progress.step, progress.end(self.config));
+        self.hooks.tell(RunEvent::Progress(Progress::Train { done, of, loss: Some(loss) }));
+        // Before the checkpoint, after which this validation is not repeated.
+        if let Some(training) = self.training
+            && best_step(progress) == Some(done)
+        {
+            let record = RunRecord { train: summary(progress, self.config), ..self.record.clone() };
+            self.hooks.keep(training, &state.model, &record, (WeightsAt::Best, done), false);
+        }
+        let stop = self.hooks.reason_to_stop(|| format!("{done} of {of} steps"));
+        let moment = match (&stop, progress.is_over(self.config)) {
+            (Some(_), _) => Moment::Stop,
+            (None, true) => Moment::End,
+            (None, false) => Moment::Step,
+        };
+        self.hooks.checkpoint(trainer, moment);
+        stop.map_or(ControlFlow::Continue(()), ControlFlow::Break)
+    }
+}
+
+/// Summary of a training for its record.
+fn summary(progress: &TrainProgress, config: &TrainConfig) -> TrainSummary {
+    let median = median(&progress.step_seconds);
+    let steps = progress.step_seconds.len();
+    TrainSummary {
+        steps: steps as u64,
+        batch_size: config.batch_size as u64,
+        tokens: progress.tokens,
+        final_loss: progress.curve.last().map(|point| point.loss),
+        seconds: progress.seconds(),
+        step_seconds_median: median,
+        tokens_per_second: median
+            .filter(|seconds| *seconds > 0.0)
+            .map(|seconds| progress.tokens as f64 / steps as f64 / seconds),
+        curve: progress.curve.clone(),
+        validations: progress.validations.clone(),
+        solved: progress.solved,
+        stopped_early: progress.stops_early(config),
+    }
+}

@@ -1,0 +1,48 @@
+//! Weights that a training left, and the program that evaluated them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::run::Host;
+
+/// Step of a training whose weights are meant.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WeightsAt {
+    /// After the last step.
+    #[default]
+    Last,
+    /// At the validation with the lowest negative log-likelihood; the first of equal ones.
+    Best,
+}
+
+/// File with the weights of a training.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeptWeights {
+    /// Name of the file in the folder `weights` of the results.
+    pub file: String,
+    /// SHA-256 of the file, in hexadecimal digits.
+    pub sha256: String,
+    /// Step of the training whose weights these are.
+    pub at: WeightsAt,
+    /// Number of optimizer steps before these weights.
+    pub step: u64,
+}
+
+/// Program and machine that made a part of a record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    /// Commit of the source; `None`: unknown.
+    pub commit: Option<String>,
+    /// Whether the source had uncommitted changes; `None` if unknown.
+    pub dirty: Option<bool>,
+    /// Versions of the programs and libraries that affect the numbers, by name.
+    pub versions: BTreeMap<String, String>,
+    /// Machine that it ran on.
+    pub host: Host,
+    /// Start time, RFC 3339, UTC.
+    pub started_utc: String,
+}
