@@ -211,8 +211,9 @@ fn no_encoding_is_dense_in_the_kernels_of_the_cpu() {
 /// Encodings that learn say where their parameters start, and by whose example.
 #[test]
 fn initial_values_are_documented() {
-    for card in Registry::builtin().cards() {
-        let entry = Registry::builtin().entry(card.id).unwrap();
+    let registry = Registry::builtin();
+    for card in registry.cards() {
+        let entry = registry.entry(card.id).unwrap();
         let text = entry.source.unwrap().split("//! ## Initial values\n").nth(1);
         let stated =
             text.is_some_and(|text| !text.trim_start_matches("//!").trim().starts_with("##"));
