@@ -76,6 +76,7 @@ pub(super) fn eval(arguments: &EvalArgs) -> anyhow::Result<ExitCode> {
         about: String::new(),
         report: reports::Settings::default(),
         cells,
+        fresh: Vec::new(),
     };
     let settings = arguments.criteria.over(suite.report.clone())?;
     let out = arguments.out.clone().unwrap_or_else(|| beside(&arguments.results));

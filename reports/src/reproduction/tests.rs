@@ -140,7 +140,7 @@ fn a_number_whose_deviation_is_not_carried_over_never_differs() {
     let text = TEXT.replace("trust =", "unread_deviations = \"lost\"\ntrust =");
     let found = |errors: &[f64]| {
         let paper = published::parse("p", &text).unwrap();
-        beside(vec![paper], &encodings(), &rope(errors)).unwrap()
+        beside(vec![paper], &encodings(), &Frames::of(&rope(errors)).unwrap()).unwrap()
     };
     // 1.8 % in distribution has no deviation, 20.3 % beyond has one.
     let verdicts = |found: &Reproduction| [at(found, 0, 0).verdict, at(found, 0, 1).verdict];
@@ -148,12 +148,12 @@ fn a_number_whose_deviation_is_not_carried_over_never_differs() {
     let mut worse = rope(&[0.5; 3]);
     worse.iter_mut().flat_map(|record| &mut record.evals).for_each(|e| e.exact_match = 0.5);
     let paper = published::parse("p", &text).unwrap();
-    let far = beside(vec![paper], &encodings(), &worse).unwrap();
+    let far = beside(vec![paper], &encodings(), &Frames::of(&worse).unwrap()).unwrap();
     assert_eq!(verdicts(&far), [Verdict::Undecided, Verdict::Differs]);
     worse[0].status = Status::Diverged { step: 3, reason: "NaN".into() };
     worse.extend(rope(&[0.5; 4]).into_iter().skip(3));
     let paper = published::parse("p", &text).unwrap();
-    let diverged = beside(vec![paper], &encodings(), &worse).unwrap();
+    let diverged = beside(vec![paper], &encodings(), &Frames::of(&worse).unwrap()).unwrap();
     assert_eq!(at(&diverged, 0, 0).verdict, Verdict::Differs);
 }
 
