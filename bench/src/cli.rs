@@ -20,12 +20,14 @@ mod list;
 mod nightly;
 mod out;
 mod pretrained;
+mod references;
 mod report;
 mod reproduce;
 mod run;
 mod speed;
 mod stability;
 mod stop;
+mod table;
 mod trained;
 
 use std::path::PathBuf;
@@ -80,6 +82,11 @@ enum Command {
         after_help = "Examples:\n  pe-bench report results/quick\n  pe-bench report results/* --out page\n  pe-bench report results/quick --out paper --formats tex,svg"
     )]
     Report(report::ReportArgs),
+    /// Prints results as a table of a paper, encodings by splits and lengths, or its references.
+    #[command(
+        after_help = "Examples:\n  pe-bench table results/quick --workload counting --spread interval\n  pe-bench table results/quick --lens 128 --encodings rope,cope --format tex-column\n  pe-bench table results/quick --format bibtex > references.bib"
+    )]
+    Table(table::TableArgs),
     /// Compares the records of two results folders, ignoring timings and provenance.
     #[command(after_help = "Example: pe-bench diff-records results/quick results/quick-again")]
     DiffRecords(diff_records::DiffArgs),
@@ -128,6 +135,9 @@ enum Command {
     List {
         /// Kind of item to list.
         kind: Listed,
+        /// Print a JSON array with an object for each item.
+        #[arg(long)]
+        json: bool,
     },
     /// Fetches, verifies and tokenizes texts for language modelling.
     Data {
@@ -153,6 +163,9 @@ enum Command {
     Explain {
         /// Id of an encoding or task, or a combination such as 'cope+rope'.
         name: String,
+        /// Print a JSON object.
+        #[arg(long)]
+        json: bool,
     },
     /// Prints the analytic cost of a forward pass with each encoding.
     #[command(after_help = "Example: pe-bench flops --config tape-155m")]
@@ -250,7 +263,7 @@ pub(crate) struct RunArgs {
     criteria: report::Criteria,
     #[command(flatten)]
     sweep: run::SweepArgs,
-    /// Print the cells and their estimated training times without running them.
+    /// Print the cells and their estimated training times without running them; with --json as JSON lines.
     #[arg(long)]
     dry_run: bool,
 }
@@ -316,6 +329,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Run(arguments) => return run::run(&arguments),
         Command::Eval(arguments) => return eval::eval(&arguments),
         Command::Report(arguments) => report::report(&arguments)?,
+        Command::Table(arguments) => table::run(&arguments)?,
         Command::DiffRecords(arguments) => return diff_records::diff(&arguments),
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments)?,
         Command::Compare(arguments) => compare::run(&arguments)?,
@@ -324,12 +338,12 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Nightly(arguments) => return nightly::run(&arguments),
         Command::Count(arguments) => count::run(&arguments)?,
         Command::Completions { shell } => completions::completions(shell),
-        Command::List { kind } => list::list(kind),
+        Command::List { kind, json } => list::list(kind, json),
         Command::Data { command } => data::data(command)?,
         Command::NewSuite { name } => say(&new_suite(&name)?),
         Command::Speed(arguments) => speed::speed(&arguments)?,
         Command::Conform(arguments) => return conform::conform(&arguments),
-        Command::Explain { name } => explain::explain(&name)?,
+        Command::Explain { name, json } => explain::explain(&name, json)?,
         Command::Flops(arguments) => flops::flops(&arguments)?,
         Command::Extend(arguments) => return extend::extend(&arguments),
         Command::Generate(arguments) => return generate::run(&arguments),

@@ -55,6 +55,11 @@ pub fn peak_bytes() -> Option<u64> {
     line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
+/// Load average of the machine over the last minute: processes that run or wait. `None` on systems without one.
+pub fn load() -> Option<f64> {
+    cfg!(unix).then(|| System::load_average().one).filter(|load| load.is_finite())
+}
+
 /// Versions of the program, Burn and rustc, for records.
 pub fn versions() -> BTreeMap<String, String> {
     [

@@ -43,6 +43,8 @@ use obtain::{Obtained, TrainingRun};
 pub struct RunContext {
     /// Name of the suite.
     pub suite: String,
+    /// SHA-256 of the suite's text; `None` for cells without a suite.
+    pub suite_sha256: Option<String>,
     /// CPU threads of the run.
     pub threads: usize,
     /// Number of runs in parallel on the machine.
@@ -278,9 +280,11 @@ fn fill(record: &mut RunRecord, plan: RunPlan<'_>, hooks: &mut RunHooks<'_>) -> 
                 return Ok(());
             }
             (Ok(mut point), _) => {
+                // Where the task knows the chance, it is not estimated from the questions.
                 if Some(request.split) == trained_on {
                     let len = request.len;
-                    point.chance = *chances.entry(len).or_insert_with(|| task.chance_at(len));
+                    let known = *chances.entry(len).or_insert_with(|| task.chance_at(len));
+                    point.chance = known.or(point.chance);
                 }
                 record.evals.push(point);
             }

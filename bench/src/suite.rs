@@ -18,6 +18,7 @@ use pe_zoo::attention::Engine;
 use pe_zoo::ops::MatmulPrecision;
 use pe_zoo::settings::explain;
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 use tasks::TaskConfig;
 
 pub use built_in::{BUILT_IN, text};
@@ -41,11 +42,13 @@ pub const MOST_CELLS: usize = 100_000;
 pub struct Suite {
     /// Kebab-case name; results go to a folder of this name.
     pub name: String,
+    /// SHA-256 of the text of the file, 64 lower-case hex digits.
+    pub sha256: String,
     /// Title shown to readers.
     pub title: String,
     /// Purpose of the suite in one or two sentences.
     pub about: String,
-    /// Criteria of its report, and the base of its ablation.
+    /// Criteria of its report, the base of its ablation, and its question.
     pub report: reports::Settings,
     /// All cells, in the order of the file.
     pub cells: Vec<Experiment>,
@@ -135,13 +138,20 @@ pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, Sui
             }
         }
     }
+    if let Some(question) = &file.question {
+        let known = || cells.iter().map(|cell| cell.workload.as_str());
+        if let Some(task) = question.tasks.iter().find(|task| known().all(|name| name != *task)) {
+            return Err(at("question.tasks", unknown("workload", task, known())));
+        }
+    }
     if cells.is_empty() {
         let reason = "no cell, expected at least one seed, encoding and workload".to_owned();
         return Err(at("workload", reason));
     }
     refuse_doubles(name, cells.iter().chain(&fresh))?;
     let SuiteFile { name, title, about, .. } = file;
-    Ok(Suite { name, title, about, report, cells, fresh })
+    let sha256 = reports::store::hex(&Sha256::digest(text));
+    Ok(Suite { name, sha256, title, about, report, cells, fresh })
 }
 
 /// Returns the encodings of each workload, and the settings of the report with the base of the ablation.
@@ -182,17 +192,31 @@ fn race(name: &str, file: &SuiteFile) -> Result<(Vec<Vec<Named>>, reports::Setti
             }
         });
     }
+    if let Some(question) = &file.question {
+        if report.question.replace(question.clone()).is_some() {
+            let reason = "both `report.question` and `[question]` are given; keep one";
+            return Err(at("report.question", reason.to_owned()));
+        }
+        question.check().map_err(|reason| at("question.encodings", reason))?;
+    }
     report.check().map_err(|error| at("report", error.to_string()))?;
-    if let Some(base) = &report.ablation_base {
-        let known = raced.iter().flatten().map(|(name, _)| name.as_str());
-        if !known.clone().any(|name| name == base) {
-            let near = pe_zoo::settings::nearest(base, known)
-                .map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
-            let reason = format!("no encoding of the suite is named `{base}`{near}");
-            return Err(at("report.ablation_base", reason));
+    let asked = report.question.iter().flat_map(|question| &question.encodings);
+    let asked = asked.map(|name| ("question.encodings", name));
+    let base = report.ablation_base.iter().map(|name| ("report.ablation_base", name));
+    let known = || raced.iter().flatten().map(|(name, _)| name.as_str());
+    for (path, name) in base.chain(asked) {
+        if known().all(|known| known != name) {
+            return Err(at(path, unknown("encoding", name, known())));
         }
     }
     Ok((raced, report))
+}
+
+/// Message that the suite has no `kind` of this name, with the nearest one.
+fn unknown<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let near = pe_zoo::settings::nearest(name, known)
+        .map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
+    format!("no {kind} of the suite is named `{name}`{near}")
 }
 
 /// Settings shared by all encodings and seeds of one variant of a workload.

@@ -170,6 +170,7 @@ pub fn sweep(
     let claims = Claims::new(&options.out, patience)?;
     let context = RunContext {
         suite: cells.suite().to_owned(),
+        suite_sha256: cells.suite_sha256().map(str::to_owned),
         threads: options.threads,
         jobs: options.jobs,
     };

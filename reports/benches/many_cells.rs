@@ -70,6 +70,7 @@ fn eval(len: u64, skill: f64, rng: &mut ChaCha8Rng) -> EvalPoint {
     EvalPoint {
         split: "in-distribution".into(),
         in_distribution: len <= 64,
+        trained_split: None,
         len,
         samples: 400,
         scored_tokens: 400,
@@ -80,6 +81,7 @@ fn eval(len: u64, skill: f64, rng: &mut ChaCha8Rng) -> EvalPoint {
         bits_per_byte: None,
         seconds: 0.1,
         chance: Some(0.1),
+        outcomes: None,
         slices: vec![slices],
     }
 }
@@ -102,6 +104,7 @@ fn record(cell: usize) -> RunRecord {
         schema: SCHEMA,
         key: cell_key(&config),
         suite: "many".into(),
+        suite_sha256: None,
         workload: format!("counting with {workload} variables"),
         encoding: EncodingInfo {
             label: id.to_uppercase(),
@@ -139,6 +142,7 @@ fn record(cell: usize) -> RunRecord {
             seconds: 35.0,
             step_seconds_median: Some(0.02 + 0.0001 * encoding as f64),
             tokens_per_second: Some(69_000.0),
+            machine_load: None,
             curve,
             validations: Vec::new(),
             solved: None,

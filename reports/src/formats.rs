@@ -5,6 +5,7 @@ mod contents;
 mod csv;
 mod html;
 mod markdown;
+mod paper;
 mod parquet;
 mod png;
 mod svg;
@@ -12,7 +13,9 @@ mod tex;
 
 pub use self::contents::{Contents, Format, FormatError, OutFile};
 pub use self::html::{html_document, html_table, plain_page};
-pub use self::markdown::markdown_document;
+pub use self::markdown::{markdown_document, whole_table};
+pub use self::paper::table_csv;
+pub use self::tex::{TexWidth, tex_table};
 
 /// Every format that [`crate::write_report`] writes.
 pub const FORMATS: &[&dyn Format] = &[
@@ -20,6 +23,7 @@ pub const FORMATS: &[&dyn Format] = &[
     &markdown::Markdown,
     &csv::Csv,
     &tex::Tex,
+    &paper::PaperTables,
     &parquet::Parquet,
     &svg::Svg,
     &png::Png,

@@ -4,6 +4,7 @@ mod cached;
 mod rows;
 mod settings;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use polars::prelude::*;
@@ -52,8 +53,8 @@ pub struct Frames {
     pub skipped: DataFrame,
 }
 
-/// Columns of cells that hold JSON, or the number of the cell.
-const INTERNAL: [&str; 4] = ["cell", "config", "task_config", "encoding_config"];
+/// Columns that hold JSON, or the number of the cell.
+const INTERNAL: [&str; 5] = ["cell", "config", "task_config", "encoding_config", "outcomes"];
 
 /// Frame with one column for each name and function of an element of the slice.
 macro_rules! frame {
@@ -100,6 +101,7 @@ impl Frames {
                 "cell": |(cell, _)| *cell,
                 "split": |(_, e)| e.split.as_str(),
                 "in_distribution": |(_, e)| e.in_distribution,
+                "trained_split": |(_, e)| e.trained_split,
                 "len": |(_, e)| e.len,
                 "samples": |(_, e)| e.samples,
                 "scored_tokens": |(_, e)| e.scored_tokens,
@@ -109,6 +111,7 @@ impl Frames {
                 "perplexity": |(_, e)| e.perplexity,
                 "bits_per_byte": |(_, e)| e.bits_per_byte,
                 "chance": |(_, e)| e.chance,
+                "outcomes": |(_, e)| e.outcomes.as_ref().and_then(|o| serde_json::to_string(o).ok()),
                 "seconds": |(_, e)| e.seconds,
             )?,
             curves: frame!(curves;
@@ -151,6 +154,19 @@ impl Frames {
     pub fn suites(&self) -> PolarsResult<Vec<String>> {
         let suites = self.cells.column("suite")?.unique()?.sort(SortOptions::default())?;
         <String as FromColumn>::read(suites.as_materialized_series())
+    }
+
+    /// Name and id of the encoding and id of the task of all cells, each combination once, sorted.
+    ///
+    /// # Errors
+    /// If the cells lack one of these columns.
+    pub fn trained(&self) -> PolarsResult<Vec<[String; 3]>> {
+        let read = |name: &str| -> PolarsResult<Vec<String>> {
+            <String as FromColumn>::read(self.cells.column(name)?.as_materialized_series())
+        };
+        let (names, ids, tasks) = (read("encoding")?, read("encoding_id")?, read("task")?);
+        let all = names.into_iter().zip(ids).zip(tasks).map(|((name, id), task)| [name, id, task]);
+        Ok(all.collect::<BTreeSet<_>>().into_iter().collect())
     }
 
     /// Names of the frames, as files have them.
@@ -260,6 +276,7 @@ fn cells(records: &[RunRecord]) -> PolarsResult<DataFrame> {
     };
     let mut cells = frame!(records;
         "suite": |r| r.suite.as_str(),
+        "suite_sha256": |r| r.suite_sha256.as_deref(),
         "workload": |r| r.workload.as_str(),
         "task": |r| r.task.id.as_str(),
         "task_label": |r| r.task.label.as_str(),
@@ -299,6 +316,8 @@ fn cells(records: &[RunRecord]) -> PolarsResult<DataFrame> {
         "train_seconds": |r| r.train.seconds,
         "step_seconds_median": |r| r.train.step_seconds_median,
         "tokens_per_second": |r| r.train.tokens_per_second,
+        "machine_load": |r| r.train.machine_load,
+        "disturbed": |r| r.disturbance().is_some(),
         "peak_bytes": |r| r.peak_bytes,
         "host_cpu": |r| r.host.cpu.as_str(),
         "logical_cpus": |r| r.host.logical_cpus,

@@ -5,6 +5,7 @@ mod gates;
 pub(crate) mod json_float;
 mod metric;
 mod newest;
+mod outcomes;
 mod run;
 mod train;
 mod weights;
@@ -13,6 +14,7 @@ pub use self::eval::{EvalPoint, PAIR, PAIRED, SkippedEval, SliceUnit, Slices};
 pub use self::gates::GateScore;
 pub use self::metric::Metric;
 pub(crate) use self::newest::newest_by;
+pub use self::outcomes::{Answers, Losses, Outcomes};
 pub use self::run::{
     Allocations, EncodingInfo, FlopCount, GridPoint, Host, ParamCount, RunRecord, SCHEMA, Status,
     TaskInfo,

@@ -44,6 +44,7 @@ impl TestCell {
             schema: SCHEMA,
             key: cell_key(&config),
             suite: "quick".into(),
+            suite_sha256: None,
             workload: workload.into(),
             encoding: EncodingInfo {
                 id: id.into(),
@@ -77,6 +78,7 @@ impl TestCell {
                 seconds: 4.0,
                 step_seconds_median: Some(if id == "cope" { 0.04 } else { 0.02 }),
                 tokens_per_second: Some(51_200.0),
+                machine_load: None,
                 curve,
                 validations: Vec::new(),
                 solved: None,
@@ -113,6 +115,7 @@ impl TestCell {
         self.0.evals.push(EvalPoint {
             split: split.into(),
             in_distribution: inside,
+            trained_split: None,
             len,
             samples: 256,
             scored_tokens: 256 * len,
@@ -123,6 +126,7 @@ impl TestCell {
             bits_per_byte: None,
             seconds: 0.25,
             chance: None,
+            outcomes: None,
             slices: Vec::new(),
         });
         self

@@ -16,6 +16,8 @@ use reports::ReportMeta;
 
 use super::RunArgs;
 use super::out::{complain, say};
+use super::references::references_of;
+use super::report::StoredReport;
 use super::stop::StopFlag;
 use crate::experiment::Experiment;
 use crate::run::kept::Reuse;
@@ -73,7 +75,7 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
         say(&kept);
     }
     if arguments.dry_run {
-        estimate::print(&plan, &options);
+        estimate::print(&plan, &options, arguments.sweep.json);
         let at_one_rate =
             |cell: &&Experiment| cell.grid.as_ref().is_some_and(|point| point.default);
         let fresh = suite.fresh.iter().filter(at_one_rate).count();
@@ -170,10 +172,18 @@ fn conclude(
             .iter()
             .map(|index| format!("{}: not finished yet", plan.cells[*index].cell_name())),
     );
-    let meta = ReportMeta { title: report.title.clone(), command: report.command.clone(), skipped };
+    let meta = ReportMeta {
+        title: report.title.clone(),
+        command: report.command.clone(),
+        skipped,
+        references: references_of(&outcome.records),
+    };
     if outcome.records.is_empty() {
         show.end_without_report(outcome);
     } else {
+        let stored =
+            StoredReport { title: report.title.clone(), settings: report.settings.clone() };
+        stored.write(&options.out)?;
         let summary =
             reports::write_report_with(&outcome.records, &options.out, &meta, &report.settings)?;
         show.report(outcome, &summary);

@@ -22,6 +22,7 @@ pub(super) struct SuiteFile {
     #[serde(default)]
     fresh_seeds: Vec<u64>,
     pub(super) ablation: Option<AblationSection>,
+    pub(super) question: Option<reports::Question>,
     #[serde(default)]
     pub(super) report: reports::Settings,
     #[serde(default)]

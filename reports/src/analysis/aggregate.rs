@@ -5,6 +5,7 @@ use rayon::prelude::*;
 
 use super::selection::{Selection, stable};
 use crate::frame::rows;
+use crate::record::Metric;
 use crate::stats::Estimate;
 
 /// Aggregate over seeds of one encoding's evaluations on one split at one length.
@@ -34,6 +35,17 @@ pub struct Aggregate {
     pub nll: Estimate,
     /// Mean bits per byte of text, where the task is text.
     pub bits_per_byte: Option<f64>,
+}
+
+impl Aggregate {
+    /// Estimate of a metric, on the metric's scale: nats for perplexity.
+    pub fn estimate(&self, metric: Metric) -> Estimate {
+        match metric {
+            Metric::ExactMatch => self.exact_match,
+            Metric::TokenAccuracy => self.token_accuracy,
+            Metric::Perplexity => self.nll,
+        }
+    }
 }
 
 rows! {

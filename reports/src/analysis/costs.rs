@@ -37,6 +37,9 @@ rows! {
         pub tokens_per_second: Option<f64>,
         /// Seconds of a step (mean over seeds of the median).
         pub step_seconds: Option<f64>,
+        /// Whether the times of a cell were disturbed, by cells beside it or by other load; see
+        /// [`crate::RunRecord::disturbance`].
+        pub disturbed: bool,
         /// Ratio of its step time to that of `rope`.
         pub step_ratio: Option<f64>,
         /// Highest peak memory of a seed, in bytes.
@@ -72,6 +75,7 @@ pub(super) fn costs(counted: &Selection<'_>) -> PolarsResult<Vec<EncodingCost>> 
         mean("step_instructions"),
         mean("tokens_per_second"),
         mean("step_seconds_median").alias("step_seconds"),
+        col("disturbed").any(true),
         col("peak_bytes").max(),
     ];
     let costs = counted

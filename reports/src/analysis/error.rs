@@ -17,6 +17,12 @@ pub enum AnalysisError {
         /// Name of the metric.
         headline: String,
     },
+    /// The question of the report cannot be asked.
+    #[error("the question of the report: {reason}")]
+    Question {
+        /// Problem, with what was expected.
+        reason: String,
+    },
     /// A setting outside its range.
     #[error("the report setting `{field}` is {value}, expected {expected}")]
     Setting {

@@ -39,10 +39,8 @@ pub struct WorkloadGrid {
 pub struct GridReport {
     /// The grid and the selected values.
     pub grid: WorkloadGrid,
-    /// In distribution, every encoding at the default value.
-    pub default_inside: Ranking,
-    /// Beyond training, every encoding at the default value.
-    pub default_beyond: Ranking,
+    /// Rankings of the regions with evaluations, every encoding at the default value.
+    pub defaults: Vec<Ranking>,
 }
 
 /// The value selected for an encoding.

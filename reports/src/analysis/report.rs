@@ -8,14 +8,19 @@ use serde_json::Value;
 
 use super::ablation::Ablation;
 use super::aggregate::{Aggregate, aggregate};
+use super::answers::widen;
 use super::conditions::Conditions;
 use super::costs::{EncodingCost, costs, machines};
 use super::curves::{Curve, training, validation};
 use super::error::AnalysisError;
+use super::evaluated::SeedRun;
 use super::gates::{GateMean, gates};
 use super::grid::{GridReport, GridSelection, select_grid_values};
 use super::missing_seeds::{MissingSeeds, missing_seeds};
+use super::overall::Overall;
+use super::question::Answer;
 use super::ranking::{Ranking, Region};
+use super::region::STANDING;
 use super::run_metrics::{RunMetrics, run_metrics};
 use super::selection::{
     NotCounted, Selection, has_status, is_newest, not_counted, stable, with_newest,
@@ -23,6 +28,7 @@ use super::selection::{
 use super::settings::Settings;
 use super::skipped::{SkippedEvals, skipped_evals};
 use super::slices::{SliceSet, slices};
+use super::slots::slots;
 use crate::frame::{Frames, rows};
 use crate::record::{Metric, RunRecord};
 
@@ -35,6 +41,8 @@ pub struct ReportMeta {
     pub command: String,
     /// Cells or workloads without a record, each with the reason.
     pub skipped: Vec<String>,
+    /// References of the encodings and tasks, as BibTeX.
+    pub references: String,
 }
 
 /// Analysis of records, without words and without a format.
@@ -44,10 +52,14 @@ pub struct Report {
     pub meta: ReportMeta,
     /// Criteria for solved training and effective length.
     pub settings: Settings,
-    /// Encodings of all records, sorted by name, which is the order of colours in every figure.
+    /// Encodings of all records, sorted by name.
     pub encodings: Vec<Encoding>,
     /// Workloads, sorted by name.
     pub workloads: Vec<Workload>,
+    /// Aggregates over the workloads; `None` with fewer than two workloads, or two encodings that all of them rank.
+    pub overall: Option<Overall>,
+    /// Answer to [`Settings::question`]; `None` without a question.
+    pub answer: Option<Answer>,
     /// Frames with cells sorted by workload, encoding, seed and key; without the points of curves and slices, which the
     /// workloads hold.
     pub frames: Frames,
@@ -70,7 +82,7 @@ pub struct Encoding {
     pub display: String,
     /// Registry id, for example `rope`.
     pub id: String,
-    /// Index in the sorted list; selects colour, dash and marker.
+    /// Number from which colour, marker and dash follow; the same in every report for a built-in encoding.
     pub slot: usize,
 }
 
@@ -95,13 +107,11 @@ pub struct Workload {
     pub chance: Option<f64>,
     /// Lengths in training (one, unless the records disagree).
     pub train_lens: Vec<u64>,
-    /// Ranking in distribution, up to the training length.
-    pub inside: Ranking,
-    /// Ranking over all other evaluations.
-    pub beyond: Ranking,
+    /// Rankings of the regions with evaluations, in the order of [`Region::ALL`].
+    pub rankings: Vec<Ranking>,
     /// Metrics of individual runs, one for each encoding; empty for tasks that cannot be solved.
     pub run_metrics: Vec<RunMetrics>,
-    /// Changes of [`Settings::ablation_base`], in distribution and beyond; empty without a base.
+    /// Changes of [`Settings::ablation_base`] in each region; empty without a base.
     pub ablations: Vec<Ablation>,
     /// The grid, if there is one; all other fields are then at the selected values.
     pub grid: Option<GridReport>,
@@ -122,9 +132,15 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Ranking beyond training, or in distribution where nothing else was evaluated.
-    pub fn deciding(&self) -> &Ranking {
-        if self.beyond.points.is_empty() { &self.inside } else { &self.beyond }
+    /// Ranking of a region; `None` where nothing was evaluated there.
+    pub fn ranking(&self, region: Region) -> Option<&Ranking> {
+        self.rankings.iter().find(|ranking| ranking.region == region)
+    }
+
+    /// The ranking that stands for the workload: at longer lengths, else on other distributions, else on both, else in
+    /// distribution. `None` where nothing was evaluated.
+    pub fn deciding(&self) -> Option<&Ranking> {
+        STANDING.into_iter().find_map(|region| self.ranking(region))
     }
 }
 
@@ -174,6 +190,8 @@ impl Report {
             encodings,
             conditions: Conditions::of_all(&frames)?,
             workloads: Vec::new(),
+            overall: None,
+            answer: None,
             not_counted: Vec::new(),
             skipped_evals: Vec::new(),
             missing_seeds: Vec::new(),
@@ -185,13 +203,19 @@ impl Report {
             },
         };
         // Results are gathered before the first error is looked for, so that it is always the same one.
+        let mut rankings = Vec::new();
         for found in found {
-            let WorkloadResults { workload, not_counted, skipped_evals, missing_seeds } = found?;
+            let WorkloadResults { workload, asked, not_counted, skipped_evals, missing_seeds } =
+                found?;
+            rankings.push((workload.name.clone(), asked));
             report.workloads.push(workload);
             report.not_counted.extend(not_counted);
             report.skipped_evals.extend(skipped_evals);
             report.missing_seeds.extend(missing_seeds);
         }
+        let standing = report.workloads.iter().filter_map(|w| Some((&*w.name, w.deciding()?)));
+        report.overall = Overall::of(standing.collect());
+        report.answer = settings.question.as_ref().map(|question| Answer::of(question, rankings));
         Ok(report)
     }
 
@@ -229,7 +253,8 @@ fn encodings(frames: &Frames) -> PolarsResult<Vec<Encoding>> {
     let names = EncodingNames::of(names)?;
     let with_label =
         |label: &str| names.iter().filter(|other| other.encoding_label == label).count();
-    let encoding = |(slot, own): (usize, &EncodingNames)| Encoding {
+    let slots = slots(names.iter().map(|own| own.encoding.as_str()));
+    let encoding = |own: &EncodingNames| Encoding {
         name: own.encoding.clone(),
         // `RoPE` stays the plain one's label beside `rope(linear)`.
         display: if with_label(&own.encoding_label) == 1 || own.encoding == own.encoding_id {
@@ -238,9 +263,9 @@ fn encodings(frames: &Frames) -> PolarsResult<Vec<Encoding>> {
             own.encoding.clone()
         },
         id: own.encoding_id.clone(),
-        slot,
+        slot: slots[own.encoding.as_str()],
     };
-    Ok(names.iter().enumerate().map(encoding).collect())
+    Ok(names.iter().map(encoding).collect())
 }
 
 rows! {
@@ -269,6 +294,8 @@ rows! {
 /// Results on a workload, and the cells and evaluations that are not in them.
 struct WorkloadResults {
     workload: Workload,
+    /// Ranking of the two encodings of the question.
+    asked: Option<Ranking>,
     not_counted: Vec<NotCounted>,
     skipped_evals: Vec<SkippedEvals>,
     missing_seeds: Vec<MissingSeeds>,
@@ -298,30 +325,32 @@ fn workload(
     // A seed that diverged was trained, and did not solve: it belongs in the fit rate.
     let diverged = is_newest().and(has_status("diverged"));
     let ended = Selection::new(frames, cells.clone().filter(done.clone().or(diverged)))?;
-    let ranking =
-        |counted: &Selection<'_>, region| Ranking::new(counted, display, region, headline);
-    let (inside, beyond) = (ranking(&counted, Region::Inside)?, ranking(&counted, Region::Beyond)?);
+    let rankings_of = |runs: &[SeedRun]| -> Vec<Ranking> {
+        let all = Region::ALL.map(|region| Ranking::new(runs, display, region, headline));
+        all.into_iter().filter(|ranking| !ranking.points.is_empty()).collect()
+    };
+    let runs = SeedRun::all(&counted)?;
+    let rankings = rankings_of(&runs);
+    let asked = settings.question.as_ref().and_then(|q| q.ranking(&runs, display, headline));
     let grid = match grid {
         None => None,
         Some(grid) => {
             let defaults = Selection::new(frames, with_newest(defaults.lazy())?.filter(done))?;
-            let default_inside = ranking(&defaults, Region::Inside)?;
-            let default_beyond = ranking(&defaults, Region::Beyond)?;
-            Some(GridReport { grid, default_inside, default_beyond })
+            Some(GridReport { grid, defaults: rankings_of(&SeedRun::all(&defaults)?) })
         }
     };
-    let ablations = settings.ablation_base.iter().flat_map(|base| {
-        [&inside, &beyond]
-            .into_iter()
-            .filter(|ranking| !ranking.points.is_empty())
-            .filter_map(|ranking| Ablation::of(ranking, base))
-    });
+    let ablations = settings
+        .ablation_base
+        .iter()
+        .flat_map(|base| rankings.iter().filter_map(|ranking| Ablation::of(ranking, base)));
     let ablations = ablations.collect();
     let mut train_lens: Vec<u64> = tasks.iter().map(|task| task.train_len).collect();
     train_lens.sort_unstable();
     train_lens.dedup();
     // Names come from cells, so there is a first one.
     let task = tasks.into_iter().next();
+    let mut rows = aggregate(&counted)?;
+    widen(&mut rows, &runs);
     let workload = Workload {
         index,
         name: first.workload.clone(),
@@ -333,11 +362,10 @@ fn workload(
         headline,
         train_lens,
         run_metrics: run_metrics(&ended, settings)?,
-        inside,
-        beyond,
+        rankings,
         ablations,
         grid,
-        rows: aggregate(&counted)?,
+        rows,
         training: training(&counted)?,
         validation: validation(&counted, headline)?,
         slices: slices(&counted)?,
@@ -347,6 +375,7 @@ fn workload(
     };
     Ok(WorkloadResults {
         workload,
+        asked,
         not_counted: not_counted(cells)?,
         skipped_evals: skipped_evals(&counted)?,
         missing_seeds: missing_seeds(&counted)?,

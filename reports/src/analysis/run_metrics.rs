@@ -37,6 +37,8 @@ pub struct RunMetrics {
     pub solved: u32,
     /// Number of seeds trained to the end or until they diverged.
     pub run: u32,
+    /// Number of these seeds with validations, which then tell the time to solve; for the others the loss does.
+    pub by_validation: u32,
     /// Steps to solve training, over the seeds that did.
     pub solve_steps: Option<MedianRange>,
     /// Seconds to solve training, over the seeds that did.
@@ -65,6 +67,7 @@ rows! {
         solved: Vec<bool>,
         solve_step: Vec<Option<u64>>,
         solve_seconds: Vec<Option<f64>>,
+        validated: Vec<bool>,
         effective: Vec<Option<u64>>,
         longest: Vec<Option<u64>>,
     }
@@ -128,10 +131,20 @@ pub(super) fn run_metrics(
         .with_columns([
             time("solved_step", "step").alias("solve_step"),
             time("solved_seconds", "seconds").alias("solve_seconds"),
+            col("validations").is_not_null().alias("validated"),
         ])
         .group_by_stable([col("encoding")])
         .agg(
-            ["train_len", "solved", "solve_step", "solve_seconds", "effective", "longest"].map(col),
+            [
+                "train_len",
+                "solved",
+                "solve_step",
+                "solve_seconds",
+                "validated",
+                "effective",
+                "longest",
+            ]
+            .map(col),
         );
     Ok(EncodingRuns::of(runs)?.into_iter().map(metrics).collect())
 }
@@ -184,6 +197,7 @@ fn metrics(runs: EncodingRuns) -> RunMetrics {
         encoding: runs.encoding,
         solved: runs.solved.iter().filter(|solved| **solved).count() as u32,
         run: runs.solved.len() as u32,
+        by_validation: runs.validated.iter().filter(|validated| **validated).count() as u32,
         solve_steps: MedianRange::of(
             runs.solve_step.iter().flatten().map(|step| *step as f64).collect(),
         ),

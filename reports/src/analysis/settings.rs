@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::error::AnalysisError;
+use super::question::Question;
 
 /// Criteria of a report. The defaults stand in METHODOLOGY.md; pages name the values that they used.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,6 +21,8 @@ pub struct Settings {
     pub effective_exact_match: f64,
     /// Name of the encoding that all others are compared with, as changes of it. Default: none.
     pub ablation_base: Option<String>,
+    /// Comparison that was stated beforehand. Default: none.
+    pub question: Option<Question>,
 }
 
 impl Default for Settings {
@@ -29,6 +32,7 @@ impl Default for Settings {
             solved_loss: 0.05,
             effective_exact_match: 0.9,
             ablation_base: None,
+            question: None,
         }
     }
 }
@@ -46,6 +50,9 @@ impl Settings {
                 Err(AnalysisError::Setting { field, value, expected: "a share above 0, at most 1" })
             }
         };
+        if let Some(question) = &self.question {
+            question.check().map_err(|reason| AnalysisError::Question { reason })?;
+        }
         share("solved_exact_match", self.solved_exact_match)?;
         share("effective_exact_match", self.effective_exact_match)?;
         if self.solved_loss > 0.0 && self.solved_loss.is_finite() {

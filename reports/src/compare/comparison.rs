@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::analysis::ranking::Region;
 use crate::record::SliceUnit;
 
 /// Request for a comparison.
@@ -83,7 +84,7 @@ pub struct Compared<P> {
 /// All evaluations of a region that both encodings have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RegionEvaluations {
-    /// `in distribution` or `beyond training`.
+    /// Name of the region: [`Region::name`].
     pub region: &'static str,
     /// Number of evaluations in the region.
     pub evaluations: usize,
@@ -98,6 +99,8 @@ pub struct EvaluationPoint {
     pub len: u64,
     /// Whether the evaluation is in distribution.
     pub in_distribution: bool,
+    /// Position relative to training.
+    pub region: Region,
 }
 
 /// One value of one property in one evaluation.
@@ -120,7 +123,7 @@ pub struct Slice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Better {
-    /// The first is significantly better.
+    /// The first is significantly better. Nothing is better at or below chance.
     A,
     /// The second is significantly better.
     B,
@@ -152,6 +155,15 @@ pub struct Difference {
     pub test: &'static str,
     /// Hedges' g of the differences; `None` without spread or with too few seeds.
     pub effect: Option<f64>,
+    /// 95 % interval of Hedges' g; `None` where there is none.
+    pub effect_ci95: Option<(f64, f64)>,
+    /// Exact match of guessing; `None` for other metrics, or where it is not known.
+    pub chance: Option<f64>,
+    /// Standard error of the difference that comes from the questions, which is then in the interval; `None` where
+    /// records hold no answers to single questions.
+    pub question_error: Option<f64>,
+    /// Number of seeds with which a difference could be significant, where there are fewer.
+    pub seeds_needed: Option<u32>,
     /// Number of seeds that both encodings have.
     pub n: u32,
     /// Seeds in which the first is better.

@@ -10,8 +10,10 @@ pub struct Table {
     pub rows: Vec<Vec<TableCell>>,
     /// Whether the columns hold text; otherwise all but the first hold numbers.
     pub words: bool,
-    /// Remarks below the table, one sentence each.
+    /// Remarks below the table that hold for it alone, one sentence each.
     pub notes: Vec<String>,
+    /// Explanations of the columns, one sentence each, which a document with many tables states once.
+    pub legends: Vec<String>,
 }
 
 /// A cell of a table.
@@ -19,8 +21,10 @@ pub struct Table {
 pub struct TableCell {
     /// Main text of the cell.
     pub text: String,
-    /// Text in smaller print, for example an interval and n.
+    /// Text in smaller print, for example an interval and n; `\n` separates parts that may stand below each other.
     pub detail: String,
+    /// Whether the row that begins here holds reference values and no encoding.
+    pub reference: bool,
     /// Whether the text is bold.
     pub strong: bool,
     /// The encoding whose row begins here, by its slot.
@@ -67,6 +71,7 @@ impl Table {
                     rows: self.rows.iter().map(|row| cut(row)).collect(),
                     words: self.words,
                     notes: if last { self.notes.clone() } else { Vec::new() },
+                    legends: if last { self.legends.clone() } else { Vec::new() },
                 }
             })
             .collect()

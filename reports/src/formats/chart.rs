@@ -10,23 +10,22 @@ mod lines;
 mod scatter;
 mod style;
 
-pub(crate) use self::style::{COLOURS, of_pages};
+pub(crate) use self::style::{MarkStyle, of_pages};
 use crate::document::figures::{Figure, Plot};
 
 /// Renders a figure as an SVG file with an embedded style sheet and an explicit width.
 pub(super) fn svg(figure: &Figure) -> String {
-    chart_of(&figure.title, &figure.plot)
+    standalone(&chart_of(&figure.title, &figure.plot))
 }
 
-/// Draws a plot under a title as SVG.
+/// Draws a plot under a title as an `svg` element for a page with the rules of [`of_pages`].
 pub(crate) fn chart_of(title: &str, plot: &Plot) -> String {
-    let svg = match plot {
+    match plot {
         Plot::Lines(plot) => lines::lines(title, plot),
         Plot::Dots(plot) => dots::dots(title, plot),
         Plot::Scatter(plot) => scatter::scatter(title, plot),
         Plot::Heat(plot) => heat::heat(title, plot),
-    };
-    standalone(&svg)
+    }
 }
 
 fn standalone(svg: &str) -> String {

@@ -3,7 +3,7 @@
 use polars::prelude::PolarsError;
 
 use crate::analysis::Report;
-use crate::document::figures::{Figure, figures};
+use crate::document::figures::{Figure, Subject, figures};
 use crate::document::text;
 use crate::reproduction::{PublishedError, Reproduction, reproduction};
 
@@ -91,6 +91,12 @@ impl<'a> Contents<'a> {
             figures,
             reproduction: reproduction?,
         })
+    }
+
+    /// The figure of the first screen: all tasks together, or the headline metric of the first workload.
+    pub(crate) fn front(&self) -> Option<&Figure> {
+        let of = |subject| self.figures.iter().find(|figure| figure.subject == subject);
+        of(Subject::Overall).or_else(|| of(Subject::Headline))
     }
 }
 

@@ -6,6 +6,7 @@ mod report;
 mod table;
 
 pub use self::document::markdown_document;
+pub use self::table::whole_table;
 use super::contents::{Contents, Format, FormatError, OutFile};
 
 pub(super) struct Markdown;

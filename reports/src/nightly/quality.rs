@@ -7,10 +7,12 @@ use serde::Serialize;
 
 use super::matching::MatchedCell;
 use super::thresholds::Thresholds;
+use crate::analysis::evaluated::{SeedRun, mean_chance};
+use crate::analysis::ranking::Region;
 use crate::number::{p_value, points, three_digits};
 use crate::record::EvalPoint;
 use crate::record::Metric;
-use crate::stats::{Comparison, LEAST_SEEDS, Paired, SeedSpread, decide, paired};
+use crate::stats::{Comparison, LEAST_SEEDS, Paired, decide, paired};
 
 /// Scope of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -94,7 +96,15 @@ struct CandidateChange {
     /// Gains: values of this night minus those of the baseline, with the sign changed where less is
     /// better.
     paired: Paired,
-    jumps: bool,
+    /// Exact match of guessing in the same evaluations; `None` for other metrics, or where it is not known.
+    chance: Option<f64>,
+}
+
+impl CandidateChange {
+    /// Whether both means are at chance or below: a change there is neither a loss nor a gain.
+    fn is_guessing(&self) -> bool {
+        self.chance.is_some_and(|chance| self.before <= chance && self.after <= chance)
+    }
 }
 
 pub(super) fn judge(changed: &[&MatchedCell<'_>], gate: &Thresholds) -> Quality {
@@ -139,15 +149,14 @@ pub(super) fn judge(changed: &[&MatchedCell<'_>], gate: &Thresholds) -> Quality 
             }
         }
     }
-    let jumps = candidates.iter().any(|candidate| candidate.jumps);
-    let scatter = if jumps { SeedSpread::Bimodal } else { SeedSpread::Unimodal };
     let family: Vec<Paired> = candidates.iter().map(|candidate| candidate.paired).collect();
-    for (candidate, comparison) in candidates.into_iter().zip(decide(&family, scatter)) {
+    for (candidate, comparison) in candidates.into_iter().zip(decide(&family)) {
         let gain = comparison.paired.mean_difference;
         let least =
             if candidate.metric.higher_is_better() { gate.least_share } else { gate.least_nats };
+        let separable = comparison.separable && !candidate.is_guessing();
         let change = change(candidate, &comparison);
-        match (comparison.separable, gain >= 0.0) {
+        match (separable, gain >= 0.0) {
             (true, true) => quality.gains.push(change),
             (true, false) if -gain >= least => quality.losses.push(change),
             _ => quality.not_separable.push(change),
@@ -184,12 +193,10 @@ fn candidate(
     };
     let (better, worse) =
         if metric.higher_is_better() { (side(1), side(0)) } else { (side(0), side(1)) };
-    let jump = metric.bimodal_gap(pairs[0].night.task.chance);
-    let jumps = matches!(scope, Scope::Workload { .. })
-        && jump.is_some_and(|jump| [0, 1].into_iter().any(|side| range(&means, side) >= jump));
+    let chance = chance(pairs, inside).filter(|_| metric == Metric::ExactMatch);
     match paired(&better, &worse) {
         Some(paired) => {
-            Ok(Some(CandidateChange { scope, region, metric, before, after, paired, jumps }))
+            Ok(Some(CandidateChange { scope, region, metric, before, after, paired, chance }))
         }
         None => Err(Box::new(QualityChange {
             scope,
@@ -204,9 +211,11 @@ fn candidate(
     }
 }
 
-fn range(means: &[[f64; 2]], side: usize) -> f64 {
-    let values = || means.iter().map(|mean| mean[side]);
-    values().fold(f64::MIN, f64::max) - values().fold(f64::MAX, f64::min)
+/// Mean chance over the evaluations of a region; `None` where it is not known of all.
+fn chance(pairs: &[&MatchedCell<'_>], inside: bool) -> Option<f64> {
+    let runs: Vec<SeedRun> = pairs.iter().map(|pair| SeedRun::of(pair.night)).collect();
+    let evals = runs.iter().flat_map(|run| &run.evals);
+    mean_chance(evals.filter(|e| (e.region == Region::Inside) == inside))
 }
 
 fn name(metric: Metric) -> &'static str {

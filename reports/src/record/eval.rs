@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::json_float;
+use super::outcomes::Outcomes;
 
 /// One evaluation: a split at a length.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -12,6 +13,9 @@ pub struct EvalPoint {
     pub split: String,
     /// The split is in distribution *and* `len <= train_len`.
     pub in_distribution: bool,
+    /// The split is in distribution, whatever the length; `None` in records of schema 2 and before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trained_split: Option<bool>,
     /// Sequence length, in `task.len_unit`.
     pub len: u64,
     /// Number of sequences evaluated.
@@ -36,9 +40,12 @@ pub struct EvalPoint {
     /// Wall-clock seconds of the evaluation.
     #[serde(with = "json_float")]
     pub seconds: f64,
-    /// Exact match of the best constant answer at this length; `None` if unknown.
+    /// Exact match of guessing at this split and length; `None` if unknown.
     #[serde(default, with = "json_float::option", skip_serializing_if = "Option::is_none")]
     pub chance: Option<f64>,
+    /// The answers one by one; `None` in records of schema 2 and before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcomes: Option<Outcomes>,
     /// The evaluation by properties of samples and tokens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<Slices>,

@@ -1,10 +1,13 @@
 //! Metrics that rank encodings, and their formatting.
 
+use serde::{Deserialize, Serialize};
+
 use super::eval::EvalPoint;
 use crate::number;
 
 /// A metric of an evaluation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Metric {
     /// Exact match: share of samples that are correct as a whole; higher is better.
     ExactMatch,
@@ -71,16 +74,6 @@ impl Metric {
             format!("{} to {}", number::points(low), number::points(high))
         } else {
             format!("{} to {}", number::three_digits(low.exp()), number::three_digits(high.exp()))
-        }
-    }
-
-    /// Distance between seeds of one encoding from which they count as bimodal: half of the scale above `chance`.
-    /// `None` for a metric without a scale.
-    pub(crate) fn bimodal_gap(self, chance: Option<f64>) -> Option<f64> {
-        match self {
-            Self::ExactMatch => Some(0.5 * (1.0 - chance.unwrap_or(0.0))),
-            Self::TokenAccuracy => Some(0.5),
-            Self::Perplexity => None,
         }
     }
 }

@@ -15,7 +15,7 @@ use super::train::TrainSummary;
 use super::weights::{KeptWeights, Program};
 
 /// The schema that this crate writes, and the newest one that it reads.
-pub const SCHEMA: u32 = 2;
+pub const SCHEMA: u32 = 3;
 
 /// One cell's complete result, kept as one JSON file `cells/<key>.json`.
 ///
@@ -30,6 +30,10 @@ pub struct RunRecord {
     pub key: String,
     /// The suite that the cell belongs to.
     pub suite: String,
+    /// SHA-256 of the text of the suite, 64 lower-case hex digits; `None` in records of schema 2 and before, and for cells
+    /// without a suite.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suite_sha256: Option<String>,
     /// Display name of the task-and-sizes group in the suite, for example `flip-flop`.
     pub workload: String,
     /// The position encoding that was trained.
@@ -259,6 +263,18 @@ impl RunRecord {
     /// Reports whether the result is final: [`Status::Done`] or [`Status::Diverged`].
     pub fn is_finished(&self) -> bool {
         matches!(self.status, Status::Done | Status::Diverged { .. })
+    }
+
+    /// Reason why the times of the cell say little about its speed, for example `2 cells at a time`; `None` for times
+    /// that nothing is known to have disturbed.
+    pub fn disturbance(&self) -> Option<String> {
+        let Host { jobs, threads, .. } = self.host;
+        if jobs > 1 {
+            return Some(format!("{jobs} cells at a time"));
+        }
+        // A load of half a process beside the cell's own threads is within what a system does for itself.
+        let load = self.train.machine_load.filter(|load| *load > threads as f64 + 0.5)?;
+        Some(format!("a load of {load:.1} with {}", crate::number::count(threads, "thread")))
     }
 
     /// Start time of the last part and key: the order from oldest to newest.

@@ -26,6 +26,10 @@ pub struct TrainSummary {
     /// Training throughput in tokens per second.
     #[serde(with = "json_float::option")]
     pub tokens_per_second: Option<f64>,
+    /// Greatest load average of the machine over a minute (processes that run or wait), at the beginning and the end of
+    /// training; `None` if not measured. See [`super::RunRecord::disturbance`].
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "json_float::option")]
+    pub machine_load: Option<f64>,
     /// Training loss by step.
     pub curve: Vec<CurvePoint>,
     /// Validations on fresh samples of the training distribution, if the cell has them.
@@ -50,6 +54,7 @@ impl TrainSummary {
             seconds: 0.0,
             step_seconds_median: None,
             tokens_per_second: None,
+            machine_load: None,
             curve: Vec::new(),
             validations: Vec::new(),
             solved: None,

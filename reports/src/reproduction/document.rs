@@ -41,7 +41,7 @@ impl Reproduction {
                 row
             })
             .collect();
-        Table { columns, rows, words: false, notes: RULE.map(str::to_owned).to_vec() }
+        Table { columns, rows, notes: RULE.map(str::to_owned).to_vec(), ..Table::default() }
     }
 
     /// One section for each table of each source.
@@ -103,7 +103,7 @@ fn section(paper: &str, result: &TableResult) -> Section {
     Section {
         heading: format!("{paper}, {}: {}", lower_first(&table.source), table.id),
         paragraphs: vec![format!("{}; {}.", table.what, unit(table)), plan(table)],
-        tables: vec![(String::new(), Table { columns, rows, words: false, notes })],
+        tables: vec![(String::new(), Table { columns, rows, notes, ..Table::default() })],
         ..Section::default()
     }
 }

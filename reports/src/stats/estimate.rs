@@ -7,6 +7,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 use super::bootstrap::{self, Bootstrap, Resamples, sorted_median};
+use super::questions::QuestionError;
 use super::student::t_quantile;
 
 /// The seed of every bootstrap: the same values give the same interval, in whatever report.
@@ -20,13 +21,16 @@ pub struct Estimate {
     /// Sample standard deviation, `sqrt(sum((x_i - mean)^2) / (n - 1))`; `None` for n = 1.
     pub std: Option<f64>,
     /// 95 % interval of the mean, `mean -+ t(0.975, n - 1) * std / sqrt(n)`; `None` for n = 1 or
-    /// values that are not finite. Right at any n if seeds scatter normally.
+    /// values that are not finite. Right at any n if seeds scatter normally. With [`Estimate::with_questions`] it has
+    /// the error of the questions too.
     pub ci95: Option<(f64, f64)>,
     /// The middle value, or the mean of the two in the middle.
     pub median: f64,
     /// Percentile bootstrap of mean and median; `None` for n = 1 or values that are not finite.
     /// Too narrow for few seeds: see [`bootstrap`].
     pub bootstrap: Option<Bootstrap>,
+    /// Standard error of the mean that comes from the questions; `None` where answers to questions are not known.
+    pub question_error: Option<f64>,
     /// Number of values, at least 1.
     pub n: u32,
 }
@@ -48,7 +52,8 @@ impl Estimate {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         let median = if mean.is_finite() { sorted_median(&sorted) } else { f64::NAN };
-        let point = Self { mean, std: None, ci95: None, median, bootstrap: None, n };
+        let point =
+            Self { mean, std: None, ci95: None, median, bootstrap: None, question_error: None, n };
         if n == 1 || !mean.is_finite() {
             return Some(point);
         }
@@ -61,6 +66,19 @@ impl Estimate {
             bootstrap: bootstrap::percentile(values, resamples),
             ..point
         })
+    }
+
+    /// Adds the error of the questions to the interval of the mean, which does not get narrower. The bootstrap
+    /// intervals stay those over seeds.
+    #[must_use]
+    pub fn with_questions(self, questions: QuestionError) -> Self {
+        let (Some(std), Some((low, high))) = (self.std, self.ci95) else { return self };
+        let half = questions.half_width(std, self.n, f64::midpoint(high, -low));
+        Self {
+            ci95: Some((self.mean - half, self.mean + half)),
+            question_error: Some(questions.standard_error()),
+            ..self
+        }
     }
 
     /// Maps the estimate by a monotonically increasing function. Mean, median and the ends of the intervals are
@@ -76,6 +94,7 @@ impl Estimate {
             bootstrap: self
                 .bootstrap
                 .map(|b| Bootstrap { mean95: both(b.mean95), median95: both(b.median95) }),
+            question_error: None,
             n: self.n,
         }
     }

@@ -67,7 +67,12 @@ fn fresh_seeds_are_cells_of_their_own_at_the_chosen_rate() {
     assert!(suite.cells.iter().all(|cell| !cell.grid.as_ref().unwrap().fresh));
     assert!(suite.fresh.iter().all(|cell| cell.grid.as_ref().unwrap().fresh));
     let task = suite.cells[0].task.build().unwrap();
-    let context = crate::run::RunContext { suite: suite.name.clone(), threads: 1, jobs: 1 };
+    let context = crate::run::RunContext {
+        suite: suite.name.clone(),
+        suite_sha256: None,
+        threads: 1,
+        jobs: 1,
+    };
     let mut records: Vec<_> = suite
         .cells
         .iter()

@@ -176,8 +176,8 @@ fn the_report_ranks_the_best_and_shows_the_default_beside_it() {
     let workload = &report.workloads[0];
     let best = |ranking: &Ranking| ranking.ranked()[0].encoding.clone();
     let grid = workload.grid.as_ref().unwrap();
-    assert_eq!(best(&workload.beyond), "rope");
-    assert_eq!(best(&grid.default_beyond), "cope");
+    assert_eq!(best(workload.deciding().unwrap()), "rope");
+    assert_eq!(best(grid.defaults.last().unwrap()), "cope");
     let sentence = crate::document::text::workload_sentence(&report, workload);
     assert!(sentence.contains("from 2 values"), "{sentence}");
     let notes = crate::document::tables::summary(&report).notes;
@@ -191,7 +191,7 @@ fn the_report_ranks_the_best_and_shows_the_default_beside_it() {
     assert_eq!(rope[1], "0.003");
     assert_eq!(rope[2..4], ["50.0 %", "95.0 %"]);
     assert_eq!(rope[8..10], ["6", "1\u{2009}200"]);
-    assert!(table.columns.iter().any(|c| c.starts_with("default, beyond")));
+    assert!(table.columns.iter().any(|c| c.starts_with("default, on other")));
     assert!(table.columns.iter().any(|c| c.starts_with("best, beyond")));
     // What was not chosen is counted, not listed as lost.
     assert!(report.not_counted.is_empty());
@@ -237,7 +237,7 @@ fn choosing_among_equals_makes_no_false_differences() {
             }
         }
         let report = report(&records);
-        let ranking = &report.workloads[0].beyond;
+        let ranking = report.workloads[0].deciding().unwrap();
         false_claims += usize::from(ranking.pairs.iter().any(|p| p.comparison.separable));
         let means = ranking.results.iter().filter_map(|s| s.estimate).map(|e| e.mean - 0.5);
         gain += means.sum::<f64>() / 4.0 / TRIALS as f64;

@@ -8,6 +8,8 @@ use crate::stats::Estimate;
 /// Subject of a figure, which decides its place on a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Subject {
+    /// All encodings over all tasks.
+    Overall,
     /// The headline metric by length.
     Headline,
     /// The second metric by length.
@@ -22,6 +24,8 @@ pub(crate) enum Subject {
     Cost,
     /// The headline metric by the number of training samples, over workloads.
     Size,
+    /// Profiles and mean ranks over all tasks.
+    Tasks,
 }
 
 /// A figure of a report.
@@ -82,7 +86,7 @@ pub(super) fn drawn(metric: Metric, estimate: &Estimate) -> (f64, Option<(f64, f
     }
 }
 
-pub(super) fn capital(text: &str) -> String {
+pub(crate) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

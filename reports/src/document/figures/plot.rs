@@ -33,13 +33,16 @@ impl Axis {
     }
 }
 
+/// Number of markers on a line with many points.
+pub(crate) const FEW_MARKS: usize = 6;
+
 /// Whether the points of a line have markers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Marks {
     /// For few points: a marker and an interval at each.
     Points,
-    /// For many points: a line without markers.
-    None,
+    /// For many points: a line with a few markers and no intervals.
+    Few,
 }
 
 /// Line chart: one line for each encoding.
@@ -60,6 +63,8 @@ pub(crate) struct Lines {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Dots {
     pub(crate) value: Axis,
+    /// Vertical rules: value and label, for example the level of guessing.
+    pub(crate) rules: Vec<(f64, String)>,
     pub(crate) groups: Vec<(String, Vec<Series>)>,
 }
 
@@ -68,6 +73,8 @@ pub(crate) struct Dots {
 pub(crate) struct Scatter {
     pub(crate) x: Axis,
     pub(crate) y: Axis,
+    /// Horizontal rule: value and label.
+    pub(crate) level: Option<(f64, String)>,
     /// Points of the Pareto front, by rising cost.
     pub(crate) front: Vec<(f64, f64)>,
     pub(crate) series: Vec<Series>,

@@ -21,9 +21,7 @@ pub(super) fn figures(report: &Report) -> Vec<Figure> {
         .values()
         .filter(|family| family.len() > 1)
         .flat_map(|family| {
-            [Region::Inside, Region::Beyond]
-                .into_iter()
-                .filter_map(|region| figure(report, family, region))
+            Region::ALL.into_iter().filter_map(|region| figure(report, family, region))
         })
         .collect()
 }
@@ -57,14 +55,10 @@ fn take(config: &mut Value) -> Option<u64> {
 }
 
 fn figure(report: &Report, family: &BTreeMap<u64, &Workload>, region: Region) -> Option<Figure> {
-    let ranking = |workload: &'_ Workload| match region {
-        Region::Inside => workload.inside.clone(),
-        Region::Beyond => workload.beyond.clone(),
-    };
     let mut lines: BTreeMap<String, Vec<Point>> = BTreeMap::new();
     let mut metrics: Vec<Metric> = Vec::new();
     for (samples, workload) in family {
-        let ranking = ranking(workload);
+        let Some(ranking) = workload.ranking(region) else { continue };
         metrics.push(ranking.metric);
         for result in &ranking.results {
             let Some(estimate) = result.estimate else { continue };

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::figure::{Figure, Subject, capital, series_of};
+use super::figure::{Figure, Subject, series_of};
 use super::lengths::{intervals, scale_of};
 use super::plot::{Axis, Heat, HeatMap, Lines, Marks, Plot, Point, Series};
 use super::scale::Scale;
@@ -99,19 +99,13 @@ fn curve(report: &Report, workload: &Workload, set: &SliceSet) -> Option<Figure>
         y: Axis::new(metric.name(), scale_of(metric, &series)),
         rules: Vec::new(),
         level: None,
-        marks: if few { Marks::Points } else { Marks::None },
+        marks: if few { Marks::Points } else { Marks::Few },
         series,
     });
-    let Workload { name, len_unit, .. } = workload;
+    let name = &workload.name;
     let title =
         format!("{name}: {} by {} on {} at {}", metric.name(), set.name, set.split, set.len);
-    let caption = format!(
-        "{} by {}, length {} {len_unit}, mean over seeds.{}{grouped}",
-        capital(metric.name()),
-        set.name,
-        set.len,
-        intervals(several)
-    );
+    let caption = format!("{}{grouped}", intervals(several));
     Some(Figure::of(workload, Subject::Slices, title, caption, plot))
 }
 
@@ -184,9 +178,6 @@ fn pairs(report: &Report, workload: &Workload, set: &SliceSet) -> Option<Figure>
 
 fn heat_figure(workload: &Workload, metric: Metric, what: &str, plot: Plot) -> Figure {
     let title = format!("{}: {} by {what}", workload.name, metric.name());
-    let caption = format!(
-        "{}, mean over seeds. Dark blue: 0 %; yellow: 100 %. Empty: not measured.",
-        capital(metric.name())
-    );
+    let caption = "Dark blue: 0 %; yellow: 100 %; empty: not measured.".to_owned();
     Figure::of(workload, Subject::Grid, title, caption, plot)
 }

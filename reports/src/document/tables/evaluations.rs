@@ -1,6 +1,6 @@
 //! Evaluations of a workload, aggregated over seeds.
 
-use super::common::{INTERVALS, median, optional, with_interval};
+use super::common::{MEAN, MEDIAN, median, optional, with_interval};
 use crate::analysis::{Report, Workload};
 use crate::document::table::{Table, TableCell, heads};
 use crate::number::three_digits;
@@ -47,6 +47,6 @@ pub fn evaluations(report: &Report, workload: &Workload) -> Table {
             cells
         })
         .collect();
-    let notes = vec![INTERVALS.to_owned()];
-    Table { columns, rows, notes, ..Table::default() }
+    let legends = vec![MEAN.to_owned(), MEDIAN.to_owned()];
+    Table { columns, rows, legends, ..Table::default() }
 }

@@ -28,5 +28,5 @@ pub fn provenance(report: &Report) -> Table {
     if !report.meta.command.is_empty() {
         rows.push(vec![TableCell::from("command"), report.meta.command.clone().into()]);
     }
-    Table { columns: heads(["fact", "value"]), rows, words: true, notes: Vec::new() }
+    Table { columns: heads(["fact", "value"]), rows, words: true, ..Table::default() }
 }

@@ -22,7 +22,7 @@ pub fn skipped_evaluations(report: &Report) -> Table {
         })
         .collect();
     let columns = heads(["workload", "encoding", "split", "lengths", "seeds", "reason"]);
-    Table { columns, rows, words: true, notes: Vec::new() }
+    Table { columns, rows, words: true, ..Table::default() }
 }
 
 /// Table of cells that are excluded from all numbers.
@@ -42,7 +42,7 @@ pub fn not_counted(report: &Report) -> Table {
         })
         .collect();
     let columns = heads(["workload", "encoding", "seed", "state", "reason", "cell"]);
-    Table { columns, rows, words: true, notes: Vec::new() }
+    Table { columns, rows, words: true, ..Table::default() }
 }
 
 /// Table of the cells of one workload and encoding.
@@ -70,7 +70,7 @@ pub fn cells(cells: &[CellRow]) -> Table {
         })
         .collect();
     let columns = heads(["seed", "state", "cell", "commit", "host", "started (UTC)", "training s"]);
-    Table { columns, rows, words: true, notes: Vec::new() }
+    Table { columns, rows, words: true, ..Table::default() }
 }
 
 /// Table of the number of cells of each workload and encoding.
@@ -89,5 +89,5 @@ pub fn groups(report: &Report) -> Table {
         })
         .collect();
     let columns = heads(["workload", "encoding", "cells", "done", "seeds"]);
-    Table { columns, rows, words: true, notes: Vec::new() }
+    Table { columns, rows, words: true, ..Table::default() }
 }

@@ -1,5 +1,7 @@
 //! Parts of an SVG drawing.
 
+use super::style::MarkStyle;
+use crate::document::figures::plot::Series;
 use crate::text::html as escape;
 
 pub(super) const WIDTH: f64 = 480.0;
@@ -32,20 +34,17 @@ pub(super) fn open(title: &str, height: f64) -> String {
     )
 }
 
-pub(super) fn classes(slot: usize) -> String {
-    format!("s c{} d{}", slot % 8, (slot / 8) % 3)
+/// Begins the group of a series, with its name for readers that hover over it.
+pub(super) fn group(series: &Series) -> String {
+    let Series { slot, label, .. } = series;
+    let (classes, name) = (MarkStyle::of(*slot).classes(), escape(label));
+    format!("<g class=\"s {classes}\" data-slot=\"{slot}\"><title>{name}</title>")
 }
 
 /// Filled mark whose shape, like its colour, identifies the slot.
 pub(super) fn marker(slot: usize, x: f64, y: f64) -> String {
-    let d = match slot % 5 {
-        0 => return format!("<circle class=\"m\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\"/>"),
-        1 => "-3.5,-3.5 3.5,-3.5 3.5,3.5 -3.5,3.5",
-        2 => "0,-5 5,0 0,5 -5,0",
-        3 => "0,-4.5 4.5,3.5 -4.5,3.5",
-        _ => "0,4.5 4.5,-3.5 -4.5,-3.5",
-    };
-    format!("<polygon class=\"m\" transform=\"translate({x:.1} {y:.1})\" points=\"{d}\"/>")
+    let shape = MarkStyle::of(slot).path();
+    format!("<path class=\"m\" transform=\"translate({x:.1} {y:.1})\" d=\"{shape}\"/>")
 }
 
 /// Width of the widest label in pixels.

@@ -1,8 +1,7 @@
 //! Lines along a horizontal axis, named at their right ends.
 
-use super::draw::{TOP, WIDTH, classes, label, marker, open, put, text, widest};
-use crate::document::figures::plot::{Lines, Marks, Point, Series};
-use crate::text::html as escape;
+use super::draw::{TOP, WIDTH, group, label, marker, open, put, text, widest};
+use crate::document::figures::plot::{FEW_MARKS, Lines, Marks, Point, Series};
 
 const HEIGHT: f64 = 300.0;
 const BOTTOM: f64 = 40.0;
@@ -98,15 +97,16 @@ impl PlotArea<'_> {
     /// A line with its marks, and its label at height `label_y`.
     fn series(&self, out: &mut String, series: &Series, shift: f64, label_y: f64) {
         let points = || finite(series);
-        let (class, name) = (classes(series.slot), escape(&series.label));
-        put!(out, "<g class=\"{class}\"><title>{name}</title>");
+        put!(out, "{}", group(series));
         let path: Vec<String> =
             points().map(|p| format!("{:.1} {:.1}", self.x(p.x) + shift, self.y(p.y))).collect();
         put!(out, "<path class=\"line\" d=\"M{}\"/>", path.join("L"));
-        let marked = if self.chart.marks == Marks::Points { usize::MAX } else { 0 };
-        for point in points().take(marked) {
+        let few = self.chart.marks == Marks::Few;
+        let every = if few { points().count().div_ceil(FEW_MARKS).max(1) } else { 1 };
+        // Markers of several lines stand at different places.
+        for point in points().skip(series.slot % every).step_by(every) {
             let (x, y) = (self.x(point.x) + shift, self.y(point.y));
-            if let Some((low, high)) = point.bar {
+            if let Some((low, high)) = point.bar.filter(|_| !few) {
                 let (low, high) = (self.y(low), self.y(high));
                 put!(
                     out,

@@ -6,15 +6,17 @@ use crate::analysis::aggregate::Aggregate;
 use crate::stats::Estimate;
 
 /// The columns of an estimate: `_mean`, `_std`, `_ci_low`, `_ci_high` (Student's t, 95 %),
+/// `_question_error` (standard error of the mean that comes from the questions),
 /// `_mean_boot_low`, `_mean_boot_high`, `_median`, `_median_boot_low`, `_median_boot_high` (bootstrap).
 /// No value where there is none, for n = 1 above all.
 pub(super) fn estimate_columns(name: &str, estimates: &[Option<Estimate>]) -> Vec<Column> {
     type Part = (&'static str, fn(&Estimate) -> Option<f64>);
-    const PARTS: [Part; 9] = [
+    const PARTS: [Part; 10] = [
         ("mean", |e| Some(e.mean)),
         ("std", |e| e.std),
         ("ci_low", |e| e.ci95.map(|(low, _)| low)),
         ("ci_high", |e| e.ci95.map(|(_, high)| high)),
+        ("question_error", |e| e.question_error),
         ("mean_boot_low", |e| e.bootstrap.map(|b| b.mean95.0)),
         ("mean_boot_high", |e| e.bootstrap.map(|b| b.mean95.1)),
         ("median", |e| Some(e.median)),

@@ -8,26 +8,31 @@ use askama::Template;
 use super::interactive::{Canvas, canvases};
 use crate::document::figures::Figure;
 use crate::document::{Table, TableCell};
-use crate::formats::chart::COLOURS;
+use crate::formats::chart::{MarkStyle, chart_of};
 use crate::formats::contents::FormatError;
 use crate::text::html as escape;
 
 /// Columns beside the first that fit on a page without scrolling sideways.
 const COLUMNS: usize = 7;
 
-/// Budget of bytes that the page may still take.
-pub(super) struct ByteBudget(usize);
+/// State of a page in the making.
+pub(super) struct PageState {
+    /// Number of bytes that the page may still take.
+    bytes: usize,
+    /// Explanations of the tables so far, each once.
+    pub(super) legends: Vec<String>,
+}
 
-impl ByteBudget {
-    pub(super) fn of(bytes: usize) -> Self {
-        Self(bytes)
+impl PageState {
+    pub(super) fn with_room_for(bytes: usize) -> Self {
+        Self { bytes, legends: Vec::new() }
     }
 
-    /// Takes the length of `text` from the budget; returns whether it fits.
+    /// Takes the length of `text` from the room that is left; returns whether it fits.
     pub(super) fn take(&mut self, text: &str) -> bool {
-        let fits = text.len() <= self.0;
+        let fits = text.len() <= self.bytes;
         if fits {
-            self.0 -= text.len();
+            self.bytes -= text.len();
         }
         fits
     }
@@ -50,8 +55,11 @@ pub(super) fn prose(text: &str) -> String {
 
 /// The mark of an encoding, in its colour.
 pub(super) fn swatch(slot: impl Borrow<usize>) -> String {
-    let slot = *slot.borrow();
-    format!("<i class=\"k c{} m{} d{}\"></i>", slot % COLOURS, slot % 5, (slot / COLOURS) % 3)
+    let look = MarkStyle::of(*slot.borrow());
+    let (classes, path) = (look.classes(), look.path());
+    format!(
+        "<svg class=\"k {classes}\" viewBox=\"-6 -6 12 12\" aria-hidden=\"true\"><path d=\"{path}\"/></svg>"
+    )
 }
 
 /// Renders a template to a string.
@@ -76,15 +84,22 @@ fn slot(row: &[TableCell]) -> Option<usize> {
     row.first()?.encoding
 }
 
-/// A table with its notes; empty when it has no rows, a pointer when it exceeds the budget.
-pub(super) fn table(whole: &Table, budget: &mut ByteBudget) -> String {
+fn is_reference(row: &[TableCell]) -> bool {
+    row.first().is_some_and(|cell| cell.reference)
+}
+
+/// A table with its notes; empty when it has no rows, a pointer when it exceeds the room of the page.
+pub(super) fn table(whole: &Table, page: &mut PageState) -> String {
     if whole.rows.is_empty() {
         return String::new();
     }
     let pieces = whole.pieces(if whole.words { usize::MAX } else { COLUMNS });
     let grid = |table: &Table| rendered(&Grid { table, notes: &table.notes, labelled: false });
     let out: String = pieces.iter().map(grid).collect();
-    if budget.take(&out) {
+    if page.take(&out) {
+        let new = whole.legends.iter().filter(|legend| !page.legends.contains(legend));
+        let new: Vec<String> = new.cloned().collect();
+        page.legends.extend(new);
         out
     } else {
         format!(
@@ -100,7 +115,8 @@ pub fn html_table(table: &Table) -> String {
     if table.rows.is_empty() {
         return String::new();
     }
-    rendered(&Grid { table, notes: &table.notes, labelled: true })
+    let notes = [&table.notes[..], &table.legends].concat();
+    rendered(&Grid { table, notes: &notes, labelled: true })
 }
 
 pub(super) fn list(class: &str, items: &[String]) -> String {

@@ -10,6 +10,22 @@ const COLUMNS: usize = 7;
 /// Maximum number of rows; longer tables are complete in their files only.
 const ROWS: usize = 400;
 
+/// Tables of a page, with the explanations of their columns, each once.
+#[derive(Default)]
+pub(super) struct Tables {
+    pub(super) legends: Vec<String>,
+}
+
+impl Tables {
+    /// A table as [`table`], whose legends are kept for the end of the page.
+    pub(super) fn add(&mut self, whole: &Table, file: &str) -> String {
+        let new = whole.legends.iter().filter(|legend| !self.legends.contains(legend));
+        let new: Vec<String> = new.cloned().collect();
+        self.legends.extend(new);
+        table(whole, file)
+    }
+}
+
 /// A table with its notes, wide tables in pieces; empty when it has no rows. Rows that do not fit are said to be
 /// in `file`.
 pub(super) fn table(whole: &Table, file: &str) -> String {
@@ -24,12 +40,12 @@ pub(super) fn table(whole: &Table, file: &str) -> String {
             let _ = writeln!(out, "{more} more rows are in `{file}`.\n");
         }
     }
-    out + &notes(whole)
+    out + &notes(&whole.notes)
 }
 
-/// A table with its notes, in one piece and with all rows.
-pub(super) fn whole_table(table: &Table) -> String {
-    grid(table, usize::MAX) + &notes(table)
+/// A table with its notes and legends, in one piece and with all rows.
+pub fn whole_table(table: &Table) -> String {
+    grid(table, usize::MAX) + &notes(&table.notes) + &notes(&table.legends)
 }
 
 fn grid(table: &Table, rows: usize) -> String {
@@ -50,6 +66,6 @@ fn cell(cell: &TableCell) -> String {
     if cell.detail.is_empty() { text } else { format!("{text} {}", escape(&cell.detail)) }
 }
 
-fn notes(table: &Table) -> String {
-    table.notes.iter().map(|note| prose(note) + "\n\n").collect()
+fn notes(notes: &[String]) -> String {
+    notes.iter().map(|note| prose(note) + "\n\n").collect()
 }
