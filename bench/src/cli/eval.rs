@@ -13,6 +13,7 @@ use super::compute::DeviceArgs;
 use super::out::complain;
 use super::report;
 use super::run::{SweepArgs, SweepReport, devices, jobs, watch};
+use super::stop::StopFlag;
 use crate::backend::pool::DeviceList;
 use crate::experiment::{Experiment, of_record};
 use crate::run::kept::{Reuse, WeightsPolicy, weights_path};
@@ -85,6 +86,7 @@ pub(super) fn eval(arguments: &EvalArgs) -> anyhow::Result<ExitCode> {
         about: String::new(),
         report: reports::Settings::default(),
         cells,
+        fresh: Vec::new(),
     };
     let settings = arguments.criteria.over(suite.report.clone())?;
     let out = arguments.out.clone().unwrap_or_else(|| beside(&arguments.results));
@@ -101,7 +103,8 @@ pub(super) fn eval(arguments: &EvalArgs) -> anyhow::Result<ExitCode> {
     options.budget.check().context("budget of a cell")?;
     let plan = SweepPlan::new(suite)?;
     let command = format!("pe-bench eval {}", arguments.results.display());
-    watch(&plan, &options, &arguments.sweep, &SweepReport { title, command, settings }, || {
+    let report = SweepReport { title, command, settings };
+    watch(&plan, None, &StopFlag::install()?, &options, &arguments.sweep, &report, &|| {
         FLOPS_PER_SECOND
     })
 }

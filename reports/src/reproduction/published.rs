@@ -10,7 +10,10 @@
 //!
 //! Entries of a column override those of a row, which override those of the table. `"unset"` matches a path without a
 //! value, `{ any = [..] }` one of several values. A table that no record can reproduce states the reason (`missing`)
-//! or the command that reproduces it (`instead`).
+//! or the command that reproduces it (`instead`), and what is needed to judge its numbers (`needs`).
+//!
+//! Numbers are texts with the printed digits, from which the rounding follows; `"unread"` stands for a number that
+//! the source prints and that is not carried over. `unread_deviations` says the same of standard deviations.
 
 mod check;
 mod table;
@@ -18,7 +21,8 @@ mod table;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use self::table::{
-    Coverage, Paper, PublishedColumn, PublishedMetric, PublishedRow, PublishedTable, Source,
+    Coverage, Paper, Printed, PublishedColumn, PublishedMetric, PublishedRow, PublishedTable,
+    Source,
 };
 use super::recipe::Identity;
 
