@@ -113,7 +113,7 @@ pub fn render_report(
     let contents = Contents::of(&report)?;
     let wanted = |name: &str| formats.is_empty() || formats.iter().any(|one| one == name);
     let formats = FORMATS.par_iter().filter(|format| wanted(format.name()));
-    // Gathered before the first error is looked for, so that it is always the same one.
+    // All results are collected before the first error is returned, so that it is always the same one.
     let rendered: Vec<_> = formats.map(|format| format.render(&contents)).collect();
     let mut files = Vec::new();
     for found in rendered {

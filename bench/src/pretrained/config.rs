@@ -124,7 +124,7 @@ impl ConfigFile {
             (None, None) => &Map::new(),
         };
         let mut scaling = given.clone();
-        // The object says these two where it is new; they stand beside it in old files.
+        // New files have these two fields in the object, old files next to it.
         let mut number = |key: &str, beside: Option<f64>, otherwise: f64| match scaling.remove(key)
         {
             None => Ok(beside.unwrap_or(otherwise)),

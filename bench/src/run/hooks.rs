@@ -177,7 +177,7 @@ impl<'a> RunHooks<'a> {
         (at, step): (WeightsAt, usize),
         has_ended: bool,
     ) -> Option<KeptWeights> {
-        // The best ones are kept beside the last.
+        // The best weights are kept in addition to the last.
         if self.weights.keep.is_none_or(|wanted| at > wanted) {
             return None;
         }

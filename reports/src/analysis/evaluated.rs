@@ -210,7 +210,7 @@ mod tests {
         let frames = Frames::of(std::slice::from_ref(&cell)).unwrap();
         let read = SeedRun::all(&counted(&frames)).unwrap();
         assert_eq!(read[0].evals.iter().map(|e| e.region).collect::<Vec<_>>(), expected);
-        // What the record says counts for more than what can be guessed from its evaluations.
+        // Fields of the record take precedence over values inferred from its evaluations.
         let mut said = cell;
         said.evals[1].trained_split = Some(true);
         assert_eq!(regions(&said)[1], Region::Longer);

@@ -290,7 +290,7 @@ fn choices(
             .otherwise(NULL.lit())
             .alias(name)
     };
-    // The newest cell of each encoding, value and seed counts, as everywhere.
+    // The newest cell of each encoding, value and seed is used, as in all analyses.
     let id = ["encoding", "value", "seed"];
     let newest = cells
         .filter(col("value").is_not_null())

@@ -230,7 +230,7 @@ mod tests {
         let overall = report(records()).overall.unwrap();
         let scores: Vec<(&str, f64)> =
             overall.scores.iter().map(|s| (&*s.encoding, (100.0 * s.value).round())).collect();
-        // Chance is 1/2: 0.99 is 98 % of what is above it, 0.76 is 52 %.
+        // Chance is 1/2, so 0.99 is 98 % above chance and 0.76 is 52 %.
         assert_eq!(scores, [("cope", 98.0), ("rope", 52.0), ("nope", 0.0)]);
         assert_eq!((overall.scored.len(), overall.scores[0].runs), (3, 9));
         let (low, high) = overall.scores[0].ci95.unwrap();

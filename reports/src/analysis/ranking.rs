@@ -109,7 +109,7 @@ impl Ranking {
         headline: Metric,
     ) -> Self {
         let ranking = Self::by(runs, display, region, headline);
-        // Whole answers of long sequences can be wrong for all: the tokens may still tell.
+        // Exact match of long sequences can be 0 for all encodings whose token accuracies differ.
         if headline == Metric::ExactMatch
             && let Some(value) = ranking.common_value()
         {

@@ -204,7 +204,7 @@ impl Report {
                 frames
             },
         };
-        // Results are gathered before the first error is looked for, so that it is always the same one.
+        // All results are collected before the first error is returned, so that it is always the same one.
         let mut rankings = Vec::new();
         for found in found {
             let WorkloadResults { workload, asked, not_counted, skipped_evals, missing_seeds } =
@@ -258,7 +258,7 @@ fn encodings(frames: &Frames) -> PolarsResult<Vec<Encoding>> {
     let slots = slots(names.iter().map(|own| own.encoding.as_str()));
     let encoding = |own: &EncodingNames| Encoding {
         name: own.encoding.clone(),
-        // `RoPE` stays the plain one's label beside `rope(linear)`.
+        // The label of plain `rope` stays `RoPE` if `rope(linear)` is also present.
         display: if with_label(&own.encoding_label) == 1 || own.encoding == own.encoding_id {
             own.encoding_label.clone()
         } else {

@@ -28,7 +28,7 @@ pub struct SliceSet {
 }
 
 impl SliceSet {
-    /// Returns the names of the two properties if this is a pair of properties; see [`Slices::name`].
+    /// Returns the names of the two properties if this is a pair of properties; see [`crate::record::Slices::name`].
     pub fn pair(&self) -> Option<(&str, &str)> {
         self.name.split_once(PAIRED)
     }

@@ -56,7 +56,7 @@ pub(crate) fn slots<'a>(names: impl IntoIterator<Item = &'a str>) -> BTreeMap<&'
         let start = usize::from(u16::from_be_bytes([hash[0], hash[1]])) % LOOKS;
         let free = |slot: &usize| *slot >= FIXED.len() && !taken.contains(slot);
         let looks = (0..LOOKS).map(|step| (start + step) % LOOKS);
-        // Of very many names the last ones repeat a look.
+        // With very many names the last ones repeat a look.
         let more = LOOKS..=LOOKS + taken.len();
         let slot = looks.chain(more).find(free).unwrap_or(start);
         taken.insert(slot);

@@ -87,7 +87,7 @@ fn forest(found: &HeadToHead, region: &str) -> Option<DocumentFigure> {
                 Better::B => slots[&*found.b.name],
                 Better::NotSeparable => NEUTRAL,
             };
-            // Differences of shares end at one, whatever an interval says.
+            // Differences of shares are at most 1, so intervals are clamped.
             let cut = |x: f64| 100.0 * x.clamp(-1.0, 1.0);
             let bar = d.ci95.map(|(low, high)| (cut(low), cut(high)));
             let point = Point { x: 0.0, y: cut(d.difference), bar, note: points(d.difference) };

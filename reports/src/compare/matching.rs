@@ -90,7 +90,7 @@ pub(super) fn find<'a>(
 fn side(records: &[RunRecord], name: &str) -> Result<ComparedEncoding, CompareError> {
     match records.iter().find(|r| r.encoding.name == name) {
         Some(record) => {
-            // A setting in the name is no part of the label: such a name says more.
+            // A name with settings is shown instead of the label, which does not contain them.
             let plain = record.encoding.name == record.encoding.id;
             let label = if plain { &record.encoding.label } else { &record.encoding.name };
             Ok(ComparedEncoding { name: name.to_owned(), label: label.clone() })
@@ -146,7 +146,7 @@ fn pair<'a>(
             notes: notes.clone(),
         });
         let side = if record.encoding.name == a { &mut group.a } else { &mut group.b };
-        // One seed counts once: the settings of an encoding may have changed under its name.
+        // Each seed is used once: the settings of an encoding may have changed under its name.
         let newest = side.entry(record.seed).or_insert(record);
         if newest.started() < record.started() {
             *newest = record;

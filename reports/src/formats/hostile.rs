@@ -83,7 +83,7 @@ fn file_names_are_plain() {
 #[test]
 fn the_page_holds_no_foreign_element_attribute_or_hidden_sign() {
     let (_, page) = texts("index.html").remove(0);
-    // Everything up to the page's own scripts, which no record can change.
+    // Everything before the page's own scripts, which do not depend on records.
     let end = page.find("<script>").unwrap();
     let (markup, scripts) = page.split_at(end);
     assert_eq!(scripts.matches("<script>").count(), 2);

@@ -127,7 +127,7 @@ fn remove_others(kept: &Path, parts: &[(&[PathBuf], Option<PathBuf>)]) {
         let path = entry.path();
         let hidden = entry.file_name().to_string_lossy().starts_with('.');
         if !hidden && !parts.iter().any(|(_, folder)| folder.as_ref() == Some(&path)) {
-            // An old part is in nobody's way.
+            // An old part that remains does no harm.
             let _ = fs::remove_dir_all(path);
         }
     }

@@ -143,7 +143,7 @@ pub(super) fn judge(changed: &[&MatchedCell<'_>], gate: &Thresholds) -> Quality 
                 workload: (*workload).to_owned(),
             };
             let metric = headline.unwrap_or(Metric::ExactMatch);
-            // What is not finite is told by the encoding's own comparison.
+            // Values that are not finite are reported by the comparison of the encoding.
             if let Ok(Some(found)) = candidate(scope, region, inside, metric, pairs) {
                 candidates.push(found);
             }

@@ -306,7 +306,7 @@ impl RunRecord {
         if jobs > 1 {
             return Some(format!("{jobs} cells at a time"));
         }
-        // A load of half a process beside the cell's own threads is within what a system does for itself.
+        // A load of half a process besides the cell's own threads is normal system activity.
         let load = self.train.machine_load.filter(|load| *load > threads as f64 + 0.5)?;
         Some(format!("a load of {load:.1} with {}", crate::number::count(threads, "thread")))
     }

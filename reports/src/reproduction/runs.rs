@@ -182,7 +182,7 @@ pub(super) fn runs(candidates: &Candidates, wanted: &Wanted<'_>) -> Vec<RecipeRu
         }
         let seeds = recipes.entry(&run.recipe).or_default();
         let held = seeds.entry(run.cell.seed).or_insert(run);
-        // Two cells of one seed are one seed: the one started last counts.
+        // Of two cells of one seed the one started last is used.
         if run.started() > held.started() {
             *held = run;
         }

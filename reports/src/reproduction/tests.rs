@@ -86,7 +86,7 @@ fn a_number_within_the_interval_agrees_and_one_outside_differs() {
     assert_eq!(run.text(&published::PublishedMetric::ErrorPercent), "20.0 [17.5 to 22.5] n=3");
     let far = result(&rope(&[0.49, 0.50, 0.51]));
     assert_eq!(at(&far, 0, 1).verdict, Verdict::Differs);
-    // 1.8 % wrong in every seed: no spread was seen, the resolution stands in for it.
+    // 1.8 % wrong in every seed: without observed spread the resolution is used.
     assert_eq!(at(&far, 0, 0).verdict, Verdict::Agrees);
 }
 
@@ -184,7 +184,7 @@ fn records_of_something_else_do_not_count() {
         records.iter_mut().for_each(change);
         assert_eq!(at(&result(&records), 0, 1).verdict, Verdict::NotRun);
     }
-    // At twice the length only: in distribution the records have what is asked for, beyond they do not.
+    // The evaluation at twice the length is missing from the records; that in distribution is present.
     let mut records = rope(&[0.19, 0.20, 0.21]);
     for record in &mut records {
         record.evals.retain(|e| e.len == 64);
@@ -256,7 +256,7 @@ fn without_records_every_published_number_is_there_and_not_run() {
     let not_run = [Verdict::NotRun, Verdict::Elsewhere, Verdict::Unread];
     assert!(verdicts.iter().all(|verdict| not_run.contains(verdict)));
     assert_eq!(found.sections().len(), tables().count());
-    // Each number lies within what it stands for.
+    // Each number lies within its own interval.
     for (_, number) in tables().flat_map(TableResult::numbers) {
         let held = number.published_interval.zip(number.published.value);
         assert!(

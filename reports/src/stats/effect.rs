@@ -7,8 +7,9 @@ use super::student::normal_cdf;
 /// Number of steps of the integral over the spread, even.
 const STEPS: u32 = 128;
 
-/// Hedges' g of paired differences: Cohen's d of the differences, `d_z = mean / std`, times the small-sample correction
-/// [`correction`] (Hedges 1981), exact and not by its usual approximation: d is too large on average by 77 % at n = 3.
+/// Returns Hedges' g of paired differences: Cohen's d of the differences, `d_z = mean / std`, times the small-sample
+/// correction `J = Gamma(m / 2) / (sqrt(m / 2) Gamma((m - 1) / 2))` with `m = n - 1` (Hedges 1981). The correction is
+/// exact, not its usual approximation; without it, d is too large by 77 % on average at n = 3.
 ///
 /// `None` below n = 3, where the correction is 0, and without spread, where d is infinite.
 pub fn hedges_g(mean: f64, std: f64, n: u32) -> Option<f64> {

@@ -103,7 +103,7 @@ impl Estimate {
 /// Returns the draws for `n` values, which are made once.
 fn resamples(n: usize) -> Arc<Resamples> {
     static MADE: Mutex<BTreeMap<usize, Arc<Resamples>>> = Mutex::new(BTreeMap::new());
-    // What a thread that panicked left is whole: draws are put in at once.
+    // The map is valid even after a panic, because draws are inserted complete.
     let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
     let draw = || Arc::new(Resamples::draw(n, &mut ChaCha8Rng::seed_from_u64(BOOTSTRAP_SEED)));
     made.entry(n).or_insert_with(draw).clone()

@@ -2,10 +2,11 @@
 //! a stratified bootstrap interval (Agarwal et al. 2021, "Deep reinforcement learning at the edge of the statistical
 //! precipice", arXiv 2108.13264).
 //!
-//! Tasks are taken as given: an interval speaks of other seeds and other questions on these tasks, not of other tasks.
-//! A draw takes n of the n seeds of each task with replacement and moves each task by a normal error of its questions.
-//! Percentiles of such draws are too narrow for few seeds and never leave the range of the data (with 3 seeds they held
-//! the truth in 88 % of simulated reports), so the interval is made of their standard deviation: [`half_width`].
+//! Tasks are treated as fixed: an interval covers other seeds and other questions on these tasks, not other tasks. A
+//! draw takes n of the n seeds of each task with replacement and shifts each task by a normal error of its questions.
+//! Percentile intervals of such draws are too narrow for few seeds and never leave the range of the data (with 3 seeds
+//! they contained the true value in 88 % of simulated reports), so the interval is a multiple of the standard deviation
+//! of the draws.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -27,7 +27,7 @@ fn at(encoding: &str, seed: u64, value: f64, validated: f64, beyond: f64) -> Tes
             samples: 64,
             seconds: 1.0,
         };
-        // What comes before the last does not count.
+        // Validations before the last one are ignored.
         r.train.validations = vec![point(1.0), point(validated)];
     })
 }
@@ -193,7 +193,7 @@ fn the_report_ranks_the_best_and_shows_the_default_beside_it() {
     assert_eq!(rope[8..10], ["6", "1\u{2009}200"]);
     assert!(table.columns.iter().any(|c| c.starts_with("default, on other")));
     assert!(table.columns.iter().any(|c| c.starts_with("best, beyond")));
-    // What was not chosen is counted, not listed as lost.
+    // Values that were not selected enter the cost and are not listed as excluded.
     assert!(report.not_counted.is_empty());
     assert_eq!(report.frames.cells.height(), 12);
 }
@@ -245,7 +245,7 @@ fn choosing_among_equals_makes_no_false_differences() {
     let share = false_claims as f64 / TRIALS as f64;
     // 1.3 % here: as often as without a choice, because all gain the same.
     assert!(share <= 0.05, "{share}");
-    // The numbers themselves are too good: the best of three means of five, 0.85 of their deviation.
+    // The selected means are biased upwards by 0.85 standard deviations (the best of three means of five).
     assert!((0.015..0.023).contains(&gain), "{gain}");
 }
 

@@ -65,7 +65,7 @@ pub(super) fn figures(
     let mut single: Vec<(String, Vec<Series>)> = Vec::new();
     let mut alone: Vec<&Aggregate> = Vec::new();
     let guessing = subject == Subject::Headline && metric == Metric::ExactMatch;
-    // Splits in distribution first: they are what the others are compared with.
+    // Splits in distribution come first, because the others are compared with them.
     let mut ordered: Vec<_> = splits.into_iter().collect();
     ordered.sort_by_key(|(_, rows)| !rows.iter().any(|r| r.in_distribution));
     for (split, rows) in ordered {

@@ -68,7 +68,7 @@ fn figure(report: &Report, family: &BTreeMap<u64, &Workload>, region: Region) ->
             lines.entry(result.encoding.clone()).or_default().push(point);
         }
     }
-    // Where some sizes are told by tokens and others by whole answers there is no common axis.
+    // Sizes ranked by token accuracy and sizes ranked by exact match have no common axis.
     let metric = *metrics.first()?;
     if lines.is_empty() || metrics.iter().any(|other| *other != metric) {
         return None;

@@ -109,7 +109,7 @@ fn result_cell(
     let detail = interval.into_iter().chain([facts]).collect::<Vec<_>>().join("\n");
     let text = ranking.metric.show(estimate.mean);
     let mut cell = TableCell { text, detail, ..TableCell::default() };
-    // Where nobody can be told apart, marking everybody says nothing, and marking one too much.
+    // If no encodings can be separated, none is marked.
     let told_apart = ranking.results.iter().any(|s| s.group > Some(1));
     cell.strong = told_apart && result.group == Some(1);
     if result.rank == Rank::Unranked {
@@ -143,7 +143,7 @@ fn notes(rankings: &[(&Workload, &Ranking)]) -> Vec<String> {
         }
     }
     for (workload, _) in rankings {
-        // A number that was chosen among several says so where it is shown.
+        // A value selected from a grid is marked as selected.
         if let Some(found) = &workload.grid {
             notes.push(format!("{}:{}", workload.name, grid_sentence(&found.grid)));
         }

@@ -198,7 +198,7 @@ fn price(contests: &[Contest<'_>], report: &Report) -> Option<String> {
     let scores = report.overall.iter().flat_map(|overall| &overall.scores);
     let best = counted(&contests, |s| s.rank == Rank::Best);
     let order = scores.map(|score| &*score.encoding).chain(best.iter().map(|(s, _)| &*s.encoding));
-    // RoPE beside itself says nothing.
+    // RoPE is not compared with itself.
     let leader = order.into_iter().find(|name| *name != "rope")?;
     let ratios = ratios(leader);
     let over = match ratios.len() {

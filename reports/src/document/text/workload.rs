@@ -265,7 +265,7 @@ fn way(c: &Comparison) -> String {
         String::new()
     };
     let least = least_p(n);
-    // At 5 % for one pair the pairs are what is in the way.
+    // If a single pair can reach 5 %, the correction over all pairs is the reason.
     let over = if least <= LEVEL { format!(" over {family} pairs") } else { String::new() };
     let because = format!(
         "because {n} seeds cannot reach 5 %{over} by permutation (minimum p {})",

@@ -60,7 +60,7 @@ impl PlotArea<'_> {
         let mut last = f64::NEG_INFINITY;
         for (value, label) in &self.chart.x.scale.ticks {
             let x = self.x(*value);
-            // A label that would touch the one before is left out.
+            // A label that would touch the previous one is left out.
             if x - last >= widest(std::iter::once(label.as_str())) + 8.0 {
                 put!(out, "{}", text(x, below, "middle", label));
                 last = x;

@@ -32,7 +32,7 @@ pub(crate) fn page(contents: &Contents<'_>) -> Result<String, FormatError> {
     let script = Scripts::new();
     let mut state = PageState::with_room_for(ROOM);
     let mut body = front(contents, &mut state);
-    // What matters most takes its room first; pages are put together in the order of reading.
+    // The most important sections take their bytes first; the page is assembled in reading order.
     let records = records::section(report, &mut state)?;
     let sections: Vec<(String, String)> = report
         .workloads
@@ -146,7 +146,7 @@ fn workload(
         let own = |f: &&Figure| f.workload.as_ref() == Some(&workload.name);
         figures.iter().filter(own).filter(|f| subjects.contains(&f.subject)).collect()
     };
-    // The heading above says of which workload.
+    // The heading above names the workload.
     let sentence = &contents.workloads[workload.index];
     let sentence = sentence.strip_prefix(&format!("{}: ", workload.name)).unwrap_or(sentence);
     let mut body = format!("<p>{}</p>\n", prose(sentence));

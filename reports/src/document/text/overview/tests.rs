@@ -30,7 +30,7 @@ fn a_clear_winner_of_one_workload_is_named_with_its_price() {
             "A training step with CoPE takes 2.00 times as long as with RoPE.",
         ]
     );
-    // Times of cells that ran beside others, or on a busy machine, say nothing about speed.
+    // Times of cells that ran concurrently or on a busy machine are not comparable.
     records[0].train.machine_load = Some(9.0);
     assert_eq!(say(&records), said[..1]);
     records[0].train.machine_load = Some(2.0);
