@@ -74,7 +74,7 @@ impl Experiment {
     /// Complete configuration with all defaults, of which [`key`](Self::key) is a hash.
     pub fn config(&self, task: &dyn tasks::Task) -> Value {
         json!({
-            "encoding": self.encoding.identity(),
+            "encoding": self.train.optimizer.identity_of(&self.encoding),
             "task": self.task,
             "task_version": task.meta().version,
             "task_data_sha256": task.data_sha256(),

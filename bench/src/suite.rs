@@ -52,6 +52,8 @@ pub struct Suite {
     pub report: reports::Settings,
     /// All cells, in the order of the file.
     pub cells: Vec<Experiment>,
+    /// Cells of the fresh seeds at every rate of their grid; [`fresh_cells`](Self::fresh_cells) are those to run.
+    pub fresh: Vec<Experiment>,
 }
 
 /// Settings of a suite that the command line overrides.
@@ -91,7 +93,8 @@ pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, Sui
     // Counted before the expansion, so that a huge suite is refused at once.
     let count = file.workload.iter().zip(&raced).fold(0_usize, |sum, (workload, encodings)| {
         let rates = file.rates(workload).len().max(1);
-        let counts = [encodings.len(), seeds(workload).len(), rates, axes::count(&workload.axes)];
+        let seeds = seeds(workload).len() + file.fresh_seeds(workload).len();
+        let counts = [encodings.len(), seeds, rates, axes::count(&workload.axes)];
         sum.saturating_add(counts.into_iter().fold(1, usize::saturating_mul))
     });
     if count > MOST_CELLS {
@@ -101,14 +104,20 @@ pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, Sui
         );
         return Err(at("workload", reason));
     }
-    let mut cells = Vec::with_capacity(count);
+    let (mut cells, mut fresh) = (Vec::with_capacity(count), Vec::new());
     for (workload, encodings) in file.workload.iter().zip(&raced) {
         for variant in axes::expand(&file, workload).map_err(|(path, e)| at(&path, e))? {
             let runs = runs(name, &file, workload, &variant, overrides)?;
-            for seed in seeds(workload) {
+            let chosen_on = seeds(workload);
+            let reported_on = file.fresh_seeds(workload);
+            grid::check_fresh(reported_on, &chosen_on, file.rates(workload))
+                .map_err(|e| at(&format!("workload `{}`.fresh_seeds", workload.name), e))?;
+            let seeds = chosen_on.iter().map(|seed| (*seed, false));
+            for (seed, is_fresh) in seeds.chain(reported_on.iter().map(|seed| (*seed, true))) {
                 for (encoding_name, encoding) in encodings {
                     for (train, grid) in &runs.trainings {
-                        cells.push(Experiment {
+                        let group = if is_fresh { &mut fresh } else { &mut cells };
+                        group.push(Experiment {
                             workload: variant.name.clone(),
                             name: encoding_name.clone(),
                             encoding: encoding.clone(),
@@ -117,7 +126,9 @@ pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, Sui
                             train: train.clone(),
                             eval: runs.eval.clone(),
                             seed,
-                            grid: grid.clone(),
+                            grid: grid
+                                .clone()
+                                .map(|point| reports::GridPoint { fresh: is_fresh, ..point }),
                             budget: runs.budget,
                             backend: runs.backend.clone(),
                             engine: runs.engine,
@@ -137,10 +148,10 @@ pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, Sui
         let reason = "no cell, expected at least one seed, encoding and workload".to_owned();
         return Err(at("workload", reason));
     }
-    refuse_doubles(name, &cells)?;
+    refuse_doubles(name, cells.iter().chain(&fresh))?;
     let SuiteFile { name, title, about, .. } = file;
     let sha256 = reports::store::hex(&Sha256::digest(text));
-    Ok(Suite { name, sha256, title, about, report, cells })
+    Ok(Suite { name, sha256, title, about, report, cells, fresh })
 }
 
 /// Returns the encodings of each workload, and the settings of the report with the base of the ablation.
@@ -269,7 +280,10 @@ fn task_config(value: Value, overrides: &Overrides) -> Result<TaskConfig, String
 }
 
 /// Checks that no two cells have the same workload, encoding, seed and learning rate.
-fn refuse_doubles(name: &str, cells: &[Experiment]) -> Result<(), SuiteError> {
+fn refuse_doubles<'a>(
+    name: &str,
+    cells: impl Iterator<Item = &'a Experiment>,
+) -> Result<(), SuiteError> {
     let mut seen = std::collections::BTreeSet::new();
     for cell in cells {
         let rate = cell.grid.as_ref().map(|point| point.value.to_bits());

@@ -305,6 +305,7 @@ fn cells(records: &[RunRecord]) -> PolarsResult<DataFrame> {
         "grid_axis": |r| r.grid.as_ref().map(|g| g.axis.as_str()),
         "grid_value": |r| r.grid.as_ref().map(|g| g.value),
         "grid_default": |r| r.grid.as_ref().map(|g| g.default),
+        "grid_fresh": |r| r.grid.as_ref().is_some_and(|g| g.fresh),
         "solved_step": |r| r.train.solved.map(|s| s.step),
         "solved_seconds": |r| r.train.solved.map(|s| s.seconds),
         "stopped_early": |r| r.train.stopped_early,

@@ -17,7 +17,9 @@ mod verdict;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use self::published::PublishedError;
-use self::published::{Coverage, Paper, PublishedColumn, PublishedRow, PublishedTable, Source};
+use self::published::{
+    Coverage, Paper, Printed, PublishedColumn, PublishedRow, PublishedTable, Source,
+};
 use self::recipe::Identity;
 pub use self::result::{NumberResult, PaperResult, Reproduction, RowResult, TableResult};
 pub use self::runs::RecipeRun;
@@ -54,7 +56,7 @@ fn beside(
                     .iter()
                     .zip(&row.values)
                     .map(|(column, value)| {
-                        number(&table, row, column, *value, encoding, &candidates)
+                        number(&table, row, column, value, encoding, &candidates)
                     })
                     .collect();
                 rows.push(RowResult { title: row.title().to_owned(), numbers });
@@ -89,11 +91,11 @@ fn number(
     table: &PublishedTable,
     row: &PublishedRow,
     column: &PublishedColumn,
-    value: f64,
+    printed: &Printed,
     encoding: Option<&Identity>,
     candidates: &Candidates,
 ) -> NumberResult {
-    let interval = published_interval(table, row, column, value);
+    let interval = published_interval(table, row, column, printed);
     let runs = match (&table.plan, &column.split, encoding) {
         (Coverage::Records { task, .. }, Some(split), Some(encoding)) => runs(
             candidates,
@@ -109,13 +111,16 @@ fn number(
         ),
         _ => Vec::new(),
     };
-    let verdict = match (runs.first(), &table.plan) {
-        (Some(run), _) => verdict::judge(table, run, interval),
-        (None, Coverage::Instead(_)) => Verdict::Elsewhere,
-        (None, Coverage::Records { .. } | Coverage::Missing(_)) => Verdict::NotRun,
+    let spread_known =
+        table.unread_deviations.is_none() || row.deviations.contains_key(&column.name);
+    let verdict = match (interval, runs.first(), &table.plan) {
+        (None, ..) => Verdict::Unread,
+        (Some(interval), Some(run), _) => verdict::judge(table, run, interval, spread_known),
+        (Some(_), None, Coverage::Instead(_)) => Verdict::Elsewhere,
+        (Some(_), None, Coverage::Records { .. } | Coverage::Missing(_)) => Verdict::NotRun,
     };
     NumberResult {
-        published: value,
+        published: printed.clone(),
         published_interval: interval,
         verdict,
         runs,

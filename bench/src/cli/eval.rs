@@ -12,6 +12,7 @@ use reports::{RunRecord, Status, WeightsAt};
 use super::out::complain;
 use super::report;
 use super::run::{SweepArgs, SweepReport, jobs, watch};
+use super::stop::StopFlag;
 use crate::experiment::{Experiment, of_record};
 use crate::run::kept::{Reuse, WeightsPolicy, weights_path};
 use crate::suite::Suite;
@@ -77,6 +78,7 @@ pub(super) fn eval(arguments: &EvalArgs) -> anyhow::Result<ExitCode> {
         about: String::new(),
         report: reports::Settings::default(),
         cells,
+        fresh: Vec::new(),
     };
     let settings = arguments.criteria.over(suite.report.clone())?;
     let out = arguments.out.clone().unwrap_or_else(|| beside(&arguments.results));
@@ -87,7 +89,14 @@ pub(super) fn eval(arguments: &EvalArgs) -> anyhow::Result<ExitCode> {
     options.budget.check().context("budget of a cell")?;
     let plan = SweepPlan::new(suite)?;
     let command = format!("pe-bench eval {}", arguments.results.display());
-    watch(&plan, &options, &arguments.sweep, &SweepReport { title, command, settings })
+    watch(
+        &plan,
+        None,
+        &StopFlag::install()?,
+        &options,
+        &arguments.sweep,
+        &SweepReport { title, command, settings },
+    )
 }
 
 /// Returns the default output folder, `RESULTS-eval`.

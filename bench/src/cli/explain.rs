@@ -108,6 +108,8 @@ fn encoding(part: &EncodingConfig) -> anyhow::Result<()> {
     say("\n## Facts");
     say(&format!("acts on: {}", or(&acts_on, "nothing")));
     say(&format!("learned parameters: {}", described.parameters));
+    let biases = pe_zoo::probe::biases(part)?.iter().cloned().collect::<Vec<_>>().join(", ");
+    say(&format!("biases and slopes, which learn at `bias_rate`: {}", or(&biases, "none")));
     say(&format!("properties, by probing: {}", found.join("; ")));
     let forms = pe_zoo::probe::score_forms(part)?.map(pe_zoo::attention::ScoreForm::id);
     say(&format!("logits: {} in the kernels of the CPU, {} in those of a GPU", forms[0], forms[1]));

@@ -19,8 +19,9 @@ use super::out::{complain, say};
 use super::references::references_of;
 use super::report::StoredReport;
 use super::stop::StopFlag;
+use crate::experiment::Experiment;
 use crate::run::kept::Reuse;
-use crate::suite::{self, Overrides};
+use crate::suite::{self, Overrides, Suite};
 use crate::sweep::{SweepOptions, SweepOutcome, SweepPlan, look_up_all, sweep, training_seconds};
 use crate::{backend, host};
 
@@ -48,13 +49,17 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
         encodings: arguments.encodings.clone(),
     };
     let suite = suite::parse(&name, &text, &overrides)?;
-    let (title, suite_name) = (suite.title.clone(), suite.name.clone());
+    let title = suite.title.clone();
     let settings = arguments.criteria.over(suite.report.clone())?;
-    let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&suite_name));
+    let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&suite.name));
     let jobs = arguments.jobs.unwrap_or_else(|| jobs(&arguments.backend, arguments.threads));
     let mut options = arguments.sweep.options(out, jobs, arguments.threads);
     options.budget.check().context("budget of a cell")?;
-    let plan = if arguments.dry_run { SweepPlan::offline(suite)? } else { SweepPlan::new(suite)? };
+    let plan = if arguments.dry_run {
+        SweepPlan::offline(suite.clone())?
+    } else {
+        SweepPlan::new(suite.clone())?
+    };
     let notes = plan.cells.iter().flat_map(|planned| planned.task.notes());
     for note in notes.collect::<std::collections::BTreeSet<_>>() {
         complain(&format!("note: {note}"));
@@ -71,10 +76,19 @@ pub(super) fn run(arguments: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     if arguments.dry_run {
         estimate::print(&plan, &options, arguments.sweep.json);
+        let at_one_rate =
+            |cell: &&Experiment| cell.grid.as_ref().is_some_and(|point| point.default);
+        let fresh = suite.fresh.iter().filter(at_one_rate).count();
+        if fresh > 0 {
+            complain(&format!(
+                "note: {fresh} cells of fresh seeds follow, at the rates that are chosen"
+            ));
+        }
         return Ok(ExitCode::SUCCESS);
     }
     let command = format!("pe-bench run {}", arguments.suite);
-    watch(&plan, &options, &arguments.sweep, &SweepReport { title, command, settings })
+    let report = SweepReport { title, command, settings };
+    watch(&plan, Some(suite), &StopFlag::install()?, &options, &arguments.sweep, &report)
 }
 
 /// Number of cells run in parallel; by default the CPUs divided by the threads of a cell, and 1 on other devices.
@@ -93,16 +107,17 @@ pub(super) struct SweepReport {
     pub(super) settings: reports::Settings,
 }
 
-/// Runs a sweep, shows its progress and writes its report.
+/// Runs a sweep, shows its progress and writes its report. A suite's fresh seeds follow at the rates that its grid chose.
 pub(super) fn watch(
     plan: &SweepPlan,
+    suite: Option<Suite>,
+    stop: &StopFlag,
     options: &SweepOptions,
     arguments: &SweepArgs,
     report: &SweepReport,
 ) -> anyhow::Result<ExitCode> {
     std::fs::create_dir_all(options.out.join("cells"))
         .with_context(|| format!("cannot create the results folder {}", options.out.display()))?;
-    let stop = StopFlag::install()?;
     let statuses = look_up_all(plan, &options.out, &options.retry);
     let seconds = match options.weights.reuse {
         Reuse::Only => vec![0.0; plan.cells.len()],
@@ -123,6 +138,17 @@ pub(super) fn watch(
             options.out.display()
         ));
         return Ok(ExitCode::from(signal.exit_status()));
+    }
+    if let Some(mut suite) = suite.filter(|suite| !suite.fresh.is_empty()) {
+        if outcome.records.len() == plan.cells.len() {
+            suite.cells.extend(suite.fresh_cells(&outcome.records)?);
+            suite.fresh.clear();
+            let plan = SweepPlan::new(suite)?;
+            return watch(&plan, None, stop, options, arguments, report);
+        }
+        complain(
+            "note: fresh seeds run when every cell of the grid has a record; run the same command again",
+        );
     }
     conclude(plan, options, &outcome, &show, report)
 }

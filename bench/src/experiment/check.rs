@@ -53,6 +53,7 @@ impl Experiment {
             task.eval_set(split, self.train.len, 1, 0)?;
         }
         self.encoding.check(&self.dims(task))?;
+        self.encoding.biases()?;
         Ok(())
     }
 

@@ -95,11 +95,20 @@ impl ExtendCell<'_> {
         model.dims(*trained, self.longest(context))
     }
 
+    /// The encoding in the configuration, with the rate of its biases if it is tuned.
+    fn identity(&self) -> Value {
+        let encoding = &self.variant.encoding;
+        self.tune.map_or_else(
+            || encoding.identity(),
+            |(config, _)| config.train.optimizer.identity_of(encoding),
+        )
+    }
+
     /// Complete configuration, of which the key is a hash.
     pub fn config(&self, context: &Context<'_>) -> Value {
         let Pretrained { model, rope, weights_sha256, .. } = context.pretrained;
         json!({
-            "encoding": self.variant.encoding.identity(),
+            "encoding": self.identity(),
             "task": { self.task.meta().id: self.task_config },
             "task_version": self.task.meta().version,
             "task_data_sha256": self.task.data_sha256(),

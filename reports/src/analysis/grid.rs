@@ -4,12 +4,16 @@
 //! Validations are drawn from another random stream than the evaluations that a report shows, so the selection does
 //! not use the numbers that are reported. METHODOLOGY.md describes the bias that remains.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use polars::prelude::*;
 use serde_json::Value;
 
+use super::error::AnalysisError;
 use super::ranking::Ranking;
 use super::selection::{has_status, stable};
 use crate::frame::{Frames, rows};
+use crate::record::RunRecord;
 
 /// The grid of a workload with the value selected for each encoding.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +26,9 @@ pub struct WorkloadGrid {
     pub default: Option<f64>,
     /// Selected values, one for each encoding, sorted by name.
     pub choices: Vec<GridChoice>,
+    /// Seeds that had no part in the selection and whose results stand for the selected values; empty: those of the
+    /// selection.
+    pub fresh_seeds: BTreeSet<u64>,
 }
 
 /// Grid of a workload, with the rankings at the default value. All other results of the workload are at the selected
@@ -133,6 +140,8 @@ rows! {
         grid_axis: Option<String>,
         grid_value: Option<f64>,
         grid_default: Option<bool>,
+        grid_fresh: bool,
+        seed: u64,
         config: String,
     }
 }
@@ -154,7 +163,12 @@ pub(crate) fn select_grid_values(frames: &Frames) -> PolarsResult<GridSelection>
     };
     let (places, values, default) = values(&axis, &placed);
     let cells = cells.hstack(&[Column::new("value".into(), &places)])?.lazy();
-    let choices = choices(cells.clone(), frames, &values, default)?;
+    // Fresh seeds have no part in the selection; where there are any, results are theirs alone.
+    let fresh_seeds: BTreeSet<u64> =
+        placed.iter().filter(|cell| cell.grid_fresh).map(|cell| cell.seed).collect();
+    let selecting = cells.clone().filter(col("grid_fresh").not());
+    let choices = choices(selecting.clone(), frames, &values, default)?;
+    let results = if fresh_seeds.is_empty() { cells } else { cells.filter(col("grid_fresh")) };
     let chosen = df!(
         "encoding" => choices.iter().map(|choice| choice.encoding.as_str()).collect::<Vec<_>>(),
         "chosen" => choices.iter().map(|choice| choice.value).collect::<Vec<_>>(),
@@ -162,14 +176,46 @@ pub(crate) fn select_grid_values(frames: &Frames) -> PolarsResult<GridSelection>
     let is_chosen =
         col("value").is_null().or(col("chosen").is_null()).or(col("value").eq(col("chosen")));
     let selected =
-        cells.clone().left_join(chosen.lazy(), col("encoding"), col("encoding")).filter(is_chosen);
+        results.left_join(chosen.lazy(), col("encoding"), col("encoding")).filter(is_chosen);
     let is_default = default.map_or(lit(false), |default| col("value").eq(lit(default)));
     let in_order = |cells: LazyFrame| cells.sort(["cell"], stable()).collect();
     Ok(GridSelection {
         selected: in_order(selected)?,
-        defaults: in_order(cells.filter(is_default))?,
-        grid: Some(WorkloadGrid { axis, values, default, choices }),
+        defaults: in_order(selecting.filter(is_default))?,
+        grid: Some(WorkloadGrid { axis, values, default, choices, fresh_seeds }),
     })
+}
+
+/// Value of a grid that was chosen for an encoding on a workload.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChosenValue {
+    /// Name of the workload.
+    pub workload: String,
+    /// Name of the encoding.
+    pub encoding: String,
+    /// The chosen value.
+    pub value: f64,
+}
+
+/// Values that the validations of all grids among the records choose.
+///
+/// # Errors
+/// [`AnalysisError::Frame`] if a query fails.
+pub fn chosen_grid_values(records: &[RunRecord]) -> Result<Vec<ChosenValue>, AnalysisError> {
+    let mut workloads: BTreeMap<&str, Vec<RunRecord>> = BTreeMap::new();
+    for record in records {
+        workloads.entry(&record.workload).or_default().push(record.clone());
+    }
+    let mut chosen = Vec::new();
+    for (workload, own) in workloads {
+        let Some(grid) = select_grid_values(&Frames::of(&own)?)?.grid else { continue };
+        chosen.extend(grid.choices.into_iter().map(|choice| ChosenValue {
+            workload: workload.to_owned(),
+            encoding: choice.encoding,
+            value: choice.value,
+        }));
+    }
+    Ok(chosen)
 }
 
 fn same(a: f64, b: f64) -> bool {

@@ -179,7 +179,12 @@ fn tuned(encoding: &str, rate: f64, validation: Option<f64>, beyond: f64) -> Run
     let mut record = cell("w", encoding, 0, beyond);
     record.config["train"] = serde_json::json!({ "rate": rate });
     record.key = crate::store::cell_key(&record.config);
-    record.grid = Some(GridPoint { axis: "train.rate".into(), value: rate, default: rate < 0.05 });
+    record.grid = Some(GridPoint {
+        axis: "train.rate".into(),
+        value: rate,
+        default: rate < 0.05,
+        fresh: false,
+    });
     record.train.validations = validation
         .map(|exact_match| Validation {
             step: 9,

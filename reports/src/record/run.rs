@@ -113,6 +113,10 @@ pub struct GridPoint {
     pub value: f64,
     /// Whether it is the value of the suite without a grid.
     pub default: bool,
+    /// Whether the cell's seed had no part in choosing the value: results at the chosen value are those of such seeds,
+    /// if there are any. Not written if it had.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fresh: bool,
 }
 
 /// Status of a cell.

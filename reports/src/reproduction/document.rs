@@ -12,8 +12,8 @@ const RULE: [&str; 3] = [
     "Agrees: the published recipe as far as it is known, at least 3 seeds, none diverged, and our 95 % \
      interval over seeds (Student's t, a spread of at least 0.1 points) meets the published number, which \
      is taken with its rounding and, where it is published, its own uncertainty.",
-    "Differs: the same recipe and seeds, and they do not meet. Too few seeds: the same recipe with fewer \
-     than 3 seeds.",
+    "Differs: the same recipe and seeds, and they do not meet. Undecided: they do not meet, but the paper prints a \
+     standard deviation that is not carried over here. Too few seeds: the same recipe with fewer than 3 seeds.",
     "Other recipe: every run has settings other than the published ones, or the task is not quite the \
      same. Such a run never agrees or differs: the differences are listed. Of several recipes the one with \
      the fewest differences is shown.",
@@ -69,7 +69,10 @@ fn section(paper: &str, result: &TableResult) -> Section {
             let mut cells = vec![TableCell::from(&row.title)];
             let columns = table.columns.iter();
             cells.extend(row.numbers.iter().zip(columns).map(|(number, column)| TableCell {
-                text: table.show(number.published),
+                text: match number.published.value {
+                    Some(_) => number.published.text.clone(),
+                    None => number.verdict.label().to_owned(),
+                },
                 detail: detail(
                     number,
                     number.runs.first().map(|r| r.text(table.metric_of(column))),
@@ -90,7 +93,13 @@ fn section(paper: &str, result: &TableResult) -> Section {
     if !table.unknown.is_empty() {
         notes.push(format!("Not published: {}", table.unknown.join(" ")));
     }
+    if let Some(reason) = &table.unread_deviations {
+        notes.push(format!(
+            "Standard deviations: {reason}. A number without one may agree and never differs."
+        ));
+    }
     notes.extend(table.unlike.iter().map(|unlike| format!("Not the same: {unlike}.")));
+    notes.extend(table.needs.iter().map(|needs| format!("A verdict needs {needs}.")));
     Section {
         heading: format!("{paper}, {}: {}", lower_first(&table.source), table.id),
         paragraphs: vec![format!("{}; {}.", table.what, unit(table)), plan(table)],

@@ -1,6 +1,6 @@
 //! Published numbers with the runs beside them, as data.
 
-use super::published::{PublishedColumn, PublishedTable, Source};
+use super::published::{Printed, PublishedColumn, PublishedTable, Source};
 use super::runs::RecipeRun;
 use super::verdict::Verdict;
 
@@ -42,9 +42,9 @@ pub struct RowResult {
 #[derive(Debug, Clone)]
 pub struct NumberResult {
     /// The number as published.
-    pub published: f64,
-    /// Range of values that the published number represents; see `published_interval`.
-    pub published_interval: (f64, f64),
+    pub published: Printed,
+    /// Range of values that the published number represents; see `published_interval`. `None` if it has not been copied.
+    pub published_interval: Option<(f64, f64)>,
     /// Verdict, given by the first of `runs`.
     pub verdict: Verdict,
     /// Runs by recipe, the one nearest to the published recipe first.

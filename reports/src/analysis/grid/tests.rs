@@ -11,7 +11,8 @@ const AXIS: &str = "train.optimizer.learning_rate";
 /// Builds a cell at a grid value with its last validation and its exact match beyond training.
 fn at(encoding: &str, seed: u64, value: f64, validated: f64, beyond: f64) -> TestCell {
     TestCell::new("w", encoding, seed).beyond(beyond).change(|r| {
-        r.grid = Some(GridPoint { axis: AXIS.into(), value, default: same(value, 1e-3) });
+        r.grid =
+            Some(GridPoint { axis: AXIS.into(), value, default: same(value, 1e-3), fresh: false });
         r.config = serde_json::json!({
             "train": { "optimizer": { "learning_rate": value } },
             "encoding": encoding,
@@ -246,4 +247,33 @@ fn choosing_among_equals_makes_no_false_differences() {
     assert!(share <= 0.05, "{share}");
     // The selected means are biased upwards by 0.85 standard deviations (the best of three means of five).
     assert!((0.015..0.023).contains(&gain), "{gain}");
+}
+
+#[test]
+fn fresh_seeds_have_no_part_in_the_choice_and_are_the_result() {
+    let fresh = |value: f64, seed: u64, validated: f64, beyond: f64| {
+        at("rope", seed, value, validated, beyond)
+            .change(|r| r.grid.as_mut().unwrap().fresh = true)
+            .record()
+    };
+    let mut records: Vec<RunRecord> = (0..3)
+        .flat_map(|seed| {
+            [at("rope", seed, 1e-3, 0.5, 0.9).record(), at("rope", seed, 3e-3, 0.6, 0.8).record()]
+        })
+        .collect();
+    let chosen = chosen_grid_values(&records).unwrap();
+    assert_eq!(chosen.len(), 1);
+    assert_eq!((chosen[0].encoding.as_str(), chosen[0].value), ("rope", 3e-3));
+    // Validations of fresh seeds would choose the other value.
+    records.extend([10, 11].map(|seed| fresh(3e-3, seed, 0.0, 0.4)));
+    records.push(fresh(1e-3, 10, 1.0, 1.0));
+    let settled = select_grid_values(&Frames::of(&records).unwrap()).unwrap();
+    let grid = settled.grid.unwrap();
+    assert_eq!(grid.choice("rope").unwrap().value, 3e-3);
+    assert_eq!(grid.choice("rope").unwrap().spent.cells, 6);
+    assert_eq!(grid.fresh_seeds, std::collections::BTreeSet::from([10, 11]));
+    let seeds = |cells: &DataFrame| -> Vec<u64> {
+        cells.column("seed").unwrap().u64().unwrap().iter().flatten().collect()
+    };
+    assert_eq!((seeds(&settled.selected), seeds(&settled.defaults)), (vec![10, 11], vec![0, 1, 2]));
 }

@@ -96,6 +96,14 @@ fn notes(
             listed(&edge, "and")
         ));
     }
+    if !grid.fresh_seeds.is_empty() {
+        let seeds: Vec<String> = grid.fresh_seeds.iter().map(u64::to_string).collect();
+        notes.push(format!(
+            "Results at the best value are those of the fresh seeds {}, which had no part in choosing it; those under \
+             \"default\" are of the seeds that chose.",
+            listed(&seeds, "and")
+        ));
+    }
     if grid.choices.iter().any(|choice| choice.by == ChosenBy::Default) {
         notes.push(
             "No validation: no value was validated in every seed, so the default counts."

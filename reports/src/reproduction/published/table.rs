@@ -65,6 +65,41 @@ impl PublishedMetric {
     }
 }
 
+/// Published number with its printed digits.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Printed {
+    /// The number with all printed digits, or [`UNREAD`].
+    pub text: String,
+    /// The number; `None` if the source prints one that has not been copied.
+    pub value: Option<f64>,
+}
+
+/// Text of a number that the source prints and that has not been copied.
+const UNREAD: &str = "unread";
+
+impl TryFrom<String> for Printed {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let value = match text.as_str() {
+            UNREAD => None,
+            text => Some(text.parse().map_err(|_| {
+                format!("`{text}`, expected a number as it is printed, or `{UNREAD}`")
+            })?),
+        };
+        Ok(Self { text, value })
+    }
+}
+
+impl Printed {
+    /// Half of the last printed digit.
+    pub fn rounding(&self) -> f64 {
+        let decimals = self.text.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+        0.5 * 10f64.powi(-(decimals as i32))
+    }
+}
+
 /// Way in which a published table can be reproduced here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Coverage {
@@ -93,10 +128,10 @@ pub struct PublishedTable {
     pub what: String,
     /// Metric of the numbers, unless a column has another.
     pub metric: PublishedMetric,
-    /// Half of the last printed digit.
-    pub rounding: f64,
     /// Number of seeds behind each number; `None` if not published.
     pub seeds: Option<u32>,
+    /// Reason why standard deviations that the source prints have not been copied; `None` if all have been.
+    pub unread_deviations: Option<String>,
     /// Assessment of the reliability of the numbers.
     pub trust: String,
     /// Facts that the source does not state.
@@ -105,6 +140,8 @@ pub struct PublishedTable {
     pub unlike: Vec<String>,
     /// Way in which the table can be reproduced here.
     pub plan: Coverage,
+    /// Requirement for a verdict on the numbers; `None` if records of the suite suffice.
+    pub needs: Option<String>,
     /// Settings that a record must have to be of this experiment.
     pub identity: Paths,
     /// Settings of the published training.
@@ -123,8 +160,8 @@ struct RawTable {
     source: String,
     what: String,
     metric: PublishedMetric,
-    rounding: f64,
     seeds: Option<u32>,
+    unread_deviations: Option<String>,
     trust: String,
     #[serde(default)]
     unknown: Vec<String>,
@@ -134,6 +171,7 @@ struct RawTable {
     suite: Option<String>,
     instead: Option<String>,
     missing: Option<String>,
+    needs: Option<String>,
     #[serde(default)]
     identity: Paths,
     #[serde(default)]
@@ -162,12 +200,13 @@ impl TryFrom<RawTable> for PublishedTable {
             source: raw.source,
             what: raw.what,
             metric: raw.metric,
-            rounding: raw.rounding,
             seeds: raw.seeds,
+            unread_deviations: raw.unread_deviations,
             trust: raw.trust,
             unknown: raw.unknown,
             unlike: raw.unlike,
             plan,
+            needs: raw.needs,
             identity: raw.identity,
             recipe: raw.recipe,
             columns: raw.columns,
@@ -213,7 +252,7 @@ pub struct PublishedRow {
     #[serde(default)]
     pub identity: Paths,
     /// Values, one for each column.
-    pub values: Vec<f64>,
+    pub values: Vec<Printed>,
     /// Standard deviation over seeds, by name of the column.
     #[serde(default)]
     pub deviations: BTreeMap<String, f64>,
@@ -236,14 +275,6 @@ impl PublishedTable {
             Coverage::Records { task, .. } => Some(task),
             Coverage::Instead(_) | Coverage::Missing(_) => None,
         }
-    }
-
-    /// Formats a published number with the digits of its table, or with more if the number has
-    /// more.
-    pub fn show(&self, value: f64) -> String {
-        let decimals = (-(2.0 * self.rounding).log10()).ceil().max(0.0) as usize;
-        let text = format!("{value:.decimals$}");
-        if text.parse() == Ok(value) { text } else { value.to_string() }
     }
 
     /// Returns the metric of a column.
