@@ -71,6 +71,7 @@ pub(super) fn eval(arguments: &EvalArgs) -> anyhow::Result<ExitCode> {
     let backend = cells[0].backend.clone();
     let suite = Suite {
         name: suite,
+        sha256: None,
         title: title.clone(),
         about: String::new(),
         report: reports::Settings::default(),

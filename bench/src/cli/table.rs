@@ -80,7 +80,8 @@ pub(crate) struct TableArgs {
 
 pub(super) fn run(arguments: &TableArgs) -> anyhow::Result<()> {
     let folders = folders::or_all(&arguments.results)?;
-    let (mut records, meta, settings) = report::gathered(&folders, "")?;
+    let (_, meta, settings) = report::gathered(&folders, "")?;
+    let mut records = folders::records(&folders)?;
     let wanted = &arguments.workloads;
     if let Some(name) = wanted.iter().find(|name| records.iter().all(|r| r.workload != **name)) {
         let known: std::collections::BTreeSet<&str> =
@@ -108,7 +109,7 @@ pub(super) fn run(arguments: &TableArgs) -> anyhow::Result<()> {
         splits: arguments.splits.clone(),
         lens: arguments.lens.clone(),
     };
-    let report = Report::with(records, &meta, &settings)?;
+    let report = Report::with(reports::Frames::of(&records)?, &meta, &settings)?;
     for (index, workload) in report.workloads.iter().enumerate() {
         let table = paper(&report, workload, &layout)?;
         let text = match arguments.format {

@@ -100,7 +100,7 @@ impl SeedRun {
     ///
     /// # Errors
     /// If the query fails.
-    pub(super) fn all(counted: &Selection<'_>) -> PolarsResult<Vec<Self>> {
+    pub(crate) fn all(counted: &Selection<'_>) -> PolarsResult<Vec<Self>> {
         let columns = [
             "split",
             "len",

@@ -1,7 +1,6 @@
 use super::*;
-use crate::frame::Frames;
 use crate::record::RunRecord;
-use crate::testkit::{TestCell, counted, suite};
+use crate::testkit::{TestCell, suite};
 
 fn ranking(records: &[RunRecord], region: Region, metric: Metric) -> Ranking {
     let mut runs: Vec<SeedRun> = records.iter().map(SeedRun::of).collect();
