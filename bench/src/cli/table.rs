@@ -23,7 +23,7 @@ enum Form {
     Markdown,
     /// CSV, with the spread in a column of its own.
     Csv,
-    /// References of the encodings and the task.
+    /// References of the encodings and tasks of all workloads.
     Bibtex,
 }
 
@@ -80,18 +80,9 @@ pub(crate) struct TableArgs {
 
 pub(super) fn run(arguments: &TableArgs) -> anyhow::Result<()> {
     let folders = folders::or_all(&arguments.results)?;
-    let (_, meta, settings) = report::gathered(&folders, "")?;
-    let mut records = folders::records(&folders)?;
-    let wanted = &arguments.workloads;
-    if let Some(name) = wanted.iter().find(|name| records.iter().all(|r| r.workload != **name)) {
-        let known: std::collections::BTreeSet<&str> =
-            records.iter().map(|record| record.workload.as_str()).collect();
-        let known = known.into_iter().collect::<Vec<_>>().join(", ");
-        anyhow::bail!("--workload {name}: there is no such workload, expected one of {known}");
-    }
-    records.retain(|record| wanted.is_empty() || wanted.contains(&record.workload));
+    let (frames, meta, settings) = report::gathered(&folders, "")?;
     if arguments.format == Form::Bibtex {
-        say_part(&super::references::references_of(&records));
+        say_part(&meta.references);
         return Ok(());
     }
     let layout = PaperLayout {
@@ -109,8 +100,15 @@ pub(super) fn run(arguments: &TableArgs) -> anyhow::Result<()> {
         splits: arguments.splits.clone(),
         lens: arguments.lens.clone(),
     };
-    let report = Report::with(reports::Frames::of(&records)?, &meta, &settings)?;
-    for (index, workload) in report.workloads.iter().enumerate() {
+    let report = Report::with(frames, &meta, &settings)?;
+    let wanted = &arguments.workloads;
+    let names = || report.workloads.iter().map(|workload| workload.name.as_str());
+    if let Some(name) = wanted.iter().find(|name| names().all(|known| known != *name)) {
+        let known = names().collect::<Vec<_>>().join(", ");
+        anyhow::bail!("--workload {name}: there is no such workload, expected one of {known}");
+    }
+    let chosen = report.workloads.iter().filter(|w| wanted.is_empty() || wanted.contains(&w.name));
+    for (index, workload) in chosen.enumerate() {
         let table = paper(&report, workload, &layout)?;
         let text = match arguments.format {
             Form::Tex => tex_table(&table, TexWidth::Page),
