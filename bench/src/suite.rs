@@ -42,8 +42,8 @@ pub const MOST_CELLS: usize = 100_000;
 pub struct Suite {
     /// Kebab-case name; results go to a folder of this name.
     pub name: String,
-    /// SHA-256 of the text of the file, 64 lower-case hex digits.
-    pub sha256: String,
+    /// SHA-256 of the text of the file, 64 lower-case hex digits; `None` for cells that no file describes.
+    pub sha256: Option<String>,
     /// Title shown to readers.
     pub title: String,
     /// Purpose of the suite in one or two sentences.
@@ -150,7 +150,7 @@ pub fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Suite, Sui
     }
     refuse_doubles(name, cells.iter().chain(&fresh))?;
     let SuiteFile { name, title, about, .. } = file;
-    let sha256 = reports::store::hex(&Sha256::digest(text));
+    let sha256 = Some(reports::store::hex(&Sha256::digest(text)));
     Ok(Suite { name, sha256, title, about, report, cells, fresh })
 }
 

@@ -80,8 +80,7 @@ pub(super) fn eval(arguments: &EvalArgs) -> anyhow::Result<ExitCode> {
     let backend = cells[0].backend.clone();
     let suite = Suite {
         name: suite,
-        // The suite that trained the cells is not at hand.
-        sha256: String::new(),
+        sha256: None,
         title: title.clone(),
         about: String::new(),
         report: reports::Settings::default(),

@@ -238,6 +238,6 @@ fn a_question_is_read_strictly_and_names_what_the_suite_has() {
         let error = asked(question).unwrap_err().to_string();
         assert!(error.contains(expected) && error.contains("question"), "{question}: {error}");
     }
-    let hash = suite.sha256;
-    assert!(hash.len() == 64 && hash != parsed(SMALL).unwrap().sha256);
+    let hash = suite.sha256.unwrap();
+    assert!(hash.len() == 64 && Some(hash) != parsed(SMALL).unwrap().sha256);
 }

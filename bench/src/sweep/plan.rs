@@ -62,8 +62,8 @@ pub struct SkippedWorkload {
 pub struct SweepPlan {
     /// Name of the suite.
     pub suite: String,
-    /// SHA-256 of the text of the suite.
-    pub suite_sha256: String,
+    /// SHA-256 of the text of the suite; `None` for cells that no file describes.
+    pub suite_sha256: Option<String>,
     /// Cells in the suite's order.
     pub cells: Vec<PlannedCell>,
     /// Keys of the cells, in the same order.
@@ -158,7 +158,7 @@ impl SweepCells for SweepPlan {
     }
 
     fn suite_sha256(&self) -> Option<&str> {
-        Some(self.suite_sha256.as_str()).filter(|hash| !hash.is_empty())
+        self.suite_sha256.as_deref()
     }
 
     fn keys(&self) -> &[String] {

@@ -48,7 +48,7 @@ impl AnswerTable {
 
     /// Returns the error of the mean over seeds, evaluations and questions that is due to the questions.
     pub(crate) fn error(&self) -> Option<QuestionError> {
-        self.over(self.seeds.keys().copied().collect(), |seed, place| {
+        self.over(&self.seeds.keys().copied().collect::<Vec<_>>(), |seed, place| {
             self.seeds[&seed][place].clone()
         })
     }
@@ -60,7 +60,7 @@ impl AnswerTable {
             return None;
         }
         let common = self.seeds.keys().filter(|seed| other.seeds.contains_key(seed));
-        self.over(common.copied().collect(), |seed, place| {
+        self.over(&common.copied().collect::<Vec<_>>(), |seed, place| {
             let (own, others) = (&self.seeds[&seed][place], &other.seeds[&seed][place]);
             own.iter().zip(others).map(|(a, b)| a - b).collect()
         })
@@ -68,7 +68,7 @@ impl AnswerTable {
 
     fn over(
         &self,
-        seeds: Vec<u64>,
+        seeds: &[u64],
         answers: impl Fn(u64, usize) -> Vec<f64>,
     ) -> Option<QuestionError> {
         let places = 0..self.questions.len();

@@ -193,7 +193,7 @@ pub struct ChosenValue {
     pub workload: String,
     /// Name of the encoding.
     pub encoding: String,
-    /// The chosen value.
+    /// Value of the setting that was chosen.
     pub value: f64,
 }
 

@@ -266,7 +266,9 @@ fn results(
         let per_seed: Vec<(u64, f64)> =
             seeds.iter().map(|(seed, evals)| (*seed, mean(evals))).collect();
         let values: Vec<f64> = per_seed.iter().map(|(_, value)| *value).collect();
-        seeds.iter_mut().for_each(|(_, evals)| evals.sort_by_key(|e| (&e.split, e.len)));
+        for (_, evals) in &mut seeds {
+            evals.sort_by_key(|e| (&e.split, e.len));
+        }
         let table = AnswerTable::of(&seeds, metric);
         let error = table.as_ref().and_then(AnswerTable::error);
         let estimate = Estimate::of(&values)

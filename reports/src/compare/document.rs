@@ -2,6 +2,7 @@
 
 use super::comparison::{Better, HeadToHead, PairwiseComparison};
 use super::tables::{label, sections};
+use crate::analysis::ranking::Region;
 use crate::analysis::{NEUTRAL, slots};
 use crate::document::figures::Plot;
 use crate::document::figures::capital;
@@ -41,7 +42,7 @@ fn region_names(found: &HeadToHead) -> Vec<&'static str> {
     names
 }
 
-/// Returns the verdict, one sentence for each region; in distribution comes last.
+/// Returns the verdict in at most three lines: one sentence for each region, in distribution last.
 fn verdict(found: &HeadToHead) -> Vec<String> {
     let sentence = |region: &str| {
         let of = |better: Better| -> Vec<String> {
@@ -68,7 +69,12 @@ fn verdict(found: &HeadToHead) -> Vec<String> {
             neither.len()
         )
     };
-    region_names(found).into_iter().rev().map(sentence).collect()
+    let mut regions = region_names(found);
+    regions.sort_by_key(|region| *region == Region::Inside.name());
+    let mut sentences: Vec<String> = regions.into_iter().map(sentence).collect();
+    let more = sentences.split_off(sentences.len().min(2));
+    sentences.extend((!more.is_empty()).then(|| more.join(" ")));
+    sentences
 }
 
 /// Draws the differences of a region as dots with intervals, one row for each workload; `None` if no metric that is a

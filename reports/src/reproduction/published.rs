@@ -5,15 +5,14 @@
 //! settings, and
 //!
 //! * `identity`: paths of a record's `config` whose values must match, or the record is of another experiment;
-//!
 //! * `recipe`: paths whose values may differ, which makes it the same experiment with another recipe.
 //!
 //! Entries of a column override those of a row, which override those of the table. `"unset"` matches a path without a
 //! value, `{ any = [..] }` one of several values. A table that no record can reproduce states the reason (`missing`)
-//! or the command that reproduces it (`instead`), and what is needed to judge its numbers (`needs`).
+//! or the command that reproduces it (`instead`); `needs` states requirements for a verdict on its numbers.
 //!
-//! Numbers are texts with the printed digits, from which the rounding follows; `"unread"` stands for a number that
-//! the source prints and that is not carried over. `unread_deviations` says the same of standard deviations.
+//! Numbers are texts with the printed digits, which determine the rounding. `"unread"` is a number that the source
+//! prints and that has not been copied; `unread_deviations` is the same for standard deviations.
 
 mod check;
 mod table;

@@ -43,7 +43,7 @@ pub struct RowResult {
 pub struct NumberResult {
     /// The number as published.
     pub published: Printed,
-    /// Range of values that the published number represents; see `published_interval`. `None` if it is not carried over.
+    /// Range of values that the published number represents; see `published_interval`. `None` if it has not been copied.
     pub published_interval: Option<(f64, f64)>,
     /// Verdict, given by the first of `runs`.
     pub verdict: Verdict,

@@ -16,8 +16,8 @@ pub enum Verdict {
     Agrees,
     /// The recipe is the published one, and the intervals do not overlap or a seed diverged.
     Differs,
-    /// The recipe is the published one, and the intervals do not overlap, but the published standard deviation is not
-    /// carried over, with which they might.
+    /// The recipe is the published one, and the intervals do not overlap, but the published standard deviation has not
+    /// been copied, with which they might.
     Undecided,
     /// The recipe is the published one, with fewer seeds than a claim needs.
     TooFewSeeds,
@@ -27,7 +27,7 @@ pub enum Verdict {
     NotRun,
     /// The number is verified by a command and not by records.
     Elsewhere,
-    /// The source prints the number, which is not carried over.
+    /// The source prints the number, which has not been copied.
     Unread,
 }
 
@@ -73,8 +73,8 @@ impl Verdict {
     }
 }
 
-/// Returns the range of values that a published number represents, given its rounding and its spread over seeds; `None` if the number is
-/// not carried over.
+/// Returns the range of values that a published number represents, given its rounding and its spread over seeds; `None`
+/// if the number has not been copied.
 ///
 /// With a standard deviation over a known number of seeds this is Student's 95 % interval; over an unknown number,
 /// one deviation; with a standard error, 1.96 of them; otherwise all values that round to the number.
@@ -98,8 +98,8 @@ pub fn published_interval(
     })
 }
 
-/// Gives the verdict on a run. METHODOLOGY.md states the rule. `spread_known`: whether the published interval contains the
-/// number's uncertainty, or none is printed.
+/// Gives the verdict on a run. METHODOLOGY.md states the rule. `spread_known` is whether the published interval includes
+/// the uncertainty of the number, or none is printed.
 pub(super) fn judge(
     table: &PublishedTable,
     run: &RecipeRun,

@@ -97,7 +97,7 @@ fn choose(c: &Paired, family: u32) -> (Test, Option<f64>) {
 /// ```
 pub fn seeds_needed(family: u32) -> u32 {
     let carries = |n: &u32| minimum_p_value(*n) * f64::from(family) <= LEVEL;
-    (LEAST_SEEDS..).find(carries).unwrap_or(LEAST_SEEDS)
+    (LEAST_SEEDS..u32::BITS).find(carries).unwrap_or(u32::BITS)
 }
 
 /// Applies Holm's step-down correction, which keeps the probability of any false rejection below the level for any

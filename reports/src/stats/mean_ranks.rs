@@ -45,7 +45,9 @@ impl MeanRanks {
         let observed = scatter(&sums) - 1e-9;
         let mut rng = ChaCha8Rng::seed_from_u64(SEED);
         let far = (0..DRAWS).filter(|_| {
-            ranked.iter_mut().for_each(|task| task.shuffle(&mut rng));
+            for task in &mut ranked {
+                task.shuffle(&mut rng);
+            }
             scatter(&self::sums(&ranked)) >= observed
         });
         let p = f64::from(far.count() as u32 + 1) / f64::from(DRAWS + 1);
@@ -67,7 +69,7 @@ impl MeanRanks {
 fn ranks(scores: &[f64]) -> Vec<f64> {
     let rank = |own: &f64| {
         let above = scores.iter().filter(|other| *other > own).count() as f64;
-        let level = scores.iter().filter(|other| *other == own).count() as f64;
+        let level = scores.iter().filter(|other| other.total_cmp(own).is_eq()).count() as f64;
         above + f64::midpoint(level, 1.0)
     };
     scores.iter().map(rank).collect()

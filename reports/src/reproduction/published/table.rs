@@ -65,17 +65,17 @@ impl PublishedMetric {
     }
 }
 
-/// A published number as it is printed.
+/// Published number with its printed digits.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Printed {
     /// The number with all printed digits, or [`UNREAD`].
     pub text: String,
-    /// The number; `None` if the source prints one that is not carried over.
+    /// The number; `None` if the source prints one that has not been copied.
     pub value: Option<f64>,
 }
 
-/// Text of a number that the source prints and that is not carried over.
+/// Text of a number that the source prints and that has not been copied.
 const UNREAD: &str = "unread";
 
 impl TryFrom<String> for Printed {
@@ -128,11 +128,11 @@ pub struct PublishedTable {
     pub what: String,
     /// Metric of the numbers, unless a column has another.
     pub metric: PublishedMetric,
-    /// Seeds behind each number, if that is published.
+    /// Number of seeds behind each number; `None` if not published.
     pub seeds: Option<u32>,
-    /// Reason why standard deviations that the source prints are not carried over; `None`: each that is printed is.
+    /// Reason why standard deviations that the source prints have not been copied; `None` if all have been.
     pub unread_deviations: Option<String>,
-    /// Assessment of how far to trust the numbers.
+    /// Assessment of the reliability of the numbers.
     pub trust: String,
     /// Facts that the source does not state.
     pub unknown: Vec<String>,
@@ -140,7 +140,7 @@ pub struct PublishedTable {
     pub unlike: Vec<String>,
     /// Way in which the table can be reproduced here.
     pub plan: Coverage,
-    /// Requirement for numbers that no record can agree with or differ from; `None`: records of the suite suffice.
+    /// Requirement for a verdict on the numbers; `None` if records of the suite suffice.
     pub needs: Option<String>,
     /// Settings that a record must have to be of this experiment.
     pub identity: Paths,

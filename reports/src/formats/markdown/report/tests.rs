@@ -50,7 +50,7 @@ fn the_page_names_everything_and_every_link_has_a_file() {
         "no corpus \\| &lt;gone>",
         "the table has 64 positions",
         "– ‡",
-        "### Ranks beyond training",
+        "### Ranks on other distributions at longer lengths",
         "### Solving and effective length",
         "not separable with n = 3",
         "Test: paired t test with Holm's correction over 3 pairs",
